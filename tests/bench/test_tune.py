@@ -32,10 +32,8 @@ def write_task(text, name="task.toml"):
     return name
 
 
-def searched(path, *options, results="out.jsonl"):
-    return run(
-        ["tune", path, "--devices", "cpu", "-o", results, "--json", "--budget-s", "0.5", *options]
-    )
+def searched(path, *options, device=("--devices", "cpu")):
+    return run(["tune", path, *device, "-o", "out.jsonl", "--json", "--budget-s", "0.5", *options])
 
 
 SLEEPS = """
@@ -81,6 +79,23 @@ def test_a_space_where_nothing_works_has_no_winner(capsys):
     found = json.loads(capsys.readouterr().out)
     assert found["status"] == "abstained"
     assert found["data"]["winner"] is None
+
+
+def test_a_slow_candidate_is_ended_but_the_baseline_is_measured_whatever_it_takes(
+    capsys, monkeypatch
+):
+    monkeypatch.setattr("longpole.bench.tune.commands._SHORTEST_LIMIT_S", 0.05)
+    task = write_task("""
+        [parameters]
+        seconds = [0.3, 0.01, 0.31]
+        [candidate]
+        command = "sleep {seconds}"
+    """)
+    assert searched(task, "--strategy", "exhaustive", "--runs", "2") == 0
+    found = json.loads(capsys.readouterr().out)["data"]
+    assert [each["outcome"] for each in found["candidates"]] == ["ok", "ok", "timeout"]
+    assert found["baseline"]["label"] == "seconds=0.3"
+    assert found["speedup"] > 10
 
 
 def test_more_can_be_better_and_a_printed_number_can_be_what_counts(capsys):
@@ -311,10 +326,13 @@ def test_functions_are_timed_in_their_own_process_and_checked(capsys):
         [reference]
         function = "kernels:right"
     """)
-    assert searched(task, "--strategy", "exhaustive", "--runs", "1") == 0
+    assert searched(task, "--strategy", "exhaustive", "--runs", "1") == 2  # it has no --devices
+    capsys.readouterr()
+    assert searched(task, "--strategy", "exhaustive", "--runs", "1", device=()) == 0
     found = json.loads(capsys.readouterr().out)["data"]
     assert found["winner"]["point"] == {"n": 2000, "how": "right"}
     assert found["outcomes"] == {"nonzero": 2, "ok": 2, "raised": 2, "wrong": 2}
     n_rows = len(read_results("out.jsonl").records)
-    assert searched(task, "--strategy", "exhaustive", "--runs", "1", "--resume") == 0
+    resume = ["--strategy", "exhaustive", "--runs", "1", "--resume"]
+    assert searched(task, *resume, device=()) == 0
     assert len(read_results("out.jsonl").records) == n_rows

@@ -35,7 +35,7 @@ class Program(Commands):
         "Analyse a trace": ("summary", "path", "whatif", "table", "check", "report", "view"),
         "Compare runs": ("diff",),
         "Several ranks": ("ranks",),
-        "Run benchmarks": ("bench", "tune", "devices"),
+        "Run benchmarks": ("bench", "tune", "repro", "devices"),
         "Convert and exchange files": (
             *("convert", "merge"),
             *("link", "chakra", "mindspore", "tunableop"),

@@ -1,43 +1,46 @@
-"""`longpole tune`: search for the fastest variant of a program or function."""
+"""`longpole tune`: search for the best variant of a program or function."""
 
 from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from longpole.cli.answer.usage import usage_errors
+from longpole.cli.answer.usage import require, usage_errors
 from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.cli.ask.runner import runner_options
 from longpole.cli.ask.shares import gate_option
+from longpole.wording import escape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from longpole.bench import Record
+    from longpole.bench.tune import Effort, Task, Tuning
 
 __all__ = ["tune"]
 
 
 @click.command()
-@answers("longpole.bench.tune.search:Tuning")
-@click.argument("task", metavar="TASK", type=click.Path(exists=True, dir_okay=False))
+@answers("longpole.cli.answer.tune:TuneData")
+@click.argument("task", metavar="[TASK]", required=False, type=click.Path(dir_okay=False))
 @click.option(
     "--strategy",
-    type=click.Choice(["halving", "exhaustive", "random"]),
     default="halving",
     show_default=True,
-    help="How to search.",
+    metavar="NAME",
+    help="How to search: halving, exhaustive, random, optuna, or kernel-tuner:NAME.",
 )
 @click.option(
     "--trials",
     "n_trials",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Number of candidates to try.  [default: 1000 for halving, 100 for random]",
+    help="Number of candidates to try.  [default: 1000 for halving, else 100]",
 )
 @click.option(
     "--runs",
@@ -71,18 +74,43 @@ __all__ = ["tune"]
     metavar="FILE",
     help="Results file to write.  [default: TASK.results.jsonl]",
 )
-@click.option("-f", "--force", is_flag=True, help="Replace results of an earlier search.")
+@click.option("-f", "--force", is_flag=True, help="Replace the files of an earlier search.")
 @click.option("--resume", is_flag=True, help="Continue an earlier search: no run is repeated.")
+@click.option(
+    "--reuse",
+    multiple=True,
+    metavar="RESULTS",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Take runs from this file that have the same command, sources, device and libraries.",
+)
+@click.option(
+    "--simulate",
+    metavar="RESULTS",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Run nothing: compare strategies on the runs in this file.",
+)
+@click.option(
+    "--write-cache", metavar="FILE", help="Write a cache file of Kernel Tuner with all candidates."
+)
+@click.option("--write-t4", metavar="FILE", help="Write all candidates in the format T4.")
+@click.option(
+    "--write-configs",
+    metavar="FILE",
+    help="Write the winner and what is tied with it as Triton configurations, JSON or source.",
+)
+@click.option(
+    "--from-trace",
+    metavar="TRACE",
+    help="Run nothing: list the kernels of a trace whose tuning pays.",
+)
 @runner_options
 @answer_options
 def tune(
     *,
-    task: str,
+    task: str | None,
+    from_trace: str | None,
+    simulate: str | None,
     strategy: str,
-    results: str | None,
-    force: bool,
-    resume: bool,
-    budget_s: float,
     gate: float,
     options: Options,
     **others: Any,
@@ -100,33 +128,117 @@ def tune(
       longpole tune matmul.toml
       longpole tune matmul.toml --strategy random --trials 50 --seed 1
       longpole tune matmul.toml --resume
+      longpole tune matmul.toml --simulate matmul.results.jsonl
+      longpole tune --from-trace trace.json.gz
     """
-    from longpole.bench.tune import Effort, read_task
-    from longpole.bench.tune import tune as search
-    from longpole.cli.answer.tune import tuning_answer
-    from longpole.cli.ask.session import Session, stopped_by_signals
-    from longpole.devices import select
+    require(bool(task) != bool(from_trace), "give TASK, or --from-trace with a trace")
+    if from_trace:
+        return _from_trace(from_trace, options)
+    from longpole.bench.tune import Effort, find_strategy, read_task
 
     effort = Effort(**{name: others.pop(name) for name in Effort.__dataclass_fields__})
     with usage_errors():
-        declared = read_task(task)
+        declared = read_task(str(task))
+        find_strategy(strategy)
+    if simulate:
+        return _simulated(declared, simulate, strategy, effort, gate, options)
+    return _searched(str(task), declared, strategy, effort, gate, options, **others)
+
+
+def _searched(  # noqa: PLR0917 - as they come from the command line
+    task: str,
+    declared: Task,
+    strategy: str,
+    effort: Effort,
+    gate: float,
+    options: Options,
+    *,
+    results: str | None,
+    force: bool,
+    resume: bool,
+    reuse: tuple[str, ...],
+    budget_s: float,
+    write_cache: str | None,
+    write_t4: str | None,
+    write_configs: str | None,
+    devices: str | None,
+    record_env: list[str] | None,
+    **limits: Any,
+) -> int:
+    from longpole.bench import tune as tuning
+    from longpole.cli.answer.tune import tuning_answer
+    from longpole.cli.ask.session import Session, changes_since, stopped_by_signals
+    from longpole.devices import select
+
+    is_function = isinstance(declared.candidate, tuning.Function)
+    require(not (is_function and devices), "a function is timed where its clock says: no --devices")
     path = Path(results or f"{Path(task).stem}.results.jsonl")
-    devices = others["devices"]
+    warnings = changes_since(path) if resume else []
+    for warned in warnings:
+        sys.stderr.write(f"warning: {escape(warned.message)}\n")
     with stopped_by_signals(), _told_how_to_go_on(task), _progress(options) as on_record:
-        found = search(
+        found = tuning.tune(
             declared,
             strategy,
             devices=select(devices.split(",") if devices else None),
             results=path,
             resume=resume,
             force=force,
+            reuse=reuse,
             effort=effort,
             gate=gate,
             budget_s=budget_s,
-            policy=Session(path, (), others).policy(),
+            policy=Session(path, (), limits).policy(),
+            record_env=record_env or (),
             on_record=on_record,
         )
-    return options.emit(tuning_answer(task, str(path), found))
+    if write_cache:
+        with usage_errors():
+            tuning.write_cache(write_cache, found, kernel=Path(task).stem, force=force)
+    if write_configs:
+        _write_configs(declared, found, write_configs, force=force)
+    if write_t4:
+        tuning.write_t4(write_t4, found, force=force)
+    return options.emit(tuning_answer(task, str(path), found, warnings))
+
+
+def _write_configs(declared: Task, found: Tuning, path: str, *, force: bool) -> None:
+    """Write the best configurations into the source that they came from, or as JSON."""
+    from longpole.bench.tune import write_triton
+
+    best = [each.point for each in (found.winner, *found.tied) if each is not None]
+    name, _, kernel = (declared.origin or "").partition(":")
+    is_source = name.endswith(".py") and not path.endswith(".json")
+    source = declared.folder / name if is_source else None
+    with usage_errors():
+        write_triton(path, best, source=source, kernel=kernel or None, force=force)
+
+
+def _simulated(  # noqa: PLR0917 - as they come from the command line
+    declared: Task, results: str, strategy: str, effort: Effort, gate: float, options: Options
+) -> int:
+    from longpole.bench.tune import STRATEGIES, recorded_runs, simulate
+    from longpole.cli.answer.tune import simulation_answer
+
+    names = list(dict.fromkeys([*STRATEGIES, strategy]))
+    with usage_errors():
+        records = recorded_runs(results)
+        found = simulate(records, declared.objective, names, effort, gate=gate)
+    return options.emit(simulation_answer(results, found))
+
+
+def _from_trace(trace: str, options: Options) -> int:
+    """Answer with the table of kernels by gain."""
+    from longpole.cli.answer.table import TABLE, Shown, question_table
+    from longpole.cli.ask.traces import answer_each
+    from longpole.cli.ask.windows import Asked, about_stretch
+
+    shown = Shown("kernel_gains", None, None, None, {})
+    usual = Asked(
+        step=None, whole=False, annotation=None, instance=None, between=None, step_name=None
+    )
+    answer = about_stretch(TABLE, usual, partial(question_table, shown=shown))
+    return answer_each([trace], options, TABLE, answer, arguments="default")
 
 
 @contextmanager

@@ -2,7 +2,9 @@
 
 Every question of `longpole.analyses` that answers with a table has one, and so have `path` (the
 critical path by kind) and `step_times`. Of several ranks, `lateness` draws who came late to which
-call, and `rank_path` the critical path across them. Needs plotly: `pip install 'longpole[plot]'`.
+call, and `rank_path` the critical path across them. Of a search, `best_so_far`,
+`parallel_coordinates` and `heat_map` draw what was tried. They need plotly:
+`pip install 'longpole[plot]'`.
 
 Examples
 --------
@@ -12,9 +14,29 @@ Examples
 >>> figure = longpole.plot.path(trace)  # doctest: +SKIP
 """
 
-from longpole.plot.draw import figure, lateness, path, question, rank_path, step_times
+from longpole.plot.draw import (
+    best_so_far,
+    figure,
+    heat_map,
+    lateness,
+    parallel_coordinates,
+    path,
+    question,
+    rank_path,
+    step_times,
+)
 
-__all__ = ["figure", "lateness", "path", "question", "rank_path", "step_times"]
+__all__ = [
+    "best_so_far",
+    "figure",
+    "heat_map",
+    "lateness",
+    "parallel_coordinates",
+    "path",
+    "question",
+    "rank_path",
+    "step_times",
+]
 
 
 def __getattr__(name: str) -> object:

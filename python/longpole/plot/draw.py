@@ -12,17 +12,33 @@ from longpole.plot.figures import figure_of, lanes_figure
 from longpole.plot.rank_figures import lateness_figure
 from longpole.plot.rank_lanes import rank_lanes
 from longpole.plot.step_lanes import step_lanes
+from longpole.plot.tuning_figures import (
+    best_so_far_figure,
+    heat_map_figure,
+    parallel_coordinates_figure,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from longpole.bench.tune import Tuning
     from longpole.plot.figures import Figure
     from longpole.report.blocks import Block
     from longpole.trace import Trace
     from longpole.traces.trace_set import TraceSet
     from longpole.windows import Window
 
-__all__ = ["figure", "lateness", "path", "question", "rank_path", "step_times"]
+__all__ = [
+    "best_so_far",
+    "figure",
+    "heat_map",
+    "lateness",
+    "parallel_coordinates",
+    "path",
+    "question",
+    "rank_path",
+    "step_times",
+]
 
 _COLORS = {
     "bar": "#4e79a7",
@@ -76,6 +92,24 @@ def rank_path(traces: TraceSet, step: int | None = None) -> Any:
     return _drawn(None if lanes is None else lanes_figure(lanes), "Critical path across ranks")
 
 
+def best_so_far(found: Tuning) -> Any:
+    """Draw how the best candidate of a search got better over its measuring time."""
+    return _drawn(best_so_far_figure(found), "Best candidate so far")
+
+
+def parallel_coordinates(found: Tuning) -> Any:
+    """Draw the candidates of a search as lines through the values of their parameters."""
+    return _drawn(parallel_coordinates_figure(found), "Candidates")
+
+
+def heat_map(found: Tuning, x: str, y: str) -> Any:
+    """Draw the best value of a search at each choice of two parameters.
+
+    The winner and what cannot be told from it are marked.
+    """
+    return _drawn(heat_map_figure(found, x, y), f"Best value by {x} and {y}")
+
+
 def question(name: str) -> Callable[..., Any]:
     """Give the function that draws a question of `longpole.analyses`, taking trace and window.
 
@@ -97,8 +131,8 @@ def _asked(name: str, title: str, trace: Trace, window: Window | None = None) ->
 
 
 def _colored(trace: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a trace the colour that its kind has in reports; a heat map has its own."""
-    if trace["type"] == "heatmap":
+    """Give a trace the colour that its kind has in reports; some have their own."""
+    if trace["type"] in {"heatmap", "parcoords"} or trace.get("mode") == "text":
         return dict(trace)
     color = _COLORS.get((trace.get("meta") or {}).get("color", "bar"))
     return {**trace, "marker": {"color": color}}

@@ -106,6 +106,7 @@ class Candidates:
         budget_s: float = 5.0,
         reference: Reference | None = None,
         folder: str = "",
+        config: tuple[str, str] | None = None,
     ) -> Record:
         """Time a candidate.
 
@@ -125,6 +126,8 @@ class Candidates:
             What its result has to be. The outcome of another one is `wrong`.
         folder
             Where the file of the reference is found.
+        config
+            An autotuned Triton kernel, as `MODULE:KERNEL`, and the label of its configuration.
 
         Returns
         -------
@@ -141,6 +144,7 @@ class Candidates:
             "budget_s": budget_s,
             "reference": None if reference is None else asdict(reference),
             "folder": folder,
+            "config": config,
         }
         try:
             process = self._process or _Process(self._clock, self._cache, self._device)

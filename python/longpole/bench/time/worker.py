@@ -69,7 +69,7 @@ def main(text: str) -> int:
 
     With `requests`, the path of a pipe, `clock` and `cache` are of all candidates that come from
     it until it ends. The fields of a request: `name` (`MODULE:FUNC`), `point`, `factory`, `key`,
-    `n_samples`, `budget_s`, `reference`, `folder`.
+    `n_samples`, `budget_s`, `reference`, `folder`, `config` (kernel and label).
     """
     with os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1) as rows:
         os.dup2(2, 1)
@@ -161,8 +161,10 @@ def _candidate(request: dict[str, Any], clock: Clock, conditions: Conditions) ->
     functions = {request["key"]: candidate}
     try:
         check = _check(request)
+        if request.get("config"):
+            functions = {request["key"]: under_config(candidate, *request["config"])}
     except (ValueError, OSError) as error:
-        return {"outcome": Outcome.NOT_STARTED, "message": f"the reference: {error}"}
+        return {"outcome": Outcome.NOT_STARTED, "message": str(error)}
     found = measure_in_turns(
         functions, clock=clock, check=check, effort=effort, conditions=conditions
     )

@@ -36,6 +36,7 @@ __all__ = ["Commands"]
 _BUILD_GRACE_S: Final = 1.0
 _DRAIN_S: Final = 0.3
 _QUOTED: Final = 300
+_IN_TURNS: Final = " in turns"
 
 # A run that takes so many times as long as the fastest so far is ended.
 _SLOW: Final = 10.0
@@ -55,8 +56,10 @@ class Commands:
         Ids and digests of the jobs that need no program any more.
     n_at_once
         How many jobs the runner can run at the same time.
-    suffix
-        Of the keys of the records.
+    timeout_s
+        For a run, and for a build, where the candidate names no limit.
+    is_final
+        Whether these are the runs of finalists, which have keys of their own and all their time.
     """
 
     def __init__(
@@ -66,12 +69,16 @@ class Commands:
         *,
         decided: Mapping[tuple[str, str], Record],
         n_at_once: int = 1,
-        suffix: str = "",
+        timeout_s: float | None = None,
+        is_final: bool = False,
     ) -> None:
         assert isinstance(task.candidate, Command)  # noqa: S101 - how it is made
         self._task, self._command = task, task.candidate
         self._runner, self._decided = runner, decided
-        self._n_at_once, self._suffix = n_at_once, suffix
+        self._n_at_once, self._is_final = n_at_once, is_final
+        self._longest_s = (
+            timeout_s if task.candidate.timeout_s is None else task.candidate.timeout_s
+        )
         self._counts: dict[str, int] = {}
         self._fastest_s: float | None = None
 
@@ -106,7 +113,7 @@ class Commands:
 
     def _prepared(self, point: Point) -> tuple[Job, str]:
         """Make the job of the next run of a point, and its program; say why there is none."""
-        key = label_of(point) + self._suffix
+        key = label_of(point) + (_IN_TURNS if self._is_final else "")
         count = self._counts[key] = self._counts.get(key, 0) + 1
         output = self._folder / "outputs" / f"{_digest([key, count])}"
         job = self._job(point, key, output)
@@ -129,15 +136,17 @@ class Commands:
             key=key,
             tags=tags,
             format=self._task.objective.job_format,
-            timeout_s=self._limit_s(),
+            timeout_s=self._limit_s(point),
             folder=str(self._task.folder.resolve()),
         )
 
-    def _limit_s(self) -> float:
-        """Give a run no more time than a candidate that may still win needs."""
-        if self._fastest_s is None or self._task.objective.metric != "time":
-            return self._command.timeout_s
-        return min(self._command.timeout_s, max(_SHORTEST_LIMIT_S, _SLOW * self._fastest_s))
+    def _limit_s(self, point: Point) -> float | None:
+        """Give a run in the screening no more time than a candidate that may still win needs."""
+        is_slow_known = self._fastest_s is not None and self._task.objective.metric == "time"
+        if not is_slow_known or self._is_final or point == self._task.start:
+            return self._longest_s
+        slow_s = max(_SHORTEST_LIMIT_S, _SLOW * (self._fastest_s or 0.0))
+        return slow_s if self._longest_s is None else min(self._longest_s, slow_s)
 
     def _checked(self, job: Job, record: Record, fault: str) -> Record:
         """Put on record that a run was wrong: a wrong result is no result."""
@@ -158,10 +167,11 @@ class Commands:
         return found
 
     def _wrong(self, job: Job, record: Record) -> str:
-        reference = self._task.reference
+        reference, output = self._task.reference, job.tags.get("output")
         if reference is None:
+            if output is not None:
+                Path(output).unlink(missing_ok=True)
             return ""
-        output = job.tags.get("output")
         is_known = (record.id, record.digest) in self._decided
         if output is None:
             return reference.fault(reference.printed(record.stdout_tail), self._expected)
@@ -217,7 +227,7 @@ class Commands:
         program.parent.mkdir(parents=True, exist_ok=True)
         unfinished = program.with_suffix(f".{os.getpid()}")
         argv = filled(self._command.build, {**point, "program": str(unfinished)})
-        fault = _built(argv, self._task.folder, self._command.timeout_s)
+        fault = _built(argv, self._task.folder, self._longest_s)
         if not fault and not unfinished.exists():
             fault = "it wrote no {program}"
         if not fault:
@@ -225,7 +235,7 @@ class Commands:
         return fault
 
 
-def _built(argv: Sequence[str], folder: Path, limit_s: float) -> str:
+def _built(argv: Sequence[str], folder: Path, limit_s: float | None) -> str:
     """Run a build under a guard; say how it failed."""
     said = Tail()
 
@@ -241,7 +251,7 @@ def _built(argv: Sequence[str], folder: Path, limit_s: float) -> str:
     if ending.refused is not None:
         return ending.refused[1]
     if ending.stopped is not None:
-        return f"not done after {limit_s:g} s"
+        return f"not done after {ending.seconds or 0:.0f} s"
     if ending.exit_code != 0:
         return said.telling_line()[-_QUOTED:] or f"exit status {ending.exit_code}"
     return ""

@@ -70,7 +70,12 @@ class Finals:
         return median(median(run) for run in self.runs[label])
 
     def differences(self) -> dict[str, Difference]:
-        """Compare the winner with each of the others, so that all intervals hold together."""
+        """Compare the winner with each of the others.
+
+        The confidence is shared out among the comparisons: whichever finalist is truly the best,
+        the chance that it is called worse than any other is within it, although the winner is
+        chosen by the same runs.
+        """
         winner = self.leader
         others = [label for label in self.runs if label != winner]
         rows = [row for label in self.runs for row in self._rows(label)]

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from longpole.bench.records.store import Store
+from longpole.bench.run.policy import LONGEST_S
 from longpole.bench.time.candidates import Candidates
 from longpole.bench.time.processes import Campaign, time_in_processes
 from longpole.bench.tune.space import label_of
 from longpole.bench.tune.task import Function
+from longpole.bench.tune.triton_source import triton_label
 
 if TYPE_CHECKING:
     import os
@@ -45,6 +47,8 @@ class Functions:
         What an earlier search has decided, by id and digest.
     busy, lock_clock_mhz
         As of `Candidates`.
+    timeout_s
+        For a candidate that names no limit.
     budget_s
         Seconds for seven runs of the finalists.
     """
@@ -57,12 +61,15 @@ class Functions:
         decided: Mapping[tuple[str, str], Record],
         busy: Busy = "refuse",
         lock_clock_mhz: int | None = None,
+        timeout_s: float | None = None,
         budget_s: float = 5.0,
     ) -> None:
         assert isinstance(task.candidate, Function)  # noqa: S101 - how it is made
         self.n_known = 0
         self._task, self._function, self._decided = task, task.candidate, decided
         self._busy, self._lock, self._budget_s = busy, lock_clock_mhz, budget_s
+        own_s = task.candidate.timeout_s
+        self._timeout_s = (timeout_s or LONGEST_S) if own_s is None else own_s
         self._counts: dict[str, int] = {}
         self._candidates: Candidates | None = None
         self._folder = str(task.folder.resolve())
@@ -110,12 +117,15 @@ class Functions:
             return known
         record = self._process.time(
             self._function.function,
-            point,
+            {} if self._function.configs else point,
             factory=self._function.factory,
             key=label,
             budget_s=_SCREENING_S,
             reference=self._task.reference,
             folder=self._folder,
+            config=(self._function.configs, triton_label(point))
+            if self._function.configs
+            else None,
         )
         return self._written(record, name, label, digest, point)
 
@@ -132,15 +142,18 @@ class Functions:
                 cache=self._function.cache,
                 busy=self._busy,
                 lock_clock_mhz=self._lock,
-                timeout_s=self._function.timeout_s,
+                timeout_s=self._timeout_s,
             )
         return self._candidates
 
     def _campaign(self, points: Sequence[Point], number: int) -> Campaign:
-        by_name = {f"{self._function.function}@{label_of(point)}": point for point in points}
+        configs = self._function.configs
+        label = triton_label if configs else label_of
+        by_name = {f"{self._function.function}@{label(point)}": point for point in points}
         return Campaign(
             list(by_name),
-            arguments=by_name,
+            arguments={} if configs else by_name,
+            configs=configs,
             factory=self._function.factory,
             clock=self._function.clock,
             cache=self._function.cache,

@@ -34,6 +34,8 @@ class Candidate(Data):
     n_runs: int
     measuring_s: float
     """Seconds that its runs took."""
+    values: tuple[float, ...] = ()
+    """Of its runs."""
     message: str = ""
 
 
@@ -63,11 +65,13 @@ class Ledger:
     measuring_s: float = 0.0
     finals_s: float = 0.0
     best: str | None = None
+    device: str = ""
 
     def enter(self, point: Point, record: Record) -> None:
         """Take down a run. A candidate that failed once is out."""
         label = label_of(point)
         self.points.setdefault(label, point)
+        self.device = self.device or _device_of(record)
         seconds = measuring_s(record)
         self.seconds[label] += seconds
         self.measuring_s += seconds
@@ -113,6 +117,7 @@ class Ledger:
             value=median(values) if values else None,
             n_runs=len(values),
             measuring_s=self.seconds[label],
+            values=tuple(values),
             message=message,
         )
 
@@ -136,6 +141,12 @@ class Ledger:
 
     def _place(self, label: str) -> tuple[float, str]:
         return self.objective.cost(median(self.values[label])), label
+
+
+def _device_of(record: Record) -> str:
+    told = record.environment.get("device")
+    name = told.get("name") if isinstance(told, dict) else None
+    return str(name or record.device or "")
 
 
 def measuring_s(record: Record) -> float:

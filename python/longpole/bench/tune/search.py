@@ -6,54 +6,60 @@ from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from longpole.bench.compare.figures import Interval
 from longpole.bench.compare.looks import LOOKS
+from longpole.bench.records.environment import fingerprint_changes
 from longpole.bench.records.reading import ResultsFile
-from longpole.bench.records.store import make_room
+from longpole.bench.records.store import Store, make_room
 from longpole.bench.run.policy import Policy
 from longpole.bench.run.runner import Runner
 from longpole.bench.tune.commands import Commands
+from longpole.bench.tune.effort import Effort
 from longpole.bench.tune.finals import Finalist, finalists_of, hold_finals
 from longpole.bench.tune.functions import Functions
 from longpole.bench.tune.ledger import Candidate, Ledger, Step, measuring_s
 from longpole.bench.tune.space import label_of
-from longpole.bench.tune.strategies import STRATEGIES, Effort
+from longpole.bench.tune.strategies import find_strategy
 from longpole.bench.tune.task import Command
 from longpole.data import Data
 from longpole.devices import select
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from longpole.bench.records.record import Record
+    from longpole.bench.tune.effort import Strategy
     from longpole.bench.tune.finals import Finals
     from longpole.bench.tune.space import Point
-    from longpole.bench.tune.strategies import Strategy
     from longpole.bench.tune.task import Task
-    from longpole.devices import Found
+    from longpole.devices import Device, Found
 
-__all__ = ["Bench", "Tuning", "search", "tune"]
+__all__ = ["Bench", "Tuning", "evaluated", "search", "tune"]
 
 Stage: TypeAlias = Literal["screening", "finals"]
 
-_IN_TURNS: Final = " in turns"
 _MOST_TURNS: Final = 25
 
 
-class Bench(Protocol):
+class Runs(Protocol):
+    """Where candidates are run."""
+
+    def run(self, points: Sequence[Point]) -> list[Record]:
+        """Run each point once."""
+        ...
+
+
+class Bench(Runs, Protocol):
     """Where candidates are measured."""
 
     @property
     def n_known(self) -> int:
         """How many runs an earlier search had made."""
-        ...
-
-    def run(self, points: Sequence[Point]) -> list[Record]:
-        """Run each point once."""
         ...
 
     def turns(self, points: Sequence[Point], number: int, n_turns: int) -> list[list[Record]]:
@@ -65,6 +71,8 @@ class Bench(Protocol):
 class Tuning(Data):
     """What a search found."""
 
+    device: str
+    """On which candidates were measured; empty where that is not known."""
     metric: str
     goal: str
     unit: str
@@ -83,7 +91,7 @@ class Tuning(Data):
     """Seconds of measuring the finalists in turns."""
     gate: float
     confidence: float
-    """Of all intervals of the finalists together."""
+    """With which the best of the finalists is the winner or tied with it."""
     winner: Finalist | None
     """None where every candidate failed."""
     baseline: Finalist | None
@@ -111,12 +119,14 @@ def tune(
     results: str | os.PathLike[str],
     resume: bool = False,
     force: bool = False,
+    reuse: Sequence[str | os.PathLike[str]] = (),
     devices: Found | None = None,
     effort: Effort | None = None,
     gate: float = 0.03,
     confidence: float = 0.95,
     budget_s: float = 5.0,
     policy: Policy | None = None,
+    record_env: Collection[str] = (),
     on_record: Callable[[Record], object] | None = None,
 ) -> Tuning:
     """Search a space for the best candidate.
@@ -126,13 +136,16 @@ def tune(
     task
         What to tune.
     strategy
-        `exhaustive`, `random`, `halving`, or a function of space, `evaluate` and effort.
+        A name, as `find_strategy` takes it, or a function of space, `evaluate` and effort.
     results
         The file to append records to.
     resume
         Go on with such a file: what it has decided is not run again.
     force
         Replace the results of an earlier search.
+    reuse
+        Results of other searches: runs are taken from them that have the same command, sources,
+        device, driver and libraries. They are copied into `results`.
     devices
         What `longpole.devices.select` gives. Commands are screened on all of them, finalists
         measured on the first. A function is measured where its clock says.
@@ -142,8 +155,8 @@ def tune(
         As of `compare`.
     budget_s
         Seconds for seven runs of the finalists; every run has a turn of each at least.
-    policy
-        Limits of the runner.
+    policy, record_env
+        As of `Runner`; the limits hold for each of the two stages.
     on_record
         Called with each record of the screening.
 
@@ -154,8 +167,13 @@ def tune(
     """
     if not resume:
         make_room(results, force=force)
-    decided = _decided(results) if resume else {}
-    place = _Place(task, results, decided, devices, policy or Policy(), budget_s, resume=resume)
+    found = devices or select(None)
+    if reuse:
+        _copied(reuse, results, list(found))
+    is_known = resume or bool(reuse)
+    decided = _decided(results) if is_known else {}
+    limits = policy or Policy()
+    place = _Place(task, results, decided, found, limits, budget_s, is_known, record_env)
     return search(
         task,
         strategy,
@@ -180,10 +198,10 @@ def search(
     on_record: Callable[[Record], object] | None = None,
 ) -> Tuning:
     """Search with candidates measured at a bench: `opened` opens that of each stage."""
-    ask = STRATEGIES[strategy] if isinstance(strategy, str) else strategy
+    ask = find_strategy(strategy) if isinstance(strategy, str) else strategy
     ledger = Ledger(task.objective)
     with opened("screening") as bench:
-        evaluate = partial(_evaluate, ledger, bench, on_record)
+        evaluate = partial(evaluated, ledger, bench, on_record)
         evaluate([task.start], 1)
         ask(task.space, evaluate, effort)
         n_known = bench.n_known
@@ -204,10 +222,11 @@ class _Place:
     task: Task
     results: str | os.PathLike[str]
     decided: Mapping[tuple[str, str], Record]
-    devices: Found | None
+    devices: Found
     policy: Policy
     budget_s: float
-    resume: bool
+    is_known: bool
+    record_env: Collection[str]
 
     @contextmanager
     def opened(self, stage: Stage) -> Iterator[Bench]:
@@ -224,6 +243,7 @@ class _Place:
             decided=self.decided,
             busy=self.policy.busy,
             lock_clock_mhz=self.policy.lock_clock_mhz,
+            timeout_s=self.policy.timeout_s,
             budget_s=self.budget_s,
         ) as functions:
             yield functions
@@ -231,20 +251,21 @@ class _Place:
     @contextmanager
     def _commands(self, stage: Stage) -> Iterator[Bench]:
         is_final = stage == "finals"
-        found = self.devices or select(None)
-        first = list(found)[:1]
+        first = list(self.devices)[:1]
         with Runner(
-            first if is_final else found,
+            first if is_final else self.devices,
             results=self.results,
-            resume=self.resume or is_final,
+            resume=self.is_known or is_final,
             policy=self.policy,
+            record_env=self.record_env,
         ) as runner:
             yield Commands(
                 self.task,
                 runner,
                 decided=self.decided,
-                n_at_once=1 if is_final else len(found),
-                suffix=_IN_TURNS if is_final else "",
+                n_at_once=1 if is_final else len(self.devices),
+                timeout_s=self.policy.timeout_s,
+                is_final=is_final,
             )
 
 
@@ -261,6 +282,7 @@ def _answer(
     winner = finalists[0] if finalists else None
     candidates = ledger.candidates()
     return Tuning(
+        device=ledger.device,
         metric=task.objective.metric,
         goal=task.objective.goal,
         unit=task.objective.unit,
@@ -295,9 +317,9 @@ def _speedup(winner: Finalist | None, baseline: Finalist | None) -> dict[str, An
     }
 
 
-def _evaluate(
+def evaluated(
     ledger: Ledger,
-    bench: Bench,
+    bench: Runs,
     on_record: Callable[[Record], object] | None,
     points: Sequence[Point],
     n_runs: int,
@@ -337,6 +359,32 @@ def _turns(
         costs = [ledger.objective.cost(value) for each in values for value in each]
         found.append(costs if all(values) else None)
     return found
+
+
+def _copied(
+    sources: Sequence[str | os.PathLike[str]],
+    results: str | os.PathLike[str],
+    devices: Sequence[Device],
+) -> None:
+    """Copy the runs of other searches that were made in the surroundings of today."""
+    known = _decided(results) if Path(results).exists() else {}
+    with Store(results, resume=True) as store:
+        for source in sources:
+            for record in _decided(source).values():
+                is_new = (record.id, record.digest) not in known
+                if is_new and _is_of_today(record.environment, devices):
+                    store.append(record)
+
+
+def _is_of_today(environment: Mapping[str, Any], devices: Sequence[Device]) -> bool:
+    """Tell whether device, driver, libraries and machine are as they were."""
+    changes = [text for text in fingerprint_changes(environment) if not text.startswith("boot ")]
+    told = environment.get("device")
+    if isinstance(told, dict):
+        names = ("uuid", "name", "driver")
+        today = [[getattr(each, name) for name in names] for each in devices]
+        return not changes and [told.get(name) for name in names] in today
+    return not changes
 
 
 def _decided(path: str | os.PathLike[str]) -> dict[tuple[str, str], Record]:

@@ -2,59 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from longpole.bench.tune.space import label_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
+    from longpole.bench.tune.effort import Effort, Evaluate, Strategy
     from longpole.bench.tune.space import Point, Space
 
-__all__ = ["STRATEGIES", "Effort", "Evaluate", "Strategy", "exhaustive", "halving", "random"]
+__all__ = ["STRATEGIES", "exhaustive", "find_strategy", "halving", "random"]
 
 _MOST_AT_FIRST: Final = 1000
 _KEPT_SHARE: Final = 4
 _TRIALS: Final = 100
-
-
-class Evaluate(Protocol):
-    """Runs points until each has so many runs; gives their costs, None for one that failed."""
-
-    def __call__(self, points: Sequence[Point], n_runs: int) -> list[float | None]:
-        """Run points."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Effort:
-    """How much to search.
-
-    Parameters
-    ----------
-    n_trials
-        Candidates to try; None is what the strategy thinks best.
-    n_runs
-        Of each candidate that is measured in full.
-    n_finalists
-        Candidates that are left at the end.
-    seed
-        Of whatever is drawn at random.
-    """
-
-    n_trials: int | None = None
-    n_runs: int = 5
-    n_finalists: int = 4
-    seed: int = 0
-
-
-class Strategy(Protocol):
-    """A search: asks for candidates and is told their costs."""
-
-    def __call__(self, space: Space, evaluate: Evaluate, effort: Effort) -> None:
-        """Search a space."""
-        ...
 
 
 def exhaustive(space: Space, evaluate: Evaluate, effort: Effort) -> None:
@@ -94,7 +56,36 @@ def _ranked(points: Sequence[Point], costs: Sequence[float | None]) -> list[Poin
     return [point for *_, point in sorted(found, key=lambda each: each[:2])]
 
 
-STRATEGIES: Final[Mapping[str, Callable[[Space, Evaluate, Effort], None]]] = {
+def find_strategy(name: str) -> Strategy:
+    """Give a strategy by its name.
+
+    Beside those of `STRATEGIES` there are `optuna`, and `kernel-tuner:NAME` for the strategies of
+    Kernel Tuner.
+
+    Raises
+    ------
+    ValueError
+        There is none of that name.
+    MissingDependencyError
+        The package that it is from is not installed.
+    """
+    source, _, other = name.partition(":")
+    if name == "optuna":
+        from longpole.bench.tune.optuna_search import optuna_search
+
+        return optuna_search
+    if source == "kernel-tuner" and other:
+        from longpole.bench.tune.kernel_tuner_search import kernel_tuner_search
+
+        return kernel_tuner_search(other)
+    if name not in STRATEGIES:
+        known = ", ".join([*STRATEGIES, "optuna", "kernel-tuner:NAME"])
+        message = f"there is no strategy {name!r}; there are {known}"
+        raise ValueError(message)
+    return STRATEGIES[name]
+
+
+STRATEGIES: Final[Mapping[str, Strategy]] = {
     "exhaustive": exhaustive,
     "random": random,
     "halving": halving,

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from longpole.bench.reference import Reference
 from longpole.bench.run.job import parse_argv
+from longpole.bench.tune.kernel_tuner_inputs import read_t1
 from longpole.bench.tune.objective import Objective
 from longpole.bench.tune.space import Space, label_of
+from longpole.bench.tune.triton_source import read_triton
 
 if TYPE_CHECKING:
     import os
@@ -47,13 +49,13 @@ class Command:
     sources
         Files that decide what is built and run.
     timeout_s
-        For one run, and for a build.
+        For one run, and for a build; by default the limit of all jobs.
     """
 
     command: str | tuple[str, ...]
     build: str | tuple[str, ...] | None = None
     sources: tuple[str, ...] = ()
-    timeout_s: float = 60.0
+    timeout_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +70,19 @@ class Function:
         Whether it makes the function to time.
     clock, cache
         As of `longpole bench time`.
+    configs
+        An autotuned Triton kernel, as `MODULE:KERNEL`: points are its configurations, and the
+        function, which launches it, gets no arguments.
     timeout_s
-        For one candidate.
+        For one candidate; by default the limit of all jobs.
     """
 
     function: str
     factory: bool = False
     clock: str = "cpu"
     cache: str | None = None
-    timeout_s: float = 60.0
+    configs: str | None = None
+    timeout_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +103,8 @@ class Task:
         The point to compare with; the first of the space by default.
     folder
         Where commands are started, and where files are found.
+    origin
+        The file that the parameters came from; None where they were declared.
     """
 
     space: Space
@@ -105,6 +113,7 @@ class Task:
     reference: Reference | None = None
     baseline: Point | None = None
     folder: Path = field(default_factory=Path)
+    origin: str | None = None
 
     def __post_init__(self) -> None:
         if self.baseline is not None and not self.space.allows(self.baseline):
@@ -184,7 +193,7 @@ def _fields(path: Path) -> dict[str, Any]:
 
 
 def _task(fields: Mapping[str, Any], folder: Path) -> Task:
-    space = Space.parse(fields["parameters"], fields.get("constraints", ()))
+    space = _space(fields["parameters"], fields.get("constraints", ()), folder)
     reference = fields.get("reference")
     return Task(
         space=space,
@@ -193,7 +202,19 @@ def _task(fields: Mapping[str, Any], folder: Path) -> Task:
         reference=None if reference is None else _made(Reference, "reference", reference),
         baseline=fields.get("baseline"),
         folder=folder,
+        origin=fields["parameters"] if isinstance(fields["parameters"], str) else None,
     )
+
+
+def _space(declared: Any, constraints: Sequence[str], folder: Path) -> Space:
+    """Take the parameters as they are declared, or from a file of Kernel Tuner or Triton."""
+    if not isinstance(declared, str):
+        return Space.parse(declared, constraints)
+    name, _, kernel = declared.partition(":")
+    if kernel or name.endswith(".py"):
+        return read_triton(folder / name, kernel or None)
+    found = read_t1(folder / declared)
+    return Space(found.parameters, [*found.constraints, *constraints])
 
 
 def _candidate(fields: dict[str, Any]) -> Command | Function:

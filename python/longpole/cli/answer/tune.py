@@ -4,23 +4,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from longpole.bench.tune.replay import Simulation
+from longpole.bench.tune.search import Tuning
 from longpole.cli.answer import exit_codes
-from longpole.report.blocks import Column, Headline, Notes, Sentence, Table
-from longpole.report.document import Document
+from longpole.report.blocks import Column, Headline, Notes, Sentence, Table, tabulated
+from longpole.report.document import Document, Warned
 from longpole.wording import count, duration, share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from longpole.bench.tune.finals import Finalist
-    from longpole.bench.tune.search import Tuning
     from longpole.cli.answer.emit import Answer
-    from longpole.report.blocks import Block, Cell
+    from longpole.report.blocks import Block, Cell, Value
 
-__all__ = ["tuning_answer"]
+__all__ = ["TuneData", "simulation_answer", "tuning_answer"]
 
 _SCHEMA: Final = "longpole.tune/1"
 _SHOWN_FAILURES: Final = 5
+_STRATEGIES: Final[dict[Column, Value]] = {
+    Column("strategy", "name"): "strategy",
+    Column("found", "number"): lambda row: f"{row.n_found} of {row.n_searches}",
+    Column("worse than the best", "share"): "regret",
+    Column("at most", "share"): "worst_regret",
+    Column("runs", "count"): lambda row: round(row.n_runs),
+    Column("measuring", "share"): "measuring_share",
+}
+
+TuneData = Tuning | Simulation
 _COLUMNS: Final = (
     Column("candidate", "name"),
     Column("value", "number"),
@@ -31,13 +42,16 @@ _COLUMNS: Final = (
 )
 
 
-def tuning_answer(task: str, results: str, found: Tuning) -> Answer:
+def tuning_answer(
+    task: str, results: str, found: Tuning, warnings: Sequence[Warned] = ()
+) -> Answer:
     """Say what won; 4 where nothing did."""
     document = Document(
         schema=_SCHEMA,
         input={"task": task, "results": results},
         status="ok" if found.winner else "abstained",
         scope={"gate": found.gate, "confidence": found.confidence},
+        warnings=warnings,
         data=found,
         blocks=lambda: list(_blocks(task, results, found)),
         records=lambda: [
@@ -47,6 +61,31 @@ def tuning_answer(task: str, results: str, found: Tuning) -> Answer:
         columns=("label", "outcome", "value", "runs"),
     )
     return document, exit_codes.OK if found.winner else exit_codes.INCONCLUSIVE
+
+
+def simulation_answer(results: str, found: Simulation) -> Answer:
+    """Say how strategies do on recorded runs."""
+    document = Document(
+        schema=_SCHEMA,
+        input={"results": results},
+        scope={"gate": found.gate},
+        data=found,
+        blocks=lambda: [
+            Headline(
+                f"{results}: {count(found.n_candidates, 'candidate')}, {found.n_failed} of them "
+                f"failed; the best is {found.best}"
+            ),
+            Sentence(
+                "Each search draws from the recorded runs. `found` counts choices that are worse "
+                f"than the best by no more than {share(found.gate)}; `measuring` is the share of "
+                "the time that running every candidate in full takes."
+            ),
+            tabulated(found.strategies, _STRATEGIES),
+            Notes(["the choice is the best after screening, without finals"]),
+        ],
+        records=lambda: [each.to_dict() for each in found.strategies],
+    )
+    return document, exit_codes.OK
 
 
 def _blocks(task: str, results: str, found: Tuning) -> Iterator[Block]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from longpole.cli.ask.options import Options
     from longpole.report.blocks import Block
 
-__all__ = ["Session", "run_session", "stopped_by_signals"]
+__all__ = ["Session", "changes_since", "run_session", "stopped_by_signals"]
 
 _SCHEMA: Final = "longpole.bench.run/1"
 _LIMITS: Final = ("timeout_s", "total_timeout_s", "grace_s", "retries", "busy", "lock_clock_mhz")
@@ -120,7 +120,7 @@ def run_session(
     session: Session, options: Options, *, resume: bool = False, force: bool = False
 ) -> int:
     """Run what is to be run, show how it goes, and sum it up."""
-    warnings = _changes_since(session.results) if resume else []
+    warnings = changes_since(session.results) if resume else []
     for warned in warnings:
         sys.stderr.write(f"warning: {escape(warned.message)}\n")
     begun = time.monotonic()
@@ -187,7 +187,7 @@ def _exit_code(records: Sequence[Record]) -> int:
     return exit_codes.OK if outcomes <= {Outcome.OK} else exit_codes.FINDINGS
 
 
-def _changes_since(results: Path) -> list[Warned]:
+def changes_since(results: Path) -> list[Warned]:
     """Say what is not as it was when the last record was written."""
     earlier: Mapping[str, Any] = {}
     for record in ResultsFile(results).records():

@@ -1,0 +1,203 @@
+"""Searches over recorded runs, with their recorded noise: which strategy suits a space."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from functools import partial
+from statistics import median
+from typing import TYPE_CHECKING
+
+from longpole.bench.records.reading import ResultsFile
+from longpole.bench.tune.kernel_tuner_files import read_cache
+from longpole.bench.tune.ledger import Ledger, measuring_s
+from longpole.bench.tune.search import evaluated
+from longpole.bench.tune.space import Space, label_of
+from longpole.bench.tune.strategies import find_strategy
+from longpole.data import Data
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Sequence
+
+    from longpole.bench.records.record import Record
+    from longpole.bench.tune.effort import Effort
+    from longpole.bench.tune.objective import Objective
+    from longpole.bench.tune.space import Point
+
+__all__ = ["Replayed", "Simulation", "recorded_runs", "simulate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed(Data):
+    """How a strategy does on a recorded space."""
+
+    strategy: str
+    n_searches: int
+    n_found: int
+    """Searches whose choice is worse than the best by no more than the gate."""
+    regret: float
+    """By how much the median choice is worse than the best, relative to it."""
+    worst_regret: float
+    n_runs: float
+    """The mean over the searches."""
+    measuring_share: float
+    """Of the measuring time of running every candidate in full, the mean."""
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation(Data):
+    """Strategies compared on a recorded space."""
+
+    n_candidates: int
+    n_failed: int
+    n_recorded_runs: int
+    best: str
+    """The candidate with the least median cost."""
+    best_value: float
+    gate: float
+    exhaustive_s: float
+    """Seconds of measuring every candidate in full."""
+    strategies: list[Replayed]
+
+
+class _Recorded:
+    """Gives a recorded run of a point, drawn at random, for each that is asked for."""
+
+    def __init__(self, records: Iterable[Record], objective: Objective) -> None:
+        self.objective = objective
+        self.points: dict[str, Point] = {}
+        self.runs: defaultdict[str, list[Record]] = defaultdict(list)
+        self.chance = random.Random(0)  # noqa: S311 - a draw, not a secret
+        for record in records:
+            point = record.tags.get("point")
+            if isinstance(point, dict):
+                self.points.setdefault(label_of(point), point)
+                self.runs[label_of(point)].append(record)
+        if not self.points:
+            message = "no record says which point of a space it is a run of"
+            raise ValueError(message)
+
+    def run(self, points: Sequence[Point]) -> list[Record]:
+        """Draw a run of each point."""
+        return [self.chance.choice(self.runs[label_of(point)]) for point in points]
+
+    def costs(self) -> dict[str, float]:
+        """Give the median cost of each candidate that never failed."""
+        values = {
+            label: [self.objective.value(record) for record in runs]
+            for label, runs in self.runs.items()
+        }
+        return {
+            label: self.objective.cost(median(value for value in each if value is not None))
+            for label, each in values.items()
+            if None not in each
+        }
+
+    def seconds(self, n_runs: int) -> float:
+        """Give how long all candidates take in full; one that fails does so in its first run."""
+        sound = self.costs()
+        return sum(
+            median(map(measuring_s, runs)) * (n_runs if label in sound else 1)
+            for label, runs in self.runs.items()
+        )
+
+
+def recorded_runs(path: str | os.PathLike[str]) -> list[Record]:
+    """Read the runs of a results file, or of a cache file of Kernel Tuner.
+
+    Raises
+    ------
+    ValueError
+        The file is neither.
+    """
+    found = [record for record in ResultsFile(path).final_records() if record.is_decided]
+    return found or read_cache(path)[1]
+
+
+def simulate(
+    records: Iterable[Record],
+    objective: Objective,
+    strategies: Sequence[str],
+    effort: Effort,
+    *,
+    n_searches: int = 20,
+    gate: float = 0.03,
+) -> Simulation:
+    """Compare strategies by replaying recorded runs: nothing is run.
+
+    Parameters
+    ----------
+    records
+        Of a search; better more than one run of each candidate.
+    objective
+        What makes a candidate good.
+    strategies
+        By name.
+    effort
+        How much to search; the seed is that of the first search.
+    n_searches
+        Of each strategy, each with a seed of its own.
+    gate
+        A choice that is worse by no more counts as found.
+
+    Raises
+    ------
+    ValueError
+        No record belongs to a point, or every candidate failed.
+    """
+    recorded = _Recorded(records, objective)
+    costs = recorded.costs()
+    if not costs:
+        message = "every recorded candidate failed"
+        raise ValueError(message)
+    best = min(costs, key=lambda label: (costs[label], label))
+    return Simulation(
+        n_candidates=len(recorded.points),
+        n_failed=len(recorded.points) - len(costs),
+        n_recorded_runs=sum(map(len, recorded.runs.values())),
+        best=best,
+        best_value=objective.cost(costs[best]),
+        gate=gate,
+        exhaustive_s=recorded.seconds(effort.n_runs),
+        strategies=[
+            _replayed(recorded, name, effort, n_searches, costs, gate) for name in strategies
+        ],
+    )
+
+
+def _replayed(  # noqa: PLR0917 - one search after the other
+    recorded: _Recorded,
+    name: str,
+    effort: Effort,
+    n_searches: int,
+    costs: dict[str, float],
+    gate: float,
+) -> Replayed:
+    least = min(costs.values())
+    ledgers = [_searched(recorded, name, effort, number) for number in range(n_searches)]
+    chosen = [label_of(ledger.ranked()[0]) if ledger.values else "" for ledger in ledgers]
+    regrets = [costs.get(label, float("inf")) / least - 1 for label in chosen]
+    whole_s = recorded.seconds(effort.n_runs)
+    return Replayed(
+        strategy=name,
+        n_searches=n_searches,
+        n_found=sum(regret <= gate for regret in regrets),
+        regret=median(regrets),
+        worst_regret=max(regrets),
+        n_runs=sum(ledger.n_runs for ledger in ledgers) / n_searches,
+        measuring_share=sum(each.measuring_s for each in ledgers) / n_searches / whole_s,
+    )
+
+
+def _searched(recorded: _Recorded, name: str, effort: Effort, number: int) -> Ledger:
+    recorded.chance.seed(f"{name}:{number}")
+    ledger = Ledger(recorded.objective)
+    space = Space.of_points(recorded.points.values())
+    find_strategy(name)(
+        space,
+        partial(evaluated, ledger, recorded, None),
+        replace(effort, seed=effort.seed + number),
+    )
+    return ledger

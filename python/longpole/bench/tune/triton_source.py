@@ -1,0 +1,163 @@
+"""Configurations of `triton.autotune` in source text or JSON: read, and written back.
+
+Triton is not needed: the source is parsed, not run.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.bench.tune.space import Space
+from longpole.files import new_file
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from longpole.bench.tune.space import Point
+
+__all__ = ["launch_options", "read_triton", "triton_label", "write_triton"]
+
+launch_options: Final = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+"""What a configuration sets beside the arguments of the kernel."""
+
+_INDENT: Final = 4
+
+
+def triton_label(point: Point) -> str:
+    """Name a configuration as `longpole bench time --configs` does.
+
+    Examples
+    --------
+    >>> triton_label({"BLOCK": 128, "num_warps": 4})
+    'BLOCK=128,num_warps=4'
+    """
+    return ",".join(f"{name}={value}" for name, value in point.items())
+
+
+def read_triton(path: str | os.PathLike[str], kernel: str | None = None) -> Space:
+    """Read the configurations of a kernel from its source, or from a JSON list of them.
+
+    Parameters
+    ----------
+    path
+        A Python file, or a `.json` file with `[{"kwargs": {...}, "num_warps": 4}, ...]`.
+    kernel
+        The name of the kernel in a Python file; the only autotuned one by default.
+
+    Raises
+    ------
+    ValueError
+        There is no such kernel, or its configurations are not a literal list.
+    """
+    text = Path(path).read_text(encoding="utf-8")
+    if Path(path).suffix == ".json":
+        return Space.of_points(_point(each["kwargs"], each) for each in json.loads(text))
+    listed = _configs(text, kernel)
+    return Space.of_points(_parsed(each) for each in listed.elts)
+
+
+def write_triton(
+    path: str | os.PathLike[str],
+    points: Iterable[Point],
+    *,
+    source: str | os.PathLike[str] | None = None,
+    kernel: str | None = None,
+    force: bool = False,
+) -> None:
+    """Write configurations: the source with its list replaced, or JSON without a source.
+
+    Raises
+    ------
+    FileExistsError
+        The file exists and `force` is not given.
+    ValueError
+        As of `read_triton`.
+    """
+    if source is None:
+        text = json.dumps([_plain(point) for point in points], indent=1) + "\n"
+    else:
+        text = _replaced(Path(source).read_text(encoding="utf-8"), kernel, points)
+    with new_file(Path(path), force=force) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
+
+
+def _configs(text: str, kernel: str | None) -> ast.List:
+    """Find the list of configurations of a kernel."""
+    found = [
+        (function.name, call)
+        for function in ast.walk(ast.parse(text))
+        if isinstance(function, ast.FunctionDef) and kernel in {None, function.name}
+        for call in function.decorator_list
+        if isinstance(call, ast.Call) and _name_of(call) == "autotune"
+    ]
+    if len(found) != 1:
+        names = ", ".join(name for name, _ in found) or "none"
+        message = f"one kernel under triton.autotune is needed; found: {names}"
+        raise ValueError(message)
+    call = found[0][1]
+    given = {each.arg: each.value for each in call.keywords}
+    listed = given.get("configs", call.args[0] if call.args else None)
+    if not isinstance(listed, ast.List) or not listed.elts:
+        message = f"the configurations of {found[0][0]} are not a literal list in the source"
+        raise ValueError(message)
+    return listed
+
+
+def _parsed(config: ast.expr) -> Point:
+    if not isinstance(config, ast.Call) or _name_of(config) != "Config":
+        message = f"{ast.unparse(config)!r} is no triton.Config"
+        raise ValueError(message)
+    named = {each.arg: each.value for each in config.keywords if each.arg}
+    kwargs = named.pop("kwargs", config.args[0] if config.args else ast.Dict([], []))
+    try:
+        options: dict[str, Any] = {
+            name: ast.literal_eval(named[name]) for name in launch_options if name in named
+        }
+        return _point(ast.literal_eval(kwargs), options)
+    except ValueError as error:
+        message = f"{ast.unparse(config)!r} is not made of plain values"
+        raise ValueError(message) from error
+
+
+def _point(kwargs: Mapping[str, Any], options: Mapping[str, Any]) -> Point:
+    told = {name: options[name] for name in launch_options if options.get(name) is not None}
+    return {**kwargs, **told}
+
+
+def _plain(point: Point) -> dict[str, Any]:
+    kwargs = {name: value for name, value in point.items() if name not in launch_options}
+    return {
+        "kwargs": kwargs,
+        **{name: point[name] for name in launch_options if name in point},
+    }
+
+
+def _replaced(text: str, kernel: str | None, points: Iterable[Point]) -> str:
+    """Put other configurations in the place of the list."""
+    listed = _configs(text, kernel)
+    first = listed.elts[0]
+    made_by = ast.unparse(first.func) if isinstance(first, ast.Call) else "triton.Config"
+    lines = text.encode().splitlines(keepends=True)
+    start = sum(map(len, lines[: listed.lineno - 1])) + listed.col_offset
+    end = sum(map(len, lines[: (listed.end_lineno or 0) - 1])) + (listed.end_col_offset or 0)
+    margin = " " * (len(lines[listed.lineno - 1]) - len(lines[listed.lineno - 1].lstrip()))
+    rows = "".join(f"{margin}{' ' * _INDENT}{row},\n" for row in _rows(made_by, points))
+    content = text.encode()
+    return (content[:start] + f"[\n{rows}{margin}]".encode() + content[end:]).decode()
+
+
+def _rows(made_by: str, points: Iterable[Point]) -> Iterator[str]:
+    for point in points:
+        plain = _plain(point)
+        kwargs = plain.pop("kwargs")
+        options = "".join(f", {name}={value!r}" for name, value in plain.items())
+        yield f"{made_by}({kwargs!r}{options})"
+
+
+def _name_of(call: ast.Call) -> str:
+    """Give the last part of the name of what is called."""
+    return ast.unparse(call.func).rpartition(".")[2]

@@ -1,0 +1,400 @@
+"""A script that runs one operator of a trace alone, with the inputs that were recorded.
+
+It is the way from a kernel on the critical path to something that can be tuned and timed. The
+values of tensors are in no trace: the script draws them. What else was not recorded it names.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.convert.execution_trace import link_execution_trace, read_execution_trace
+from longpole.inputs import INPUT_ARGUMENTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from longpole.trace import Trace
+
+__all__ = ["OperatorScript", "operator_script"]
+
+_TORCH_NAMES: Final = {
+    "double": "float64",
+    "float": "float32",
+    "c10::Half": "float16",
+    "c10::BFloat16": "bfloat16",
+    "c10::Float8_e4m3fn": "float8_e4m3fn",
+    "c10::Float8_e4m3fnuz": "float8_e4m3fnuz",
+    "c10::Float8_e5m2": "float8_e5m2",
+    "c10::Float8_e5m2fnuz": "float8_e5m2fnuz",
+    "c10::complex<float>": "complex64",
+    "c10::complex<double>": "complex128",
+    "long int": "int64",
+    "long": "int64",
+    "int": "int32",
+    "short int": "int16",
+    "short": "int16",
+    "signed char": "int8",
+    "unsigned char": "uint8",
+    "bool": "bool",
+}
+_ASSUMED: Final = "float32"
+_UNKNOWN: Final = "NOT_RECORDED"
+
+_SCRIPT: Final = '''"""{doc}
+"""
+
+import argparse
+from collections import namedtuple
+
+Tensor = namedtuple("Tensor", "shape strides dtype")
+NOT_RECORDED = "not recorded"
+
+OPERATOR = {operator!r}
+OVERLOAD = {overload!r}
+DEVICE = {device!r}
+INPUTS = [
+{inputs}]
+
+
+def tensor(recorded, device):
+    """Make a tensor of the recorded shape, strides and type, with values of its own."""
+    import torch
+
+    shape, strides, dtype = recorded.shape, recorded.strides, getattr(torch, recorded.dtype)
+    if strides is None:
+        strides = torch.empty(shape, device="meta").stride()
+    n_stored = 1 + sum((size - 1) * step for size, step in zip(shape, strides))
+    if 0 in shape:
+        return torch.empty_strided(shape, strides, dtype=dtype, device=device)
+    if dtype.is_floating_point or dtype.is_complex:
+        wide = torch.complex64 if dtype.is_complex else torch.float32
+        stored = torch.randn(n_stored, dtype=wide, device=device).to(dtype)
+    else:
+        stored = torch.zeros(n_stored, dtype=dtype, device=device)
+    return stored.as_strided(shape, strides)
+
+
+def made(value, device):
+    """Make one input."""
+    if isinstance(value, Tensor):
+        return tensor(value, device)
+    if isinstance(value, list):
+        return [made(each, device) for each in value]
+    return value
+
+
+def operator(device):
+    """Give a function that runs the operator with its inputs."""
+    import torch
+
+    namespace, name = OPERATOR.split("::")
+    packet = getattr(getattr(torch.ops, namespace), name)
+    inputs = [made(each, device) for each in INPUTS]
+    failures = []
+    for overload in [OVERLOAD] if OVERLOAD else packet.overloads():
+        call = getattr(packet, overload)
+        arguments = call._schema.arguments
+        if len(arguments) < len(inputs):
+            continue
+        pairs = [(it, value) for it, value in zip(arguments, inputs) if value is not NOT_RECORDED]
+        if len(pairs) < len(inputs):  # what was not recorded has its default
+            positional, named = [], {{it.name: value for it, value in pairs}}
+        else:
+            positional = [value for it, value in pairs if not it.kwarg_only]
+            named = {{it.name: value for it, value in pairs if it.kwarg_only}}
+        try:
+            call(*positional, **named)
+        except (RuntimeError, TypeError, ValueError) as error:
+            failures.append(f"{{overload}}: {{error}}")
+        else:
+            return lambda: call(*positional, **named)
+    raise SystemExit("no overload takes these inputs:\\n" + "\\n".join(failures))
+
+
+def main():
+    """Time the operator with the clock of longpole."""
+    import torch
+
+    from longpole.bench import CpuClock, TorchClock, measure
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    usual = DEVICE if DEVICE == "cpu" or torch.cuda.is_available() else "cpu"
+    parser.add_argument("--device", default=usual)
+    parser.add_argument("--cache", default="hot", choices=["hot", "cold"])
+    options = parser.parse_args()
+    torch.manual_seed(0)
+    with torch.no_grad():
+        is_cpu = options.device == "cpu"
+        clock = CpuClock() if is_cpu else TorchClock(options.cache)
+        timing = measure(operator(options.device), key=OPERATOR, clock=clock)
+    summary = timing.summarise()
+    if summary is None:
+        raise SystemExit(f"{{OPERATOR}}: {{timing.outcome}}, {{timing.message}}")
+    print(f"{{OPERATOR}} on {{options.device}}: {{summary.median_ns / 1e3:.2f}} us (median of "
+          f"{{len(timing.samples_ns)}} samples)")
+    print({recorded!r})
+
+
+if __name__ == "__main__":
+    main()
+'''
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorScript:
+    """A script, and what of the operator was not recorded."""
+
+    text: str
+    operator: str
+    event: int
+    """Of the operator."""
+    inputs: tuple[str, ...]
+    """As the script declares them."""
+    not_recorded: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What is known of a call: texts of its inputs as code, the overload, and what is missing."""
+
+    inputs: list[str]
+    missing: list[str]
+    overload: str = ""
+    devices: frozenset[str] = frozenset()
+
+
+def operator_script(
+    trace: Trace, event: int, *, source: str = "the trace", execution: str | None = None
+) -> OperatorScript:
+    """Write a script that runs an operator alone, with its recorded inputs.
+
+    Parameters
+    ----------
+    trace
+        Read with the default `args`.
+    event
+        A row of `trace.events`: an operator, or a GPU activity that one launched.
+    source
+        What to call the trace in the script.
+    execution
+        The file of the execution trace of the same run, which has values of scalars and types
+        of lists.
+
+    Raises
+    ------
+    ValueError
+        The event is no operator and none launched it, or its inputs were not recorded.
+    """
+    row = _operator_of(trace, event)
+    operator = int(row["event"])
+    call = _linked(trace, operator, execution) if execution else None
+    call = call or _recorded(trace, operator)
+    if call is None:
+        message = (
+            f"the inputs of {row['name']} (event {operator}) were not recorded: record with "
+            "record_shapes=True, or give the execution trace of the run"
+        )
+        raise ValueError(message)
+    missing = [*call.missing, "the values of tensors: floating-point ones are random, others zero"]
+    on_device = "cuda" in call.devices or _has_activities(trace, operator)
+    text = _SCRIPT.format(
+        doc=_quoted(
+            f"Run {row['name']} alone, as {source} recorded it (event {operator}).\n\n"
+            "Not recorded:\n" + "\n".join(f"- {each}" for each in missing)
+        ),
+        operator=row["name"],
+        overload=call.overload,
+        device="cuda" if on_device else "cpu",
+        inputs="".join(f"    {each},\n" for each in call.inputs),
+        recorded=f"in the trace it took {row['duration_ns'] / 1e3:.2f} us on its thread",
+    )
+    return OperatorScript(text, row["name"], operator, tuple(call.inputs), tuple(missing))
+
+
+def _quoted(text: str) -> str:
+    """Make a text that ends no string of Python: names in a trace are data."""
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _operator_of(trace: Trace, event: int) -> dict[str, Any]:
+    """Find the operator: the event itself, or the one that launched it."""
+    import polars as pl
+
+    from longpole import sweeps
+
+    if not 0 <= event < trace.events.height:
+        message = f"the trace has no event {event}; the last is {trace.events.height - 1}"
+        raise ValueError(message)
+    launched = sweeps.activities(trace).filter(pl.col("event") == event)
+    owner = launched["operator"][0] if launched.height else event
+    if owner is None:
+        message = f"no operator is known that launched event {event}"
+        raise ValueError(message)
+    row = trace.events.row(int(owner), named=True)
+    if "::" not in str(row["name"]):
+        message = f"event {event} ({row['name']}) is no operator of torch"
+        raise ValueError(message)
+    return {**row, "event": int(owner)}
+
+
+def _has_activities(trace: Trace, operator: int) -> bool:
+    import polars as pl
+
+    from longpole import sweeps
+
+    return not sweeps.activities(trace).filter(pl.col("operator") == operator).is_empty()
+
+
+def _recorded(trace: Trace, operator: int) -> _Call | None:
+    """Read the inputs that the trace itself recorded."""
+    import polars as pl
+
+    for category in ("cpu_op", "Operator"):
+        found = trace.args(category, INPUT_ARGUMENTS)
+        own = None if found is None else found.filter(pl.col("event") == operator)
+        if own is not None and own.height:
+            row = {name: value for name, value in own.row(0, named=True).items() if value}
+            dims = row.get("Input Dims", row.get("Input dims"))
+            if dims is not None:
+                return _of_kineto(row, json.loads(dims))
+    return None
+
+
+def _of_kineto(row: dict[str, Any], dims: list[Any]) -> _Call:
+    types, strides, values = (
+        json.loads(row.get(name) or "[]")
+        for name in ("Input type", "Input Strides", "Concrete Inputs")
+    )
+    inputs, missing = [], []
+    for place, shape in enumerate(dims):
+        type_, text = _at(types, place) or "", _at(values, place) or ""
+        steps = _at(strides, place)
+        code, lacks = _kineto_input(type_, text, shape, steps)
+        inputs.append(code)
+        missing += [f"input {place}: {each}" for each in lacks]
+    return _Call(inputs, missing)
+
+
+def _kineto_input(type_: str, text: str, shape: Any, steps: Any) -> tuple[str, list[str]]:
+    """Put an input into code; say what of it is missing."""
+    if type_ == "TensorList" or (shape and isinstance(shape[0], list)):
+        parts = [_tensor(one, _at(steps, place), _ASSUMED) for place, one in enumerate(shape)]
+        return f"[{', '.join(parts)}]", [f"the types in its list: {_ASSUMED} is assumed"]
+    if type_ in _TORCH_NAMES:
+        lacks = [] if steps is not None else ["strides: contiguous is assumed"]
+        return _tensor(shape, steps, _TORCH_NAMES[type_]), lacks
+    if not type_ and not shape and not text:
+        return "None", []
+    value = _literal(text)
+    if value is None:
+        return _UNKNOWN, [f"the value of its {type_ or 'argument'}: the default is taken"]
+    return value, []
+
+
+def _linked(trace: Trace, operator: int, execution: str) -> _Call | None:
+    """Read the inputs from the node of the execution trace; None where it has none."""
+    import polars as pl
+
+    nodes = read_execution_trace(execution)
+    linked = link_execution_trace(nodes, trace).nodes
+    own = linked.filter((pl.col("event") == operator) & (pl.col("kind") == "operator"))
+    found = nodes.nodes.join(own.select("node"), on="node", how="semi")
+    if found.is_empty():
+        message = (
+            f"the execution trace has no node for event {operator}: choose an operator of the "
+            "iteration that it holds, or leave it out"
+        )
+        raise ValueError(message)
+    return _of_node(found.row(0, named=True))
+
+
+def _of_node(row: dict[str, Any]) -> _Call:
+    values, shapes, types, strides = (
+        json.loads(row[f"input_{name}"] or "[]")
+        for name in ("values", "shapes", "types", "strides")
+    )
+    inputs, missing, devices = [], [], set()
+    for place, type_ in enumerate(types):
+        value = _at(values, place)
+        steps = _at(strides, place)
+        inputs.append(_node_input(type_, value, _at(shapes, place), steps))
+        devices |= set(_devices(value))
+        if "Tensor(" in type_ and steps is None:
+            missing.append(f"input {place}: strides: contiguous is assumed")
+        if inputs[-1] == _UNKNOWN:
+            missing.append(f"input {place}: its {type_}: the default is taken")
+    return _Call(inputs, missing, _overload(row["op_schema"] or ""), frozenset(devices))
+
+
+def _node_input(type_: str, value: Any, shape: Any, steps: Any) -> str:
+    if type_.startswith("Tensor("):
+        name = type_.removeprefix("Tensor(").removesuffix(")")
+        if name in _TORCH_NAMES:
+            return _tensor(shape, steps, _TORCH_NAMES[name])
+        return "None" if "nullptr" in name else _UNKNOWN
+    if type_.startswith("GenericList["):
+        parts = list(_list_types(type_))
+        codes = [
+            _node_input(part, _at(value, place), _at(shape, place), _at(steps, place))
+            for place, part in enumerate(parts)
+        ]
+        return _UNKNOWN if _UNKNOWN in codes else f"[{', '.join(codes)}]"
+    if type_ == "None":
+        return "None"
+    if isinstance(value, int | float | bool) or type_ == "String":
+        return repr(value)
+    return _UNKNOWN
+
+
+def _list_types(text: str) -> Iterator[str]:
+    """Give the types in a list; none of them holds a comma of its own but in brackets."""
+    inner, depth, start = text.removeprefix("GenericList[").removesuffix("]"), 0, 0
+    for place, character in enumerate(inner):
+        depth += (character in "[(<") - (character in "])>")
+        if character == "," and not depth:
+            yield inner[start:place].strip()
+            start = place + 1
+    if inner:
+        yield inner[start:].strip()
+
+
+def _devices(value: Any) -> Iterator[str]:
+    """Name the kinds of devices of tensors: `[id, storage, offset, size, itemsize, "cuda:0"]`."""
+    if isinstance(value, list):
+        if value and isinstance(value[-1], str):
+            yield value[-1].partition(":")[0]
+        else:
+            for each in value:
+                yield from _devices(each)
+
+
+def _overload(schema: str) -> str:
+    """Give the overload that a schema is of; `default` where it names none."""
+    name = schema.partition("(")[0].partition("::")[2]
+    if not name:
+        return ""
+    return name.partition(".")[2] or "default"
+
+
+def _tensor(shape: Any, steps: Any, dtype: str) -> str:
+    """Put a tensor into code."""
+    sizes = tuple(int(size) for size in shape or ())
+    known = isinstance(steps, list) and len(steps) == len(sizes)
+    strides = tuple(int(step) for step in steps) if known else None
+    return f"Tensor({sizes!r}, {strides!r}, {dtype!r})"
+
+
+def _literal(text: str) -> str | None:
+    """Give a text as code where it is a plain value; None where it is not."""
+    try:
+        return repr(ast.literal_eval(text))
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+
+
+def _at(values: Any, place: int) -> Any:
+    return values[place] if isinstance(values, list) and place < len(values) else None

@@ -1,0 +1,54 @@
+"""Which kernels pay to tune, by what the window gains."""
+
+import json
+
+from longpole.analyses.kernel_gains import kernel_gains
+from longpole.cli import program
+from longpole.critical_path import Scale
+from longpole.testing import TraceBuilder
+
+
+def test_a_kernel_beside_something_longer_gains_nothing():
+    builder = (
+        TraceBuilder()
+        .launch("gemm", call=(0, 1), work=(1, 100))
+        .launch("beside", call=(1, 2), work=(3, 90), stream=20)
+        .launch("add", call=(2, 3), work=(100, 110))
+    )
+    rows = kernel_gains(builder.read()).select("name", "path_ns", "gain_ns", "bound_ns").rows()
+    assert rows == [("gemm", 99_000, 20_000, 20_000), ("add", 10_000, 5_000, 10_000)]
+
+
+def test_the_gain_is_that_of_what_if_also_for_names_with_signs():
+    name = "void gemm<float, 4>(float*) [clone .1] a+b"
+    builder = TraceBuilder().launch(name, call=(0, 1), work=(1, 100))
+    trace = builder.launch("gemm", call=(1, 2), work=(100, 140)).read()
+    path = trace.critical_path(whole=True)
+    gain = path.what_if(Scale(by=0.5, kind="kernel", matching="^void")).gain_ns
+    row = kernel_gains(trace).row(0, named=True)
+    assert (row["name"], row["gain_ns"]) == (name, gain)
+
+
+def test_the_operator_and_its_shapes_stand_beside_a_kernel():
+    builder = TraceBuilder().operator(
+        "aten::mm", (0, 20), **{"Input Dims": [[2, 3], [3, 4]], "Input type": ["float", "float"]}
+    )
+    trace = builder.launch("gemm", call=(5, 10), work=(12, 60)).read()
+    row = kernel_gains(trace).row(0, named=True)
+    assert row["operator_name"] == "aten::mm"
+    assert row["shapes"] == "2x3,3x4 float,float"
+    assert trace.events["name"][row["operator"]] == "aten::mm"
+
+
+def test_a_trace_without_kernels_has_no_row():
+    trace = TraceBuilder().operator("aten::mm", (0, 20)).read()
+    assert kernel_gains(trace).is_empty()
+
+
+def test_tune_lists_them(tmp_path, capsys):
+    path = tmp_path / "trace.json"
+    TraceBuilder().launch("gemm", call=(0, 1), work=(1, 100)).write(path)
+    assert program.run(["tune", "--from-trace", str(path), "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)["data"]
+    assert (data["table"], data["rows"][0]["name"]) == ("kernel_gains", "gemm")
+    assert program.run(["tune"]) == 2
