@@ -221,7 +221,7 @@ def test_every_command_that_answers_has_a_schema(capsys):
     listed = capsys.readouterr().out.splitlines()
     assert listed == NAMES
     without = {"completion", "schema", "bench baseline", "bench resume"}
-    without |= {"chakra show", "view"}
+    without |= {"chakra show", "guide", "mcp", "view"}
     # `longpole ranks` answers about dumps with `dumps`.
     others = {"envelope", "dumps", *(f"table {name}" for name in tables())}
     assert set(commands(program.longpole)) - without == set(listed) - others

@@ -29,6 +29,7 @@ from longpole.analyses.questions import questions
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.problems import Problem
 from longpole.cli.answer.table import tables
+from longpole.cli.guide import guide_text
 from longpole.cli.program import longpole as program
 from longpole.cli.program import run
 from longpole.cli.schema import schema_for, schema_names
@@ -266,7 +267,12 @@ def _documented(name: str) -> str:
     return f"```{{eval-rst}}\n.. auto{kind}:: longpole.{name}{members}\n```"
 
 
-PAGES: Final = {"check.md": every_finding, "python.md": api, "tables.md": every_table}
+PAGES: Final = {
+    "agents.md": guide_text,
+    "check.md": every_finding,
+    "python.md": api,
+    "tables.md": every_table,
+}
 GENERATED: Final = {
     "commands.md": every_command,
     "errors.md": every_error,

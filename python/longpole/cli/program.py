@@ -40,7 +40,7 @@ class Program(Commands):
             *("convert", "merge"),
             *("link", "chakra", "mindspore", "tunableop"),
         ),
-        "Learn and automate": ("demo", "schema", "completion"),
+        "Learn and automate": ("demo", "guide", "mcp", "schema", "completion"),
     }
     unknown = "neither a command nor a file"
 
