@@ -32,7 +32,10 @@ class Program(Commands):
 
     folder = "longpole.cli"
     sections: ClassVar = {
-        "Analyse a trace": ("summary", "path", "whatif", "table", "check", "report", "view"),
+        "Analyse a trace": (
+            *("summary", "path", "whatif", "table", "serving"),
+            *("check", "report", "view"),
+        ),
         "Compare runs": ("diff",),
         "Several ranks": ("ranks",),
         "Run benchmarks": ("bench", "devices"),
