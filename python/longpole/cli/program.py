@@ -36,7 +36,7 @@ class Program(Commands):
             *("summary", "path", "whatif", "table", "serving"),
             *("check", "report", "view"),
         ),
-        "Compare runs": ("diff",),
+        "Compare runs": ("diff", "ledger"),
         "Several ranks": ("ranks",),
         "Run benchmarks": ("bench", "devices"),
         "Convert and exchange files": (
