@@ -32,8 +32,11 @@ class Program(Commands):
 
     folder = "longpole.cli"
     sections: ClassVar = {
-        "Analyse a trace": ("summary", "path", "whatif", "table", "check", "report", "view"),
-        "Compare runs": ("diff",),
+        "Analyse a trace": (
+            *("summary", "path", "whatif", "table", "serving"),
+            *("check", "report", "view"),
+        ),
+        "Compare runs": ("diff", "ledger"),
         "Several ranks": ("ranks",),
         "Run benchmarks": ("bench", "tune", "repro", "devices"),
         "Convert and exchange files": (
