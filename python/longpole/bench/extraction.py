@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from longpole._core import Extractor as CoreExtractor
 from longpole._core import extract_formats
+from longpole.bench.documents import DOCUMENTS, documents_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,7 +35,10 @@ __all__ = [
 
 CHUNK_BYTES: Final = 1 << 18
 MAX_ROWS: Final = 1_000_000
+MAX_DOCUMENT_BYTES: Final = 32 << 20
+"""A longer output is read by lines, even if it begins as JSON does."""
 PATTERN_PREFIX: Final = "regex="
+BLANKS: Final = b" \t\r\n\xef\xbb\xbf"
 
 
 class BinaryFile(Protocol):
@@ -101,7 +105,7 @@ def extract(
 
 def formats() -> dict[str, str]:
     """Give the name of every format, and what prints it."""
-    return dict(extract_formats())
+    return dict(extract_formats()) | {name: it.summary for name, it in DOCUMENTS.items()}
 
 
 def without_point(time_ns: float | None) -> float | None:
@@ -136,20 +140,66 @@ class Extractor:
             raise ValueError(message)
         wanted = [format] if isinstance(format, str) else list(format)
         patterns = [name for name in wanted if name.startswith(PATTERN_PREFIX)]
-        named = [name for name in wanted if name not in patterns]
+        named = (
+            list(formats())
+            if "auto" in wanted
+            else [each for each in wanted if each not in patterns]
+        )
+        _check_names(named)
         self._core = CoreExtractor(
-            list(formats()) if "auto" in named else named,
+            [name for name in named if name not in DOCUMENTS],
             [pattern.removeprefix(PATTERN_PREFIX) for pattern in patterns],
             max_rows,
         )
+        self._max_rows = max_rows
+        self._documents = [name for name in named if name in DOCUMENTS]
+        self._head: bytearray | None = bytearray() if self._documents else None
 
     def feed(self, chunk: bytes) -> None:
         """Take the next piece."""
-        self._core.feed(chunk)
+        if self._head is not None and not self._may_be_document(self._head, chunk):
+            self._read_by_lines()
+        if self._head is None:
+            self._core.feed(chunk)
+        else:
+            self._head += chunk
+
+    def _may_be_document(self, head: bytearray, chunk: bytes) -> bool:
+        begin = bytes(head[:64] + chunk[:64]).lstrip(BLANKS)[:1]
+        return begin in {b"", b"{"} and len(head) + len(chunk) <= MAX_DOCUMENT_BYTES
 
     def finish(self, *, died: bool = False) -> Extraction:
         """End the stream and give what was found; `died` as in `extract`."""
+        if self._head is not None and not self._read_documents(bytes(self._head), died=died):
+            self._read_by_lines()
+        self._head = None
         return Extraction(self._core.finish(died))
+
+    def _read_by_lines(self) -> None:
+        text, self._head = bytes(self._head or b""), None
+        self._core.feed(text)
+
+    def _read_documents(self, text: bytes, *, died: bool) -> bool:
+        """Read the whole output as JSON. Whether it begins with a document that is known."""
+        found, end = documents_in(text, self._documents)
+        if not found:
+            return False
+        self._core = CoreExtractor([], [], self._max_rows)
+        self._core.feed(text)
+        for document in found:
+            self._core.record(document.format, document.offset, document.rows)
+        if text[end:].strip(BLANKS):
+            reason = "truncated" if died or text[end : end + 1] == b"{" else "extra_text"
+            self._core.reject(found[-1].format, end, text[end : end + 200], reason)
+        return True
+
+
+def _check_names(names: Iterable[str]) -> None:
+    known = formats()
+    for name in names:
+        if name not in known:
+            message = f'no format is called "{name}"; there are {", ".join(known)}'
+            raise ValueError(message)
 
 
 class MeasuredRow(NamedTuple):
