@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
@@ -32,7 +33,7 @@ def test_hyperfine_gives_each_time_and_the_median_where_there_are_none():
         ("make", 2_400_000_000.0, "ok"),
     ]
     table = found.table("hyperfine")
-    assert table["threads"].to_list() == ['"4"', '"4"', '"4"', None]
+    assert table["threads"].to_list() == ["4", "4", "4", None]
     assert table["statistic"].to_list() == [None, None, None, "median"]
     assert table["run"].to_list() == ["1", "2", "3", "4"]
 
@@ -85,7 +86,7 @@ def test_serving_gives_latencies_and_documents_may_follow_one_another():
         ("Median TPOT", 39_280_000.0, "ok"),
         ("Benchmark duration", 270_500_000_000.0, "ok"),
         ("Median TTFT", 68_500_000.0, "ok"),
-        ("Mean E2E_LATENCY", 4_295_920_000.0, "ok"),
+        ("Mean E2E Latency", 4_295_920_000.0, "ok"),
     ]
     table = found.table("serving-json")
     assert table["output_throughput"].to_list()[0] == "431.10"
@@ -178,6 +179,25 @@ def test_mutations_do_no_harm(name):
         found = bench.extract(_mutated(text, others, chosen))
         for row in found.measurements:
             assert not row.is_selectable or 0 < row.time_ns < float("inf")
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_value_of_another_kind_does_no_harm(name):
+    document = json.JSONDecoder().raw_decode(DOCUMENTS[name])[0]
+    for changed in _changed(document):
+        found = bench.extract(json.dumps(changed).encode())
+        assert all(row.format == name for row in found.measurements)
+
+
+def _changed(value):
+    """Give a JSON value with one node in place of which there is something else."""
+    yield from (None, [], {}, [[]], "x", 1, True)
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from ({**value, key: other} for other in _changed(inner))
+    if isinstance(value, list):
+        for at, inner in enumerate(value):
+            yield from ([*value[:at], other, *value[at + 1 :]] for other in _changed(inner))
 
 
 def _mutated(text, others, chosen):

@@ -41,11 +41,12 @@ class Row(NamedTuple):
 
 
 class Document(NamedTuple):
-    """A document in a stream: its format, its place in bytes, and its rows."""
+    """A document in a stream: its format, its bytes, and its rows, made as they are asked for."""
 
     format: str
     offset: int
-    rows: list[Row]
+    end: int
+    rows: Iterator[Row]
 
 
 class Layout(NamedTuple):
@@ -56,28 +57,27 @@ class Layout(NamedTuple):
     rows: Callable[[Mapping[str, Any], Iterator[int]], Iterable[Row]]
 
 
-def documents_in(text: bytes, formats: Iterable[str]) -> tuple[list[Document], int]:
-    """Read the documents at the beginning of a text, and say where in it they end.
+def documents_in(text: bytes, formats: Iterable[str]) -> Iterator[Document]:
+    """Read the documents at the beginning of a text.
 
     There are none where the first is of no format that is looked for.
     """
-    found: list[Document] = []
     wanted = [(name, DOCUMENTS[name]) for name in formats]
     decoded = text.decode("utf-8", "surrogateescape")
     runs = count(1)
-    end = 0
-    offset = 0
+    place, offset = 0, 0
     while True:
-        start = end + len(_blanks(decoded, end))
-        offset += _n_bytes(decoded[end:start])
-        document, end = _decoded(decoded, start)
+        start = place + len(_blanks(decoded, place))
+        offset += _n_bytes(decoded[place:start])
+        document, place = _decoded(decoded, start)
         mine = [it for it in wanted if document is not None and it[1].is_mine(document)]
         if document is None or not mine:
-            return found, offset
+            return
         name, layout = mine[0]
-        rows = [_without_surrogates(row) for row in layout.rows(document, runs)]
-        found.append(Document(name, offset, rows))
-        offset += _n_bytes(decoded[start:end])
+        end = offset + _n_bytes(decoded[start:place])
+        rows = layout.rows(document, runs)
+        yield Document(name, offset, end, map(_without_surrogates, rows))
+        offset = end
 
 
 _BLANKS: Final = re.compile(r"[ \t\r\n\ufeff]+")
@@ -129,7 +129,7 @@ def _hyperfine(document: Mapping[str, Any], runs: Iterator[int]) -> Iterator[Row
 
 
 def _parameters(result: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [(name, _text(value)) for name, value in _object(result.get("parameters")).items()]
+    return [(name, _plain(value)) for name, value in _object(result.get("parameters")).items()]
 
 
 def _has_failed(codes: list[Any]) -> bool:
@@ -161,17 +161,17 @@ def _google_benchmark(document: Mapping[str, Any], runs: Iterator[int]) -> Itera
     measured = [each for each in benchmarks if each.get("run_type") != "aggregate"]
     for each in measured:
         yield _google_row(each, str(each.get("name")), fields)
-    sampled = {each.get("run_name") for each in measured}
+    sampled = {str(each.get("run_name")) for each in measured}
     for each in aggregated:
-        if each.get("aggregate_name") == "median" and each.get("run_name") not in sampled:
-            name = str(each.get("run_name"))
+        name = str(each.get("run_name"))
+        if each.get("aggregate_name") == "median" and name not in sampled:
             yield _google_row(each, name, [("statistic", "median"), *fields])
 
 
 def _google_row(each: Mapping[str, Any], name: str, fields: list[tuple[str, str]]) -> Row:
     failed = each.get("error_occurred") is True or bool(each.get("skipped"))
     known = {"name", "run_name", "real_time", "time_unit"}
-    further = [(key, _text(value)) for key, value in each.items() if key not in known]
+    further = [(key, _plain(value)) for key, value in each.items() if key not in known]
     time = "N/A" if failed else _time(each.get("real_time"))
     return Row(name, time, str(each.get("time_unit", "ns")), failed, [*fields, *further])
 
@@ -192,7 +192,7 @@ def _nvbench_row(name: str, state: Mapping[str, Any], run: tuple[str, str]) -> R
     point = " ".join(f"{axis}={value}" for axis, value in axes)
     fields = [
         ("statistic", tag.rpartition("/")[2]),
-        ("device", _text(state.get("device"))),
+        ("device", _plain(state.get("device"))),
         ("skip_reason", str(state.get("skip_reason", "")) if failed else ""),
         run,
         *axes,
@@ -225,7 +225,7 @@ def _rocprof(document: Mapping[str, Any], runs: Iterator[int]) -> Iterator[Row]:
     for process in _objects(document.get("rocprofiler-sdk-tool")):
         run = _run(runs)
         names = {
-            symbol.get("kernel_id"): str(
+            _text(symbol.get("kernel_id")): str(
                 symbol.get("formatted_kernel_name") or symbol.get("kernel_name") or ""
             )
             for symbol in _objects(process.get("kernel_symbols"))
@@ -233,7 +233,7 @@ def _rocprof(document: Mapping[str, Any], runs: Iterator[int]) -> Iterator[Row]:
         records = _object(process.get("buffer_records"))
         for dispatch in _objects(records.get("kernel_dispatch")):
             info = _object(dispatch.get("dispatch_info"))
-            name = names.get(info.get("kernel_id"), "")
+            name = names.get(_text(info.get("kernel_id")), "")
             stamps = [(each, _text(dispatch.get(each))) for each in _STAMPS]
             fields = [run, *stamps, ("kernel_id", _text(info.get("kernel_id")))]
             yield Row(name, _between(dispatch), "ns", failed=False, fields=fields)
@@ -259,10 +259,11 @@ def _serving(document: Mapping[str, Any], runs: Iterator[int]) -> Iterator[Row]:
     ]
     fields = [run, *((name, value) for name, value in described if not LATENCY.fullmatch(name))]
     yield Row("Benchmark duration", _time(document.get("duration")), "s", failed, fields)
-    for name, value in document.items():
-        if match := LATENCY.fullmatch(name):
+    for key, value in document.items():
+        if match := LATENCY.fullmatch(key):
             statistic, metric = match.groups()
-            operation = f"{statistic.capitalize()} {metric.upper()}"
+            name = metric.upper().replace("_LATENCY", " Latency")
+            operation = f"{statistic.capitalize()} {name}"
             yield Row(operation, _time(value), "ms", failed, [("statistic", statistic), run])
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from longpole._core import Extraction as CoreExtraction
     from longpole._core import Table
+    from longpole.bench.documents import Document
 
 __all__ = [
     "Extraction",
@@ -37,6 +39,7 @@ CHUNK_BYTES: Final = 1 << 18
 MAX_ROWS: Final = 1_000_000
 MAX_DOCUMENT_BYTES: Final = 32 << 20
 """A longer output is read by lines, even if it begins as JSON does."""
+ROWS_AT_ONCE: Final = 10_000
 PATTERN_PREFIX: Final = "regex="
 BLANKS: Final = b" \t\r\n\xef\xbb\xbf"
 
@@ -181,16 +184,19 @@ class Extractor:
 
     def _read_documents(self, text: bytes, *, died: bool) -> bool:
         """Read the whole output as JSON. Whether it begins with a document that is known."""
-        found, end = documents_in(text, self._documents)
-        if not found:
+        last: Document | None = None
+        for document in documents_in(text, self._documents):
+            if last is None:
+                self._core = CoreExtractor([], [], self._max_rows)
+                self._core.feed(text)
+            last = document
+            while rows := list(islice(document.rows, ROWS_AT_ONCE)):
+                self._core.record(document.format, document.offset, rows)
+        if last is None:
             return False
-        self._core = CoreExtractor([], [], self._max_rows)
-        self._core.feed(text)
-        for document in found:
-            self._core.record(document.format, document.offset, document.rows)
-        if text[end:].strip(BLANKS):
-            reason = "truncated" if died or text[end : end + 1] == b"{" else "extra_text"
-            self._core.reject(found[-1].format, end, text[end : end + 200], reason)
+        if rest := text[last.end :].lstrip(BLANKS):
+            reason = "truncated" if died or rest.startswith(b"{") else "extra_text"
+            self._core.reject(last.format, len(text) - len(rest), rest[:200], reason)
         return True
 
 
