@@ -75,7 +75,10 @@ class Cluster:
         places = {place.device.uuid: place for place in _places(nodes, found, names)}
         if missing or not places:
             what = ", ".join(sorted(missing)) or "a GPU"
-            message = f"no node of the Ray cluster has {what}; nodes: {len(nodes)}"
+            message = (
+                f"no node of the Ray cluster has {what}; nodes: {len(nodes)}\n"
+                "hint: `longpole devices` lists the devices of a node; `cpu` is its processor"
+            )
             raise DeviceError(message)
         return cls(list(places.values()))
 
@@ -99,7 +102,7 @@ def _found(ray: Any, nodes: Sequence[Mapping[str, Any]], names: Sequence[str]) -
     try:
         return list(ray.get(looks, timeout=START_S))
     except ray.exceptions.RayError as error:
-        message = f"a node of the Ray cluster does not say what devices it has: {error}"
+        message = f"a node of the Ray cluster does not say what devices it has: {_said(error)}"
         raise DeviceError(message) from error
 
 
@@ -164,6 +167,7 @@ class RayWorker:
         self._given = (place, policy, lock_folder, record_env)
         self._ray = started_ray(DeviceError)
         self._actor: Any = None
+        self._is_over = False
 
     def open(self) -> None:
         """Start the actor.
@@ -179,7 +183,7 @@ class RayWorker:
         try:
             self._ray.get(self._actor.open.remote(), timeout=START_S)
         except self._ray.exceptions.RayError as error:
-            self.kill()
+            self._end_actor()
             message = f"the node {self._place.node[:12]} gives no worker: {_said(error)}"
             raise DeviceError(message) from error
 
@@ -206,7 +210,11 @@ class RayWorker:
             self._actor.cancel.remote(task.id)
 
     def kill(self) -> None:
-        """End the actor, and with it its guard and what that runs."""
+        """End the actor, and with it its guard and what that runs; for good."""
+        self._is_over = True
+        self._end_actor()
+
+    def _end_actor(self) -> None:
         actor, self._actor = self._actor, None
         if actor is not None:
             self._ray.kill(actor)
@@ -220,19 +228,21 @@ class RayWorker:
 
     def _lost(self, task: Task, reason: str) -> Tried:
         """Start another actor; where the node gives none, the device is lost."""
-        self.kill()
+        self._end_actor()
         task.attempts += 1
-        try:
-            self.open()
-        except DeviceError as error:
-            return device_lost(task, str(error), self.device)
         reason = f"the worker on node {self._place.node[:12]} died: {reason}"
+        if not self._is_over:
+            try:
+                self.open()
+            except DeviceError as error:
+                return device_lost(task, str(error), self.device)
         return worker_lost(task, reason, self.device, self._policy)
 
 
 def _said(error: BaseException) -> str:
-    """Give the first line of an error; what follows is for those who look into Ray."""
-    return str(error).strip().partition("\n")[0] or type(error).__name__
+    """Give the first line of what an error says; what follows is for those who look into Ray."""
+    cause = getattr(error, "cause", None) or error
+    return str(cause).strip().partition("\n")[0] or type(cause).__name__
 
 
 class Hand:

@@ -330,7 +330,8 @@ def _workers(
     if isinstance(devices, Cluster):
         return [*devices.workers(**how)]
     if engine == "ray":
-        return [*Cluster.find([str(each) for each in devices or ()]).workers(**how)]
+        names = [each.uuid if isinstance(each, Device) else str(each) for each in devices or ()]
+        return [*Cluster.find(names).workers(**how)]
     return [LocalWorker(device, provider, **how) for device, provider in _choose(devices).items()]
 
 
