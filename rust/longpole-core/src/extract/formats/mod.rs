@@ -20,6 +20,7 @@ mod nvbench;
 mod rocblas;
 mod rocprof;
 mod serving;
+mod serving_latency;
 mod triton;
 
 use super::pattern::built_in;
@@ -43,6 +44,7 @@ pub const FORMATS: &[Format] = &[
     inductor::FORMAT,
     triton::FORMAT,
     serving::FORMAT,
+    serving_latency::FORMAT,
     google_benchmark::FORMAT,
     google_benchmark_csv::FORMAT,
 ];

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 
 use super::{Format, Interest, Reader};
-use crate::extract::delimited::{Header, Key, Row};
+use crate::extract::delimited::{Header, Key};
 use crate::extract::found::Found;
 use crate::extract::lines::Line;
 use crate::extract::numbers::Unit;
@@ -82,10 +82,8 @@ impl Columns {
     }
 
     fn read(&self, line: Line<'_>, found: &mut Found) {
-        match self.header.row(line) {
-            Row::Values(values) => self.record(line, &values, found),
-            Row::Ragged => found.reject(line.place, line.text, Reason::WrongColumns),
-            Row::Foreign => {}
+        if let Some(values) = self.header.values(line, found) {
+            self.record(line, &values, found);
         }
     }
 
