@@ -275,9 +275,9 @@ impl Whose {
 
 /// What every line holds that a reader must be shown.
 enum Anchors {
-    /// Short texts, which the regex engine finds several bytes at a time; and which of them
-    /// stand on a line.
-    Texts(Regex, RegexSet),
+    /// Short texts, which the regex engine finds several bytes at a time; and, where they are
+    /// of several formats, which of them stand on a line.
+    Texts(Regex, Option<RegexSet>),
     /// Patterns of users may match anything.
     Everywhere,
     /// There is no reader.
@@ -294,16 +294,15 @@ impl Anchors {
         if texts.is_empty() {
             return Self::Nowhere;
         }
-        match (Regex::new(&texts.join("|")), RegexSet::new(&texts)) {
-            (Ok(any), Ok(each)) => Self::Texts(any, each),
-            _ => Self::Everywhere,
-        }
+        let Ok(any) = Regex::new(&texts.join("|")) else { return Self::Everywhere };
+        let each = if formats.len() > 1 { RegexSet::new(&texts).ok() } else { None };
+        Self::Texts(any, each)
     }
 
     /// Whose anchors stand on a line.
     fn on(&self, line: &[u8]) -> Whose {
         match self {
-            Self::Texts(_, each) if line.len() <= MAX_LINE_BYTES => {
+            Self::Texts(_, Some(each)) if line.len() <= MAX_LINE_BYTES => {
                 let found = each.matches(line);
                 if found.matched_any() { Whose::Anchors(found) } else { Whose::None }
             }
