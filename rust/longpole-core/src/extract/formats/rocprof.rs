@@ -3,7 +3,8 @@
 //! with the mean (rocprof) or the median (rocprof-compute) of its dispatches. All in
 //! nanoseconds.
 //!
-//! Tables of API calls have the same time stamps and no kernel, and are passed over.
+//! Traces of API calls have the same time stamps and no kernel, and are passed over. Their
+//! statistics cannot be told from those of kernels.
 
 use std::borrow::Cow;
 
