@@ -23,8 +23,6 @@ mod serving;
 mod serving_latency;
 mod triton;
 
-use super::pattern::built_in;
-
 pub use format::Format;
 pub(in crate::extract) use format::{Interest, Reader};
 

@@ -1,7 +1,8 @@
 //! Latencies of a batch, a line each: `vllm bench latency`, and `bench_one_batch` of `SGLang`, which
 //! adds the throughput. Times are seconds, and lines are named as they are printed.
 
-use super::{Format, built_in};
+use super::Format;
+use crate::extract::pattern::built_in;
 
 pub(super) const FORMAT: Format = Format {
     name: "serving-latency",
