@@ -18,6 +18,7 @@ mod nsight;
 mod options;
 mod recent;
 mod records;
+mod rocm;
 pub(crate) mod saved;
 mod sniff;
 mod source;
@@ -67,6 +68,7 @@ fn read_window(
     match sniff::format(&mut window, &mut diagnostics)? {
         Format::Chrome => chrome::read(window, diagnostics, options, progress),
         Format::Saved => saved::read(window, options, progress),
+        Format::Rocprof => rocm::read_document(window, diagnostics, options, progress),
         Format::Sqlite => sqlite::read(path.filter(|_| window.is_on_file()), options, progress),
     }
 }
@@ -108,11 +110,21 @@ pub fn repair(
             let (options, repaired) = (Options::default(), chrome::Repaired::new(out, rank));
             chrome::repair(window, diagnostics, &options, repaired, progress)
         }
-        Format::Saved | Format::Sqlite => Err(Error::new(
-            ErrorKind::NotSaved("a saved trace has no text that could be written".to_owned()),
+        Format::Saved | Format::Rocprof | Format::Sqlite => Err(Error::new(
+            ErrorKind::NotSaved("the trace has no text that could be written".to_owned()),
             0,
         )),
     }
+}
+
+/// Whether a file holds a trace as text, which can be written as it stands.
+///
+/// # Errors
+///
+/// As [`read_path`].
+pub fn is_text(path: &Path) -> Result<bool> {
+    let mut window = window::Window::of_file(source::open(path)?, None)?;
+    Ok(sniff::format(&mut window, &mut Diagnostics::default())? == Format::Chrome)
 }
 
 /// Reads a trace from memory.

@@ -21,6 +21,8 @@ pub enum Format {
     Chrome,
     /// A trace that longpole saved.
     Saved,
+    /// JSON of `rocprofv3`.
+    Rocprof,
     /// A database in SQLite, of Nsight Systems or ROCm.
     Sqlite,
 }
@@ -68,16 +70,13 @@ const MAGICS: &[(&[u8], Known)] = &[
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
 /// JSON documents by a key that stands before any `traceEvents`.
-const DOCUMENTS: &[(&[u8], Known)] = &[
-    (b"\"rocprofiler-sdk-tool\"", ("a JSON file of rocprofv3", RECORD_HINT)),
+const DOCUMENTS: &[(&[u8], Known)] = &[(
+    b"\"highres-ticks\"",
     (
-        b"\"highres-ticks\"",
-        (
-            "a trace-viewer file of TensorFlow or JAX",
-            "longpole reads traces of torch.profiler; open this one in Perfetto or TensorBoard",
-        ),
+        "a trace-viewer file of TensorFlow or JAX",
+        "longpole reads traces of torch.profiler; open this one in Perfetto or TensorBoard",
     ),
-];
+)];
 
 /// Looks at the first bytes of a file, and leaves them in the window.
 pub(super) fn format(window: &mut Window<'_>, diagnostics: &mut Diagnostics) -> Result<Format> {
@@ -92,6 +91,9 @@ pub(super) fn format(window: &mut Window<'_>, diagnostics: &mut Diagnostics) -> 
     }
     if head.starts_with(SQLITE) {
         return Ok(Format::Sqlite);
+    }
+    if is_rocprof(significant(head)) {
+        return Ok(Format::Rocprof);
     }
     match known(head, window.compression().is_some()) {
         Some((what, hint)) => Err(Error::new(ErrorKind::OtherKind { what, hint }, 0)),
@@ -125,6 +127,12 @@ fn known(head: &[u8], compressed: bool) -> Option<Known> {
         .or_else(|| markup(significant(head)))
         .or_else(|| archive(head, compressed))
         .or_else(|| is_perfetto(head).then_some(("a Perfetto trace (protobuf)", RECORD_HINT)))
+}
+
+/// `rocprofv3` writes an object with one key.
+fn is_rocprof(text: &[u8]) -> bool {
+    let key = text.strip_prefix(b"{").map(<[u8]>::trim_ascii_start);
+    key.is_some_and(|key| key.starts_with(b"\"rocprofiler-sdk-tool\""))
 }
 
 fn document(text: &[u8]) -> Option<Known> {
@@ -208,7 +216,6 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_read_is_named_by_its_head() {
         let cases: &[(&[u8], &str)] = &[
-            (b"{\n  \"rocprofiler-sdk-tool\": [{\"metadata\": {}}]}", "rocprofv3"),
             (
                 b"{\"displayTimeUnit\":\"ns\",\"metadata\":{\"highres-ticks\":true},\"traceEvents\":[]}",
                 "TensorFlow or JAX",

@@ -122,32 +122,32 @@ pub(super) fn texts(id: GlobalId, records: &mut Records<'_>) -> (StringId, Strin
 mod tests {
     use super::*;
 
-    /// The ids of a process with this number.
-    fn process(number: i64) -> Option<i64> {
-        Some(number << 24 | 1 << 48)
+    /// The id of a process with this number.
+    const fn id_of(process: i64) -> i64 {
+        process << 24 | 1 << 48
     }
 
     #[test]
     fn the_numbers_of_the_first_process_stand_as_they_are() {
         let mut places = Places::default();
-        assert_eq!(places.correlation(Some(7), process(111)), Some(7));
-        assert_eq!(places.correlation(Some(7), process(222)), Some(2_220_000_000_007));
-        assert_eq!(places.correlation(Some(NONE), process(111)), None);
+        assert_eq!(places.correlation(Some(7), Some(id_of(111))), Some(7));
+        assert_eq!(places.correlation(Some(7), Some(id_of(222))), Some(2_220_000_000_007));
+        assert_eq!(places.correlation(Some(NONE), Some(id_of(111))), None);
     }
 
     #[test]
     fn a_context_tells_its_device_better_than_a_record_of_synchronisation() {
         let mut places = Places::default();
-        places.learn([process(111), Some(2)], Some(1));
-        assert_eq!(places.device([process(111), Some(2)], Some(0)), Some(1));
-        assert_eq!(places.device([process(222), Some(2)], Some(0)), Some(0));
+        places.learn([Some(id_of(111)), Some(2)], Some(1));
+        assert_eq!(places.device([Some(id_of(111)), Some(2)], Some(0)), Some(1));
+        assert_eq!(places.device([Some(id_of(222)), Some(2)], Some(0)), Some(0));
     }
 
     #[test]
     fn streams_of_two_processes_on_one_device_are_two() {
         let mut places = Places::default();
-        assert_eq!(places.stream(7, 0, process(111)), 7);
-        assert_eq!(places.stream(7, 0, process(222)), 222_000_007);
-        assert_eq!(places.stream(7, 1, process(222)), 7);
+        assert_eq!(places.stream(7, 0, Some(id_of(111))), 7);
+        assert_eq!(places.stream(7, 0, Some(id_of(222))), 222_000_007);
+        assert_eq!(places.stream(7, 1, Some(id_of(222))), 7);
     }
 }
