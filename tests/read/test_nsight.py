@@ -6,10 +6,9 @@ from contextlib import closing
 
 import polars as pl
 import pytest
-from click.testing import CliRunner
 
 from longpole import read_trace
-from longpole.cli import main
+from longpole.cli import program
 from longpole.convert.repaired import repair
 from longpole.errors import TraceError
 from oracles.simulator import simulate
@@ -29,7 +28,7 @@ ARGUMENTS = {
     "gpu_memset": ("bytes",),
     "cuda_sync": ("cuda_sync_kind", "wait_on_stream", "wait_on_cuda_event_record_corr_id"),
 }
-FORMATS = SHARED / "data" / "formats"
+FORMATS = SHARED / "formats"
 REAL = ("nsys_h100_2gpu_1s.sqlite", "nsys_mock.sqlite")
 
 needs_files = pytest.mark.skipif(not FORMATS.is_dir(), reason="needs ../shared/data/formats")
@@ -68,13 +67,11 @@ def launches(trace):
     return pairs.drop("event", "call").sort(pl.all())
 
 
-def pieces(trace, window):
-    """Give the critical path of a window by kinds, names and times."""
-    rows = trace.critical_path(window=window).segments
-    names = trace.events.select("event", pl.col("name").cast(pl.String))
-    rows = rows.join(names, on="event", how="left", suffix="_of_event")
-    wanted = [name for name in ("kind", "start_ns", "end_ns", "name_of_event") if name in rows]
-    return rows.select(wanted).with_columns(pl.col(pl.Categorical).cast(pl.String)).rows()
+def path(trace):
+    """Give the critical path of the whole trace by kinds, names and times."""
+    segments = trace.critical_path(whole=True).segments
+    rows = segments.select("kind", "name", "start_ns", "duration_ns", "evidence", "certainty")
+    return rows.with_columns(pl.col(pl.Categorical).cast(pl.String))
 
 
 @pytest.mark.parametrize(
@@ -92,6 +89,7 @@ def test_a_simulated_program_gives_the_same_tables_links_and_path(seeds, tmp_pat
         for category in set(kineto.events["category"].cast(pl.String)) & set(ARGUMENTS):
             assert arguments(nsight, category).equals(arguments(kineto, category)), (seed, category)
         assert launches(nsight).equals(launches(kineto)), seed
+        assert path(nsight).equals(path(kineto)), seed
 
 
 def test_without_synchronisation_records_the_tables_are_the_same_too(tmp_path):
@@ -100,6 +98,7 @@ def test_without_synchronisation_records_the_tables_are_the_same_too(tmp_path):
     write_nsight(run, tmp_path / "nsight.sqlite", sync_records=False)
     traces = [read_trace(tmp_path / name) for name in ("kineto.json", "nsight.sqlite")]
     assert told(traces[0]).equals(told(traces[1]))
+    assert path(traces[0]).equals(path(traces[1]))
 
 
 @pytest.mark.parametrize("name", REAL)
@@ -279,12 +278,11 @@ def test_another_database_and_a_stream_are_refused_with_what_to_do(export, tmp_p
         assert "path of the file" in caught.value.hint
 
 
-def test_a_report_is_refused_with_the_command_that_exports_it(tmp_path):
+def test_a_report_is_refused_with_the_command_that_exports_it(tmp_path, capsys):
     report = tmp_path / "my run.nsys-rep"
     report.write_bytes(b"\0binary")
-    done = CliRunner().invoke(main, ["summary", str(report)])
-    assert done.exit_code == 3
-    text = " ".join(done.stderr.split())
+    assert program.run(["summary", str(report)]) == 3
+    text = " ".join(capsys.readouterr().err.split())
     assert f"nsys export --type sqlite '{report}'" in text
 
 
@@ -313,9 +311,3 @@ def test_an_export_is_saved_and_opened_again(export, tmp_path):
 
 def test_reading_stops_where_the_caller_wants(export):
     assert read_trace(export, max_events=10).events.height == 10
-
-    def stop(_n_bytes):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        read_trace(export, progress=stop)

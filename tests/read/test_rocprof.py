@@ -16,7 +16,7 @@ from real_traces import SHARED
 SEEDS, LONG_SEEDS = 6, 200
 KINDS = ("kernel", "copy", "runtime", "driver", "annotation")
 KEY = ("kind", "name", "start_ns", "duration_ns", "process", "thread", "device", "stream")
-REAL = SHARED / "data" / "formats" / "rocprof_results.json.gz"
+REAL = SHARED / "formats" / "rocprof_results.json.gz"
 WRITERS = {
     "inline.db": write_rocpd,
     "tracks.db": lambda run, path: write_rocpd(run, path, tracks=True),

@@ -1,11 +1,11 @@
-//! Reading SQLite databases: no more events than the file has room for, and the stages behind end.
+//! Reading databases and documents of other profilers: no more events than the file has room for, and the stages behind end.
 
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::PathBuf;
 
 use longpole_core::progress::silent;
-use longpole_core::read::{Options, read_path};
+use longpole_core::read::{Options, read_bytes, read_path};
 use rusqlite::Connection;
 
 use crate::reading::stages;
@@ -55,6 +55,67 @@ CREATE VIEW CUPTI_ACTIVITY_KIND_MEMSET AS SELECT * FROM CUPTI_ACTIVITY_KIND_MEMS
 CREATE TRIGGER t AFTER INSERT ON ThreadNames BEGIN DELETE FROM StringIds; END;
 ";
 
+const ROCPD: &str = "
+CREATE TABLE rocpd_string_1 (id INTEGER PRIMARY KEY, string TEXT);
+INSERT INTO rocpd_string_1 VALUES (1, 'hipLaunchKernel'), (2, 'HIP_RUNTIME_API'),
+  (3, 'MARKER_CORE_API'), (4, 'MEMORY_COPY_HOST_TO_DEVICE');
+CREATE TABLE rocpd_info_agent_1 (id INTEGER PRIMARY KEY, type TEXT, logical_index INTEGER);
+INSERT INTO rocpd_info_agent_1 VALUES (0, 'CPU', 0), (1, 'GPU', 0);
+CREATE TABLE rocpd_info_process_1 (id INTEGER PRIMARY KEY, pid INTEGER);
+INSERT INTO rocpd_info_process_1 VALUES (1, 4711);
+CREATE TABLE rocpd_info_kernel_symbol_1 (id INTEGER PRIMARY KEY, display_name TEXT);
+INSERT INTO rocpd_info_kernel_symbol_1 VALUES (1, 'gemm');
+CREATE TABLE rocpd_track_1 (id INTEGER PRIMARY KEY, pid, tid, agent_id, queue_id, stream_id);
+INSERT INTO rocpd_track_1 VALUES (1, 1, 4712, NULL, NULL, NULL), (2, 1, NULL, 1, 3, 4);
+CREATE TABLE rocpd_timestamp_1 (id INTEGER PRIMARY KEY, value BIGINT);
+CREATE TABLE rocpd_event_1 (id INTEGER PRIMARY KEY, category_id, stack_id, extdata TEXT);
+CREATE TABLE rocpd_region_1 (id INTEGER PRIMARY KEY, track_id, name_id, start_id, end_id, event_id);
+CREATE TABLE rocpd_kernel_dispatch_1 (id INTEGER PRIMARY KEY, track_id, kernel_id, start_id, end_id,
+  group_segment_size, workgroup_size_x, workgroup_size_y, workgroup_size_z, grid_size_x,
+  grid_size_y, grid_size_z, event_id);
+CREATE TABLE rocpd_memory_copy_1 (id INTEGER PRIMARY KEY, pid, tid, start, end, name_id,
+  dst_agent_id, size, event_id);
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60)
+  INSERT INTO rocpd_timestamp_1 SELECT i, i * 100 FROM n;
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30)
+  INSERT INTO rocpd_event_1 SELECT i, 2 + i % 2, i, '{\"message\": \"step\"}' FROM n;
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30)
+  INSERT INTO rocpd_region_1 SELECT i, 1, 1, 2 * i - 1, 2 * i, i FROM n;
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30)
+  INSERT INTO rocpd_kernel_dispatch_1 SELECT i, 2, 1, 2 * i - 1, 2 * i, 0, 0, 64, 1, 640, 1, 1, i
+  FROM n;
+INSERT INTO rocpd_memory_copy_1 VALUES (1, 4711, 4712, 5, 9, 4, 1, 'many', 3);
+CREATE VIEW rocpd_region AS SELECT * FROM rocpd_region;
+";
+
+const DOCUMENT: &str = r#"{"rocprofiler-sdk-tool":[{"metadata":{"pid":908,"config":{"a":[1,{}]}},
+"agents":[{"id":{"handle":7},"type":2,"logical_node_type_id":0,"name":"gfx950"}],
+"strings":{"buffer_records":[{"kind":"NONE","operations":[]},{"kind":"HIP_RUNTIME_API","operations":
+["hipLaunchKernel"]},{"kind":"MEMORY_COPY","operations":["MEMORY_COPY_HOST_TO_DEVICE"]},
+{"kind":"MARKER_CORE_API","operations":["roctxRangePushA"]}],"marker_api":[{"key":9,"value":"step"}]},
+"kernel_symbols":[{"kernel_id":8,"formatted_kernel_name":"gemm<1>","kernel_name":"gemm.kd"}],
+"buffer_records":{"kernel_dispatch":[{"thread_id":908,"correlation_id":{"internal":1,"external":0},
+"start_timestamp":100,"end_timestamp":140,"dispatch_info":{"agent_id":{"handle":7},"queue_id":
+{"handle":16},"kernel_id":8,"group_segment_size":0,"workgroup_size":{"x":512,"y":1,"z":0},
+"grid_size":{"x":1024,"y":1,"z":1}},"stream_id":{"handle":2}}],
+"hip_api":[{"kind":1,"operation":0,"thread_id":908,"correlation_id":{"internal":1},
+"start_timestamp":90,"end_timestamp":95}],"marker_api":[{"kind":3,"operation":0,"thread_id":908,
+"correlation_id":{"internal":9},"start_timestamp":80,"end_timestamp":200}],
+"memory_copy":[{"kind":2,"operation":0,"correlation_id":{"internal":3},"start_timestamp":-1,
+"end_timestamp":1e3,"dst_agent_id":{"handle":7},"bytes":18446744073709551615}]}}]}"#;
+
+/// Any bytes as a document of `rocprofv3`.
+pub(crate) fn rocprof(bytes: &[u8]) {
+    if let Ok(tables) = read_bytes(bytes, &Options::default()) {
+        assert!(tables.events.len() <= bytes.len(), "more events than bytes");
+        stages(&tables);
+    }
+}
+
+pub(crate) fn documents() -> Vec<Vec<u8>> {
+    vec![DOCUMENT.replace('\n', "").into_bytes()]
+}
+
 /// Any bytes as a database.
 pub(crate) fn database(bytes: &[u8]) {
     let path = own_path("input");
@@ -78,7 +139,7 @@ fn whole_pages(bytes: &[u8]) -> Vec<u8> {
 }
 
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
-    vec![made(NSIGHT)]
+    vec![made(NSIGHT), made(ROCPD)]
 }
 
 /// The bytes of a database that these statements make.

@@ -32,6 +32,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "reader", check: reading::reader, seeds: seeds::traces },
     Target { name: "gzip", check: reading::gzip, seeds: seeds::packed_traces },
     Target { name: "database", check: databases::database, seeds: databases::seeds },
+    Target { name: "rocprof", check: databases::rocprof, seeds: databases::documents },
     Target { name: "extract", check: text::extract, seeds: seeds::logs },
     Target { name: "graph", check: graphs::graph, seeds: seeds::tables },
 ];

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::ids::{LaneId, StringId};
+use crate::read::recent::Recent;
 use crate::read::records::Records;
 use crate::tables::Place;
 
@@ -37,8 +38,8 @@ pub(super) struct Places {
     first_of_device: HashMap<i64, i64>,
     /// The device of each context of a process.
     device_of_context: HashMap<[Option<i64>; 2], i64>,
-    threads: HashMap<GlobalId, LaneId>,
-    streams: HashMap<(i64, i64, i64), LaneId>,
+    threads: Recent<GlobalId, LaneId>,
+    streams: Recent<[Option<i64>; 3], LaneId>,
 }
 
 impl Places {
@@ -54,14 +55,7 @@ impl Places {
 
     /// The number of a stream that differs from those of other processes on the same device.
     pub(super) fn stream(&mut self, stream: i64, device: i64, process: Option<i64>) -> i64 {
-        let process = GlobalId(process.unwrap_or(0)).process();
-        if stream == NONE {
-            return -1;
-        }
-        if *self.first_of_device.entry(device).or_insert(process) == process {
-            return stream;
-        }
-        process.saturating_mul(STREAMS).saturating_add(stream)
+        number_of_stream(stream, device, process.unwrap_or(0), &mut self.first_of_device)
     }
 
     /// Learns on which device a context of a process is.
@@ -83,33 +77,46 @@ impl Places {
         [device, stream, process]: [Option<i64>; 3],
         records: &mut Records<'_>,
     ) -> LaneId {
-        let (device, stream, process) =
-            (device.unwrap_or(0), stream.unwrap_or(NONE), process.unwrap_or(0));
-        if let Some(&lane) = self.streams.get(&(device, stream, process)) {
-            return lane;
-        }
-        let own = self.stream(stream, device, Some(process));
-        let [process_text, thread] =
-            [device, own].map(|number| records.strings.intern(&number.to_string()));
-        let place =
-            Place { process: process_text, thread, device: Some(device), stream: Some(own) };
-        let lane = records.lane(place);
-        self.streams.insert((device, stream, process), lane);
-        lane
+        let first_of_device = &mut self.first_of_device;
+        self.streams.get([device, stream, process], || {
+            let known = stream.zip(device);
+            let stream = known.map_or(stream, |(stream, device)| {
+                Some(number_of_stream(stream, device, process.unwrap_or(0), first_of_device))
+            });
+            let [process, thread] = [device, stream].map(|number| {
+                let text = number.map_or_else(String::new, |number| number.to_string());
+                records.strings.intern(&text)
+            });
+            records.lane(Place { process, thread, device, stream })
+        })
     }
 
     /// A thread as a place.
     #[inline]
     pub(super) fn of_thread(&mut self, id: Option<i64>, records: &mut Records<'_>) -> LaneId {
         let id = GlobalId(id.unwrap_or(0));
-        if let Some(&lane) = self.threads.get(&id) {
-            return lane;
-        }
-        let (process, thread) = texts(id, records);
-        let lane = records.lane(Place { process, thread, device: None, stream: None });
-        self.threads.insert(id, lane);
-        lane
+        self.threads.get(id, || {
+            let (process, thread) = texts(id, records);
+            records.lane(Place { process, thread, device: None, stream: None })
+        })
     }
+}
+
+/// The number of a stream, with that of its process where another one was first on the device.
+fn number_of_stream(
+    stream: i64,
+    device: i64,
+    process: i64,
+    first_of_device: &mut HashMap<i64, i64>,
+) -> i64 {
+    let process = GlobalId(process).process();
+    if stream == NONE {
+        return -1;
+    }
+    if *first_of_device.entry(device).or_insert(process) == process {
+        return stream;
+    }
+    process.saturating_mul(STREAMS).saturating_add(stream)
 }
 
 /// A process and a thread as texts.

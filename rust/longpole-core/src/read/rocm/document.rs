@@ -45,12 +45,22 @@ pub(in crate::read) fn read(
     if let Err(error) = outcome
         && !trace.records.is_full()
     {
-        let code = if error.is_eof() { Code::Truncated } else { Code::MalformedEvent };
-        trace.records.diagnostics.add(code, bytes);
+        let (code, offset) = damage(&error, bytes);
+        trace.records.diagnostics.add(code, offset);
     }
     let fields = trace.devices.properties().into_iter().collect();
     let header = Header { fields, format: "rocprofv3-json", compression, ..Header::default() };
     trace.records.finish(header, bytes)
+}
+
+/// What ended a document before its end, and at which byte; 0 where the document has several lines,
+/// which the writer does not make.
+fn damage(error: &serde_json::Error, bytes: u64) -> (Code, u64) {
+    match (error.is_eof(), error.line()) {
+        (true, _) => (Code::Truncated, bytes),
+        (false, 1) => (Code::MalformedEvent, error.column() as u64),
+        (false, _) => (Code::MalformedEvent, 0),
+    }
 }
 
 /// The bytes of a window as they are read.
