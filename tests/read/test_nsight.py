@@ -272,10 +272,11 @@ def test_another_database_and_a_stream_are_refused_with_what_to_do(export, tmp_p
     other = changed(tmp_path / "other.sqlite", "CREATE TABLE users (id INTEGER);")
     with pytest.raises(TraceError, match="without the tables of Nsight Systems"):
         read_trace(other)
-    for source in (export.read_bytes(), export.open("rb")):
-        with pytest.raises(TraceError, match="in a stream") as caught:
-            read_trace(source)
-        assert "path of the file" in caught.value.hint
+    with export.open("rb") as file:
+        for source in (export.read_bytes(), file):
+            with pytest.raises(TraceError, match="in a stream") as caught:
+                read_trace(source)
+            assert "path of the file" in caught.value.hint
 
 
 def test_a_report_is_refused_with_the_command_that_exports_it(tmp_path, capsys):
