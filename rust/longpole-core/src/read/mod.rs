@@ -5,7 +5,8 @@
 //! The first bytes tell the format, not the name of the file. Bytes come through `source`,
 //! `gzip` and `window`; `sniff` says which format they are; each format has a room of its
 //! own (`chrome`), and those that are JSON share a scanner (`json`) and the way from one
-//! element of the document to the next (`elements`).
+//! element of the document to the next (`elements`). Databases are read in place by `sqlite`; the
+//! formats in them (`nsight`, `rocm`) hand their records to `records`.
 
 mod ascend;
 pub mod chakra;
