@@ -7,6 +7,7 @@ path that stands for it, which `read_trace` takes.
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
@@ -29,7 +30,8 @@ _PROFILE_FILE: Final = re.compile(
 )
 """Names of files that may belong to such a profile: others are not looked at."""
 _COLLECTED: Final = re.compile(r"\.slice_\d+$")
-_SUFFIXES: Final = (".json", ".json.gz")
+_REPORT: Final = re.compile(r"\.(?:nsys-rep|qdrep|qdstrm)$")
+_SUFFIXES: Final = (".json", ".json.gz", ".sqlite")
 _EXECUTION_TRACE: Final = re.compile(r"[._]et\.json(\.gz)?$")
 
 
@@ -144,6 +146,8 @@ def timeline_at(path: Path) -> FoundTimeline | None:
     TraceError
         The file is one that cannot be read here.
     """
+    if _REPORT.search(path.name):
+        raise _not_exported_report(path)
     is_directory = path.is_dir()
     if not is_directory and not (_PROFILE_FILE.search(path.name) and path.is_file()):
         return None
@@ -151,6 +155,7 @@ def timeline_at(path: Path) -> FoundTimeline | None:
     from longpole.ascend.joined import joined_timeline
     from longpole.ascend.layout import only_timeline, rank_of
     from longpole.ascend.problems import not_exported
+    from longpole.ascend.rows import is_of_other_profiler
     from longpole.mindspore.layouts import files_beside
     from longpole.mindspore.refusals import refused_file
     from longpole.mindspore.timeline import rank_events
@@ -167,9 +172,17 @@ def timeline_at(path: Path) -> FoundTimeline | None:
     files = files_beside(path)
     if files is not None:
         return FoundTimeline(rank_events(files), path, files.rank)
-    if path.suffix == ".db":
+    if path.suffix == ".db" and not is_of_other_profiler(path):
         return FoundTimeline(cast("BinaryIO", database_timeline(path)), path, rank_of(path))
     return FoundTimeline(path, path, rank_of(path))
+
+
+def _not_exported_report(path: Path) -> Exception:
+    from longpole.ascend.problems import profile_error
+
+    reason = "a report of Nsight Systems, which only its own tools read"
+    hint = f"export it: `nsys export --type sqlite {shlex.quote(str(path))}`, and give the .sqlite"
+    return profile_error(path, reason, "not_exported", hint)
 
 
 def _several(folder: Path, paths: list[Path]) -> Exception:

@@ -35,8 +35,9 @@ def read_trace(
     """Read a trace in the Chrome trace-event format, as the PyTorch profiler writes it.
 
     Plain JSON or gzip, an object with `traceEvents` or a bare array, or what `Trace.save` wrote;
-    the first bytes tell, not the name. Of an Ascend or MindSpore profile also the folder, of an
-    Ascend profile its SQLite database. The file is read once, in windows: memory is bounded by the
+    the first bytes tell, not the name. Also an SQLite export of Nsight Systems, and a database or
+    JSON of `rocprofv3`. Of an Ascend or MindSpore profile also the folder, of an Ascend profile
+    its SQLite database. The file is read once, in windows: memory is bounded by the
     events that are kept. A damaged file gives all events that are whole in it, and
     `Trace.diagnostics` says what was lost or altered.
 

@@ -241,7 +241,10 @@ class TraceTables:
 
     @property
     def format(self) -> str:
-        """`kineto-json` or, without the fields of Kineto, `chrome-json`."""
+        """`kineto-json` or, without the fields of Kineto, `chrome-json`; or another format.
+
+        Those are `nsight-sqlite`, `rocpd` and `rocprofv3-json`.
+        """
         return self._core.format
 
     @property

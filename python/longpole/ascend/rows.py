@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,11 +14,21 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Sequence
 
-__all__ = ["MAGIC", "Database", "open_database"]
+__all__ = ["MAGIC", "Database", "is_of_other_profiler", "open_database"]
 
 MAGIC: Final = b"SQLite format 3\x00"
 _TIMES: Final = frozenset({"startNs", "endNs", "timestampNs"})
 _EVENT_TABLES: Final = ("TASK", "CANN_API", "PYTORCH_API", "FRAMEWORK_API", "COMMUNICATION_OP")
+_OF_OTHERS: Final = ("rocpd_", "CUPTI_ACTIVITY_")
+
+
+def is_of_other_profiler(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is a database that a profiler of other devices writes."""
+    with Path(path).open("rb") as file:
+        if file.read(len(MAGIC)) != MAGIC:
+            return False
+    with closing(Database(path)) as database:
+        return any(name.startswith(_OF_OTHERS) for name in database.names)
 
 
 def open_database(path: str | os.PathLike[str]) -> Database:
@@ -63,10 +74,14 @@ class Database:
         self._connection.close()
 
     @cached_property
-    def _columns(self) -> dict[str, set[str]]:
+    def names(self) -> list[str]:
+        """The names of the tables."""
         tables = self._query("SELECT name FROM sqlite_master WHERE type = 'table'")
-        names = [str(row[0]) for row in tables]
-        return {name: self._columns_of(name) for name in names}
+        return [str(row[0]) for row in tables]
+
+    @cached_property
+    def _columns(self) -> dict[str, set[str]]:
+        return {name: self._columns_of(name) for name in self.names}
 
     def _columns_of(self, table: str) -> set[str]:
         return {str(row[1]) for row in self._query(f"PRAGMA table_info({_quoted(table)})")}

@@ -26,6 +26,7 @@ __all__ = ["cut"]
 _PART: Final = 1 << 20
 _GZIP: Final = b"\x1f\x8b"
 _ZIP: Final = b"PK"
+_DATABASE: Final = b"SQ"
 _BEFORE_TEXT: Final = b"\xef\xbb\xbf \t\r\n"
 
 
@@ -180,6 +181,9 @@ def _parts_of_file(source: Path) -> Iterator[bytes]:
         magic = file.read(2)
     if magic == _ZIP:
         message = "a saved trace has no text that could be cut; cut the trace it was made from"
+        raise ValueError(message)
+    if magic == _DATABASE:
+        message = "a database has no text that could be cut; write it as JSON and cut that"
         raise ValueError(message)
     is_packed = magic == _GZIP
     opened: Any = gzip.open if is_packed else open

@@ -57,7 +57,9 @@ def find_sources(
     if not paths:
         given = [sources] if isinstance(sources, str | os.PathLike) else sources
         named = ", ".join(os.fspath(path) for path in given) or "an empty list"
-        message = f"{named}: no trace (*.json, *.json.gz, Ascend or MindSpore profiles) found"
+        message = (
+            f"{named}: no trace (*.json, *.json.gz, *.sqlite, Ascend or MindSpore profiles) found"
+        )
         raise RanksError(message)
     ranks = _named_ranks([PurePosixPath(path).name for path in paths])
     profiled = [profile_rank(Path(path)) for path in paths]

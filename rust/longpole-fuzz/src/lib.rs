@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod databases;
 mod graphs;
 mod mutation;
 mod reading;
@@ -30,6 +31,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "scanner", check: reading::scanner, seeds: seeds::values },
     Target { name: "reader", check: reading::reader, seeds: seeds::traces },
     Target { name: "gzip", check: reading::gzip, seeds: seeds::packed_traces },
+    Target { name: "database", check: databases::database, seeds: databases::seeds },
+    Target { name: "rocprof", check: databases::rocprof, seeds: databases::documents },
     Target { name: "extract", check: text::extract, seeds: seeds::logs },
     Target { name: "graph", check: graphs::graph, seeds: seeds::tables },
 ];

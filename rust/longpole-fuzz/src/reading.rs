@@ -45,7 +45,7 @@ pub(crate) fn gzip(bytes: &[u8]) {
 }
 
 /// What follows from a trace; nothing may fail but what a person asked to stop.
-fn stages(tables: &Tables) {
+pub(crate) fn stages(tables: &Tables) {
     let nesting = stack::nesting(tables, &silent).expect("no one asks to stop");
     let launches = link::launches(tables, &silent).expect("no one asks to stop");
     let own = measure::self_time_ns(tables, &nesting);

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use longpole_core::read;
+use longpole_core::error::{Error, ErrorKind, IoError};
+use longpole_core::read::{self, Options};
+use longpole_core::write::document;
 use pyo3::prelude::*;
 
 use crate::source::Source;
@@ -25,6 +27,11 @@ pub(crate) fn repair_trace(
 ) -> PyResult<u64> {
     let mut out = Output::new(BufWriter::new(File::create(&output)?), gzip);
     let outcome = source.enter(py, None, |source, progress| match source {
+        Source::Path(path) if path.is_file() && !read::is_text(&path)? => {
+            let tables = read::read_path(&path, &Options::default(), progress)?;
+            let written = document(&tables, rank, &mut out);
+            written.map_err(|error| not_written(&error))
+        }
         Source::Path(path) => read::repair_path(&path, rank, &mut out, progress),
         Source::Bytes(bytes) => read::repair(&bytes[..], rank, &mut out, progress),
         Source::Reader(reader) => read::repair(reader, rank, &mut out, progress),
@@ -32,6 +39,12 @@ pub(crate) fn repair_trace(
     let n_written = outcome?;
     out.finish()?;
     Ok(n_written)
+}
+
+/// The error for a file that cannot be written to.
+fn not_written(error: &io::Error) -> Error {
+    let error = IoError { number: error.raw_os_error(), message: error.to_string() };
+    Error::new(ErrorKind::Io(error), 0)
 }
 
 enum Output {

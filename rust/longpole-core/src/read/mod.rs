@@ -5,7 +5,8 @@
 //! The first bytes tell the format, not the name of the file. Bytes come through `source`,
 //! `gzip` and `window`; `sniff` says which format they are; each format has a room of its
 //! own (`chrome`), and those that are JSON share a scanner (`json`) and the way from one
-//! element of the document to the next (`elements`).
+//! element of the document to the next (`elements`). Databases are read in place by `sqlite`; the
+//! formats in them (`nsight`, `rocm`) hand their records to `records`.
 
 mod ascend;
 pub mod chakra;
@@ -18,6 +19,7 @@ mod nsight;
 mod options;
 mod recent;
 mod records;
+mod rocm;
 pub(crate) mod saved;
 mod sniff;
 mod source;
@@ -69,6 +71,7 @@ fn read_window(
     match sniff::format(&mut window, &mut diagnostics)? {
         Format::Chrome => chrome::read(window, diagnostics, options, progress),
         Format::Saved => saved::read(window, options, progress),
+        Format::Rocprof => rocm::read_document(window, diagnostics, options, progress),
         Format::Sqlite => sqlite::read(path.filter(|_| window.is_on_file()), options, progress),
     }
 }
@@ -110,11 +113,21 @@ pub fn repair(
             let (options, repaired) = (Options::default(), chrome::Repaired::new(out, rank));
             chrome::repair(window, diagnostics, &options, repaired, progress)
         }
-        Format::Saved | Format::Sqlite => Err(Error::new(
-            ErrorKind::NotSaved("a saved trace has no text that could be written".to_owned()),
+        Format::Saved | Format::Rocprof | Format::Sqlite => Err(Error::new(
+            ErrorKind::NotSaved("the trace has no text that could be written".to_owned()),
             0,
         )),
     }
+}
+
+/// Whether a file holds a trace as text, which can be written as it stands.
+///
+/// # Errors
+///
+/// As [`read_path`].
+pub fn is_text(path: &Path) -> Result<bool> {
+    let mut window = window::Window::of_file(source::open(path)?, None)?;
+    Ok(sniff::format(&mut window, &mut Diagnostics::default())? == Format::Chrome)
 }
 
 /// Reads a trace from memory.

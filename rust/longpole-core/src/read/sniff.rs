@@ -21,6 +21,8 @@ pub enum Format {
     Chrome,
     /// A trace that longpole saved.
     Saved,
+    /// JSON of `rocprofv3`.
+    Rocprof,
     /// A database in SQLite, of Nsight Systems or ROCm.
     Sqlite,
 }
@@ -67,10 +69,6 @@ const MAGICS: &[(&[u8], Known)] = &[
 /// How every SQLite database begins.
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
-/// JSON documents by a key that stands before any `traceEvents`.
-const DOCUMENTS: &[(&[u8], Known)] =
-    &[(b"\"rocprofiler-sdk-tool\"", ("a JSON file of rocprofv3", RECORD_HINT))];
-
 /// Looks at the first bytes of a file, and leaves them in the window.
 pub(super) fn format(window: &mut Window<'_>, diagnostics: &mut Diagnostics) -> Result<Format> {
     while window.text().len() < HEAD_BYTES && window.more(diagnostics)? {}
@@ -84,6 +82,9 @@ pub(super) fn format(window: &mut Window<'_>, diagnostics: &mut Diagnostics) -> 
     }
     if head.starts_with(SQLITE) {
         return Ok(Format::Sqlite);
+    }
+    if is_rocprof(significant(head)) {
+        return Ok(Format::Rocprof);
     }
     match known(head, window.compression().is_some()) {
         Some((what, hint)) => Err(Error::new(ErrorKind::OtherKind { what, hint }, 0)),
@@ -113,16 +114,15 @@ fn known(head: &[u8], compressed: bool) -> Option<Known> {
     let magic = MAGICS.iter().find(|(magic, _)| head.starts_with(magic));
     magic
         .map(|&(_, known)| known)
-        .or_else(|| document(significant(head)))
         .or_else(|| markup(significant(head)))
         .or_else(|| archive(head, compressed))
         .or_else(|| is_perfetto(head).then_some(("a Perfetto trace (protobuf)", RECORD_HINT)))
 }
 
-fn document(text: &[u8]) -> Option<Known> {
-    let end = find(text, b"\"traceEvents\"").unwrap_or(text.len());
-    let front = text.starts_with(b"{").then(|| &text[..end])?;
-    DOCUMENTS.iter().find(|(key, _)| contains(front, key)).map(|&(_, known)| known)
+/// `rocprofv3` writes an object with one key.
+fn is_rocprof(text: &[u8]) -> bool {
+    let key = text.strip_prefix(b"{").map(<[u8]>::trim_ascii_start);
+    key.is_some_and(|key| key.starts_with(b"\"rocprofiler-sdk-tool\""))
 }
 
 fn markup(text: &[u8]) -> Option<Known> {
@@ -200,7 +200,6 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_read_is_named_by_its_head() {
         let cases: &[(&[u8], &str)] = &[
-            (b"{\n  \"rocprofiler-sdk-tool\": [{\"metadata\": {}}]}", "rocprofv3"),
             (b"\x0a\x03\x08\x01\x10\x0a\x02\x08\x01", "Perfetto"),
             (b"\x0a\x86\x01\x08\x01", "Perfetto"),
             (b"\x7fELF\x02\x01\x01", "ELF"),

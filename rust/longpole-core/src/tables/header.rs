@@ -12,7 +12,8 @@ pub struct Header {
     pub world_size: Option<i64>,
     /// What times are relative to, in ns since 1970; none where they are absolute.
     pub base_time_ns: Option<i64>,
-    /// `kineto-json`, `xprof-json`, or `chrome-json` for other writers.
+    /// `kineto-json`, `chrome-json` for other writers of such JSON, `json-array`, or the name of
+    /// another format: `xprof-json`, `nsight-sqlite`, `rocpd`, `rocprofv3-json`.
     pub format: &'static str,
     /// `gzip` or none.
     pub compression: Option<&'static str>,

@@ -3,6 +3,7 @@
 mod chakra;
 mod counter_tracks;
 mod cut;
+mod document;
 mod et_plus;
 mod merged;
 mod perfetto;
@@ -13,6 +14,7 @@ mod saved;
 pub use chakra::chakra;
 pub use counter_tracks::{Counter, counter_tracks};
 pub use cut::Cut;
+pub use document::document;
 pub use et_plus::{Extent, et_plus};
 pub use merged::{MergedRank, MergedSegment, merged_path, merged_rank};
 pub use perfetto::perfetto;

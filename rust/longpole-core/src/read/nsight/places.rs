@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::ids::{LaneId, StringId};
+use crate::read::recent::Recent;
 use crate::read::records::Records;
 use crate::tables::Place;
 
@@ -37,8 +38,8 @@ pub(super) struct Places {
     first_of_device: HashMap<i64, i64>,
     /// The device of each context of a process.
     device_of_context: HashMap<[Option<i64>; 2], i64>,
-    threads: HashMap<GlobalId, LaneId>,
-    streams: HashMap<(i64, i64, i64), LaneId>,
+    threads: Recent<GlobalId, LaneId>,
+    streams: Recent<[Option<i64>; 3], LaneId>,
 }
 
 impl Places {
@@ -54,14 +55,7 @@ impl Places {
 
     /// The number of a stream that differs from those of other processes on the same device.
     pub(super) fn stream(&mut self, stream: i64, device: i64, process: Option<i64>) -> i64 {
-        let process = GlobalId(process.unwrap_or(0)).process();
-        if stream == NONE {
-            return -1;
-        }
-        if *self.first_of_device.entry(device).or_insert(process) == process {
-            return stream;
-        }
-        process.saturating_mul(STREAMS).saturating_add(stream)
+        number_of_stream(stream, device, process.unwrap_or(0), &mut self.first_of_device)
     }
 
     /// Learns on which device a context of a process is.
@@ -83,33 +77,46 @@ impl Places {
         [device, stream, process]: [Option<i64>; 3],
         records: &mut Records<'_>,
     ) -> LaneId {
-        let (device, stream, process) =
-            (device.unwrap_or(0), stream.unwrap_or(NONE), process.unwrap_or(0));
-        if let Some(&lane) = self.streams.get(&(device, stream, process)) {
-            return lane;
-        }
-        let own = self.stream(stream, device, Some(process));
-        let [process_text, thread] =
-            [device, own].map(|number| records.strings.intern(&number.to_string()));
-        let place =
-            Place { process: process_text, thread, device: Some(device), stream: Some(own) };
-        let lane = records.lane(place);
-        self.streams.insert((device, stream, process), lane);
-        lane
+        let first_of_device = &mut self.first_of_device;
+        self.streams.get([device, stream, process], || {
+            let known = stream.zip(device);
+            let stream = known.map_or(stream, |(stream, device)| {
+                Some(number_of_stream(stream, device, process.unwrap_or(0), first_of_device))
+            });
+            let [process, thread] = [device, stream].map(|number| {
+                let text = number.map_or_else(String::new, |number| number.to_string());
+                records.strings.intern(&text)
+            });
+            records.lane(Place { process, thread, device, stream })
+        })
     }
 
     /// A thread as a place.
     #[inline]
     pub(super) fn of_thread(&mut self, id: Option<i64>, records: &mut Records<'_>) -> LaneId {
         let id = GlobalId(id.unwrap_or(0));
-        if let Some(&lane) = self.threads.get(&id) {
-            return lane;
-        }
-        let (process, thread) = texts(id, records);
-        let lane = records.lane(Place { process, thread, device: None, stream: None });
-        self.threads.insert(id, lane);
-        lane
+        self.threads.get(id, || {
+            let (process, thread) = texts(id, records);
+            records.lane(Place { process, thread, device: None, stream: None })
+        })
     }
+}
+
+/// The number of a stream, with that of its process where another one was first on the device.
+fn number_of_stream(
+    stream: i64,
+    device: i64,
+    process: i64,
+    first_of_device: &mut HashMap<i64, i64>,
+) -> i64 {
+    let process = GlobalId(process).process();
+    if stream == NONE {
+        return -1;
+    }
+    if *first_of_device.entry(device).or_insert(process) == process {
+        return stream;
+    }
+    process.saturating_mul(STREAMS).saturating_add(stream)
 }
 
 /// A process and a thread as texts.
@@ -122,32 +129,32 @@ pub(super) fn texts(id: GlobalId, records: &mut Records<'_>) -> (StringId, Strin
 mod tests {
     use super::*;
 
-    /// The ids of a process with this number.
-    fn process(number: i64) -> Option<i64> {
-        Some(number << 24 | 1 << 48)
+    /// The id of a process with this number.
+    const fn id_of(process: i64) -> i64 {
+        process << 24 | 1 << 48
     }
 
     #[test]
     fn the_numbers_of_the_first_process_stand_as_they_are() {
         let mut places = Places::default();
-        assert_eq!(places.correlation(Some(7), process(111)), Some(7));
-        assert_eq!(places.correlation(Some(7), process(222)), Some(2_220_000_000_007));
-        assert_eq!(places.correlation(Some(NONE), process(111)), None);
+        assert_eq!(places.correlation(Some(7), Some(id_of(111))), Some(7));
+        assert_eq!(places.correlation(Some(7), Some(id_of(222))), Some(2_220_000_000_007));
+        assert_eq!(places.correlation(Some(NONE), Some(id_of(111))), None);
     }
 
     #[test]
     fn a_context_tells_its_device_better_than_a_record_of_synchronisation() {
         let mut places = Places::default();
-        places.learn([process(111), Some(2)], Some(1));
-        assert_eq!(places.device([process(111), Some(2)], Some(0)), Some(1));
-        assert_eq!(places.device([process(222), Some(2)], Some(0)), Some(0));
+        places.learn([Some(id_of(111)), Some(2)], Some(1));
+        assert_eq!(places.device([Some(id_of(111)), Some(2)], Some(0)), Some(1));
+        assert_eq!(places.device([Some(id_of(222)), Some(2)], Some(0)), Some(0));
     }
 
     #[test]
     fn streams_of_two_processes_on_one_device_are_two() {
         let mut places = Places::default();
-        assert_eq!(places.stream(7, 0, process(111)), 7);
-        assert_eq!(places.stream(7, 0, process(222)), 222_000_007);
-        assert_eq!(places.stream(7, 1, process(222)), 7);
+        assert_eq!(places.stream(7, 0, Some(id_of(111))), 7);
+        assert_eq!(places.stream(7, 0, Some(id_of(222))), 222_000_007);
+        assert_eq!(places.stream(7, 1, Some(id_of(222))), 7);
     }
 }

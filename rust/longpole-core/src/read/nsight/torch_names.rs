@@ -32,7 +32,7 @@ impl TorchName {
             name: name.to_owned(),
             id,
             sequence,
-            sizes: sizes_of(behind)?,
+            sizes: sizes_of(behind).ok()?,
             is_operator: is_of_namespace(name)
                 || is_engine_work(name)
                 || is_backward_node(name)
@@ -54,13 +54,13 @@ fn leading_number(text: &str) -> Option<(i64, &str)> {
     Some((text[..end].parse().ok()?, &text[end..]))
 }
 
-/// The shapes of the inputs; none of it where something else stands there.
-fn sizes_of(text: &str) -> Option<Option<String>> {
+/// The shapes of the inputs, if any are told; an error where something else stands there.
+fn sizes_of(text: &str) -> Result<Option<String>, ()> {
     if text.is_empty() || text.starts_with(", input_op_ids = ") {
-        return Some(None);
+        return Ok(None);
     }
-    let sizes = text.strip_prefix(", sizes = ")?;
-    Some(Some(sizes.split(", input_op_ids = ").next()?.to_owned()))
+    let sizes = text.strip_prefix(", sizes = ").ok_or(())?;
+    Ok(sizes.split(", input_op_ids = ").next().map(str::to_owned))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! A wait for an event names the event. `CUDA_EVENT` records say on which stream it was recorded
 //! and by which call; where the file has none, that stays unknown.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::device::number;
 use super::{CONTEXT, Export, SYNC_KIND, WAIT_ON_EVENT, WAIT_ON_RECORD, WAIT_ON_STREAM};
@@ -51,7 +51,7 @@ struct EventRecords {
     /// By the number that a record and its waits have in common.
     by_sync: HashMap<(Option<i64>, i64), Recorded>,
     /// In order of the calls.
-    by_event: HashMap<Event, Vec<Recorded>>,
+    by_event: BTreeMap<Event, Vec<Recorded>>,
 }
 
 impl EventRecords {

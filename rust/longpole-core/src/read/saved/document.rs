@@ -10,7 +10,9 @@ use crate::tables::{ArgTable, ArgTables, Arguments, Header, Tables};
 use crate::vocabulary::Vocabulary;
 
 const FORMAT: &str = "longpole-trace";
-const FORMATS: &[&str] = &["kineto-json", "chrome-json", "json-array", "xprof-json"];
+const FORMATS: &[&str] = &[
+    "kineto-json", "chrome-json", "json-array", "xprof-json", "nsight-sqlite", "rocpd", "rocprofv3-json",
+];
 
 /// A category, by its text, with the names of its arguments.
 type Named = (Option<i64>, Vec<String>);

@@ -7,6 +7,8 @@ use crate::error::{Error, ErrorKind, Result};
 /// The files that hold changes which are not in the database yet.
 const UNFINISHED: &[&str] = &["-wal", "-journal"];
 
+const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+
 /// Refuses a database beside which changes lie that are not in it.
 pub(super) fn refuse_unfinished(path: &Path) -> Result<()> {
     let is_there = |ending: &&&str| beside(path, ending).metadata().is_ok_and(|it| it.len() > 0);
@@ -30,11 +32,12 @@ pub(super) fn immutable(path: &Path) -> Result<String> {
         address.push('/');
     }
     for byte in bytes {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' | b':' => {
-                address.push(char::from(byte));
-            }
-            _ => address.push_str(&format!("%{byte:02X}")),
+        if byte.is_ascii_alphanumeric() || b"/.-_~:".contains(&byte) {
+            address.push(char::from(byte));
+        } else {
+            address.push('%');
+            address
+                .extend([byte >> 4, byte & 15].map(|digit| char::from(DIGITS[usize::from(digit)])));
         }
     }
     address.push_str("?immutable=1");

@@ -23,6 +23,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::nsight;
 use super::options::Options;
+use super::rocm;
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::Progress;
 use crate::tables::Tables;
@@ -46,6 +47,9 @@ pub(super) fn read(
     let database = Database::open(path)?;
     if nsight::is_export(&database) {
         return nsight::read(&database, options, progress);
+    }
+    if rocm::is_rocpd(&database) {
+        return rocm::read_rocpd(&database, options, progress);
     }
     Err(other(OTHER))
 }
@@ -125,15 +129,10 @@ impl Database {
         table.map_or_else(|_| Vec::new(), |table| table.columns)
     }
 
-    /// Finds texts by their number, where the number is the row id: else each search would read
-    /// the whole table.
-    pub(super) fn finder<'a>(
-        &'a self,
-        name: &'a str,
-        key: &str,
-        column: &str,
-    ) -> Option<Finder<'a>> {
-        Table::of(name, &self.connection).ok()?.finder(key, column)
+    /// Finds columns of rows by a number, where the number is the row id: else each search would
+    /// read the whole table.
+    pub(super) fn finder(&self, name: &str, key: &str, columns: &[&str]) -> Option<Finder<'_>> {
+        Table::of(name, &self.connection).ok()?.finder(key, columns)
     }
 
     /// The largest row ids of all tables together, which is about the number of rows.

@@ -10,7 +10,7 @@ use crate::error::Result;
 /// A table, and what its schema says of it.
 pub(super) struct Table<'a> {
     connection: &'a Connection,
-    name: &'a str,
+    name: String,
     pub(super) columns: Vec<String>,
     /// The column that holds the row id itself.
     key: Option<String>,
@@ -28,7 +28,7 @@ pub(in crate::read) enum End {
 }
 
 impl<'a> Table<'a> {
-    pub(super) fn of(name: &'a str, connection: &'a Connection) -> rusqlite::Result<Self> {
+    pub(super) fn of(name: &str, connection: &'a Connection) -> rusqlite::Result<Self> {
         let text = "SELECT name, upper(type), pk FROM pragma_table_xinfo(?1) WHERE hidden = 0";
         let mut statement = connection.prepare(text)?;
         let columns: Vec<(String, String, i64)> = statement
@@ -39,7 +39,7 @@ impl<'a> Table<'a> {
         let key =
             columns.iter().find(is_key).filter(|_| n_keys == 1).map(|(name, ..)| name.clone());
         let columns = columns.into_iter().map(|(name, ..)| name).collect();
-        Ok(Self { connection, name, columns, key })
+        Ok(Self { connection, name: name.to_owned(), columns, key })
     }
 
     /// Reads some columns of all rows, in the order of their ids, until `take` breaks. Ids that
@@ -49,9 +49,9 @@ impl<'a> Table<'a> {
         columns: &[&str],
         take: &mut dyn FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<End> {
-        let listed: String =
-            columns.iter().map(|name| format!(", {}", self.expression(name))).collect();
-        let text = format!("SELECT _rowid_{listed} FROM {} NOT INDEXED", quoted(self.name));
+        let listed: Vec<_> = columns.iter().map(|name| self.expression(name)).collect();
+        let (listed, name) = (listed.join(", "), quoted(&self.name));
+        let text = format!("SELECT _rowid_, {listed} FROM {name} NOT INDEXED");
         let Ok(mut statement) = self.connection.prepare(&text) else { return Ok(End::Damaged) };
         let Ok(mut rows) = statement.query([]) else { return Ok(End::Damaged) };
         let mut last = None;
@@ -69,13 +69,14 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Finds texts by a column, where that is the row id.
-    pub(super) fn finder(&self, key: &str, column: &str) -> Option<Finder<'a>> {
+    /// Finds columns of a row by another column, where that is the row id.
+    pub(super) fn finder(&self, key: &str, columns: &[&str]) -> Option<Finder<'a>> {
         if self.key.as_deref() != Some(key) {
             return None;
         }
-        let [key, column, name] = [key, column, self.name].map(quoted);
-        let text = format!("SELECT {column} FROM {name} WHERE _rowid_ = ?1 AND {key} = ?1");
+        let listed: Vec<_> = columns.iter().map(|name| self.expression(name)).collect();
+        let (listed, [key, name]) = (listed.join(", "), [key, &self.name].map(quoted));
+        let text = format!("SELECT {listed} FROM {name} WHERE _rowid_ = ?1 AND {key} = ?1");
         self.connection.prepare(&text).ok().map(Finder)
     }
 
@@ -93,18 +94,18 @@ pub(super) fn largest_row(name: &str, connection: &Connection) -> Option<u64> {
     u64::try_from(largest?).ok()
 }
 
-/// Finds texts by their number.
+/// Finds rows by their number.
 pub(in crate::read) struct Finder<'a>(Statement<'a>);
 
 impl Finder<'_> {
-    /// Gives the text with a number to `take`; none where there is no such text.
+    /// Gives the row with a number to `take`; none where there is no such row.
     pub(in crate::read) fn find<T>(
         &mut self,
         number: i64,
-        take: impl FnOnce(&[u8]) -> T,
+        take: impl FnOnce(&Row<'_>) -> T,
     ) -> Option<T> {
-        let found = self.0.query_row([number], |row| Ok(Row::new(row, 0).text(0).map(take)));
-        found.optional().ok().flatten().flatten()
+        let found = self.0.query_row([number], |row| Ok(take(&Row::new(row, 0))));
+        found.optional().ok().flatten()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use super::{Database, Finder};
+use super::{Database, Finder, Row};
 use crate::error::Result;
 use crate::ids::StringId;
 use crate::read::records::Records;
@@ -18,10 +18,10 @@ impl<'a> Texts<'a> {
     /// The texts in a column of a table, by another column.
     pub(in crate::read) fn of(
         database: &'a Database,
-        [table, key, column]: [&'a str; 3],
+        [table, key, column]: [&str; 3],
         records: &mut Records<'_>,
     ) -> Result<Self> {
-        let finder = database.finder(table, key, column);
+        let finder = database.finder(table, key, &[column]);
         let mut known = HashMap::new();
         if finder.is_none() {
             database.each(table, &[key, column], &mut |row| {
@@ -40,7 +40,8 @@ impl<'a> Texts<'a> {
         if let Some(&known) = self.known.get(&number) {
             return known;
         }
-        let found = self.finder.as_mut()?.find(number, |text| records.text(text));
+        let text = |row: &Row<'_>| Some(records.text(row.text(0)?));
+        let found = self.finder.as_mut()?.find(number, text).flatten();
         self.known.insert(number, found);
         found
     }

@@ -1,0 +1,117 @@
+"""Databases of rocpd and JSON of `rocprofv3`: the same program gives the same tables."""
+
+import gzip
+import json
+from collections import Counter
+
+import polars as pl
+import pytest
+
+from longpole import read_trace
+from longpole.convert.repaired import repair
+from oracles.simulator import simulate
+from oracles.simulator.rocpd import write_rocpd, write_rocprof_json
+from real_traces import SHARED
+
+SEEDS, LONG_SEEDS = 6, 200
+KINDS = ("kernel", "copy", "runtime", "driver", "annotation")
+KEY = ("kind", "name", "start_ns", "duration_ns", "process", "thread", "device", "stream")
+REAL = SHARED / "formats" / "rocprof_results.json.gz"
+WRITERS = {
+    "inline.db": write_rocpd,
+    "tracks.db": lambda run, path: write_rocpd(run, path, tracks=True),
+    "results.json": write_rocprof_json,
+}
+needs_file = pytest.mark.skipif(not REAL.is_file(), reason="needs ../shared/data/formats")
+
+
+def told(trace):
+    """Give what the formats can say of events; a copy has its direction only."""
+    events = trace.events.with_columns(pl.col(pl.Categorical).cast(pl.String))
+    events = events.with_columns(
+        pl.when(pl.col("kind") == "copy")
+        .then(pl.col("name").str.extract(r"^(Memcpy \w+)").str.replace("PtoP", "DtoD"))
+        .otherwise(pl.col("name"))
+        .alias("name")
+    )
+    rows = events.filter(pl.col("kind").is_in(KINDS)).select(*KEY, "event")
+    return rows.sort(KEY)
+
+
+def launches(trace):
+    """Give who launched what."""
+    rows = told(trace)
+    pairs = trace.launches.select("event", "call").join(rows, on="event")
+    pairs = pairs.join(rows, left_on="call", right_on="event", how="left", suffix="_of_call")
+    return pairs.drop("event", "call").sort(pl.all())
+
+
+def arguments(trace):
+    rows = trace.args("kernel").select("event", "grid", "block", "shared memory")
+    rows = rows.with_columns(pl.col(pl.Categorical).cast(pl.String))
+    return told(trace).join(rows, on="event").drop("event").sort(pl.all())
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize(
+    "seeds",
+    [range(SEEDS), pytest.param(range(SEEDS, LONG_SEEDS), marks=pytest.mark.slow)],
+    ids=len,
+)
+def test_a_simulated_program_gives_the_same_tables_and_links(name, seeds, tmp_path):
+    for seed in seeds:
+        run = simulate("random", seed=seed)
+        kineto_path, path = tmp_path / f"{seed}.json", tmp_path / f"{seed}_{name}"
+        run.write(kineto_path, sync_records=False)
+        WRITERS[name](run, path)
+        kineto, rocm = read_trace(kineto_path), read_trace(path)
+        assert rocm.status == "ok", seed
+        assert told(rocm).drop("event").equals(told(kineto).drop("event")), seed
+        linked = launches(kineto).filter(pl.col("kind").is_in(KINDS))
+        assert launches(rocm).equals(linked), seed
+        if "kernel" in rocm.events["kind"].cast(pl.String).to_list():
+            assert arguments(rocm).equals(arguments(kineto)), seed
+
+
+def test_a_document_is_written_as_chrome_json_and_read_back(tmp_path):
+    path = tmp_path / "results.json"
+    write_rocprof_json(simulate("training", seed=1, steps=2), path)
+    repair(path, tmp_path / "trace.json")
+    trace, again = read_trace(path), read_trace(tmp_path / "trace.json")
+    assert told(again).drop("event").equals(told(trace).drop("event"))
+
+
+def test_a_truncated_document_keeps_the_records_before_its_end(tmp_path):
+    path = tmp_path / "results.json"
+    write_rocprof_json(simulate("training", seed=1, steps=2), path)
+    whole = read_trace(path).events.height
+    path.write_bytes(path.read_bytes()[: path.stat().st_size * 3 // 4])
+    trace = read_trace(path)
+    assert 0 < trace.events.height < whole
+    assert trace.diagnostics["code"].to_list() == ["truncated"]
+
+
+def test_reading_stops_where_the_caller_wants(tmp_path):
+    path = tmp_path / "results.json"
+    write_rocprof_json(simulate("training", seed=1, steps=2), path)
+    trace = read_trace(path, max_events=5)
+    assert trace.events.height == 5
+    assert trace.diagnostics["code"].to_list() == ["limit_reached"]
+
+
+@needs_file
+def test_counts_and_sums_of_a_real_document_are_those_of_json():
+    with gzip.open(REAL) as file:
+        [process] = json.load(file)["rocprofiler-sdk-tool"]
+    rows = process["buffer_records"]["kernel_dispatch"]
+    names = {one["kernel_id"]: one["formatted_kernel_name"] for one in process["kernel_symbols"]}
+    trace = read_trace(REAL)
+    assert trace.status == "ok"
+    kernels = trace.events.filter(pl.col("kind") == "kernel")
+    assert kernels.height == len(rows)
+    assert kernels["duration_ns"].sum() == sum(
+        row["end_timestamp"] - row["start_timestamp"] for row in rows
+    )
+    counted = Counter(names[row["dispatch_info"]["kernel_id"]] for row in rows)
+    assert Counter(kernels["name"].cast(pl.String).to_list()) == counted
+    assert trace.devices["name"].to_list()[0] == "AMD Instinct MI350X"
