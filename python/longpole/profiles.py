@@ -29,8 +29,12 @@ _PROFILE_FILE: Final = re.compile(
 )
 """Names of files that may belong to such a profile: others are not looked at."""
 _COLLECTED: Final = re.compile(r"\.slice_\d+$")
-_SUFFIXES: Final = (".json", ".json.gz")
-_EXECUTION_TRACE: Final = re.compile(r"[._]et\.json(\.gz)?$")
+_SUFFIXES: Final = (
+    *(f".json{packed}" for packed in ("", ".gz", ".zst", ".xz")),
+    ".pftrace",
+    ".perfetto-trace",
+)
+_EXECUTION_TRACE: Final = re.compile(r"[._]et\.json(\.(gz|zst|xz))?$")
 
 
 @dataclass(frozen=True, slots=True)

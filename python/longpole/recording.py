@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OPTIONS", "Options", "Profiler", "options_of"]
 
-Profiler = Literal["torch", "torch_rocm", "torch_xpu", "torch_npu", "mindspore", "msprof"]
+Profiler = Literal["torch", "torch_rocm", "torch_xpu", "torch_npu", "mindspore", "msprof", "xprof"]
 
 
 class Options(NamedTuple):
@@ -122,6 +122,20 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
         memory="allocate before the loop",
         workers="the number of workers",
         rank=_FOLDER,
+    ),
+    "xprof": Options(
+        device="jax.profiler.trace on a machine with a GPU or TPU that the program uses",
+        launches="fewer steps, or no Python tracer (ProfileOptions.python_tracer_level = 0)",
+        waits="",
+        schedule="jax.profiler.trace around some steps after a warm-up",
+        stack="the Python tracer (ProfileOptions.python_tracer_level = 1)",
+        step="jax.profiler.StepTraceAnnotation around each step",
+        ranges="jax.profiler.TraceAnnotation",
+        synchronize="jax.block_until_ready",
+        graphs="one jax.jit around the whole step",
+        memory="donate_argnums, and no allocation in the loop",
+        workers="the number of workers",
+        rank="keep the name of the file, which tells the host",
     ),
 }
 """By profiler; what is not known is taken for torch's."""

@@ -241,12 +241,12 @@ class TraceTables:
 
     @property
     def format(self) -> str:
-        """`kineto-json` or, without the fields of Kineto, `chrome-json`."""
+        """`kineto-json`, `xprof-json`, `xplane`, `perfetto`, or `chrome-json` for other JSON."""
         return self._core.format
 
     @property
     def compression(self) -> str | None:
-        """`gzip` or None."""
+        """`gzip`, `zstd`, `xz` or None."""
         return self._core.compression
 
     @property

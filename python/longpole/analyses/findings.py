@@ -200,9 +200,9 @@ KINDS: Final = {
 READING_HINTS: Final = {
     "truncated": "the program ended, or the disk was full, while the trace was written",
     "missing_end": "the program ended while the trace was written",
-    "gzip_truncated": "copy the file again; the profiler may have been stopped while it wrote",
-    "gzip_corrupt": "copy the file again",
-    "gzip_checksum": "copy the file again",
+    "compression_truncated": "copy the file again; the profiler may not have ended",
+    "compression_corrupt": "copy the file again",
+    "compression_checksum": "copy the file again",
     "limit_reached": "raise max_bytes or max_events",
     "unmatched_begin": "these ranges were still open when the profiler stopped",
     "zero_timestamp": "record again; newer drivers and profilers lose fewer timestamps",

@@ -11,6 +11,9 @@ use crate::vocabulary::{Layer, Profiler};
 
 /// The profiler that wrote a trace.
 pub fn profiler(tables: &Tables) -> Profiler {
+    if tables.header.format == "xprof-json" {
+        return Profiler::XProf;
+    }
     let mut is_telling = false;
     let mut found = Profiler::Msprof;
     for name in process_names(tables) {

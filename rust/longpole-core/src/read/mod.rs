@@ -3,8 +3,8 @@
 //! A trace is read in one pass through a window of a quarter of a megabyte; what is
 //! kept are columns, so that memory is bounded by the events and not by the file.
 //! The first bytes tell the format, not the name of the file. Bytes come through `source`,
-//! `gzip` and `window`; `sniff` says which format they are; each format has a room of its
-//! own (`chrome`), and those that are JSON share a scanner (`json`) and the way from one
+//! `packed` and `window`; `sniff` says which format they are; each format has a room of its
+//! own (`chrome`), those that are no JSON append to `rows`, and those that are JSON share a scanner (`json`) and the way from one
 //! element of the document to the next (`elements`).
 
 mod ascend;
@@ -15,11 +15,17 @@ pub mod execution_trace;
 mod gzip;
 mod json;
 mod options;
+mod packed;
+mod pairs;
+pub(crate) mod perfetto;
+mod protobuf;
+mod rows;
 pub(crate) mod saved;
 mod sniff;
 mod source;
 mod statements;
 mod window;
+mod xplane;
 mod xprof;
 
 use std::io::{Read, Write};
@@ -27,6 +33,7 @@ use std::path::Path;
 
 pub use crate::tables::Arguments;
 pub use options::Options;
+pub(crate) use protobuf::Field;
 pub use sniff::Format;
 
 use crate::diagnostics::Diagnostics;
@@ -64,6 +71,8 @@ fn read_window(
     match sniff::format(&mut window, &mut diagnostics)? {
         Format::Chrome => chrome::read(window, diagnostics, options, progress),
         Format::Saved => saved::read(window, options, progress),
+        Format::Perfetto => perfetto::read(window, diagnostics, options, progress),
+        Format::XPlane => xplane::read(window, diagnostics, options, progress),
     }
 }
 
@@ -104,8 +113,8 @@ pub fn repair(
             let (options, repaired) = (Options::default(), chrome::Repaired::new(out, rank));
             chrome::repair(window, diagnostics, &options, repaired, progress)
         }
-        Format::Saved => Err(Error::new(
-            ErrorKind::NotSaved("a saved trace has no text that could be written".to_owned()),
+        Format::Saved | Format::Perfetto | Format::XPlane => Err(Error::new(
+            ErrorKind::NotSaved("the trace is no JSON that could be written as such".to_owned()),
             0,
         )),
     }

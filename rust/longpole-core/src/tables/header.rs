@@ -12,8 +12,8 @@ pub struct Header {
     pub world_size: Option<i64>,
     /// What times are relative to, in ns since 1970; none where they are absolute.
     pub base_time_ns: Option<i64>,
-    /// `kineto-json`, `xprof-json`, or `chrome-json` for other writers.
+    /// `kineto-json`, `xprof-json`, or `chrome-json` for other JSON; `xplane` or `perfetto`.
     pub format: &'static str,
-    /// `gzip` or none.
+    /// `gzip`, `zstd`, `xz` or none.
     pub compression: Option<&'static str>,
 }

@@ -57,6 +57,8 @@ named! {
         MindSpore "mindspore",
         /// msprof by itself.
         Msprof "msprof",
+        /// XProf, of JAX and TensorFlow.
+        XProf "xprof",
     }
 }
 

@@ -12,6 +12,7 @@
 //! | what loads data | `loading` |
 //! | whose a Python function is | `frames` |
 //! | which part of an Ascend profile it is | `ascend` |
+//! | which device and stream a track of Perfetto is | `tracks` |
 //! | which part of an XProf profile it is | `xprof` |
 //! | iterations, and nodes of the backward graph | `markers` |
 //!
@@ -25,6 +26,7 @@ mod frames;
 mod kernels;
 mod loading;
 mod markers;
+mod tracks;
 mod user;
 mod xprof;
 
@@ -38,5 +40,6 @@ pub use frames::is_own_frame;
 pub use kernels::{MEMORY_KINDS, WorkClass, pageable_ends};
 pub use loading::DATA_LOADING;
 pub use markers::{is_backward_node, is_engine_work, module_name, step_number};
+pub use tracks::{agent_number, track_numbers};
 pub use user::{SECTIONS, Vocabulary};
 pub use xprof::{Line, Plane, xprof_activity, xprof_detail, xprof_host_event};

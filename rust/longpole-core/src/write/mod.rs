@@ -6,7 +6,6 @@ mod cut;
 mod et_plus;
 mod merged;
 mod perfetto;
-mod perfetto_fields;
 mod protobuf;
 mod saved;
 

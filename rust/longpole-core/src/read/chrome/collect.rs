@@ -7,13 +7,13 @@ use std::sync::Arc;
 use super::arguments::{DEVICE, STREAM};
 use super::event::{Argument, Draft, EventScanner};
 use super::kinds::Kinds;
-use super::pairs::{Brackets, Track};
 use super::place::{Findings, Number, Whereabouts};
 use super::recent::Recent;
 use super::values::{integer, is_integer, number, token_text};
 use crate::diagnostics::Code;
 use crate::ids::{EventId, LaneId, StringId};
 use crate::read::json::{Keys, Span, Token};
+use crate::read::pairs::{Brackets, Track};
 use crate::read::{ascend, xprof};
 use crate::strings::Strings;
 use crate::tables::{

@@ -10,7 +10,10 @@ use crate::tables::{ArgTable, ArgTables, Arguments, Header, Tables};
 use crate::vocabulary::Vocabulary;
 
 const FORMAT: &str = "longpole-trace";
-const FORMATS: &[&str] = &["kineto-json", "chrome-json", "json-array", "xprof-json"];
+const FORMATS: &[&str] =
+    &["kineto-json", "chrome-json", "json-array", "xprof-json", "perfetto", "xplane"];
+
+const COMPRESSIONS: &[&str] = &["gzip", "zstd", "xz"];
 
 /// A category, by its text, with the names of its arguments.
 type Named = (Option<i64>, Vec<String>);
@@ -121,8 +124,7 @@ fn header(document: &Value) -> Option<Header> {
         base_time_ns: integer("base_time_ns")?,
         format: FORMATS.iter().find(|known| **known == format)?,
         compression: match document["compression"].as_str() {
-            Some("gzip") => Some("gzip"),
-            Some(_) => return None,
+            Some(named) => Some(COMPRESSIONS.iter().find(|known| **known == named)?),
             None => None,
         },
     })
