@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod binary;
 mod graphs;
 mod mutation;
 mod reading;
@@ -30,6 +31,10 @@ pub const TARGETS: &[Target] = &[
     Target { name: "scanner", check: reading::scanner, seeds: seeds::values },
     Target { name: "reader", check: reading::reader, seeds: seeds::traces },
     Target { name: "gzip", check: reading::gzip, seeds: seeds::packed_traces },
+    Target { name: "zstd", check: reading::zstd, seeds: binary::zstd },
+    Target { name: "xz", check: reading::xz, seeds: binary::xz },
+    Target { name: "perfetto", check: reading::binary, seeds: binary::packets },
+    Target { name: "xplane", check: reading::binary, seeds: binary::planes },
     Target { name: "extract", check: text::extract, seeds: seeds::logs },
     Target { name: "graph", check: graphs::graph, seeds: seeds::tables },
 ];
