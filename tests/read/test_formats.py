@@ -226,6 +226,20 @@ def test_operations_of_a_tpu_count_once(tmp_path):
     assert list(classes.values()) == ["compute", "communication", "compute"]
 
 
+def test_a_part_of_a_step_with_its_number_is_no_step(tmp_path):
+    events: list[dict[str, Any]] = [
+        {"ph": "M", "pid": 701, "name": "process_name", "args": {"name": "/host:CPU"}}
+    ]
+    for step in range(2):
+        for name, ts, dur in (("train", 10 * step, 9), ("next_batch", 10 * step + 1, 2)):
+            place = {"pid": 701, "tid": 1, "ts": ts, "dur": dur}
+            args = {"step_num": str(step)}
+            events.append({"ph": "X", "name": name, **place, "args": args})
+    trace = read(json.dumps({"traceEvents": events}).encode(), tmp_path / "steps.trace.json")
+    assert trace.steps["step"].to_list() == [0, 1]
+    assert trace.events["kind"].to_list() == ["annotation", "operator"] * 2
+
+
 def rocprofv3() -> bytes:
     """Write what rocprofv3 writes: `STREAM [" 0 "]` tracks, `corr_id`, agents, `copy_bytes`."""
 

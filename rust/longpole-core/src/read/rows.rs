@@ -83,12 +83,17 @@ impl<'a> Rows<'a> {
         *kinds.entry(category).or_insert_with(of)
     }
 
+    /// Whether arguments with a name are kept.
+    pub(super) fn keeps(&mut self, key: &str) -> bool {
+        self.key(key).is_some()
+    }
+
     fn key(&mut self, key: &str) -> Option<usize> {
         if let Some(&number) = self.keys.get(key) {
             return number;
         }
-        let n_kept = self.keys.values().flatten().count();
-        let number = self.options.arguments.keeps(key).then_some(n_kept);
+        let n_kept = || self.keys.values().flatten().count();
+        let number = self.options.arguments.keeps(key).then(n_kept);
         // Names come from the file: those that are not kept must not fill memory.
         if number.is_some() || self.keys.len() < MOST_KEYS {
             self.keys.insert(key.to_owned(), number);

@@ -284,8 +284,7 @@ impl<'a> Slices<'a> {
             let name = self.rows.strings.get(key).to_owned();
             let is_place = kind.is_on_device() && matches!(name.as_str(), "device" | "stream");
             if !is_place {
-                let key = if name == "copy_bytes" { "bytes" } else { &name };
-                self.rows.argument(event, category, key, value);
+                self.rows.argument(event, category, &name, value);
             }
         }
     }
@@ -423,30 +422,46 @@ impl Arguments {
         for bytes in &event.annotations {
             let annotation = annotation::of(bytes)?;
             let Some(key) = annotation.name(sequence, rows) else { continue };
+            let name = known_key(rows.strings.get(key)).to_owned();
+            if !OF_PLACES_AND_LINKS.contains(&name.as_str()) && !rows.keeps(&name) {
+                continue;
+            }
             let Some(value) = annotation.value(sequence, rows) else { continue };
             let number = match value {
                 ArgValue::Integer(number) => Some(number),
                 ArgValue::Text(text) => rows.strings.get(text).parse().ok(),
                 ArgValue::Float(_) => None,
             };
-            match rows.strings.get(key) {
-                "correlation" | "correlation_id" | "corr_id" => self.correlation = number,
-                "External id" | "external id" => self.external_id = number,
+            match name.as_str() {
+                "correlation" => self.correlation = number,
+                "External id" => self.external_id = number,
+                "queue" => self.place.queue = number,
                 "agent" => {
                     let ArgValue::Text(text) = value else { continue };
                     self.place.agent = agent_number(rows.strings.get(text));
                 }
-                "queue" => self.place.queue = number,
-                name => {
-                    match name {
-                        "device" => self.place.device = number,
-                        "stream" => self.place.stream = number,
-                        _ => {}
-                    }
-                    self.others.push((key, value));
-                }
+                "device" => self.place.device = number,
+                "stream" => self.place.stream = number,
+                _ => {}
+            }
+            if !matches!(name.as_str(), "correlation" | "External id" | "queue" | "agent") {
+                self.others.push((rows.strings.intern(&name), value));
             }
         }
         Some(())
+    }
+}
+
+/// Arguments that say where an event is, and what it belongs to.
+const OF_PLACES_AND_LINKS: &[&str] =
+    &["correlation", "External id", "queue", "agent", "device", "stream"];
+
+/// What Kineto calls an argument that others call something else.
+fn known_key(key: &str) -> &str {
+    match key {
+        "correlation_id" | "corr_id" => "correlation",
+        "external id" => "External id",
+        "copy_bytes" => "bytes",
+        key => key,
     }
 }

@@ -13,7 +13,7 @@
 //! | `/host:...` | threads | runtime API calls, Python functions, steps, operators |
 //!
 //! A step is an event of a thread with the argument `step_num`, which `StepTraceAnnotation` gives
-//! it. It is named `ProfilerStep#N`, as steps of every profiler are.
+//! it, that lies in no other one. It is named `ProfilerStep#N`, as steps of every profiler are.
 //!
 //! Limits: a line of a device that is not known is no work, and counted. User annotations
 //! cannot be told from those of the framework: both are operators.
@@ -130,16 +130,31 @@ fn name_steps(profile: &mut Profile<'_>) {
     }
 }
 
+/// Events of threads with the number of a step, without those inside another one: a part of a step
+/// may have its number, too.
 fn numbered_steps(profile: &Profile<'_>) -> Vec<(EventId, i64)> {
     let Some(table) = profile.args.of(None) else { return Vec::new() };
     let Some(column) = table.column("step_num") else { return Vec::new() };
-    let is_host = |event: EventId| profile.events.kind(event) == EventKind::Operator;
-    table
+    let events = &profile.events;
+    let is_host = |event: EventId| events.kind(event) == EventKind::Operator;
+    let mut steps: Vec<_> = table
         .events()
         .zip(column.values.iter())
         .filter(|&(event, _)| is_host(event))
         .filter_map(|(event, value)| Some((event, integer(value?, profile.strings)?)))
-        .collect()
+        .collect();
+    steps.sort_by_key(|&(event, _)| {
+        (events.lane(event), events.start_ns(event), Reverse(events.end_ns(event)), event)
+    });
+    let mut around: Option<EventId> = None;
+    steps.retain(|&(event, _)| {
+        let is_inside = around.is_some_and(|outer| {
+            events.lane(outer) == events.lane(event) && events.end_ns(event) <= events.end_ns(outer)
+        });
+        around = if is_inside { around } else { Some(event) };
+        !is_inside
+    });
+    steps
 }
 
 /// An integer, which the trace viewer's JSON writes as a text.
