@@ -10,6 +10,7 @@ import gzip
 import json
 import lzma
 import random
+import zlib
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -17,6 +18,7 @@ import pytest
 
 import longpole
 from longpole.convert.cut import cut
+from longpole.convert.normalised import normalise
 from longpole.convert.repaired import repair
 from oracles.simulator import simulate
 from oracles.simulator.perfetto import perfetto
@@ -367,6 +369,9 @@ def test_a_trace_that_is_no_json_converts_to_kineto(write, tmp_path):
     assert rows[1] == rows[0]
     assert activities(converted, names=True) == activities(trace, names=True)
     assert converted.flows.height == trace.flows.height
+    normalise(tmp_path / "trace", tmp_path / "shown.json")
+    shown = longpole.read_trace(tmp_path / "shown.json")
+    assert shown.steps["step"].to_list() == trace.steps["step"].to_list()
     assert path_of(converted) == path_of(trace)
 
 
@@ -383,3 +388,66 @@ def test_a_packed_trace_can_be_cut(tmp_path):
     one, two = (longpole.read_trace(tmp_path / f"{it}.json") for it in ("json", "xz"))
     assert one.events.height < plain.events.height
     assert two.events.equals(one.events)
+
+
+def test_state_clocks_counters_and_stages_of_perfetto(tmp_path):
+    schema = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    trace = schema.Trace()
+
+    def packet(**fields):
+        made = trace.packet.add(trusted_packet_sequence_id=3)
+        for name, value in fields.items():
+            setattr(made, name, value)
+        return made
+
+    # Clock 64 counts on from 10 in units of 100 ns; the clock of the trace shows 5,000 ns then.
+    first = packet(sequence_flags=1)
+    first.clock_snapshot.clocks.add(clock_id=6, timestamp=5_000)
+    first.clock_snapshot.clocks.add(
+        clock_id=64, timestamp=10, is_incremental=True, unit_multiplier_ns=100
+    )
+    first.trace_packet_defaults.timestamp_clock_id = 64
+    first.trace_packet_defaults.track_event_defaults.track_uuid = 20
+    begin = packet(timestamp=2, sequence_flags=2)
+    begin.interned_data.event_names.add(iid=1, name="gemm")
+    begin.interned_data.event_categories.add(iid=1, name="kernel")
+    begin.interned_data.debug_annotation_names.add(iid=1, name="grid")
+    begin.track_event.type = schema.TrackEvent.TYPE_SLICE_BEGIN
+    begin.track_event.name_iid = 1
+    begin.track_event.category_iids.append(1)
+    grid = begin.track_event.debug_annotations.add(name_iid=1)
+    for size in (4, 1, 1):
+        grid.array_values.add(int_value=size)
+    packet(timestamp=3, sequence_flags=2).track_event.type = schema.TrackEvent.TYPE_SLICE_END
+    sample = packet(timestamp=6_000, timestamp_clock_id=6)
+    sample.track_event.type = schema.TrackEvent.TYPE_COUNTER
+    sample.track_event.track_uuid = 30
+    sample.track_event.counter_value = 7
+    stage = packet(timestamp=6_500, timestamp_clock_id=6)
+    stage.interned_data.gpu_specifications.add(iid=9, name="compute")
+    stage.gpu_render_stage_event.duration = 40
+    stage.gpu_render_stage_event.gpu_id = 1
+    stage.gpu_render_stage_event.hw_queue_iid = 5
+    stage.gpu_render_stage_event.stage_iid = 9
+    stream = packet().track_descriptor
+    stream.uuid, stream.name = 20, "device 2, stream 7"
+    counter = packet().track_descriptor
+    counter.uuid, counter.name, counter.counter.unit_multiplier = 30, "bytes", 1_024
+    # Behind a loss the names are unknown until the state is cleared.
+    lost = packet(timestamp=1, sequence_flags=2, previous_packet_dropped=1)
+    lost.track_event.type = schema.TrackEvent.TYPE_INSTANT
+    packed = schema.Trace()
+    packed.packet.add().compressed_packets = zlib.compress(trace.SerializeToString())
+    for name, content in (("plain", trace), ("packed", packed)):
+        found = read(content.SerializeToString(), tmp_path / name)
+        columns = ["kind", "name", "start_ns", "duration_ns", "device", "stream"]
+        assert found.events.select(columns).rows() == [
+            ("kernel", "gemm", 5_200, 300, 2, 7),
+            ("kernel", "compute", 6_500, 40, 1, 5),
+        ]
+        assert found.args("kernel")["grid"].to_list() == ["[4, 1, 1]"]
+        assert found.counters.select("name", "time_ns", "value").rows() == [
+            ("bytes", 6_000, 7_168.0)
+        ]
+        counts = dict(found.diagnostics.select("code", "count").iter_rows())
+        assert counts == {"lost_packet": 1, "missing_state": 1}

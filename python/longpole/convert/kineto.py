@@ -47,15 +47,16 @@ def write_kineto(trace: Trace, output: Path, *, is_packed: bool) -> int:
     opened: Any = gzip.open if is_packed else open
     n_written = 0
     with opened(output, "wt", encoding="utf-8", newline="\n") as file:
-        file.write('{"schemaVersion":1,')
-        if trace.rank is not None:
-            rank = {"rank": trace.rank, "world_size": trace.world_size}
-            file.write(f'"distributedInfo":{json.dumps(rank)},')
-        file.write('"traceEvents":[')
+        file.write('{"traceEvents":[')
         for entry in _entries(trace):
             file.write(f"{',' if n_written else ''}\n{_line(entry)}")
             n_written += 1
-        file.write("\n]}\n")
+        # Behind the events, where what repairs a trace puts them too.
+        file.write('\n],"schemaVersion":1')
+        if trace.rank is not None:
+            rank = {"rank": trace.rank, "world_size": trace.world_size}
+            file.write(f',"distributedInfo":{json.dumps(rank)}')
+        file.write("}\n")
     return n_written
 
 

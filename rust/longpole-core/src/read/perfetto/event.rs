@@ -40,7 +40,7 @@ pub(super) fn of(bytes: &[u8]) -> Option<TrackEvent<'_>> {
             (CATEGORY_IDS, _) => event.category_id = event.category_id.or(first(wire)),
             (DEBUG_ANNOTATIONS, Wire::Bytes(bytes)) => event.annotations.push(bytes),
             (INTEGER_VALUE, Wire::Variable(value)) => {
-                event.value = Some(value.cast_signed() as f64)
+                event.value = Some(value.cast_signed() as f64);
             }
             (DOUBLE_VALUE, Wire::Eight(bits)) => event.value = Some(f64::from_bits(bits)),
             (FLOW_IDS | OLD_FLOW_IDS, _) => ids(wire, &mut event.flows)?,

@@ -42,6 +42,7 @@ pub(super) struct Slices<'a> {
     places: HashMap<EventId, OwnPlace>,
     flows: HashSet<u64>,
     arrows: Vec<Arrow>,
+    samples: Vec<Sample>,
 }
 
 /// The device and the stream that an event names.
@@ -62,6 +63,14 @@ struct Arrow {
     event: EventId,
 }
 
+/// A sample of a counter, whose track may be described later.
+struct Sample {
+    track: usize,
+    time_ns: i64,
+    value: f64,
+    position: u32,
+}
+
 impl<'a> Slices<'a> {
     pub(super) fn new(rows: Rows<'a>) -> Self {
         Self {
@@ -77,6 +86,7 @@ impl<'a> Slices<'a> {
             places: HashMap::new(),
             flows: HashSet::new(),
             arrows: Vec::new(),
+            samples: Vec::new(),
         }
     }
 
@@ -223,8 +233,8 @@ impl<'a> Slices<'a> {
         };
         let duration_ns = event.duration_us.and_then(|it| it.checked_mul(1000));
         let duration_ns = duration_ns.filter(|_| phase == b'X');
-        let mut own = Arguments::default();
-        own.correlation = event.correlation.and_then(|id| id.try_into().ok());
+        let correlation = event.correlation.and_then(|id| id.try_into().ok());
+        let mut own = Arguments { correlation, ..Arguments::default() };
         own.take(event, sequence, &mut self.rows)?;
         let id = self.push(
             phase,
@@ -289,17 +299,11 @@ impl<'a> Slices<'a> {
         }
     }
 
-    #[allow(clippy::cast_precision_loss)] // units are powers of two or ten
     fn sample(&mut self, event: &TrackEvent<'_>, uuid: u64, time_ns: i64) {
         let position = self.rows.count(b'C');
-        let row = self.tracks.row(uuid);
-        let track = self.tracks.get_mut(row);
-        let value = event.value.unwrap_or(f64::NAN) * track.unit as f64;
-        let value = if track.is_incremental { track.value + value } else { value };
-        track.value = value;
-        let name = track.name;
-        let (series, process) = (self.rows.strings.intern("value"), self.rows.strings.intern(""));
-        self.rows.counters.push(name, series, process, time_ns, value, position);
+        let track = self.tracks.row(uuid);
+        let value = event.value.unwrap_or(f64::NAN);
+        self.samples.push(Sample { track, time_ns, value, position });
     }
 
     /// A render stage: work on a hardware queue of a GPU.
@@ -350,6 +354,7 @@ impl<'a> Slices<'a> {
         let mut said = std::mem::take(&mut self.said);
         std::mem::take(&mut self.brackets).pair(&mut self.rows.events, &mut said);
         let standings = self.tracks.standing(&mut self.rows);
+        self.keep_samples(&standings);
         let devices = self.devices();
         self.rows.events.reopen_lanes();
         for event in self.rows.events.ids() {
@@ -370,6 +375,21 @@ impl<'a> Slices<'a> {
             self.rows.arrow(arrow.phase, arrow.id, source, time_ns);
         }
         said
+    }
+
+    /// Makes rows of the samples of counters.
+    #[allow(clippy::cast_precision_loss)] // units are powers of two or ten
+    fn keep_samples(&mut self, standings: &[Standing]) {
+        let series = self.rows.strings.intern("value");
+        for sample in std::mem::take(&mut self.samples) {
+            let track = self.tracks.get_mut(sample.track);
+            let value = sample.value * track.unit as f64;
+            let value = if track.is_incremental { track.value + value } else { value };
+            track.value = value;
+            let (name, process) = (track.name, standings[sample.track].process);
+            let (time_ns, position) = (sample.time_ns, sample.position);
+            self.rows.counters.push(name, series, process, time_ns, value, position);
+        }
     }
 
     /// The device of each track, where kernels on it name an agent and all the same one.

@@ -72,7 +72,7 @@ impl Tracks {
                 (UUID, _) => found.uuid = wire.number()?,
                 (PARENT, _) => found.parent = wire.number(),
                 (NAME_OF_TRACK | STATIC_NAME, Wire::Bytes(name)) => {
-                    found.name = Some(rows.text(name))
+                    found.name = Some(rows.text(name));
                 }
                 (PROCESS, Wire::Bytes(bytes)) => process(bytes, &mut found, rows)?,
                 (THREAD, Wire::Bytes(bytes)) => thread(bytes, &mut found, rows)?,
@@ -100,11 +100,10 @@ impl Tracks {
         Some(())
     }
 
-    /// What stands in a description counts from now on; the value of a counter goes on.
+    /// The last description counts.
     fn replace(&mut self, found: Track) {
         let row = self.row(found.uuid);
-        let value = self.all[row].value;
-        self.all[row] = Track { value, ..found };
+        self.all[row] = found;
     }
 
     /// What every track stands for; processes and threads with names are stated.

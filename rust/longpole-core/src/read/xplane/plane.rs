@@ -323,8 +323,8 @@ fn start_ns(line_ns: i64, offset_ps: i64) -> Option<i64> {
 fn rounded_ns(time_ps: i128) -> Option<i64> {
     let (whole, rest) = (time_ps.div_euclid(1000), time_ps.rem_euclid(1000));
     let is_up = rest > 500 || (rest == 500 && whole % 2 != 0);
-    let time_ns = i64::try_from(whole + i128::from(is_up)).ok()?;
-    (-MAX_TIME_NS..=MAX_TIME_NS).contains(&time_ns).then_some(time_ns)
+    let rounded = i64::try_from(whole + i128::from(is_up)).ok()?;
+    (-MAX_TIME_NS..=MAX_TIME_NS).contains(&rounded).then_some(rounded)
 }
 
 #[cfg(test)]
