@@ -17,7 +17,7 @@ __all__ = ["Damage", "advised", "blaming", "damage_of", "record_hint"]
 
 # Behind these, any number of events may be missing, or any value be wrong.
 _WITHOUT_BOUND: Final = frozenset(
-    {"truncated", "missing_end", "limit_reached", "gzip_corrupt", "gzip_checksum"}
+    {"truncated", "missing_end", "limit_reached", "compression_corrupt", "compression_checksum"}
 )
 # Every event is kept, with its times and its texts.
 _WITHOUT_LOSS: Final = frozenset(
@@ -26,7 +26,7 @@ _WITHOUT_LOSS: Final = frozenset(
         "extra_comma",
         "missing_comma",
         "repeated_trace_events",
-        "gzip_trailing_bytes",
+        "compression_trailing_bytes",
         "invalid_escape",
         "lone_surrogate",
         "non_finite_number",

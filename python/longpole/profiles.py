@@ -31,8 +31,13 @@ _PROFILE_FILE: Final = re.compile(
 """Names of files that may belong to such a profile: others are not looked at."""
 _COLLECTED: Final = re.compile(r"\.slice_\d+$")
 _REPORT: Final = re.compile(r"\.(?:nsys-rep|qdrep|qdstrm)$")
-_SUFFIXES: Final = (".json", ".json.gz", ".sqlite")
-_EXECUTION_TRACE: Final = re.compile(r"[._]et\.json(\.gz)?$")
+_SUFFIXES: Final = (
+    *(f".json{packed}" for packed in ("", ".gz", ".zst", ".xz")),
+    ".pftrace",
+    ".perfetto-trace",
+    ".sqlite",
+)
+_EXECUTION_TRACE: Final = re.compile(r"[._]et\.json(\.(gz|zst|xz))?$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,14 +32,14 @@ def read_trace(
     threads: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Trace:
-    """Read a trace in the Chrome trace-event format, as the PyTorch profiler writes it.
+    """Read a trace of the PyTorch profiler, or of another one.
 
-    Plain JSON or gzip, an object with `traceEvents` or a bare array, or what `Trace.save` wrote;
-    the first bytes tell, not the name. Also an SQLite export of Nsight Systems, and a database or
-    JSON of `rocprofv3`. Of an Ascend or MindSpore profile also the folder, of an Ascend profile
-    its SQLite database. The file is read once, in windows: memory is bounded by the
-    events that are kept. A damaged file gives all events that are whole in it, and
-    `Trace.diagnostics` says what was lost or altered.
+    Chrome trace events in JSON, as the PyTorch profiler and XProf write them, `xplane.pb` of XProf,
+    a trace of Perfetto, an SQLite export of Nsight Systems, a database or JSON of `rocprofv3`, or
+    what `Trace.save` wrote; plain, gzip, zstd or xz. The first bytes tell, not the name. Of an
+    Ascend or MindSpore profile also the folder, of an Ascend profile its SQLite database. The file
+    is read once, in windows: memory is bounded by the events that are kept. A damaged file gives
+    all events that are whole in it, and `Trace.diagnostics` says what was lost or altered.
 
     Parameters
     ----------

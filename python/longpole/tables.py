@@ -241,15 +241,15 @@ class TraceTables:
 
     @property
     def format(self) -> str:
-        """`kineto-json` or, without the fields of Kineto, `chrome-json`; or another format.
+        """`kineto-json`, or `chrome-json` for JSON without its fields; or another format.
 
-        Those are `nsight-sqlite`, `rocpd` and `rocprofv3-json`.
+        Those are `xprof-json`, `xplane`, `perfetto`, `nsight-sqlite`, `rocpd` and `rocprofv3-json`.
         """
         return self._core.format
 
     @property
     def compression(self) -> str | None:
-        """`gzip` or None."""
+        """`gzip`, `zstd`, `xz` or None."""
         return self._core.compression
 
     @property

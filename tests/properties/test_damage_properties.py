@@ -73,7 +73,7 @@ def test_every_cut_of_a_gzip_file_keeps_what_can_be_inflated():
         if inflated > first_event:
             trace = longpole.read_trace(packed[:cut])
             assert trace.n_events == sum(end <= inflated for end in ends)
-            assert "gzip_truncated" in trace.diagnostics["code"]
+            assert "compression_truncated" in trace.diagnostics["code"]
 
 
 @pytest.mark.parametrize("wrong", '"{}[],:\\\0x', ids=repr)

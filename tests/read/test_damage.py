@@ -148,13 +148,13 @@ RECOVERED = {
     "deeper than the limit": Case(deep(600), ("too_deep",), N_EVENTS - 1),
     "five million brackets": Case(lambda: deep(5_000_000), ("too_deep",), N_EVENTS - 1),
     "trailing zeros behind gzip": Case(
-        gzip.compress(SOUND) + b"\0" * 512, ("gzip_trailing_bytes",)
+        gzip.compress(SOUND) + b"\0" * 512, ("compression_trailing_bytes",)
     ),
-    "text behind gzip": Case(gzip.compress(SOUND) + LOG_LINE, ("gzip_trailing_bytes",)),
-    "a wrong checksum": Case(flipped(gzip.compress(SOUND), -6), ("gzip_checksum",)),
-    "gzip without its trailer": Case(gzip.compress(SOUND)[:-8], ("gzip_truncated",)),
+    "text behind gzip": Case(gzip.compress(SOUND) + LOG_LINE, ("compression_trailing_bytes",)),
+    "a wrong checksum": Case(flipped(gzip.compress(SOUND), -6), ("compression_checksum",)),
+    "gzip without its trailer": Case(gzip.compress(SOUND)[:-8], ("compression_truncated",)),
     "gzip cut in its data": Case(
-        lambda: gzip.compress(SOUND)[:-120], ("gzip_truncated", "truncated"), range(1, 20)
+        lambda: gzip.compress(SOUND)[:-120], ("compression_truncated", "truncated"), range(1, 20)
     ),
     "an empty list cut open": Case(b'{"traceEvents": [', ("truncated",), 0),
 }
@@ -224,14 +224,16 @@ UNREADABLE = {
         "other_kind_of_file",
         "LFS",
     ),
-    "zstd": (b"\x28\xb5\x2f\xfd\x00\x00", "other_kind_of_file", "zstd"),
+    "bzip2": (b"BZh91AY&SY", "other_kind_of_file", "bzip2"),
+    "six bytes of zstd": (b"\x28\xb5\x2f\xfd\x00\x00", "compression", "zstd"),
+    "ten bytes of xz": (b"\xfd7zXZ\0\0\x04\xe6\xd6", "compression", "xz"),
     "UTF-16": ('{"traceEvents": []}'.encode("utf-16"), "other_kind_of_file", "UTF-16"),
     "UTF-16 without a mark": (
         '{"traceEvents": []}'.encode("utf-16-le"),
         "other_kind_of_file",
         "UTF-16",
     ),
-    "gzip in gzip": (gzip.compress(gzip.compress(SOUND)), "other_kind_of_file", "gzip"),
+    "gzip in gzip": (gzip.compress(gzip.compress(SOUND)), "other_kind_of_file", "inside another"),
     "a tar in gzip": (gzip.compress(in_tar(SOUND)), "other_kind_of_file", "tar"),
     "a zip": (b"PK\x03\x04" + b"\0" * 60, "other_kind_of_file", "zip"),
     "a pickle": (b"\x80\x04\x95\x1e\x00", "other_kind_of_file", "pickle"),

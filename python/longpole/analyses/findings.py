@@ -200,9 +200,9 @@ KINDS: Final = {
 READING_HINTS: Final = {
     "truncated": "the program ended, or the disk was full, while the trace was written",
     "missing_end": "the program ended while the trace was written",
-    "gzip_truncated": "copy the file again; the profiler may have been stopped while it wrote",
-    "gzip_corrupt": "copy the file again",
-    "gzip_checksum": "copy the file again",
+    "compression_truncated": "copy the file again; the profiler may not have ended",
+    "compression_corrupt": "copy the file again",
+    "compression_checksum": "copy the file again",
     "damaged_table": "export or copy the file again; `PRAGMA integrity_check` names the damage",
     "whole_graph": "record with `nsys profile --cuda-graph-trace=node`",
     "limit_reached": "raise max_bytes or max_events",

@@ -35,8 +35,8 @@ def summary(
 ) -> int:
     """Show what limits the program, and where the time of a step went.
 
-    TRACE is what the PyTorch profiler exports, plain or gzip, or `-` for stdin. Shares
-    name their denominator: the step, or the whole trace where it marks no steps.
+    TRACE is what the PyTorch profiler or another one writes, also compressed, or `-` for stdin.
+    Shares name their denominator: the step, or the whole trace where it marks no steps.
 
     \b
     Examples:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
 
 from longpole._core import Cut
+from longpole.convert.repaired import repair
 from longpole.files import new_file
 from longpole.profiles import FoundTimeline, timeline_of
 
@@ -25,6 +27,9 @@ __all__ = ["cut"]
 
 _PART: Final = 1 << 20
 _GZIP: Final = b"\x1f\x8b"
+_OTHER_PACKED: Final = (b"\x28\xb5", b"\xfd7")
+"""zstd and xz, which the core unpacks."""
+_NO_JSON: Final = frozenset({"perfetto", "xplane"})
 _ZIP: Final = b"PK"
 _DATABASE: Final = b"SQ"
 _BEFORE_TEXT: Final = b"\xef\xbb\xbf \t\r\n"
@@ -97,6 +102,9 @@ def _with_rank(pieces: Iterator[bytes], rank: int | None) -> Iterator[bytes]:
 
 
 def _check(trace: Trace) -> None:
+    if trace.format in _NO_JSON:
+        message = f"a {trace.format} file has no text that could be cut; write it as JSON first"
+        raise ValueError(message)
     altered = trace.diagnostics.filter(pl.col("severity").is_in(["altered", "data_loss"]))
     if altered.height:
         message = (
@@ -185,6 +193,11 @@ def _parts_of_file(source: Path) -> Iterator[bytes]:
     if magic == _DATABASE:
         message = "a database has no text that could be cut; write it as JSON and cut that"
         raise ValueError(message)
+    if magic in _OTHER_PACKED:
+        with TemporaryDirectory() as folder:
+            repair(source, unpacked := Path(folder, "trace.json"))
+            yield from _parts_of_file(unpacked)
+        return
     is_packed = magic == _GZIP
     opened: Any = gzip.open if is_packed else open
     with opened(source, "rb") as file:

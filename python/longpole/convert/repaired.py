@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from longpole._core import repair_trace
+from longpole.convert.kineto import write_kineto
+from longpole.errors import TraceError
 from longpole.files import new_file
 from longpole.profiles import FoundTimeline, timeline_of
+from longpole.read import read_trace
 
 if TYPE_CHECKING:
     import os
 
 __all__ = ["repair"]
 
+_NO_TEXT: Final = "not_in_saved_trace"
+"""The error for saved traces and those that are no JSON, which have no text to copy."""
+
 
 def repair(
     source: str | os.PathLike[str], output: str | os.PathLike[str], *, force: bool = False
 ) -> int:
     """Write every event of a trace that can be read to a file of sound JSON.
+
+    A trace that is no JSON, such as one of Perfetto, is written as Kineto would write its tables.
 
     Reading that file gives the same tables, with nothing lost or altered: bytes that are no
     UTF-8 are replaced, words that are no numbers are null, fields of the header stand behind the
@@ -27,7 +35,7 @@ def repair(
     Parameters
     ----------
     source
-        The file of the trace, plain or gzip, or a profile folder or database that has one
+        The file of the trace, also compressed, or a profile folder or database that has one
         timeline. The rank that a profile names is written with it.
     output
         The file to write, as gzip where its name ends in `.gz`.
@@ -61,4 +69,9 @@ def repair(
     found = timeline_of(path) or FoundTimeline(path, path)
     with new_file(target, force=force, inputs=[path, found.path]) as unfinished:
         is_packed = target.suffix == ".gz"
-        return repair_trace(found.source, unfinished, gzip=is_packed, rank=found.rank)
+        try:
+            return repair_trace(found.source, unfinished, gzip=is_packed, rank=found.rank)
+        except TraceError as error:
+            if error.code != _NO_TEXT:
+                raise
+        return write_kineto(read_trace(path), unfinished, is_packed=is_packed)

@@ -92,6 +92,13 @@ codes! {
     EndArguments "end_arguments" Info "arguments on an end event" "only those of the begin event are kept";
     UnknownTaskType "unknown_task_type" Warning "a task of an Ascend device whose type is not known" "it counts as no work of the device";
     UnknownDeviceLine "unknown_device_line" Warning "an event of a device on a line of XProf that is not known" "it counts as no work of the device";
+    // Messages of Protocol Buffers.
+    MalformedMessage "malformed_message" Loss "a malformed Protocol Buffers message was skipped" "what stood there is not in the tables";
+    MessageTooLarge "message_too_large" Loss "a Protocol Buffers message above the size limit was skipped" "it is not in the tables";
+    UnknownPacket "unknown_packet" Info "a Perfetto packet of a kind that longpole does not use" "its content is not in the tables";
+    LostPacket "lost_packet" Loss "Perfetto lost packets of a sequence while it recorded" "their events are missing";
+    MissingState "missing_state" Loss "an event of a Perfetto sequence whose names were lost was skipped" "it is not in the tables";
+    UnknownClock "unknown_clock" Warning "a time of a clock that is not related to the clock of the trace" "the time is kept as it is";
     // Nodes of an execution trace.
     MalformedNode "malformed_node" Loss "a malformed node was skipped" "it is not in the tables";
     NodeTooLarge "node_too_large" Loss "a node above the size limit was skipped" "it is not in the tables";
@@ -113,10 +120,10 @@ codes! {
     UnreadTable "unread_table" Info "a table of the profiler that longpole does not read" "its records are not in the tables";
     WholeGraph "whole_graph" Warning "a CUDA graph that was recorded as a whole" "it counts as one kernel; those inside are not in the file";
     // Compression.
-    GzipTruncated "gzip_truncated" Loss "the gzip stream is truncated" "the rest of the trace is missing";
-    GzipCorrupt "gzip_corrupt" Loss "the gzip stream is corrupt" "what stands behind is not read, and values shortly before may be wrong";
-    GzipChecksum "gzip_checksum" Altered "the CRC checksum of the gzip stream is wrong" "all was read, but values may be wrong";
-    GzipTrailing "gzip_trailing_bytes" Altered "bytes after the end of the gzip stream" "they are ignored";
+    CompressionTruncated "compression_truncated" Loss "the compressed stream is truncated" "the rest of the trace is missing";
+    CompressionCorrupt "compression_corrupt" Loss "the compressed stream is corrupt" "what stands behind is not read, and values shortly before may be wrong";
+    CompressionChecksum "compression_checksum" Altered "the CRC checksum of the compressed stream is wrong" "all was read, but values may be wrong";
+    CompressionTrailing "compression_trailing_bytes" Altered "bytes after the end of the compressed stream" "they are ignored";
 }
 
 impl Code {

@@ -47,7 +47,12 @@ pub enum ErrorKind {
     /// `traceEvents` is something else than an array.
     EventsNotAnArray,
     /// The compressed stream gave no byte of a trace.
-    Compression(&'static str),
+    Compression {
+        /// What compresses it: `gzip`, `zstd` or `xz`.
+        by: &'static str,
+        /// What is wrong with it.
+        fault: &'static str,
+    },
     /// Strict mode: the first finding.
     Strict(crate::diagnostics::Code),
     /// A saved trace that is not as it was written, with what differs.
@@ -114,7 +119,7 @@ impl Error {
             ErrorKind::NoNodes => "no_nodes",
             ErrorKind::EndsBeforeEvents | ErrorKind::EndsBeforeNodes => "truncated",
             ErrorKind::EventsNotAnArray => "trace_events_not_an_array",
-            ErrorKind::Compression(_) => "compression",
+            ErrorKind::Compression { .. } => "compression",
             ErrorKind::Strict(code) => code.name(),
             ErrorKind::DamagedSave(_) => "damaged_saved_trace",
             ErrorKind::OtherSave { .. } => "other_saved_trace",
@@ -145,7 +150,9 @@ impl Error {
             ErrorKind::EndsBeforeEvents | ErrorKind::EndsBeforeNodes => {
                 Some("the file was cut while it was written or copied; record or copy it again")
             }
-            ErrorKind::Compression(_) => Some("copy the file again, or check it with `gzip -t`"),
+            ErrorKind::Compression { .. } => {
+                Some("copy the file again, or check it with `gzip -t`, `zstd -t` or `xz -t`")
+            }
             ErrorKind::Strict(_) => Some("read without strict=True to recover what is whole"),
             ErrorKind::EventsNotAnArray => Some("the events of a trace are a list: `[{...}, ...]`"),
             ErrorKind::DamagedSave(_) => {
@@ -197,7 +204,9 @@ impl fmt::Display for Error {
                 write!(f, "the file is truncated: it ends before any `nodes`")?;
             }
             ErrorKind::EventsNotAnArray => write!(f, "`traceEvents` is not an array")?,
-            ErrorKind::Compression(what) => write!(f, "the gzip stream is damaged: {what}")?,
+            ErrorKind::Compression { by, fault } => {
+                write!(f, "the {by} stream is damaged: {fault}")?;
+            }
             ErrorKind::Strict(code) => write!(f, "{}", code.sentence())?,
             ErrorKind::Io(error) => write!(f, "{}", error.message)?,
             // Not of a place in the file.

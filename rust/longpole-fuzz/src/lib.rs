@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod binary;
 mod databases;
 mod graphs;
 mod mutation;
@@ -33,6 +34,10 @@ pub const TARGETS: &[Target] = &[
     Target { name: "gzip", check: reading::gzip, seeds: seeds::packed_traces },
     Target { name: "database", check: databases::database, seeds: databases::seeds },
     Target { name: "rocprof", check: databases::rocprof, seeds: databases::documents },
+    Target { name: "zstd", check: reading::zstd, seeds: binary::zstd },
+    Target { name: "xz", check: reading::xz, seeds: binary::xz },
+    Target { name: "perfetto", check: reading::binary, seeds: binary::packets },
+    Target { name: "xplane", check: reading::binary, seeds: binary::planes },
     Target { name: "extract", check: text::extract, seeds: seeds::logs },
     Target { name: "graph", check: graphs::graph, seeds: seeds::tables },
 ];

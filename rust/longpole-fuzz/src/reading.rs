@@ -44,6 +44,38 @@ pub(crate) fn gzip(bytes: &[u8]) {
     assert_eq!(outcome(read_bytes(&file, &Options::default())), outcome(in_pieces(&file)));
 }
 
+/// Any bytes as the rest of a zstd file.
+pub(crate) fn zstd(bytes: &[u8]) {
+    packed(b"\x28\xb5\x2f\xfd", bytes);
+}
+
+/// Any bytes as the rest of an xz file.
+pub(crate) fn xz(bytes: &[u8]) {
+    packed(b"\xfd7zXZ\0", bytes);
+}
+
+fn packed(magic: &[u8], bytes: &[u8]) {
+    let file = if bytes.starts_with(magic) { bytes.to_vec() } else { [magic, bytes].concat() };
+    let options = Options { max_bytes: Some(1 << 22), ..Options::default() };
+    let mut random = Random::new(bytes.len() as u64);
+    let pieces = Pieces { bytes: &file, random: &mut random };
+    assert_eq!(outcome(read_bytes(&file, &options)), outcome(read(pieces, &options, &silent)));
+}
+
+/// Any bytes as a trace of messages.
+pub(crate) fn binary(bytes: &[u8]) {
+    let strict = Options { strict: true, ..Options::default() };
+    let found = read_bytes(bytes, &Options::default());
+    let is_clean = found
+        .as_ref()
+        .is_ok_and(|tables| tables.diagnostics.iter().all(|row| !row.code.is_refused_by_strict()));
+    assert_eq!(read_bytes(bytes, &strict).is_ok(), is_clean, "strict");
+    if let Ok(tables) = &found {
+        stages(tables);
+    }
+    assert_eq!(outcome(found), outcome(in_pieces(bytes)), "at once, in pieces");
+}
+
 /// What follows from a trace; nothing may fail but what a person asked to stop.
 pub(crate) fn stages(tables: &Tables) {
     let nesting = stack::nesting(tables, &silent).expect("no one asks to stop");

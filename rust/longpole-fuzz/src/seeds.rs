@@ -43,6 +43,15 @@ const TRACE: &str = r#"{
   "traceName": "run.json", "baseTimeNanoseconds": 1700000000000000000
 }
 "#;
+const XPROF: &str = r#"{"displayTimeUnit":"ns","metadata":{"highres-ticks":true},"traceEvents":[
+{"ph":"M","pid":1,"name":"process_name","args":{"name":"/device:GPU:0"}},
+{"ph":"M","pid":1,"tid":14,"name":"thread_name","args":{"name":"Stream #14(Compute)"}},
+{"ph":"M","pid":1,"tid":15,"name":"thread_name","args":{"name":"XLA Ops"}},
+{"ph":"M","pid":701,"name":"process_name","args":{"name":"/host:CPU"}},
+{"ph":"X","pid":1,"tid":14,"ts":1.5,"dur":2,"name":"MemcpyH2D","args":{"correlation_id":"7","memcpy_details":"kind_src:device kind_dst:pageable size:64 async:1"}},
+{"ph":"X","pid":1,"tid":14,"ts":4.5,"dur":2,"name":"fusion","args":{"kernel_details":"regs:8 static_shared:0 dynamic_shared:4 grid:1,1,1 block:2,1,1"}},
+{"ph":"X","pid":1,"tid":15,"ts":4.5,"dur":2,"name":"fusion.1"},{"ph":"X","pid":701,"tid":3,"ts":0,"dur":9,"name":"train","args":{"step_num":"3"}},
+{"ph":"X","pid":701,"tid":3,"ts":1,"dur":1,"name":"cuMemcpyHtoDAsync_v2","args":{"correlation_id":"7"}},{}]}"#;
 const ARRAY: &str = r#"[{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1,"dur":2,"args":{}},
 {"ph":"b","cat":"x","id":"0x1","name":"n","pid":"p","tid":"t","ts":1e3},{"ph":"e","cat":"x","id":"0x1","ts":2e3}]"#;
 const LOG: &str = r#"OP:gemm<64, 64>,TIME:0.25,WS:1024
@@ -94,7 +103,7 @@ const VALUES: &[&str] = &[
 
 pub(crate) fn traces() -> Vec<Vec<u8>> {
     let compact = TRACE.replace('\n', "");
-    [TRACE, ARRAY, &compact].iter().map(|text| text.as_bytes().to_vec()).collect()
+    [TRACE, ARRAY, XPROF, &compact].iter().map(|text| text.as_bytes().to_vec()).collect()
 }
 
 pub(crate) fn packed_traces() -> Vec<Vec<u8>> {

@@ -55,11 +55,15 @@ def _line(name: str, n_bytes: int, size: int | None) -> str:
     return f"reading {name} {bar(n_bytes / size)} {amount}"
 
 
+_PACKED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zX")
+"""How files of gzip, zstd and xz begin."""
+
+
 def _size(path: str) -> int | None:
     """How many bytes there are to read; unknown for what is compressed or piped."""
     try:
         with Path(path).open("rb") as file:
-            is_gzip = file.read(2) == b"\x1f\x8b"
-            return None if is_gzip or path == "-" else Path(path).stat().st_size
+            is_packed = file.read(4).startswith(_PACKED)
+            return None if is_packed or path == "-" else Path(path).stat().st_size
     except OSError:
         return None

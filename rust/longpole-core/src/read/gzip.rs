@@ -9,6 +9,7 @@ use std::io::Read;
 use crc32fast::Hasher;
 use flate2::{Decompress, FlushDecompress, Status};
 
+use super::packed::Unpack;
 use super::source::{io_error, read_some};
 use crate::diagnostics::{Code, Diagnostics};
 use crate::error::Result;
@@ -38,29 +39,16 @@ enum Stage {
     Done,
 }
 
-impl<'a> Gunzip<'a> {
-    pub(super) fn new(source: Box<dyn Read + 'a>) -> Self {
-        Self {
-            source,
-            input: vec![0; INPUT_BYTES],
-            at: 0,
-            end: 0,
-            stage: Stage::Header,
-            inflate: Decompress::new(false),
-            checksum: Hasher::new(),
-            n_members: 0,
-            fault: None,
-        }
+impl Unpack for Gunzip<'_> {
+    fn name(&self) -> &'static str {
+        "gzip"
     }
 
-    /// What ended the stream too early, if anything did.
-    pub(super) fn fault(&self) -> Option<&'static str> {
+    fn fault(&self) -> Option<&'static str> {
         self.fault
     }
 
-    /// Inflates into `output`; 0 at the end. `offset` is the place of `output`
-    /// in the uncompressed file. What is found wrong stands before the bytes that are given.
-    pub(super) fn read(
+    fn read(
         &mut self,
         output: &mut [u8],
         offset: u64,
@@ -76,11 +64,27 @@ impl<'a> Gunzip<'a> {
                     }
                 }
                 Stage::Corrupt => {
-                    self.stop(Code::GzipCorrupt, "its data is corrupt", offset, diagnostics);
+                    self.stop(Code::CompressionCorrupt, "its data is corrupt", offset, diagnostics);
                 }
                 Stage::Trailer => self.trailer(offset, diagnostics)?,
                 Stage::Done => return Ok(0),
             }
+        }
+    }
+}
+
+impl<'a> Gunzip<'a> {
+    pub(super) fn new(source: Box<dyn Read + 'a>) -> Self {
+        Self {
+            source,
+            input: vec![0; INPUT_BYTES],
+            at: 0,
+            end: 0,
+            stage: Stage::Header,
+            inflate: Decompress::new(false),
+            checksum: Hasher::new(),
+            n_members: 0,
+            fault: None,
         }
     }
 
@@ -101,7 +105,12 @@ impl<'a> Gunzip<'a> {
             Ok(Status::StreamEnd) => self.stage = Stage::Trailer,
             // Only now: what came out of the last input may not have fitted the last output.
             Ok(Status::Ok | Status::BufError) if !has_input && count == 0 => {
-                self.stop(Code::GzipTruncated, "it ends inside its data", offset, diagnostics);
+                self.stop(
+                    Code::CompressionTruncated,
+                    "it ends inside its data",
+                    offset,
+                    diagnostics,
+                );
             }
             Ok(Status::Ok | Status::BufError) => {}
             // Said when what came out before is taken, however much that was at once.
@@ -118,20 +127,20 @@ impl<'a> Gunzip<'a> {
         }
         let fixed = self.bytes::<10>()?;
         if self.n_members > 0 && !matches!(fixed, Some([0x1f, 0x8b, ..])) {
-            diagnostics.add(Code::GzipTrailing, offset);
+            diagnostics.add(Code::CompressionTrailing, offset);
             self.stage = Stage::Done;
             return Ok(());
         }
         let Some([_, _, method, flags, ..]) = fixed else {
-            self.stop(Code::GzipTruncated, "it ends inside its header", offset, diagnostics);
+            self.stop(Code::CompressionTruncated, "it ends inside its header", offset, diagnostics);
             return Ok(());
         };
         if method != 8 || flags & 0xe0 != 0 {
-            self.stop(Code::GzipCorrupt, "its header is corrupt", offset, diagnostics);
+            self.stop(Code::CompressionCorrupt, "its header is corrupt", offset, diagnostics);
             return Ok(());
         }
         if self.optional_fields(flags)?.is_none() {
-            self.stop(Code::GzipTruncated, "it ends inside its header", offset, diagnostics);
+            self.stop(Code::CompressionTruncated, "it ends inside its header", offset, diagnostics);
             return Ok(());
         }
         self.inflate.reset(false);
@@ -176,7 +185,12 @@ impl<'a> Gunzip<'a> {
     fn trailer(&mut self, offset: u64, diagnostics: &mut Diagnostics) -> Result<()> {
         self.stage = Stage::Header;
         let Some([c0, c1, c2, c3, n0, n1, n2, n3]) = self.bytes::<8>()? else {
-            self.stop(Code::GzipTruncated, "it ends inside its checksum", offset, diagnostics);
+            self.stop(
+                Code::CompressionTruncated,
+                "it ends inside its checksum",
+                offset,
+                diagnostics,
+            );
             return Ok(());
         };
         let checksum = u32::from_le_bytes([c0, c1, c2, c3]);
@@ -184,7 +198,7 @@ impl<'a> Gunzip<'a> {
         if checksum != self.checksum.clone().finalize()
             || u64::from(size) != self.inflate.total_out() % (1 << 32)
         {
-            diagnostics.add(Code::GzipChecksum, offset);
+            diagnostics.add(Code::CompressionChecksum, offset);
         }
         Ok(())
     }

@@ -3,10 +3,10 @@
 //! A trace is read in one pass through a window of a quarter of a megabyte; what is
 //! kept are columns, so that memory is bounded by the events and not by the file.
 //! The first bytes tell the format, not the name of the file. Bytes come through `source`,
-//! `gzip` and `window`; `sniff` says which format they are; each format has a room of its
+//! `packed` and `window`; `sniff` says which format they are; each format has a room of its
 //! own (`chrome`), and those that are JSON share a scanner (`json`) and the way from one
 //! element of the document to the next (`elements`). Databases are read in place by `sqlite`; the
-//! formats in them (`nsight`, `rocm`) hand their records to `records`.
+//! formats in them (`nsight`, `rocm`) hand their records to `records`, the binary ones to `rows`.
 
 mod ascend;
 pub mod chakra;
@@ -17,15 +17,21 @@ mod gzip;
 mod json;
 mod nsight;
 mod options;
+mod packed;
+mod pairs;
+pub(crate) mod perfetto;
+mod protobuf;
 mod recent;
 mod records;
 mod rocm;
+mod rows;
 pub(crate) mod saved;
 mod sniff;
 mod source;
 mod sqlite;
 mod statements;
 mod window;
+mod xplane;
 mod xprof;
 
 use std::io::{Read, Write};
@@ -33,6 +39,7 @@ use std::path::Path;
 
 pub use crate::tables::Arguments;
 pub use options::Options;
+pub(crate) use protobuf::Field;
 pub use sniff::Format;
 
 use crate::diagnostics::Diagnostics;
@@ -73,6 +80,8 @@ fn read_window(
         Format::Saved => saved::read(window, options, progress),
         Format::Rocprof => rocm::read_document(window, diagnostics, options, progress),
         Format::Sqlite => sqlite::read(path.filter(|_| window.is_on_file()), options, progress),
+        Format::Perfetto => perfetto::read(window, diagnostics, options, progress),
+        Format::XPlane => xplane::read(window, diagnostics, options, progress),
     }
 }
 
@@ -113,10 +122,14 @@ pub fn repair(
             let (options, repaired) = (Options::default(), chrome::Repaired::new(out, rank));
             chrome::repair(window, diagnostics, &options, repaired, progress)
         }
-        Format::Saved | Format::Rocprof | Format::Sqlite => Err(Error::new(
-            ErrorKind::NotSaved("the trace has no text that could be written".to_owned()),
-            0,
-        )),
+        Format::Saved | Format::Rocprof | Format::Sqlite | Format::Perfetto | Format::XPlane => {
+            Err(Error::new(
+                ErrorKind::NotSaved(
+                    "the trace is no JSON that could be written as such".to_owned(),
+                ),
+                0,
+            ))
+        }
     }
 }
 

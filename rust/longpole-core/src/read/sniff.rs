@@ -7,9 +7,11 @@
 //! Limits: only the first [`HEAD_BYTES`] are looked at. A file that is refused is named with
 //! what to do; nothing is ever guessed from the name of the file.
 
-use super::chakra::variable;
+use super::packed::is_packed;
+use super::perfetto::is_perfetto;
 use super::saved::is_saved;
 use super::window::Window;
+use super::xplane::is_xplane;
 use crate::diagnostics::Diagnostics;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -25,6 +27,10 @@ pub enum Format {
     Rocprof,
     /// A database in SQLite, of Nsight Systems or ROCm.
     Sqlite,
+    /// Packets of Perfetto.
+    Perfetto,
+    /// The planes of XProf.
+    XPlane,
 }
 
 /// How much of a file is looked at.
@@ -43,10 +49,8 @@ const PICKLE: Known = ("a Python pickle", "longpole never reads pickles; export 
 
 /// Files by their magic numbers.
 const MAGICS: &[(&[u8], Known)] = &[
-    (b"\x28\xb5\x2f\xfd", ("a zstd-compressed file", "decompress it first: `zstd -d FILE`")),
     (b"PK\x03\x04", ("a zip archive", UNPACK_HINT)),
     (b"BZh", ("a bzip2-compressed file", "decompress it first: `bzip2 -d FILE`")),
-    (b"\xfd7zXZ\0", ("an xz-compressed file", "decompress it first: `xz -d FILE`")),
     (b"\xff\xfe", (UTF16, "convert it to UTF-8: `iconv -f UTF-16 -t UTF-8`")),
     (b"\xfe\xff", (UTF16, "convert it to UTF-8: `iconv -f UTF-16 -t UTF-8`")),
     (b"{\0", (UTF16, "convert it to UTF-8: `iconv -f UTF-16LE -t UTF-8`")),
@@ -74,7 +78,7 @@ pub(super) fn format(window: &mut Window<'_>, diagnostics: &mut Diagnostics) -> 
     while window.text().len() < HEAD_BYTES && window.more(diagnostics)? {}
     let text = window.text();
     if let Some(fault) = window.compression_fault().filter(|_| text.is_empty()) {
-        return Err(Error::new(ErrorKind::Compression(fault), 0));
+        return Err(Error::new(fault, 0));
     }
     let head = &text[..text.len().min(HEAD_BYTES)];
     if is_saved(head) {
@@ -85,6 +89,12 @@ pub(super) fn format(window: &mut Window<'_>, diagnostics: &mut Diagnostics) -> 
     }
     if is_rocprof(significant(head)) {
         return Ok(Format::Rocprof);
+    }
+    if is_xplane(head) {
+        return Ok(Format::XPlane);
+    }
+    if is_perfetto(head) {
+        return Ok(Format::Perfetto);
     }
     match known(head, window.compression().is_some()) {
         Some((what, hint)) => Err(Error::new(ErrorKind::OtherKind { what, hint }, 0)),
@@ -114,15 +124,26 @@ fn known(head: &[u8], compressed: bool) -> Option<Known> {
     let magic = MAGICS.iter().find(|(magic, _)| head.starts_with(magic));
     magic
         .map(|&(_, known)| known)
+        .or_else(|| hatchet(significant(head)))
         .or_else(|| markup(significant(head)))
         .or_else(|| archive(head, compressed))
-        .or_else(|| is_perfetto(head).then_some(("a Perfetto trace (protobuf)", RECORD_HINT)))
 }
 
 /// `rocprofv3` writes an object with one key.
 fn is_rocprof(text: &[u8]) -> bool {
     let key = text.strip_prefix(b"{").map(<[u8]>::trim_ascii_start);
     key.is_some_and(|key| key.starts_with(b"\"rocprofiler-sdk-tool\""))
+}
+
+const HATCHET: Known = (
+    "a tree of frames of Triton Proton (hatchet), which holds no times",
+    "record with `proton.start(NAME, data=\"trace\")` and give NAME.chrome_trace",
+);
+
+fn hatchet(text: &[u8]) -> Option<Known> {
+    let keys: [&[u8]; 2] = [b"\"frame\"", b"\"metrics\""];
+    let is_tree = text.starts_with(b"[") && !contains(text, b"\"ph\"");
+    (is_tree && keys.iter().all(|key| contains(text, key))).then_some(HATCHET)
 }
 
 fn markup(text: &[u8]) -> Option<Known> {
@@ -132,20 +153,10 @@ fn markup(text: &[u8]) -> Option<Known> {
 }
 
 fn archive(head: &[u8], compressed: bool) -> Option<Known> {
-    if compressed && head.starts_with(b"\x1f\x8b") {
-        return Some(("gzip inside gzip", "decompress it once: `gzip -d FILE`"));
+    if compressed && is_packed(head) {
+        return Some(("a compressed file inside another", "decompress it once"));
     }
     (head.get(257..262) == Some(b"ustar")).then_some(("a tar archive", UNPACK_HINT))
-}
-
-/// A Perfetto trace is a row of packets, each with the tag 0x0a and its length. The tag is
-/// also a line break, so that the next packet must stand where the first one ends.
-fn is_perfetto(head: &[u8]) -> bool {
-    const TAG: u8 = 0x0a;
-    let Some((&TAG, rest)) = head.split_first() else { return false };
-    let Some((length @ 1.., n_bytes @ ..=4)) = variable(rest) else { return false };
-    let next = usize::try_from(length).ok().and_then(|length| head.get(1 + n_bytes + length));
-    !may_be_json(head) && next.is_none_or(|&byte| byte == TAG)
 }
 
 fn contains(text: &[u8], part: &[u8]) -> bool {
@@ -200,13 +211,10 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_read_is_named_by_its_head() {
         let cases: &[(&[u8], &str)] = &[
-            (b"\x0a\x03\x08\x01\x10\x0a\x02\x08\x01", "Perfetto"),
-            (b"\x0a\x86\x01\x08\x01", "Perfetto"),
+            (b"[{\"children\":[],\"frame\":{\"name\":\"ROOT\"},\"metrics\":{}}]", "Proton"),
             (b"\x7fELF\x02\x01\x01", "ELF"),
             (b"\x80\x04\x95\x1e", "pickle"),
             (b"PK\x03\x04", "zip"),
-            (b"\x28\xb5\x2f\xfd", "zstd"),
-            (b"\xfd7zXZ\0", "xz"),
             (b"\n <!DOCTYPE html>", "HTML"),
         ];
         for (head, part) in cases {
@@ -227,8 +235,12 @@ mod tests {
         ];
         for head in heads {
             assert_eq!(what(head), None, "{head:?}");
+            assert!(!is_perfetto(head) && !is_xplane(head));
             assert!(may_be_json(head));
         }
         assert!(!may_be_json(b"\nrank 3"));
+        assert!(is_perfetto(b"\x0a\x04\x40\x01\x50\x0a\x0a\x02\x50\x01"));
+        assert!(is_xplane(b"\x0a\x0d\x08\x01\x12\x09/host:CPU"));
+        assert!(is_perfetto(b"\x0a\x86\x01\x40\x01"));
     }
 }

@@ -1,22 +1,20 @@
 //! The part of the uncompressed file that is looked at, through one reused buffer.
 //!
-//! gzip is told by its first bytes and inflated on the way. The window grows only while an
+//! Compression is told by the first bytes and undone on the way. The window grows only while an
 //! element does not fit it.
 
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read};
 
-use super::gzip::Gunzip;
+use super::packed::{MAGIC_BYTES, Unpack, is_packed, unpack};
 use super::source::{SharedFile, io_error, read_fully, read_some};
 use crate::diagnostics::Diagnostics;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// The window at the start: large enough that going on is rare, small enough
 /// for the second cache of a core.
 const WINDOW_BYTES: usize = 256 << 10;
-
-const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// An element of the file beyond this is skipped.
 pub(super) const MAX_ELEMENT_BYTES: usize = 128 << 20;
@@ -58,30 +56,26 @@ enum Ahead {
 enum Source<'a> {
     File(SharedFile),
     Plain(Box<dyn Read + 'a>),
-    Gzip(Box<Gunzip<'a>>),
+    Packed(Box<dyn Unpack + 'a>),
 }
 
 impl<'a> Window<'a> {
     /// Looks at the first bytes of `source` and inflates it if they say so.
     pub(super) fn new(mut source: Box<dyn Read + 'a>, max_bytes: Option<u64>) -> Result<Self> {
-        let mut magic = [0; 2];
+        let mut magic = [0; MAGIC_BYTES];
         let n_magic = read_fully(&mut source, &mut magic).map_err(|error| io_error(&error, 0))?;
         let source: Box<dyn Read + 'a> =
             Box::new(io::Cursor::new(magic).take(n_magic as u64).chain(source));
-        let source = if magic == GZIP_MAGIC {
-            Source::Gzip(Box::new(Gunzip::new(source)))
-        } else {
-            Source::Plain(source)
-        };
+        let source = unpack(&magic, source).map_or_else(Source::Plain, Source::Packed);
         Ok(Self::at_start(source, max_bytes))
     }
 
     /// A window on a file, of which several threads can read parts if it is not compressed.
     pub(super) fn of_file(file: File, max_bytes: Option<u64>) -> Result<Self> {
-        let mut magic = [0; 2];
+        let mut magic = [0; MAGIC_BYTES];
         match SharedFile::of(file) {
             Ok(file) => match file.read_at(&mut magic, 0) {
-                Ok(_) if magic == GZIP_MAGIC => Self::new(Box::new(file.into_reader()), max_bytes),
+                Ok(_) if is_packed(&magic) => Self::new(Box::new(file.into_reader()), max_bytes),
                 Ok(_) => Ok(Self::at_start(Source::File(file), max_bytes)),
                 Err(error) => Err(io_error(&error, 0)),
             },
@@ -139,7 +133,7 @@ impl<'a> Window<'a> {
     pub(super) fn file(&self) -> Option<(SharedFile, u64)> {
         match &self.source {
             Source::File(file) => Some((file.clone(), self.limit())),
-            Source::Plain(_) | Source::Gzip(_) => None,
+            Source::Plain(_) | Source::Packed(_) => None,
         }
     }
 
@@ -160,9 +154,12 @@ impl<'a> Window<'a> {
         self.ended = false;
     }
 
-    /// `gzip`, or none.
+    /// `gzip`, `zstd`, `xz` or none.
     pub(super) fn compression(&self) -> Option<&'static str> {
-        matches!(self.source, Source::Gzip(_)).then_some("gzip")
+        match &self.source {
+            Source::Packed(source) => Some(source.name()),
+            Source::Plain(_) | Source::File(_) => None,
+        }
     }
 
     /// What is at hand.
@@ -323,9 +320,12 @@ impl<'a> Window<'a> {
     }
 
     /// What cut the compressed stream short, if anything did.
-    pub(super) fn compression_fault(&self) -> Option<&'static str> {
+    pub(super) fn compression_fault(&self) -> Option<ErrorKind> {
         match &self.source {
-            Source::Gzip(source) => source.fault(),
+            Source::Packed(source) => {
+                let by = source.name();
+                source.fault().map(|fault| ErrorKind::Compression { by, fault })
+            }
             Source::Plain(_) | Source::File(_) => None,
         }
     }
@@ -363,7 +363,7 @@ impl Source<'_> {
             Self::Plain(source) => {
                 read_some(source, room).map_err(|error| io_error(&error, offset))?
             }
-            Self::Gzip(source) => source.read(room, offset, diagnostics)?,
+            Self::Packed(source) => source.read(room, offset, diagnostics)?,
         };
         *allowed -= count as u64;
         Ok(count)

@@ -12,9 +12,9 @@ pub struct Header {
     pub world_size: Option<i64>,
     /// What times are relative to, in ns since 1970; none where they are absolute.
     pub base_time_ns: Option<i64>,
-    /// `kineto-json`, `chrome-json` for other writers of such JSON, `json-array`, or the name of
-    /// another format: `xprof-json`, `nsight-sqlite`, `rocpd`, `rocprofv3-json`.
+    /// `kineto-json`, or `chrome-json` for other JSON; or the name of another format: `xprof-json`,
+    /// `xplane`, `perfetto`, `nsight-sqlite`, `rocpd`, `rocprofv3-json`.
     pub format: &'static str,
-    /// `gzip` or none.
+    /// `gzip`, `zstd`, `xz` or none.
     pub compression: Option<&'static str>,
 }

@@ -78,6 +78,16 @@ const CATEGORIES: &[(&str, EventKind)] = &[
     ("Trace", EventKind::Span),
     ("cpu_instant_event", EventKind::Instant),
     ("Runtime", EventKind::Runtime),
+    // rocprofv3, and the render stages of a GPU in Perfetto.
+    ("kernel_dispatch", EventKind::Kernel),
+    ("memory_copy", EventKind::Copy),
+    ("hip_api", EventKind::Runtime),
+    ("hsa_api", EventKind::Driver),
+    ("rccl_api", EventKind::Operator),
+    ("marker_api", EventKind::Annotation),
+    ("gpu_render_stage", EventKind::Kernel),
+    // unitrace of Intel.
+    ("gpu_op", EventKind::Kernel),
 ];
 
 /// Endings of categories, as in `cuda_runtime` and `privateuse1_driver`.
@@ -85,14 +95,17 @@ const ENDINGS: &[(&str, EventKind)] =
     &[("_runtime", EventKind::Runtime), ("_driver", EventKind::Driver)];
 
 /// Events that are something else than their category says, by the beginning of the name:
-/// until torch 1.9 annotations had the category of operators, and MTIA lists waits and
-/// copies among its kernels.
+/// until torch 1.9 annotations had the category of operators, MTIA lists waits and
+/// copies among its kernels, and unitrace all commands of Level Zero.
 const EXCEPTIONS: &[(&str, &str, EventKind)] = &[
     (OLD, "ProfilerStep#", EventKind::Annotation),
     (OLD, "enumerate(DataLoader)#", EventKind::Annotation),
     (OLD, "Optimizer.", EventKind::Annotation),
     ("mtia_ccp_events", "event_wait", EventKind::Synchronization),
     ("mtia_ccp_events", "dma_request", EventKind::Copy),
+    ("gpu_op", "zeCommandListAppendMemoryCopy", EventKind::Copy),
+    ("gpu_op", "zeCommandListAppendMemoryFill", EventKind::Fill),
+    ("gpu_op", "zeCommandListAppend", EventKind::DeviceTask),
 ];
 
 impl EventKind {

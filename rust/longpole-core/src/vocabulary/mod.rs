@@ -12,6 +12,7 @@
 //! | what loads data | `loading` |
 //! | whose a Python function is | `frames` |
 //! | which part of an Ascend profile it is | `ascend` |
+//! | which device and stream a track of Perfetto is | `tracks` |
 //! | which part of an XProf profile it is | `xprof` |
 //! | iterations, and nodes of the backward graph | `markers` |
 //! | iterations of inference servers | `serving` |
@@ -27,6 +28,7 @@ mod kernels;
 mod loading;
 mod markers;
 mod serving;
+mod tracks;
 mod user;
 mod xprof;
 
@@ -44,5 +46,6 @@ pub use serving::{
     HostPart, Iteration, IterationKind, Server, annotated_iteration, framed_iteration, host_part,
     kind_of_frame,
 };
+pub use tracks::{agent_number, track_numbers};
 pub use user::{SECTIONS, Vocabulary};
 pub use xprof::{Line, Plane, xprof_activity, xprof_detail, xprof_host_event};

@@ -2,11 +2,11 @@
 //!
 //! Perfetto draws a counter as steps: each sample holds until the next one.
 
-use super::perfetto_fields::{
+use super::protobuf::Message;
+use crate::read::perfetto::fields::{
     COUNTER, COUNTER_SAMPLE, DOUBLE_VALUE, NAME_OF_TRACK, PACKET, SEQUENCE, TIMESTAMP,
     TRACK_DESCRIPTOR, TRACK_EVENT, TRACK_UUID, TYPE, UUID,
 };
-use super::protobuf::Message;
 
 /// A number that changes over time.
 #[derive(Debug, Clone, PartialEq)]

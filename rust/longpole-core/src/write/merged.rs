@@ -8,14 +8,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::perfetto_fields::{
-    CATEGORIES, DEBUG_ANNOTATIONS, EVENT_NAMES, FLOW_IDS, INTEGER, INTERNED, INTERNED_ID,
-    INTERNED_NAME, NAME, NAME_ID, NAME_OF_ANNOTATION, NAME_OF_TRACK, NEEDS_STATE, PACKET, PARENT,
-    PID, PROCESS, PROCESS_NAME, SEQUENCE, SEQUENCE_FLAGS, SLICE_BEGIN, SLICE_END, STATE_CLEARED,
-    TERMINATING_FLOW_IDS, TIMESTAMP, TRACK_DESCRIPTOR, TRACK_EVENT, TRACK_UUID, TYPE, UUID,
-};
 use super::protobuf::Message;
 use crate::ids::EventId;
+use crate::read::perfetto::fields::{
+    CATEGORIES, DEBUG_ANNOTATIONS, EVENT_NAMES, FLOW_IDS, INTEGER, INTERNED, INTERNED_ID,
+    INTERNED_NAME, NAME, NAME_ID, NAME_OF_ANNOTATION, NAME_OF_TRACK, NEEDS_STATE, PACKET, PARENT,
+    PATH_SEQUENCE, PID, PROCESS, PROCESS_NAME, SEQUENCE, SEQUENCE_FLAGS, SLICE_BEGIN, SLICE_END,
+    STATE_CLEARED, TERMINATING_FLOW_IDS, TIMESTAMP, TRACK_DESCRIPTOR, TRACK_EVENT, TRACK_UUID,
+    TYPE, UUID,
+};
 use crate::tables::Tables;
 
 /// How a rank is written.
@@ -99,7 +100,6 @@ pub fn merged_path(segments: &[MergedSegment]) -> Vec<u8> {
 }
 
 /// Sequences, tracks and arrows of our own: one block of numbers for each rank.
-const PATH_SEQUENCE: u64 = 0x10_9b020;
 const PATH_TRACK: u64 = 0x6c6f_6e69_0000_0000;
 const PATH_NAME: &str = "critical path across ranks";
 const FIRST_FLOW: u64 = 0x6c6f_6e69_0000_0000;

@@ -7,7 +7,6 @@ mod document;
 mod et_plus;
 mod merged;
 mod perfetto;
-mod perfetto_fields;
 mod protobuf;
 mod saved;
 

@@ -3,14 +3,14 @@
 //! Segments of a path never overlap, so each is a slice on the track of its lane, and arrows connect
 //! them in order. Only the few message types that this needs are encoded.
 
-use super::perfetto_fields::{
-    CATEGORIES, DEBUG_ANNOTATIONS, FLOW_IDS, INTEGER, NAME, NAME_OF_ANNOTATION, NAME_OF_TRACK,
-    PACKET, SEQUENCE, SLICE_BEGIN, SLICE_END, TERMINATING_FLOW_IDS, TEXT, TIMESTAMP,
-    TRACK_DESCRIPTOR, TRACK_EVENT, TRACK_UUID, TYPE, UUID,
-};
 use super::protobuf::Message;
 use crate::names::Names;
 use crate::path::{Path, Segment};
+use crate::read::perfetto::fields::{
+    CATEGORIES, DEBUG_ANNOTATIONS, FLOW_IDS, INTEGER, NAME, NAME_OF_ANNOTATION, NAME_OF_TRACK,
+    OVERLAY_SEQUENCE, PACKET, SEQUENCE, SLICE_BEGIN, SLICE_END, TERMINATING_FLOW_IDS, TEXT,
+    TIMESTAMP, TRACK_DESCRIPTOR, TRACK_EVENT, TRACK_UUID, TYPE, UUID,
+};
 use crate::tables::{NO_INTEGER, Place, Tables};
 
 /// The critical path as a trace for Perfetto, to be laid over the trace it comes from.
@@ -46,9 +46,6 @@ pub fn perfetto(tables: &Tables, path: &Path, slack_ns: &[i64]) -> Vec<u8> {
     }
     packets.into_bytes()
 }
-
-/// All packets are of one sequence, which is ours alone; any number but 0 will do.
-const OUR_SEQUENCE: u64 = 0x10_9b01e;
 
 /// The track of what belongs to no event. Tracks of lanes count on from it; the high
 /// bits keep them apart from those of a trace beside it.
@@ -103,13 +100,13 @@ fn descriptor(track: u64, name: &str) -> Message {
 
 fn packet_of_track(track: u64, name: &str) -> Message {
     let described = Message::default().number(UUID, track).text(NAME_OF_TRACK, name);
-    Message::default().number(SEQUENCE, OUR_SEQUENCE).message(TRACK_DESCRIPTOR, &described)
+    Message::default().number(SEQUENCE, OVERLAY_SEQUENCE).message(TRACK_DESCRIPTOR, &described)
 }
 
 fn packet_of_event(time_ns: i64, event: &Message) -> Message {
     Message::default()
         .number(TIMESTAMP, u64::try_from(time_ns).unwrap_or(0))
-        .number(SEQUENCE, OUR_SEQUENCE)
+        .number(SEQUENCE, OVERLAY_SEQUENCE)
         .message(TRACK_EVENT, event)
 }
 

@@ -2,12 +2,11 @@
 //! a number of variable length, eight bytes, or a length and that many bytes
 //! (<https://protobuf.dev/programming-guides/encoding/>).
 
+use crate::read::Field;
+
 /// A message as it is put together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Message(Vec<u8>);
-
-/// The number of a field in the schema of its message.
-pub(super) type Field = u64;
 
 const VARIABLE: u64 = 0;
 const EIGHT_BYTES: u64 = 1;

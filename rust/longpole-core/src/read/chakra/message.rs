@@ -1,53 +1,7 @@
 //! Messages of `et_def.proto`, field by field.
 
+use crate::read::protobuf::{Wire, fields, variable};
 use crate::tables::chakra::{ChakraNode, ChakraTrace, ChakraValue};
-
-/// The value of a field, by its form on the wire.
-#[derive(Clone, Copy)]
-enum Wire<'a> {
-    Variable(u64),
-    Eight(u64),
-    Four(u32),
-    Bytes(&'a [u8]),
-}
-
-/// A number of variable length and the bytes it takes; none where it does not end.
-pub(in crate::read) fn variable(bytes: &[u8]) -> Option<(u64, usize)> {
-    let mut value = 0_u64;
-    for (place, &byte) in bytes.iter().take(10).enumerate() {
-        value |= u64::from(byte & 0x7f) << (7 * place);
-        if byte < 0x80 {
-            return Some((value, place + 1));
-        }
-    }
-    None
-}
-
-/// Calls `take` for each field of a message; none where it is no message.
-fn fields<'a>(mut rest: &'a [u8], mut take: impl FnMut(u64, Wire<'a>) -> Option<()>) -> Option<()> {
-    while !rest.is_empty() {
-        let (tag, length) = variable(rest)?;
-        rest = &rest[length..];
-        let (wire, length) = wire(tag & 7, rest)?;
-        rest = &rest[length..];
-        take(tag >> 3, wire)?;
-    }
-    Some(())
-}
-
-fn wire(form: u64, rest: &[u8]) -> Option<(Wire<'_>, usize)> {
-    match form {
-        0 => variable(rest).map(|(value, length)| (Wire::Variable(value), length)),
-        1 => Some((Wire::Eight(u64::from_le_bytes(rest.get(..8)?.try_into().ok()?)), 8)),
-        2 => {
-            let (length, start) = variable(rest)?;
-            let end = start.checked_add(usize::try_from(length).ok()?)?;
-            Some((Wire::Bytes(rest.get(start..end)?), end))
-        }
-        5 => Some((Wire::Four(u32::from_le_bytes(rest.get(..4)?.try_into().ok()?)), 4)),
-        _ => None,
-    }
-}
 
 fn text(wire: Wire<'_>) -> Option<String> {
     match wire {

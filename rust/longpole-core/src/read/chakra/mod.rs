@@ -10,13 +10,13 @@ mod message;
 use std::io::Read;
 use std::path::Path;
 
+use super::protobuf::variable;
 use super::source;
 use super::window::{MAX_ELEMENT_BYTES, Window};
 use crate::diagnostics::Diagnostics;
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{Progress, report};
 use crate::tables::chakra::ChakraTrace;
-pub(super) use message::variable;
 use message::{global_metadata, node};
 
 /// Reads the graph in a file, plain or gzip.

@@ -417,7 +417,10 @@ impl Document<'_> {
         for _ in 0..self.events.collector.interpret() {
             self.events.stream.elements.note(Code::UnknownTaskType, 0)?;
         }
-        if let Some(n_unknown) = self.events.collector.interpret_xprof(&self.options.vocabulary) {
+        // What Kineto writes has categories, and so has what we write as Kineto does.
+        if header.format == "chrome-json"
+            && let Some(n_unknown) = self.events.collector.interpret_xprof(&self.options.vocabulary)
+        {
             header.format = "xprof-json";
             for _ in 0..n_unknown {
                 self.events.stream.elements.note(Code::UnknownDeviceLine, 0)?;

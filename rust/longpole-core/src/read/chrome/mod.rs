@@ -18,7 +18,6 @@ mod event;
 mod header;
 mod join;
 mod kinds;
-mod pairs;
 mod part;
 mod parts;
 mod place;

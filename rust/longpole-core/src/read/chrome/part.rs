@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use super::collect::{Collector, Phases};
 use super::event::EventScanner;
-use super::pairs::Brackets;
 use super::reader::{EventReader, WholeEnd};
 use super::stream::EventStream;
 use crate::diagnostics::Diagnostics;
@@ -16,6 +15,7 @@ use crate::error::Result;
 use crate::progress::silent;
 use crate::read::Options;
 use crate::read::elements::Elements;
+use crate::read::pairs::Brackets;
 use crate::read::window::Window;
 use crate::tables::{ArgTables, CounterTable, EventTable, FlowSource, FlowTable, Place};
 

@@ -69,7 +69,7 @@ impl Document<'_> {
         if let Some(fault) = self.elements.window.compression_fault()
             && self.elements.window.text().is_empty()
         {
-            return Err(Error::new(ErrorKind::Compression(fault), 0));
+            return Err(Error::new(fault, 0));
         }
         self.elements.skip_byte_order_mark()?;
         match self.elements.next_significant()? {

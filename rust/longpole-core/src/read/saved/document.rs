@@ -11,8 +11,18 @@ use crate::vocabulary::Vocabulary;
 
 const FORMAT: &str = "longpole-trace";
 const FORMATS: &[&str] = &[
-    "kineto-json", "chrome-json", "json-array", "xprof-json", "nsight-sqlite", "rocpd", "rocprofv3-json",
+    "kineto-json",
+    "chrome-json",
+    "json-array",
+    "xprof-json",
+    "perfetto",
+    "xplane",
+    "nsight-sqlite",
+    "rocpd",
+    "rocprofv3-json",
 ];
+
+const COMPRESSIONS: &[&str] = &["gzip", "zstd", "xz"];
 
 /// A category, by its text, with the names of its arguments.
 type Named = (Option<i64>, Vec<String>);
@@ -123,8 +133,7 @@ fn header(document: &Value) -> Option<Header> {
         base_time_ns: integer("base_time_ns")?,
         format: FORMATS.iter().find(|known| **known == format)?,
         compression: match document["compression"].as_str() {
-            Some("gzip") => Some("gzip"),
-            Some(_) => return None,
+            Some(named) => Some(COMPRESSIONS.iter().find(|known| **known == named)?),
             None => None,
         },
     })

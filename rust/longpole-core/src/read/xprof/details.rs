@@ -6,9 +6,12 @@
 //! | `bytes` | `Memset_details` |
 //! | `grid`, `block`, `registers per thread`, `shared memory` | `kernel_details`: `regs:32 ... grid:1,1,1` |
 
+use std::collections::HashMap;
+
 use super::{Profile, text};
+use crate::ids::StringId;
 use crate::strings::Strings;
-use crate::tables::{ArgTable, ArgValue, Values};
+use crate::tables::{ArgValue, Values};
 use crate::vocabulary::xprof_detail;
 
 /// A new argument: its name, and how it is found in the texts of a memcpy, memset or kernel.
@@ -28,42 +31,46 @@ const RULES: &[Rule] = &[
     ("shared memory", |[.., kernel], _| shared_memory(kernel)),
 ];
 
-/// Adds the arguments to the GPU activities that have such a text.
+/// The texts of an activity: of a memcpy, a memset and a kernel.
+type Texts = [Option<StringId>; 3];
+
+/// Adds the arguments to the GPU activities that have such a text. Most of the texts are the same
+/// as others before, and each is taken apart once.
 pub(super) fn add(profile: &mut Profile<'_>) {
-    let Some(table) = profile.args.of(None) else { return };
-    let columns: Vec<_> = DETAILS.iter().map(|key| table.column(key)).collect();
-    if columns.iter().all(Option::is_none) {
-        return;
+    let rows = rows(profile);
+    let n_rows = profile.args.of(None).map_or(0, |table| table.event.len());
+    let mut known: HashMap<Texts, Vec<Option<ArgValue>>> = HashMap::new();
+    let mut made: Vec<Option<Values>> = vec![None; RULES.len()];
+    for (row, texts) in rows {
+        let strings = &mut *profile.strings;
+        let values = known.entry(texts).or_insert_with(|| taken_apart(texts, strings));
+        for (column, value) in made.iter_mut().zip(values) {
+            let Some(value) = *value else { continue };
+            column.get_or_insert_with(|| Values::like(value)).put(row, value, strings);
+        }
     }
-    let rows: Vec<_> = table
-        .events()
-        .enumerate()
-        .filter(|&(_, event)| profile.events.kind(event).is_device_work())
-        .map(|(row, _)| {
-            let value =
-                |place: usize| columns[place].and_then(|column| text(column.values.get(row)));
-            (row, [value(0), value(1), value(2)])
-        })
-        .collect();
-    let n_rows = table.event.len();
-    let made: Vec<_> = RULES
-        .iter()
-        .filter_map(|&(key, rule)| {
-            let mut values: Option<Values> = None;
-            for &(row, details) in &rows {
-                let texts = details.map(|text| text.map_or("", |text| profile.strings.get(text)));
-                let texts = texts.map(str::to_owned);
-                let value = rule(texts.each_ref().map(String::as_str), profile.strings);
-                let Some(value) = value else { continue };
-                values.get_or_insert_with(|| Values::like(value)).put(row, value, profile.strings);
-            }
-            values.map(|values| (key, values.padded(n_rows)))
-        })
-        .collect();
-    let table: &mut ArgTable = profile.args.of_mut(None);
-    for (key, values) in made {
-        table.add_column(key, values);
+    for (&(key, _), values) in RULES.iter().zip(made) {
+        if let Some(values) = values {
+            profile.args.of_mut(None).add_column(key, values.padded(n_rows));
+        }
     }
+}
+
+/// The rows of the arguments of GPU activities, with their texts.
+fn rows(profile: &Profile<'_>) -> Vec<(usize, Texts)> {
+    let Some(table) = profile.args.of(None) else { return Vec::new() };
+    let columns = DETAILS.map(|key| table.column(key));
+    let rows = table.events().enumerate();
+    rows.filter(|&(_, event)| profile.events.kind(event).is_device_work())
+        .map(|(row, _)| (row, columns.map(|column| text(column?.values.get(row)))))
+        .filter(|(_, texts)| texts.iter().any(Option::is_some))
+        .collect()
+}
+
+fn taken_apart(texts: Texts, strings: &mut Strings) -> Vec<Option<ArgValue>> {
+    let texts = texts.map(|text| text.map_or(String::new(), |it| strings.get(it).to_owned()));
+    let texts = texts.each_ref().map(String::as_str);
+    RULES.iter().map(|(_, rule)| rule(texts, strings)).collect()
 }
 
 fn number(details: &str, key: &str) -> Option<ArgValue> {

@@ -13,9 +13,9 @@
 //! | `/host:...` | threads | runtime API calls, Python functions, steps, operators |
 //!
 //! A step is an event of a thread with the argument `step_num`, which `StepTraceAnnotation` gives
-//! it. It is named `ProfilerStep#N`, as steps of every profiler are.
+//! it, that lies in no other one. It is named `ProfilerStep#N`, as steps of every profiler are.
 //!
-//! Limits: a line of a device that is not known is no work, and counted. User annotations
+//! Limits: events with a category, which XProf does not write, stay as they are. A line of a device that is not known is no work, and counted. User annotations
 //! cannot be told from those of the framework: both are operators.
 
 mod details;
@@ -48,7 +48,8 @@ pub(super) fn interpret(mut profile: Profile<'_>) -> Option<u64> {
     profile.events.reopen_lanes();
     let (mut n_unknown, mut operations) = (0, BTreeMap::new());
     for event in profile.events.ids() {
-        if profile.events.kind(event) == EventKind::Instant {
+        let has_category = profile.events.category(event).is_some();
+        if has_category || profile.events.kind(event) == EventKind::Instant {
             continue;
         }
         let place = profile.lanes.place(profile.events.lane(event));
@@ -57,9 +58,9 @@ pub(super) fn interpret(mut profile: Profile<'_>) -> Option<u64> {
             Some(Plane::Device(device)) => {
                 let line = planes.line(place);
                 n_unknown += u64::from(line == Line::Unknown);
-                let lane = on_device(event, line, Place { device, ..place }, profile);
+                let on_lane = on_device(event, line, Place { device, ..place }, profile);
                 if line == Line::Operations {
-                    operations.entry(lane).or_insert_with(Vec::new).push(event);
+                    operations.entry(on_lane).or_insert_with(Vec::new).push(event);
                 }
             }
             None => {}
@@ -83,10 +84,10 @@ fn on_device(event: EventId, line: Line, place: Place, profile: &mut Profile<'_>
         Line::Unknown => EventKind::DeviceTask,
     };
     let stream = if let Line::Stream(number) = line { Some(number) } else { None };
-    let lane = profile.lanes.intern(Place { stream, ..place });
+    let on_lane = profile.lanes.intern(Place { stream, ..place });
     profile.events.assign_kind(event, kind);
-    profile.events.assign_lane(event, lane);
-    lane
+    profile.events.assign_lane(event, on_lane);
+    on_lane
 }
 
 fn host(event: EventId, profile: &mut Profile<'_>) {
@@ -130,16 +131,31 @@ fn name_steps(profile: &mut Profile<'_>) {
     }
 }
 
+/// Events of threads with the number of a step, without those inside another one: a part of a step
+/// may have its number, too.
 fn numbered_steps(profile: &Profile<'_>) -> Vec<(EventId, i64)> {
     let Some(table) = profile.args.of(None) else { return Vec::new() };
     let Some(column) = table.column("step_num") else { return Vec::new() };
-    let is_host = |event: EventId| profile.events.kind(event) == EventKind::Operator;
-    table
+    let events = &profile.events;
+    let is_host = |event: EventId| events.kind(event) == EventKind::Operator;
+    let mut steps: Vec<_> = table
         .events()
         .zip(column.values.iter())
         .filter(|&(event, _)| is_host(event))
         .filter_map(|(event, value)| Some((event, integer(value?, profile.strings)?)))
-        .collect()
+        .collect();
+    steps.sort_by_key(|&(event, _)| {
+        (events.lane(event), events.start_ns(event), Reverse(events.end_ns(event)), event)
+    });
+    let mut around: Option<EventId> = None;
+    steps.retain(|&(event, _)| {
+        let is_inside = around.is_some_and(|outer| {
+            events.lane(outer) == events.lane(event) && events.end_ns(event) <= events.end_ns(outer)
+        });
+        around = if is_inside { around } else { Some(event) };
+        !is_inside
+    });
+    steps
 }
 
 /// An integer, which the trace viewer's JSON writes as a text.

@@ -19,9 +19,8 @@ pub(super) struct Planes {
 impl Planes {
     /// The planes, where at least one process is one.
     pub(super) fn of(metadata: &MetadataTable, strings: &Strings) -> Option<Self> {
-        let plane = |value| Plane::of_name(value);
         let of_process: HashMap<_, _> = statements(metadata, strings, "process_name")
-            .filter_map(|statement| Some((statement.process, plane(statement.value)?)))
+            .filter_map(|statement| Some((statement.process, Plane::of_name(statement.value)?)))
             .collect();
         if of_process.is_empty() {
             return None;

@@ -1,10 +1,11 @@
 //! Messages of `et_def.proto`.
 
 use crate::ids::StringId;
+use crate::read::Field;
 use crate::tables::{ExecutionNode, NodeValues, chakra, given};
 use crate::vocabulary::Collective;
 use crate::workload::{Communication, Linked, NodeKind, WorkloadNode, tensor_bytes};
-use crate::write::protobuf::{Field, Message};
+use crate::write::protobuf::Message;
 
 // GlobalMetadata
 const VERSION: Field = 1;

@@ -1,6 +1,5 @@
 //! Begin and end events, which belong together by where and when they stand.
 
-use super::place::Findings;
 use crate::diagnostics::Code;
 use crate::ids::{EventId, StringId};
 use crate::tables::EventTable;
@@ -8,15 +7,20 @@ use crate::tables::EventTable;
 /// A process and a thread: an end event need not say more of where it stands.
 pub(super) type Track = (StringId, StringId);
 
-/// The begin and end events of a trace, until they are paired.
-#[derive(Default)]
-pub(super) struct Brackets {
-    brackets: Vec<Bracket>,
+/// The begin and end events of a trace, by track, until they are paired.
+pub(super) struct Brackets<T = Track> {
+    brackets: Vec<Bracket<T>>,
+}
+
+impl<T> Default for Brackets<T> {
+    fn default() -> Self {
+        Self { brackets: Vec::new() }
+    }
 }
 
 #[derive(Clone, Copy)]
-struct Bracket {
-    track: Track,
+struct Bracket<T> {
+    track: T,
     time_ns: i64,
     position: u32,
     offset: u64,
@@ -24,28 +28,16 @@ struct Bracket {
     begin: Option<EventId>,
 }
 
-impl Brackets {
+impl<T: Copy + Ord> Brackets<T> {
     /// Adds a begin, with its row, or an end.
     pub(super) fn push(
         &mut self,
         begin: Option<EventId>,
-        track: Track,
+        track: T,
         time_ns: i64,
         (position, offset): (u32, u64),
     ) {
         self.brackets.push(Bracket { track, time_ns, position, offset, begin });
-    }
-
-    /// Appends those of a later part of the file, whose texts have these numbers here, and whose
-    /// elements and events stand behind so many others.
-    pub(super) fn append(&mut self, later: &Self, texts: &[u32], position: u32, row: usize) {
-        let text = |id: StringId| StringId::from_row(texts[id.row()] as usize);
-        self.brackets.extend(later.brackets.iter().map(|&bracket| Bracket {
-            track: (text(bracket.track.0), text(bracket.track.1)),
-            position: bracket.position + position,
-            begin: bracket.begin.map(|begin| EventId::from_row(begin.row() + row)),
-            ..bracket
-        }));
     }
 
     /// Leaves none, and the room for as many.
@@ -55,11 +47,11 @@ impl Brackets {
 
     /// Closes each begin with the end that belongs to it: on each track, in order
     /// of time, an end closes the last begin that is open.
-    pub(super) fn pair(mut self, events: &mut EventTable, findings: &mut Findings) {
-        let unmatched = |begin: &Bracket| (Code::UnmatchedBegin, begin.offset);
+    pub(super) fn pair(mut self, events: &mut EventTable, findings: &mut Vec<(Code, u64)>) {
+        let unmatched = |begin: &Bracket<T>| (Code::UnmatchedBegin, begin.offset);
         self.brackets.sort_by_key(|bracket| (bracket.track, bracket.time_ns, bracket.position));
         for track in self.brackets.chunk_by(|one, two| one.track == two.track) {
-            let mut open: Vec<&Bracket> = Vec::new();
+            let mut open: Vec<&Bracket<T>> = Vec::new();
             for bracket in track {
                 if bracket.begin.is_some() {
                     open.push(bracket);
@@ -71,5 +63,19 @@ impl Brackets {
             }
             findings.extend(open.into_iter().map(unmatched));
         }
+    }
+}
+
+impl Brackets {
+    /// Appends those of a later part of the file, whose texts have these numbers here, and whose
+    /// elements and events stand behind so many others.
+    pub(super) fn append(&mut self, later: &Self, texts: &[u32], position: u32, row: usize) {
+        let text = |id: StringId| StringId::from_row(texts[id.row()] as usize);
+        self.brackets.extend(later.brackets.iter().map(|&bracket| Bracket {
+            track: (text(bracket.track.0), text(bracket.track.1)),
+            position: bracket.position + position,
+            begin: bracket.begin.map(|begin| EventId::from_row(begin.row() + row)),
+            ..bracket
+        }));
     }
 }

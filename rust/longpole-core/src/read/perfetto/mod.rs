@@ -1,0 +1,152 @@
+//! Perfetto's protobuf traces: track events, counters, flows and the render stages of a GPU.
+//!
+//! The file is a row of packets, read one at a time. A packet belongs to a sequence, which has state
+//! (`sequence`): names that packets before gave numbers to, and clocks. An event stands on a
+//! track (`tracks`), whose description may stand anywhere in the file; so what process, thread,
+//! device and stream it has is decided when all is read. Our own overlays and merged traces, and
+//! those of rocprofv3, are of this format.
+//!
+//! | of Perfetto | becomes |
+//! |---|---|
+//! | a slice | an event; its first category tells the kind, as in Kineto's JSON |
+//! | annotations of a slice | arguments; `corr_id` and `correlation` are the correlation |
+//! | flow ids | arrows |
+//! | a render stage of a GPU | a kernel on the hardware queue |
+//!
+//! Limits: packets of other kinds (ftrace, processes, logs) are counted and skipped. Compressed
+//! packets above 64 MiB are skipped. The path that longpole drew is derived, not work.
+
+mod annotation;
+mod clocks;
+mod event;
+pub(crate) mod fields;
+mod packet;
+mod sequence;
+mod slices;
+mod tracks;
+
+use flate2::{Decompress, FlushDecompress};
+
+use self::fields::PACKET;
+use self::slices::Slices;
+use super::Options;
+use super::elements::Elements;
+use super::protobuf::{Messages, Next, Wire, fields as fields_of, variable};
+use super::rows::Rows;
+use super::window::Window;
+use crate::diagnostics::{Code, Diagnostics};
+use crate::error::{Error, ErrorKind, Result};
+use crate::progress::Progress;
+use crate::tables::{Header, Tables};
+
+/// Compressed packets may hold so much.
+const MAX_INFLATED_BYTES: usize = 64 << 20;
+
+/// Reads a trace of Perfetto into tables.
+pub(super) fn read(
+    window: Window<'_>,
+    diagnostics: Diagnostics,
+    options: &Options,
+    progress: Progress<'_>,
+) -> Result<Tables> {
+    let mut messages = Messages::new(Elements::new(window, diagnostics, progress, options.strict));
+    let mut slices = Slices::new(Rows::new(options));
+    loop {
+        let offset = messages.offset();
+        if slices.rows.is_full() {
+            messages.elements.note(Code::LimitReached, offset)?;
+            break;
+        }
+        match messages.next()? {
+            Next::End | Next::Stop => break,
+            Next::Bytes(PACKET, length) => {
+                let Some(bytes) = messages.fetch(length)? else { continue };
+                slices.offset = offset;
+                take(&messages.elements.window.text()[..bytes], &mut slices);
+                messages.elements.window.consume(bytes);
+            }
+            Next::Bytes(_, length) => {
+                slices.say(Code::UnknownPacket);
+                if !messages.skip(length)? {
+                    break;
+                }
+            }
+            Next::Number(..) => {}
+        }
+        for (code, offset) in slices.said.drain(..) {
+            messages.elements.note(code, offset)?;
+        }
+    }
+    let bytes = messages.offset();
+    for (code, offset) in slices.finish() {
+        messages.elements.note(code, offset)?;
+    }
+    let header = Header {
+        format: "perfetto",
+        compression: messages.elements.window.compression(),
+        ..Header::default()
+    };
+    if slices.n_packets == 0 {
+        return Err(Error::new(ErrorKind::NoEvents, bytes));
+    }
+    Ok(slices.rows.tables(header, messages.elements.diagnostics, bytes))
+}
+
+/// Takes a packet, or those that are compressed in it.
+fn take(bytes: &[u8], slices: &mut Slices<'_>) {
+    let Some(packet) = packet::of(bytes) else { return slices.say(Code::MalformedMessage) };
+    let Some(compressed) = packet.compressed else { return slices.take(&packet) };
+    let Some(inflated) = inflated(compressed) else { return slices.say(Code::MalformedMessage) };
+    let all = fields_of(&inflated, |field, wire| {
+        match (field, wire) {
+            (PACKET, Wire::Bytes(bytes)) => match packet::of(bytes) {
+                Some(packet) if packet.compressed.is_none() => slices.take(&packet),
+                _ => slices.say(Code::MalformedMessage),
+            },
+            _ => slices.say(Code::UnknownPacket),
+        }
+        Some(())
+    });
+    if all.is_none() {
+        slices.say(Code::MalformedMessage);
+    }
+}
+
+/// What was compressed with zlib; none where it is corrupt or too long.
+fn inflated(compressed: &[u8]) -> Option<Vec<u8>> {
+    let mut zlib = Decompress::new(true);
+    let mut inflated = Vec::with_capacity(compressed.len().saturating_mul(4).min(1 << 20));
+    loop {
+        let (read, written) = (zlib.total_in(), inflated.len());
+        let rest = &compressed[usize::try_from(read).ok()?..];
+        let status = zlib.decompress_vec(rest, &mut inflated, FlushDecompress::None).ok()?;
+        if status == flate2::Status::StreamEnd {
+            return Some(inflated);
+        }
+        if inflated.len() == inflated.capacity() {
+            if inflated.len() >= MAX_INFLATED_BYTES {
+                return None;
+            }
+            inflated.reserve(inflated.len().max(1 << 12));
+        } else if zlib.total_in() == read && inflated.len() == written {
+            return None;
+        }
+    }
+}
+
+/// Whether a file begins as traces of Perfetto do: with a packet, behind which stands another.
+pub(super) fn is_perfetto(head: &[u8]) -> bool {
+    const TAG: u8 = 0x0a;
+    let Some((&TAG, rest)) = head.split_first() else { return false };
+    let Some((length @ 1.., n_bytes)) = variable(rest) else { return false };
+    let Ok(length) = usize::try_from(length) else { return false };
+    let Some(end) = length.checked_add(n_bytes) else { return false };
+    match rest.get(n_bytes..end) {
+        Some(packet) => packet::of(packet).is_some() && rest.get(end).is_none_or(|&it| it == TAG),
+        // Longer than what is looked at, or cut. The tag is a line break, too.
+        None => {
+            !matches!(head.trim_ascii_start().first(), Some(b'{' | b'['))
+                && variable(&rest[n_bytes..]).is_some_and(|(tag, _)| tag >> 3 > 0 && tag & 7 <= 2)
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The state of a sequence of packets: what numbers stand for, until it is cleared.
+
+use std::collections::HashMap;
+
+use super::clocks::Clocks;
+use super::fields::{
+    ANNOTATION_NAMES, ANNOTATION_TEXTS, EVENT_CATEGORIES, EVENT_NAMES, INTERNED_ID, INTERNED_NAME,
+    STAGES, TIMESTAMP_CLOCK, TRACK_EVENT_DEFAULTS, TRACK_UUID,
+};
+use crate::ids::StringId;
+use crate::read::protobuf::{Wire, fields};
+use crate::read::rows::Rows;
+
+/// The state of a sequence.
+#[derive(Default)]
+pub(super) struct Sequence {
+    /// Whether numbers stand for what they stood for when they were given.
+    pub(super) is_sound: bool,
+    pub(super) categories: HashMap<u64, StringId>,
+    pub(super) names: HashMap<u64, StringId>,
+    pub(super) annotation_names: HashMap<u64, StringId>,
+    pub(super) texts: HashMap<u64, StringId>,
+    /// The stages and queues of a GPU.
+    pub(super) stages: HashMap<u64, StringId>,
+    pub(super) clocks: Clocks,
+    pub(super) clock: Option<u64>,
+    pub(super) track: Option<u64>,
+}
+
+impl Sequence {
+    /// Takes names with their numbers; none where it is no message.
+    pub(super) fn intern(&mut self, bytes: &[u8], rows: &mut Rows<'_>) -> Option<()> {
+        fields(bytes, |field, wire| {
+            let names = match field {
+                EVENT_CATEGORIES => &mut self.categories,
+                EVENT_NAMES => &mut self.names,
+                ANNOTATION_NAMES => &mut self.annotation_names,
+                ANNOTATION_TEXTS => &mut self.texts,
+                STAGES => &mut self.stages,
+                _ => return Some(()),
+            };
+            let (number, name) = numbered(wire.bytes()?)?;
+            names.insert(number, rows.text(name));
+            Some(())
+        })
+    }
+
+    /// Takes what packets have that do not say otherwise; none where it is no message.
+    pub(super) fn set_defaults(&mut self, bytes: &[u8]) -> Option<()> {
+        fields(bytes, |field, wire| {
+            match (field, wire) {
+                (TIMESTAMP_CLOCK, _) => self.clock = wire.number(),
+                (TRACK_EVENT_DEFAULTS, Wire::Bytes(bytes)) => fields(bytes, |field, wire| {
+                    if field == TRACK_UUID {
+                        self.track = wire.number();
+                    }
+                    Some(())
+                })?,
+                _ => {}
+            }
+            Some(())
+        })
+    }
+}
+
+/// A number and the name or text it stands for.
+fn numbered(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (mut number, mut name) = (0, &[][..]);
+    fields(bytes, |field, wire| {
+        match (field, wire) {
+            (INTERNED_ID, _) => number = wire.number()?,
+            (INTERNED_NAME, Wire::Bytes(bytes)) => name = bytes,
+            _ => {}
+        }
+        Some(())
+    })?;
+    Some((number, name))
+}

@@ -1,0 +1,487 @@
+//! Packets -> rows of tables.
+//!
+//! One file: every kind of packet grows the same tables.
+
+use std::collections::{HashMap, HashSet};
+
+use super::annotation;
+use super::clocks::Clocks;
+use super::event::{self, TrackEvent};
+use super::fields::{
+    BOOT_TIME, COUNTER_SAMPLE, FIRST_CLOCK_OF_SEQUENCE, GPU, HARDWARE_QUEUE, HARDWARE_QUEUE_ID,
+    INSTANT, NEEDS_STATE, OVERLAY_SEQUENCE, PATH_SEQUENCE, SLICE_BEGIN, SLICE_END, STAGE_DURATION,
+    STAGE_ID, STATE_CLEARED,
+};
+use super::packet::Packet;
+use super::sequence::Sequence;
+use super::tracks::{Standing, Tracks};
+use crate::diagnostics::Code;
+use crate::ids::{EventId, LaneId, StringId};
+use crate::read::pairs::Brackets;
+use crate::read::protobuf::fields;
+use crate::read::rows::Rows;
+use crate::tables::{ArgValue, EventRow, FlowSource, Place};
+use crate::time::MAX_TIME_NS;
+use crate::vocabulary::{EventKind, agent_number};
+
+/// The tables of a trace as they grow.
+pub(super) struct Slices<'a> {
+    pub(super) rows: Rows<'a>,
+    /// The byte of the file at which the packet at hand stands.
+    pub(super) offset: u64,
+    pub(super) n_packets: u64,
+    /// What is to be said of the packet at hand.
+    pub(super) said: Vec<(Code, u64)>,
+    clocks: Clocks,
+    sequences: HashMap<u64, Box<Sequence>>,
+    tracks: Tracks,
+    brackets: Brackets<u64>,
+    /// The row of the track of each event.
+    track_of: Vec<u32>,
+    /// What events on devices say of the device and the stream themselves.
+    places: HashMap<EventId, OwnPlace>,
+    flows: HashSet<u64>,
+    arrows: Vec<Arrow>,
+    samples: Vec<Sample>,
+}
+
+/// The device and the stream that an event names.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct OwnPlace {
+    device: Option<i64>,
+    stream: Option<i64>,
+    /// The agent of a kernel, on whose tracks copies of other agents stand.
+    agent: Option<i64>,
+    /// The hardware queue, which stands for the stream where none is named.
+    queue: Option<i64>,
+}
+
+/// An end of an arrow, whose track may be described later.
+struct Arrow {
+    phase: u8,
+    id: u64,
+    event: EventId,
+}
+
+/// A sample of a counter, whose track may be described later.
+struct Sample {
+    track: usize,
+    time_ns: i64,
+    value: f64,
+    position: u32,
+}
+
+impl<'a> Slices<'a> {
+    pub(super) fn new(rows: Rows<'a>) -> Self {
+        Self {
+            rows,
+            offset: 0,
+            n_packets: 0,
+            said: Vec::new(),
+            clocks: Clocks::default(),
+            sequences: HashMap::new(),
+            tracks: Tracks::default(),
+            brackets: Brackets::default(),
+            track_of: Vec::new(),
+            places: HashMap::new(),
+            flows: HashSet::new(),
+            arrows: Vec::new(),
+            samples: Vec::new(),
+        }
+    }
+
+    pub(super) fn say(&mut self, code: Code) {
+        self.said.push((code, self.offset));
+    }
+
+    /// Takes a packet that is not compressed.
+    pub(super) fn take(&mut self, packet: &Packet<'_>) {
+        self.n_packets += 1;
+        let mut sequence = self.sequences.remove(&packet.sequence).unwrap_or_default();
+        if self.take_of(packet, &mut sequence).is_none() {
+            self.say(Code::MalformedMessage);
+        }
+        self.sequences.insert(packet.sequence, sequence);
+        if packet.is_unknown {
+            self.say(Code::UnknownPacket);
+        }
+    }
+
+    fn take_of(&mut self, packet: &Packet<'_>, sequence: &mut Sequence) -> Option<()> {
+        if packet.is_behind_lost {
+            // The first packet of a sequence says so too, where nothing was lost.
+            if sequence.is_sound {
+                self.say(Code::LostPacket);
+            }
+            sequence.is_sound = false;
+        }
+        if packet.flags & STATE_CLEARED != 0 {
+            *sequence = Sequence { is_sound: true, ..Sequence::default() };
+        }
+        if packet.flags & NEEDS_STATE != 0 && !sequence.is_sound {
+            self.say(Code::MissingState);
+            return Some(());
+        }
+        if let Some(bytes) = packet.interned {
+            sequence.intern(bytes, &mut self.rows)?;
+        }
+        if let Some(bytes) = packet.defaults {
+            sequence.set_defaults(bytes)?;
+        }
+        if let Some(bytes) = packet.clocks {
+            Clocks::snapshot(bytes, &mut self.clocks, &mut sequence.clocks)?;
+        }
+        if let Some(bytes) = packet.track {
+            self.tracks.describe(bytes, &mut self.rows)?;
+        }
+        if packet.process.is_some() || packet.thread.is_some() {
+            let uuid = track_of_sequence(packet.sequence);
+            let of = (packet.process, packet.thread);
+            self.tracks.describe_sequence(uuid, of, &mut self.rows)?;
+        }
+        if let Some(bytes) = packet.event {
+            let time_ns = self.time_ns(packet, sequence);
+            let event = event::of(bytes)?;
+            if let Some(time_ns) = time_ns {
+                self.event(&event, packet.sequence, sequence, time_ns)?;
+            }
+        }
+        if let Some(bytes) = packet.stage
+            && let Some(time_ns) = self.time_ns(packet, sequence)
+        {
+            self.stage(bytes, packet, sequence, time_ns)?;
+        }
+        Some(())
+    }
+
+    /// The time of a packet on the clock of the trace.
+    fn time_ns(&mut self, packet: &Packet<'_>, sequence: &mut Sequence) -> Option<i64> {
+        let Some(time) = packet.time else {
+            self.say(Code::MissingTimestamp);
+            return None;
+        };
+        let clock = packet.clock.or(sequence.clock).unwrap_or(BOOT_TIME);
+        let of_sequence = clock >= FIRST_CLOCK_OF_SEQUENCE;
+        let clocks = if of_sequence { &mut sequence.clocks } else { &mut self.clocks };
+        match clocks.time_ns(clock, time) {
+            Some((time_ns, is_known)) if (-MAX_TIME_NS..=MAX_TIME_NS).contains(&time_ns) => {
+                if !is_known {
+                    self.say(Code::UnknownClock);
+                }
+                Some(time_ns)
+            }
+            _ => {
+                self.say(Code::BadTimestamp);
+                None
+            }
+        }
+    }
+
+    fn event(
+        &mut self,
+        event: &TrackEvent<'_>,
+        number: u64,
+        sequence: &Sequence,
+        time_ns: i64,
+    ) -> Option<()> {
+        let uuid = event.track.or(sequence.track).unwrap_or_else(|| track_of_sequence(number));
+        let is_path = matches!(number, OVERLAY_SEQUENCE | PATH_SEQUENCE);
+        let phase = match (event.of_type, event.phase) {
+            (SLICE_BEGIN, _) | (_, Some(b'B')) => b'B',
+            (SLICE_END, _) | (_, Some(b'E')) => b'E',
+            (INSTANT, _) | (_, Some(b'i' | b'I' | b'R')) => b'i',
+            (COUNTER_SAMPLE, _) => b'C',
+            (_, Some(b'X')) => b'X',
+            _ => {
+                self.say(Code::UnknownPhase);
+                return Some(());
+            }
+        };
+        match phase {
+            b'E' => {
+                let position = self.rows.count(phase);
+                self.brackets.push(None, uuid, time_ns, (position, self.offset));
+            }
+            b'C' => self.sample(event, uuid, time_ns),
+            _ => self.slice(event, (uuid, phase, is_path), sequence, time_ns)?,
+        }
+        Some(())
+    }
+
+    fn slice(
+        &mut self,
+        event: &TrackEvent<'_>,
+        (uuid, phase, is_path): (u64, u8, bool),
+        sequence: &Sequence,
+        time_ns: i64,
+    ) -> Option<()> {
+        let category = match event.category {
+            Some(bytes) => Some(self.rows.text(bytes)),
+            None => event.category_id.and_then(|id| sequence.categories.get(&id).copied()),
+        };
+        let name = match event.name {
+            Some(bytes) => Some(self.rows.text(bytes)),
+            None => event.name_id.and_then(|id| sequence.names.get(&id).copied()),
+        };
+        if name.is_none() {
+            self.say(Code::MissingName);
+        }
+        let kind = match phase {
+            b'i' => EventKind::Instant,
+            _ if is_path => EventKind::Derived,
+            _ => category.map_or(EventKind::Other, |it| self.rows.kind(it)),
+        };
+        let duration_ns = event.duration_us.and_then(|it| it.checked_mul(1000));
+        let duration_ns = duration_ns.filter(|_| phase == b'X');
+        let correlation = event.correlation.and_then(|id| id.try_into().ok());
+        let mut own = Arguments { correlation, ..Arguments::default() };
+        own.take(event, sequence, &mut self.rows)?;
+        let id = self.push(
+            phase,
+            uuid,
+            EventRow {
+                kind,
+                category,
+                name,
+                lane: LaneId::from_row(0),
+                start_ns: time_ns,
+                duration_ns,
+                correlation: own.correlation,
+                external_id: own.external_id,
+                position: 0,
+            },
+        );
+        if phase == b'B' {
+            self.brackets.push(
+                Some(id),
+                uuid,
+                time_ns,
+                (self.rows.events.position(id), self.offset),
+            );
+        }
+        self.keep(id, category, kind, &own);
+        for &flow in &event.flows {
+            let phase = if self.flows.insert(flow) { b's' } else { b't' };
+            self.arrows.push(Arrow { phase, id: flow, event: id });
+        }
+        let last = event.terminating_flows.iter();
+        self.arrows.extend(last.map(|&flow| Arrow { phase: b'f', id: flow, event: id }));
+        Some(())
+    }
+
+    fn push(&mut self, phase: u8, uuid: u64, row: EventRow) -> EventId {
+        let track = self.tracks.row(uuid);
+        self.track_of.push(u32::try_from(track).unwrap_or(u32::MAX));
+        self.rows.event(phase, row)
+    }
+
+    /// Keeps the arguments that were asked for. On a device, its own numbers tell the lane.
+    fn keep(
+        &mut self,
+        event: EventId,
+        category: Option<StringId>,
+        kind: EventKind,
+        own: &Arguments,
+    ) {
+        if kind.is_on_device() {
+            let agent = own.place.agent.filter(|_| kind == EventKind::Kernel);
+            let place = OwnPlace { agent, ..own.place };
+            if place != OwnPlace::default() {
+                self.places.insert(event, place);
+            }
+        }
+        for &(key, value) in &own.others {
+            let name = self.rows.strings.get(key).to_owned();
+            let is_place = kind.is_on_device() && matches!(name.as_str(), "device" | "stream");
+            if !is_place {
+                self.rows.argument(event, category, &name, value);
+            }
+        }
+    }
+
+    fn sample(&mut self, event: &TrackEvent<'_>, uuid: u64, time_ns: i64) {
+        let position = self.rows.count(b'C');
+        let track = self.tracks.row(uuid);
+        let value = event.value.unwrap_or(f64::NAN);
+        self.samples.push(Sample { track, time_ns, value, position });
+    }
+
+    /// A render stage: work on a hardware queue of a GPU.
+    fn stage(
+        &mut self,
+        bytes: &[u8],
+        packet: &Packet<'_>,
+        sequence: &Sequence,
+        time_ns: i64,
+    ) -> Option<()> {
+        let (mut duration_ns, mut name, mut place) = (None, None, OwnPlace::default());
+        fields(bytes, |field, wire| {
+            let number = wire.number().map(u64::cast_signed);
+            match field {
+                STAGE_DURATION => duration_ns = number,
+                STAGE_ID => name = sequence.stages.get(&wire.number()?).copied(),
+                GPU => place.device = number,
+                HARDWARE_QUEUE | HARDWARE_QUEUE_ID => place.stream = number,
+                _ => {}
+            }
+            Some(())
+        })?;
+        let category = Some(self.rows.strings.intern("gpu_render_stage"));
+        let kind = self.rows.kind(category?);
+        let uuid = track_of_sequence(packet.sequence);
+        let id = self.push(
+            b'X',
+            uuid,
+            EventRow {
+                kind,
+                category,
+                name,
+                lane: LaneId::from_row(0),
+                start_ns: time_ns,
+                duration_ns: duration_ns.filter(|it| (0..=MAX_TIME_NS).contains(it)),
+                correlation: None,
+                external_id: None,
+                position: 0,
+            },
+        );
+        place.device = place.device.or(Some(0));
+        self.places.insert(id, place);
+        Some(())
+    }
+
+    /// Pairs begins with ends, and gives every event its place; gives what is to be said.
+    pub(super) fn finish(&mut self) -> Vec<(Code, u64)> {
+        let mut said = std::mem::take(&mut self.said);
+        std::mem::take(&mut self.brackets).pair(&mut self.rows.events, &mut said);
+        let standings = self.tracks.standing(&mut self.rows);
+        self.keep_samples(&standings);
+        let devices = self.devices();
+        self.rows.events.reopen_lanes();
+        for event in self.rows.events.ids() {
+            let track = self.track_of[event.row()] as usize;
+            let place = self.place(event, standings[track], devices[track]);
+            let lane = self.rows.lanes.intern(place);
+            self.rows.events.assign_lane(event, lane);
+        }
+        for arrow in std::mem::take(&mut self.arrows) {
+            let standing = standings[self.track_of[arrow.event.row()] as usize];
+            let source = FlowSource {
+                category: self.rows.events.category(arrow.event),
+                name: None,
+                process: standing.process,
+                thread: standing.thread,
+            };
+            let time_ns = self.rows.events.start_ns(arrow.event);
+            self.rows.arrow(arrow.phase, arrow.id, source, time_ns);
+        }
+        said
+    }
+
+    /// Makes rows of the samples of counters.
+    #[allow(clippy::cast_precision_loss)] // units are powers of two or ten
+    fn keep_samples(&mut self, standings: &[Standing]) {
+        let series = self.rows.strings.intern("value");
+        for sample in std::mem::take(&mut self.samples) {
+            let track = self.tracks.get_mut(sample.track);
+            let value = sample.value * track.unit as f64;
+            let value = if track.is_incremental { track.value + value } else { value };
+            track.value = value;
+            let (name, process) = (track.name, standings[sample.track].process);
+            let (time_ns, position) = (sample.time_ns, sample.position);
+            self.rows.counters.push(name, series, process, time_ns, value, position);
+        }
+    }
+
+    /// The device of each track, where kernels on it name an agent and all the same one.
+    fn devices(&self) -> Vec<Option<i64>> {
+        let mut found: Vec<Option<Option<i64>>> = vec![None; self.tracks.len()];
+        for event in self.rows.events.ids() {
+            let Some(agent) = self.places.get(&event).and_then(|place| place.agent) else {
+                continue;
+            };
+            let device = &mut found[self.track_of[event.row()] as usize];
+            *device = Some(device.map_or(Some(agent), |known| known.filter(|&it| it == agent)));
+        }
+        found.into_iter().map(Option::flatten).collect()
+    }
+
+    fn place(&self, event: EventId, standing: Standing, agent: Option<i64>) -> Place {
+        let Standing { process, thread, .. } = standing;
+        if !self.rows.events.kind(event).is_on_device() {
+            return Place { process, thread, device: None, stream: None };
+        }
+        let own = self.places.get(&event).copied().unwrap_or_default();
+        let device = own.device.or(standing.device).or(agent);
+        let stream = own.stream.or(standing.stream).or(own.queue);
+        Place { process, thread, device, stream }
+    }
+}
+
+/// The track of a sequence that names none.
+fn track_of_sequence(sequence: u64) -> u64 {
+    sequence | 1 << 63
+}
+
+/// The arguments of an event.
+#[derive(Default)]
+struct Arguments {
+    correlation: Option<i64>,
+    external_id: Option<i64>,
+    place: OwnPlace,
+    others: Vec<(StringId, ArgValue)>,
+}
+
+impl Arguments {
+    /// Takes the annotations of an event; none where one is no message.
+    fn take(
+        &mut self,
+        event: &TrackEvent<'_>,
+        sequence: &Sequence,
+        rows: &mut Rows<'_>,
+    ) -> Option<()> {
+        for bytes in &event.annotations {
+            let annotation = annotation::of(bytes)?;
+            let Some(key) = annotation.name(sequence, rows) else { continue };
+            let name = known_key(rows.strings.get(key)).to_owned();
+            if !OF_PLACES_AND_LINKS.contains(&name.as_str()) && !rows.keeps(&name) {
+                continue;
+            }
+            let Some(value) = annotation.value(sequence, rows) else { continue };
+            let number = match value {
+                ArgValue::Integer(number) => Some(number),
+                ArgValue::Text(text) => rows.strings.get(text).parse().ok(),
+                ArgValue::Float(_) => None,
+            };
+            match name.as_str() {
+                "correlation" => self.correlation = number,
+                "External id" => self.external_id = number,
+                "queue" => self.place.queue = number,
+                "agent" => {
+                    let ArgValue::Text(text) = value else { continue };
+                    self.place.agent = agent_number(rows.strings.get(text));
+                }
+                "device" => self.place.device = number,
+                "stream" => self.place.stream = number,
+                _ => {}
+            }
+            if !matches!(name.as_str(), "correlation" | "External id" | "queue" | "agent") {
+                self.others.push((rows.strings.intern(&name), value));
+            }
+        }
+        Some(())
+    }
+}
+
+/// Arguments that say where an event is, and what it belongs to.
+const OF_PLACES_AND_LINKS: &[&str] =
+    &["correlation", "External id", "queue", "agent", "device", "stream"];
+
+/// What Kineto calls an argument that others call something else.
+fn known_key(key: &str) -> &str {
+    match key {
+        "correlation_id" | "corr_id" => "correlation",
+        "external id" => "External id",
+        "copy_bytes" => "bytes",
+        key => key,
+    }
+}

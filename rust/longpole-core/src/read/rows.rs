@@ -1,0 +1,162 @@
+//! Tables as readers of formats that are not JSON append to them.
+//!
+//! Events get their place in the order in which they are appended, and only the arguments that
+//! were asked for are kept.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::Options;
+use crate::diagnostics::Diagnostics;
+use crate::ids::{EventId, StringId};
+use crate::strings::Strings;
+use crate::tables::{
+    ArgTables, ArgValue, CounterTable, EventRow, EventTable, FlowSource, FlowTable, Header,
+    LaneTable, MetadataTable, Tables,
+};
+use crate::vocabulary::EventKind;
+
+/// The tables as they grow.
+pub(super) struct Rows<'a> {
+    options: &'a Options,
+    pub(super) strings: Strings,
+    pub(super) events: EventTable,
+    pub(super) lanes: LaneTable,
+    pub(super) args: ArgTables,
+    pub(super) flows: FlowTable,
+    pub(super) counters: CounterTable,
+    pub(super) metadata: MetadataTable,
+    phases: [u64; 256],
+    kinds: HashMap<StringId, EventKind>,
+    /// The number of each key that is kept; none for the others.
+    keys: HashMap<String, Option<usize>>,
+    position: u32,
+}
+
+impl<'a> Rows<'a> {
+    pub(super) fn new(options: &'a Options) -> Self {
+        Self {
+            options,
+            strings: Strings::default(),
+            events: EventTable::default(),
+            lanes: LaneTable::default(),
+            args: ArgTables::default(),
+            flows: FlowTable::default(),
+            counters: CounterTable::default(),
+            metadata: MetadataTable::default(),
+            phases: [0; 256],
+            kinds: HashMap::new(),
+            keys: HashMap::new(),
+            position: 0,
+        }
+    }
+
+    /// Whether as many events were read as were asked for.
+    pub(super) fn is_full(&self) -> bool {
+        self.options.max_events.is_some_and(|most| u64::from(self.position) >= most)
+    }
+
+    /// Counts one more entry of the file, of a phase; gives its position.
+    pub(super) fn count(&mut self, phase: u8) -> u32 {
+        self.phases[usize::from(phase)] += 1;
+        self.position = self.position.saturating_add(1);
+        self.position - 1
+    }
+
+    pub(super) fn event(&mut self, phase: u8, row: EventRow) -> EventId {
+        let position = self.count(phase);
+        self.events.push(&EventRow { position, ..row })
+    }
+
+    /// A text, whatever its bytes are.
+    pub(super) fn text(&mut self, bytes: &[u8]) -> StringId {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => self.strings.intern(text),
+            Err(_) => self.strings.intern(&String::from_utf8_lossy(bytes)),
+        }
+    }
+
+    /// The kind of events of a category.
+    pub(super) fn kind(&mut self, category: StringId) -> EventKind {
+        let Self { kinds, options, strings, .. } = self;
+        let of = || options.vocabulary.kind(strings.get(category));
+        *kinds.entry(category).or_insert_with(of)
+    }
+
+    /// Whether arguments with a name are kept.
+    pub(super) fn keeps(&mut self, key: &str) -> bool {
+        self.key(key).is_some()
+    }
+
+    fn key(&mut self, key: &str) -> Option<usize> {
+        if let Some(&number) = self.keys.get(key) {
+            return number;
+        }
+        let n_kept = || self.keys.values().flatten().count();
+        let number = self.options.arguments.keeps(key).then(n_kept);
+        // Names come from the file: those that are not kept must not fill memory.
+        if number.is_some() || self.keys.len() < MOST_KEYS {
+            self.keys.insert(key.to_owned(), number);
+        }
+        number
+    }
+
+    /// Keeps an argument of the last event with arguments, or a later one, if it was asked for.
+    pub(super) fn argument(
+        &mut self,
+        event: EventId,
+        category: Option<StringId>,
+        key: &str,
+        value: ArgValue,
+    ) {
+        if let Some(number) = self.key(key) {
+            self.args.of_mut(category).push(event, number, key, value, &mut self.strings);
+        }
+    }
+
+    /// What the file says of a process or a thread.
+    pub(super) fn statement(&mut self, name: &str, process: &str, thread: &str, value: &str) {
+        let position = self.count(b'M');
+        let name = self.strings.intern(name);
+        let (process, thread) = (self.strings.intern(process), self.strings.intern(thread));
+        let value = self.strings.intern(value);
+        self.metadata.push(Some(name), process, thread, Some(value), position);
+    }
+
+    /// One end of an arrow.
+    pub(super) fn arrow(&mut self, phase: u8, id: u64, source: FlowSource, time_ns: i64) {
+        let position = self.count(phase);
+        let id = match i64::try_from(id) {
+            Ok(id) => ArgValue::Integer(id),
+            Err(_) => ArgValue::Text(self.strings.intern(&id.to_string())),
+        };
+        let source = self.flows.source_row(source);
+        self.flows.push(phase, Some(id), source, time_ns, position, &mut self.strings);
+    }
+
+    pub(super) fn tables(mut self, header: Header, found: Diagnostics, bytes: u64) -> Tables {
+        self.events.finish();
+        self.args.finish();
+        self.flows.finish();
+        let phases = (0..=u8::MAX).zip(self.phases).filter(|&(_, count)| count > 0).collect();
+        Tables {
+            strings: self.strings.freeze(),
+            vocabulary: Arc::clone(&self.options.vocabulary),
+            arguments: self.options.arguments.clone(),
+            events: Arc::new(self.events),
+            lanes: Arc::new(self.lanes),
+            args: Arc::new(self.args),
+            flows: Arc::new(self.flows),
+            counters: Arc::new(self.counters),
+            asyncs: Arc::default(),
+            metadata: Arc::new(self.metadata),
+            header: Arc::new(header),
+            diagnostics: found,
+            phases,
+            bytes,
+        }
+    }
+}
+
+/// So many names of arguments that are not kept are remembered.
+const MOST_KEYS: usize = 4096;
