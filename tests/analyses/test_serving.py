@@ -92,8 +92,18 @@ def test_a_busy_device_leaves_only_the_kernels():
         builder.launch("gemm", call=(at + 2, at + 4), work=(at + 105, at + 203), by=LAUNCH)
     told = longpole.serving(builder.read()).sentence
     assert told.endswith(
-        "busy 98 % of the time, so only the kernels can shorten them: gemm has 100 %."
+        "busy 98 % of the time, so only shorter kernels can shorten them: gemm has 100 %."
     )
+
+
+def test_a_call_that_blocks_for_no_recorded_reason_is_named():
+    builder = TraceBuilder()
+    for at in range(0, 6000, 1000):
+        builder.annotation("step[DECODE bs=4]", (at, at + 999))
+        builder.launch("gemm", call=(at + 2, at + 4), work=(at + 900, at + 990), by=LAUNCH)
+        builder.call("cudaStreamSynchronize", (at + 10, at + 898))
+    told = longpole.serving(builder.read()).sentence
+    assert "blocked for 888 µs of each in cudaStreamSynchronize, while the device is busy" in told
 
 
 def test_a_slow_iteration_is_compared_with_the_median_of_its_kind():
@@ -236,6 +246,13 @@ def test_given_traces_agree_with_a_count_by_hand(name, with_capture):
     for key, value in expected.items():
         assert row[key] == value, key
     assert (found.kernels["operator"][0] is not None) == with_capture
+
+
+@needs_given
+@pytest.mark.parametrize("path", sorted(GIVEN.glob("*.json.gz")), ids=lambda path: path.name)
+def test_the_sentence_about_a_given_trace_is_short(path):
+    found = longpole.serving(longpole.read_trace(path, capture_traces=[]))
+    assert len(found.sentence.split()) <= 60
 
 
 @needs_given

@@ -145,6 +145,8 @@ def _holds_up(found: Measured, main: Mapping[str, Any]) -> list[str]:
     device = main["device_share"]
     if not told and device is not None and device >= _MOSTLY:
         told.append(_device(found, device))
+    if not told and _is_blocked(main, device):
+        told.append(_blocked(found, main, device))
     if not told:
         rest = f"{_percent(device)} busy" if device is not None else "busy for an unknown part"
         told.append(
@@ -152,6 +154,22 @@ def _holds_up(found: Measured, main: Mapping[str, Any]) -> list[str]:
             "`longpole summary` says what else holds them up."
         )
     return told
+
+
+def _is_blocked(main: Mapping[str, Any], device: float | None) -> bool:
+    """Whether the host is blocked for most of the time, though the device is not busy."""
+    is_idle = device is not None and device < 1 - _MOSTLY_BLOCKED
+    return is_idle and (main["blocked_ns"] or 0) >= _MOSTLY_BLOCKED * main["length_ns"]
+
+
+def _blocked(found: Measured, main: Mapping[str, Any], device: float | None) -> str:
+    call = _blocking_call(found) or "calls that wait for the GPU"
+    blocked = duration(round(main["blocked_ns"]))
+    busy = _percent(device or 0.0)
+    return (
+        f"The host is blocked for {blocked} of each in {call}, while the device is busy {busy} of the "
+        "time: `longpole path` shows what the call waits for."
+    )
 
 
 def _percent(part: float) -> str:
@@ -188,7 +206,7 @@ def _blocking_call(found: Measured) -> str | None:
 
 def _device(found: Measured, device: float) -> str:
     busy = f"The device is busy {_percent(device)} of the time"
-    held = f"{busy}, so only the kernels can shorten them"
+    held = f"{busy}, so only shorter kernels can shorten them"
     if not found.kernels.height:
         return f"{held}."
     first = found.kernels.row(0, named=True)
