@@ -167,8 +167,8 @@ def _blocked(found: Measured, main: Mapping[str, Any], device: float | None) -> 
     blocked = duration(round(main["blocked_ns"]))
     busy = _percent(device or 0.0)
     return (
-        f"The host is blocked for {blocked} of each in {call}, while the device is busy {busy} of the "
-        "time: `longpole path` shows what the call waits for."
+        f"The host is blocked for {blocked} of each in {call}, while the device is busy {busy} of "
+        "the time: `longpole path` shows what the call waits for."
     )
 
 
