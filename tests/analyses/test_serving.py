@@ -71,8 +71,8 @@ def test_the_scheduler_is_blamed_where_the_device_waits_between_iterations():
     sentence = longpole.serving(builder.read()).sentence
     assert sentence == (
         "Decode steps of 4 requests take 100 µs each (6 in the trace): 40,000 tokens/s. The device "
-        "waits 64 % of the time for the scheduler, between iterations: prepare the next batch "
-        "while the device works, with --async-scheduling."
+        "waits 64 % of the time between iterations, for the scheduler or for requests: under load, "
+        "prepare the next batch while the device works, with --async-scheduling."
     )
 
 
@@ -159,6 +159,14 @@ def test_marks_of_empty_batches_and_inside_others_are_no_iterations():
     rows = longpole.iterations(builder.read())
     assert rows["start_ns"].to_list() == [0, 100_000, 199_000]
     assert rows["server"].to_list() == ["SGLang"] * 3
+
+
+def test_a_single_launch_of_a_graph_tells_nothing_of_the_host():
+    builder = TraceBuilder().launch("m", call=(0, 10), work=(12, 50), by="hipGraphLaunch")
+    assert longpole.serving(builder.read()).sentence == (
+        "The only iteration in the trace: replaying graphs takes 38.0 µs, the device is busy for "
+        "38.0 µs. Record several iterations to see what they wait for."
+    )
 
 
 def test_a_trace_of_no_server_says_so():

@@ -137,8 +137,8 @@ def _holds_up(found: Measured, main: Mapping[str, Any]) -> list[str]:
     told = []
     if scheduler >= max(_MUCH, launch):
         told.append(
-            f"The device waits {_percent(scheduler)} of the time for the scheduler, between "
-            f"iterations: {_overlap(found)}."
+            f"The device waits {_percent(scheduler)} of the time between iterations, for the "
+            f"scheduler or for requests: under load, {_overlap(found)}."
         )
     elif launch >= _MUCH:
         told.append(_launches(found, main, launch))
@@ -189,6 +189,8 @@ def _launches(found: Measured, main: Mapping[str, Any], part: float) -> str:
         waits += " while the host is inside an iteration"
     if not main["n_graph_launches"]:
         return f"{waits}: no graph is launched, so capture one for this batch size."
+    if main["before_launch_ns"] is None:
+        return f"{waits}: shorten what the host does between two launches of graphs."
     before = duration(round(main["before_launch_ns"]))
     if (main["blocked_ns"] or 0) >= _MOSTLY_BLOCKED * main["before_launch_ns"] > 0:
         blocked = duration(round(main["blocked_ns"]))
@@ -222,9 +224,9 @@ def _of_few(found: Measured, main: Mapping[str, Any]) -> list[str]:
         told = f"The host is blocked {where}for {duration(round(blocked))} of its time"
         return [f"{told}: record more iterations to see whether that is usual."]
     delay = main["launch_delay_ns"]
-    if delay is None:
+    if delay is None or not host:
         return ["Record several iterations to see what they wait for."]
-    if delay > host - main["before_launch_ns"]:
+    if delay > host - (main["before_launch_ns"] or 0):
         told = f"The graph starts {duration(round(delay))} after its launch, so the host is ahead"
         return [f"{told} and the kernels hold it up{_first_kernel(found)}."]
     return ["The device starts at the launch: record several iterations to see what it waits for."]
