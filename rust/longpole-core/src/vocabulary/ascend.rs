@@ -63,8 +63,8 @@ named! {
         Nsys "nsys",
         /// rocprofv3.
         Rocprofv3 "rocprofv3",
-        /// The profiler of JAX and TensorFlow.
-        Xprof "xprof",
+        /// XProf, of JAX and TensorFlow.
+        XProf "xprof",
     }
 }
 
