@@ -63,7 +63,7 @@ named! {
         Nsys "nsys",
         /// rocprofv3.
         Rocprofv3 "rocprofv3",
-        /// XProf, of JAX and TensorFlow.
+        /// `XProf`, of JAX and `TensorFlow`.
         XProf "xprof",
     }
 }
