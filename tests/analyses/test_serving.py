@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import longpole
+from longpole.cli import program
 from longpole.testing import TraceBuilder
 from real_traces import SHARED
 
@@ -267,3 +268,9 @@ def test_the_sentence_about_a_given_trace_is_short(path):
 def test_the_server_of_a_given_trace_is_told_by_the_mark_inside():
     assert longpole.serving(GIVEN / "sglang_decode.json.gz").servers == ("SGLang",)
     assert longpole.serving(GIVEN / "vllm_decode_full.json.gz").servers == ("vLLM",)
+
+
+def test_the_table_lists_all_iterations(tmp_path, capsys):
+    path = steps(*range(0, 1000, 100)).write(tmp_path / "trace.json")
+    assert program.run(["table", str(path), "iterations", "--format", "csv"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 11
