@@ -78,6 +78,16 @@ impl Profiler {
         }
     }
 
+    /// The profiler that alone writes files of a format.
+    pub fn of_format(format: &str) -> Option<Self> {
+        match format {
+            "nsight-sqlite" => Some(Self::Nsys),
+            "rocpd" | "rocprofv3-json" => Some(Self::Rocprofv3),
+            "xprof-json" | "xplane" => Some(Self::XProf),
+            _ => None,
+        }
+    }
+
     /// The profiler of torch where the header has a field of such a name.
     pub fn of_field(name: &str) -> Option<Self> {
         match name {
