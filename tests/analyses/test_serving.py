@@ -64,6 +64,11 @@ def test_the_verdict_is_over_iterations_of_one_kind():
     assert "decode steps that follow one another, marked by the server" in trace.verdict().reason
 
 
+def test_of_few_iterations_the_longest_is_the_window():
+    assert "the only iteration that the trace marks" in steps(0).read().verdict().reason
+    assert "the longest of 2 iterations that" in steps(0, 100).read().verdict().reason
+
+
 def test_the_scheduler_is_blamed_where_the_device_waits_between_iterations():
     builder = TraceBuilder()
     for at in range(0, 600, 100):
