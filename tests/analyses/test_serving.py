@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import longpole
+from longpole.cli import program
 from longpole.testing import TraceBuilder
 from real_traces import SHARED
 
@@ -63,6 +64,11 @@ def test_the_verdict_is_over_iterations_of_one_kind():
     assert "decode steps that follow one another, marked by the server" in trace.verdict().reason
 
 
+def test_of_few_iterations_the_longest_is_the_window():
+    assert "the only iteration that the trace marks" in steps(0).read().verdict().reason
+    assert "the longest of 2 iterations that" in steps(0, 100).read().verdict().reason
+
+
 def test_the_scheduler_is_blamed_where_the_device_waits_between_iterations():
     builder = TraceBuilder()
     for at in range(0, 600, 100):
@@ -71,8 +77,8 @@ def test_the_scheduler_is_blamed_where_the_device_waits_between_iterations():
     sentence = longpole.serving(builder.read()).sentence
     assert sentence == (
         "Decode steps of 4 requests take 100 µs each (6 in the trace): 40,000 tokens/s. The device "
-        "waits 64 % of the time for the scheduler, between iterations: prepare the next batch "
-        "while the device works, with --async-scheduling."
+        "waits 64 % of the time between iterations, for the scheduler or for requests: under load, "
+        "prepare the next batch while the device works, with --async-scheduling."
     )
 
 
@@ -92,8 +98,18 @@ def test_a_busy_device_leaves_only_the_kernels():
         builder.launch("gemm", call=(at + 2, at + 4), work=(at + 105, at + 203), by=LAUNCH)
     told = longpole.serving(builder.read()).sentence
     assert told.endswith(
-        "busy 98 % of the time, so only the kernels can shorten them: gemm has 100 %."
+        "busy 98 % of the time, so only shorter kernels can shorten them: gemm has 100 %."
     )
+
+
+def test_a_call_that_blocks_for_no_recorded_reason_is_named():
+    builder = TraceBuilder()
+    for at in range(0, 6000, 1000):
+        builder.annotation("step[DECODE bs=4]", (at, at + 999))
+        builder.launch("gemm", call=(at + 2, at + 4), work=(at + 900, at + 990), by=LAUNCH)
+        builder.call("cudaStreamSynchronize", (at + 10, at + 898))
+    told = longpole.serving(builder.read()).sentence
+    assert "blocked for 888 µs of each in cudaStreamSynchronize, while the device is busy" in told
 
 
 def test_a_slow_iteration_is_compared_with_the_median_of_its_kind():
@@ -149,6 +165,14 @@ def test_marks_of_empty_batches_and_inside_others_are_no_iterations():
     rows = longpole.iterations(builder.read())
     assert rows["start_ns"].to_list() == [0, 100_000, 199_000]
     assert rows["server"].to_list() == ["SGLang"] * 3
+
+
+def test_a_single_launch_of_a_graph_tells_nothing_of_the_host():
+    builder = TraceBuilder().launch("m", call=(0, 10), work=(12, 50), by="hipGraphLaunch")
+    assert longpole.serving(builder.read()).sentence == (
+        "The only iteration in the trace: replaying graphs takes 38.0 µs, the device is busy for "
+        "38.0 µs. Record several iterations to see what they wait for."
+    )
 
 
 def test_a_trace_of_no_server_says_so():
@@ -239,6 +263,19 @@ def test_given_traces_agree_with_a_count_by_hand(name, with_capture):
 
 
 @needs_given
+@pytest.mark.parametrize("path", sorted(GIVEN.glob("*.json.gz")), ids=lambda path: path.name)
+def test_the_sentence_about_a_given_trace_is_short(path):
+    found = longpole.serving(longpole.read_trace(path, capture_traces=[]))
+    assert len(found.sentence.split()) <= 60
+
+
+@needs_given
 def test_the_server_of_a_given_trace_is_told_by_the_mark_inside():
     assert longpole.serving(GIVEN / "sglang_decode.json.gz").servers == ("SGLang",)
     assert longpole.serving(GIVEN / "vllm_decode_full.json.gz").servers == ("vLLM",)
+
+
+def test_the_table_lists_all_iterations(tmp_path, capsys):
+    path = steps(*range(0, 1000, 100)).write(tmp_path / "trace.json")
+    assert program.run(["table", str(path), "iterations", "--format", "csv"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 11

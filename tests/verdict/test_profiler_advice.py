@@ -172,7 +172,7 @@ HAS = {
         *("--kernel-trace", "--memory-copy-trace", "--hip-runtime-trace", "--collection-period"),
         *("--marker-trace", "--memory-allocation-trace", "--pmc"),
     },
-    "xprof": {"device_tracer_level", "host_tracer_level", "python_tracer_level"},
+    "xprof": set(),
 }
 
 

@@ -45,7 +45,8 @@ class IterationRow(Row):
     length_ns: int | None
     """From the completion of the iteration before to its own; null for the first."""
     before_launch_ns: int | None
-    """Host time from its start to its first launch of a graph, else to its first launch."""
+    """Host time from its start to its first launch of a graph, else to its first launch; null where
+    launches of graphs mark iterations."""
     blocked_ns: int
     """Host time in calls that wait for the device."""
     blocking_call: str | None
@@ -339,11 +340,14 @@ def _lengths(rows: pl.DataFrame) -> pl.DataFrame:
 def _derived(mark: str) -> list[pl.Expr]:
     by_graph = mark == "graph_launch"
     waited, inside = pl.col("waited_ns").fill_null(0), pl.col("inside_ns").fill_null(0)
+    unknown = pl.lit(None, pl.Int64)
     zero = ("blocked_ns", "n_launches", "n_graph_launches", "device_ns")
     return [
         *(pl.col(name).fill_null(0) for name in zero),
-        (pl.lit(None, pl.Int64) if by_graph else pl.col("duration_ns")).alias("host_ns"),
-        (pl.col("first_ns") - pl.col("start_ns")).alias("before_launch_ns"),
+        (unknown if by_graph else pl.col("duration_ns")).alias("host_ns"),
+        (unknown if by_graph else pl.col("first_ns") - pl.col("start_ns")).alias(
+            "before_launch_ns"
+        ),
         (waited if by_graph else inside).alias("launch_wait_ns"),
-        (pl.lit(None, pl.Int64) if by_graph else waited - inside).alias("scheduler_wait_ns"),
+        (unknown if by_graph else waited - inside).alias("scheduler_wait_ns"),
     ]

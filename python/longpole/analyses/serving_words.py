@@ -137,14 +137,16 @@ def _holds_up(found: Measured, main: Mapping[str, Any]) -> list[str]:
     told = []
     if scheduler >= max(_MUCH, launch):
         told.append(
-            f"The device waits {_percent(scheduler)} of the time for the scheduler, between "
-            f"iterations: {_overlap(found)}."
+            f"The device waits {_percent(scheduler)} of the time between iterations, for the "
+            f"scheduler or for requests: under load, {_overlap(found)}."
         )
     elif launch >= _MUCH:
         told.append(_launches(found, main, launch))
     device = main["device_share"]
     if not told and device is not None and device >= _MOSTLY:
         told.append(_device(found, device))
+    if not told and _is_blocked(main, device):
+        told.append(_blocked(found, main, device))
     if not told:
         rest = f"{_percent(device)} busy" if device is not None else "busy for an unknown part"
         told.append(
@@ -152,6 +154,22 @@ def _holds_up(found: Measured, main: Mapping[str, Any]) -> list[str]:
             "`longpole summary` says what else holds them up."
         )
     return told
+
+
+def _is_blocked(main: Mapping[str, Any], device: float | None) -> bool:
+    """Whether the host is blocked for most of the time, though the device is not busy."""
+    is_idle = device is not None and device < 1 - _MOSTLY_BLOCKED
+    return is_idle and (main["blocked_ns"] or 0) >= _MOSTLY_BLOCKED * main["length_ns"]
+
+
+def _blocked(found: Measured, main: Mapping[str, Any], device: float | None) -> str:
+    call = _blocking_call(found) or "calls that wait for the GPU"
+    blocked = duration(round(main["blocked_ns"]))
+    busy = _percent(device or 0.0)
+    return (
+        f"The host is blocked for {blocked} of each in {call}, while the device is busy {busy} of "
+        "the time: `longpole path` shows what the call waits for."
+    )
 
 
 def _percent(part: float) -> str:
@@ -171,6 +189,8 @@ def _launches(found: Measured, main: Mapping[str, Any], part: float) -> str:
         waits += " while the host is inside an iteration"
     if not main["n_graph_launches"]:
         return f"{waits}: no graph is launched, so capture one for this batch size."
+    if main["before_launch_ns"] is None:
+        return f"{waits}: shorten what the host does between two launches of graphs."
     before = duration(round(main["before_launch_ns"]))
     if (main["blocked_ns"] or 0) >= _MOSTLY_BLOCKED * main["before_launch_ns"] > 0:
         blocked = duration(round(main["blocked_ns"]))
@@ -188,7 +208,7 @@ def _blocking_call(found: Measured) -> str | None:
 
 def _device(found: Measured, device: float) -> str:
     busy = f"The device is busy {_percent(device)} of the time"
-    held = f"{busy}, so only the kernels can shorten them"
+    held = f"{busy}, so only shorter kernels can shorten them"
     if not found.kernels.height:
         return f"{held}."
     first = found.kernels.row(0, named=True)
@@ -204,9 +224,9 @@ def _of_few(found: Measured, main: Mapping[str, Any]) -> list[str]:
         told = f"The host is blocked {where}for {duration(round(blocked))} of its time"
         return [f"{told}: record more iterations to see whether that is usual."]
     delay = main["launch_delay_ns"]
-    if delay is None:
+    if delay is None or not host:
         return ["Record several iterations to see what they wait for."]
-    if delay > host - main["before_launch_ns"]:
+    if delay > host - (main["before_launch_ns"] or 0):
         told = f"The graph starts {duration(round(delay))} after its launch, so the host is ahead"
         return [f"{told} and the kernels hold it up{_first_kernel(found)}."]
     return ["The device starts at the launch: record several iterations to see what it waits for."]

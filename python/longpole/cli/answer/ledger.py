@@ -61,7 +61,9 @@ def _blocks(path: str, found: Ledger) -> list[Block]:
     ]
     return [
         Headline(f"{name_of(path)}: {pairs} of gains"),
-        Sentence(f"{found.n_held} of {found.n_pairs} predictions held{held}, with 2 points of slack."),
+        Sentence(
+            f"{found.n_held} of {found.n_pairs} predictions held{held}, with 2 points of slack."
+        ),
         *(table for table in tables if table.rows),
         *([Notes([f"Left out: {left_out} without a prediction."])] if found.n_unreadable else []),
     ]

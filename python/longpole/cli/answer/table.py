@@ -52,7 +52,7 @@ PATH_TABLES: Final = {
     "sync": "Which call or stream waited for which",
     "violations": "Dependencies that would go back in time",
 }
-WHOLE_TABLES: Final = frozenset(("steps",))
+WHOLE_TABLES: Final = frozenset(("iterations", "steps"))
 """Those that list all of a trace where no window is asked for."""
 _SHOWN_ROWS: Final = 50
 

@@ -1,8 +1,8 @@
 //! Tells which profiler wrote a trace, so that advice names options which that one has.
 //!
-//! A trace says so under `profiler` where we made it of other files, else by the names of its
-//! processes. What has none of them is taken for a trace of torch, on the kind of device whose
-//! runtime API calls it names, or whose versions its header has.
+//! A trace says so under `profiler` where we made it of other files, else by the format of its
+//! file or the names of its processes. What has none of them is taken for a trace of torch, on the
+//! kind of device whose runtime API calls it names, or whose versions its header has.
 
 use crate::ids::StringId;
 use crate::names::Names;
@@ -18,7 +18,9 @@ pub fn profiler(tables: &Tables) -> Profiler {
         is_telling |= layer.is_telling(name);
         found = Profiler::of_process(name).unwrap_or(found);
     }
-    said(tables).unwrap_or_else(|| if is_telling { found } else { of_torch(tables) })
+    said(tables)
+        .or_else(|| Profiler::of_format(tables.header.format))
+        .unwrap_or_else(|| if is_telling { found } else { of_torch(tables) })
 }
 
 /// By the names of runtime API calls, else by the fields of the header; CUDA's count before

@@ -63,8 +63,8 @@ named! {
         Nsys "nsys",
         /// rocprofv3.
         Rocprofv3 "rocprofv3",
-        /// The profiler of JAX and TensorFlow.
-        Xprof "xprof",
+        /// `XProf`, of JAX and `TensorFlow`.
+        XProf "xprof",
     }
 }
 
@@ -74,6 +74,16 @@ impl Profiler {
         match name {
             "Python" => Some(Self::TorchNpu),
             "MindSpore" | "CPU OP" | "Host CPU OP" | "Scope Layer" => Some(Self::MindSpore),
+            _ => None,
+        }
+    }
+
+    /// The profiler that alone writes files of a format.
+    pub fn of_format(format: &str) -> Option<Self> {
+        match format {
+            "nsight-sqlite" => Some(Self::Nsys),
+            "rocpd" | "rocprofv3-json" => Some(Self::Rocprofv3),
+            "xprof-json" | "xplane" => Some(Self::XProf),
             _ => None,
         }
     }

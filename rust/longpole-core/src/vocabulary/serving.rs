@@ -1,8 +1,8 @@
 //! What inference servers call their iterations, and the parts of them.
 //!
-//! vLLM and SGLang name the annotation of an iteration after its batch, TensorRT-LLM an NVTX
+//! vLLM and `SGLang` name the annotation of an iteration after its batch, TensorRT-LLM an NVTX
 //! range. Where a server annotates nothing, Python functions mark iterations: those of vLLM,
-//! SGLang, TensorRT-LLM and TGI that run one batch.
+//! `SGLang`, TensorRT-LLM and TGI that run one batch.
 //!
 //! Limits: requests that run already count as decoding, though a chunk of a long prompt may be
 //! among them where the name does not tell. With speculative decoding, the tokens are those that
@@ -19,7 +19,7 @@ named! {
     Server {
         /// vLLM.
         Vllm "vLLM",
-        /// SGLang.
+        /// `SGLang`.
         Sglang "SGLang",
         /// TensorRT-LLM.
         TensorRtLlm "TensorRT-LLM",
@@ -66,7 +66,7 @@ pub struct Iteration {
 }
 
 /// Annotations of iterations. The groups `prefill` and `decode` are requests, those with
-/// `_tokens` tokens; of SGLang, `mode` tells which of the two `bs` and `toks` are.
+/// `_tokens` tokens; of `SGLang`, `mode` tells which of the two `bs` and `toks` are.
 const ANNOTATIONS: [(Server, &str); 4] = [
     (
         Server::Vllm,
@@ -123,9 +123,9 @@ const HOST_PARTS: [(HostPart, &str); 2] = [
 
 /// What an annotation says, where it marks an iteration of a server.
 pub fn annotated_iteration(name: &str) -> Option<Iteration> {
+    static PATTERNS: LazyLock<Vec<(Server, Regex)>> = LazyLock::new(|| compiled(&ANNOTATIONS));
     let (server, _, is_enough) =
         *PREFIXES.iter().find(|(_, prefix, _)| name.starts_with(prefix))?;
-    static PATTERNS: LazyLock<Vec<(Server, Regex)>> = LazyLock::new(|| compiled(&ANNOTATIONS));
     let found = PATTERNS.iter().find_map(|(server, pattern)| {
         pattern.captures(name).map(|captures| said(*server, &captures))
     });
@@ -181,7 +181,7 @@ fn said(server: Server, captures: &Captures<'_>) -> Iteration {
     Iteration { kind, requests: Some(prefill + decode), prefill_tokens, decode_tokens, ..known }
 }
 
-/// By the forward mode of SGLang. A request that decodes has one token.
+/// By the forward mode of `SGLang`. A request that decodes has one token.
 fn of_mode(mode: &str, requests: Option<i64>, tokens: Option<i64>, known: Iteration) -> Iteration {
     let known = Iteration { requests, ..known };
     match mode {

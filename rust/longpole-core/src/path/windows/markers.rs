@@ -74,17 +74,21 @@ pub(super) fn markers(
     Ok(found.into_iter().map(|(rank, group)| group.markers(marked_by_end(rank))).collect())
 }
 
-/// The longest of the few iterations that the trace marks.
-pub(super) fn single(tables: &Tables) -> Option<EventId> {
+/// The longest of the few iterations that the trace marks, and how many these are.
+pub(super) fn single(tables: &Tables) -> Option<(EventId, usize)> {
     let events = &tables.events;
     let length = |event: &EventId| (events.duration_ns(*event), Reverse(events.start_ns(*event)));
+    let longest = |found: Vec<EventId>| {
+        let longest = found.iter().copied().max_by_key(length)?;
+        Some((longest, found.len()))
+    };
     if let Some(found) = serving::marked(tables) {
-        return found.rows.into_iter().map(|(event, _)| event).max_by_key(length);
+        return longest(found.rows.into_iter().map(|(event, _)| event).collect());
     }
     let is_single = tables.strings.matching(|name| known(name).is_some_and(|rank| rank < N_SINGLE));
     let named = annotations(tables)
         .filter(|&event| events.name(event).is_some_and(|name| is_single[name.row()]));
-    named.max_by_key(length)
+    longest(named.collect())
 }
 
 /// The annotations of one thread whose names differ by numbers only, in order of time.

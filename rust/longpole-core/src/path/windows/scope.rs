@@ -164,10 +164,14 @@ fn usual(tables: &Tables, launches: &Launches, step_name: Option<&str>) -> Resul
     if let Some(scope) = lone_step(&found) {
         return Ok(scope);
     }
-    if let Some(event) = single(tables) {
+    if let Some((event, n_marked)) = single(tables) {
         let window = annotated(tables, launches, event, WindowEnd::Last)?;
         let name = tables.events.name(event).map_or("", |name| tables.strings.get(name));
-        let reason = format!("the only iteration that the trace marks, {name:?}");
+        let which = match n_marked {
+            1 => "the only iteration".to_owned(),
+            count => format!("the longest of {count} iterations"),
+        };
+        let reason = format!("{which} that the trace marks, {name:?}");
         return Ok(Scope::single(Unit::Annotation, window, None, reason));
     }
     let window = whole(tables)?;
