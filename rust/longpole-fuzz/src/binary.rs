@@ -106,8 +106,8 @@ pub(crate) fn packets() -> Vec<Vec<u8>> {
     .concat();
     let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::new(6));
     zlib.write_all(&all).expect("memory takes everything");
-    let packed = zlib.finish().expect("memory takes everything");
-    vec![all, packet(&[message(50, &[packed])])]
+    let deflated = zlib.finish().expect("memory takes everything");
+    vec![all, packet(&[message(50, &[deflated])])]
 }
 
 fn number(field: u64, value: u64) -> Vec<u8> {
