@@ -6,12 +6,11 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BUILT := $(VENV)/.built
 RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
-EXAMPLE := .build/example.json.gz
 FUZZ_SECONDS ?= 600
 TARGET ?= reader
 FROM ?= 0
 
-.PHONY: help run test test-rust test-python test-long fuzz fuzz-coverage audit test-torch bench-read bench-truth bench-quiet bench-commands bench-path bench-analyses bench-runner bench-extract bench-chakra bench-diff clean tools
+.PHONY: help run docs test test-rust test-python test-long fuzz fuzz-coverage audit test-torch bench-read bench-truth bench-quiet bench-commands bench-path bench-analyses bench-runner bench-extract bench-chakra bench-diff clean tools
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -34,12 +33,13 @@ $(BUILT): $(READY) $(RUST_SOURCES) pyproject.toml
 	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --profile release --locked --quiet >/dev/null
 	@touch $@
 
-$(EXAMPLE): $(BUILT) benches/workloads.py $(wildcard tests/oracles/simulator/*.py)
-	@mkdir -p $(dir $@)
-	$(BIN)/python benches/workloads.py training --seed 0 --steps 4 -o $@
+run: $(BUILT) ## set up, build, and explain an example trace
+	$(BIN)/longpole demo .build/longpole-demo --force
 
-run: $(EXAMPLE) ## set up, build, and summarise an example trace
-	$(BIN)/longpole summary $(EXAMPLE)
+docs: $(BUILT) ## build the documentation site in .build/site
+	$(BIN)/python -m pip install --quiet --group docs
+	$(BIN)/python -m sphinx -W --keep-going -q -E -b html docs .build/site
+	@echo "built .build/site/index.html"
 
 test: test-rust test-python ## set up, build, and check everything
 

@@ -24,7 +24,7 @@ COMMANDS: Final = {
     "path": ["path", "--whole"],
     "whatif": ["whatif", "--whole", "--drop", "kernel"],
     "overlap": ["table", "TRACE", "overlap"],
-    "overlay": ["overlay", "-f", "-o", "OUTPUT.json"],
+    "perfetto": ["convert", "-f", "-o", "OUTPUT.pftrace"],
     "table sync": ["table", "TRACE", "sync", "--json"],
     "table slack": ["table", "TRACE", "slack", "--format", "csv"],
     "table kernels": ["table", "TRACE", "kernels", "--whole", "--json"],

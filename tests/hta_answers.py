@@ -295,12 +295,17 @@ def queue_length(name):
     return theirs, ours
 
 
-def queue_length_summary(name):
+def summaries(name, asked, ours, key, count):
+    """Give the statistics of a series by key, theirs and ours."""
+    series = asked.removesuffix("_summary").replace("bw", "bw_gbps")
+    figures = [f"{series}|{figure}" for figure in ("count", *THEIR_SUMMARY)]
     trace, window, _ = loaded(name)
-    figures = [f"queue_length|{figure}" for figure in ("count", *THEIR_SUMMARY)]
-    theirs = by_key(table(name, "queue_length_summary"), "stream", figures)
-    ours = longpole.queue_summary(trace, window)
-    return theirs, by_key(ours, "stream", ("count", *OUR_SUMMARY))
+    theirs = by_key(table(name, asked), key, figures)
+    return theirs, by_key(ours(trace, window), key, (count, *OUR_SUMMARY))
+
+
+def queue_length_summary(name):
+    return summaries(name, "queue_length_summary", longpole.queue_summary, "stream", "count")
 
 
 def blocked_on_full_queue_4(name, length=4):
@@ -316,11 +321,7 @@ def blocked_on_full_queue_1024(name):
 
 
 def memory_bw_summary(name):
-    trace, window, _ = loaded(name)
-    figures = [f"memory_bw_gbps|{figure}" for figure in ("count", *THEIR_SUMMARY)]
-    theirs = by_key(table(name, "memory_bw_summary"), "name", figures)
-    ours = longpole.copy_summary(trace, window)
-    return theirs, by_key(ours, "name", ("n_changes", *OUR_SUMMARY))
+    return summaries(name, "memory_bw_summary", longpole.copy_summary, "name", "n_changes")
 
 
 def memory_bw(name):

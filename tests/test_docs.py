@@ -5,12 +5,14 @@ from __future__ import annotations
 import doctest
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
 
+import click
 import pytest
 
 import longpole
@@ -21,15 +23,19 @@ from oracles import pages
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(longpole.__file__).parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs/how-to").glob("*.md")),
+]
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-SHOWN = re.compile(
-    r"^\$ longpole (?P<asked>.+?)(?: \| head -(?P<lines>\d+))?\n(?P<told>.*?)^```",
-    re.MULTILINE | re.DOTALL,
-)
+BLOCK = re.compile(r"^```(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # README is shown by package indexes, too, where only whole links lead somewhere.
 REPOSITORY = "https://github.com/longpole/longpole/blob/main/"
-LINK = re.compile(rf"\]\((?:{re.escape(REPOSITORY)}|(?!https?:))([^)#]+)[^)]*\)")
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)[^)]*\)")
+WHOLE_LINK = re.compile(
+    r"\]\(https://github.com/longpole/longpole/(?:blob|tree)/main/([^)#]+)[^)]*\)"
+)
 
 
 def modules():
@@ -86,24 +92,76 @@ def test_the_page_about_timing_has_every_option():
     assert not {name for name in options if f"`{name}" not in page} - {"-h", "--help"}
 
 
-def test_the_readme_shows_what_longpole_prints(capsys, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    example = tmp_path / ".build/example.json.gz"
-    example.parent.mkdir()
-    recipe = [sys.executable, str(ROOT / "benches/workloads.py"), "training", "--seed", "0"]
-    subprocess.run([*recipe, "--steps", "4", "-o", str(example)], check=True, capture_output=True)
-    shown = list(SHOWN.finditer((ROOT / "README.md").read_text(encoding="utf-8")))
-    assert [block["asked"].split()[0] for block in shown] == ["summary", "path", "whatif"]
-    for block in shown:
-        program.run(block["asked"].split())
-        told = capsys.readouterr().out.splitlines(keepends=True)
-        assert block["told"] == "".join(told[: int(block["lines"] or len(told))])
+@pytest.mark.parametrize("page", pages.SHOWING, ids=lambda page: page.stem)
+def test_a_page_shows_what_longpole_prints(page):
+    text = page.read_text(encoding="utf-8")
+    assert pages.answered(page) == text, "python tests/oracles/pages.py --write"
+
+
+def commands_of(page):
+    """Give the commands in the blocks of a page, without comments, pipes and redirections."""
+    text = page.read_text(encoding="utf-8")
+    blocks = [block for language, block in BLOCK.findall(text) if not language]
+    for block in blocks if page.suffix == ".md" else [text]:
+        prompt = r"\$ " if block.startswith("$ ") else ""  # what a command prints may name others
+        for line in re.findall(rf"^ *{prompt}longpole (.+)$", block, re.MULTILINE):
+            words = shlex.split(line, comments=True)
+            ends = (n for n, word in enumerate(words) if word in {"|", ">", ">>", "&&", "||", ";"})
+            yield words[: next(ends, len(words))]
+
+
+def parse(command, words, parent=None):
+    """Parse the arguments of a command without running it."""
+    context = command.make_context(command.name, list(words), parent)
+    if isinstance(command, click.Group):
+        _, found, rest = command.resolve_command(context, [*context._protected_args, *context.args])
+        parse(found, rest, context)
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "examples/gate.yml"], ids=lambda page: page.stem)
+def test_the_commands_of_a_page_exist_with_these_options(page):
+    wrong = []
+    for words in commands_of(page):
+        try:
+            parse(program.longpole, words)
+        except click.exceptions.Exit:  # --help
+            pass
+        except click.ClickException as error:
+            if "does not exist" not in error.format_message():
+                wrong.append((words, error.format_message()))
+    assert wrong == []
 
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"])
 def test_the_links_of_a_page_lead_somewhere(page):
-    for target in LINK.findall(page.read_text(encoding="utf-8")):
-        assert (page.parent / target).exists(), target
+    text = page.read_text(encoding="utf-8")
+    targets = [page.parent / target for target in LINK.findall(text)]
+    targets += [ROOT / target for target in WHOLE_LINK.findall(text)]
+    assert [target for target in targets if not target.exists()] == []
+
+
+def test_the_site_lists_every_page_once():
+    index = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^([a-z][\w-]*)$", index, re.MULTILINE)
+    pages_of_site = {page.stem for page in (ROOT / "docs").glob("*.md")} - {"index"}
+    assert sorted(listed) == sorted(pages_of_site)
+    assert {f"generated/{Path(name).stem}" for name in pages.GENERATED} == set(
+        re.findall(r"^generated/\w+$", index, re.MULTILINE)
+    )
+
+
+@pytest.mark.parametrize("name", pages.GENERATED)
+def test_a_page_that_only_the_site_has_is_made(name):
+    made = pages.GENERATED[name]()
+    assert made.startswith("# ")
+    assert made.count("\n") > 20
+
+
+def test_the_errors_of_the_core_are_listed():
+    listed = pages.every_error()
+    with pytest.raises(longpole.TraceError) as raised:
+        longpole.read_trace(b"{}")
+    assert f"| `{raised.value.code}` | `3` |" in listed
 
 
 def test_the_links_of_the_readme_work_where_a_package_index_shows_it():

@@ -76,7 +76,7 @@ def test_an_answer_writes_nothing_starts_nothing_and_asks_nobody(tmp_path, comma
 
 
 def test_the_watch_sees_what_it_looks_for(tmp_path):
-    answer = run_watched(tmp_path, "overlay", str(hostile(tmp_path)), "-o", "out.pftrace")
+    answer = run_watched(tmp_path, "convert", str(hostile(tmp_path)), "-o", "out.pftrace")
     assert "wrote" in answer.stderr
 
 

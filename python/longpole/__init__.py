@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from longpole.analyses.graph_kernels import graph_kernels as graph_kernels
     from longpole.analyses.idle_time import idle_time as idle_time
     from longpole.analyses.kernel_gains import kernel_gains as kernel_gains
+    from longpole.analyses.iterations import iterations as iterations
     from longpole.analyses.kernel_sequences import kernel_sequences as kernel_sequences
     from longpole.analyses.kernels import kernels as kernels
     from longpole.analyses.launch_summary import launch_summary as launch_summary
@@ -86,6 +87,8 @@ if TYPE_CHECKING:
     from longpole.analyses.ranks import ranks as ranks
     from longpole.analyses.roofline import Roofline as Roofline
     from longpole.analyses.roofline import roofline as roofline
+    from longpole.analyses.serving import Serving as Serving
+    from longpole.analyses.serving import serving as serving
     from longpole.analyses.steps import steps as steps
     from longpole.analyses.summary import Summary as Summary
     from longpole.analyses.summary import summary as summary
@@ -131,6 +134,7 @@ _GROUPS = {
     "Ask about a trace": {
         "summary": "analyses.summary",
         "check": "analyses.check",
+        "serving": "analyses.serving",
         "device_times": "analyses.device_times",
         "blocking_calls": "analyses.blocking_calls",
         "counter_tracks": "analyses.counter_tracks",
@@ -138,6 +142,7 @@ _GROUPS = {
         "get_counter_data_with_operators": "analyses.counters_by_operator",
         "CUDA_SASS_INSTRUCTION_COUNTER_FLOPS": "counters",
         "Summary": "analyses.summary",
+        "Serving": "analyses.serving",
         "Verdict": "verdict.values",
         "Remedy": "verdict.findings",
         "Finding": "analyses.findings",

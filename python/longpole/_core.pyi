@@ -40,6 +40,7 @@ __all__ = [
     "extract_formats",
     "gaps",
     "guard_main",
+    "host_parts",
     "idle_causes",
     "is_own_frame",
     "link_execution_trace",
@@ -55,6 +56,7 @@ __all__ = [
     "repair_trace",
     "running_at",
     "sequences",
+    "server_iterations",
     "spreads",
     "unpack_rank",
 ]
@@ -121,6 +123,7 @@ class CriticalPath:
     def slack(self) -> Table: ...
     def nodes(self) -> Table: ...
     def edges(self) -> Table: ...
+    def work(self, steps: Sequence[tuple[int, int]]) -> Table: ...
     def violations(self) -> Table: ...
     def counts(self) -> dict[str, int]: ...
     def sync_dependencies(self) -> Table: ...
@@ -258,6 +261,12 @@ def api_names() -> list[tuple[str, str]]:
 def is_own_frame(name: str) -> bool:
     """Tell whether the name of a Python frame is one of the program, not of what it uses."""
 
+def server_iterations(trace: Trace) -> tuple[str, Table] | None:
+    """What marks the iterations of a server, and a row for each; None where nothing does."""
+
+def host_parts(trace: Trace) -> Table:
+    """List annotations and functions that are a known `part` of the host's work."""
+
 def collective_waits(trace: Trace) -> Table:
     """List what collectives consist of; see `longpole.Trace.collective_waits`."""
 
@@ -289,6 +298,13 @@ class Extractor:
         cls, formats: Sequence[str], patterns: Sequence[str], max_records: int
     ) -> Extractor: ...
     def feed(self, chunk: bytes) -> None: ...
+    def record(
+        self,
+        name: str,
+        offset: int,
+        rows: Sequence[tuple[str, str, str, bool, Sequence[tuple[str, str]]]],
+    ) -> None: ...
+    def reject(self, name: str, offset: int, text: bytes, reason: str) -> None: ...
     def finish(self, died: bool) -> Extraction: ...
 
 @final

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from longpole.data import Data
 from longpole.errors import WindowError
+from longpole.recording import options_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["Damage", "advised", "blaming", "damage_of"]
+__all__ = ["Damage", "advised", "blaming", "damage_of", "record_hint"]
 
 # Behind these, any number of events may be missing, or any value be wrong.
 _WITHOUT_BOUND: Final = frozenset(
@@ -36,6 +37,15 @@ _MUCH_LOST: Final = 0.01
 # Whole events, of which the bytes are not counted.
 _SKIPPED: Final = frozenset({"not_an_event", "too_deep", "bad_timestamp", "missing_timestamp"})
 _HEADER: Final = frozenset({"malformed_header", "header_too_large"})
+
+
+class _Read(Protocol):
+    """What is asked of a trace."""
+
+    @property
+    def core(self) -> Any: ...
+    @property
+    def damage(self) -> Damage | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +81,13 @@ def damage_of(findings: Iterable[dict[str, Any]], n_bytes: int, n_events: int) -
 def advised(damage: Damage | None, hint: str) -> str:
     """Give advice on what to record; of a damaged trace the damage, which may have taken that."""
     return hint if damage is None else damage.sentence
+
+
+def record_hint(trace: _Read, missing: str, option: str, otherwise: str = "") -> str:
+    """Say what a trace lacks, and which option of its profiler records that."""
+    record: str = getattr(options_for(trace.core), option)
+    advice = f": record with {record}{otherwise}" if record else ", and its profiler records none"
+    return advised(trace.damage, f"{missing}{advice}.")
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,7 +25,7 @@ def read_trace(
     *,
     args: Literal["ids", "default"] | Sequence[str] = "default",
     vocabulary: str | os.PathLike[str] | Mapping[str, Any] | None = None,
-    capture_traces: Sequence[str | os.PathLike[str] | bytes | Trace] = (),
+    capture_traces: Sequence[str | os.PathLike[str] | bytes | Trace] | None = None,
     strict: bool = False,
     max_bytes: int | None = None,
     max_events: int | None = None,
@@ -53,7 +54,9 @@ def read_trace(
         know, such as those of the kernels of one's own collectives. The page on formats has
         an example.
     capture_traces
-        Traces of the captures of CUDA graphs that this trace replays: what to read, or traces.
+        Traces of the captures of CUDA graphs that this trace replays: what to read, or traces. By
+        default `X.capture.json.gz` or `X.capture.json` beside `X.json.gz` or `X.json`, which is
+        read when it is asked for.
         `Trace.graph_nodes` and `longpole.graph_kernels` name operators of replayed kernels by them.
     strict
         Raise on the first finding instead of recovering; the file must be JSON as in
@@ -90,12 +93,11 @@ def read_trace(
         raise ValueError(message)
     if not isinstance(args, str):
         args = list(args)
-    captures = [
-        capture
-        if isinstance(capture, Trace)
-        else read_trace(capture, vocabulary=vocabulary, strict=strict, threads=threads)
-        for capture in capture_traces
-    ]
+    how: dict[str, Any] = {"vocabulary": vocabulary, "strict": strict, "threads": threads}
+    if capture_traces is None:
+        captures = partial(_beside, source, how)
+    else:
+        captures = partial(tuple, [_capture(each, how) for each in capture_traces])
     found = _timeline(source)
     core = read_core(
         source if found is None else found.source,
@@ -110,7 +112,22 @@ def read_trace(
     if found is not None:
         return Trace(core, found.path, found.rank, captures)
     path = source if isinstance(source, str | os.PathLike) else None
-    return Trace(core, path, capture_traces=captures)
+    return Trace(core, path, captures=captures)
+
+
+def _capture(source: str | os.PathLike[str] | bytes | Trace, how: Mapping[str, Any]) -> Trace:
+    return source if isinstance(source, Trace) else read_trace(source, capture_traces=(), **how)
+
+
+def _beside(source: object, how: Mapping[str, Any]) -> tuple[Trace, ...]:
+    """Read the trace of a capture that lies beside a trace, if one does."""
+    if not isinstance(source, str | os.PathLike):
+        return ()
+    path = Path(source)
+    stem = path.name.removesuffix(".gz").removesuffix(".json")
+    names = (f"{stem}.capture.json.gz", f"{stem}.capture.json")
+    files = [found for name in names if (found := path.with_name(name)).is_file()]
+    return tuple(_capture(found, how) for found in files[:1])
 
 
 def _timeline(source: str | os.PathLike[str] | bytes | BinaryIO) -> FoundTimeline | None:

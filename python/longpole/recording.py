@@ -1,71 +1,123 @@
 """What to record, and what to change in the program, in the words of the profiler of a trace.
 
-Advice names options. Those of `torch.profiler` do not exist in the profilers of Ascend and
-MindSpore, which have others for the same purpose; some exist for GPUs of one vendor alone.
+Advice names options. Those of `torch.profiler` do not exist in other profilers, which have others
+for the same purpose; some exist for GPUs of one vendor alone. All of them stand in `OPTIONS`, a row
+for each profiler: a sentence that names an option takes it from there.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["OPTIONS", "Options", "Profiler", "options_of"]
+__all__ = ["OPTIONS", "Options", "Profiler", "Vendor", "options_for", "options_of"]
 
-Profiler = Literal["torch", "torch_rocm", "torch_xpu", "torch_npu", "mindspore", "msprof"]
+Profiler = Literal[
+    "torch",
+    "torch_rocm",
+    "torch_xpu",
+    "torch_unknown",
+    "torch_npu",
+    "mindspore",
+    "msprof",
+    "nsys",
+    "rocprofv3",
+    "xprof",
+]
+Vendor = Literal["NVIDIA", "AMD", "Intel", "Huawei"]
+
+
+class Recorded(Protocol):
+    """What is asked of the core's part of a trace."""
+
+    @property
+    def profiler(self) -> Profiler:
+        """Which one wrote the trace."""
+        ...
+
+    @property
+    def is_of_server(self) -> bool:
+        """Whether an inference server marks its iterations."""
+        ...
 
 
 class Options(NamedTuple):
-    """What one profiler calls what advice asks for; each follows "record" or "with"."""
+    """What one profiler calls what advice asks for; each follows "record" or "with".
 
+    A text is empty where the profiler has no such option: no advice then.
+    """
+
+    vendor: Vendor | None
+    """Whose devices the profiler records; None where it records those of several."""
     device: str
     """Work on devices."""
     launches: str
     """The calls that launch work."""
     waits: str
-    """Who waits for whom on a device; empty where no option records that."""
+    """Who waits for whom on a device."""
     schedule: str
     """Some steps after a warm-up."""
     stack: str
     """The Python functions."""
     step: str
     """Marks between steps."""
+    shapes: str
+    """Shapes of the inputs of operators."""
+    allocations: str
+    """Allocations of memory."""
     ranges: str
     """A range that the program names."""
     synchronize: str
     """A call that waits until devices are done."""
     graphs: str
     """What launches much work at once."""
+    graph: str
+    """What a recorded sequence of launches is called."""
+    no_counters: str
+    """What records activities with durations instead of performance counters."""
     memory: str
     """What keeps memory from one step to the next."""
     workers: str
     """What loads data beside the main thread."""
+    prefetch: str
+    """What loads data further ahead."""
+    pinned: str
+    """What lets copies from the host run beside the program."""
     rank: str
     """What makes the rank known."""
 
 
 _FRAMEWORK: Final = "the profiler of the framework (torch_npu.profiler, mindspore.profiler)"
+_OF_FRAMEWORK: Final = "the profiler of the framework"
 _FOLDER: Final = "keep the files in the folder of the profile, which names the rank"
 _SCHEDULE: Final = "schedule(wait=1, warmup=1, active=3)"
 
 _TORCH: Final = Options(
+    vendor="NVIDIA",
     device="activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]",
     launches="fewer activities and no with_stack, or a larger buffer",
     waits="enable_cuda_sync_events=True",
     schedule=_SCHEDULE,
     stack="with_stack=True",
     step="prof.step() in the loop",
+    shapes="record_shapes=True",
+    allocations="profile_memory=True",
     ranges="record_function",
     synchronize="torch.cuda.synchronize",
     graphs="CUDA graphs or torch.compile",
+    graph="CUDA graph",
+    no_counters="without performance counters (experimental_config)",
     memory="expandable_segments:True, no empty_cache() in the loop",
     workers="num_workers",
+    prefetch="a larger prefetch_factor",
+    pinned="pin_memory=True, non_blocking=True",
     rank="initialise torch.distributed before the profiler starts",
 )
 
 # Servers are told over HTTP to profile, or by a function of their engine (vLLM, SGLang).
-_OF_SERVER: Final = {
+_OF_SERVER: Final[dict[str, Any]] = {
     "schedule": "several iterations after a warm-up (start_profile and stop_profile of the server)",
     "step": "whole iterations (start_profile and stop_profile of the server)",
 }
@@ -73,28 +125,47 @@ _OF_SERVER: Final = {
 OPTIONS: Final[Mapping[Profiler, Options]] = {
     "torch": _TORCH,
     "torch_rocm": _TORCH._replace(
+        vendor="AMD",
         launches="fewer activities and no with_stack, or with a newer ROCm",
         waits="",
         graphs="HIP graphs (torch.cuda.CUDAGraph) or torch.compile",
+        graph="HIP graph",
         memory="no empty_cache() in the loop",
     ),
     "torch_xpu": _TORCH._replace(
+        vendor="Intel",
         device="activities=[ProfilerActivity.CPU, ProfilerActivity.XPU]",
         waits="",
         synchronize="torch.xpu.synchronize",
         graphs="torch.compile",
+        graph="graph",
+        no_counters="without performance counters",
+        memory="no empty_cache() in the loop",
+    ),
+    "torch_unknown": _TORCH._replace(
+        vendor=None,
+        device="activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA] (XPU on Intel's GPUs)",
+        waits="",
+        synchronize="a wait for the GPU",
+        graphs="torch.compile",
+        graph="graph",
+        no_counters="without performance counters",
         memory="no empty_cache() in the loop",
     ),
     "torch_npu": _TORCH._replace(
+        vendor="Huawei",
         device="activities=[ProfilerActivity.CPU, ProfilerActivity.NPU]",
         launches="profiler_level=ProfilerLevel.Level1 or higher, which records the calls into CANN",
         waits="profiler_level=ProfilerLevel.Level2, which records the calls into the runtime",
         ranges="torch_npu.npu.mstx.range_start",
         synchronize="torch_npu.npu.synchronize",
         graphs="graph mode (torch.compile with torchair)",
+        graph="graph",
+        no_counters="without performance counters (aic_metrics)",
         rank=_FOLDER,
     ),
     "mindspore": Options(
+        vendor=None,
         device="device_target='Ascend' or 'GPU'",
         launches="with mindspore.profiler.profile of MindSpore 2.4 or later, on Ascend "
         "(profiler_level=ProfilerLevel.Level1), since its text files name no launching calls",
@@ -102,26 +173,102 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
         schedule=f"mindspore.profiler.{_SCHEDULE}",
         stack="with_stack=True (MindSpore 2.4 or later)",
         step="profiler.step() in the loop",
+        shapes="",
+        allocations="profile_memory=True (MindSpore 2.4 or later)",
         ranges="mindspore.profiler.mstx.range_start",
         synchronize="mindspore.runtime.synchronize",
         graphs="graph mode (mindspore.jit)",
+        graph="graph",
+        no_counters="without performance counters (aic_metrics)",
         memory="no empty_cache() in the loop",
         workers="num_parallel_workers",
+        prefetch="a larger mindspore.dataset.config.set_prefetch_size",
+        pinned="",
         rank=_FOLDER,
     ),
     "msprof": Options(
+        vendor="Huawei",
         device="msprof --task-time=on",
         launches="msprof --ascendcl=on --runtime-api=on",
         waits="msprof --runtime-api=on",
         schedule="msprof over several iterations",
         stack=_FRAMEWORK,
         step=f"{_FRAMEWORK}, which marks steps",
+        shapes="",
+        allocations="msprof --sys-hardware-mem=on",
         ranges="mstx ranges (msprof --msproftx=on)",
         synchronize="aclrtSynchronizeDevice",
         graphs="graph mode of the framework",
+        graph="graph",
+        no_counters="msprof --aic-metrics off",
         memory="allocate before the loop",
         workers="the number of workers",
+        prefetch="deeper prefetching",
+        pinned="",
         rank=_FOLDER,
+    ),
+    "nsys": Options(
+        vendor="NVIDIA",
+        device="nsys profile --trace=cuda,nvtx",
+        launches="nsys profile --trace=cuda from before the first launch",
+        waits="",
+        schedule="nsys profile --capture-range=cudaProfilerApi over iterations after a warm-up",
+        stack="nsys profile --python-sampling=true",
+        step="an NVTX range around each iteration (--trace=nvtx)",
+        shapes="nsys profile --pytorch=autograd-shapes-nvtx",
+        allocations="nsys profile --cuda-memory-usage=true",
+        ranges="NVTX ranges (--trace=nvtx)",
+        synchronize="cudaDeviceSynchronize",
+        graphs="CUDA graphs",
+        graph="CUDA graph",
+        no_counters="without performance counters (--gpu-metrics-devices)",
+        memory="a pool of memory that outlives the iteration",
+        workers="the number of workers",
+        prefetch="deeper prefetching",
+        pinned="pinned memory and asynchronous copies",
+        rank="a file for each rank, named by it (-o with %q{...})",
+    ),
+    "rocprofv3": Options(
+        vendor="AMD",
+        device="rocprofv3 --kernel-trace --memory-copy-trace",
+        launches="rocprofv3 --hip-runtime-trace",
+        waits="",
+        schedule="rocprofv3 --collection-period over iterations after a warm-up",
+        stack=_OF_FRAMEWORK,
+        step="a roctx range around each iteration (rocprofv3 --marker-trace)",
+        shapes="",
+        allocations="rocprofv3 --memory-allocation-trace",
+        ranges="roctx ranges (rocprofv3 --marker-trace)",
+        synchronize="hipDeviceSynchronize",
+        graphs="HIP graphs",
+        graph="HIP graph",
+        no_counters="without performance counters (--pmc)",
+        memory="a pool of memory that outlives the iteration",
+        workers="the number of workers",
+        prefetch="deeper prefetching",
+        pinned="pinned memory and asynchronous copies",
+        rank="a file for each rank, named by it (-o with %rank%)",
+    ),
+    "xprof": Options(
+        vendor=None,
+        device="device_tracer_level=1",
+        launches="host_tracer_level=2 from before the first launch",
+        waits="",
+        schedule="start_trace and stop_trace around some steps after a warm-up",
+        stack="python_tracer_level=1",
+        step="a StepTraceAnnotation around each step",
+        shapes="",
+        allocations="",
+        ranges="TraceAnnotation",
+        synchronize="a wait for the result (block_until_ready in JAX)",
+        graphs="one compiled function for the whole step (jit)",
+        graph="graph",
+        no_counters="without performance counters",
+        memory="memory that is allocated once",
+        workers="num_parallel_calls",
+        prefetch="deeper prefetching",
+        pinned="",
+        rank="a file for each host, in the folder of the profile",
     ),
 }
 """By profiler; what is not known is taken for torch's."""
@@ -137,3 +284,8 @@ def options_of(profiler: Profiler, *, is_of_server: bool) -> Options:
     """
     options = OPTIONS[profiler]
     return options._replace(**_OF_SERVER) if is_of_server else options
+
+
+def options_for(recorded: Recorded) -> Options:
+    """Give the options of the profiler that wrote a trace."""
+    return options_of(recorded.profiler, is_of_server=recorded.is_of_server)

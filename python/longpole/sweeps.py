@@ -12,11 +12,13 @@ from longpole._core import counter_tracks as core_counter_tracks
 from longpole._core import device_ranges as core_device_ranges
 from longpole._core import enclosing as core_enclosing
 from longpole._core import gaps as core_gaps
+from longpole._core import host_parts as core_host_parts
 from longpole._core import idle_causes as core_idle_causes
 from longpole._core import overlaps as core_overlaps
 from longpole._core import queues as core_queues
 from longpole._core import running_at as core_running_at
 from longpole._core import sequences as core_sequences
+from longpole._core import server_iterations as core_server_iterations
 from longpole._core import spreads as core_spreads
 from longpole.frames import frame_of
 from longpole.kept import kept
@@ -39,6 +41,7 @@ __all__ = [
     "device_ranges",
     "enclosing",
     "gaps",
+    "host_parts",
     "idle_causes",
     "is_own_frame",
     "overlaps",
@@ -46,6 +49,7 @@ __all__ = [
     "queues",
     "running_at",
     "sequences",
+    "server_iterations",
     "spreads",
 ]
 
@@ -61,6 +65,17 @@ def activities(trace: Trace) -> pl.DataFrame:
     Most questions begin here, so that the frame is kept as long as its trace is.
     """
     return frame_of(core_activities(trace.core))
+
+
+def server_iterations(trace: Trace) -> tuple[str, pl.DataFrame] | None:
+    """Find what marks the iterations of a server, and what each mark says; None without any."""
+    found = core_server_iterations(trace.core)
+    return None if found is None else (found[0], frame_of(found[1]))
+
+
+def host_parts(trace: Trace) -> pl.DataFrame:
+    """List events that are a known `part` of the host's work in an iteration."""
+    return frame_of(core_host_parts(trace.core))
 
 
 def busy(trace: Trace, window: Window, chosen: pl.Series | None = None) -> pl.DataFrame:

@@ -19,7 +19,7 @@ from longpole.windows import step_number
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
     import polars as pl
 
@@ -43,21 +43,21 @@ class Trace(TraceTables):
         core: CoreTrace,
         path: str | os.PathLike[str] | None = None,
         named_rank: int | None = None,
-        capture_traces: Sequence[Trace] = (),
+        captures: Callable[[], tuple[Trace, ...]] = tuple,
     ) -> None:
         super().__init__(core, named_rank)
         self._path = None if path is None else Path(path).absolute()
-        self._capture_traces = tuple(capture_traces)
+        self._captures = captures
 
     @property
     def path(self) -> Path | None:
         """Where the trace was read from; None for bytes and open files."""
         return self._path
 
-    @property
+    @cached_property
     def capture_traces(self) -> tuple[Trace, ...]:
-        """Traces of the captures of its CUDA graphs, as `read_trace` was given them."""
-        return self._capture_traces
+        """Traces of the captures of its CUDA graphs: given to `read_trace`, or beside the file."""
+        return self._captures()
 
     @cached_property
     def graph_nodes(self) -> pl.DataFrame:

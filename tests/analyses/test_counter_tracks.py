@@ -56,6 +56,6 @@ def test_each_stream_and_direction_is_a_track(builder):
 def test_the_overlay_holds_them_beside_the_path(builder, tmp_path):
     trace = builder.write(tmp_path / "trace.json")
     output = tmp_path / "path.pftrace"
-    assert program.run(["overlay", str(trace), "--counters", "-o", str(output)]) == 0
+    assert program.run(["convert", str(trace), "--counters", "-o", str(output)]) == 0
     assert samples(output.read_bytes()) == EXPECTED
     assert b"critical path" in output.read_bytes()

@@ -37,7 +37,7 @@ def of_one(trace, number):
     yield from (["table", trace, name, "--format", "json"] for name in OF_FIGURES)
     yield ["whatif", trace, "--scale", "kernel=0.5", "--format", "json"]
     yield from (["convert", trace, "-o", f"{number}.{file}"] for file in FILES)
-    yield ["overlay", trace, "--counters", "-o", f"{number}.pftrace"]
+    yield ["convert", trace, "--counters", "-o", f"{number}.pftrace"]
     yield ["report", trace, "-o", f"{number}.html"]
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
 
-from longpole.ascend.communication import read_communication, read_communication_matrix
 from longpole.ascend.tables import read_ascend_table
 from longpole.errors import TraceError
 
@@ -98,34 +96,3 @@ def test_files_that_are_no_table_are_refused(tmp_path: Path) -> None:
         read(tmp_path, "a,b\n", "notes.csv")
     with pytest.raises(TraceError, match="none of the columns of kernel_details"):
         read(tmp_path, "a,b\n1,2\n")
-
-
-def test_communication_json_gives_times_and_transports_without_sums(tmp_path: Path) -> None:
-    operation = {
-        "Communication Time Info": {"Elapse Time(ms)": 79.08952021875, "Wait Time(ms)": 5},
-        "Communication Bandwidth Info": {
-            "HCCS": {"Transit Size(MB)": 28.5, "Bandwidth(GB/s)": 15.7},
-            "RDMA": {"Transit Size(MB)": 0},
-        },
-    }
-    document = {"step5": {"p2p": {}, "collective": {"a@7": operation, "Total Op Info@7": {}}}}
-    path = tmp_path / "communication.json"
-    path.write_text(json.dumps(document))
-    row = read_communication(path).row(0, named=True)
-    assert (row["name"], row["group"], row["elapse_ns"]) == ("a", "7", 79_089_520)
-    assert (row["transport"], row["transit_mb"], row["idle_ns"]) == ("HCCS", 28.5, None)
-    assert read_communication(path).height == 1
-
-
-def test_a_damaged_communication_file_is_one_clear_error(tmp_path: Path) -> None:
-    path = tmp_path / "communication_matrix.json"
-    for text in ('{"step5": {"collective": {"a@7": {"0-1": {"Transit', "[]", "\xff"):
-        path.write_text(text)
-        with pytest.raises(TraceError) as raised:
-            read_communication_matrix(path)
-        assert raised.value.code == "malformed_json"
-    path.write_text(json.dumps({"s": {"collective": {"a@7": {"0-1": None, "x": 3, "1-0": {}}}}}))
-    assert read_communication_matrix(path).select("source_rank", "target_rank").rows() == [
-        (0, 1),
-        (1, 0),
-    ]

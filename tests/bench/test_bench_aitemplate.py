@@ -1,6 +1,5 @@
 """AITemplate's runners, as its compiler calls them."""
 
-import queue
 import time
 from itertools import groupby
 from operator import itemgetter
@@ -124,36 +123,6 @@ def test_the_older_runner_gives_the_best_or_what_was_asked_for():
     assert runner.pull() == []
 
 
-def test_the_older_runner_can_go_by_the_rules_of_aitemplate():
-    scripts = {
-        "late": "sleep 1; echo OP:a,TIME:2.5,WS:0",
-        "crash": "echo OP:b,TIME:1.5,WS:0; kill -SEGV $$",
-        "warned": "echo careful >&2; echo OP:c,TIME:3.5,WS:0",
-        "unnamed": "echo careful >&2; echo TIME:1.5 WS:4",
-        "nothing": "true",
-    }
-
-    def pulled(**options):
-        runner = Runner([0, 1], "conv2d", timeout=20, **options)
-        for idx, script in scripts.items():
-            runner.push(idx, shell(script))
-        return runner.pull()
-
-    assert pulled() == [
-        ("late", ProfileResult("a", 2.5, 0)),
-        ("warned", ProfileResult("c", 3.5, 0)),
-        ("unnamed", ProfileResult("", 1.5, 4)),
-    ]
-    found = pulled(as_aitemplate=True)
-    assert found[0][0] != "late"  # though it was pushed first
-    assert dict(found) == {
-        "late": ProfileResult("a", 2.5, 0),
-        "crash": ProfileResult("b", 1.5, 0),
-        "warned": ProfileResult("c", 3.5, 0),
-        "nothing": ProfileResult("", 0, 0),
-    }
-
-
 def test_the_older_runner_limits_each_task():
     runner = Runner([0], "conv2d", timeout=0.3)
     runner.push("hangs", "sleep 99")
@@ -205,77 +174,34 @@ def test_names_of_the_module_are_there_or_refused_with_the_reason():
         aitemplate.something_else  # noqa: B018
 
 
-def test_a_hung_profiler_is_an_empty_queue_by_the_rules_of_aitemplate():
-    delegate = Delegate()
-    runner = ProfilerRunner(["0", "1"], delegate, timeout=1, as_aitemplate=True)
-    runner.push(shell(TWO), collect)
-    runner.push(shell("sleep 99"), collect)
-    started = time.monotonic()
-    with pytest.raises(queue.Empty):
-        runner.join()
-    assert time.monotonic() - started < 10  # it is ended all the same
-    assert delegate.seen == [ProfileResult("b", 1.5, 0)]
+def test_callbacks_never_meet():
+    inside, most = [], []
 
+    def stay(_result, _delegate):
+        inside.append(1)
+        most.append(len(inside))
+        time.sleep(1)
+        inside.pop()
 
-def test_only_profilers_that_have_not_started_are_named_by_the_rules_of_aitemplate():
-    runner = ProfilerRunner(["0"], Delegate(), timeout=1, as_aitemplate=True)
-    runner.push(shell("sleep 99"), collect)
-    runner.push(["innocent"], collect)
-    with pytest.raises(RuntimeError, match=r"Cancelled profilers: \[\['innocent'\]\]"):
-        runner.join()
-
-
-def test_a_profiler_runner_is_used_once_by_the_rules_of_aitemplate():
-    delegate = Delegate()
-    runner = ProfilerRunner(["0"], delegate, as_aitemplate=True)
-    runner.push(shell("echo OP:a,TIME:0.5,WS:8; kill -SEGV $$"), collect)
+    runner = ProfilerRunner(["0", "1"], Delegate())
+    for _ in range(2):
+        runner.push(shell("sleep 0.5; " + TWO), stay)
     runner.join()
-    assert delegate.seen == [ProfileResult("a", 0.5, 8), "postprocess"]
-    with pytest.raises(queue.Empty):
-        runner.join()
+    assert most == [1, 1]
 
 
-def test_callbacks_may_meet_by_the_rules_of_aitemplate_and_never_do_otherwise():
-    def most_at_once(**options):
-        inside, most = [], []
-
-        def stay(_result, _delegate):
-            inside.append(1)
-            most.append(len(inside))
-            time.sleep(1)
-            inside.pop()
-
-        runner = ProfilerRunner(["0", "1"], Delegate(), **options)
-        for _ in range(2):
-            runner.push(shell("sleep 0.5; " + TWO), stay)
-        runner.join()
-        return max(most)
-
-    assert most_at_once() == 1
-    assert most_at_once(as_aitemplate=True) == 2
-
-
-def test_operations_may_be_letters_and_a_result_alone_by_the_rules_of_aitemplate():
-    runner = Runner([0], "conv2d", as_aitemplate=True)
-    runner.push(1, shell(TWO), return_ops="az")
-    runner.push(2, shell("echo TIME:1.5; echo WS:4"), return_ops=["a"])
-    assert sorted(runner.pull()) == [
-        (1, [ProfileResult("a", 2.5, 64)]),
-        (2, ProfileResult("", 1.5, 4)),
+def test_results_come_in_the_order_of_the_pushes_and_the_exit_status_decides():
+    runner = Runner([0, 1], "conv2d", timeout=20)
+    runner.push("late", shell("sleep 1; echo OP:a,TIME:2.5,WS:0"))
+    runner.push("crash", shell("echo OP:b,TIME:1.5,WS:0; kill -SEGV $$"))
+    runner.push("warned", shell("echo careful >&2; echo OP:c,TIME:3.5,WS:0"))
+    runner.push("unnamed", shell("echo TIME:1.5; echo WS:4"), return_ops=["a"])
+    runner.push("missing", ["/nonexistent/profiler"])
+    assert runner.pull() == [
+        ("late", ProfileResult("a", 2.5, 0)),
+        ("warned", ProfileResult("c", 3.5, 0)),
+        ("unnamed", []),
     ]
-    ours = Runner([0], "conv2d")
-    ours.push(2, shell("echo TIME:1.5; echo WS:4"), return_ops=["a"])
-    assert ours.pull() == [(2, [])]
-
-
-def test_a_missing_program_raises_by_the_rules_of_aitemplate():
-    runner = Runner([0], "conv2d", as_aitemplate=True)
-    runner.push(1, ["/nonexistent/profiler"])
-    with pytest.raises(FileNotFoundError, match="/nonexistent/profiler"):
-        runner.join()
-    ours = Runner([0], "conv2d")
-    ours.push(1, ["/nonexistent/profiler"])
-    assert ours.pull() == []
 
 
 class Kernels:
@@ -299,11 +225,10 @@ def kernels(tmp_path):
     return Kernels(tmp_path)
 
 
-@pytest.mark.parametrize("as_aitemplate", [False, True])
-def test_convolutions_search_the_batch_where_algorithms_change_places(kernels, as_aitemplate):
+def test_convolutions_search_the_batch_where_algorithms_change_places(kernels):
     """One runner for the whole search: push by keyword, join, pull, look up both by name."""
     kernels.add("conv", "echo OP:low,TIME:$((10 + $1)).5,WS:8; echo OP:high,TIME:40.5,WS:16")
-    runner = Runner([0], "conv2d_0", timeout=180, as_aitemplate=as_aitemplate)
+    runner = Runner([0], "conv2d_0", timeout=180)
     low, high = 1, 64
     while low < high:
         middle = (low + high) // 2
@@ -318,12 +243,9 @@ def test_convolutions_search_the_batch_where_algorithms_change_places(kernels, a
     assert low == 30
 
 
-@pytest.mark.parametrize("as_aitemplate", [False, True])
-def test_one_file_with_all_convolutions_gives_the_fastest_by_comparing_results(
-    kernels, as_aitemplate
-):
+def test_one_file_with_all_convolutions_gives_the_fastest_by_comparing_results(kernels):
     kernels.add("conv", "echo OP:slow,TIME:3.5,WS:0; echo OP:quick,TIME:0.5,WS:4096")
-    runner = Runner([0], "conv2d_0", timeout=180, as_aitemplate=as_aitemplate)
+    runner = Runner([0], "conv2d_0", timeout=180)
     runner.push("conv", kernels.command("conv", 1, 28, 28, 64))
     runner.join()
     result = runner.pull()
@@ -332,11 +254,10 @@ def test_one_file_with_all_convolutions_gives_the_fastest_by_comparing_results(
     assert (out[1].op_config, out[1].workspace) == ("quick", 4096)
 
 
-@pytest.mark.parametrize("as_aitemplate", [False, True])
-def test_softmax_has_a_file_for_each_algorithm_and_takes_the_shortest(kernels, as_aitemplate):
+def test_softmax_has_a_file_for_each_algorithm_and_takes_the_shortest(kernels):
     for name, duration in (("block", 3.25), ("warp", 1.25), ("persistent", 2.25)):
         kernels.add(name, f"echo TIME:{duration}; echo WS:0")
-    runner = Runner([0], "softmax_1", as_aitemplate=as_aitemplate)
+    runner = Runner([0], "softmax_1")
     for name in ("block", "warp", "persistent"):
         runner.push(name, kernels.command(name, 8, 1024))
     runner.join()
@@ -372,14 +293,13 @@ class Gemms:
             self.best[key] = (algorithm, workspace, split_k)
 
 
-@pytest.mark.parametrize("as_aitemplate", [False, True])
-def test_gemms_share_a_runner_and_tell_split_k_by_their_callbacks(kernels, as_aitemplate):
+def test_gemms_share_a_runner_and_tell_split_k_by_their_callbacks(kernels):
     kernels.add(
         "gemm",
         "echo OP:tile64,TIME:$(($1 / $4)).5,WS:$4; echo OP:tile128,TIME:$(($1 / $4 + 1)).5,WS:0",
     )
     delegate = Gemms()
-    runner = ProfilerRunner(["0", "1"], delegate, timeout=500, as_aitemplate=as_aitemplate)
+    runner = ProfilerRunner(["0", "1"], delegate, timeout=500)
 
     def callback_of(key, split_k):
         def process_result_callback(result, postprocessing_delegate):

@@ -5,10 +5,13 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
+from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
+from printed import DOCUMENTS, TEXTS
 
 from longpole import bench
 from longpole.bench import ProfileResult, extract_profile_result
@@ -197,43 +200,12 @@ def test_the_best_is_the_fastest_that_may_be_compared():
         found.best("ab")
 
 
-MIXED = """\
-[rank0] starting
-OP:gemm_64x64,TIME:0.25,WS:1024
-=============================
-  Problem ID: 1
-
-        Provider: CUTLASS
-       Operation: cutlass_simt_sgemm_nn
-          Status: Success
-     Disposition: Passed
-       Arguments: --m=3456 --n=4096 \\
-                  --k=4096
-           Bytes: 180355072  bytes
-         Runtime: 6.73655  ms
-            Math: 17218.4 GFLOP/s
-
-CSV Results:
-
-Problem,Provider,OperationKind,Operation,Disposition,Status,m,Bytes,Flops,Runtime,GB/s,GFLOPs
-1,CUTLASS,gemm,cutlass_simt_sgemm_nn,passed,success,3456,180355072,2,6.73655,24.934,17218.4
-
-[0]:transA,transB,grouped_gemm,m,n,k,hipblaslt-Gflops,hipblaslt-GB/s,us
-    T,N,0,106496,8,16384,1.30708e+06,234.327,21871.2
-    --Solution index: 302128
-transA,transB,M,N,K,rocblas-Gflops,us
-N,T,7680,8192,8192, 10037.5, 102694
-#     size       count   type redop root   time  algbw  busbw #wrong   time  algbw  busbw #wrong
-8589934592  2147483648  float   sum   -1  63896 134.44 235.26    N/A  63959 134.30 235.03    N/A
-# Avg bus bandwidth    : 235.145
-"ID","Process ID","Kernel Name","Metric Name","Metric Unit","Metric Value"
-"0","371693","sgemm<128, 64>","Duration","nsecond","406,240",
-"""
+MIXED = "".join(TEXTS.values())
 
 
 def test_all_formats_are_found_in_one_stream():
     found = bench.extract(MIXED.encode())
-    assert [(row.format, row.time_ns) for row in found.measurements] == [
+    assert [(row.format, row.time_ns) for row in found.measurements if row.is_selectable] == [
         ("aitemplate", 250_000.0),
         ("cutlass", 6_736_550.0),
         ("cutlass-csv", 6_736_550.0),
@@ -241,12 +213,33 @@ def test_all_formats_are_found_in_one_stream():
         ("rocblas", 102_694_000.0),
         ("nccl", 63_896_000.0),
         ("nccl", 63_959_000.0),
-        ("ncu", 406_240.0),
+        ("ckprofiler", 1_193_300.0),
+        ("cublaslt", 31_744.0),
+        ("rocprof", 11_040.0),
+        ("rocprof", 517_647.434),
+        ("rocprof", 18_400.0),
+        ("rocprof", 18_900.0),
+        ("inductor", 84_800.0),
+        ("inductor", 87_000.0),
+        ("triton", 410_000_000.0),
+        ("triton", 3_970_000_000.0),
+        ("serving", 277_200_000_000.0),
+        ("serving", 95_500_000.0),
+        ("serving", 69_140_000.0),
+        ("serving", 623_870_000.0),
+        ("serving", 39_280_000.0),
+        ("google-benchmark-csv", 380.766),
+        ("google-benchmark", 387.0),
+        ("nvbench", 112_431.0),
+        ("ncu", 406_240.0),  # the next launch or the end completes it
     ]
     assert found.rejected.height == 0
     assert found.table("nccl")["placement"].to_list() == ["out_of_place", "in_place"]
     assert found.table("cutlass")["k"].to_list() == ["4096"]
-    assert set(found.records["format"]) == set(bench.formats())
+
+
+def test_every_format_has_a_sample():
+    assert [*TEXTS, *DOCUMENTS] == sorted(bench.formats(), key=[*TEXTS, *DOCUMENTS].index)
 
 
 def test_a_table_of_nccl_tests_ends_with_its_average():
@@ -261,7 +254,7 @@ def test_a_table_of_nccl_tests_ends_with_its_average():
     assert [row.time_ns for row in found.measurements] == [63_896_000.0, 63_959_000.0]
 
 
-@pytest.mark.parametrize("name", bench.formats())
+@pytest.mark.parametrize("name", TEXTS)
 def test_each_format_is_found_alone(name):
     found = bench.extract(MIXED.encode(), format=name)
     assert {row.format for row in found.measurements} == {name}
@@ -365,3 +358,11 @@ def test_times_are_numbers_or_null():
     assert found.records["time_ns"].to_list() == [None, None, 0.0]
     assert found.records["status"].to_list() == ["nan", "inf", "zero"]
     assert not any(math.isnan(row.time_ns or 0.0) for row in found.measurements)
+
+
+def test_the_page_and_the_help_list_the_formats():
+    page = (Path(__file__).parents[2] / "docs" / "extraction.md").read_text()
+    named = re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)
+    assert [name for name in named if name in bench.formats()] == list(bench.formats())
+    shown = run("--help").stdout.partition("Formats:")[2]
+    assert re.findall(r"^  (\S+)", shown, re.MULTILINE) == list(bench.formats())

@@ -5,7 +5,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from longpole.bench.compare import ranks, stats
+from longpole.statistics import ranks
+from longpole.statistics import samples as stats
 
 
 def test_one_wild_sample_moves_neither_middle_nor_deviation():
@@ -139,21 +140,8 @@ def test_drift_is_said_in_words():
     assert "faster" in stats.warnings_about(samples[::-1])[0]
 
 
-def test_two_speeds_are_said_in_words():
-    samples = np.random.default_rng(0).permutation([100, 101, 102] * 20 + [130, 131, 132] * 20)
-
-    assert stats.two_speeds(samples) == (101, 131, 0.5)
-    assert stats.warnings_about(samples) == (
-        "two speeds: 50 % of the samples take 1.30 times as long as the others",
-    )
-
-
-def test_neighbouring_ticks_of_a_coarse_clock_are_not_two_speeds():
-    assert stats.two_speeds([10, 11] * 50) is None
-
-
 @pytest.mark.parametrize("shape", ["normal", "lognormal", "exponential", "uniform"])
-def test_plain_noise_has_one_speed_and_no_drift(shape):
+def test_plain_noise_has_no_drift(shape):
     generator = np.random.default_rng(11)
     draws = {
         "normal": lambda: generator.normal(100, 1, 100),
@@ -163,5 +151,4 @@ def test_plain_noise_has_one_speed_and_no_drift(shape):
     }
     samples = [draws[shape]() for _ in range(200)]
 
-    assert sum(stats.two_speeds(each) is not None for each in samples) <= 2
     assert sum(stats.drift(each) != 0 for each in samples) <= 8

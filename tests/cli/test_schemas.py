@@ -95,7 +95,7 @@ def test_an_answer_about_a_damaged_trace_is_as_its_schema_says(answers, trace, n
         ("table.roofline", ("--peak", "fp32=20", "--bandwidth", "900")),
         ("table.mfu", ("--peak", "fp32=20")),
         ("table.memory", ("--whole",)),
-        ("overlay", ("-o", "path.pftrace")),
+        ("convert", ("-o", "path.pftrace")),
         ("convert", ("-o", "kernels.parquet", "--table", "kernels")),
         ("whatif", ("--ideal",)),
         (
@@ -221,7 +221,7 @@ def test_every_command_that_answers_has_a_schema(capsys):
     listed = capsys.readouterr().out.splitlines()
     assert listed == NAMES
     without = {"completion", "schema", "bench baseline", "bench resume"}
-    without |= {"chakra show", "view"}
+    without |= {"chakra show", "guide", "mcp", "view"}
     # `longpole ranks` answers about dumps with `dumps`.
     others = {"envelope", "dumps", *(f"table {name}" for name in tables())}
     assert set(commands(program.longpole)) - without == set(listed) - others

@@ -9,7 +9,7 @@ import pytest
 from longpole import devices
 from longpole.cli.program import run
 from longpole.devices import Device, DeviceLostError, Found, Reading, protocol
-from longpole.devices.amd import parse_amd_smi_metric, parse_amd_smi_static, parse_rocm_smi
+from longpole.devices.amd import parse_amd_smi_metric, parse_amd_smi_static
 from longpole.devices.fake import FakeProvider
 from longpole.devices.nvidia import _parse_device, _parse_reading
 from longpole.errors import DeviceError
@@ -101,15 +101,6 @@ def test_what_amd_smi_does_not_know_is_unknown():
         }
     )
     assert reading == Reading(clock_mhz=132, temperature_c=39.0, utilisation_share=0.03)
-
-
-def test_rocm_smi_names_the_same_device_alike():
-    answer = {
-        "card0": {"Unique ID": "0xdeadbeef00000001", "Card Series": "MI300X"},
-        "system": {"Driver version": "6.1"},
-    }
-    (device,) = parse_rocm_smi(answer)
-    assert (device.uuid, device.driver) == ("GPU-deadbeef00000001", "6.1")
 
 
 def test_nvidia_smi_is_read_with_what_it_does_not_support():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import stat
 import sys
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 
 import pytest
 
@@ -15,9 +15,7 @@ from longpole.mindspore import (
     OptionTypeError,
     Profiler,
     ProfilerStateError,
-    step_callback,
 )
-from longpole.mindspore.run_folder import cut_trace
 from longpole.testing import TraceBuilder
 from mindspore_files import cpu_profile
 
@@ -155,20 +153,6 @@ def test_options_without_effect_are_warned_of(backend, caplog, tmp_path):
     assert "no_effect" in {each.code for each in recording.findings}
 
 
-def test_a_callback_records_some_steps(profiler, backend):
-    callback = step_callback(profiler, 2, 3)
-    for number in range(1, 5):
-        context = SimpleNamespace(
-            original_args=lambda number=number: SimpleNamespace(cur_step_num=number)
-        )
-        callback.step_begin(context)
-        callback.step_end(context)
-    callback.end(None)
-    assert backend.calls == ["start", "step", "stop", "write"]
-    with pytest.raises(ValueError, match="comes before"):
-        step_callback(profiler, 3, 2)
-
-
 def test_an_earlier_profile_can_be_analysed(profiler, tmp_path):
     folder = cpu_profile(tmp_path / "earlier")
     assert profiler.analyse(folder).ranks[0].operators
@@ -184,22 +168,6 @@ def test_operators_of_a_trace_are_asked_elsewhere(profiler):
     profiler.stop()
     with pytest.raises(ProfilerStateError, match="longpole table TRACE operators"):
         profiler.op_analyse("MatMul")
-
-
-def test_a_limit_cuts_a_trace_to_sound_json(tmp_path):
-    events = [{"ph": "X", "cat": "cpu_op", "name": f"a{n}", "ts": n, "dur": 1} for n in range(400)]
-    parts = [json.dumps(event, indent=4).replace("\n}", "\n  }") for event in events]
-    path = tmp_path / "trace.json"
-    path.write_text('{\n  "traceEvents": [\n  ' + ",\n  ".join(parts) + '\n  ],\n  "x": 1\n}')
-    assert not cut_trace(path, path.stat().st_size)
-    assert cut_trace(path, 9000)
-    assert path.stat().st_size < 9100
-    left = json.loads(path.read_text())["traceEvents"]
-    assert left == events[: len(left)]
-    assert len(left) > 50
-    flat = tmp_path / "flat.json"
-    flat.write_text(json.dumps(events))
-    assert not cut_trace(flat, 100)
 
 
 @pytest.fixture
@@ -225,7 +193,6 @@ def fake_mindspore(monkeypatch, tmp_path):
     module = ModuleType("mindspore")
     module.GRAPH_MODE = 0
     module.Profiler = Original
-    module.train = SimpleNamespace(Callback=object)
     module.get_context = {"mode": 0, "device_target": "CPU"}.get
     monkeypatch.setitem(sys.modules, "mindspore", module)
     return calls
@@ -268,16 +235,3 @@ def test_torch_records_steps_and_operators(tmp_path):
     assert "aten::mm" in names
     assert "python" in trace.events["kind"].cast(str).to_list()
     assert {"ProfilerStep#0", "ProfilerStep#1", "ProfilerStep#2"} <= set(names)
-
-
-@pytest.mark.torch
-def test_the_limit_holds_for_what_torch_writes(tmp_path):
-    torch = pytest.importorskip("torch", reason="needs torch")
-    options = {"output_path": tmp_path, "environment": {}, "timeline_limit": 1}
-    profiler = Profiler(backend="torch", device="cpu", **options)
-    for _ in range(4000):
-        torch.ones(2) + 1
-    recording = profiler.analyse()
-    assert recording.traces[0].stat().st_size < 1024 * 1024 + 100
-    assert [each.code for each in recording.findings] == ["over_limit"]
-    json.loads(recording.traces[0].read_bytes())

@@ -1,24 +1,38 @@
-"""Write the pages that follow from the code: the API, every table, what `check` finds.
+"""Write the pages that follow from the code, and the answers that other pages show.
 
     python tests/oracles/pages.py [--write]
 
-Prints what differs and ends with 1; with `--write` the pages are made anew.
+Prints what differs and ends with 1; with `--write` the pages are made anew. A page shows an answer
+below the command that gives it, about the traces of `longpole demo`.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import inspect
+import io
+import json
+import os
 import re
+import shlex
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+import click
 
 import longpole
 from longpole.analyses.findings import KINDS, SEVERITIES
 from longpole.analyses.questions import questions
+from longpole.cli.answer import exit_codes
+from longpole.cli.answer.problems import Problem
 from longpole.cli.answer.table import tables
+from longpole.cli.guide import guide_text
 from longpole.cli.program import longpole as program
-from longpole.cli.schema import schema_for
+from longpole.cli.program import run
+from longpole.cli.schema import schema_for, schema_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,6 +81,31 @@ problem of severity `altered` or `data_loss`, and at a byte order mark.
 | code | severity | problem | effect |
 | --- | --- | --- | --- |
 """
+ERRORS_HEAD: Final = """# Error codes
+
+An error is one sentence with its code in brackets. With `--json`, it is also the `error` of the
+[envelope](../exit-codes.md#the-json-envelope). In Python, the exception has the code as `code`.
+
+| code | exit code | meaning |
+| --- | --- | --- |
+"""
+SCHEMAS_HEAD: Final = """# JSON Schemas
+
+The schema of the `data` of each command and table, and of the `envelope` around it.
+`longpole schema NAME` prints the same.
+
+"""
+SYSTEM_ERRORS: Final = {
+    errno.ENOENT: "no such file",
+    errno.EACCES: "permission denied",
+    errno.EISDIR: "a directory where a file is needed",
+    errno.EIO: "the operating system cannot read or write the file",
+}
+DOCUMENTED_KIND: Final = re.compile(r"^    /// (.+)\n    (\w+)[,({ ]", re.MULTILINE)
+CODE_OF_KINDS: Final = re.compile(r'^ +((?:\|? ?ErrorKind::\w+[^=]*?)+) => "(\w+)"', re.MULTILINE)
+"""The kinds of errors of the core: what they mean, and their codes."""
+RAISED_AS_OTHERS: Final = {"Io", "Pattern", "NotAPair", "NoWindow", "Cancelled"}
+"""Kinds that the binding raises as other exceptions than `TraceError`."""
 DECLARED: Final = re.compile(r'^ +\w+ "(\w+)" (\w+) "(.+)" "(.+)";$', re.MULTILINE)
 """A finding of the reader, as the core declares it."""
 NAMES: Final = {"Info": "info", "Warning": "warning", "Altered": "altered", "Loss": "data_loss"}
@@ -142,16 +181,146 @@ def _findings(findings: list[tuple[str, ...]]) -> str:
     return "".join(re.sub(r"\{(\w+)\}", r"*\1*", text) + "\n" for text in texts)
 
 
-PAGES: Final = {"check.md": every_finding, "python.md": api, "tables.md": every_table}
+def every_command() -> str:
+    """Show the help of every command."""
+    os.environ.pop("COLUMNS", None)
+    helps = (
+        f"## {name}\n\n```text\n{command.get_help(context).strip()}\n```"
+        for name, command, context in _commands(
+            program, click.Context(program, info_name="longpole")
+        )
+    )
+    return "# Commands\n\nThe `--help` of every command.\n\n" + "\n\n".join(helps) + "\n"
+
+
+def _commands(
+    command: click.Command, context: click.Context
+) -> Iterator[tuple[str, click.Command, click.Context]]:
+    yield context.command_path, command, context
+    for word in command.list_commands(context) if isinstance(command, click.Group) else ():
+        found = command.get_command(context, word)
+        assert found is not None
+        yield from _commands(found, click.Context(found, parent=context, info_name=word))
+
+
+def every_error() -> str:
+    """List the codes of errors: of the core, and of the other exceptions."""
+    rows = [*_errors_of_reading(), *_other_errors()]
+    table = "".join(f"| `{code}` | `{exit_code}` | {text} |\n" for code, exit_code, text in rows)
+    return ERRORS_HEAD + table
+
+
+def _errors_of_reading() -> Iterator[tuple[str, int, str]]:
+    """List the codes of `TraceError` that the core declares."""
+    source = (ROOT / "rust/longpole-core/src/error.rs").read_text(encoding="utf-8")
+    meanings = {kind: text for text, kind in DOCUMENTED_KIND.findall(source)}
+    for kinds, code in CODE_OF_KINDS.findall(source):
+        kind = re.findall(r"ErrorKind::(\w+)", kinds)[0]
+        if kind not in RAISED_AS_OTHERS:
+            yield code, exit_codes.UNREADABLE, meanings[kind].removesuffix(".")
+
+
+def _other_errors() -> Iterator[tuple[str, int, str]]:
+    raised = [getattr(longpole, name) for name in longpole._GROUPS["Errors"]]
+    known = [kind for kind in raised if kind not in (longpole.LongpoleError, longpole.TraceError)]
+    for kind in known:
+        problem = Problem.of(kind(""))
+        yield problem.code, problem.exit_code, f"`{kind.__name__}`: {_summary(kind)}"
+    for error in (click.UsageError("wrong use"), FileExistsError("the output file exists")):
+        problem = Problem.of(error)
+        yield problem.code, problem.exit_code, str(error)
+    for number, text in SYSTEM_ERRORS.items():
+        problem = Problem.of(OSError(number, text))
+        yield problem.code, problem.exit_code, text
+
+
+def every_schema() -> str:
+    """List the JSON Schemas that the site holds beside this page."""
+    names = (f'- <a href="schemas/{_file_of(name)}">{name}</a>' for name in schema_names(program))
+    return SCHEMAS_HEAD + "\n".join(names) + "\n"
+
+
+def schema_files() -> dict[str, str]:
+    """Give every JSON Schema, by the name of its file."""
+    return {
+        _file_of(name): json.dumps(schema_for(name, program), indent=2, ensure_ascii=False)
+        for name in schema_names(program)
+    }
+
+
+def _file_of(name: str) -> str:
+    return name.replace(" ", ".") + ".json"
+
+
+def documented_api() -> str:
+    """Show the docstring of every public name, by groups."""
+    parts = ["# API reference", "Generated from the docstrings. A table is a `polars.DataFrame`."]
+    for group, names in longpole._GROUPS.items():
+        parts += [f"## {group}", *(_documented(name) for name in names)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _documented(name: str) -> str:
+    value = getattr(longpole, name)
+    kind = "class" if inspect.isclass(value) else "function" if callable(value) else "data"
+    members = "\n   :members:" if kind == "class" else ""
+    return f"```{{eval-rst}}\n.. auto{kind}:: longpole.{name}{members}\n```"
+
+
+PAGES: Final = {
+    "agents.md": guide_text,
+    "check.md": every_finding,
+    "python.md": api,
+    "tables.md": every_table,
+}
+GENERATED: Final = {
+    "commands.md": every_command,
+    "errors.md": every_error,
+    "schemas.md": every_schema,
+    "api.md": documented_api,
+}
+"""Pages that only the site has."""
+_ABOUT_EXAMPLES: Final = (ROOT / "README.md", DOCS / "tutorial.md", *DOCS.glob("how-to/*.md"))
+SHOWING: Final = [
+    page for page in sorted(_ABOUT_EXAMPLES) if "\n$ longpole " in page.read_text("utf-8")
+]
+"""Pages that show answers."""
+SHOWN: Final = re.compile(
+    r"(?P<asked>^\$ longpole (?P<words>.+?)(?: \| head -(?P<lines>\d+))?\n)(?P<told>.*?)(?=^```)",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def answered(page: Path) -> str:
+    """Give a page in which every command is followed by what it prints."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        _told("demo")
+        return SHOWN.sub(_answered, page.read_text(encoding="utf-8"))
+
+
+def _answered(block: re.Match[str]) -> str:
+    told = _told(block["words"]).splitlines(keepends=True)
+    return block["asked"] + "".join(told[: int(block["lines"] or len(told))])
+
+
+def _told(words: str) -> str:
+    """Run a command; give what it prints where no terminal says how wide it is."""
+    os.environ.pop("COLUMNS", None)
+    told = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    with contextlib.redirect_stdout(told):
+        run(shlex.split(words))
+    return told.buffer.getvalue().decode()
 
 
 def main() -> int:
     """Check the pages, or write them."""
     texts = {DOCS / name: made() for name, made in PAGES.items()}
-    if "--write" in sys.argv:
-        for path, text in texts.items():
-            path.write_text(text, encoding="utf-8")
+    texts |= {page: answered(page) for page in SHOWING}
     differing = [path for path, text in texts.items() if path.read_text("utf-8") != text]
+    if "--write" in sys.argv:
+        for path in differing:
+            path.write_text(texts[path], encoding="utf-8")
+        return 0
     for path in differing:
         print(f"{path} is not what the code says: --write it")
     return int(bool(differing))

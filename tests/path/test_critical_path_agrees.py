@@ -164,6 +164,15 @@ def without_new_rules(events):
     ]
 
 
+def assert_same_what_if(graph, window, trace, path):
+    for changes in CHANGES:
+        theirs = twin.what_if(graph, window, [made(**given) for _, made, given in changes])
+        ours = path.what_if([made(**given) for made, _, given in changes])
+        assert ours.makespan_ns == theirs.makespan_ns
+        assert segments(trace, ours.critical_path) == theirs.critical_path.segments
+        assert_tiled(ours.critical_path)
+
+
 TRACES = ANY_TRACES | ANY_TRACES.map(without_new_rules)
 EXAMPLES, SLOW = settings.default.max_examples, [HealthCheck.too_slow]
 
@@ -194,11 +203,7 @@ def test_on_random_traces_longpole_and_its_twin_agree(events):
     )
     assert our_syncs(path, place) == twin_syncs(graph, window)
     assert_unchanged(path)
-    for changes in CHANGES:
-        theirs = twin.what_if(graph, window, [made(**given) for _, made, given in changes])
-        ours = path.what_if([made(**given) for made, _, given in changes])
-        assert ours.makespan_ns == theirs.makespan_ns
-        assert segments(trace, ours.critical_path) == theirs.critical_path.segments
+    assert_same_what_if(graph, window, trace, path)
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -234,12 +239,7 @@ def test_between_two_times_longpole_and_its_twin_agree(events, span):
         return
     assert segments(trace, path) == twin.critical_path(graph, window).segments
     assert_unchanged(path)
-    for changes in CHANGES:
-        theirs = twin.what_if(graph, window, [made(**given) for _, made, given in changes])
-        ours = path.what_if([made(**given) for made, _, given in changes])
-        assert ours.makespan_ns == theirs.makespan_ns
-        assert segments(trace, ours.critical_path) == theirs.critical_path.segments
-        assert_tiled(ours.critical_path)
+    assert_same_what_if(graph, window, trace, path)
 
 
 @settings(suppress_health_check=SLOW)

@@ -90,6 +90,7 @@ def test_the_trace_may_lie_beside_and_stays_as_it_is(tmp_path):
     with zipfile.ZipFile(tmp_path / "both.zip") as archive:
         assert archive.namelist() == ["trace.json", "critical_path.pftrace"]
         assert {entry.compress_type for entry in archive.infolist()} == {zipfile.ZIP_STORED}
+        assert max(entry.extract_version for entry in archive.infolist()) < 45  # zip64 is refused
         assert archive.read("trace.json") == original.read_bytes() == b"{}"
         assert slices(archive.read("critical_path.pftrace"))[0]
 

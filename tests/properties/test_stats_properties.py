@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longpole.bench.compare import ranks, stats
 from longpole.bench.compare.comparison import Verdict, compare
 from longpole.bench.records.samples import gather, read_measurements
 from longpole.errors import ResultsError
+from longpole.statistics import ranks
+from longpole.statistics import samples as stats
 
 durations = st.integers(1, 10**12)
 some = st.lists(durations, min_size=1, max_size=40)

@@ -17,8 +17,9 @@ from polars.testing import assert_frame_equal
 
 import longpole
 from longpole import Scale, read_traces
+from longpole.clusters import started_ray
 from longpole.errors import RanksError
-from longpole.traces.engines import Lost, run, started_ray
+from longpole.traces.engines import Lost, run
 from oracles.simulator.ranks_kineto import write_ranks
 from oracles.simulator.ranks_programs import random_ranks
 
@@ -39,7 +40,7 @@ def folder(tmp_path):
 def ray():
     ray = pytest.importorskip("ray", reason="engine='ray' needs ray")
     # What Ray starts ends with the thread that started it: not with that of a test.
-    started_ray(4)
+    started_ray(RanksError, 4)
     yield ray
     ray.shutdown()
 

@@ -10,8 +10,8 @@ from io import BytesIO
 import pytest
 
 from longpole.cli import program
+from longpole.cli.answer.page_server import Server, perfetto_link
 from longpole.cli.answer.report import Choice
-from longpole.cli.answer.serving import Server, perfetto_link
 from longpole.cli.ask.options import Options
 from longpole.cli.view import _fill
 from longpole.testing import TraceBuilder

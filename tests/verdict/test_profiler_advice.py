@@ -3,23 +3,183 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 
 import longpole
 from ascend_profiles import AscendBuilder, late_peer
-from longpole.recording import OPTIONS
+from longpole.recording import OPTIONS, options_for
 from longpole.testing import TraceBuilder
 from mindspore_files import cpu_profile
+from real_traces import SHARED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from longpole.recording import Options
 
 TORCH_ALONE = re.compile("CUDA|cuda|num_workers|torch.compile|record_function|roctracer")
+
+# What looks like an option or a name of an API, and not like a word.
+CODE = re.compile(
+    r"--[a-z][\w-]+|[A-Za-z]\w*_\w+|\w+(?==)|\w+\.\w[\w.]+|(?:CUDA|HIP) graph|NVTX|roctx|mstx"
+)
+OWN = {"--step-name"}
+"""Options of longpole."""
+
+CALLS = {
+    "torch": ("cudaLaunchKernel", "cudaMemcpyAsync", "cudaDeviceSynchronize", "cudaFree"),
+    "torch_rocm": ("hipLaunchKernel", "hipMemcpyWithStream", "hipDeviceSynchronize", "hipFree"),
+    "torch_xpu": ("urEnqueueKernelLaunch", "urEnqueueUSMMemcpy", "urQueueFinish", "urUSMFree"),
+}
 
 
 def told(trace: longpole.Trace) -> str:
     """Give all advice about a trace."""
-    hints = [finding.hint or "" for finding in longpole.check(trace)]
     verdict = trace.verdict()
-    return " ".join([verdict.sentence, verdict.record or "", *hints])
+    return " ".join([verdict.sentence, *advised(trace, verdict)])
+
+
+def advised(trace: longpole.Trace, verdict: longpole.Verdict) -> list[str]:
+    """List what advice there is outside of the sentence, which names events."""
+    hints = [finding.hint or "" for finding in longpole.check(trace)]
+    tables = [
+        longpole.functions(trace),
+        longpole.modules(trace),
+        longpole.operators(trace, shapes=True),
+        longpole.memory(trace),
+    ]
+    return [verdict.record or "", *hints, *(table.hint or "" for table in tables)]
+
+
+def named(options: Options) -> set[str]:
+    """List the options that advice may name."""
+    return set(CODE.findall(" ".join(text for text in options if text)))
+
+
+def foreign(trace: longpole.Trace) -> set[str]:
+    """List what advice about a trace names and its profiler does not have."""
+    own = named(options_for(trace.core)) | OWN
+    others = set().union(*(named(options) for options in OPTIONS.values())) - own
+    verdict = trace.verdict()
+    advice = " ".join(advised(trace, verdict))
+    events = " ".join(trace.events["name"].cast(pl.String).unique().drop_nulls())
+    in_sentence = {name for name in CODE.findall(verdict.sentence) if name not in events}
+    return (set(CODE.findall(advice)) - own) | (in_sentence & others)
+
+
+def situations() -> dict[str, Callable[[TraceBuilder, tuple[str, ...]], TraceBuilder]]:
+    """Give what draws advice out: each adds events with the calls of a vendor."""
+
+    def two(builder: TraceBuilder, calls: tuple[str, ...], work: tuple[int, int]) -> TraceBuilder:
+        builder.launch("a", call=(0, 2), work=(4, 10), by=calls[0])
+        return builder.launch("b", call=(3, 5), work=work, by=calls[0])
+
+    def busy(builder: TraceBuilder, calls: tuple[str, ...]) -> TraceBuilder:
+        for at in range(0, 900, 30):
+            builder.operator("aten::mm", (at, at + 29))
+            builder.launch("a", call=(at + 1, at + 5), work=(at + 6, at + 8), by=calls[0])
+        return builder
+
+    def freeing(builder: TraceBuilder, calls: tuple[str, ...]) -> TraceBuilder:
+        builder.launch("a", call=(0, 5), work=(6, 80), by=calls[0])
+        builder.call(calls[3], (10, 900))
+        return builder.launch("a", call=(901, 905), work=(906, 980), by=calls[0])
+
+    def copying(builder: TraceBuilder, calls: tuple[str, ...]) -> TraceBuilder:
+        for at in range(0, 900, 90):
+            builder.launch("a", call=(at, at + 2), work=(at + 3, at + 60), by=calls[0])
+            name = "Memcpy HtoD (Pageable -> Device)"
+            builder.launch(name, call=(at + 3, at + 70), work=(at + 60, at + 68), by=calls[1])
+            builder.operator("aten::add", (at + 71, at + 89))
+        return builder
+
+    def loading(builder: TraceBuilder, calls: tuple[str, ...]) -> TraceBuilder:
+        name = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+        for at in range(0, 900, 90):
+            builder.annotation(name, (at, at + 60))
+            builder.launch("a", call=(at + 61, at + 65), work=(at + 66, at + 80), by=calls[0])
+            builder.call(calls[2], (at + 66, at + 85))
+        return builder
+
+    return {
+        "gap": lambda builder, calls: two(builder, calls, (400, 500)),
+        "kernels": lambda builder, calls: two(builder, calls, (10, 500)),
+        "unlinked": lambda builder, calls: two(builder, calls, (10, 20)).kernel("c", (20, 90)),
+        "launches without work": lambda builder, calls: builder.call(calls[0], (0, 2)),
+        "host": busy,
+        "free": freeing,
+        "copies": copying,
+        "loading": loading,
+    }
+
+
+def simulated() -> Iterator[object]:
+    """Give each situation on each vendor's devices, and as the files of each other profiler."""
+    for what, add in situations().items():
+        for profiler, calls in CALLS.items():
+            yield pytest.param(profiler, calls, add, {}, id=f"{profiler}: {what}")
+        for profiler in ("nsys", "xprof", "torch_npu", "msprof", "mindspore"):
+            header = {"profiler": profiler}
+            yield pytest.param(profiler, CALLS["torch"], add, header, id=f"{profiler}: {what}")
+        header = {"profiler": "rocprofv3"}
+        yield pytest.param("rocprofv3", CALLS["torch_rocm"], add, header, id=f"rocprofv3: {what}")
+
+
+@pytest.mark.parametrize(("profiler", "calls", "add", "header"), [*simulated()])
+def test_advice_names_no_option_of_another_profiler(profiler, calls, add, header):
+    trace = add(TraceBuilder().header(**header), calls).read()
+    assert trace.core.profiler == profiler
+    assert foreign(trace) == set()
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted(SHARED.glob("*/**/*.json.gz")) or [pytest.param(SHARED, marks=pytest.mark.skip)],
+    ids=lambda path: path.name,
+)
+def test_advice_about_a_real_trace_names_no_option_of_another_profiler(path):
+    if path.stat().st_size > 5_000_000:
+        pytest.skip("large")
+    try:
+        trace = longpole.read_trace(path)
+    except longpole.LongpoleError:
+        pytest.skip("no trace")
+    assert foreign(trace) == set()
+
+
+# What the documentation of each profiler lists.
+TORCHS = {"activities", "with_stack", "record_shapes", "profile_memory", "experimental_config"}
+TORCHS |= {"wait", "warmup", "active", "pin_memory", "non_blocking"}
+HAS = {
+    "torch": TORCHS | {"enable_cuda_sync_events"},
+    "torch_rocm": TORCHS,
+    "torch_xpu": TORCHS,
+    "torch_unknown": TORCHS,
+    "torch_npu": TORCHS | {"profiler_level"},
+    "mindspore": TORCHS | {"profiler_level", "device_target"},
+    "msprof": {
+        *("--task-time", "--ascendcl", "--runtime-api", "--msproftx", "--aic-metrics"),
+        "--sys-hardware-mem",
+    },
+    "nsys": {
+        *("--trace", "--capture-range", "--python-sampling", "--pytorch", "--cuda-memory-usage"),
+        "--gpu-metrics-devices",
+    },
+    "rocprofv3": {
+        *("--kernel-trace", "--memory-copy-trace", "--hip-runtime-trace", "--collection-period"),
+        *("--marker-trace", "--memory-allocation-trace", "--pmc"),
+    },
+    "xprof": {"device_tracer_level", "host_tracer_level", "python_tracer_level"},
+}
+
+
+@pytest.mark.parametrize("profiler", OPTIONS)
+def test_a_profiler_has_the_options_that_advice_names(profiler):
+    texts = " ".join(text for text in OPTIONS[profiler] if text)
+    assert set(re.findall(r"--[a-z][\w-]+|(?<![\w-])\w+(?==)", texts)) <= HAS[profiler]
 
 
 def test_a_profile_of_mindspore_is_not_given_options_of_torch(tmp_path):
@@ -53,17 +213,26 @@ def test_options_that_only_cuda_has_are_not_advised_for_others(call, profiler):
     )
 
 
-def test_a_trace_of_torch_is_given_torchs():
+def test_a_trace_without_a_device_is_not_told_that_it_has_nvidias():
     trace = TraceBuilder().operator("aten::mm", (0, 50)).read()
-    assert trace.core.profiler == "torch"
-    assert "ProfilerActivity.CUDA" in told(trace)
+    assert trace.core.profiler == "torch_unknown"
+    assert "ProfilerActivity.CUDA] (XPU on Intel's GPUs)" in told(trace)
+    assert "enable_cuda_sync_events" not in told(trace)
+
+
+@pytest.mark.parametrize(
+    ("field", "profiler"), [("cupti_version", "torch"), ("hip_runtime_version", "torch_rocm")]
+)
+def test_the_header_tells_the_vendor_where_no_call_does(field, profiler):
+    builder = TraceBuilder().header(**{field: 70051831}).kernel("gemm", (0, 50))
+    assert builder.read().core.profiler == profiler
 
 
 @pytest.mark.parametrize(
     ("document", "profiler"),
     [
         ('[{"ph":"M","name":"process_name","pid":2,"args":{"name":"CPU OP"}}', "mindspore"),
-        ('[{"ph":"M","name":"process_name","pid":2,"args":{"name":"Python"}}', "torch"),
+        ('[{"ph":"M","name":"process_name","pid":2,"args":{"name":"Python"}}', "torch_unknown"),
         ('[{"ph":"M","name":"process_name","pid":2,"args":{"name":"Ascend Hardware"}}', "msprof"),
     ],
 )
@@ -73,9 +242,10 @@ def test_names_of_processes_tell_the_profiler(document, profiler):
 
 
 def test_every_profiler_has_every_option():
+    may_lack = dict.fromkeys(("waits", "shapes", "allocations", "pinned"), "none")
     for options in OPTIONS.values():
-        assert all(options._replace(waits="never empty"))
-        assert not any(part.endswith(".") for part in options)
+        assert all(options._replace(vendor="AMD", **may_lack))
+        assert not any(part.endswith(".") for part in options if part)
 
 
 def test_who_profiles_a_server_is_not_told_to_change_a_loop():

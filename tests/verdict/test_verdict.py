@@ -238,7 +238,7 @@ def test_without_device_work_no_gain_is_promised():
     assert verdict.sentence == (
         "The trace takes 90.0 µs; no GPU activity is recorded. The host is busy in aten::mm for "
         "100 % of the time. If the program uses a GPU, record with "
-        "activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]."
+        "activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA] (XPU on Intel's GPUs)."
     )
 
 

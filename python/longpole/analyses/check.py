@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from longpole.analyses.findings import KINDS, READING_HINTS, SEVERITIES, Finding, Place
-from longpole.recording import options_of
+from longpole.recording import options_for
 from longpole.wording import duration, share
 
 if TYPE_CHECKING:
@@ -43,12 +43,13 @@ def check(trace: Trace) -> tuple[Finding, ...]:
 
 def _hint(trace: Trace, found: Finding) -> str | None:
     """Name the options of the profiler; no hint where it has none for that."""
-    options = options_of(trace.core.profiler, is_of_server=trace.core.is_of_server)
+    options = options_for(trace.core)
     if found.code == "no_steps" and trace.core.is_of_server:
         return f"record {options.schedule}"
-    if not found.hint or ("{waits}" in found.hint and not options.waits):
+    named = options._asdict()
+    if not found.hint or any(f"{{{name}}}" in found.hint for name in named if not named[name]):
         return None
-    return found.hint.format(**options._asdict())
+    return found.hint.format(**named)
 
 
 def _of_reading(trace: Trace) -> Iterator[Finding]:

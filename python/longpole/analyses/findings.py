@@ -105,12 +105,12 @@ KINDS: Final = {
         "warning",
         "GPU activities whose launch is not in the trace ({share} of them)",
         "their launch delay, operator and step are unknown",
-        "record from before the first launch, with the CPU activity on",
+        "record from before the first launch, with the calls of the host",
     ),
     "launches_without_work": Kind(
         "warning",
         "launches whose kernel is not in the trace",
-        "the device looks less busy than it was, except during the capture of a CUDA graph",
+        "the device looks less busy than it was, except during the capture of a graph",
         "stop the profiler after the device has finished ({synchronize})",
     ),
     "ambiguous_correlations": Kind(
@@ -203,6 +203,8 @@ READING_HINTS: Final = {
     "gzip_truncated": "copy the file again; the profiler may have been stopped while it wrote",
     "gzip_corrupt": "copy the file again",
     "gzip_checksum": "copy the file again",
+    "damaged_table": "export or copy the file again; `PRAGMA integrity_check` names the damage",
+    "whole_graph": "record with `nsys profile --cuda-graph-trace=node`",
     "limit_reached": "raise max_bytes or max_events",
     "unmatched_begin": "these ranges were still open when the profiler stopped",
     "zero_timestamp": "record again; newer drivers and profilers lose fewer timestamps",

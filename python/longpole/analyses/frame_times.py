@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block, Cell
     from longpole.report.document import Record
 
-__all__ = ["FrameRow", "FrameTimes", "flat", "rest_rows", "with_shares"]
+__all__ = ["FrameRow", "FrameTimes", "flat_rows", "rest_rows", "with_shares"]
 
 _FIGURES: Final = (
     ("count", Column("calls", "count")),
@@ -93,10 +93,7 @@ class FrameTimes(Data):
 
     def records(self) -> list[Record]:
         """Give a row for each name; shapes are texts."""
-        return [
-            {name: flat(value) for name, value in row.items()}
-            for row in self.rows.iter_rows(named=True)
-        ]
+        return flat_rows(self.rows)
 
     def blocks(self) -> list[Block]:
         """Show the rows that took most, and those of no frame."""
@@ -135,16 +132,18 @@ class FrameTimes(Data):
         return _with_parents(frames, self.top, ranks)
 
 
-def flat(value: Any) -> Cell:
-    """Put a list into one cell of a table for spreadsheets, as JSON.
+def flat_rows(rows: pl.DataFrame) -> list[Record]:
+    """Give rows for spreadsheets, which put a list into one cell, as JSON.
 
     Examples
     --------
-    >>> flat([[2, 3], None]), flat(7)
-    ('[[2, 3], null]', 7)
+    >>> flat_rows(pl.DataFrame({"name": ["mm"], "shapes": [[[2, 3], None]]}))
+    [{'name': 'mm', 'shapes': '[[2, 3], null]'}]
     """
-    found: Cell = json.dumps(value) if isinstance(value, list) else value
-    return found
+    return [
+        {name: json.dumps(cell) if isinstance(cell, list) else cell for name, cell in row.items()}
+        for row in rows.iter_rows(named=True)
+    ]
 
 
 def rest_rows(times: ContextTimes) -> pl.DataFrame:

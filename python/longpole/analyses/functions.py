@@ -9,7 +9,7 @@ import polars as pl
 from longpole.analyses.frame_times import FrameTimes, with_shares
 from longpole.analyses.parameters import shared_parameters
 from longpole.contexts import context_times
-from longpole.damage import advised
+from longpole.damage import record_hint
 from longpole.stacks import ADDRESS
 from longpole.windows import window_of
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["functions"]
 
-_HINT: Final = "The trace has no Python functions: record with profile(..., with_stack=True)."
+_MISSING: Final = "The trace has no Python functions"
 
 
 @shared_parameters()
@@ -52,7 +52,7 @@ def functions(
     times = context_times(trace, window, "python", where=where)
     own = pl.col("device_self_ns") + pl.col("backward_self_ns").fill_null(0)
     rows, device_ns = with_shares(_grouped(times.tree), times, own)
-    hint = None if times.tree.height else advised(trace.damage, _HINT)
+    hint = None if times.tree.height else record_hint(trace, _MISSING, "stack")
     return FrameTimes("Python function", rows, device_ns, top, hint).sorted_by(sort)
 
 

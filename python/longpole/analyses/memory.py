@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import polars as pl
 
+from longpole.allocations import Allocations
 from longpole.analyses.memory_churn import ChurnRow, memory_churn
 from longpole.analyses.memory_curve import allocations_of, memory_curve
 from longpole.analyses.parameters import shared_parameters
-from longpole.damage import advised
+from longpole.damage import record_hint
 from longpole.data import Data, Hidden, Row
 from longpole.report.blocks import Column, Sentence, Table, Value, tabulated
 from longpole.wording import count, number
@@ -18,7 +19,6 @@ from longpole.wording import count, number
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from longpole.allocations import Allocations
     from longpole.report.blocks import Block
     from longpole.report.document import Record
     from longpole.trace import Trace
@@ -28,10 +28,8 @@ __all__ = ["Memory", "memory"]
 
 _MIB: Final = 1 << 20
 _OWNER: Final = ("operator", "function", "category")
-_NOTHING: Final = (
-    "The trace has no allocations: record with profile(..., profile_memory=True), or give a memory "
-    "timeline or snapshot."
-)
+_NOTHING: Final = "The trace has no allocations"
+_OR: Final = ", or give a memory timeline or snapshot"
 
 
 class DeviceMemory(Row):
@@ -88,7 +86,7 @@ class Memory(Data):
     churn: Annotated[pl.DataFrame, ChurnRow]
     free_blocks: Annotated[pl.DataFrame, FreeBlocks]
     top: Hidden[int]
-    hint: Hidden[str] = _NOTHING
+    hint: Hidden[str] = f"{_NOTHING}."
     """Why there may be nothing."""
 
     def records(self) -> list[Record]:
@@ -156,8 +154,10 @@ def memory(
     ]
     at_peak = pl.concat(owners) if owners else pl.DataFrame()
     churn = memory_churn(log, window, where=where)
-    hint = advised(getattr(recording, "damage", None), _NOTHING)
-    return Memory(devices.drop("peak_row"), at_peak, churn, _free(log.blocks), top, hint)
+    found = Memory(devices.drop("peak_row"), at_peak, churn, _free(log.blocks), top)
+    if isinstance(recording, Allocations):
+        return found
+    return replace(found, hint=record_hint(recording, _NOTHING, "allocations", _OR))
 
 
 def _peaks(curve: pl.DataFrame) -> pl.DataFrame:

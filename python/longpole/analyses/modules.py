@@ -10,7 +10,7 @@ import polars as pl
 from longpole.analyses.frame_times import FrameTimes, with_shares
 from longpole.analyses.parameters import shared_parameters
 from longpole.contexts import context_times
-from longpole.damage import advised
+from longpole.damage import record_hint
 from longpole.windows import window_of
 
 if TYPE_CHECKING:
@@ -23,10 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["modules"]
 
 _OWN: Final = ("count", "self_ns", "n_self", "device_self_ns", "backward_self_ns")
-_HINT: Final = (
-    "The trace names no modules: record with profile(..., with_stack=True), or give a regex for "
-    "annotations that name them."
-)
+_MISSING: Final = "The trace names no modules"
+_OR: Final = ", or give a regex for annotations that name them"
 
 
 @shared_parameters(needs_arguments=True)
@@ -86,7 +84,7 @@ def modules(
     rows = _with_totals(paths, times.tree)
     own = pl.col("device_self_ns") + pl.col("backward_self_ns").fill_null(0)
     ranked, device_ns = with_shares(rows, times, own)
-    hint = None if paths else advised(trace.damage, _HINT)
+    hint = None if paths else record_hint(trace, _MISSING, "stack", _OR)
     return FrameTimes("module", ranked, device_ns, top, hint, is_tree=True).sorted_by(sort)
 
 

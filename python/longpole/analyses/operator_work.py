@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from longpole.damage import advised
+from longpole.damage import record_hint
 from longpole.flops import MATRIX_OPERATORS, call_of, work_of
 from longpole.inputs import INPUT_ARGUMENTS, distinct_inputs
 from longpole.kept import kept
@@ -21,6 +21,7 @@ __all__ = ["has_shapes", "operators_with_work", "outermost", "shapes_hint", "wor
 
 _INPUTS: Final = ("inputs", "shapes", "strides", "dtypes", "values")
 _CATEGORIES: Final = ("cpu_op", "Operator")
+_NO_SHAPES: Final = "The trace has no shapes of inputs, which the formulas need"
 _WORK: Final = {
     "flops": pl.Int64,
     "n_bytes": pl.Int64,
@@ -125,15 +126,11 @@ def operators_with_work(trace: Trace) -> pl.DataFrame:
     return joined.select("operator", "name", "shapes", "dtypes", *_WORK, "is_recomputed")
 
 
-def shapes_hint(trace: Trace) -> str | None:
+def shapes_hint(trace: Trace, missing: str = _NO_SHAPES) -> str | None:
     """Say what to record where no operator has shapes, which all formulas need."""
     if has_shapes(trace):
         return None
-    hint = (
-        "The trace has no shapes of inputs, which the formulas need: record with "
-        "profile(..., record_shapes=True)."
-    )
-    return advised(trace.damage, hint)
+    return record_hint(trace, missing, "shapes")
 
 
 def has_shapes(trace: Trace) -> bool:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from longpole.analyses.frame_times import FrameTimes, with_shares
-from longpole.analyses.operator_work import has_shapes
+from longpole.analyses.operator_work import shapes_hint
 from longpole.analyses.parameters import shared_parameters
 from longpole.contexts import context_times
-from longpole.damage import advised
 from longpole.inputs import INPUT_ARGUMENTS, shapes_in_words, typed_inputs
 from longpole.windows import window_of
 
@@ -20,7 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["operators"]
 
-_INPUTS = ("shapes", "strides", "dtypes")
+_INPUTS: Final = ("shapes", "strides", "dtypes")
+_NO_SHAPES: Final = "Shapes of inputs were not recorded"
 
 
 @shared_parameters(needs_arguments=True)
@@ -64,17 +64,9 @@ def operators(
     if shapes:
         rows = rows.sort(shapes_in_words())
     own = pl.col("device_self_ns")
-    hint = _shapes_hint(trace) if shapes and not rows["shapes"].count() else None
+    hint = shapes_hint(trace, _NO_SHAPES) if shapes and not rows["shapes"].count() else None
     found = FrameTimes("operator", *with_shares(rows, times, own), top, hint)
     return found.sorted_by(sort)
-
-
-def _shapes_hint(trace: Trace) -> str | None:
-    """Say what to record where no operator has shapes."""
-    if has_shapes(trace):
-        return None
-    hint = "Shapes of inputs were not recorded: record with profile(..., record_shapes=True)."
-    return advised(trace.damage, hint)
 
 
 def _with_inputs(trace: Trace, tree: pl.DataFrame) -> pl.DataFrame:

@@ -15,7 +15,7 @@ from longpole.analyses.device_peaks import (
     peak_sentences,
     precision,
 )
-from longpole.analyses.frame_times import flat
+from longpole.analyses.frame_times import flat_rows
 from longpole.analyses.measured_work import MeasuredWork, measured_work
 from longpole.analyses.operator_work import shapes_hint, work_in_window
 from longpole.analyses.parameters import shared_parameters
@@ -128,10 +128,7 @@ class Roofline(Data):
 
     def records(self) -> list[Record]:
         """Give a row for each operator with equal inputs; shapes are texts."""
-        return [
-            {name: flat(value) for name, value in row.items()}
-            for row in self.rows.iter_rows(named=True)
-        ]
+        return flat_rows(self.rows)
 
     def blocks(self) -> list[Block]:
         """Show what loses most time, and what the figures rest on."""

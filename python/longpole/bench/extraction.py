@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from longpole._core import Extractor as CoreExtractor
 from longpole._core import extract_formats
+from longpole.bench.documents import DOCUMENTS, documents_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from longpole._core import Extraction as CoreExtraction
     from longpole._core import Table
+    from longpole.bench.documents import Document
 
 __all__ = [
     "Extraction",
@@ -34,7 +37,11 @@ __all__ = [
 
 CHUNK_BYTES: Final = 1 << 18
 MAX_ROWS: Final = 1_000_000
+MAX_DOCUMENT_BYTES: Final = 32 << 20
+"""A longer output is read by lines, even if it begins as JSON does."""
+ROWS_AT_ONCE: Final = 10_000
 PATTERN_PREFIX: Final = "regex="
+BLANKS: Final = b" \t\r\n\xef\xbb\xbf"
 
 
 class BinaryFile(Protocol):
@@ -101,7 +108,7 @@ def extract(
 
 def formats() -> dict[str, str]:
     """Give the name of every format, and what prints it."""
-    return dict(extract_formats())
+    return dict(extract_formats()) | {name: it.summary for name, it in DOCUMENTS.items()}
 
 
 def without_point(time_ns: float | None) -> float | None:
@@ -136,20 +143,69 @@ class Extractor:
             raise ValueError(message)
         wanted = [format] if isinstance(format, str) else list(format)
         patterns = [name for name in wanted if name.startswith(PATTERN_PREFIX)]
-        named = [name for name in wanted if name not in patterns]
+        named = (
+            list(formats())
+            if "auto" in wanted
+            else [each for each in wanted if each not in patterns]
+        )
+        _check_names(named)
         self._core = CoreExtractor(
-            list(formats()) if "auto" in named else named,
+            [name for name in named if name not in DOCUMENTS],
             [pattern.removeprefix(PATTERN_PREFIX) for pattern in patterns],
             max_rows,
         )
+        self._max_rows = max_rows
+        self._documents = [name for name in named if name in DOCUMENTS]
+        self._head: bytearray | None = bytearray() if self._documents else None
 
     def feed(self, chunk: bytes) -> None:
         """Take the next piece."""
-        self._core.feed(chunk)
+        if self._head is not None and not self._may_be_document(self._head, chunk):
+            self._read_by_lines()
+        if self._head is None:
+            self._core.feed(chunk)
+        else:
+            self._head += chunk
+
+    def _may_be_document(self, head: bytearray, chunk: bytes) -> bool:
+        begin = bytes(head[:64] + chunk[:64]).lstrip(BLANKS)[:1]
+        return begin in {b"", b"{"} and len(head) + len(chunk) <= MAX_DOCUMENT_BYTES
 
     def finish(self, *, died: bool = False) -> Extraction:
         """End the stream and give what was found; `died` as in `extract`."""
+        if self._head is not None and not self._read_documents(bytes(self._head), died=died):
+            self._read_by_lines()
+        self._head = None
         return Extraction(self._core.finish(died))
+
+    def _read_by_lines(self) -> None:
+        text, self._head = bytes(self._head or b""), None
+        self._core.feed(text)
+
+    def _read_documents(self, text: bytes, *, died: bool) -> bool:
+        """Read the whole output as JSON. Whether it begins with a document that is known."""
+        last: Document | None = None
+        for document in documents_in(text, self._documents):
+            if last is None:
+                self._core = CoreExtractor([], [], self._max_rows)
+                self._core.feed(text)
+            last = document
+            while rows := list(islice(document.rows, ROWS_AT_ONCE)):
+                self._core.record(document.format, document.offset, rows)
+        if last is None:
+            return False
+        if rest := text[last.end :].lstrip(BLANKS):
+            reason = "truncated" if died or rest.startswith(b"{") else "extra_text"
+            self._core.reject(last.format, len(text) - len(rest), rest[:200], reason)
+        return True
+
+
+def _check_names(names: Iterable[str]) -> None:
+    known = formats()
+    for name in names:
+        if name not in known:
+            message = f'no format is called "{name}"; there are {", ".join(known)}'
+            raise ValueError(message)
 
 
 class MeasuredRow(NamedTuple):

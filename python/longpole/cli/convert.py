@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from longpole.convert.flame import Time
     from longpole.trace import Trace
 
+    _Asked = tuple[Callable[[str, Trace], Answer], Literal["ids", "default"]]
+
 __all__ = ["convert"]
 
 _ENDINGS: Final[dict[str, tuple[str, ...]]] = {
@@ -29,6 +31,7 @@ _ENDINGS: Final[dict[str, tuple[str, ...]]] = {
     "flame": (".folded", ".speedscope.json"),
     "trace": (".json", ".json.gz"),
     "saved": (".longpole",),
+    "overlay": (".pftrace", ".zip"),
 }
 """What a file holds, by its ending; the first that fits counts."""
 
@@ -38,7 +41,8 @@ _ENDINGS: Final[dict[str, tuple[str, ...]]] = {
 @trace_argument
 @output_options(
     "The file to write: .parquet, .arrow, .csv or .jsonl for a table; .json or .json.gz for a"
-    " trace; .longpole for all tables; .folded or .speedscope.json for a flame graph."
+    " trace; .longpole for all tables; .folded or .speedscope.json for a flame graph; .pftrace or"
+    " .zip for the critical path in ui.perfetto.dev."
 )
 @click.option(
     "--table",
@@ -61,6 +65,11 @@ _ENDINGS: Final[dict[str, tuple[str, ...]]] = {
     help="Write a trace that every viewer shows correctly: exact timestamps from the first "
     "event on, small ids, nested slices.",
 )
+@click.option(
+    "--counters",
+    is_flag=True,
+    help="Add tracks with queue lengths and copy bandwidths to the critical path.",
+)
 @window_options
 @shared_options
 def convert(
@@ -72,6 +81,7 @@ def convert(
     where: str | None,
     time: Time | None,
     normalise: bool,
+    counters: bool,
     window: Asked,
     options: Options,
 ) -> int:
@@ -85,6 +95,8 @@ def convert(
                                    needs; without a window, all that could be read
       .longpole                    all tables, for longpole to open again without parsing
       .folded .speedscope.json     a flame graph of the time that --time names
+      .pftrace .zip                the critical path for ui.perfetto.dev, alone or with the trace,
+                                   which Perfetto opens as one timeline
 
     \b
     Examples:
@@ -95,6 +107,7 @@ def convert(
       longpole convert rank0_ascend_pt -o rank0.json.gz --normalise
       longpole convert trace.json.gz -o trace.longpole
       longpole convert trace.json.gz --time device -o device.folded
+      longpole convert trace.json.gz --step 3 --counters -o both.zip
     """
     from longpole.cli.answer.convert import CONVERT
 
@@ -104,14 +117,18 @@ def convert(
         "--where": where,
         "--time": time,
         "--normalise": normalise,
+        "--counters": counters,
     }
     _check(form, [*(name for name, value in given.items() if value)], window)
-    is_file = form == "table" or trace != "-"
-    require(is_file, "only tables are written from a pipe; give a file")
+    is_file = form == "table" or output.suffix == ".pftrace" or trace != "-"
+    require(is_file, "only tables and .pftrace are written from a pipe; give a file")
     shown = (table, where)
     if normalise:
         form = "normalised"
-    answer, arguments = _answer(form, output, window, shown, time or "host", force=force)
+    if form == "overlay":
+        answer, arguments = _overlay(output, window, force=force, counters=counters)
+    else:
+        answer, arguments = _answer(form, output, window, shown, time or "host", force=force)
     return answer_each([trace], options, CONVERT, answer, arguments=arguments)
 
 
@@ -131,16 +148,30 @@ def _check(form: str, given: list[str], window: Asked) -> None:
         "table": ["--table", "--where"],
         "flame": ["--time"],
         "trace": ["--normalise"],
+        "overlay": ["--counters"],
     }.get(form, [])
     wrong = [name for name in given if name not in allowed]
     if window.is_any and (form == "saved" or "--normalise" in given):
         wrong.append("a window")
     if wrong:
-        what = {"table": "a table", "flame": "a flame graph", "saved": "all tables"}
+        what = {
+            "table": "a table",
+            "flame": "a flame graph",
+            "saved": "all tables",
+            "overlay": "the critical path",
+        }
         whole = "--normalise writes the whole trace" if "--normalise" in given else None
         told = whole if wrong == ["a window"] and whole else None
         message = told or f"{wrong[0]} has no meaning for {what.get(form, 'a trace')}"
         raise click.UsageError(message)
+
+
+def _overlay(output: Path, window: Asked, *, force: bool, counters: bool) -> _Asked:
+    from longpole.cli.answer.convert import CONVERT, write_overlay
+
+    to: Any = {"output": output, "force": force, "counters": counters}
+    answer = about_window(CONVERT, window, partial(write_overlay, **to))
+    return answer, "default" if counters else "ids"
 
 
 def _answer(
@@ -151,7 +182,7 @@ def _answer(
     time: Time,
     *,
     force: bool,
-) -> tuple[Callable[[str, Trace], Answer], Literal["ids", "default"]]:
+) -> _Asked:
     """Find what answers, and which arguments of events it needs."""
     from longpole.cli.answer import convert as answers
     from longpole.cli.answer.convert import CONVERT

@@ -32,15 +32,18 @@ class Program(Commands):
 
     folder = "longpole.cli"
     sections: ClassVar = {
-        "Analyse a trace": ("summary", "path", "whatif", "table", "check", "report", "view"),
-        "Compare runs": ("diff",),
+        "Analyse a trace": (
+            *("summary", "path", "whatif", "table", "serving"),
+            *("check", "report", "view"),
+        ),
+        "Compare runs": ("diff", "ledger"),
         "Several ranks": ("ranks",),
         "Run benchmarks": ("bench", "tune", "repro", "devices"),
         "Convert and exchange files": (
-            *("convert", "merge", "overlay"),
+            *("convert", "merge"),
             *("link", "chakra", "mindspore", "tunableop"),
         ),
-        "Shell and scripts": ("schema", "completion"),
+        "Learn and automate": ("demo", "guide", "mcp", "schema", "completion"),
     }
     unknown = "neither a command nor a file"
 

@@ -117,7 +117,7 @@ def table(
     _check(name, choices)
     _check_rows(name, sort, top)
     shown = Shown(name, where, top, sort, choices)
-    return _answer(paths, window, shown, replace(options, capture_traces=capture_traces))
+    return _answer(paths, window, shown, replace(options, capture_traces=capture_traces or None))
 
 
 def _answer(paths: Sequence[str], window: Asked, shown: Shown, options: Options) -> int:

@@ -18,8 +18,8 @@ from longpole.cli.ask.traces import named_traces, trace_argument
 from longpole.cli.ask.windows import choice_options
 
 if TYPE_CHECKING:
+    from longpole.cli.answer.page_server import Server
     from longpole.cli.answer.report import Choice
-    from longpole.cli.answer.serving import Server
 
 __all__ = ["view"]
 
@@ -43,7 +43,7 @@ def view(*, trace: str, port: int, no_browser: bool, options: Options, choice: C
       longpole view trace.json.gz
       ssh -L 8000:127.0.0.1:8000 host longpole view trace.json.gz --port 8000 --no-browser
     """
-    from longpole.cli.answer.serving import Server
+    from longpole.cli.answer.page_server import Server
 
     with Server(port) as server:
         _fill(server, trace, options, choice)
@@ -59,8 +59,8 @@ def view(*, trace: str, port: int, no_browser: bool, options: Options, choice: C
 
 def _fill(server: Server, path: str, options: Options, choice: Choice) -> None:
     """Make the page and the archive that are served."""
+    from longpole.cli.answer.page_server import perfetto_link
     from longpole.cli.answer.report import report_page
-    from longpole.cli.answer.serving import perfetto_link
     from longpole.report.page import page_text
 
     [(name, trace), *_] = named_traces([path], options, args="default")

@@ -132,7 +132,7 @@ def _notes(path: Told) -> list[str]:
         # Of a damaged trace, the other launches may be what is lost.
         advice = "" if path.damage else f" {_RECORD_LAUNCHES}"
         notes.append(
-            f"Undecided: {part} of its time lies behind nodes of a CUDA graph that ended together."
+            f"Undecided: {part} of its time lies behind nodes of a graph that ended together."
             f"{advice}"
         )
     if path.status == "inconclusive":

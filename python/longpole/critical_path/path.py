@@ -15,7 +15,7 @@ from longpole.wording import duration, share
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     import polars as pl
 
@@ -219,6 +219,14 @@ class CriticalPath:
         """
         return frame_of(self._core.edges())
 
+    def work(self, steps: Sequence[tuple[int, int]]) -> pl.DataFrame:
+        """Sum the work of each event in each step: `event`, `kind`, `row` of the step, `work_ns`.
+
+        Waiting is not work: of a call that waits, only what it does itself counts. `steps` are the
+        times from and until which the host was in each, in order.
+        """
+        return frame_of(self._core.work(steps))
+
     @cached_property
     def violations(self) -> pl.DataFrame:
         """Edges that would lead back in time, as disagreeing clocks make them.
@@ -315,8 +323,7 @@ class CriticalPath:
                 return
             with ZipFile(unfinished, "w", ZIP_STORED) as archive:
                 archive.write(beside, Path(beside).name)
-                with archive.open("critical_path.pftrace", "w", force_zip64=True) as overlay:
-                    overlay.writelines(pieces)
+                archive.writestr("critical_path.pftrace", b"".join(pieces))
 
     def write_parquet(self, directory: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write every frame into a directory, as `segments.parquet` and so on.

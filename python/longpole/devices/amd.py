@@ -1,11 +1,11 @@
-"""AMD devices, through `amd-smi`, else through the older `rocm-smi`.
+"""AMD devices, through `amd-smi`.
 
-Their JSON differs between releases: lists or objects on top, plain figures or
+Its JSON differs between releases: lists or objects on top, plain figures or
 `{"value": .., "unit": ..}`, `N/A` for what is unknown. What is looked for is
 looked for by name, and what is not found is unknown.
 
 The identity is the serial number of the chip in the form ROCR takes
-(`GPU-` and sixteen hexadecimal digits), so that locks of both tools agree.
+(`GPU-` and sixteen hexadecimal digits), so that locks agree with those of the AMD SMI library.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from longpole.devices.protocol import Device, DeviceLostError, Provider, Reading
 
-__all__ = ["AmdSmiProvider", "RocmSmiProvider", "amd_identity", "known_text"]
+__all__ = ["AmdSmiProvider", "amd_identity", "known_text"]
 
 TOOL_SECONDS: Final = 20
 UNIT_BYTES: Final = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
@@ -38,30 +38,6 @@ class AmdSmiProvider(Provider):
             message = f"device {device.uuid} is lost: amd-smi does not answer"
             raise DeviceLostError(message)
         return parse_amd_smi_metric(found[0])
-
-
-class RocmSmiProvider(Provider):
-    """What `rocm-smi` says, on systems from before `amd-smi`."""
-
-    LIST = ("--showuniqueid", "--showproductname", "--showbus", "--showdriverversion", "--json")
-
-    def list_devices(self) -> list[Device]:
-        """List the devices as the tool numbers them."""
-        return parse_rocm_smi(_run("rocm-smi", *self.LIST))
-
-    def read(self, device: Device) -> Reading:
-        """Read temperature, power and utilisation."""
-        answer = _run("rocm-smi", "-d", str(device.index), "-t", "-P", "-u", "--json")
-        card = answer.get(f"card{device.index}") if isinstance(answer, dict) else None
-        if card is None:
-            message = f"device {device.uuid} is lost: rocm-smi does not answer"
-            raise DeviceLostError(message)
-        percent = _number(_by_prefix(card, "GPU use"))
-        return Reading(
-            temperature_c=_number(_by_prefix(card, "Temperature (Sensor junction)")),
-            power_w=_number(_by_prefix(card, "Average Graphics Package Power")),
-            utilisation_share=None if percent is None else percent / 100,
-        )
 
 
 def parse_amd_smi_static(answer: Any) -> list[Device]:
@@ -99,27 +75,6 @@ def parse_amd_smi_metric(gpu: Any) -> Reading:
     )
 
 
-def parse_rocm_smi(answer: Any) -> list[Device]:
-    """Read the answer of `rocm-smi` to the questions in `RocmSmiProvider.LIST`."""
-    if not isinstance(answer, dict):
-        return []
-    system = answer.get("system")
-    cards = {key: card for key, card in answer.items() if key.removeprefix("card").isdecimal()}
-    return [
-        Device(
-            uuid=amd_identity(_by_prefix(card, "Unique ID"), _by_prefix(card, "PCI Bus")),
-            vendor="amd",
-            token=key.removeprefix("card"),
-            index=int(key.removeprefix("card")),
-            name=known_text(_by_prefix(card, "Card")) or "AMD GPU",
-            pci=known_text(_by_prefix(card, "PCI Bus")),
-            arch=known_text(_by_prefix(card, "GFX Version")),
-            driver=known_text(_by_prefix(system, "Driver version")),
-        )
-        for key, card in sorted(cards.items(), key=lambda item: int(item[0].removeprefix("card")))
-    ]
-
-
 def _run(tool: str, *arguments: str) -> Any:
     path = shutil.which(tool)
     if path is None:
@@ -151,11 +106,6 @@ def _at(value: Any, *path: str) -> Any:
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
     return value
-
-
-def _by_prefix(card: Any, prefix: str) -> Any:
-    pairs = card.items() if isinstance(card, dict) else ()
-    return next((value for key, value in pairs if key.lower().startswith(prefix.lower())), None)
 
 
 def known_text(value: Any) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
-from longpole.devices.amd import AmdSmiProvider, RocmSmiProvider
+from longpole.devices.amd import AmdSmiProvider
 from longpole.devices.amd_library import AmdLibraryProvider
 from longpole.devices.cpu import CpuProvider
 from longpole.devices.fake import FakeProvider
@@ -24,7 +24,7 @@ __all__ = ["Found", "discover", "select", "unlisted"]
 # Of each vendor the first provider that finds a device is used.
 GPU_PROVIDERS: Final = (
     (NvmlProvider, NvidiaSmiProvider),
-    (AmdLibraryProvider, AmdSmiProvider, RocmSmiProvider),
+    (AmdLibraryProvider, AmdSmiProvider),
 )
 
 

@@ -11,7 +11,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from longpole.mindspore.callback import step_callback
     from longpole.mindspore.errors import ProfileError, RankError
     from longpole.mindspore.findings import FileFinding
     from longpole.mindspore.host_info import HostInfo, read_host_info
@@ -52,7 +51,6 @@ __all__ = [
     "op_analyse",
     "read_host_info",
     "read_step_trace",
-    "step_callback",
     "timeline_events",
 ]
 
@@ -67,7 +65,6 @@ _NAMES_OF = {
     "options": ("ProfilerOptions",),
     "profiler": ("Profiler", "ProfilerStateError", "Recording"),
     "rank_analysis": ("RankAnalysis",),
-    "callback": ("step_callback",),
     "step_trace": ("StepPoints", "StepTrace", "read_step_trace"),
     "timeline": ("timeline_events",),
 }

@@ -87,7 +87,9 @@ class TorchBackend:
 
     name = "torch"
     mode = "pynative"
-    ignored = frozenset(("op_time", "profile_framework", "data_process", "sync_enable"))
+    ignored = frozenset(
+        ("op_time", "profile_framework", "data_process", "sync_enable", "timeline_limit")
+    )
 
     def __init__(
         self, counters: Sequence[str] = (), options: Mapping[str, Any] | None = None

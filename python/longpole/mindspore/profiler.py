@@ -14,7 +14,7 @@ from longpole.mindspore.operators import OpAnalysis, op_analyse
 from longpole.mindspore.option_findings import OptionFinding
 from longpole.mindspore.options import ProfilerOptions
 from longpole.mindspore.profiler_info import ProfilerInfo
-from longpole.mindspore.run_folder import cut_trace, run_folder
+from longpole.mindspore.run_folder import run_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["Profiler", "ProfilerStateError", "Recording"]
 
 _LOG: Final = logging.getLogger("longpole.mindspore")
-_MIB: Final = 1024 * 1024
 
 
 class ProfilerStateError(LongpoleError, RuntimeError):
@@ -175,9 +174,6 @@ class Profiler:
             return
         path.chmod(0o600)
         self._traces.append(path)
-        if cut_trace(path, self.options.timeline_limit * _MIB):
-            message = f"{path} was longer than timeline_limit; its last events were left out"
-            self._note([OptionFinding("over_limit", "timeline_limit", message)])
 
     def _recorded_folder(self) -> Path:
         if self._recorded is None:

@@ -7,18 +7,18 @@ so are those that a Ray cluster does not answer in time.
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
-from longpole.errors import MissingDependencyError, RanksError
+from longpole.clusters import started_ray
+from longpole.errors import RanksError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["ENGINES", "TIMEOUT_S", "Engine", "Lost", "run", "started_ray"]
+__all__ = ["ENGINES", "TIMEOUT_S", "Engine", "Lost", "run"]
 
 Engine = Literal["threads", "processes", "ray"]
 ENGINES: Final = ("threads", "processes", "ray")
@@ -146,7 +146,7 @@ def _with_ray(
     It does so for ever where it kills workers for want of memory, and waits for ever for workers
     that never come. Hence the time limit.
     """
-    ray = started_ray(workers)
+    ray = started_ray(RanksError, workers)
     task = ray.remote(max_retries=_RETRIES)(_done)
     shared = ray.put(work)
     found: dict[int, Any] = {}
@@ -181,44 +181,3 @@ def _answer(ray: Any, reference: Any, timeout_s: float) -> Any:
         raise
     except ray.exceptions.RayError as error:
         return Lost(f"its worker died {_RETRIES + 1} times ({type(error).__name__})")
-
-
-def started_ray(workers: int) -> Any:
-    """Join the cluster that the environment names, or start one on this machine.
-
-    Raises
-    ------
-    MissingDependencyError
-        Ray is not installed.
-    RanksError
-        It does not start.
-    """
-    try:
-        import ray
-    except ImportError as error:
-        message = "engine='ray' needs ray\nhint: pip install 'longpole[ray]'"
-        raise MissingDependencyError(message) from error
-    if not ray.is_initialized():
-        _join_ray(ray, workers)
-    return ray
-
-
-def _join_ray(ray: Any, workers: int) -> None:
-    quiet = {"log_to_driver": False, "logging_level": "ERROR"}
-    if os.environ.get("RAY_ADDRESS"):
-        ray.init(address="auto", **quiet)
-        return
-    for is_last in (False, True):
-        try:
-            ray.init(num_cpus=workers, include_dashboard=False, **quiet)
-        except Exception as error:
-            # On a busy machine, what Ray starts may miss Ray's own limit of 30 s.
-            ray.shutdown()
-            if is_last:
-                message = (
-                    f"Ray did not start on this machine, twice: {error}\n"
-                    "hint: start a cluster with `ray start --head` and set RAY_ADDRESS"
-                )
-                raise RanksError(message) from error
-        else:
-            return

@@ -25,6 +25,8 @@ __all__ = ["Merged", "merge"]
 
 _IN_ARCHIVE: Final = "run.pftrace"
 _WIDEST: Final = 120
+_LARGE_BYTES: Final = 1 << 29
+"""Of the traces; a merged file is smaller, and zip64 begins at four times this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +88,15 @@ def merge(
         else:
             with (
                 ZipFile(unfinished, "w", ZIP_DEFLATED) as archive,
-                archive.open(_IN_ARCHIVE, "w", force_zip64=True) as member,
+                archive.open(_IN_ARCHIVE, "w", force_zip64=_is_large(traces)) as member,
             ):
                 n_segments, n_left_out = _write(traces, cast("BinaryIO", member), progress)
     return Merged(path, path.stat().st_size, len(traces), n_segments, n_left_out)
+
+
+def _is_large(traces: TraceSet) -> bool:
+    """Whether the archive may need the zip64 format, which Perfetto does not open."""
+    return int(traces.ranks["bytes"].sum()) > _LARGE_BYTES
 
 
 def _write(

@@ -28,7 +28,7 @@ _CAUSES: Final = {
         "both sides of the wait with {ranges}; the profiler does not record such waits",
     ),
     "graph_gap": (
-        "of the path is a gap inside a CUDA graph",
+        "of the path is a gap inside a {graph}",
         "the capture of the graph too{and_waits}",
     ),
     "unexplained": ("of the path is idle time that nothing recorded explains", "{with_waits}"),
@@ -57,7 +57,9 @@ def cause(parts: VerdictParts) -> tuple[float, str] | None:
     code = parts["cause"]
     if code is None:
         return None
-    return parts["doubt"][_SHARE_OF.get(code, "unknown")], _CAUSES[code][0]
+    options = options_of(parts["profiler"], is_of_server=parts["is_of_server"])
+    share = parts["doubt"][_SHARE_OF.get(code, "unknown")]
+    return share, _CAUSES[code][0].format(graph=options.graph)
 
 
 def advice(parts: VerdictParts) -> tuple[str, str | None]:
@@ -101,7 +103,7 @@ def _is_nearly_empty(parts: VerdictParts) -> bool:
 def _device(parts: VerdictParts, options: Options) -> str:
     """Say what records GPU activities, by what shows that they are missing."""
     if parts["recorded"]["n_counter_ranges"]:
-        return "once more without performance counters (experimental_config)"
+        return f"once more {options.no_counters}"
     if parts["recorded"]["n_launching"]:
         return (
             f"again, with {options.synchronize} before the profiler stops and no other profiler "

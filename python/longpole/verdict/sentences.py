@@ -250,7 +250,7 @@ class _Words:
             case "workers":
                 return (
                     f"{gain} the main thread waiting for the loader's workers: use more workers, "
-                    "a larger prefetch_factor or cheaper transforms."
+                    f"{self.options.prefetch} or cheaper transforms."
                 )
             case "main_thread":
                 return (
@@ -335,8 +335,8 @@ class _Words:
             return f"Not waiting for the GPU saves {gain}."
         where = _place(sites[0]["name"] or "")
         alone = self.percent(max(sites[0]["gain"], 0.0))
-        pinned = any(site["from_pageable"] for site in sites)
-        how = " (pin_memory=True, non_blocking=True)" if pinned else ""
+        pinned = any(site["from_pageable"] for site in sites) and self.options.pinned
+        how = f" ({pinned})" if pinned else ""
         if len(sites) == 1 and f"up to {alone}" == gain:
             return f"Not waiting for the GPU in {where} saves {gain}{how}."
         if len(sites) == 1:

@@ -91,6 +91,7 @@ codes! {
     UnmatchedEnd "unmatched_end" Warning "an end event without its begin" "it is counted here only";
     EndArguments "end_arguments" Info "arguments on an end event" "only those of the begin event are kept";
     UnknownTaskType "unknown_task_type" Warning "a task of an Ascend device whose type is not known" "it counts as no work of the device";
+    UnknownDeviceLine "unknown_device_line" Warning "an event of a device on a line of XProf that is not known" "it counts as no work of the device";
     // Nodes of an execution trace.
     MalformedNode "malformed_node" Loss "a malformed node was skipped" "it is not in the tables";
     NodeTooLarge "node_too_large" Loss "a node above the size limit was skipped" "it is not in the tables";
@@ -107,6 +108,10 @@ codes! {
     NonFinite "non_finite_number" Altered "nan or infinity where JSON wants a number" "null";
     InvalidNumber "invalid_number" Altered "a malformed number or word" "null";
     BadId "bad_id" Warning "an id that is no 64-bit integer" "null in the id column";
+    // Databases.
+    DamagedTable "damaged_table" Loss "a table of the database is damaged" "the rest of its rows is missing";
+    UnreadTable "unread_table" Info "a table of the profiler that longpole does not read" "its records are not in the tables";
+    WholeGraph "whole_graph" Warning "a CUDA graph that was recorded as a whole" "it counts as one kernel; those inside are not in the file";
     // Compression.
     GzipTruncated "gzip_truncated" Loss "the gzip stream is truncated" "the rest of the trace is missing";
     GzipCorrupt "gzip_corrupt" Loss "the gzip stream is corrupt" "what stands behind is not read, and values shortly before may be wrong";

@@ -59,6 +59,10 @@ pub enum ErrorKind {
     },
     /// A saved trace does not hold what was asked for, in words.
     NotSaved(String),
+    /// A database that cannot be read at all, with the reason.
+    Database(String),
+    /// Changes that are not in the database lie beside it, in a file with this ending.
+    UnfinishedDatabase(&'static str),
     /// The operating system could not read the source.
     Io(IoError),
     /// A pattern that is no regular expression, with the reason.
@@ -115,6 +119,8 @@ impl Error {
             ErrorKind::DamagedSave(_) => "damaged_saved_trace",
             ErrorKind::OtherSave { .. } => "other_saved_trace",
             ErrorKind::NotSaved(_) => "not_in_saved_trace",
+            ErrorKind::Database(_) => "damaged_database",
+            ErrorKind::UnfinishedDatabase(_) => "unfinished_database",
             ErrorKind::Io(_) => "io",
             ErrorKind::Pattern(_) => "bad_pattern",
             ErrorKind::NotAChakraGraph => "not_a_chakra_graph",
@@ -149,6 +155,13 @@ impl Error {
                 Some("read it with the longpole that saved it, or save the trace again")
             }
             ErrorKind::NotSaved(_) => Some("read the trace that was recorded"),
+            ErrorKind::Database(_) => {
+                Some("copy or export the file again, or check it with `PRAGMA integrity_check`")
+            }
+            ErrorKind::UnfinishedDatabase(_) => Some(
+                "wait for the program that writes it, or run `sqlite3 FILE 'PRAGMA \
+                 wal_checkpoint(TRUNCATE)'`",
+            ),
             ErrorKind::NotAChakraGraph => {
                 Some("give the protobuf file (.et) that a Chakra converter wrote")
             }
@@ -199,6 +212,16 @@ impl fmt::Display for Error {
                 );
             }
             ErrorKind::NotSaved(what) => return write!(f, "{what}"),
+            ErrorKind::Database(why) => {
+                return write!(f, "the SQLite database cannot be read: {why}");
+            }
+            ErrorKind::UnfinishedDatabase(ending) => {
+                return write!(
+                    f,
+                    "the SQLite database is not complete: FILE{ending} beside it holds changes that \
+                     are not in it"
+                );
+            }
             ErrorKind::NotAChakraGraph => write!(f, "no message of a Chakra graph")?,
             ErrorKind::NotAPair(figures) => {
                 return write!(f, "the two files do not belong together: {figures}");

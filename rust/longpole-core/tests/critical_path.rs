@@ -205,3 +205,31 @@ fn a_long_build_can_be_stopped() {
         .unwrap_err();
     assert_eq!(error.code(), "cancelled");
 }
+
+#[test]
+fn work_belongs_to_the_step_in_which_it_was_launched_and_waiting_is_none() {
+    let tables = tables(&[
+        ("cpu_op", "op", 1, 0, 10, 0),
+        ("cuda_runtime", "cudaLaunchKernel", 1, 2, 4, 1),
+        ("kernel", "gemm", 7, 12, 40, 1),
+        ("cuda_runtime", "cudaDeviceSynchronize", 1, 20, 42, 2),
+    ]);
+    let graph = built(&tables).unwrap();
+    let steps = [(0, 15_000), (15_000, 50_000)];
+    let rows = path::work(&graph, &path::lags_ns(&graph), &steps);
+    let name = |event| tables.events.name(event).map_or("", |name| tables.strings.get(name));
+    let rows: Vec<_> = rows
+        .iter()
+        .map(|row| (row.event.map_or("", name), row.kind.name(), row.step, row.work_ns))
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            ("", "host_gap", 0, 10_000),
+            ("op", "operator", 0, 8_000),
+            ("cudaLaunchKernel", "runtime", 0, 2_000),
+            ("gemm", "kernel", 0, 28_000),
+            ("cudaDeviceSynchronize", "runtime", 1, 2_000),
+        ]
+    );
+}

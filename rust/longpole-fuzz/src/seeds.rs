@@ -59,6 +59,31 @@ Problem,Provider,OperationKind,Operation,Disposition,Status,m,Bytes,Runtime,GB/s
   1024  256  float  sum  -1  63896  134.44  235.26  N/A  63959  134.30  235.03  0
 "ID","Process ID","Kernel Name","Metric Name","Metric Unit","Metric Value"
 "0","371693","sgemm<128, ""64"">","Duration","nsecond","406,240",
+Perf: 1.1933 ms, 107.977 TFlops, 79.0848 GB/s, DeviceGemmXdl<256, 128>
+algo={ Id=6, tileIdx=20 (128x128) splitK=1 } status 0 time 0.031744 workspace=0 mathMode=0 waves=0.5
+"Kind","Kernel_Name","Start_Timestamp","End_Timestamp"
+"KERNEL_DISPATCH","add<float>(int)",1551874061244694,1551874061255734
+"Name","Calls","TotalDurationNs","AverageNs"
+"add<float>(int)",10,5176474,517647.4
+AUTOTUNE mm(64x32, 32x64)
+  triton_mm_16 0.0870 ms 97.4% BLOCK_K=32
+Triton autotuning for function f,
+with key as (4096),
+finished after 0.41s,
+best config selected: BLOCK_M: 128;
+============ Serving Benchmark Result ============
+Successful requests:                     500
+Benchmark duration (s):                  277.20
+Mean TTFT (ms):                          95.50
+name,iterations,real_time,cpu_time,time_unit,label,error_occurred
+"BM_sort/64",128172,380.766,201.43,ns,,
+Benchmark           Time             CPU   Iterations
+BM_sort/64        387 ns          198 ns       134530
+# Benchmark Results
+## copy
+|  T  | Samples |  GPU Time  |
+|-----|---------|------------|
+| I32 |   1232x | 112.431 us |
 "#;
 const VALUES: &[&str] = &[
     r#"{"a": [1, -2.5e-3, true, false, null, "x\n\u00e9\ud83d\ude00"], "b": {}}"#,

@@ -298,6 +298,20 @@ impl CriticalPath {
         })
     }
 
+    /// The work of each event in each step; `steps` are when the host was in each, in order.
+    #[allow(clippy::needless_pass_by_value)] // a list, by value, from Python
+    fn work(&self, py: Python<'_>, steps: Vec<(i64, i64)>) -> PyResult<Table> {
+        detached(py, || {
+            let rows = path::work(&self.graph, self.lags_ns(), &steps);
+            Columns::default()
+                .rows("event", rows.iter().map(|row| row.event.in_column()).collect())
+                .words("kind", rows.iter().map(|row| row.kind))
+                .rows("row", rows.iter().map(|row| row.step).collect())
+                .integers("work_ns", rows.iter().map(|row| row.work_ns).collect())
+                .into_table()
+        })
+    }
+
     /// The edges that would lead back in time.
     fn violations(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || {

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use longpole_core::extract::{self, End, FORMATS, Pattern, Reason, UNKNOWN_BYTES};
+use longpole_core::extract::{self, End, FORMATS, ForeignRow, Pattern, Reason, UNKNOWN_BYTES};
 use longpole_core::ids::StringId;
 use longpole_core::names::Names;
 use longpole_core::progress::report;
@@ -50,6 +50,43 @@ impl Extractor {
             Ok(true)
         })?;
         fed.then_some(()).ok_or_else(ended)
+    }
+
+    /// Adds the rows of a document that was read elsewhere and starts at `offset`: operation,
+    /// time as printed, its unit, whether it failed, fields.
+    #[allow(clippy::type_complexity)] // a row of a document, written once
+    fn record(
+        &self,
+        name: &str,
+        offset: u64,
+        rows: Vec<(String, String, String, bool, Vec<(String, String)>)>,
+    ) -> PyResult<()> {
+        let mut extractor = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let extractor = extractor.as_mut().ok_or_else(ended)?;
+        for (operation, time, unit, failed, fields) in &rows {
+            let (failed, fields) = (*failed, &fields[..]);
+            extractor.record(&ForeignRow {
+                format: name,
+                offset,
+                operation,
+                time,
+                unit,
+                failed,
+                fields,
+            });
+        }
+        Ok(())
+    }
+
+    /// Counts text behind a document that is none.
+    fn reject(&self, name: &str, offset: u64, text: &[u8], reason: &str) -> PyResult<()> {
+        let mut extractor = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let extractor = extractor.as_mut().ok_or_else(ended)?;
+        let found = Reason::ALL.iter().find(|other| other.name() == reason);
+        let reason =
+            *found.ok_or_else(|| PyValueError::new_err(format!("no reason {reason:?}")))?;
+        extractor.reject(name, offset, text, reason);
+        Ok(())
     }
 
     /// Ends the stream. `died` says that its process did not end by itself.

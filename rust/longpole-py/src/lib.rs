@@ -25,6 +25,7 @@ mod ranks;
 mod read;
 mod repaired;
 mod saved;
+mod serving;
 mod source;
 mod statistics;
 mod sweeps;
@@ -75,6 +76,8 @@ mod _core {
     use crate::read::read_trace;
     #[pymodule_export]
     use crate::repaired::repair_trace;
+    #[pymodule_export]
+    use crate::serving::{host_parts, server_iterations};
     #[pymodule_export]
     use crate::statistics::{sequences, spreads};
     #[pymodule_export]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from longpole.analyses.diff.sentences import KINDS, percent
+from longpole.analyses.diff.sentences import KINDS, REMEDIES, percent, predicted
 from longpole.report.blocks import Column, Notes, Sentence, Table, Value, tabulated
 from longpole.wording import count, duration, share
 
@@ -34,7 +34,9 @@ def diff_blocks(diff: Findings, top: int) -> list[Block]:
     shown = [change for change in diff.changes if change.stands_out][:top]
     tables = [_setups(diff), _lengths(diff)]
     if diff.is_related:
-        tables += [_changes(shown), _path(diff), _gains(diff), _counts(diff)]
+        tables += [
+            *(_changes(shown), _predictions(diff), _path(diff), _gains(diff), _counts(diff)),
+        ]
     return [
         Sentence(diff.sentence),
         *(table for table in tables if table.rows),
@@ -98,6 +100,20 @@ def _numbers(change: Change) -> str:
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if value == round(value) else f"{value:,.1f}"
+
+
+def _predictions(diff: Findings) -> Table:
+    """Show what the verdict on the base predicted of what was applied, and what was measured."""
+    columns: dict[Column, Value] = {
+        Column("remedy applied"): lambda it: REMEDIES[it.remedy],
+        Column("predicted"): predicted,
+        Column("measured", "share"): lambda it: it.measured if it.is_alone else None,
+        Column("measured together", "share"): lambda it: None if it.is_alone else it.measured,
+    }
+    table = tabulated(diff.predictions, columns)
+    kept = [n for n in range(len(columns)) if any(row[n] is not None for row in table.rows)]
+    rows = [[row[n] for n in kept] for row in table.rows]
+    return Table([table.columns[n] for n in kept], rows)
 
 
 def _path(diff: Findings) -> Table:

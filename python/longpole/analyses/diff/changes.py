@@ -246,7 +246,9 @@ def _coded(
     found = pl.DataFrame(
         {
             "event": np.concatenate([step.events for step in steps]).astype(np.uint32),
-            "row": np.repeat(np.arange(len(steps)), [len(step.events) for step in steps]),
+            "row": np.repeat(
+                np.arange(len(steps), dtype=np.uint32), [len(step.events) for step in steps]
+            ),
             "code": np.concatenate([of_place[places_of(step, usual)] for step in steps]),
         }
     )

@@ -13,13 +13,14 @@ from longpole.analyses.diff.changes import work_of
 from longpole.analyses.diff.counts import counts_of, peak_memory_bytes
 from longpole.analyses.diff.effects import effect_ns
 from longpole.analyses.diff.judgement import Judgement, judge_runs, judge_step, judge_steps
+from longpole.analyses.diff.predictions import predictions
 from longpole.analyses.diff.sentences import sentence
 from longpole.analyses.diff.setups import differing, setups_of
 from longpole.analyses.diff.shapes import shapes_of
 from longpole.analyses.diff.sides import side_of
 from longpole.analyses.diff.values import Change, DiffSide
-from longpole.bench.compare.ranks import robust_spread
 from longpole.errors import WindowError
+from longpole.statistics.ranks import robust_spread
 from longpole.trace import Trace
 from longpole.traces.trace_set import TraceSet
 
@@ -236,6 +237,10 @@ def _answer(
     is_lost = any(it.is_grave for it in (*base.damage, *new.damage))
     change = new.mean_ns / base.mean_ns - 1 if base.mean_ns else None
     setups = setups_of(*(side.traces for side in sides))
+    changes = () if is_lost else _changes(pair, work)
+    counts = () if is_lost else counts_of(*pair)
+    is_same_program = _is_related(work) and not differing(setups)
+    gain = -change if is_same_program and change is not None else None
     found = Diff(
         verdict=judgement.outcome,
         sentence="",
@@ -249,9 +254,10 @@ def _answer(
         base=base,
         new=new,
         setups=setups,
-        changes=() if is_lost else _changes(pair, work),
+        changes=changes,
         path=() if is_lost else path_changes(*pair),
-        counts=() if is_lost else counts_of(*pair),
+        counts=counts,
+        predictions=predictions(base.verdict, pair[0], changes, counts, gain),
     )
     return replace(found, sentence=sentence(found))
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from longpole.bench.compare.ranks import median_limits, robust_spread, shift_limits
+from longpole.statistics.ranks import median_limits, robust_spread, shift_limits
 from longpole.wording import count
 
 if TYPE_CHECKING:

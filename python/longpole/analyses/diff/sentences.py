@@ -8,9 +8,9 @@ from longpole.analyses.diff.setups import described, differing
 from longpole.wording import count, duration, short_name
 
 if TYPE_CHECKING:
-    from longpole.analyses.diff.values import Change, DiffSide, Findings
+    from longpole.analyses.diff.values import Change, DiffSide, Findings, Prediction
 
-__all__ = ["KINDS", "cause", "percent", "sentence"]
+__all__ = ["KINDS", "REMEDIES", "cause", "percent", "predicted", "sentence"]
 
 KINDS: Final = {
     "kernel": "kernel",
@@ -20,6 +20,15 @@ KINDS: Final = {
     "runtime": "runtime API call",
     "host_gap": "host time outside operators",
     "data_loading": "data loading",
+}
+REMEDIES: Final[dict[str, str]] = {
+    "data_loading": "data loading",
+    "blocking_calls": "blocking calls",
+    "allocation": "allocation",
+    "copies": "memcpy and memset",
+    "communication": "communication",
+    "host_work": "host work",
+    "kernels": "kernels twice as fast",
 }
 _WIDEST: Final = 60
 _LEAST_EFFECT: Final = 0.001
@@ -73,7 +82,22 @@ def _compared(diff: Findings) -> str:
     times = f"{duration(round(base.mean_ns))} to {duration(round(new.mean_ns))}"
     told = f"{verdict}: the mean {unit} goes from {times}"
     told += f" ({percent(diff.change)}; {_numbers(base)} and {_numbers(new)})."
-    return " ".join([told, *_causes(diff)])
+    return " ".join([told, *_causes(diff), *_predicted(diff)])
+
+
+def predicted(prediction: Prediction) -> str:
+    """Write what was predicted of a remedy, as one gain or an interval.
+
+    Examples
+    --------
+    >>> from longpole.analyses.diff.values import Prediction
+    >>> predicted(Prediction("copies", 9.0, 1.0, 0.19, 0.24, 0.203, is_alone=True))
+    '19 to 24 %'
+    """
+    low, high = (f"{100 * gain:.0f}" for gain in (prediction.gain_low, prediction.gain_high))
+    if low == high:
+        return f"{100 * prediction.gain_high:.1f} %"
+    return f"{low} to {high} %"
 
 
 def percent(share: float | None) -> str:
@@ -87,6 +111,16 @@ def percent(share: float | None) -> str:
     if share is None:
         return "unknown"
     return f"{100 * share:+.1f} %" if abs(share) >= _LEAST else "±0.0 %"
+
+
+def _predicted(diff: Findings) -> list[str]:
+    """Say of a remedy that was applied what was predicted and measured."""
+    return [
+        f"{REMEDIES[row.remedy].capitalize()}: {predicted(row)} predicted, "
+        f"{100 * row.measured:.1f} % measured."
+        for row in diff.predictions
+        if row.is_alone
+    ]
 
 
 def cause(change: Change) -> str:

@@ -26,18 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Side", "one_of", "side_of"]
 
-# What is done, not waited for: the kinds of edges whose length is work.
-_WORK: Final = (
-    "operator",
-    "runtime",
-    "host_gap",
-    "data_loading",
-    "kernel",
-    "copy",
-    "communication",
-)
-_WORK_ROLES: Final = ("thread_order", "device_work")
-_NOT_LAUNCHED: Final = -2
 _EVENT_COLUMNS: Final = (
     "event",
     "kind",
@@ -106,9 +94,6 @@ class Side:
     @cached_property
     def path(self) -> CriticalPath:
         """Give the critical path through all steps."""
-        return self._path_of_all()
-
-    def _path_of_all(self) -> CriticalPath:
         start_ns, end_ns = self.steps["window_start_ns"][0], self.steps["window_end_ns"][-1]
         return self.trace.critical_path(between=(start_ns, end_ns))
 
@@ -136,18 +121,25 @@ class Side:
             self._step_paths[row] = self.trace.critical_path(step=self.steps["step"][row])
         return self._step_paths[row]
 
+    @cached_property
+    def host_times_ns(self) -> list[tuple[int, int]]:
+        """Give when the host was in each step."""
+        starts_ns = self.steps["start_ns"]
+        ends_ns = starts_ns + self.steps["duration_ns"]
+        # Between two steps the host is still on its way from the one before.
+        goes_on = self.steps["window_end_ns"] == self.steps["window_start_ns"].shift(-1)
+        next_ns = starts_ns.shift(-1)
+        until_ns = ends_ns.zip_with(
+            ~(goes_on & (next_ns > ends_ns)).fill_null(value=False), next_ns
+        )
+        return list(zip(starts_ns.to_list(), until_ns.to_list(), strict=True))
+
     def rows_at(self, times_ns: NDArray[np.int64]) -> NDArray[np.int64]:
         """Give the row of the step in which the host was at these times; -1 for none."""
         import numpy as np
 
-        starts = self.steps["start_ns"].to_numpy()
-        ends = starts + self.steps["duration_ns"].to_numpy()
+        starts, until = np.array(self.host_times_ns).T
         rows = np.searchsorted(starts, times_ns, side="right") - 1
-        # Between two steps the host is still on its way from the one before.
-        is_next = (self.steps["window_start_ns"][1:] == self.steps["window_end_ns"][:-1]).to_numpy()
-        until = np.append(
-            np.where(is_next, np.maximum(ends[:-1], starts[1:]), ends[:-1]), ends[-1:]
-        )
         is_inside = (rows >= 0) & (times_ns < until[np.maximum(rows, 0)])
         return np.where(is_inside, rows, -1)
 
@@ -155,43 +147,9 @@ class Side:
     def work(self) -> pl.DataFrame:
         """List the work of each step: `event`, `kind`, `row` (of the step), `work_ns`.
 
-        Waiting is not work: of a call that waits, only what it does itself counts. Rows are in
-        the order of their events.
+        Rows are in the order of their events.
         """
-        import numpy as np
-        import polars as pl
-
-        # The frames of the whole graph are large: they are not kept with the path.
-        path = self._path_of_all()
-        edges = path.edges.filter(one_of("kind", _WORK), one_of("role", _WORK_ROLES))
-        edges = edges.select("source", "event", "kind", "minimum_latency_ns")
-        times_ns = path.nodes["time_ns"].gather(edges["source"]).to_numpy()
-        del path
-        rows = self.rows_at(times_ns)
-        events = edges["event"].fill_null(self.events.height).to_numpy().astype(np.int64)
-        rows = np.where(self._launched[events] == _NOT_LAUNCHED, rows, self._launched[events])
-        kinds = edges["kind"].to_physical().to_numpy().astype(np.int64)
-        place = (events * (kinds.max(initial=0) + 1) + kinds) * self.n_steps + rows
-        order = np.argsort(place, kind="stable")
-        order = order[rows[order] >= 0]
-        firsts = np.flatnonzero(np.diff(place[order], prepend=-1))
-        work_ns = edges["minimum_latency_ns"].to_numpy()[order]
-        found = order[firsts]
-        return edges.select("event", "kind")[found].with_columns(
-            row=pl.Series(rows[found]),
-            work_ns=np.add.reduceat(work_ns, firsts) if len(firsts) else work_ns,
-        )
-
-    @cached_property
-    def _launched(self) -> NDArray[np.int64]:
-        """Give the row of the step in which each event was launched, where its call is known."""
-        import numpy as np
-
-        calls = self.trace.launches.select("event", "call").drop_nulls()
-        starts_ns = self.events["start_ns"].gather(calls["call"]).to_numpy()
-        rows = np.full(self.events.height + 1, _NOT_LAUNCHED)  # the last one is of no event
-        rows[calls["event"].to_numpy()] = self.rows_at(starts_ns)
-        return rows
+        return self.path.work(self.host_times_ns)
 
 
 def one_of(column: str, values: Iterable[str]) -> pl.Expr:

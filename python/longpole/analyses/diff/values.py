@@ -10,8 +10,18 @@ from longpole.analyses.diff.setups import Setup
 from longpole.damage import Damage
 from longpole.data import Data, computed
 from longpole.verdict import Verdict
+from longpole.verdict.parts import RemedyKind
 
-__all__ = ["Change", "Counts", "DiffSide", "Findings", "Outcome", "PathChange", "joined"]
+__all__ = [
+    "Change",
+    "Counts",
+    "DiffSide",
+    "Findings",
+    "Outcome",
+    "PathChange",
+    "Prediction",
+    "joined",
+]
 
 Outcome = Literal["regression", "improvement", "neutral", "inconclusive"]
 
@@ -114,6 +124,23 @@ class PathChange(Data):
 
 
 @dataclass(frozen=True, slots=True)
+class Prediction(Data):
+    """A remedy of the verdict on the base that the new side evidently applied."""
+
+    remedy: RemedyKind
+    base_target: float
+    """What the remedy removes, in a mean step: its time in ns, of blocking calls their number."""
+    new_target: float
+    gain_low: float
+    """What the verdict predicted of so much of the remedy as was applied, as shares of the step."""
+    gain_high: float
+    measured: float
+    """How much shorter the mean step became, as a share, with whatever else changed."""
+    is_alone: bool
+    """Whether no other remedy was applied; else the measured gain is that of all together."""
+
+
+@dataclass(frozen=True, slots=True)
 class Findings(Data):
     """The changes between two sides, and whether they matter."""
 
@@ -142,6 +169,8 @@ class Findings(Data):
     path: tuple[PathChange, ...]
     """The changes of a step's critical path by kind; they sum to the change of the step."""
     counts: tuple[Counts, ...]
+    predictions: tuple[Prediction, ...]
+    """What the verdict on the base predicted of the remedies that the new side applied."""
 
     @property
     def is_lost(self) -> bool:

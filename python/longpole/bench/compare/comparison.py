@@ -19,9 +19,9 @@ import math
 from typing import TYPE_CHECKING
 
 from longpole.bench.compare.differences import Comparison, Difference, Verdict
-from longpole.bench.compare.figures import Interval
 from longpole.bench.records.baselines import find_measurements
 from longpole.bench.records.samples import Runs, gather
+from longpole.statistics.interval import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -137,7 +137,7 @@ def _located(source: Source) -> Source:
 
 def _differences(found: list[tuple[str, Evidence]], gate: float) -> Iterator[Difference]:
     """Judge each key; a claim has to hold for all of them together."""
-    from longpole.bench.compare.stats import holm
+    from longpole.statistics.samples import holm
 
     p_values = [evidence.p_value if evidence.limits is not None else None for _, evidence in found]
     raised = iter(holm([each for each in p_values if each is not None]))

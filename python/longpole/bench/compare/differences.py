@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Literal
 
-from longpole.bench.compare.figures import Interval, Side
+from longpole.bench.compare.figures import Side
 from longpole.data import Data
 from longpole.report.blocks import Column, Notes, Table
+from longpole.statistics.interval import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Final, Literal
 
-from longpole.bench.compare.figures import Interval, Side
+from longpole.bench.compare.figures import Side
 from longpole.bench.compare.looks import level_at
-from longpole.bench.compare.ranks import (
+from longpole.bench.records.record import HIGH_PRESSURE
+from longpole.statistics.interval import Interval
+from longpole.statistics.ranks import (
     median_limits,
     robust_spread,
     shift_limits,
     shift_p_value,
     sign_p_value,
 )
-from longpole.bench.records.record import HIGH_PRESSURE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

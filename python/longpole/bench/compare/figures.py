@@ -1,31 +1,10 @@
-"""Figures of a comparison: what one side says, and where something lies."""
+"""What one side of a comparison says."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from longpole.data import Row
-
-__all__ = ["Interval", "Side"]
-
-
-class Ends(Row):
-    """Both ends of an interval."""
-
-    low: float
-    high: float
-
-
-class Interval(NamedTuple):
-    """Between which two values something lies, at the confidence that was asked for."""
-
-    low: float
-    high: float
-
-    def __data__(self) -> Ends:
-        """Give both ends by name."""
-        return Ends(low=self.low, high=self.high)
+__all__ = ["Side"]
 
 
 @dataclass(frozen=True, slots=True)

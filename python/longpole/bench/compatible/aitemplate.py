@@ -13,11 +13,7 @@ from __future__ import annotations
 
 import logging
 from concurrent.futures import wait
-from contextlib import nullcontext
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from errno import ENOENT
-from queue import Empty
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
@@ -38,7 +34,7 @@ from longpole.devices import discover, select, unlisted
 from longpole.errors import LongpoleError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
     from concurrent.futures import Future
 
     from longpole.bench.records.record import Measurement, Record
@@ -70,9 +66,6 @@ WAIT_AFTER_CANCEL_S: Final = 10.0
 PROFILER_RUN_MAX_ATTEMPTS: Final = 3
 PROFILER_RUN_RETRY_DELAY_SECONDS: Final = 5
 _FORMAT: Final = "aitemplate"
-
-# How tasks end that AITemplate looks at: it never asks for the exit status.
-_ENDED: Final = frozenset({Outcome.OK, Outcome.NONZERO, Outcome.SIGNAL, Outcome.NO_RESULT})
 _LOGGER: Final = logging.getLogger(__name__)
 
 # What AITemplate's module has, and this one has not.
@@ -123,11 +116,6 @@ class ProfilerRunner:
     strict
         Let `join` raise when a profiler gave no result or a callback raised, in place of
         logging it, and leave `postprocess_results` out.
-    as_aitemplate
-        Take AITemplate's rules where they decide what a caller sees: the exit status does not
-        count; callbacks may run at the same time; a `join` that runs out of time names those
-        profilers only that have not started, and raises `queue.Empty` where all have; so does a
-        second `join`. What hangs is ended all the same.
     """
 
     def __init__(
@@ -137,17 +125,14 @@ class ProfilerRunner:
         timeout: float = 500,
         *,
         strict: bool = False,
-        as_aitemplate: bool = False,
     ) -> None:
-        self._as_aitemplate = as_aitemplate
-        self._is_joined = False
         self._devices = _devices(devices)
         self._delegate = postprocessing_delegate
         self._timeout = timeout
         self._strict = strict
         self._engine: engine.Runner | None = None
         self._pushed: list[_Pushed] = []
-        self._one_callback_at_a_time = nullcontext() if as_aitemplate else Lock()
+        self._one_callback_at_a_time = Lock()
 
     def push(
         self, cmds: Sequence[str], process_result_callback: Callable[[ProfileResult, Any], object]
@@ -179,12 +164,7 @@ class ProfilerRunner:
             The time was over: all profilers that were not done are ended and named. The
             callbacks of all others have been called. With `strict`, also when a profiler gave
             no result: it is named with the reason, and the delegate is not called.
-        queue.Empty
-            By the rules of AITemplate, in place of it where no profiler was waiting.
         """
-        if self._as_aitemplate and self._is_joined:
-            raise Empty
-        self._is_joined = True
         pushed, self._pushed = self._pushed, []
         try:
             self._wait(pushed)
@@ -202,8 +182,6 @@ class ProfilerRunner:
         _, late = wait(futures, self._timeout)
         if not late or self._engine is None:
             return
-        if self._as_aitemplate:  # a future that runs is not cancelled there
-            late = {future for future in late if not future.running()}
         cancelled = [each.cmds for each in pushed if each.future in late]
         unfinished = {future for future in futures if not future.done()}
         self._engine.cancel()
@@ -211,8 +189,6 @@ class ProfilerRunner:
         for each in pushed:
             if each.future not in unfinished:
                 each.handed_on.wait()
-        if self._as_aitemplate and not cancelled:
-            raise Empty
         message = (
             f"Profiler timed out after {self._timeout} sec. Try increasing the timeout. "
             f"Cancelled profilers: {cancelled}"
@@ -228,7 +204,7 @@ class ProfilerRunner:
         """Call back with a result, or note why there is none; whatever it raises ends nothing."""
         try:
             if not future.cancelled():
-                result = self._result_of(pushed.cmds, future.result())
+                result = _result(_best(pushed.cmds, future.result()))
                 with self._one_callback_at_a_time:
                     callback(result, self._delegate)
         except Exception as error:  # noqa: BLE001 - the callback is the user's own
@@ -236,11 +212,6 @@ class ProfilerRunner:
             _LOGGER.warning("%s: %s", pushed.cmds, error)
         finally:
             pushed.handed_on.set()
-
-    def _result_of(self, cmds: Sequence[str], record: Record) -> ProfileResult:
-        if self._as_aitemplate and record.outcome in _ENDED and record.results:
-            return _best_of(record)
-        return _result(_best(cmds, record))
 
     def _close(self) -> None:
         """Give the devices back; the next push takes them again."""
@@ -261,12 +232,6 @@ class Runner:
         What is profiled, for the log.
     timeout
         Seconds for each task.
-    as_aitemplate
-        Take AITemplate's rules where they decide what `pull` gives: the exit status does not
-        count; a task that printed no named row is left out when it wrote to stderr, and
-        else has the result `ProfileResult("", 0, 0)`; results come in the order in which tasks
-        ended; `return_ops` may be a word, which stands for its letters, and a task that printed
-        no named row has one result in place of a list; a program that is missing raises.
     """
 
     def __init__(
@@ -274,10 +239,7 @@ class Runner:
         devs: Sequence[str | int] | None,
         op_name: str,
         timeout: float = 30,
-        *,
-        as_aitemplate: bool = False,
     ) -> None:
-        self._as_aitemplate = as_aitemplate
         self._devices = _devices(devs)
         self._op_name = op_name
         self._timeout = timeout
@@ -304,54 +266,30 @@ class Runner:
         TypeError
             `return_ops` is one name, not a list.
         """
-        if isinstance(return_ops, str) and not self._as_aitemplate:
+        if isinstance(return_ops, str):
             message = "return_ops is a list of names, not one name"
             raise TypeError(message)
         wanted = None if return_ops is None else set(return_ops)
         self._tasks.append((idx, Job(parse_argv(cmd), format=_FORMAT), wanted))
 
     def join(self) -> None:
-        """Run all tasks to their end. Their results wait for `pull`.
-
-        Raises
-        ------
-        FileNotFoundError
-            By the rules of AITemplate, where a program is missing.
-        """
+        """Run all tasks to their end. Their results wait for `pull`."""
         tasks, self._tasks = self._tasks, []
         if not tasks:
             return
         with engine.Runner(self._devices, policy=_policy(self._timeout)) as running:
             records = running.run(job for _, job, _ in tasks)
-        done = [
-            (idx, wanted, record) for (idx, _, wanted), record in zip(tasks, records, strict=True)
-        ]
-        if self._as_aitemplate:
-            done.sort(key=lambda task: _end(task[2]))
-            _raise_missing(record for _, _, record in done)
         results = self._results or []
-        for idx, wanted, record in done:
-            if not self._counts(record):
+        for (idx, _, wanted), record in zip(tasks, records, strict=True):
+            if record.outcome is not Outcome.OK or record.best is None:
                 told = (self._op_name, idx, record.message, record.outcome)
                 _LOGGER.warning("%s %s: %s (%s)", *told)
-            elif wanted is None or self._is_unnamed(record):
-                results.append((idx, _best_of(record)))
+            elif wanted is None:
+                results.append((idx, _result(record.best)))
             else:
                 found = [_result(each) for each in record.results if each.name in wanted]
                 results.append((idx, found))
         self._results = results
-
-    def _is_unnamed(self, record: Record) -> bool:
-        """Whether AITemplate gives one result for a task, whatever was asked for."""
-        return self._as_aitemplate and not any(each.name for each in record.results)
-
-    def _counts(self, record: Record) -> bool:
-        """Whether a task has a result, by our rules or by AITemplate's."""
-        if not self._as_aitemplate:
-            return record.outcome is Outcome.OK and record.best is not None
-        if record.outcome not in _ENDED:
-            return False
-        return not record.stderr_bytes or any(each.name for each in record.results)
 
     def pull(self) -> list[tuple[str | int, ProfileResult | list[ProfileResult]]]:
         """Give the results of the tasks that succeeded, in the order of the pushes.
@@ -361,27 +299,6 @@ class Runner:
         self.join()
         results, self._results = self._results or [], None
         return results
-
-
-def _best_of(record: Record) -> ProfileResult:
-    """Give the fastest result, or what AITemplate gives where there is none."""
-    best = record.best or min(record.results, key=lambda each: each.time_ns, default=None)
-    return ProfileResult("", 0, 0) if best is None else _result(best)
-
-
-def _raise_missing(records: Iterable[Record]) -> None:
-    """Raise for the first program that could not be started."""
-    for record in records:
-        if record.outcome is Outcome.NOT_STARTED:
-            raise FileNotFoundError(ENOENT, record.message, record.argv[0])
-
-
-def _end(record: Record) -> str:
-    """Give when a task ended, in a form that sorts."""
-    if not record.started_at:
-        return ""
-    begin = datetime.fromisoformat(record.started_at)
-    return (begin + timedelta(seconds=record.seconds or 0)).isoformat()
 
 
 def _policy(timeout_s: float | None) -> Policy:

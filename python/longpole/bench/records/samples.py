@@ -25,6 +25,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final, TypeAlias
 
+from longpole.bench.records.printed import printed_rows
 from longpole.bench.records.reading import json_object, rows_of
 from longpole.bench.records.record import is_duration_ns
 from longpole.errors import ResultsError
@@ -196,12 +197,12 @@ def gather(source: Source) -> Measurements:
 
 
 def read_measurements(path: str | os.PathLike[str]) -> Measurements:
-    """Read a file of records.
+    """Read a file of records, or what benchmark tools printed.
 
     Raises
     ------
     ResultsError
-        The file holds no record that names a key.
+        The file holds neither a record that names a key nor a row of a known format.
     """
     measurements = Measurements()
     for line in rows_of(Path(path)):
@@ -210,6 +211,10 @@ def read_measurements(path: str | os.PathLike[str]) -> Measurements:
             measurements.n_skipped_lines += 1
         else:
             measurements.add(row)
+    if not measurements.runs:
+        measurements = Measurements()
+        for each in printed_rows(path):
+            measurements.add(each)
     if not measurements.runs:
         message = f"{os.fspath(path)} holds no record of a measurement"
         raise ResultsError(message)

@@ -7,14 +7,16 @@ from collections import Counter
 from concurrent.futures import as_completed
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from longpole.bench.records.reading import ResultsFile
 from longpole.bench.records.record import Outcome
 from longpole.bench.records.store import Store
+from longpole.bench.run.cluster import Cluster
 from longpole.bench.run.policy import Policy
 from longpole.bench.run.schedule import Schedule, Task
 from longpole.bench.run.slot import Slot
+from longpole.bench.run.worker import LocalWorker
 from longpole.devices import Device, Found, select
 from longpole.errors import DeviceError
 
@@ -26,9 +28,13 @@ if TYPE_CHECKING:
 
     from longpole.bench.records.record import Record
     from longpole.bench.run.job import Job
+    from longpole.bench.run.worker import Worker
     from longpole.devices import Provider
 
-__all__ = ["Runner", "Running", "Status"]
+__all__ = ["ENGINES", "Engine", "Runner", "Running", "Status"]
+
+Engine = Literal["local", "ray"]
+ENGINES: Final = ("local", "ray")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,10 @@ class Runner:
     devices
         What `longpole.devices.select` gives, or the names it takes, or devices.
         None is device 0.
+    engine
+        Where the devices are: `local` for this machine, `ray` for every node of a Ray cluster.
+        Names of devices are then looked for on each node, and None is every GPU of the
+        cluster. Programs and folders of jobs have to be there.
     results
         The file to append records to. None keeps them in memory only.
     resume
@@ -82,7 +92,9 @@ class Runner:
     Raises
     ------
     DeviceError
-        A device is not there.
+        A device is not there, or Ray does not start.
+    MissingDependencyError
+        Ray is not installed.
     ResultsError
         The results file cannot be written, is in use, or holds results already.
 
@@ -97,18 +109,18 @@ class Runner:
 
     def __init__(
         self,
-        devices: Found | Sequence[Device | str | int] | None = None,
+        devices: Found | Cluster | Sequence[Device | str | int] | None = None,
         *,
+        engine: Engine = "local",
         results: str | os.PathLike[str] | None = None,
         resume: bool = False,
         policy: Policy | None = None,
         lock_folder: Path | None = None,
         record_env: Collection[str] = (),
     ) -> None:
-        self._devices = _choose(devices)
-        self._record_env = frozenset(record_env)
         self._policy = policy or Policy()
-        self._lock_folder = lock_folder
+        how = {"policy": self._policy, "lock_folder": lock_folder, "record_env": record_env}
+        self._workers = _workers(devices, engine, **how)
         self._mutex = Lock()
         self._schedule = Schedule()
         self._slots: list[Slot] = []
@@ -179,7 +191,7 @@ class Runner:
                 slot.join()
         except BaseException:
             for slot in self._slots:
-                slot.kill_guard()
+                slot.kill()
             raise
         finally:
             if self._store is not None:
@@ -279,18 +291,9 @@ class Runner:
                 return
             total_s = self._policy.total_timeout_s
             deadline = None if total_s is None else time.monotonic() + total_s
-            for device, provider in self._devices.items():
-                slot = Slot(
-                    device,
-                    provider,
-                    schedule=self._schedule,
-                    policy=self._policy,
-                    journal=self,
-                    lock_folder=self._lock_folder,
-                    record_env=self._record_env,
-                )
-                slot.deadline = deadline
-                self._slots.append(slot)
+            for worker in self._workers:
+                worker.deadline = deadline
+                self._slots.append(Slot(worker, schedule=self._schedule, journal=self))
             self._n_working = len(self._slots)
             for slot in self._slots:
                 slot.start()
@@ -316,6 +319,20 @@ class Runner:
     def _no_device_left(self) -> str:
         reasons = [f"{uuid}: {why}" for uuid, why in self.quarantined.items()]
         return "no device is left; " + "; ".join(reasons)
+
+
+def _workers(
+    devices: Found | Cluster | Sequence[Device | str | int] | None, engine: Engine, **how: Any
+) -> list[Worker]:
+    if engine not in ENGINES:
+        message = f"no engine is called {engine!r}; there are {', '.join(ENGINES)}"
+        raise ValueError(message)
+    if isinstance(devices, Cluster):
+        return [*devices.workers(**how)]
+    if engine == "ray":
+        names = [each.uuid if isinstance(each, Device) else str(each) for each in devices or ()]
+        return [*Cluster.find(names).workers(**how)]
+    return [LocalWorker(device, provider, **how) for device, provider in _choose(devices).items()]
 
 
 def _choose(

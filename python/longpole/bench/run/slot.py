@@ -1,35 +1,20 @@
-"""A device at work: one thread, one lease, one guard, one job after the other."""
+"""A device at work: one thread, one worker, one job after the other."""
 
 from __future__ import annotations
 
-import os
 import time
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from functools import cached_property
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
-from longpole.bench.records.choice import fastest
-from longpole.bench.records.environment import fingerprint, variables_on_record
-from longpole.bench.records.record import Outcome
-from longpole.bench.run.conditions import Sampling, is_disturbed
-from longpole.bench.run.guard import Ending, Guard, GuardLostError, Order
-from longpole.bench.run.judgement import Judgement, judge, launch_can_pass, signal_name
-from longpole.bench.run.output import NO_RESULTS, Found, Output
-from longpole.devices import DeviceLostError, Lease, child_changes, wait_until_idle
 from longpole.errors import DeviceError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-    from pathlib import Path
     from typing import Protocol
 
     from longpole.bench.records.record import Record
-    from longpole.bench.run.job import Job
-    from longpole.bench.run.policy import Policy
     from longpole.bench.run.schedule import Schedule, Task
-    from longpole.devices import Device, Provider
+    from longpole.bench.run.worker import Worker
+    from longpole.devices import Device
 
     class Journal(Protocol):
         """What a slot tells its runner."""
@@ -42,88 +27,56 @@ if TYPE_CHECKING:
 
 __all__ = ["Slot"]
 
-KEPT_TAIL_BYTES: Final = 4096
-CAN_BE_RETRIED: Final = frozenset({Outcome.NONZERO, Outcome.SIGNAL})
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """What is known when a job has ended, before it is judged."""
-
-    ending: Ending
-    output: Output
-    found: Found
-    started_at: str
-    limited_by_total: bool
-    device_lost: str | None
-    environment: Mapping[str, Any]
-
 
 class Slot(Thread):
-    """Runs jobs on one device until none is left or the device fails."""
+    """Hands jobs to the worker of one device until none is left or the device fails."""
 
-    def __init__(
-        self,
-        device: Device,
-        provider: Provider | None,
-        *,
-        schedule: Schedule,
-        policy: Policy,
-        journal: Journal,
-        lock_folder: Path | None,
-        record_env: Collection[str] = (),
-    ) -> None:
-        super().__init__(name=f"longpole {device.uuid}", daemon=True)
-        self.device = device
+    def __init__(self, worker: Worker, *, schedule: Schedule, journal: Journal) -> None:
+        super().__init__(name=f"longpole {worker.device.uuid}", daemon=True)
+        self.device = worker.device
         self.task: Task | None = None
         self.task_since: float | None = None
-        self.waits_for: str | None = None
-        self.deadline: float | None = None
-        self._provider = provider
+        self._worker = worker
         self._schedule = schedule
-        self._policy = policy
         self._journal = journal
-        self._lock_folder = lock_folder
-        self._record_env = record_env
-        self._is_ours = False
-        self._guard: Guard | None = None
-        self._sampling: Sampling | None = None
+
+    @property
+    def waits_for(self) -> str | None:
+        """Who holds the device, while its turn is not come."""
+        return self._worker.waits_for
 
     def run(self) -> None:
         """Work until there is nothing left to do."""
         try:
-            with Lease(self.device.uuid, self._lock_folder, parent=self.device.parent) as lease:
-                while (task := self._schedule.take()) is not None:
-                    if not self._work(task, lease):
-                        break
+            self._worker.open()
+            while (task := self._schedule.take()) is not None:
+                if not self._work(task):
+                    break
         except DeviceError as reason:
             self._give_up_device(str(reason))
         except BaseException as error:  # noqa: BLE001 - handed to who waits for results
             self._journal.fail(error)
         finally:
-            self.kill_guard()
+            self._worker.close()
             self._journal.leave()
 
     def cancel(self, task: Task) -> None:
         """End the job in hand if it is this one."""
-        guard = self._guard
-        if self.task is task and guard is not None:
-            guard.cancel()
+        if self.task is task:
+            self._worker.cancel(task)
 
-    def kill_guard(self) -> None:
-        """Let the guard go, and what it runs."""
-        guard, self._guard = self._guard, None
-        if guard is not None:
-            guard.close()
+    def kill(self) -> None:
+        """End what runs."""
+        self._worker.kill()
 
-    def _work(self, task: Task, lease: Lease) -> bool:
+    def _work(self, task: Task) -> bool:
         """Do one attempt. False when the device must not be used any more."""
         self.task, self.task_since = task, time.monotonic()
         try:
             if not task.begin():
                 self._schedule.finish(task)
                 return True
-            record, trouble, delay_s = self._attempt(task, lease)
+            record, trouble, delay_s = self._worker.attempt(task)
             self._journal.write(record)
             if trouble:
                 self._give_up_device(trouble)
@@ -147,220 +100,3 @@ class Slot(Thread):
 
     def _give_up_device(self, reason: str) -> None:
         self._journal.quarantine(self.device, reason)
-
-    def _attempt(self, task: Task, lease: Lease) -> tuple[Record, str | None, float | None]:
-        """Run the job once: the record, what is wrong with the device, the delay before a retry."""
-        if not self._take_turn(task, lease):
-            return self._untried(task), None, None
-        if reason := self._occupied(task):
-            lease.release()
-            return self._device_lost(task, reason)
-        task.attempts += 1
-        try:
-            attempt = self._run_job(task, lease)
-        except GuardLostError as error:
-            self._guard = None
-            return self._guard_lost(task, str(error))
-        except DeviceLostError as error:
-            return self._device_lost(task, str(error))
-        finally:
-            lease.release()
-        judgement = self._judge(task, attempt)
-        delay_s = self._delay_before_retry(task, attempt.ending, judgement)
-        record = self._record(task, attempt, judgement, is_final=delay_s is None)
-        return record, judgement.device_trouble, delay_s
-
-    def _judge(self, task: Task, attempt: Attempt) -> Judgement:
-        expects_result = task.job.format != NO_RESULTS
-        ending, output, found = attempt.ending, attempt.output, attempt.found
-        judgement = judge(ending, output, found, expects_result=expects_result)
-        if attempt.limited_by_total and judgement.outcome is Outcome.TIMEOUT:
-            return replace(judgement, outcome=Outcome.CANCELLED, message=self._out_of_time())
-        if judgement.outcome is Outcome.DEVICE_ERROR:
-            return _blame(task, judgement)
-        if attempt.device_lost and judgement.outcome is not Outcome.OK:
-            judgement = replace(
-                judgement, outcome=Outcome.DEVICE_ERROR, message=attempt.device_lost
-            )
-        return replace(judgement, device_trouble=judgement.device_trouble or attempt.device_lost)
-
-    def _take_turn(self, task: Task, lease: Lease) -> bool:
-        def is_over() -> bool:
-            return task.is_cancelled or self._is_out_of_time()
-
-        def still_waiting() -> bool:
-            self.waits_for = lease.holder()
-            return is_over()
-
-        try:
-            return not is_over() and lease.acquire(still_waiting)
-        finally:
-            self.waits_for = None
-
-    def _occupied(self, task: Task) -> str | None:
-        """Say who else uses the device, before the first job there; None when it is ours."""
-        if self._is_ours:
-            return None
-        try:
-            wait_until_idle(
-                self.device,
-                self._provider,
-                self._policy.busy,
-                lambda: task.is_cancelled or self._is_out_of_time(),
-            )
-        except DeviceError as error:
-            return str(error)
-        self._is_ours = True
-        return None
-
-    def _run_job(self, task: Task, lease: Lease) -> Attempt:
-        job = task.job
-        guard, sampling = self._ready(lease)
-        changes = child_changes(self.device, os.environ)
-        limit_s, limited_by_total = self._limit(job)
-        output = Output(job.format)
-        before = self._read_device()  # a device that is lost is given no job
-        sampling.clear()
-        began_ns = time.perf_counter_ns()
-        started_at = datetime.now(UTC).isoformat()
-        order = Order(
-            argv=job.argv,
-            env=_environment(job, changes),
-            folder=job.folder,
-            limit_s=limit_s,
-            grace_s=self._policy.grace_s,
-            drain_s=self._policy.drain_s,
-        )
-        ending = guard.run(order, output.take, lambda: task.is_cancelled)
-        during = sampling.conditions().summary(began_ns, time.perf_counter_ns())
-        found = output.finish(died=ending.exit_code != 0 or ending.stopped is not None)
-        after, device_lost = self._look_again()
-        environment = {
-            **fingerprint(),
-            "device": self.device.to_dict(),
-            "settings": self._settings,
-            "before": before,
-            "during": during,
-            "after": after,
-            "changed": variables_on_record({**job.env, **changes}, self._record_env),
-        }
-        return Attempt(
-            ending, output, found, started_at, limited_by_total, device_lost, environment
-        )
-
-    def _ready(self, lease: Lease) -> tuple[Guard, Sampling]:
-        """Give the guard of the device, and what it reads; both are new after it was lost."""
-        if self._guard is None or self._sampling is None:
-            self._sampling = Sampling(self.device, self._provider, self._policy.lock_clock_mhz)
-            self._guard = Guard(lease.filenos(), self._sampling)
-        return self._guard, self._sampling
-
-    @cached_property
-    def _settings(self) -> dict[str, str]:
-        """Say how the device is set, once: it takes a while."""
-        return {} if self._provider is None else self._provider.settings(self.device)
-
-    def _limit(self, job: Job) -> tuple[float | None, bool]:
-        """Give the time a job may take, and whether the limit of the whole run cuts it."""
-        own_s = job.timeout_s if job.timeout_s is not None else self._policy.timeout_s
-        if self.deadline is None:
-            return own_s, False
-        left_s = max(0.0, self.deadline - time.monotonic())
-        return (left_s, True) if own_s is None or left_s < own_s else (own_s, False)
-
-    def _is_out_of_time(self) -> bool:
-        return self.deadline is not None and time.monotonic() >= self.deadline
-
-    def _out_of_time(self) -> str:
-        return f"the limit of {self._policy.total_timeout_s:g} s for all jobs was reached"
-
-    def _read_device(self) -> dict[str, Any] | None:
-        """Read clocks and temperature where that costs little. None is unknown."""
-        if self._provider is None or not self._provider.reads_fast:
-            return None
-        return self._provider.read(self.device).to_dict()
-
-    def _look_again(self) -> tuple[dict[str, Any] | None, str | None]:
-        """Read the device after a job; give the reason where it does not answer any more."""
-        try:
-            return self._read_device(), None
-        except DeviceLostError as error:
-            return None, str(error)
-
-    def _delay_before_retry(self, task: Task, ending: Ending, judgement: Judgement) -> float | None:
-        """Say how long to wait before the next attempt; None when this was the last."""
-        policy = self._policy
-        if task.is_cancelled or judgement.outcome is Outcome.CANCELLED:
-            return None
-        if judgement.outcome is Outcome.DEVICE_ERROR:
-            return 0.0 if judgement.device_trouble else None  # on another device
-        if launch_can_pass(ending) and task.attempts < policy.launch_attempts:
-            return policy.launch_delay_s
-        if judgement.outcome in CAN_BE_RETRIED and task.attempts <= policy.retries:
-            return 0.0
-        return None
-
-    def _guard_lost(self, task: Task, reason: str) -> tuple[Record, None, float | None]:
-        again = task.attempts < self._policy.launch_attempts and not task.is_cancelled
-        record = task.record(Outcome.GUARD_LOST, reason, self.device.uuid)
-        delay_s = self._policy.launch_delay_s if again else None
-        return replace(record, is_final=not again), None, delay_s
-
-    def _device_lost(self, task: Task, reason: str) -> tuple[Record, str, float | None]:
-        record = task.record(Outcome.DEVICE_ERROR, reason, self.device.uuid)
-        delay_s = None if task.is_cancelled else 0.0
-        return replace(record, is_final=task.is_cancelled), reason, delay_s
-
-    def _untried(self, task: Task) -> Record:
-        reason = self._out_of_time() if self._is_out_of_time() else "cancelled before it began"
-        return task.record(Outcome.CANCELLED, reason, self.device.uuid)
-
-    def _record(
-        self, task: Task, attempt: Attempt, judgement: Judgement, *, is_final: bool
-    ) -> Record:
-        ending, output, found = attempt.ending, attempt.output, attempt.found
-        is_sound = judgement.outcome is Outcome.OK
-        return replace(
-            task.record(judgement.outcome, judgement.message, self.device.uuid),
-            is_final=is_final,
-            exit_code=ending.exit_code,
-            signal=signal_name(ending.signal) if ending.signal else None,
-            results=found.results,
-            best=fastest((*found.results, *found.fastest_omitted)) if is_sound else None,
-            omitted=found.omitted,
-            unparsed=found.unparsed,
-            unstable=judgement.unstable,
-            strays=ending.strays,
-            started_at=attempt.started_at,
-            seconds=ending.seconds,
-            stdout_bytes=output.stdout.n_bytes,
-            stderr_bytes=output.stderr.n_bytes,
-            stdout_tail=output.stdout.text(KEPT_TAIL_BYTES),
-            stderr_tail=output.stderr.text(KEPT_TAIL_BYTES),
-            environment=attempt.environment,
-            sampling=_sampling_of(attempt),
-        )
-
-
-def _sampling_of(attempt: Attempt) -> dict[str, Any]:
-    """Say in which conditions the job ran, as far as comparisons go by them."""
-    during = attempt.environment["during"]
-    return {
-        "clock_mhz": during.get("clock_mhz"),
-        "cpu_pressure": during.get("cpu_pressure"),
-        "is_disturbed": is_disturbed(during),
-    }
-
-
-def _blame(task: Task, judgement: Judgement) -> Judgement:
-    """Blame the device, or the job when it says the same of a second one.
-
-    A broken job must not take down one device after the other.
-    """
-    task.device_errors += 1
-    return judgement if task.device_errors == 1 else replace(judgement, device_trouble=None)
-
-
-def _environment(job: Job, changes: Mapping[str, str | None]) -> dict[str, str]:
-    wanted = {**os.environ, **job.env, **changes}
-    return {name: value for name, value in wanted.items() if value is not None}

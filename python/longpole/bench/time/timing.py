@@ -14,7 +14,7 @@ from longpole.bench.time.work import Work
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from longpole.bench.compare.stats import Summary
+    from longpole.statistics.samples import Summary
 
 __all__ = ["Effort", "Stop", "Timing"]
 
@@ -119,7 +119,7 @@ class Timing:
 
     def summarise(self) -> Summary | None:
         """Say what the samples say together; None where there is none."""
-        from longpole.bench.compare.stats import summarise
+        from longpole.statistics.samples import summarise
 
         return summarise(self.samples_ns) if self.samples_ns else None
 

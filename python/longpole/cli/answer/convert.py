@@ -40,6 +40,7 @@ __all__ = [
     "repair_trace",
     "save_trace",
     "write_flame",
+    "write_overlay",
     "writer_of",
 ]
 
@@ -131,6 +132,26 @@ def write_flame(
     return _document(f"{time} time by stack", n_written, output, known), exit_codes.OK
 
 
+def write_overlay(
+    path: str, trace: Trace, found: Found, *, output: Path, force: bool, counters: bool
+) -> Answer:
+    """Write the critical path for Perfetto, with the trace itself in a zip archive."""
+    beside = path if output.suffix == ".zip" else None
+    tracks = _counters(trace, found.path.window) if counters else b""
+    found.path.to_perfetto(output, beside=beside, counters=tracks, force=force)
+    known = known_of(path, trace, found)
+    n_written = found.path.segments.height
+    document = _document("critical path", n_written, output, known, unit="segment")
+    return document, exit_code_of(trace, found.path)
+
+
+def _counters(trace: Trace, between: tuple[int, int]) -> bytes:
+    from longpole.analyses.counter_tracks import counter_tracks
+    from longpole.windows import choose_window
+
+    return counter_tracks(trace, choose_window(trace, between=between))
+
+
 def convert_path(
     path: str, trace: Trace, found: Found, *, shown: Shown, output: Path, force: bool
 ) -> Answer:
@@ -160,7 +181,9 @@ def _written(
     return _document(shown.table, rows.height, output, known)
 
 
-def _document(what: str, n_rows: int, output: Path, known: dict[str, Any]) -> Document:
+def _document(
+    what: str, n_rows: int, output: Path, known: dict[str, Any], *, unit: str = "row"
+) -> Document:
     path = known["input"]["path"]
     written = Converted(output=str(output), bytes=output.stat().st_size, table=what, rows=n_rows)
     return Document(
@@ -169,7 +192,7 @@ def _document(what: str, n_rows: int, output: Path, known: dict[str, Any]) -> Do
         data=written,
         blocks=lambda: [
             Headline(f"{name_of(path)}: {what}"),
-            Sentence(f"Wrote {count(n_rows, 'row')} to {output}."),
+            Sentence(f"Wrote {count(n_rows, unit)} to {output}."),
         ],
         records=lambda: [{"path": path, **written.to_dict()}],
     )

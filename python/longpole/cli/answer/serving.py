@@ -1,118 +1,114 @@
-"""Serves a report on this machine: to who has the token, and to nobody else.
-
-The address that opens the page holds a token that works once; it is exchanged for a cookie. So
-an address that is seen later, in a list of processes or a browser's history, opens nothing.
-Only requests for 127.0.0.1 are answered, which keeps other sites from reaching the page by a name
-of their own.
-"""
+"""The iterations of an inference server, as an answer."""
 
 from __future__ import annotations
 
-import secrets
-from http import HTTPStatus
-from http.cookies import SimpleCookie
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Final
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Final
 
-__all__ = ["Server", "perfetto_link"]
+from longpole.analyses.serving import serving
+from longpole.cli.answer import exit_codes
+from longpole.cli.answer.inputs import name_of
+from longpole.cli.answer.windows import known_of_trace
+from longpole.report.blocks import Column, Headline, Sentence, Table, Value, tabulated
+from longpole.report.document import Document
+from longpole.wording import count
 
-_HOST: Final = "127.0.0.1"
-_PERFETTO: Final = "https://ui.perfetto.dev"
-_COOKIE: Final = "longpole"
+if TYPE_CHECKING:
+    from longpole.analyses.serving import Serving
+    from longpole.cli.answer.emit import Answer
+    from longpole.report.blocks import Block
+    from longpole.trace import Trace
+
+__all__ = ["SERVING", "serving_answer"]
+
+SERVING: Final = "longpole.serving/1"
+_MARKS: Final = {
+    "annotation": "marked by annotations",
+    "python_function": "marked by Python functions",
+    "graph_launch": "marked by launches of graphs only",
+}
+_COUNTS: Final[dict[Column, Value]] = {
+    Column("kind"): lambda row: row["kind"] or "unknown",
+    Column("count", "count"): "count",
+    Column("requests", "count"): "requests",
+    Column("prompt tokens", "count"): "prefill_tokens",
+    Column("decoded tokens", "count"): "decode_tokens",
+    Column("length", "duration"): "length_ns",
+    Column("decoded tokens/s", "count"): "decode_tokens_per_second",
+    Column("prompt tokens/s", "count"): "prefill_tokens_per_second",
+}
+_TIMES: Final[dict[Column, Value]] = {
+    Column("host, median"): lambda row: row["kind"] or "unknown",
+    Column("in all", "duration"): "host_ns",
+    Column("before the launch", "duration"): "before_launch_ns",
+    Column("blocked", "duration"): "blocked_ns",
+    Column("sampling", "duration"): "sampling_ns",
+    Column("detokenizing", "duration"): "detokenizing_ns",
+}
+_DEVICE: Final[dict[Column, Value]] = {
+    Column("device, median"): lambda row: row["kind"] or "unknown",
+    Column("busy", "duration"): "device_ns",
+    Column("replay", "duration"): "replay_ns",
+    Column("launch to replay", "duration"): "launch_delay_ns",
+    Column("between replays", "duration"): "gap_ns",
+    Column("waits for scheduler", "share"): "scheduler_share",
+    Column("waits for launches", "share"): "launch_share",
+}
+_SLOWEST: Final[dict[Column, Value]] = {
+    Column("slowest", "number"): "iteration",
+    Column("kind"): lambda row: row["kind"] or "unknown",
+    Column("length", "duration"): "length_ns",
+    Column("median", "duration"): "median_ns",
+    Column("than the median iteration of its kind"): "why",
+}
+_KERNELS: Final[dict[Column, Value]] = {
+    Column("kernel", "name"): "name",
+    Column("operator", "name"): "operator",
+    Column("time", "duration"): "duration_ns",
+    Column("share", "share"): "share",
+    Column("count", "count"): "count",
+}
 
 
-class Server(ThreadingHTTPServer):
-    """Serves one page, and one archive for Perfetto, on the loopback interface."""
-
-    daemon_threads = True
-
-    def __init__(self, port: int = 0) -> None:
-        super().__init__((_HOST, port), _Handler)
-        self.page = b""
-        self.archive = b""
-        self.token: str | None = secrets.token_urlsafe(32)
-        self.session = secrets.token_urlsafe(32)
-        self.archive_key = secrets.token_urlsafe(32)
-
-    @property
-    def address(self) -> str:
-        """Give the address of the server."""
-        return f"http://{_HOST}:{self.server_port}"
-
-    @property
-    def opening_address(self) -> str:
-        """Give the address that opens the page, once."""
-        return f"{self.address}/open/{self.token}"
-
-    @property
-    def archive_address(self) -> str:
-        """Give the address from which Perfetto takes the trace and the path."""
-        return f"{self.address}/{self.archive_key}.zip"
+def serving_answer(path: str, trace: Trace, top: int) -> Answer:
+    """Say how a server spends its iterations."""
+    found = serving(trace)
+    known = known_of_trace(path, trace)
+    if found.mark is None:
+        known["status"] = "abstained"
+    document = Document(
+        schema=SERVING,
+        **known,
+        scope={"rank": trace.rank},
+        data=found,
+        blocks=lambda: _blocks(path, found, top),
+        records=lambda: [{"path": path, **row} for row in found.kinds.to_dicts()],
+    )
+    return document, exit_codes.OK if found.mark else exit_codes.INCONCLUSIVE
 
 
-def perfetto_link(server: Server) -> str:
-    """Give the link that opens the trace with its path in Perfetto."""
-    return f"{_PERFETTO}/#!/?url={quote(server.archive_address, safe='')}"
+def _blocks(path: str, found: Serving, top: int) -> list[Block]:
+    kinds = found.kinds.to_dicts()
+    tables = [
+        *(tabulated(kinds, columns) for columns in (_COUNTS, _TIMES, _DEVICE)),
+        tabulated(found.slowest.to_dicts(), _SLOWEST),
+        tabulated(found.kernels.head(top).to_dicts(), _KERNELS),
+    ]
+    return [
+        Headline(f"{name_of(path)}: {_title(found)}"),
+        Sentence(found.sentence),
+        *(_without_empty(table) for table in tables if table.rows),
+    ]
 
 
-class _Handler(BaseHTTPRequestHandler):
-    """Answers GET for the page, the token, and the archive."""
+def _title(found: Serving) -> str:
+    """Say how many iterations there are, whose, and what marks them."""
+    if found.mark is None:
+        return "no iterations of an inference server"
+    servers = f" of {' and '.join(found.servers)}" if found.servers else ""
+    return f"{count(found.iterations.height, 'iteration')}{servers}, {_MARKS[found.mark]}"
 
-    server: Server
-    protocol_version = "HTTP/1.1"
 
-    def do_GET(self) -> None:
-        """Answer one request."""
-        if self.headers.get("Host") != f"{_HOST}:{self.server.server_port}":
-            self._refuse(HTTPStatus.FORBIDDEN)
-        elif self.path.startswith("/open/"):
-            self._open(self.path.removeprefix("/open/"))
-        elif self.path == f"/{self.server.archive_key}.zip":
-            headers = {"Access-Control-Allow-Origin": _PERFETTO}
-            self._send(self.server.archive, "application/zip", headers)
-        elif self.path == "/" and self._is_known():
-            self._send(self.server.page, "text/html; charset=utf-8", {})
-        else:
-            self._refuse(HTTPStatus.NOT_FOUND)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - of the base class
-        """Keep requests from stderr."""
-
-    def _open(self, token: str) -> None:
-        """Exchange the token for a cookie, once."""
-        expected, self.server.token = self.server.token, None
-        if expected is None or not secrets.compare_digest(token, expected):
-            # A wrong guess leaves the token as it was.
-            self.server.token = expected
-            self._refuse(HTTPStatus.NOT_FOUND)
-            return
-        self.send_response(HTTPStatus.SEE_OTHER)
-        cookie = f"{_COOKIE}={self.server.session}; HttpOnly; SameSite=Strict; Path=/"
-        self.send_header("Set-Cookie", cookie)
-        self.send_header("Location", "/")
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def _is_known(self) -> bool:
-        cookie = SimpleCookie(self.headers.get("Cookie", "")).get(_COOKIE)
-        return cookie is not None and secrets.compare_digest(cookie.value, self.server.session)
-
-    def _send(self, body: bytes, kind: str, headers: dict[str, str]) -> None:
-        self.send_response(HTTPStatus.OK)
-        usual = {
-            "Content-Type": kind,
-            "Content-Length": str(len(body)),
-            "Cache-Control": "no-store",
-            "X-Content-Type-Options": "nosniff",
-            "Referrer-Policy": "no-referrer",
-        }
-        for name, value in {**usual, **headers}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def _refuse(self, status: HTTPStatus) -> None:
-        self.send_response(status)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
+def _without_empty(table: Table) -> Table:
+    """Leave out the columns in which nothing is known."""
+    kept = [n for n in range(len(table.columns)) if any(row[n] is not None for row in table.rows)]
+    return Table([table.columns[n] for n in kept], [[row[n] for n in kept] for row in table.rows])

@@ -132,7 +132,7 @@ def _times(runs: Runs, records: Sequence[Record]) -> dict[str, Any]:
 
 def _resources(records: Sequence[Record]) -> dict[str, Any]:
     """Sum up what executions of a command used; all None for a function."""
-    from longpole.bench.compare.stats import outliers
+    from longpole.statistics.samples import outliers
 
     found = [record.sampling for record in records if record.sampling.get("user_ns") is not None]
     times = {

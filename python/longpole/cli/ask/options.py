@@ -45,7 +45,7 @@ class Options:
     debug: bool
     vocabulary: str | None = None
     threads: int | None = None
-    capture_traces: tuple[str, ...] = ()
+    capture_traces: tuple[str, ...] | None = None
 
     def emit(self, *answers: Answer) -> int:
         """Write answers in the form that was asked for; give the exit code."""

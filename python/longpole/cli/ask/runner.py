@@ -38,6 +38,12 @@ def runner_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Such as 0,2, or UUIDs, `all`, `cpu`, `fake:N`.  [default: 0, the first visible]",
         ),
         click.option(
+            "--engine",
+            type=click.Choice(["local", "ray"]),
+            help="Use the devices of this machine, or of every node of the Ray cluster that "
+            "RAY_ADDRESS names.  [default: local]",
+        ),
+        click.option(
             "--timeout",
             "timeout_s",
             type=float,

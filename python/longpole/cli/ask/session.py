@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from longpole.bench import Outcome, Policy, ResultsFile, Runner, fingerprint_changes
 from longpole.bench.records.store import make_room
+from longpole.bench.run.cluster import Cluster
 from longpole.bench.run.plan import Plan, check_plan_can_be_written, plan_path
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.runner_progress import show_progress
@@ -90,7 +91,9 @@ class Session:
     def open_runner(self, *, resume: bool, force: bool) -> Runner:
         """Take the devices and, when nothing else is amiss, the results file."""
         devices = self.given.get("devices")
-        found = select(devices.split(",") if devices else None)
+        names = devices.split(",") if devices else []
+        is_ray = self.given.get("engine") == "ray"
+        found = Cluster.find(names) if is_ray else select(names)
         policy = self.policy()
         if not resume:
             self.make_room(force=force)

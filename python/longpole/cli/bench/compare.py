@@ -71,7 +71,8 @@ def compare(
 ) -> int:
     """Show what became faster or slower from BASE to NEW.
 
-    BASE and NEW are results files or names of baselines. Keys of the same name are compared;
+    BASE and NEW are results files, names of baselines, or output of benchmark tools that
+    `longpole bench extract` reads; there, operations are keys. Keys of the same name are compared;
     --base-key and --new-key compare two keys of different names, also in one file. The exit
     code is 1 if any key became slower, 4 if none did but at least one is inconclusive, and
     0 otherwise.
@@ -80,6 +81,7 @@ def compare(
     Examples:
       longpole bench compare base.jsonl new.jsonl
       longpole bench compare main new.jsonl --gate 2% --format md
+      longpole bench compare hyperfine-old.json hyperfine-new.json
       longpole bench compare times.jsonl --base-key kernels:old --new-key kernels:new
     """
     from longpole.bench import compare as compare_measurements

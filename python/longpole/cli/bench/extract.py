@@ -90,7 +90,17 @@ class Extracted(Row):
     rejected: list[RejectedRow]
 
 
-@click.command()
+class _WithFormats(click.Command):
+    """Lists the formats at the end of its help."""
+
+    def format_epilog(self, _: click.Context, formatter: click.HelpFormatter) -> None:
+        from longpole import bench
+
+        with formatter.section("Formats"):
+            formatter.write_dl(list(bench.formats().items()))
+
+
+@click.command(cls=_WithFormats)
 @answers("longpole.cli.bench.extract:Extracted")
 @click.argument("logs", metavar="LOG...", nargs=-1, required=True)
 @click.option(
@@ -115,12 +125,14 @@ class Extracted(Row):
 def extract(
     *, logs: Sequence[str], formats: Sequence[str], as_json: bool, died: bool, max_rows: int
 ) -> int:
-    """Extract results from the output of profilers.
+    """Extract results from the output of profilers and benchmark tools.
 
-    NAME is one of aitemplate, cutlass, cutlass-csv, hipblaslt, rocblas, ncu, nccl. A
-    PATTERN is a regular expression with the groups time_ns, time_us, time_ms or time_s, and
-    optionally operation, workspace and bytes; other groups become fields. LOG can be - for
-    stdin. The exit code is 4 if a log has no result that can be compared.
+    NAME is one of the formats below. A PATTERN is a regular expression with the groups
+    time_ns, time_us, time_ms or time_s, and optionally operation, workspace, bytes and failed;
+    other groups become fields. LOG can be - for stdin. The exit code is 4 if a log has no
+    result that can be compared.
+
+    `longpole bench compare` reads the same files.
 
     \b
     Examples:

@@ -44,4 +44,4 @@ pub use pattern::{Pattern, PatternError};
 pub use records::{
     Extraction, FieldTable, Reason, RecordTable, RejectionTable, Status, UNKNOWN_BYTES,
 };
-pub use stream::{End, Extractor};
+pub use stream::{End, Extractor, ForeignRow};

@@ -25,7 +25,8 @@ const MAX_PROGRAM_BYTES: usize = 1 << 20;
 ///
 /// The groups `time_ns`, `time_us`, `time_ms` and `time_s` are a time in that unit;
 /// `time` needs a group `unit` beside it. `operation` (or `op`) is what was measured,
-/// `workspace` (or `ws`) and `bytes` are bytes; all other named groups are fields.
+/// `workspace` (or `ws`) and `bytes` are bytes; a match of `failed` says that the run
+/// failed; all other named groups are fields.
 #[derive(Debug, Clone)]
 pub struct Pattern {
     regex: Regex,
@@ -47,7 +48,7 @@ const TIMES: [(&str, Unit); 4] = [
 ];
 
 /// Groups that become columns of their own.
-const COLUMNS: [&str; 11] = [
+const COLUMNS: [&str; 12] = [
     "time_ns",
     "time_us",
     "time_ms",
@@ -59,6 +60,7 @@ const COLUMNS: [&str; 11] = [
     "workspace",
     "ws",
     "bytes",
+    "failed",
 ];
 
 /// Why a text is no pattern that can be looked for.
@@ -150,6 +152,7 @@ impl Pattern {
             operation: group("operation").or_else(|| group("op")),
             workspace_bytes: bytes(group("workspace").or_else(|| group("ws")))?,
             data_bytes: bytes(group("bytes"))?,
+            failed: group("failed").is_some(),
             ..measurement
         })
     }
@@ -173,6 +176,17 @@ impl Reader for Pattern {
             }
         }
         Interest::Anchors
+    }
+}
+
+/// The reader of a format that is a pattern; one that is none finds nothing.
+pub(super) fn built_in(text: &str) -> Box<dyn Reader> {
+    Box::new(Pattern::new(text).ok())
+}
+
+impl Reader for Option<Pattern> {
+    fn line(&mut self, line: Line<'_>, found: &mut Found) -> Interest {
+        self.as_mut().map_or(Interest::Anchors, |pattern| pattern.line(line, found))
     }
 }
 

@@ -5,9 +5,10 @@ use regex::bytes::Regex;
 use super::formats::{Format, Interest, Reader};
 use super::found::Found;
 use super::lines::{self, Ending, Line, Place, Span};
+use super::numbers::Unit;
 use super::pattern::Pattern;
-use super::records::{Extraction, Reason};
-use crate::ids::NO_ROW;
+use super::records::{Extraction, Measurement, Reason};
+use crate::ids::{NO_ROW, row_in_column};
 
 /// A longer line is not looked at: no tool prints a row of a megabyte, but some
 /// print their progress without ever ending the line.
@@ -23,6 +24,31 @@ pub enum End {
     Whole,
     /// Its process was killed or crashed: a last line without line end is suspect.
     Died,
+}
+
+/// A row of a format that is read elsewhere.
+#[derive(Debug, Clone, Copy)]
+pub struct ForeignRow<'a> {
+    /// The name of the format.
+    pub format: &'a str,
+    /// Where it stands: the first byte of its document.
+    pub offset: u64,
+    /// What was measured.
+    pub operation: &'a str,
+    /// The time as it was printed.
+    pub time: &'a str,
+    /// The unit of the time, as [`Unit::parse`] takes it.
+    pub unit: &'a str,
+    /// Whether the tool itself says that the row is no good.
+    pub failed: bool,
+    /// What else it says, names and values.
+    pub fields: &'a [(String, String)],
+}
+
+impl ForeignRow<'_> {
+    fn place(&self) -> Place {
+        Place { offset: self.offset, ending: Ending::Newline }
+    }
 }
 
 /// Looks for records in one stream. Where the stream is cut into chunks makes no difference.
@@ -73,6 +99,39 @@ impl Extractor {
             self.unfinished.offset = self.offset - rest.len() as u64;
             self.unfinished.extend(rest, &self.anchors);
         }
+    }
+
+    /// Adds a row that was read elsewhere, of a format that is none of ours. A row of another
+    /// unit, or whose time is no number, is rejected as any other is.
+    pub fn record(&mut self, row: &ForeignRow<'_>) {
+        self.found.format = self.format(row.format);
+        let line = Line { text: row.time.as_bytes(), place: row.place() };
+        let Some(unit) = Unit::parse(row.unit.as_bytes()) else {
+            return self.found.reject(line.place, line.text, Reason::UnknownUnit);
+        };
+        let measurement = Measurement::new(line, line.text, unit);
+        let operation = Some(row.operation.as_bytes());
+        let failed = row.failed;
+        if self.found.measured(&Measurement { operation, failed, ..measurement }) {
+            for (name, value) in row.fields {
+                self.found.optional_field(name.as_bytes(), value.as_bytes());
+            }
+        }
+    }
+
+    /// Counts text that was read elsewhere and could not be understood.
+    pub fn reject(&mut self, format: &str, offset: u64, text: &[u8], reason: Reason) {
+        self.found.format = self.format(format);
+        self.found.reject(Place { offset, ending: Ending::Newline }, text, reason);
+    }
+
+    /// The place of a format among the names, which it is added to.
+    fn format(&mut self, name: &str) -> u32 {
+        let known = self.names.iter().position(|other| other == name);
+        row_in_column(known.unwrap_or_else(|| {
+            self.names.push(name.to_owned());
+            self.names.len() - 1
+        }))
     }
 
     /// The tables, once the stream has ended.

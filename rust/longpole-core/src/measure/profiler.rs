@@ -2,7 +2,7 @@
 //!
 //! A trace says so under `profiler` where we made it of other files, else by the names of its
 //! processes. What has none of them is taken for a trace of torch, on the kind of device whose
-//! runtime API calls it names.
+//! runtime API calls it names, or whose versions its header has.
 
 use crate::ids::StringId;
 use crate::names::Names;
@@ -21,11 +21,16 @@ pub fn profiler(tables: &Tables) -> Profiler {
     said(tables).unwrap_or_else(|| if is_telling { found } else { of_torch(tables) })
 }
 
-/// By the names of runtime API calls; CUDA's count before those of others.
+/// By the names of runtime API calls, else by the fields of the header; CUDA's count before
+/// those of others.
 fn of_torch(tables: &Tables) -> Profiler {
-    let named: Vec<_> = tables.strings.iter().filter_map(Profiler::of_call).collect();
-    let is_named = |profiler: &Profiler| named.contains(profiler);
-    Profiler::ALL.iter().copied().find(is_named).unwrap_or(Profiler::Torch)
+    let first = |named: Vec<Profiler>| {
+        Profiler::ALL.iter().copied().find(|profiler| named.contains(profiler))
+    };
+    let fields = tables.header.fields.iter();
+    first(tables.strings.iter().filter_map(Profiler::of_call).collect())
+        .or_else(|| first(fields.filter_map(|(name, _)| Profiler::of_field(name)).collect()))
+        .unwrap_or(Profiler::TorchUnknown)
 }
 
 /// What the header says.

@@ -13,6 +13,7 @@ mod totals;
 mod walk;
 mod what_if;
 mod windows;
+mod work;
 
 pub use busy::busy_ns;
 pub use longest::longest;
@@ -27,6 +28,7 @@ pub use walk::{Path, Schedule, Segment, segment, walk};
 pub(crate) use what_if::REMOVED;
 pub use what_if::{Change, Effect, Ratio, WhatIf, changed_lags_ns, lags_ns, n_chosen, what_if};
 pub use windows::{
-    Choice, Marked, Moment, Opening, Scope, Step, Steps, Unit, Window, WindowEnd, is_of_server,
-    scope, steps, whole, window,
+    Choice, Marked, Moment, Opening, Scope, ServerIterations, ServerMark, Step, Steps, Unit,
+    Window, WindowEnd, is_of_server, scope, server_iterations, steps, whole, window,
 };
+pub use work::{Work, work};

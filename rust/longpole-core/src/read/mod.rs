@@ -14,11 +14,17 @@ mod elements;
 pub mod execution_trace;
 mod gzip;
 mod json;
+mod nsight;
 mod options;
+mod recent;
+mod records;
 pub(crate) mod saved;
 mod sniff;
 mod source;
+mod sqlite;
+mod statements;
 mod window;
+mod xprof;
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -40,7 +46,7 @@ use crate::tables::Tables;
 /// sound, and when `progress` asks to stop.
 pub fn read_path(path: &Path, options: &Options, progress: Progress<'_>) -> Result<Tables> {
     let window = window::Window::of_file(source::open(path)?, options.max_bytes)?;
-    read_window(window, options, progress)
+    read_window(window, Some(path), options, progress)
 }
 
 /// Reads the trace that a reader gives.
@@ -50,11 +56,12 @@ pub fn read_path(path: &Path, options: &Options, progress: Progress<'_>) -> Resu
 /// As [`read_path`].
 pub fn read(source: impl Read, options: &Options, progress: Progress<'_>) -> Result<Tables> {
     let window = window::Window::new(Box::new(source), options.max_bytes)?;
-    read_window(window, options, progress)
+    read_window(window, None, options, progress)
 }
 
 fn read_window(
     mut window: window::Window<'_>,
+    path: Option<&Path>,
     options: &Options,
     progress: Progress<'_>,
 ) -> Result<Tables> {
@@ -62,6 +69,7 @@ fn read_window(
     match sniff::format(&mut window, &mut diagnostics)? {
         Format::Chrome => chrome::read(window, diagnostics, options, progress),
         Format::Saved => saved::read(window, options, progress),
+        Format::Sqlite => sqlite::read(path.filter(|_| window.is_on_file()), options, progress),
     }
 }
 
@@ -102,7 +110,7 @@ pub fn repair(
             let (options, repaired) = (Options::default(), chrome::Repaired::new(out, rank));
             chrome::repair(window, diagnostics, &options, repaired, progress)
         }
-        Format::Saved => Err(Error::new(
+        Format::Saved | Format::Sqlite => Err(Error::new(
             ErrorKind::NotSaved("a saved trace has no text that could be written".to_owned()),
             0,
         )),

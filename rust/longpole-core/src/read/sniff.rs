@@ -1,6 +1,6 @@
 //! Which format a file is, by its first bytes, or what it is instead.
 //!
-//! Binary formats are told by their magic numbers, and databases by the names of their tables.
+//! Binary formats are told by their magic numbers; a database is asked for its tables later.
 //! JSON is told by the keys at its front, as far as they differ from those of the Chrome
 //! trace-event format; the rest is found out on the way ([`without_events`]).
 //!
@@ -21,6 +21,8 @@ pub enum Format {
     Chrome,
     /// A trace that longpole saved.
     Saved,
+    /// A database in SQLite, of Nsight Systems or ROCm.
+    Sqlite,
 }
 
 /// How much of a file is looked at.
@@ -62,26 +64,12 @@ const MAGICS: &[(&[u8], Known)] = &[
     (b"\x80\x05", PICKLE),
 ];
 
+/// How every SQLite database begins.
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
-/// Databases by a table that only they have. Those of Nsight Systems hold CUPTI's tables.
-const DATABASES: &[(&[u8], Known)] = &[
-    (b"rocpd_", ("a rocpd database of rocprofv3", RECORD_HINT)),
-    (b"CUPTI_ACTIVITY", ("an SQLite export of Nsight Systems", RECORD_HINT)),
-    (b"TARGET_INFO_", ("an SQLite export of Nsight Systems", RECORD_HINT)),
-];
-
 /// JSON documents by a key that stands before any `traceEvents`.
-const DOCUMENTS: &[(&[u8], Known)] = &[
-    (b"\"rocprofiler-sdk-tool\"", ("a JSON file of rocprofv3", RECORD_HINT)),
-    (
-        b"\"highres-ticks\"",
-        (
-            "a trace-viewer file of TensorFlow or JAX",
-            "longpole reads traces of torch.profiler; open this one in Perfetto or TensorBoard",
-        ),
-    ),
-];
+const DOCUMENTS: &[(&[u8], Known)] =
+    &[(b"\"rocprofiler-sdk-tool\"", ("a JSON file of rocprofv3", RECORD_HINT))];
 
 /// Looks at the first bytes of a file, and leaves them in the window.
 pub(super) fn format(window: &mut Window<'_>, diagnostics: &mut Diagnostics) -> Result<Format> {
@@ -93,6 +81,9 @@ pub(super) fn format(window: &mut Window<'_>, diagnostics: &mut Diagnostics) -> 
     let head = &text[..text.len().min(HEAD_BYTES)];
     if is_saved(head) {
         return Ok(Format::Saved);
+    }
+    if head.starts_with(SQLITE) {
+        return Ok(Format::Sqlite);
     }
     match known(head, window.compression().is_some()) {
         Some((what, hint)) => Err(Error::new(ErrorKind::OtherKind { what, hint }, 0)),
@@ -122,17 +113,10 @@ fn known(head: &[u8], compressed: bool) -> Option<Known> {
     let magic = MAGICS.iter().find(|(magic, _)| head.starts_with(magic));
     magic
         .map(|&(_, known)| known)
-        .or_else(|| database(head))
         .or_else(|| document(significant(head)))
         .or_else(|| markup(significant(head)))
         .or_else(|| archive(head, compressed))
         .or_else(|| is_perfetto(head).then_some(("a Perfetto trace (protobuf)", RECORD_HINT)))
-}
-
-fn database(head: &[u8]) -> Option<Known> {
-    let of_tables = || DATABASES.iter().find(|(name, _)| contains(head, name));
-    head.starts_with(SQLITE)
-        .then(|| of_tables().map_or(("an SQLite database", EXPORT_HINT), |&(_, known)| known))
 }
 
 fn document(text: &[u8]) -> Option<Known> {
@@ -216,14 +200,7 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_read_is_named_by_its_head() {
         let cases: &[(&[u8], &str)] = &[
-            (b"SQLite format 3\0....CREATE TABLE rocpd_string(id", "rocpd"),
-            (b"SQLite format 3\0....CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL", "Nsight"),
-            (b"SQLite format 3\0....CREATE TABLE users", "SQLite database"),
             (b"{\n  \"rocprofiler-sdk-tool\": [{\"metadata\": {}}]}", "rocprofv3"),
-            (
-                b"{\"displayTimeUnit\":\"ns\",\"metadata\":{\"highres-ticks\":true},\"traceEvents\":[]}",
-                "TensorFlow or JAX",
-            ),
             (b"\x0a\x03\x08\x01\x10\x0a\x02\x08\x01", "Perfetto"),
             (b"\x0a\x86\x01\x08\x01", "Perfetto"),
             (b"\x7fELF\x02\x01\x01", "ELF"),
@@ -241,6 +218,7 @@ mod tests {
     #[test]
     fn a_trace_is_taken_for_nothing_else() {
         let heads: &[&[u8]] = &[
+            b"{\"displayTimeUnit\":\"ns\",\"metadata\":{\"highres-ticks\":true},\"traceEvents\":[]}",
             b"{\"traceEvents\": [], \"metadata\": {\"highres-ticks\": true}}",
             b"\n{\"traceEvents\": []}",
             b"\n\n[]",

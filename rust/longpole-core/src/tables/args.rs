@@ -187,6 +187,13 @@ impl ArgTable {
         self.columns.iter().find(|column| column.key == key)
     }
 
+    /// Adds a column to all rows, unless there is one with that key.
+    pub(crate) fn add_column(&mut self, key: &str, values: Values) {
+        if self.column(key).is_none() {
+            self.columns.push(ArgColumn { key: key.to_owned(), values });
+        }
+    }
+
     fn clear(&mut self) {
         self.event.clear();
         self.column_of_key.clear();
@@ -339,6 +346,27 @@ impl Values {
     /// Appends a value, or none.
     pub(crate) fn push(&mut self, value: Option<ArgValue>, strings: &mut Strings) {
         self.set(self.len(), value, strings);
+    }
+
+    /// No rows, for values like this one.
+    pub(crate) fn like(value: ArgValue) -> Self {
+        match value {
+            ArgValue::Integer(_) => Self::Integers(Packed::default()),
+            ArgValue::Float(_) => Self::Floats(Packed::default()),
+            ArgValue::Text(_) => Self::Texts(Packed::default()),
+        }
+    }
+
+    /// Sets the value of a new row; rows in between get none.
+    pub(crate) fn put(&mut self, row: usize, value: ArgValue, strings: &mut Strings) {
+        self.set(row, Some(value), strings);
+    }
+
+    /// With rows without a value up to `length`, to which nothing is added any more.
+    pub(crate) fn padded(mut self, length: usize) -> Self {
+        self.pad(length);
+        self.packed_mut().finish();
+        self
     }
 
     /// Sets the value of a row, which is the last or a new one; rows in between get none.

@@ -34,6 +34,9 @@ const IDS: &[&str] = &[
     "Task Type",
     "stream id",
     "dst rank",
+    "step_num",
+    "group_id",
+    "run_id",
 ];
 
 /// What one asks about kernels, copies, operators, collectives, Python
@@ -91,6 +94,12 @@ const DEFAULT: &[&str] = &[
     "link type",
     "size(Byte)",
     "bandwidth(GB/s)",
+    "hlo_op",
+    "hlo_module",
+    "tf_op",
+    "memcpy_details",
+    "Memset_details",
+    "kernel_details",
 ];
 
 impl Arguments {

@@ -154,6 +154,16 @@ impl EventTable {
         self.lane.reopen();
     }
 
+    /// Lets [`assign_name`](Self::assign_name) change any row, until [`finish`](Self::finish).
+    pub(crate) fn reopen_names(&mut self) {
+        self.name.reopen();
+    }
+
+    /// The reader found out what longpole calls it.
+    pub(crate) fn assign_name(&mut self, event: EventId, name: StringId) {
+        self.name.replace(event.row(), i64::from(Some(name).in_column()));
+    }
+
     /// The reader found out where it happened.
     pub(crate) fn assign_lane(&mut self, event: EventId, lane: LaneId) {
         self.lane.replace(event.row(), i64::from(Some(lane).in_column()));

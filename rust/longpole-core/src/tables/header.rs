@@ -12,7 +12,7 @@ pub struct Header {
     pub world_size: Option<i64>,
     /// What times are relative to, in ns since 1970; none where they are absolute.
     pub base_time_ns: Option<i64>,
-    /// `kineto-json`, or `chrome-json` for other writers, or `json-array`.
+    /// `kineto-json`, `xprof-json`, or `chrome-json` for other writers.
     pub format: &'static str,
     /// `gzip` or none.
     pub compression: Option<&'static str>,

@@ -51,12 +51,20 @@ named! {
         TorchRocm "torch_rocm",
         /// The same on Intel's GPUs.
         TorchXpu "torch_xpu",
+        /// The same where nothing tells whose GPUs it records, or that there are any.
+        TorchUnknown "torch_unknown",
         /// `torch_npu.profiler`.
         TorchNpu "torch_npu",
         /// `mindspore.profiler` and the older `mindspore.Profiler`.
         MindSpore "mindspore",
         /// msprof by itself.
         Msprof "msprof",
+        /// Nsight Systems.
+        Nsys "nsys",
+        /// rocprofv3.
+        Rocprofv3 "rocprofv3",
+        /// The profiler of JAX and TensorFlow.
+        Xprof "xprof",
     }
 }
 
@@ -66,6 +74,17 @@ impl Profiler {
         match name {
             "Python" => Some(Self::TorchNpu),
             "MindSpore" | "CPU OP" | "Host CPU OP" | "Scope Layer" => Some(Self::MindSpore),
+            _ => None,
+        }
+    }
+
+    /// The profiler of torch where the header has a field of such a name.
+    pub fn of_field(name: &str) -> Option<Self> {
+        match name {
+            "cuda_runtime_version" | "cuda_driver_version" | "cupti_version" => Some(Self::Torch),
+            "hip_runtime_version" | "hip_driver_version" | "roctracer_version" => {
+                Some(Self::TorchRocm)
+            }
             _ => None,
         }
     }

@@ -63,6 +63,7 @@ const CATEGORIES: &[(&str, EventKind)] = &[
     ("Kernel", EventKind::Kernel),
     ("mtia_ccp_events", EventKind::Kernel),
     ("hpu_op", EventKind::Kernel),
+    ("cuda_graph", EventKind::Kernel),
     ("gpu_memcpy", EventKind::Copy),
     ("Memcpy", EventKind::Copy),
     ("gpu_memset", EventKind::Fill),

@@ -12,7 +12,9 @@
 //! | what loads data | `loading` |
 //! | whose a Python function is | `frames` |
 //! | which part of an Ascend profile it is | `ascend` |
+//! | which part of an XProf profile it is | `xprof` |
 //! | iterations, and nodes of the backward graph | `markers` |
+//! | iterations of inference servers | `serving` |
 //!
 //! A [`Vocabulary`] is these tables with what a user added to them.
 
@@ -24,7 +26,9 @@ mod frames;
 mod kernels;
 mod loading;
 mod markers;
+mod serving;
 mod user;
+mod xprof;
 
 pub use api::{ApiRole, Waiting, api_names};
 pub use ascend::{
@@ -36,4 +40,9 @@ pub use frames::is_own_frame;
 pub use kernels::{MEMORY_KINDS, WorkClass, pageable_ends};
 pub use loading::DATA_LOADING;
 pub use markers::{is_backward_node, is_engine_work, module_name, step_number};
+pub use serving::{
+    HostPart, Iteration, IterationKind, Server, annotated_iteration, framed_iteration, host_part,
+    kind_of_frame,
+};
 pub use user::{SECTIONS, Vocabulary};
+pub use xprof::{Line, Plane, xprof_activity, xprof_detail, xprof_host_event};

@@ -5,13 +5,24 @@
 //! file and another entry of [`FORMATS`].
 
 mod aitemplate;
+mod ck_profiler;
+mod cublaslt;
 mod cutlass_csv;
 mod cutlass_text;
 mod format;
+mod google_benchmark;
+mod google_benchmark_csv;
 mod hipblaslt;
+mod inductor;
 mod nccl;
 mod ncu;
+mod nvbench;
 mod rocblas;
+mod rocprof;
+mod serving;
+mod triton;
+
+use super::pattern::built_in;
 
 pub use format::Format;
 pub(in crate::extract) use format::{Interest, Reader};
@@ -23,8 +34,17 @@ pub const FORMATS: &[Format] = &[
     cutlass_csv::FORMAT,
     hipblaslt::FORMAT,
     rocblas::FORMAT,
+    ck_profiler::FORMAT,
+    cublaslt::FORMAT,
     ncu::FORMAT,
+    nvbench::FORMAT,
+    rocprof::FORMAT,
     nccl::FORMAT,
+    inductor::FORMAT,
+    triton::FORMAT,
+    serving::FORMAT,
+    google_benchmark::FORMAT,
+    google_benchmark_csv::FORMAT,
 ];
 
 /// The format of that name.

@@ -55,6 +55,24 @@ pub(super) fn cycle(tables: &Tables, launches: &Launches) -> Option<Cycle> {
     (moments.len() > FEWEST_REPETITIONS).then_some(Cycle { moments })
 }
 
+/// The places at which a sequence of launches begins anew: each where all are alike or too few to
+/// tell, none where nothing repeats.
+pub(super) fn beginnings(names: &[usize]) -> Vec<usize> {
+    let all = (0..names.len()).collect();
+    if names.len() < FEWEST_REPETITIONS {
+        return all;
+    }
+    match shortest_cycle(&names[..names.len().min(MOST_SEARCHED)]) {
+        None => Vec::new(),
+        Some(1) => all,
+        Some(length) => {
+            let (first, behind) = longest_stretch(names, length);
+            let begins = rarest(&names[first..behind]);
+            (first..behind).filter(|&place| Some(names[place]) == begins).collect()
+        }
+    }
+}
+
 fn busiest_stream(tables: &Tables) -> Vec<EventId> {
     let events = &tables.events;
     let mut of_lane: Vec<Vec<EventId>> = vec![Vec::new(); tables.lanes.len()];

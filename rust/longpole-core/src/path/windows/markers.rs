@@ -2,7 +2,7 @@
 //!
 //! Names differ by numbers only from one iteration to the next. A pattern of names marks
 //! iterations if it comes regularly on one thread and either is known to mark them, as the
-//! annotations of optimisers, loaders and inference servers do, or covers nearly all time.
+//! annotations of optimisers and loaders do, or covers nearly all time.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -11,28 +11,24 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::model::Moment;
+use super::serving;
 use crate::error::Result;
 use crate::graph;
 use crate::ids::{EventId, LaneId, StringId};
 use crate::link::Launches;
 use crate::tables::{EventKind, Tables};
 
-/// What iterations are known to be called, the best first. A name of a server's single
-/// iteration is one of the first [`N_SINGLE`].
-const KNOWN: [&str; 7] = [
-    r"^execute_",
-    r"^step\[",
+/// What iterations of training are known to be called, the best first. A single one of the
+/// first [`N_SINGLE`] is an iteration.
+const KNOWN: [&str; 5] = [
     r"(train|eval|infer|model)_?(iteration|iter|step|batch)",
     r"^Optimizer\.step#",
     r"^enumerate\(DataLoader\)#",
     r"## forward ##",
     r"^Optimizer\.zero_grad#",
 ];
-const N_SINGLE: usize = 3;
-
-/// The first ones of [`KNOWN`] are names that inference servers give.
-const N_OF_SERVERS: usize = 2;
-const OPTIMIZER_STEP: usize = 3;
+const N_SINGLE: usize = 1;
+const OPTIMIZER_STEP: usize = 1;
 
 /// So many instances, at the least, make a pattern.
 const FEWEST: usize = 3;
@@ -78,20 +74,17 @@ pub(super) fn markers(
     Ok(found.into_iter().map(|(rank, group)| group.markers(marked_by_end(rank))).collect())
 }
 
-/// The single annotation of an iteration that an inference server records.
+/// The longest of the few iterations that the trace marks.
 pub(super) fn single(tables: &Tables) -> Option<EventId> {
     let events = &tables.events;
+    let length = |event: &EventId| (events.duration_ns(*event), Reverse(events.start_ns(*event)));
+    if let Some(found) = serving::marked(tables) {
+        return found.rows.into_iter().map(|(event, _)| event).max_by_key(length);
+    }
     let is_single = tables.strings.matching(|name| known(name).is_some_and(|rank| rank < N_SINGLE));
     let named = annotations(tables)
         .filter(|&event| events.name(event).is_some_and(|name| is_single[name.row()]));
-    named.max_by_key(|&event| (events.duration_ns(event), Reverse(events.start_ns(event))))
-}
-
-/// Whether an inference server marks its iterations.
-pub fn is_of_server(tables: &Tables) -> bool {
-    let of_server = tables.strings.matching(|name| known(name).is_some_and(|it| it < N_OF_SERVERS));
-    annotations(tables)
-        .any(|event| tables.events.name(event).is_some_and(|name| of_server[name.row()]))
+    named.max_by_key(length)
 }
 
 /// The annotations of one thread whose names differ by numbers only, in order of time.
@@ -222,11 +215,10 @@ mod tests {
     #[test]
     fn iterations_are_known_by_what_frameworks_call_them() {
         let cases = [
-            ("execute_context_3", Some(0)),
-            ("step[TEXT] bs=4", Some(1)),
-            ("my_train_step", Some(2)),
-            ("Optimizer.step#AdamW.step", Some(3)),
-            ("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", Some(4)),
+            ("my_train_step", Some(0)),
+            ("Optimizer.step#AdamW.step", Some(1)),
+            ("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", Some(2)),
+            ("execute_context_3", None),
             ("nccl:all_reduce", None),
         ];
         for (name, expected) in cases {

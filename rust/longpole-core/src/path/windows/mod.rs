@@ -9,12 +9,13 @@ mod cycles;
 mod markers;
 mod model;
 mod scope;
+mod serving;
 mod steps;
 
 pub use choices::whole;
-pub use markers::is_of_server;
 pub use model::{Choice, Moment, Opening, Window, WindowEnd};
 pub use scope::{Scope, Unit, scope, window};
+pub use serving::{ServerIterations, ServerMark, is_of_server, server_iterations};
 pub use steps::{Marked, Step, Steps, steps};
 
 #[cfg(test)]

@@ -178,7 +178,7 @@ fn usual(tables: &Tables, launches: &Launches, step_name: Option<&str>) -> Resul
 fn of_run(found: &Steps, run: &[usize], reason: String) -> Scope {
     let median = found.median_of(run);
     let unit = match found.marked {
-        Marked::Profiler | Marked::Annotations => Unit::Step,
+        Marked::Profiler | Marked::Annotations | Marked::Server => Unit::Step,
         Marked::Repetition => Unit::Repetition,
     };
     let shown = median.and_then(|row| run.iter().position(|&other| other == row)).unwrap_or(0);
@@ -212,8 +212,8 @@ fn ran_ahead(step: &Step, window: &Window, unit: Unit) -> String {
 /// which time passes.
 fn lone_step(found: &Steps) -> Option<Scope> {
     let takes_time = |row: &usize| found.rows[*row].length_ns() > 0;
-    let complete: Vec<_> = found.complete().into_iter().filter(takes_time).collect();
-    let all: Vec<_> = (0..found.rows.len()).filter(takes_time).collect();
+    let all: Vec<_> = found.alike().into_iter().filter(takes_time).collect();
+    let complete: Vec<_> = all.iter().copied().filter(|&row| found.rows[row].is_complete).collect();
     let (rows, which) = if complete.is_empty() {
         (all, "none of them is complete")
     } else {
@@ -233,11 +233,16 @@ fn lone_step(found: &Steps) -> Option<Scope> {
 
 fn run_reason(found: &Steps, run: &[usize]) -> String {
     let (noun, marked) = match (found.marked, &found.pattern) {
-        (Marked::Profiler, _) => ("steps", String::new()),
+        (Marked::Profiler, _) => ("steps".to_owned(), String::new()),
         (Marked::Annotations, pattern) => {
-            ("steps", format!(", marked by {:?}", pattern.as_deref().unwrap_or_default()))
+            let name = pattern.as_deref().unwrap_or_default();
+            ("steps".to_owned(), format!(", marked by {name:?}"))
         }
-        (Marked::Repetition, _) => ("repetitions of device work", String::new()),
+        (Marked::Server, _) => {
+            let kind = found.kind().map_or_else(String::new, |kind| format!("{} ", kind.name()));
+            (format!("{kind}steps"), ", marked by the server".to_owned())
+        }
+        (Marked::Repetition, _) => ("repetitions of device work".to_owned(), String::new()),
     };
     let has_first = run.first().and_then(|&row| found.rows[row].before).is_some_and(|before| {
         found.rows[before].before.is_none() && found.marked == Marked::Profiler

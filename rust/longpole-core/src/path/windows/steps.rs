@@ -13,11 +13,12 @@ use super::completion::{Submissions, process_of};
 use super::cycles::cycle;
 use super::markers::{markers, median, single};
 use super::model::{Moment, Opening, Window, WindowEnd};
+use super::serving;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{EventId, StringId};
 use crate::link::{self, Launches};
 use crate::tables::{Tables, by_content};
-use crate::vocabulary::ApiRole;
+use crate::vocabulary::{ApiRole, IterationKind};
 
 /// An iteration of which more launches than one in so many have lost their work is not
 /// complete: the profiler began or stopped within it.
@@ -29,6 +30,9 @@ const FEWEST_LAUNCHES_ONE_IN: usize = 2;
 /// Markers count if so large a part of the device work was launched between them.
 const LEAST_MARKED_ONE_IN: usize = 2;
 
+/// So many iterations of a server, at the least, are steps.
+const FEWEST_MARKED: usize = 3;
+
 /// How the iterations of a trace were found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Marked {
@@ -36,6 +40,8 @@ pub enum Marked {
     Profiler,
     /// By annotations that come regularly.
     Annotations,
+    /// By what an inference server marks.
+    Server,
     /// By device work that repeats: no iterations of the program perhaps.
     Repetition,
 }
@@ -57,6 +63,8 @@ pub struct Step {
     pub before: Option<usize>,
     /// Whether the trace holds what it launched.
     pub is_complete: bool,
+    /// What its requests need, where an inference server says so.
+    pub kind: Option<IterationKind>,
 }
 
 impl Step {
@@ -125,6 +133,7 @@ fn profiler_steps(found: &[link::Step], tables: &Tables, submissions: &Submissio
             period: Window::new(tables, completion(step.event), Opening::Moments(opening)),
             before,
             is_complete: true,
+            kind: None,
         }
     };
     found.iter().map(step).collect()
@@ -136,6 +145,11 @@ fn unprofiled(
     submissions: &Submissions,
     pattern: Option<&str>,
 ) -> Result<Steps> {
+    if pattern.is_none()
+        && let Some(steps) = of_server(tables, submissions)
+    {
+        return Ok(steps);
+    }
     let found = markers(tables, launches, pattern)?.into_iter().find_map(|markers| {
         let rows = between(&markers.moments, tables, submissions);
         let marked = pattern.is_some() || holds_half(&rows, tables, submissions);
@@ -152,6 +166,18 @@ fn unprofiled(
     let cycle = is_open.then(|| cycle(tables, launches)).flatten();
     let rows = cycle.map_or_else(Vec::new, |cycle| between(&cycle.moments, tables, submissions));
     Ok(Steps { marked: Marked::Repetition, pattern: None, rows })
+}
+
+/// The iterations of an inference server, each up to the next.
+fn of_server(tables: &Tables, submissions: &Submissions) -> Option<Steps> {
+    let found = serving::marked(tables)?.rows;
+    let moments: Vec<_> = found.iter().map(|&(event, _)| Moment::Start(event)).collect();
+    let mut rows = between(&moments, tables, submissions);
+    for (row, (_, iteration)) in rows.iter_mut().zip(&found) {
+        row.kind = iteration.kind;
+    }
+    let is_enough = found.len() >= FEWEST_MARKED && holds_half(&rows, tables, submissions);
+    is_enough.then_some(Steps { marked: Marked::Server, pattern: None, rows })
 }
 
 /// The stretches from one moment to the next.
@@ -171,6 +197,7 @@ fn between(moments: &[Moment], tables: &Tables, submissions: &Submissions) -> Ve
             period: Window::new(tables, completion, Opening::Moments(opening)),
             before: place.checked_sub(1),
             is_complete: true,
+            kind: None,
         }
     });
     rows.collect()
@@ -232,10 +259,16 @@ impl Completeness {
         }
         let count =
             |step: &Step| i64::try_from(self.within(step, tables).len()).unwrap_or(i64::MAX);
-        let usual = median(rows.iter().map(count).filter(|&count| count > 0).collect());
+        let mut counts: BTreeMap<_, Vec<i64>> = BTreeMap::new();
+        for step in rows.iter().filter(|step| count(step) > 0) {
+            counts.entry(step.kind).or_default().push(count(step));
+        }
+        let usual: BTreeMap<_, _> =
+            counts.into_iter().map(|(kind, counts)| (kind, median(counts))).collect();
         for step in rows {
             let calls = self.within(step, tables);
             let n_lost = calls.iter().filter(|(_, has_work)| !has_work).count();
+            let usual = usual.get(&step.kind).copied().unwrap_or(0);
             let is_full =
                 calls.len() * FEWEST_LAUNCHES_ONE_IN >= usize::try_from(usual).unwrap_or(0);
             step.is_complete = is_full && n_lost * MOST_LOST_ONE_IN <= calls.len();
@@ -244,11 +277,26 @@ impl Completeness {
 }
 
 impl Steps {
-    /// The longest run of complete iterations that follow one another and have one before
-    /// them; of equals the first. A run in which no time passes, for all of it was completed
-    /// with the iteration before, tells nothing.
+    /// Which iterations of a server the answer is about: those whose requests need what takes
+    /// most time in all.
+    pub fn kind(&self) -> Option<IterationKind> {
+        let mut total_ns: BTreeMap<_, i64> = BTreeMap::new();
+        for step in &self.rows {
+            let of_kind = total_ns.entry(step.kind).or_default();
+            *of_kind = of_kind.saturating_add(step.length_ns());
+        }
+        total_ns.into_iter().max_by_key(|&(_, total_ns)| total_ns).and_then(|(kind, _)| kind)
+    }
+
+    /// The longest run of complete iterations of one kind that follow one another and have one
+    /// before them; of equals the first. A run in which no time passes, for all of it was
+    /// completed with the iteration before, tells nothing.
     pub fn run(&self) -> Vec<usize> {
-        let qualifies = |row: usize| self.rows[row].is_complete && self.rows[row].before.is_some();
+        let kind = self.kind();
+        let qualifies = |row: usize| {
+            let step = &self.rows[row];
+            step.is_complete && step.before.is_some() && step.kind == kind
+        };
         let mut order: Vec<_> = (0..self.rows.len()).filter(|&row| qualifies(row)).collect();
         order.sort_by_key(|&row| (self.rows[row].number, row));
         let mut length = vec![0_usize; self.rows.len()];
@@ -279,9 +327,10 @@ impl Steps {
         rows.iter().copied().find(|&row| self.rows[row].length_ns() == usual_ns)
     }
 
-    /// The iterations that are complete.
-    pub fn complete(&self) -> Vec<usize> {
-        (0..self.rows.len()).filter(|&row| self.rows[row].is_complete).collect()
+    /// The iterations of the kind that the answer is about.
+    pub fn alike(&self) -> Vec<usize> {
+        let kind = self.kind();
+        (0..self.rows.len()).filter(|&row| self.rows[row].kind == kind).collect()
     }
 
     /// The place of the iteration with a number; several processes may have one: the first

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::ids::StringId;
+use crate::read::statements::statements;
 use crate::strings::Strings;
 use crate::tables::{MetadataTable, Place};
 use crate::vocabulary::{CollectiveTrack, Layer, stream_number};
@@ -121,28 +122,4 @@ impl Layers {
         let process = self.hosts.get(&place.process).copied().unwrap_or(place.process);
         Place { process, ..place }
     }
-}
-
-/// A statement of the trace about a process or a thread.
-struct Statement<'a> {
-    process: StringId,
-    thread: StringId,
-    value: &'a str,
-}
-
-fn statements<'a>(
-    metadata: &'a MetadataTable,
-    strings: &'a Strings,
-    name: &str,
-) -> impl Iterator<Item = Statement<'a>> {
-    let name = strings.lookup(name);
-    let is_named =
-        move |&row: &usize| name.is_some() && StringId::from_column(metadata.name[row]) == name;
-    (0..metadata.len()).filter(is_named).filter_map(move |row| {
-        Some(Statement {
-            process: StringId::from_column(metadata.process[row])?,
-            thread: StringId::from_column(metadata.thread[row])?,
-            value: strings.get(StringId::from_column(metadata.value[row])?),
-        })
-    })
 }

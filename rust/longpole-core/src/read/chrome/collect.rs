@@ -9,12 +9,12 @@ use super::event::{Argument, Draft, EventScanner};
 use super::kinds::Kinds;
 use super::pairs::{Brackets, Track};
 use super::place::{Findings, Number, Whereabouts};
-use super::recent::Recent;
 use super::values::{integer, is_integer, number, token_text};
 use crate::diagnostics::Code;
 use crate::ids::{EventId, LaneId, StringId};
-use crate::read::ascend;
 use crate::read::json::{Keys, Span, Token};
+use crate::read::recent::Recent;
+use crate::read::{ascend, xprof};
 use crate::strings::Strings;
 use crate::tables::{
     ArgTables, ArgValue, CounterTable, EventKind, EventRow, EventTable, FlowSource, FlowTable,
@@ -359,6 +359,18 @@ impl Collector {
             lanes: &mut self.lanes,
             args: &self.args,
             metadata: &self.metadata,
+        })
+    }
+
+    /// The same for a profile of XProf; none where it is another trace.
+    pub(super) fn interpret_xprof(&mut self, vocabulary: &Vocabulary) -> Option<u64> {
+        xprof::interpret(xprof::Profile {
+            strings: &mut self.strings,
+            events: &mut self.events,
+            lanes: &mut self.lanes,
+            args: &mut self.args,
+            metadata: &self.metadata,
+            vocabulary,
         })
     }
 

@@ -405,7 +405,7 @@ impl Document<'_> {
         }
         let mut said = Vec::new();
         self.events.collector.pair_brackets(&mut said);
-        let header = header::facts(
+        let mut header = header::facts(
             std::mem::take(&mut self.fields),
             &self.events.stream.elements.window,
             &mut said,
@@ -416,6 +416,12 @@ impl Document<'_> {
         self.events.collector.finish();
         for _ in 0..self.events.collector.interpret() {
             self.events.stream.elements.note(Code::UnknownTaskType, 0)?;
+        }
+        if let Some(n_unknown) = self.events.collector.interpret_xprof(&self.options.vocabulary) {
+            header.format = "xprof-json";
+            for _ in 0..n_unknown {
+                self.events.stream.elements.note(Code::UnknownDeviceLine, 0)?;
+            }
         }
         let phases = self.events.collector.phases();
         let strings = self.events.collector.freeze_strings();

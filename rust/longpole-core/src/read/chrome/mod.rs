@@ -24,7 +24,6 @@ mod parts;
 mod place;
 mod predicted;
 mod reader;
-mod recent;
 mod recovery;
 mod repaired;
 mod shapes;

@@ -10,7 +10,7 @@ use crate::tables::{ArgTable, ArgTables, Arguments, Header, Tables};
 use crate::vocabulary::Vocabulary;
 
 const FORMAT: &str = "longpole-trace";
-const FORMATS: &[&str] = &["kineto-json", "chrome-json", "json-array"];
+const FORMATS: &[&str] = &["kineto-json", "chrome-json", "json-array", "xprof-json"];
 
 /// A category, by its text, with the names of its arguments.
 type Named = (Option<i64>, Vec<String>);

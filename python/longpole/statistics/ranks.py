@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from longpole.bench.compare.figures import Interval
-from longpole.bench.compare.stats import (
+from longpole.statistics.interval import Interval
+from longpole.statistics.samples import (
     MEDIAN_DEVIATION_TO_SIGMA,
     mann_whitney,
     median_deviation,

@@ -24,14 +24,12 @@ if TYPE_CHECKING:
 __all__ = [
     "MannWhitney",
     "Summary",
-    "TwoSpeeds",
     "drift",
     "holm",
     "mann_whitney",
     "median_deviation",
     "outliers",
     "summarise",
-    "two_speeds",
     "warnings_about",
 ]
 
@@ -48,15 +46,8 @@ _MEAN_DEVIATION_TO_SIGMA: Final = 1.2533
 _FEWEST_FOR_DRIFT: Final = 15
 _DRIFT_P_VALUE: Final = 0.01
 
-# A drift, or a step between two speeds, that is smaller disturbs no verdict.
+# A drift that is smaller disturbs no verdict.
 _WORTH_SAYING: Final = 0.01
-
-# The halves of a normal sample lie 1.1 of their spreads apart, of an even one 1.3, the tail of
-# an exponential one 1.5 from the rest. Of 1,000 sets of 50 such samples, 5 reached 3.
-_FEWEST_FOR_TWO_SPEEDS: Final = 40
-_SMALLEST_SHARE: Final = 0.2
-_SMALLEST_SEPARATION: Final = 3.0
-_QUARTILES_TO_SIGMA: Final = 1.349
 
 # One sample in ten is usual on a shared machine.
 _MANY_OUTLIERS: Final = 0.2
@@ -72,14 +63,6 @@ class MannWhitney(NamedTuple):
 
     n_exceeding: float
     p_value: float
-
-
-class TwoSpeeds(NamedTuple):
-    """Two groups that samples fall into: the middle of each, and the share of the slower."""
-
-    fast: float
-    slow: float
-    slow_share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +200,7 @@ def warnings_about(samples: ArrayLike) -> tuple[str, ...]:
     'drift: the last third is 51.0 % slower than the first'
     """
     values = _checked(samples)
-    found = [_drift_warning(values), _two_speeds_warning(values), _outliers_warning(values)]
+    found = [_drift_warning(values), _outliers_warning(values)]
     return tuple(warning for warning in found if warning)
 
 
@@ -240,37 +223,6 @@ def drift(samples: ArrayLike) -> float:
     if mann_whitney(first, last).p_value >= _DRIFT_P_VALUE:
         return 0.0
     return float(np.median(last) / np.median(first)) - 1
-
-
-def two_speeds(samples: ArrayLike) -> TwoSpeeds | None:
-    """Find two groups that lie apart, each with a fifth of the samples or more.
-
-    The sorted samples, if there are 40 or more, are cut in two at every place. Where the
-    middles of the parts lie three times their spreads apart there are two speeds, and the
-    widest gap divides them. The step of the clock counts as spread, so that 10 and 11 ticks
-    are not two speeds.
-
-    Examples
-    --------
-    >>> two_speeds([100, 101, 102] * 10 + [150, 151, 152] * 10)
-    TwoSpeeds(fast=101.0, slow=151.0, slow_share=0.5)
-    """
-    ordered = np.sort(_checked(samples))
-    if ordered.size < _FEWEST_FOR_TWO_SPEEDS:
-        return None
-    fewest = math.ceil(_SMALLEST_SHARE * ordered.size)
-    cuts = np.arange(fewest, ordered.size - fewest + 1)
-    fast = _quartiles(ordered, np.zeros_like(cuts), cuts)
-    slow = _quartiles(ordered, cuts, np.full_like(cuts, ordered.size))
-    spread = (fast[2] - fast[0] + slow[2] - slow[0]) / _QUARTILES_TO_SIGMA
-    distance = slow[1] - fast[1]
-    apart = distance >= _SMALLEST_SEPARATION * (spread + _smallest_step(ordered))
-    apart &= distance >= _WORTH_SAYING * np.abs(fast[1])
-    if not apart.any():
-        return None
-    best = int(np.argmax(np.where(apart, ordered[cuts] - ordered[cuts - 1], -np.inf)))
-    slow_share = 1 - float(cuts[best]) / ordered.size
-    return TwoSpeeds(float(fast[1][best]), float(slow[1][best]), slow_share)
 
 
 def _checked(samples: ArrayLike | range) -> Samples:
@@ -314,42 +266,12 @@ def _normal_p_value(ranks: NDArray[np.int64], n_exceeding: float, n_new: int) ->
     return min(1.0, math.erfc(distance / math.sqrt(2 * variance)))
 
 
-def _quartiles(
-    ordered: Samples, begin: NDArray[np.int64], end: NDArray[np.int64]
-) -> tuple[Samples, Samples, Samples]:
-    """Give the three quartiles of the sorted rows from `begin` to `end`."""
-
-    def quantile(share: float) -> Samples:
-        place = begin + share * (end - 1 - begin)
-        row = place.astype(np.intp)
-        above = np.minimum(row + 1, end - 1)
-        return ordered[row] + (place - row) * (ordered[above] - ordered[row])
-
-    return quantile(0.25), quantile(0.5), quantile(0.75)
-
-
-def _smallest_step(ordered: Samples) -> float:
-    steps = np.diff(ordered)
-    steps = steps[steps > 0]
-    return float(steps.min()) if steps.size else 1.0
-
-
 def _drift_warning(samples: Samples) -> str | None:
     change = drift(samples)
     if abs(change) < _WORTH_SAYING:
         return None
     direction = "slower" if change > 0 else "faster"
     return f"drift: the last third is {100 * abs(change):.1f} % {direction} than the first"
-
-
-def _two_speeds_warning(samples: Samples) -> str | None:
-    speeds = two_speeds(samples)
-    if speeds is None:
-        return None
-    return (
-        f"two speeds: {100 * speeds.slow_share:.0f} % of the samples"
-        f" take {speeds.slow / speeds.fast:.2f} times as long as the others"
-    )
 
 
 def _outliers_warning(samples: Samples) -> str | None:

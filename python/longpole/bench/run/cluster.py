@@ -1,0 +1,299 @@
+"""Devices of a Ray cluster: an actor beside each runs the same worker as on this machine.
+
+The actor is pinned to the node of its device, takes the lease there and starts the guard there.
+It holds nothing that could be lost: the schedule and the only file of records are those of the
+process that runs the runner. Where an actor dies, its guard ends the job; the attempt is recorded
+as lost, and tried again by a new actor, or on another device if the node is gone too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+
+from longpole.bench.run.schedule import Task
+from longpole.bench.run.worker import LocalWorker, Tried, device_lost, worker_lost
+from longpole.clusters import started_ray
+from longpole.devices import Device, discover, select
+from longpole.errors import DeviceError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from longpole.bench.run.job import Job
+    from longpole.bench.run.policy import Policy
+
+__all__ = ["Cluster"]
+
+START_S: Final = 60.0
+"""How long a node may take to start an actor."""
+
+# Ray would hide the devices from an actor, or count them anew: the worker chooses by UUID.
+_ENVIRONMENT: Final = {
+    "env_vars": {
+        f"RAY_EXPERIMENTAL_NOSET_{name}_VISIBLE_DEVICES": "1" for name in ("CUDA", "HIP", "ROCR")
+    }
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A device of a node. `name` is what it is called there; `device` what it is called here."""
+
+    node: str
+    names: tuple[str, ...]
+    name: str
+    device: Device
+    n_gpus: int
+    """What Ray is to count the actor as."""
+
+
+class Cluster:
+    """The devices of a Ray cluster, in the order of its nodes."""
+
+    def __init__(self, places: Sequence[Place]) -> None:
+        self.places = tuple(places)
+
+    @classmethod
+    def find(cls, names: Sequence[str]) -> Self:
+        """Look for devices on every node. No name means every GPU.
+
+        Raises
+        ------
+        DeviceError
+            A name fits no device of the cluster, or there is none, or Ray does not start.
+        MissingDependencyError
+            Ray is not installed.
+        """
+        ray = started_ray(DeviceError)
+        nodes = [node for node in ray.nodes() if node["Alive"]]
+        found = _found(ray, nodes, names)
+        missing = set(names).intersection(*(here.missing for here in found))
+        places = {place.device.uuid: place for place in _places(nodes, found, names)}
+        if missing or not places:
+            what = ", ".join(sorted(missing)) or "a GPU"
+            message = (
+                f"no node of the Ray cluster has {what}; nodes: {len(nodes)}\n"
+                "hint: `longpole devices` lists the devices of a node; `cpu` is its processor"
+            )
+            raise DeviceError(message)
+        return cls(list(places.values()))
+
+    def workers(
+        self, *, policy: Policy, lock_folder: Path | None, record_env: Collection[str]
+    ) -> Iterator[RayWorker]:
+        """Give a worker for each device. Nothing is started yet."""
+        for place in self.places:
+            yield RayWorker(place, policy, lock_folder, tuple(record_env))
+
+
+class Here(NamedTuple):
+    """The devices of a node, and the names that fit none."""
+
+    devices: list[Device]
+    missing: set[str]
+
+
+def _found(ray: Any, nodes: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[Here]:
+    looks = [_pinned(ray, _devices_here, node["NodeID"]).remote(names) for node in nodes]
+    try:
+        return list(ray.get(looks, timeout=START_S))
+    except ray.exceptions.RayError as error:
+        message = f"a node of the Ray cluster does not say what devices it has: {_said(error)}"
+        raise DeviceError(message) from error
+
+
+def _devices_here(names: Sequence[str]) -> Here:
+    """Look for devices on the node where this runs."""
+    if not names:
+        return Here([device for device in discover() if device.vendor != "cpu"], set())
+    here = Here([], set())
+    for name in names:
+        try:
+            here.devices.extend(select([name]))
+        except DeviceError:
+            here.missing.add(name)
+    return here
+
+
+def _places(
+    nodes: Sequence[Mapping[str, Any]], found: Sequence[Here], names: Sequence[str]
+) -> Iterator[Place]:
+    for node, here in zip(nodes, found, strict=True):
+        has_gpus = node["Resources"].get("GPU", 0) >= len(here.devices)
+        for device in here.devices:
+            known = replace(device, uuid=_unique(device, node["NodeID"]))
+            yield Place(node["NodeID"], tuple(names), device.uuid, known, int(has_gpus))
+
+
+def _unique(device: Device, node: str) -> str:
+    """Processors, and devices that are not there, are called the same on several nodes."""
+    return f"{device.uuid}-{node[:12]}" if device.vendor in {"cpu", "fake"} else device.uuid
+
+
+def _pinned(ray: Any, work: Any, node: str, **options: Any) -> Any:
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    where = NodeAffinitySchedulingStrategy(node, soft=False)
+    wanted = {"num_cpus": 0, "scheduling_strategy": where, "runtime_env": _ENVIRONMENT}
+    return ray.remote(**wanted, **options)(work)
+
+
+class Given(NamedTuple):
+    """A task on its way to an actor."""
+
+    job: Job
+    id: str
+    digest: str
+    attempts: int
+    device_errors: int
+    is_cancelled: bool
+
+
+class RayWorker:
+    """Runs jobs on a device of a node, by an actor there."""
+
+    def __init__(
+        self, place: Place, policy: Policy, lock_folder: Path | None, record_env: tuple[str, ...]
+    ) -> None:
+        self.device = place.device
+        self.waits_for: str | None = None
+        self.deadline: float | None = None
+        self._place = place
+        self._policy = policy
+        self._given = (place, policy, lock_folder, record_env)
+        self._ray = started_ray(DeviceError)
+        self._actor: Any = None
+        self._is_over = False
+
+    def open(self) -> None:
+        """Start the actor.
+
+        Raises
+        ------
+        DeviceError
+            The node does not start it, or is gone.
+        """
+        options = {"num_gpus": self._place.n_gpus, "max_concurrency": 2, "max_restarts": 0}
+        actor = _pinned(self._ray, Hand, self._place.node, **options)
+        self._actor = actor.remote(*self._given)
+        try:
+            self._ray.get(self._actor.open.remote(), timeout=START_S)
+        except self._ray.exceptions.RayError as error:
+            self._end_actor()
+            message = f"the node {self._place.node[:12]} gives no worker: {_said(error)}"
+            raise DeviceError(message) from error
+
+    def attempt(self, task: Task) -> Tried:
+        """Run the job once, there."""
+        left_s = None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+        given = Given(
+            *(task.job, task.id, task.digest),
+            *(task.attempts, task.device_errors, task.is_cancelled),
+        )
+        try:
+            answer = self._ray.get(self._actor.attempt.remote(given, left_s))
+        except self._ray.exceptions.RayTaskError as error:
+            raise error.cause or error from error
+        except self._ray.exceptions.RayError as error:
+            return self._lost(task, _said(error))
+        tried: Tried
+        tried, task.attempts, task.device_errors = answer
+        return tried
+
+    def cancel(self, task: Task) -> None:
+        """End the job in hand."""
+        if self._actor is not None:
+            self._actor.cancel.remote(task.id)
+
+    def kill(self) -> None:
+        """End the actor, and with it its guard and what that runs; for good."""
+        self._is_over = True
+        self._end_actor()
+
+    def _end_actor(self) -> None:
+        actor, self._actor = self._actor, None
+        if actor is not None:
+            self._ray.kill(actor)
+
+    def close(self) -> None:
+        """Let the device go."""
+        if self._actor is not None:
+            with contextlib.suppress(self._ray.exceptions.RayError):
+                self._ray.get(self._actor.close.remote(), timeout=START_S)
+        self.kill()
+
+    def _lost(self, task: Task, reason: str) -> Tried:
+        """Start another actor; where the node gives none, the device is lost."""
+        self._end_actor()
+        task.attempts += 1
+        reason = f"the worker on node {self._place.node[:12]} died: {reason}"
+        if not self._is_over:
+            try:
+                self.open()
+            except DeviceError as error:
+                return device_lost(task, str(error), self.device)
+        return worker_lost(task, reason, self.device, self._policy)
+
+
+def _said(error: BaseException) -> str:
+    """Give the first line of what an error says; what follows is for those who look into Ray."""
+    cause = getattr(error, "cause", None) or error
+    return str(cause).strip().partition("\n")[0] or type(cause).__name__
+
+
+class Hand:
+    """The actor: the worker of one device, where the device is."""
+
+    def __init__(
+        self, place: Place, policy: Policy, lock_folder: Path | None, record_env: tuple[str, ...]
+    ) -> None:
+        named = place.names or ["all"]
+        found = next(
+            (device, provider)
+            for name in named
+            for device, provider in _selected(name)
+            if device.uuid == place.name
+        )
+        self._worker = LocalWorker(
+            place.device, found[1], policy=policy, lock_folder=lock_folder, record_env=record_env
+        )
+        self._task: Task | None = None
+        self._cancelled: set[str] = set()
+
+    def open(self) -> None:
+        """Take part in the turns on the device."""
+        self._worker.open()
+
+    def attempt(self, given: Given, left_s: float | None) -> tuple[Tried, int, int]:
+        """Run the job once. Gives its counts too, which are those of the task."""
+        task = Task(given.job, given.id, given.digest)
+        task.attempts, task.device_errors = given.attempts, given.device_errors
+        self._task = task
+        task.is_cancelled = given.is_cancelled or given.id in self._cancelled
+        self._worker.deadline = None if left_s is None else time.monotonic() + left_s
+        try:
+            return self._worker.attempt(task), task.attempts, task.device_errors
+        finally:
+            self._task = None
+
+    def cancel(self, name: str) -> None:
+        """End a job, also one that has not come yet."""
+        self._cancelled.add(name)
+        task = self._task
+        if task is not None and task.id == name:
+            task.is_cancelled = True
+            self._worker.cancel(task)
+
+    def close(self) -> None:
+        """Let the device go."""
+        self._worker.close()
+
+
+def _selected(name: str) -> list[tuple[Device, Any]]:
+    with contextlib.suppress(DeviceError):
+        return list(select([name]).items())
+    return []

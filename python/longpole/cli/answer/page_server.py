@@ -1,0 +1,118 @@
+"""Serves a report on this machine: to who has the token, and to nobody else.
+
+The address that opens the page holds a token that works once; it is exchanged for a cookie. So
+an address that is seen later, in a list of processes or a browser's history, opens nothing.
+Only requests for 127.0.0.1 are answered, which keeps other sites from reaching the page by a name
+of their own.
+"""
+
+from __future__ import annotations
+
+import secrets
+from http import HTTPStatus
+from http.cookies import SimpleCookie
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final
+from urllib.parse import quote
+
+__all__ = ["Server", "perfetto_link"]
+
+_HOST: Final = "127.0.0.1"
+_PERFETTO: Final = "https://ui.perfetto.dev"
+_COOKIE: Final = "longpole"
+
+
+class Server(ThreadingHTTPServer):
+    """Serves one page, and one archive for Perfetto, on the loopback interface."""
+
+    daemon_threads = True
+
+    def __init__(self, port: int = 0) -> None:
+        super().__init__((_HOST, port), _Handler)
+        self.page = b""
+        self.archive = b""
+        self.token: str | None = secrets.token_urlsafe(32)
+        self.session = secrets.token_urlsafe(32)
+        self.archive_key = secrets.token_urlsafe(32)
+
+    @property
+    def address(self) -> str:
+        """Give the address of the server."""
+        return f"http://{_HOST}:{self.server_port}"
+
+    @property
+    def opening_address(self) -> str:
+        """Give the address that opens the page, once."""
+        return f"{self.address}/open/{self.token}"
+
+    @property
+    def archive_address(self) -> str:
+        """Give the address from which Perfetto takes the trace and the path."""
+        return f"{self.address}/{self.archive_key}.zip"
+
+
+def perfetto_link(server: Server) -> str:
+    """Give the link that opens the trace with its path in Perfetto."""
+    return f"{_PERFETTO}/#!/?url={quote(server.archive_address, safe='')}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers GET for the page, the token, and the archive."""
+
+    server: Server
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        """Answer one request."""
+        if self.headers.get("Host") != f"{_HOST}:{self.server.server_port}":
+            self._refuse(HTTPStatus.FORBIDDEN)
+        elif self.path.startswith("/open/"):
+            self._open(self.path.removeprefix("/open/"))
+        elif self.path == f"/{self.server.archive_key}.zip":
+            headers = {"Access-Control-Allow-Origin": _PERFETTO}
+            self._send(self.server.archive, "application/zip", headers)
+        elif self.path == "/" and self._is_known():
+            self._send(self.server.page, "text/html; charset=utf-8", {})
+        else:
+            self._refuse(HTTPStatus.NOT_FOUND)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - of the base class
+        """Keep requests from stderr."""
+
+    def _open(self, token: str) -> None:
+        """Exchange the token for a cookie, once."""
+        expected, self.server.token = self.server.token, None
+        if expected is None or not secrets.compare_digest(token, expected):
+            # A wrong guess leaves the token as it was.
+            self.server.token = expected
+            self._refuse(HTTPStatus.NOT_FOUND)
+            return
+        self.send_response(HTTPStatus.SEE_OTHER)
+        cookie = f"{_COOKIE}={self.server.session}; HttpOnly; SameSite=Strict; Path=/"
+        self.send_header("Set-Cookie", cookie)
+        self.send_header("Location", "/")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def _is_known(self) -> bool:
+        cookie = SimpleCookie(self.headers.get("Cookie", "")).get(_COOKIE)
+        return cookie is not None and secrets.compare_digest(cookie.value, self.server.session)
+
+    def _send(self, body: bytes, kind: str, headers: dict[str, str]) -> None:
+        self.send_response(HTTPStatus.OK)
+        usual = {
+            "Content-Type": kind,
+            "Content-Length": str(len(body)),
+            "Cache-Control": "no-store",
+            "X-Content-Type-Options": "nosniff",
+            "Referrer-Policy": "no-referrer",
+        }
+        for name, value in {**usual, **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _refuse(self, status: HTTPStatus) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", "0")
+        self.end_headers()

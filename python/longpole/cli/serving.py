@@ -1,0 +1,61 @@
+"""`longpole serving`: show how an inference server spends its iterations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from longpole.cli.ask.options import Options, answers, shared_options, top_option
+from longpole.cli.ask.traces import answer_each, traces_argument
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from longpole.cli.answer.emit import Answer
+    from longpole.trace import Trace
+
+__all__ = ["serving"]
+
+
+@click.command()
+@answers("longpole.analyses.serving:Serving")
+@traces_argument
+@click.option(
+    "--capture-trace",
+    "capture_traces",
+    type=click.Path(dir_okay=False),
+    multiple=True,
+    metavar="FILE",
+    help="Trace of the capture of the graphs. Repeatable.  [default: X.capture.json.gz beside "
+    "X.json.gz]",
+)
+@top_option(5, "How many kernels to list.")
+@shared_options
+def serving(
+    *,
+    traces: Sequence[str],
+    capture_traces: tuple[str, ...],
+    top: int,
+    options: Options,
+) -> int:
+    """Show how an inference server spends its iterations.
+
+    Iterations are decode steps, prefill steps and mixed batches, as vLLM, SGLang, TensorRT-LLM
+    and TGI mark them; without marks, launches of graphs that repeat.
+
+    \b
+    Examples:
+      longpole serving trace.json.gz
+      longpole serving trace.json.gz --capture-trace capture.json.gz
+      longpole serving trace.json.gz --json
+    """
+
+    def answer(path: str, trace: Trace) -> Answer:
+        from longpole.cli.answer.serving import serving_answer
+
+        return serving_answer(path, trace, top)
+
+    chosen = replace(options, capture_traces=capture_traces or None)
+    return answer_each(traces, chosen, "longpole.serving/1", answer, arguments="default")

@@ -1,0 +1,55 @@
+//! What is done in each step, and not waited for.
+
+use crate::graph::{Edge, Graph, Kind, Role};
+use crate::ids::{EventId, row_in_column};
+
+/// The work of one event in one step, or of the host outside events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Work {
+    /// The event; none between events.
+    pub event: Option<EventId>,
+    /// What the time is called on a path.
+    pub kind: Kind,
+    /// The row of the step.
+    pub step: u32,
+    /// How long it took.
+    pub work_ns: i64,
+}
+
+/// Sums the work of each event in each step, in the order of events, kinds and steps.
+///
+/// Work belongs to the step that the host was in when it began or, on a device, when it was
+/// launched; `steps` are the times from and until which it was in each, in order. Of a call that
+/// waits, only what it does itself is work.
+pub fn work(graph: &Graph, lags_ns: &[i64], steps: &[(i64, i64)]) -> Vec<Work> {
+    let step_at = |time_ns: i64| {
+        let row = steps.partition_point(|step| step.0 <= time_ns).checked_sub(1)?;
+        (time_ns < steps[row].1).then(|| row_in_column(row))
+    };
+    let row = |(edge, &work_ns): (&Edge, &i64)| {
+        let event = edge.event().map(|order| graph.timeline.event(order));
+        let step = step_at(begun_ns(graph, edge))?;
+        Some(Work { event, kind: edge.kind, step, work_ns })
+    };
+    let edges = graph.edges.as_slice().iter().zip(lags_ns);
+    let mut rows: Vec<Work> = edges.filter(|(edge, _)| is_work(edge)).filter_map(row).collect();
+    rows.sort_unstable();
+    rows.dedup_by(|row, kept| {
+        let is_same = (row.event, row.kind, row.step) == (kept.event, kept.kind, kept.step);
+        if is_same {
+            kept.work_ns += row.work_ns;
+        }
+        is_same
+    });
+    rows
+}
+
+fn is_work(edge: &Edge) -> bool {
+    edge.kind.is_work() && matches!(edge.role, Role::ThreadOrder | Role::DeviceWork)
+}
+
+/// When the host was at some work: at its call, where that is known.
+fn begun_ns(graph: &Graph, edge: &Edge) -> i64 {
+    let call = edge.event().and_then(|order| graph.timeline.launcher(order));
+    call.map_or_else(|| graph.nodes.time_ns(edge.source), |call| graph.timeline.start_ns(call))
+}

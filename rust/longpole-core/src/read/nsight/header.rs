@@ -1,0 +1,103 @@
+//! What an export says about itself: its devices, its versions and when it was recorded; and the
+//! names of processes and threads.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use serde_json::{Map, Value};
+
+use super::Export;
+use super::places::{GlobalId, texts};
+use crate::error::Result;
+use crate::ids::StringId;
+use crate::read::sqlite::{Database, Row};
+use crate::tables::Header;
+
+/// Columns of devices, and what Kineto calls them.
+const DEVICES: &[(&str, &str)] = &[
+    ("cuDevice|id", "id"),
+    ("name", "name"),
+    ("totalMemory", "totalGlobalMem"),
+    ("computeMajor", "computeMajor"),
+    ("computeMinor", "computeMinor"),
+    ("maxThreadsPerBlock", "maxThreadsPerBlock"),
+    ("maxRegistersPerBlock", "regsPerBlock"),
+    ("maxRegistersPerSm", "regsPerMultiprocessor"),
+    ("threadsPerWarp", "warpSize"),
+    ("maxShmemPerBlock", "sharedMemPerBlock"),
+    ("maxShmemPerBlockOptin", "sharedMemPerBlockOptin"),
+    ("maxShmemPerSm", "sharedMemPerMultiprocessor"),
+    ("smCount", "numSms"),
+];
+
+/// What is kept of how the file was exported.
+const VERSIONS: &[&str] =
+    &["EXPORT_PRODUCT_NAME", "EXPORT_PRODUCT_VERSION", "EXPORT_SCHEMA_VERSION"];
+
+/// Reads what stands beside the records.
+pub(super) fn header(database: &Database) -> Result<Header> {
+    let mut base_time_ns = None;
+    database.each("TARGET_INFO_SESSION_START_TIME", &["utcEpochNs"], &mut |row| {
+        base_time_ns = row.integer(0);
+        Ok(ControlFlow::Break(()))
+    })?;
+    let mut devices = Vec::new();
+    let columns: Vec<_> = DEVICES.iter().map(|&(column, _)| column).collect();
+    database.each("TARGET_INFO_GPU", &columns, &mut |row| {
+        devices.push(Value::Object(device(row)));
+        Ok(ControlFlow::Continue(()))
+    })?;
+    let mut versions = Map::new();
+    database.each("META_DATA_EXPORT", &["name", "value"], &mut |row| {
+        let text = |column| row.text(column).map(String::from_utf8_lossy);
+        if let (Some(name), Some(value)) = (text(0), text(1))
+            && VERSIONS.contains(&name.as_ref())
+        {
+            versions.insert(name.into_owned(), Value::from(value));
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    let mut fields = vec![("nsight".to_owned(), Value::Object(versions).to_string())];
+    if !devices.is_empty() {
+        fields.push(("deviceProperties".to_owned(), Value::Array(devices).to_string()));
+    }
+    Ok(Header { fields, base_time_ns, format: "nsight-sqlite", ..Header::default() })
+}
+
+fn device(row: &Row<'_>) -> Map<String, Value> {
+    let value = |column| match (row.integer(column), row.text(column)) {
+        (Some(number), _) => Some(Value::from(number)),
+        (None, Some(text)) => Some(Value::from(String::from_utf8_lossy(text))),
+        (None, None) => None,
+    };
+    let names = DEVICES.iter().enumerate();
+    names.filter_map(|(column, &(_, name))| Some((name.to_owned(), value(column)?))).collect()
+}
+
+impl Export<'_> {
+    /// Reads the names of the processes and threads that did something.
+    pub(super) fn names(&mut self) -> Result<()> {
+        let places = self.reading.records.places().iter();
+        let on_host = places.filter(|place| place.device.is_none());
+        let threads: HashSet<_> = on_host.map(|place| (place.process, place.thread)).collect();
+        let processes: HashSet<StringId> = threads.iter().map(|&(process, _)| process).collect();
+        self.each("PROCESSES", &["globalPid", "name"], |export, row| {
+            let records = &mut export.reading.records;
+            let (process, thread) = texts(GlobalId(row.integer(0).unwrap_or(0)), records);
+            if let Some(name) = row.text(1).filter(|_| processes.contains(&process)) {
+                let name = records.text(name);
+                records.state("process_name", process, thread, name);
+            }
+        })?;
+        self.each("ThreadNames", &["globalTid", "nameId"], |export, row| {
+            let id = GlobalId(row.integer(0).unwrap_or(0));
+            let (process, thread) = texts(id, &mut export.reading.records);
+            if !threads.contains(&(process, thread)) {
+                return;
+            }
+            if let Some(name) = export.reading.text(row.integer(1)) {
+                export.reading.records.state("thread_name", process, thread, name);
+            }
+        })
+    }
+}

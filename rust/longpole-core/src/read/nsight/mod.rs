@@ -1,0 +1,166 @@
+//! SQLite exports of Nsight Systems (`nsys export --type sqlite`).
+//!
+//! Each kind of record has a table, most of them as CUPTI gave it. The events get the kinds,
+//! categories, names and arguments that Kineto gives to the same records, so that all that follows
+//! is the same for both.
+//!
+//! | tables | events |
+//! |---|---|
+//! | `CUPTI_ACTIVITY_KIND_KERNEL`, `_MEMCPY`, `_MEMSET`, `_GRAPH_TRACE` | GPU activities (`device`) |
+//! | `CUPTI_ACTIVITY_KIND_RUNTIME`, `_DRIVER`, `OSRT_API`, `..OVERHEAD` | calls (`calls`) |
+//! | `CUPTI_ACTIVITY_KIND_SYNCHRONIZATION`, `_CUDA_EVENT` | waits (`waits`) |
+//! | `NVTX_EVENTS` | annotations, and operators of `emit_nvtx` (`ranges`) |
+//! | `GPU_METRICS`, `CUDA_GPU_MEMORY_USAGE_EVENTS` | counters (`counters`) |
+//!
+//! Limits: samples of the CPU and the switches of its scheduler are not read. The file names no
+//! rank. Without `CUDA_EVENT` records it is not known which event a wait is for.
+
+mod calls;
+mod counters;
+mod device;
+mod header;
+mod places;
+mod ranges;
+mod torch_names;
+mod waits;
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use super::options::Options;
+use super::records::Records;
+use super::sqlite::{Database, Reading, Row, Texts};
+use crate::diagnostics::Code;
+use crate::error::Result;
+use crate::ids::StringId;
+use crate::progress::Progress;
+use crate::tables::Tables;
+use places::Places;
+
+/// The arguments of events, by the names that Kineto has for them; their places are the constants.
+const ARGUMENTS: &[&str] = &[
+    "context",
+    "graph node id",
+    "grid",
+    "block",
+    "registers per thread",
+    "shared memory",
+    "bytes",
+    "cuda_sync_kind",
+    "wait_on_stream",
+    "wait_on_cuda_event_record_corr_id",
+    "wait_on_cuda_event_id",
+    "Record function id",
+    "Sequence number",
+    "Input Dims",
+];
+const CONTEXT: usize = 0;
+const GRAPH_NODE: usize = 1;
+const GRID: usize = 2;
+const BLOCK: usize = 3;
+const REGISTERS: usize = 4;
+const SHARED_MEMORY: usize = 5;
+const BYTES: usize = 6;
+const SYNC_KIND: usize = 7;
+const WAIT_ON_STREAM: usize = 8;
+const WAIT_ON_RECORD: usize = 9;
+const WAIT_ON_EVENT: usize = 10;
+const RECORD_FUNCTION: usize = 11;
+const SEQUENCE: usize = 12;
+const INPUT_DIMS: usize = 13;
+
+/// The tables that are read as records.
+const TABLES: &[&str] = &[
+    device::KERNELS,
+    device::COPIES,
+    device::FILLS,
+    device::GRAPHS,
+    calls::RUNTIME,
+    calls::DRIVER,
+    calls::SYSTEM,
+    calls::OVERHEAD,
+    calls::PROFILER_OVERHEAD,
+    waits::RECORDS,
+    waits::WAITS,
+    ranges::RANGES,
+    counters::METRICS,
+    counters::MEMORY,
+];
+
+/// What the profiler says about the recording, which is no record.
+const MESSAGES: &str = "DIAGNOSTIC_EVENT";
+
+/// Tables that only such exports have.
+const TELLING: &[&str] = &["ENUM_NSYS_EVENT_TYPE", "TARGET_INFO_SESSION_START_TIME"];
+
+/// Whether a database is an export of Nsight Systems.
+pub(super) fn is_export(database: &Database) -> bool {
+    let is_known = |name: &&str| database.has(name);
+    TELLING.iter().any(is_known) || database.has("StringIds") && TABLES.iter().any(is_known)
+}
+
+/// An export on its way into tables.
+struct Export<'a> {
+    reading: Reading<'a>,
+    places: Places,
+    call_names: HashMap<i64, Option<StringId>>,
+}
+
+/// Reads the tables of an export.
+pub(super) fn read(
+    database: &Database,
+    options: &Options,
+    progress: Progress<'_>,
+) -> Result<Tables> {
+    let mut records = Records::new(ARGUMENTS, options);
+    let texts = Texts::of(database, ["StringIds", "id", "value"], &mut records)?;
+    let reading = Reading::new(database, records, texts, TABLES, progress);
+    let mut export = Export { reading, places: Places::default(), call_names: HashMap::new() };
+    export.device()?;
+    export.calls()?;
+    export.waits()?;
+    export.ranges()?;
+    export.counters()?;
+    export.names()?;
+    export.note_unread();
+    let header = header::header(database)?;
+    export.reading.records.finish(header, database.n_bytes)
+}
+
+impl Export<'_> {
+    /// Gives every row of a table to `take`.
+    fn each(
+        &mut self,
+        table: &str,
+        columns: &[&str],
+        mut take: impl FnMut(&mut Self, &Row<'_>),
+    ) -> Result<()> {
+        let database = self.reading.database;
+        let end = database.each(table, columns, &mut |row| {
+            if self.reading.is_full()? {
+                return Ok(ControlFlow::Break(()));
+            }
+            take(self, row);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        self.reading.note_end(end);
+        Ok(())
+    }
+
+    /// Notes tables of records that are not read.
+    fn note_unread(&mut self) {
+        let database = self.reading.database;
+        let is_unread = |name: &&String| {
+            let columns = database.columns(name);
+            let has = |wanted: &str| columns.iter().any(|column| column == wanted);
+            !TABLES.contains(&name.as_str())
+                && name.as_str() != MESSAGES
+                && (has("start") || has("timestamp"))
+                && (has("globalTid") || has("globalPid") || has("gpuId") || has("typeId"))
+                && database.n_rows(std::iter::once(name.as_str())) > 0
+        };
+        for _ in database.names().iter().filter(is_unread) {
+            self.reading.records.note(Code::UnreadTable);
+        }
+    }
+}

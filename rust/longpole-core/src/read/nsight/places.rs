@@ -1,0 +1,153 @@
+//! Which process, thread, device and stream the numbers of an export stand for.
+
+use std::collections::HashMap;
+
+use crate::ids::{LaneId, StringId};
+use crate::read::records::Records;
+use crate::tables::Place;
+
+/// A process or thread, as one number: 8 bits of hardware, 8 of the machine, 24 of the process and
+/// 24 of the thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct GlobalId(pub(super) i64);
+
+impl GlobalId {
+    pub(super) fn process(self) -> i64 {
+        self.0 >> 24 & 0xff_ffff
+    }
+
+    pub(super) fn thread(self) -> i64 {
+        self.0 & 0xff_ffff
+    }
+}
+
+/// What CUPTI writes for no stream and no event.
+const NONE: i64 = 0xffff_ffff;
+
+/// Correlation ids have fewer digits, and so have the numbers of streams.
+const CORRELATIONS: i64 = 10_000_000_000;
+const STREAMS: i64 = 1_000_000;
+
+/// The places that records named so far.
+#[derive(Default)]
+pub(super) struct Places {
+    /// The first process with GPU activities or calls, whose numbers stand as they are.
+    first: Option<i64>,
+    /// The first process of each device.
+    first_of_device: HashMap<i64, i64>,
+    /// The device of each context of a process.
+    device_of_context: HashMap<[Option<i64>; 2], i64>,
+    threads: HashMap<GlobalId, LaneId>,
+    streams: HashMap<(i64, i64, i64), LaneId>,
+}
+
+impl Places {
+    /// A correlation id that differs from those of other processes: each counts for itself.
+    pub(super) fn correlation(&mut self, id: Option<i64>, process: Option<i64>) -> Option<i64> {
+        let id = id.filter(|&id| id != NONE)?;
+        let process = GlobalId(process.unwrap_or(0)).process();
+        if *self.first.get_or_insert(process) == process {
+            return Some(id);
+        }
+        process.checked_mul(CORRELATIONS)?.checked_add(id)
+    }
+
+    /// The number of a stream that differs from those of other processes on the same device.
+    pub(super) fn stream(&mut self, stream: i64, device: i64, process: Option<i64>) -> i64 {
+        let process = GlobalId(process.unwrap_or(0)).process();
+        if stream == NONE {
+            return -1;
+        }
+        if *self.first_of_device.entry(device).or_insert(process) == process {
+            return stream;
+        }
+        process.saturating_mul(STREAMS).saturating_add(stream)
+    }
+
+    /// Learns on which device a context of a process is.
+    pub(super) fn learn(&mut self, context: [Option<i64>; 2], device: Option<i64>) {
+        if let Some(device) = device {
+            self.device_of_context.entry(context).or_insert(device);
+        }
+    }
+
+    /// The device of a context. Records of synchronisation name the context, and device 0 always.
+    pub(super) fn device(&self, context: [Option<i64>; 2], recorded: Option<i64>) -> Option<i64> {
+        self.device_of_context.get(&context).copied().or(recorded)
+    }
+
+    /// The stream of a device as a place.
+    #[inline]
+    pub(super) fn of_stream(
+        &mut self,
+        [device, stream, process]: [Option<i64>; 3],
+        records: &mut Records<'_>,
+    ) -> LaneId {
+        let (device, stream, process) =
+            (device.unwrap_or(0), stream.unwrap_or(NONE), process.unwrap_or(0));
+        if let Some(&lane) = self.streams.get(&(device, stream, process)) {
+            return lane;
+        }
+        let own = self.stream(stream, device, Some(process));
+        let [process_text, thread] =
+            [device, own].map(|number| records.strings.intern(&number.to_string()));
+        let place =
+            Place { process: process_text, thread, device: Some(device), stream: Some(own) };
+        let lane = records.lane(place);
+        self.streams.insert((device, stream, process), lane);
+        lane
+    }
+
+    /// A thread as a place.
+    #[inline]
+    pub(super) fn of_thread(&mut self, id: Option<i64>, records: &mut Records<'_>) -> LaneId {
+        let id = GlobalId(id.unwrap_or(0));
+        if let Some(&lane) = self.threads.get(&id) {
+            return lane;
+        }
+        let (process, thread) = texts(id, records);
+        let lane = records.lane(Place { process, thread, device: None, stream: None });
+        self.threads.insert(id, lane);
+        lane
+    }
+}
+
+/// A process and a thread as texts.
+pub(super) fn texts(id: GlobalId, records: &mut Records<'_>) -> (StringId, StringId) {
+    let mut text = |number: i64| records.strings.intern(&number.to_string());
+    (text(id.process()), text(id.thread()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The ids of a process with this number.
+    fn process(number: i64) -> Option<i64> {
+        Some(number << 24 | 1 << 48)
+    }
+
+    #[test]
+    fn the_numbers_of_the_first_process_stand_as_they_are() {
+        let mut places = Places::default();
+        assert_eq!(places.correlation(Some(7), process(111)), Some(7));
+        assert_eq!(places.correlation(Some(7), process(222)), Some(2_220_000_000_007));
+        assert_eq!(places.correlation(Some(NONE), process(111)), None);
+    }
+
+    #[test]
+    fn a_context_tells_its_device_better_than_a_record_of_synchronisation() {
+        let mut places = Places::default();
+        places.learn([process(111), Some(2)], Some(1));
+        assert_eq!(places.device([process(111), Some(2)], Some(0)), Some(1));
+        assert_eq!(places.device([process(222), Some(2)], Some(0)), Some(0));
+    }
+
+    #[test]
+    fn streams_of_two_processes_on_one_device_are_two() {
+        let mut places = Places::default();
+        assert_eq!(places.stream(7, 0, process(111)), 7);
+        assert_eq!(places.stream(7, 0, process(222)), 222_000_007);
+        assert_eq!(places.stream(7, 1, process(222)), 7);
+    }
+}

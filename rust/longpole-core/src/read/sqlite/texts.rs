@@ -1,0 +1,47 @@
+//! Texts that a database holds once, in a table of their own.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use super::{Database, Finder};
+use crate::error::Result;
+use crate::ids::StringId;
+use crate::read::records::Records;
+
+/// The texts of a database by their numbers. Only those that records name are read.
+pub(in crate::read) struct Texts<'a> {
+    known: HashMap<i64, Option<StringId>>,
+    finder: Option<Finder<'a>>,
+}
+
+impl<'a> Texts<'a> {
+    /// The texts in a column of a table, by another column.
+    pub(in crate::read) fn of(
+        database: &'a Database,
+        [table, key, column]: [&'a str; 3],
+        records: &mut Records<'_>,
+    ) -> Result<Self> {
+        let finder = database.finder(table, key, column);
+        let mut known = HashMap::new();
+        if finder.is_none() {
+            database.each(table, &[key, column], &mut |row| {
+                if let (Some(number), Some(text)) = (row.integer(0), row.text(1)) {
+                    known.entry(number).or_insert_with(|| Some(records.text(text)));
+                }
+                Ok(ControlFlow::Continue(()))
+            })?;
+        }
+        Ok(Self { known, finder })
+    }
+
+    /// The text with a number; none where there is none.
+    #[inline]
+    pub(super) fn get(&mut self, number: i64, records: &mut Records<'_>) -> Option<StringId> {
+        if let Some(&known) = self.known.get(&number) {
+            return known;
+        }
+        let found = self.finder.as_mut()?.find(number, |text| records.text(text));
+        self.known.insert(number, found);
+        found
+    }
+}

@@ -1,0 +1,244 @@
+"""The iterations of inference servers: what marks them, their times, and what is said of them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from decimal import Decimal
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import pytest
+
+import longpole
+from longpole.testing import TraceBuilder
+from real_traces import SHARED
+
+GIVEN = SHARED / "open_answers"
+needs_given = pytest.mark.skipif(not GIVEN.is_dir(), reason="needs ../shared/data/open_answers")
+LAUNCH = "cudaGraphLaunch"
+
+
+def decode(builder: TraceBuilder, at: float, name: str = "step[DECODE bs=8]") -> TraceBuilder:
+    """Add a decode step: 40 us on the host, launched after 20, 58 us on the device."""
+    builder.annotation(name, (at, at + 40))
+    return builder.launch("model", call=(at + 20, at + 30), work=(at + 32, at + 90), by=LAUNCH)
+
+
+def steps(*starts: float) -> TraceBuilder:
+    builder = TraceBuilder()
+    for at in starts:
+        decode(builder, at)
+    return builder
+
+
+def test_waits_of_the_device_are_split_by_where_the_host_was():
+    # The device is done at 90; the host begins the next step at 130 and launches until 160.
+    row = longpole.iterations(steps(0, 130).read()).row(1, named=True)
+    assert (row["scheduler_wait_ns"], row["launch_wait_ns"]) == (40_000, 30_000)
+    assert (row["length_ns"], row["gap_ns"], row["replay_ns"]) == (130_000, 72_000, 58_000)
+    assert (row["before_launch_ns"], row["launch_delay_ns"]) == (20_000, 12_000)
+
+
+def test_a_kind_has_its_own_figures_and_the_one_with_most_time_comes_first():
+    builder = steps(0, 100, 200, 300)
+    decode(builder, 400, "step[EXTEND bs=2 toks=100]")
+    decode(builder, 500)
+    kinds = longpole.serving(builder.read()).kinds
+    assert kinds["kind"].to_list() == ["decode", "prefill"]
+    assert kinds["count"].to_list() == [5, 1]
+    assert kinds["decode_tokens_per_second"].to_list() == [80_000, 0]
+    assert kinds["prefill_tokens_per_second"].to_list() == [0, 1_000_000]
+
+
+def test_the_verdict_is_over_iterations_of_one_kind():
+    builder = TraceBuilder()
+    for number in range(9):
+        at = 100 * number
+        name = "step[EXTEND bs=1 toks=9]" if number == 4 else "step[DECODE bs=8]"
+        decode(builder, at, name)
+    trace = builder.read()
+    assert trace.verdict().steps == (1, 2, 3)
+    assert "decode steps that follow one another, marked by the server" in trace.verdict().reason
+
+
+def test_the_scheduler_is_blamed_where_the_device_waits_between_iterations():
+    builder = TraceBuilder()
+    for at in range(0, 600, 100):
+        builder.annotation("execute_context_0(0)_generation_4(4)", (at, at + 30))
+        builder.launch("model", call=(at + 2, at + 6), work=(at + 8, at + 36), by=LAUNCH)
+    sentence = longpole.serving(builder.read()).sentence
+    assert sentence == (
+        "Decode steps of 4 requests take 100 µs each (6 in the trace): 40,000 tokens/s. The device "
+        "waits 64 % of the time for the scheduler, between iterations: prepare the next batch "
+        "while the device works, with --async-scheduling."
+    )
+
+
+def test_without_a_graph_the_launches_are_blamed():
+    builder = TraceBuilder()
+    for at in range(0, 600, 100):
+        builder.annotation("step[DECODE bs=4]", (at, at + 99))
+        for launch in range(at, at + 90, 30):
+            builder.launch("gemm", call=(launch + 20, launch + 29), work=(launch + 29, launch + 31))
+    assert "no graph is launched, so capture one" in longpole.serving(builder.read()).sentence
+
+
+def test_a_busy_device_leaves_only_the_kernels():
+    builder = TraceBuilder()
+    for at in range(0, 600, 100):
+        builder.annotation("step[DECODE bs=4]", (at, at + 20))
+        builder.launch("gemm", call=(at + 2, at + 4), work=(at + 105, at + 203), by=LAUNCH)
+    told = longpole.serving(builder.read()).sentence
+    assert told.endswith(
+        "busy 98 % of the time, so only the kernels can shorten them: gemm has 100 %."
+    )
+
+
+def test_a_slow_iteration_is_compared_with_the_median_of_its_kind():
+    builder = steps(0, 100, 200, 300)
+    builder.annotation("step[DECODE bs=64]", (400, 440))
+    builder.launch("model", call=(420, 430), work=(432, 590), by=LAUNCH)
+    slow = longpole.serving(builder.read()).slowest.row(0, named=True)
+    assert (slow["iteration"], slow["length_ns"], slow["median_ns"]) == (4, 200_000, 100_000)
+    assert slow["why"] == (
+        "the device is busy 100 µs longer; 64 requests instead of 8; 64 decoded tokens instead of 8"
+    )
+
+
+def test_functions_mark_iterations_where_nothing_is_annotated():
+    builder = TraceBuilder()
+    for at, mode in ((0, "decode"), (100, "decode"), (200, "extend")):
+        builder.python("sglang/srt/managers/scheduler.py(9): run_batch", (at, at + 40))
+        builder.python(
+            f"sglang/srt/model_executor/model_runner.py(8): forward_{mode}", (at + 1, at + 39)
+        )
+        builder.launch("model", call=(at + 20, at + 30), work=(at + 32, at + 90), by=LAUNCH)
+    found = longpole.serving(builder.read())
+    assert (found.servers, found.mark) == (("SGLang",), "python_function")
+    assert found.iterations["kind"].to_list() == ["decode", "decode", "prefill"]
+    assert found.iterations["requests"].to_list() == [None] * 3
+
+
+def test_graphs_in_pieces_are_one_iteration():
+    builder = TraceBuilder()
+    for at in range(0, 600, 100):
+        for place, name in enumerate(("embed", "layer", "layer", "layer", "head")):
+            call = (at + 10 * place, at + 10 * place + 2)
+            work = (at + 10 * place + 3, at + 10 * place + 9)
+            builder.launch(name, call=call, work=work, by=LAUNCH)
+    found = longpole.serving(builder.read())
+    assert found.mark == "graph_launch"
+    assert found.iterations["n_graph_launches"].to_list() == [5] * 6
+    assert found.kinds["scheduler_share"].to_list() == [None]
+
+
+def test_sampling_counts_once_and_is_unknown_where_nothing_records_it():
+    builder = steps(0, 100)
+    assert longpole.iterations(builder.read())["sampling_ns"].to_list() == [None, None]
+    builder.python("nn.Module: Sampler_0", (50, 70)).python("sampler.py(3): sample", (51, 60))
+    assert longpole.iterations(builder.read())["sampling_ns"].to_list() == [20_000, 0]
+
+
+def test_marks_of_empty_batches_and_inside_others_are_no_iterations():
+    builder = steps(0, 100)
+    builder.annotation("execute_context_0(0)_generation_0(0)", (95, 99))
+    builder.annotation("execute_context_0(0)_generation_8(8)", (199, 241))
+    decode(builder, 200)
+    rows = longpole.iterations(builder.read())
+    assert rows["start_ns"].to_list() == [0, 100_000, 199_000]
+    assert rows["server"].to_list() == ["SGLang"] * 3
+
+
+def test_a_trace_of_no_server_says_so():
+    found = longpole.serving(TraceBuilder().operator("aten::mm", (0, 9)).read())
+    assert (found.mark, found.kinds.height) == (None, 0)
+    assert "marks no iterations of an inference server" in found.sentence
+
+
+def test_the_capture_beside_a_trace_names_the_nodes(tmp_path):
+    capture = TraceBuilder().call("cudaStreamBeginCapture", (0, 1)).operator("aten::mm", (2, 9))
+    capture.call("cudaLaunchKernel", (3, 5), correlation=9).call("cudaStreamEndCapture", (10, 11))
+    capture.write(tmp_path / "rank0.capture.json.gz")
+    path = steps(0, 100, 200).write(tmp_path / "rank0.json.gz")
+    assert longpole.serving(path).kernels["operator"].to_list() == ["aten::mm"]
+    alone = longpole.read_trace(path, capture_traces=[])
+    assert longpole.serving(alone).kernels["operator"].to_list() == [None]
+
+
+# The given traces, counted by hand from the raw file
+
+
+def raw(name: str) -> list[dict[str, Any]]:
+    with gzip.open(GIVEN / f"{name}.json.gz") as file:
+        events = json.load(file, parse_float=Decimal)["traceEvents"]
+    return [event for event in events if event.get("ph") == "X"]
+
+
+def ns(us: Decimal) -> int:
+    return int(1000 * us)
+
+
+def span_ns(event: dict[str, Any]) -> tuple[int, int]:
+    return ns(event["ts"]), ns(event["ts"]) + ns(event["dur"])
+
+
+def busy_ns(spans: list[tuple[int, int]]) -> int:
+    total = behind = 0
+    for start, end in sorted(spans):
+        total += max(end - max(start, behind), 0)
+        behind = max(behind, end)
+    return total
+
+
+def counted(name: str) -> dict[str, Any]:
+    """Count the only iteration of a trace: what is launched by which call, and when."""
+    events = raw(name)
+    mark = max((e for e in events if e["cat"] == "user_annotation"), key=itemgetter("dur"))
+    number = lambda event: event.get("args", {}).get("correlation")  # noqa: E731
+    calls = {number(e): e for e in events if e["cat"] == "cuda_runtime"}
+    works = [e for e in events if e["cat"] in ("kernel", "gpu_memcpy")]
+    own = [e for e in works if calls[number(e)]["ts"] >= mark["ts"]]
+    (graph,) = [e for e in events if e["name"] == "hipGraphLaunch"]
+    nodes = [span_ns(e) for e in works if number(e) == number(graph)]
+    first, last = min(start for start, _ in nodes), max(end for _, end in nodes)
+    return {
+        "requests": int(mark["name"].split("_generation_")[1].split("(")[0]),
+        "decode_tokens": int(mark["name"].split("_generation_")[1].split("(sq")[1].split("sk")[0]),
+        "host_ns": ns(mark["dur"]),
+        "before_launch_ns": ns(graph["ts"]) - ns(mark["ts"]),
+        "replay_ns": last - first,
+        "replay_busy_ns": busy_ns(nodes),
+        "launch_delay_ns": first - ns(graph["ts"]),
+        "device_ns": busy_ns([span_ns(e) for e in own]),
+        "n_graph_launches": 1,
+        "n_launches": len([e for e in calls.values() if "Launch" in e["name"]]),
+        "kernels": sorted(e["name"] for e in own),
+    }
+
+
+@needs_given
+@pytest.mark.parametrize("name", ["vllm_decode_full", "sglang_decode"])
+@pytest.mark.parametrize("with_capture", [False, True])
+def test_given_traces_agree_with_a_count_by_hand(name, with_capture):
+    captures = None if with_capture else []
+    trace = longpole.read_trace(GIVEN / f"{name}.json.gz", capture_traces=captures)
+    found, expected = longpole.serving(trace), counted(name)
+    row = found.iterations.row(0, named=True)
+    assert (found.iterations.height, row["kind"]) == (1, "decode")
+    n_of_name = [(key, len([*names])) for key, names in groupby(expected.pop("kernels"))]
+    of_name = found.kernels.group_by("name").agg(count="count").explode("count")
+    counts: dict[str, int] = {}
+    for kernel, n_kernels in of_name.rows():
+        counts[kernel] = counts.get(kernel, 0) + n_kernels
+    assert sorted(counts.items()) == n_of_name
+    for key, value in expected.items():
+        assert row[key] == value, key
+    assert (found.kernels["operator"][0] is not None) == with_capture
+
+
+@needs_given
+def test_the_server_of_a_given_trace_is_told_by_the_mark_inside():
+    assert longpole.serving(GIVEN / "sglang_decode.json.gz").servers == ("SGLang",)
+    assert longpole.serving(GIVEN / "vllm_decode_full.json.gz").servers == ("vLLM",)

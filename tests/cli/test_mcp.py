@@ -1,0 +1,175 @@
+"""`longpole mcp` answers what the commands answer, shortened, about named folders only."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import longpole
+from longpole.cli import program
+from longpole.cli.mcp import tools
+from longpole.testing import TraceBuilder
+
+EXAMPLES = Path(longpole.__file__).parent / "examples"
+CALLS = {
+    "traces": {},
+    "summary": {"trace": "trace.json.gz"},
+    "path": {"trace": "trace.json.gz", "step": 3},
+    "whatif": {"trace": "trace.json.gz", "drop": ["data_loading"]},
+    "table": {"trace": "trace.json.gz", "table": "kernels", "where": "stream = 7"},
+    "check": {"trace": "trace.json.gz"},
+    "diff": {"base": "trace.json.gz", "new": "after.json.gz", "gate": "5%"},
+    "ranks": {"traces": "ranks", "step": 1},
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Put the traces of the demo into a folder, and a secret beside it."""
+    (tmp_path / "traces/ranks").mkdir(parents=True)
+    for example in EXAMPLES.iterdir():
+        place = "traces/ranks" if example.name.startswith("rank") else "traces"
+        shutil.copy(example, tmp_path / place)
+    shutil.copy(EXAMPLES / "trace.json.gz", tmp_path / "secret.json.gz")
+    return tmp_path / "traces"
+
+
+def printed(capsys, *words):
+    program.run([*map(str, words), "--json"])
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("name", tools.TOOLS)
+def test_an_answer_is_as_its_schema_says_and_short(folder, name):
+    answer = tools.call(name, CALLS[name], [folder])
+    jsonschema.validate(CALLS[name], tools.input_schema(name))
+    jsonschema.validate(answer, tools.output_schema(name))
+    assert answer["status"] == "ok"
+    assert len(json.dumps(answer)) < 80_000
+
+
+def test_a_tool_tells_what_the_command_prints(folder, capsys):
+    answer = tools.call("summary", CALLS["summary"], [folder])
+    evidence = answer.pop("evidence")
+    told = printed(capsys, "summary", folder / "trace.json.gz")
+    assert answer["data"]["verdict"]["sentence"] == told["data"]["verdict"]["sentence"]
+    events = longpole.read_trace(folder / "trace.json.gz").events
+    assert evidence
+    for row in evidence:
+        found = events.row(row["event"], named=True)
+        assert (row["name"], row["duration_ns"]) == (found["name"], found["duration_ns"])
+
+
+def test_the_first_event_of_each_remedy_is_among_the_evidence(folder):
+    answer = tools.call("summary", CALLS["summary"], [folder])
+    shown = {row["event"] for row in answer["evidence"]}
+    remedies = [one for one in answer["data"]["verdict"]["remedies"] if one["named"]]
+    assert remedies
+    assert {one["events"][0] for one in remedies} <= shown
+
+
+@pytest.mark.parametrize("path", ["../secret.json.gz", "link.json.gz", "linked", "with_link"])
+def test_no_file_outside_the_folders_is_read(folder, path):
+    (folder / "link.json.gz").symlink_to(folder.parent / "secret.json.gz")
+    (folder / "linked").symlink_to(folder.parent)
+    (folder / "with_link").mkdir()
+    (folder / "with_link/rank0.json.gz").symlink_to(folder.parent / "secret.json.gz")
+    for name, file in (("summary", "trace"), ("ranks", "traces")):
+        answer = tools.call(name, {file: path}, [folder])
+        assert answer["error"]["code"] == "permission_denied"
+        assert answer["data"] is None
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "/etc/there_is_none", "s3://bucket/x", "-", "*"])
+def test_what_is_no_file_of_the_folders_is_refused(folder, path):
+    answer = tools.call("summary", {"trace": path}, [folder])
+    inside = path in {"s3://bucket/x", "-", "*"}
+    assert answer["error"]["code"] == ("file_not_found" if inside else "permission_denied")
+
+
+def test_a_condition_reads_no_file(folder):
+    where = "name IN (SELECT column_1 FROM read_csv('/etc/passwd'))"
+    asked = {"trace": "trace.json.gz", "table": "kernels", "where": where}
+    assert tools.call("table", asked, [folder])["error"]["code"] == "usage"
+
+
+def test_options_cannot_be_smuggled_in(folder):
+    asked = {"trace": "trace.json.gz", "table": "kernels", "where": "--format=csv"}
+    assert tools.call("table", asked, [folder])["status"] == "error"
+    wrong = tools.call("summary", {"trace": "trace.json.gz", "vocabulary": "/etc/passwd"}, [folder])
+    assert "unknown argument 'vocabulary'" in wrong["error"]["message"]
+
+
+def test_long_lists_and_texts_are_shortened_and_counted(tmp_path):
+    builder = TraceBuilder()
+    for number in range(400):
+        builder.launch(
+            "k" * 5_000 + str(number), call=(number, number + 1), work=(number, number + 1)
+        )
+    builder.write(tmp_path / "trace.json.gz")
+    asked = {"trace": "trace.json.gz", "table": "activities", "top": 400}
+    answer = tools.call("table", asked, [tmp_path])
+    assert answer["truncated"]["rows"]["total"] == 400
+    assert answer["truncated"]["rows"]["shown"] == len(answer["data"]["rows"]) >= 2
+    assert len(json.dumps(answer)) < 150_000
+
+
+def test_the_files_are_listed(folder):
+    rows = tools.call("traces", {}, [folder])["data"]["traces"]
+    assert {Path(row["path"]).name for row in rows} == {each.name for each in EXAMPLES.iterdir()}
+
+
+def test_an_unknown_tool_is_answered_with_those_there_are(folder):
+    assert "the tools are traces, summary" in tools.call("delete", {}, [folder])["error"]["message"]
+
+
+CLIENT = """
+import json, sys
+import anyio
+from mcp import Client, StdioServerParameters, stdio_client
+
+async def main():
+    words = ["-m", "longpole", "mcp", sys.argv[1]]
+    server = StdioServerParameters(command=sys.executable, args=words)
+    async with Client(stdio_client(server)) as client:
+        listed = await client.list_tools()
+        answers = {}
+        for name, arguments in json.loads(sys.argv[2]).items():
+            answer = await client.call_tool(name, arguments)
+            answers[name] = [answer.is_error, answer.structured_content["status"]]
+        refused = await client.call_tool("summary", {"trace": "/etc/passwd"})
+    print(json.dumps([[tool.name for tool in listed.tools], answers, refused.is_error]))
+
+anyio.run(main)
+"""
+
+
+def test_the_client_of_the_sdk_gets_answers(folder):
+    pytest.importorskip("mcp", reason="needs the extra mcp")
+    asked = [sys.executable, "-c", CLIENT, str(folder), json.dumps(CALLS)]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False, env=os.environ.copy())
+    assert done.returncode == 0, done.stderr
+    names, answers, refused = json.loads(done.stdout)
+    assert names == list(tools.TOOLS)
+    assert answers == {name: [False, "ok"] for name in CALLS}
+    assert refused
+
+
+def test_without_the_sdk_the_extra_is_named(folder, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    monkeypatch.delitem(sys.modules, "longpole.cli.mcp.server", raising=False)
+    assert program.run(["mcp", str(folder)]) == 5
+    assert "pip install 'longpole[mcp]'" in capsys.readouterr().err
+
+
+def test_the_guide_is_the_page_for_agents(capsys):
+    assert program.run(["guide"]) == 0
+    page = Path(__file__).parents[2] / "docs/agents.md"
+    assert capsys.readouterr().out == page.read_text(encoding="utf-8")
