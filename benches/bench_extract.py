@@ -19,7 +19,7 @@ from longpole import bench
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# One pattern for each format that is looked for, as one would write them for `re`.
+# Patterns for seven of the formats that are looked for, as one would write them for `re`.
 PATTERNS: Final = [
     rb"OP:([a-zA-Z0-9_]+),TIME:([\d\.]+),WS:([\d]+)",
     rb"^\s*Runtime:\s+([\d.eE+-]+)\s+ms",

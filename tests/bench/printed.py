@@ -96,6 +96,10 @@ P99 TTFT (ms):                           623.87    \n\
 Median TPOT (ms):                        39.28     \n\
 ==================================================
 """,
+    "serving-latency": """\
+Avg latency: 1.0815 seconds
+Prefill. latency: 0.04937 s, throughput:  20742.54 token/s
+""",
     "google-benchmark-csv": """\
 name,iterations,real_time,cpu_time,time_unit,bytes_per_second,items_per_second,label,error_occurred
 "BM_sort/64",128172,380.766,201.43,ns,,3.17729e+08,,
@@ -202,10 +206,10 @@ DOCUMENTS = {
 {"backend": "sglang", "duration": 270.5, "completed": 500, "request_throughput": 1.9,
  "median_ttft_ms": 68.5, "mean_e2e_latency_ms": 4295.92}
 """,
-    "vllm-latency": """\
+    "vllm-latency-json": """\
 {"avg_latency": 1.5, "latencies": [1.25, 1.75], "percentiles": {"50": 1.5, "99": 1.7}}
 """,
-    "vllm-throughput": """\
+    "vllm-throughput-json": """\
 {"elapsed_time": 20.25, "num_requests": 200, "total_num_tokens": 82000, \
 "requests_per_second": 9.87, "tokens_per_second": 4049.3}
 """,

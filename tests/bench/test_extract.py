@@ -228,6 +228,8 @@ def test_all_formats_are_found_in_one_stream():
         ("serving", 69_140_000.0),
         ("serving", 623_870_000.0),
         ("serving", 39_280_000.0),
+        ("serving-latency", 1_081_500_000.0),
+        ("serving-latency", 49_370_000.0),
         ("google-benchmark-csv", 380.766),
         ("google-benchmark", 387.0),
         ("nvbench", 112_431.0),

@@ -95,8 +95,8 @@ def test_serving_gives_latencies_and_documents_may_follow_one_another():
 
 
 def test_vllm_gives_the_latency_of_each_batch_and_the_time_of_all():
-    assert told(read("vllm-latency")) == [("latency", 1.25e9, "ok"), ("latency", 1.75e9, "ok")]
-    assert told(read("vllm-throughput")) == [("elapsed time", 20.25e9, "ok")]
+    assert told(read("vllm-latency-json")) == [("latency", 1.25e9, "ok"), ("latency", 1.75e9, "ok")]
+    assert told(read("vllm-throughput-json")) == [("elapsed time", 20.25e9, "ok")]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_what_is_no_number_is_counted(time):
     ],
 )
 def test_what_follows_a_document_is_counted(behind, died, reason):
-    document = DOCUMENTS["vllm-latency"]
+    document = DOCUMENTS["vllm-latency-json"]
     found = bench.extract((document + behind).encode(), died=died)
     assert (len(found.measurements), found.rejected_counts) == (2, {reason: 1})
     assert found.rejected["offset"].to_list() == [len(document)]

@@ -107,7 +107,7 @@ def actors():
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if b"ray::Hand" in (folder / "cmdline").read_bytes():
+            if b"ray::DeviceActor" in (folder / "cmdline").read_bytes():
                 found.append(int(folder.name))
         except OSError:
             continue

@@ -54,16 +54,6 @@ def test_stamps_are_exact_and_steps_are_those_of_mindspore():
     assert [ns / 1000 for ns in steps] == pytest.approx(theirs, abs=0.001)
 
 
-def test_a_limit_leaves_sound_json_and_says_what_is_missing(tmp_path):
-    [files] = find_ranks(cpu_profile(tmp_path, steps=50))
-    findings = Findings()
-    text = b"".join(rank_timeline(files, findings, limit_bytes=2000))
-    assert len(text) < 3000
-    assert json.loads(text)["traceEvents"]
-    [found] = findings.all()
-    assert found.code == "over_limit"
-
-
 def test_host_stages_join_operators_of_the_same_clock_alone(tmp_path):
     cpu_profile(tmp_path)
     lines = [host_line("E", 0, 1_700_000_000_000_000), host_line("E", 1, 1_700_000_000_000_100)]

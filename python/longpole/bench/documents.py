@@ -329,8 +329,10 @@ DOCUMENTS: Final[Mapping[str, Layout]] = {
         _has("duration", "completed", "request_throughput"),
         _serving,
     ),
-    "vllm-latency": Layout("vllm bench latency, JSON", _has("avg_latency", "latencies"), _latency),
-    "vllm-throughput": Layout(
+    "vllm-latency-json": Layout(
+        "vllm bench latency, JSON", _has("avg_latency", "latencies"), _latency
+    ),
+    "vllm-throughput-json": Layout(
         "vllm bench throughput, JSON", _has("elapsed_time", "requests_per_second"), _throughput
     ),
 }

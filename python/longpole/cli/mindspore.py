@@ -21,7 +21,6 @@ __all__ = ["mindspore"]
 @click.option("--compat", is_flag=True, help="Write the same files as MindSpore r2.3.")
 @click.option("--step", "steps", type=int, multiple=True, help="Keep only this step. Repeatable.")
 @click.option("--no-developer-rows", is_flag=True, help="Leave out level 0 of host_info.")
-@click.option("--timeline-limit", type=click.IntRange(1), help="Maximum size of a timeline in MiB.")
 @shared_options
 def mindspore(
     *,
@@ -30,7 +29,6 @@ def mindspore(
     compat: bool,
     steps: Sequence[int],
     no_developer_rows: bool,
-    timeline_limit: int | None,
     options: Options,
 ) -> int:
     """Analyse MindSpore profiles without MindSpore: operators, steps, data pipelines, memory.
@@ -46,8 +44,8 @@ def mindspore(
     """
     from longpole.cli.answer.mindspore import mindspore_answers
 
-    if output is None and (compat or timeline_limit):
-        message = "--compat and --timeline-limit are about files; name a folder with -o"
+    if output is None and compat:
+        message = "--compat is about files; name a folder with -o"
         raise click.UsageError(message)
     if output is not None and len(folders) > 1:
         message = "with -o, name one DIR"
@@ -57,7 +55,6 @@ def mindspore(
         "output": output,
         "compat": "mindspore" if compat else None,
         "developer_rows": not no_developer_rows,
-        "timeline_limit": timeline_limit,
     }
     found = mindspore_answers(folders, asked, debug=options.debug)
     return options.emit_each(found)

@@ -125,11 +125,6 @@ class ExecutionTrace:
         """The process that wrote it."""
         return self._core.pid
 
-    @property
-    def n_bytes(self) -> int:
-        """How many bytes the uncompressed file has."""
-        return self._core.n_bytes
-
 
 def link_execution_trace(
     execution: ExecutionTrace | Source,
@@ -303,11 +298,6 @@ class LinkedTrace:
     def pids_differ(self) -> bool:
         """Whether the two files name different processes, as containers make them."""
         return self._core.pids_differ
-
-    @property
-    def measured_span(self) -> tuple[int, int] | None:
-        """From the first start to the last end of all nodes with times, in ns."""
-        return self._core.measured_span
 
     @property
     def dropped(self) -> dict[str, int]:

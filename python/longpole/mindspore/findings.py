@@ -78,7 +78,6 @@ _KINDS: Final = {
         "CPU use and bottlenecks are not known",
     ),
     "unit_not_named": ("a column does not name its unit", "its values are given as they are"),
-    "over_limit": ("the timeline is longer than its limit", "the last events were left out"),
     "other_clock": (
         "its timestamps use another clock than those of the operators",
         "it is not part of the timeline",

@@ -98,7 +98,8 @@ def offline_analyse(
     developer_rows
         Whether to use the rows of level 0 of `host_info`.
     timeline_limit
-        The most MiB of a timeline; beyond, its last events are left out (a finding).
+        With `compat`, the most MiB of the timeline; beyond, its last events are left out, as
+        MindSpore does.
 
     Raises
     ------

@@ -166,7 +166,6 @@ def _contents(
             reading.files,
             again,
             developer_rows=asked.developer_rows,
-            limit_bytes=asked.limit_bytes,
             between_ns=reading.window_ns,
         )
         yield f"timeline_{rank}.json", trace

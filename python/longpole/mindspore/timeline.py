@@ -55,9 +55,7 @@ class _Span(NamedTuple):
         return self.start_ns < end_ns and self.start_ns - self.minus_duration_ns > start_ns
 
 
-def timeline_events(
-    folder: str | os.PathLike[str], *, rank: int | None = None, limit_bytes: int | None = None
-) -> bytes:
+def timeline_events(folder: str | os.PathLike[str], *, rank: int | None = None) -> bytes:
     """Make a Chrome trace of a MindSpore profile folder, in memory.
 
     What is wrong with the files stands behind the events, under `findings`.
@@ -68,8 +66,6 @@ def timeline_events(
         The profile, in any layout.
     rank
         Which rank; it may be left out where the profile has one.
-    limit_bytes
-        Leave out the last events beyond this size; what is left is sound JSON.
 
     Raises
     ------
@@ -79,12 +75,12 @@ def timeline_events(
     OSError
         A file cannot be read.
     """
-    return rank_events(_chosen(find_ranks(folder), rank), limit_bytes=limit_bytes)
+    return rank_events(_chosen(find_ranks(folder), rank))
 
 
-def rank_events(files: RankFiles, *, limit_bytes: int | None = None) -> bytes:
+def rank_events(files: RankFiles) -> bytes:
     """Make a Chrome trace of the files of one rank, in memory; see `timeline_events`."""
-    return b"".join(rank_timeline(files, Findings(), limit_bytes=limit_bytes))
+    return b"".join(rank_timeline(files, Findings()))
 
 
 def _chosen(ranks: Sequence[RankFiles], rank: int | None) -> RankFiles:
@@ -105,7 +101,6 @@ def rank_timeline(
     findings: Findings,
     *,
     developer_rows: bool = True,
-    limit_bytes: int | None = None,
     between_ns: tuple[int, int] | None = None,
 ) -> Iterator[bytes]:
     """Give the trace of one rank in pieces, and add to `findings` what was wrong.
@@ -127,7 +122,7 @@ def rank_timeline(
     if not spans:
         message = f"rank {files.rank} has nothing with a time"
         raise ProfileError(files.folder, "no_timeline", message)
-    return _written(spans, files, findings, limit_bytes)
+    return _written(spans, files, findings)
 
 
 def host_info_trace(info: HostInfo) -> Iterator[bytes]:
@@ -286,9 +281,7 @@ def _category(name: str, kind: str) -> str:
     return "gpu_memset" if "memset" in words else "kernel"
 
 
-def _written(
-    spans: list[_Span], files: RankFiles, findings: Findings, limit_bytes: int | None
-) -> Iterator[bytes]:
+def _written(spans: list[_Span], files: RankFiles, findings: Findings) -> Iterator[bytes]:
     spans.sort()
     base_ns = spans[0].start_ns
     if spans[-1].start_ns - base_ns > LONGEST_NS:
@@ -297,15 +290,9 @@ def _written(
     head = f'"profiler":"mindspore",{head}'
     yield f'{{"schemaVersion":1,"displayTimeUnit":"ns",{head},"traceEvents":[\n'.encode()
     yield from (f"{json.dumps(event)},\n".encode() for event in _names(files.rank))
-    size = 0
     for place, (start_ns, minus_duration_ns, fields) in enumerate(spans):
         times = f'"ts":{_us(start_ns - base_ns)},"dur":{_us(-minus_duration_ns)}'
-        text = f'{"," if place else ""}{{"ph":"X",{fields},{times}}}\n'.encode()
-        size += len(text)
-        if limit_bytes is not None and size > limit_bytes:
-            findings.add("over_limit", files.folder, None, f"{len(spans) - place:,} events")
-            break
-        yield text
+        yield f'{"," if place else ""}{{"ph":"X",{fields},{times}}}\n'.encode()
     found = [asdict(finding) for finding in findings.all()]
     yield f'],"findings":{json.dumps(found)}}}\n'.encode()
 

@@ -95,12 +95,6 @@ impl ExecutionTrace {
         self.trace.header.pid
     }
 
-    /// How many bytes the uncompressed file has.
-    #[getter]
-    fn n_bytes(&self) -> u64 {
-        self.trace.bytes
-    }
-
     /// How many nodes there are.
     fn __len__(&self) -> usize {
         self.trace.nodes.len()

@@ -54,7 +54,7 @@ impl Extractor {
 
     /// Adds the rows of a document that was read elsewhere and starts at `offset`: operation,
     /// time as printed, its unit, whether it failed, fields.
-    #[allow(clippy::type_complexity)] // a row of a document, written once
+    #[allow(clippy::type_complexity, clippy::needless_pass_by_value)] // rows from Python
     fn record(
         &self,
         name: &str,

@@ -183,12 +183,6 @@ impl LinkedTrace {
         self.link.pids_differ
     }
 
-    /// From the first start to the last end of all nodes with times.
-    #[getter]
-    fn measured_span(&self) -> Option<(i64, i64)> {
-        self.workload.measured_span()
-    }
-
     /// Dependencies that were left out, by reason.
     #[getter]
     fn dropped(&self) -> [(&'static str, u64); 3] {

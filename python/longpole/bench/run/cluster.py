@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Cluster"]
 
-START_S: Final = 60.0
-"""How long a node may take to start an actor."""
+START_S: Final = 180.0
+"""How long a node may take to start an actor; a busy one takes a minute and more."""
 
 # Ray would hide the devices from an actor, or count them anew: the worker chooses by UUID.
 _ENVIRONMENT: Final = {
@@ -126,7 +126,8 @@ def _places(
         has_gpus = node["Resources"].get("GPU", 0) >= len(here.devices)
         for device in here.devices:
             known = replace(device, uuid=_unique(device, node["NodeID"]))
-            yield Place(node["NodeID"], tuple(names), device.uuid, known, int(has_gpus))
+            n_gpus = int(has_gpus and device.vendor != "cpu")
+            yield Place(node["NodeID"], tuple(names), device.uuid, known, n_gpus)
 
 
 def _unique(device: Device, node: str) -> str:
@@ -178,7 +179,7 @@ class RayWorker:
             The node does not start it, or is gone.
         """
         options = {"num_gpus": self._place.n_gpus, "max_concurrency": 2, "max_restarts": 0}
-        actor = _pinned(self._ray, Hand, self._place.node, **options)
+        actor = _pinned(self._ray, DeviceActor, self._place.node, **options)
         self._actor = actor.remote(*self._given)
         try:
             self._ray.get(self._actor.open.remote(), timeout=START_S)
@@ -245,7 +246,7 @@ def _said(error: BaseException) -> str:
     return str(cause).strip().partition("\n")[0] or type(cause).__name__
 
 
-class Hand:
+class DeviceActor:
     """The actor: the worker of one device, where the device is."""
 
     def __init__(

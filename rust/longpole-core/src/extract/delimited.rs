@@ -8,7 +8,9 @@ use std::collections::HashMap;
 
 use memchr::{memchr, memchr_iter};
 
+use super::found::Found;
 use super::lines::{Ending, Line};
+use super::records::Reason;
 
 /// A header with more columns is none.
 const MAX_COLUMNS: usize = 4096;
@@ -76,6 +78,20 @@ impl Header {
             values.pop();
         }
         if values.len() == self.names.len() { Row::Values(values) } else { Row::Ragged }
+    }
+
+    /// The values of a line that is a row under this header. One that lost some is rejected.
+    pub(super) fn values<'a>(
+        &self,
+        line: Line<'a>,
+        found: &mut Found,
+    ) -> Option<Vec<Cow<'a, [u8]>>> {
+        match self.row(line) {
+            Row::Values(values) => return Some(values),
+            Row::Ragged => found.reject(line.place, line.text, Reason::WrongColumns),
+            Row::Foreign => {}
+        }
+        None
     }
 
     /// A line of fewer fields is a foreign one. Three of four are enough to suspect a

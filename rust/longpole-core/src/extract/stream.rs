@@ -1,6 +1,8 @@
 //! Bytes in, chunk by chunk; lines to the readers; tables out.
 
-use regex::bytes::Regex;
+use std::ops::Range;
+
+use regex::bytes::{Regex, RegexSet, SetMatches};
 
 use super::formats::{Format, Interest, Reader};
 use super::found::Found;
@@ -68,9 +70,18 @@ impl Extractor {
         let names = formats.iter().map(|format| format.name.to_owned());
         let names = names.chain((1..=patterns.len()).map(pattern_name)).collect();
         let anchors = if patterns.is_empty() { Anchors::of(formats) } else { Anchors::Everywhere };
-        let readers = formats.iter().map(|format| (format.reader)());
-        let readers = readers.chain(patterns.into_iter().map(Pattern::into_reader));
-        let readers = readers.map(|reader| Slot { reader, interest: Interest::Anchors }).collect();
+        let mut readers = Vec::new();
+        let mut first = 0;
+        for format in formats {
+            let anchors = first..first + format.anchors.len();
+            first = anchors.end;
+            readers.push(Slot { reader: (format.reader)(), anchors, interest: Interest::Anchors });
+        }
+        readers.extend(patterns.into_iter().map(Pattern::into_reader).map(|reader| Slot {
+            reader,
+            anchors: 0..0,
+            interest: Interest::Anchors,
+        }));
         Self {
             names,
             readers,
@@ -179,8 +190,9 @@ impl Extractor {
             Some(LongLine { may_hold_row: false }) => {}
             // The end of the stream may have taken the anchor with it.
             None => {
-                let is_cut = ending != Ending::Newline;
-                self.show(Line { text, place }, is_cut || self.anchors.find(text, 0).is_some());
+                let whose =
+                    if ending == Ending::Newline { self.anchors.on(text) } else { Whose::All };
+                self.show(Line { text, place }, &whose);
             }
         }
     }
@@ -194,7 +206,9 @@ impl Extractor {
             let Span { start, end, next } = lines::around(text, at, hit);
             let is_anchored = anchor.is_some_and(|anchor| anchor < next);
             let place = Place { offset: offset + start as u64, ending: Ending::Newline };
-            self.show(Line { text: &text[start..end], place }, is_anchored);
+            let line = Line { text: &text[start..end], place };
+            let whose = if is_anchored { self.anchors.on(line.text) } else { Whose::None };
+            self.show(line, &whose);
             at = next;
             if is_anchored {
                 anchor = self.anchors.find(text, at);
@@ -202,18 +216,18 @@ impl Extractor {
         }
     }
 
-    /// Shows a line to the readers: to all if it holds an anchor, else to those that
-    /// asked for every line.
-    fn show(&mut self, line: Line<'_>, is_anchored: bool) {
+    /// Shows a line to the readers that have an anchor on it, and to those that asked for
+    /// every line.
+    fn show(&mut self, line: Line<'_>, whose: &Whose) {
         if line.text.len() > MAX_LINE_BYTES {
-            if is_anchored {
+            if !matches!(whose, Whose::None) {
                 self.reject_long(line.place);
             }
             return;
         }
         self.every_line = false;
         for (slot, format) in self.readers.iter_mut().zip(0..) {
-            if is_anchored || slot.interest == Interest::EveryLine {
+            if slot.interest == Interest::EveryLine || whose.is(&slot.anchors) {
                 self.found.format = format;
                 slot.interest = slot.reader.line(line, &mut self.found);
             }
@@ -234,13 +248,36 @@ fn pattern_name(number: usize) -> String {
 /// A reader, and what it asked for last.
 struct Slot {
     reader: Box<dyn Reader>,
+    /// The places of its anchors; a pattern of a user has none, and is shown what others are.
+    anchors: Range<usize>,
     interest: Interest,
+}
+
+/// Who is shown a line.
+enum Whose {
+    /// Whoever has an anchor that stands on it.
+    Anchors(SetMatches),
+    All,
+    None,
+}
+
+impl Whose {
+    fn is(&self, anchors: &Range<usize>) -> bool {
+        match self {
+            Self::Anchors(found) => {
+                anchors.is_empty() || anchors.clone().any(|at| found.matched(at))
+            }
+            Self::All => true,
+            Self::None => false,
+        }
+    }
 }
 
 /// What every line holds that a reader must be shown.
 enum Anchors {
-    /// Short texts, which the regex engine finds several bytes at a time.
-    Texts(Regex),
+    /// Short texts, which the regex engine finds several bytes at a time; and, where they are
+    /// of several formats, which of them stand on a line.
+    Texts(Regex, Option<RegexSet>),
     /// Patterns of users may match anything.
     Everywhere,
     /// There is no reader.
@@ -257,13 +294,27 @@ impl Anchors {
         if texts.is_empty() {
             return Self::Nowhere;
         }
-        Regex::new(&texts.join("|")).map_or(Self::Everywhere, Self::Texts)
+        let Ok(any) = Regex::new(&texts.join("|")) else { return Self::Everywhere };
+        let each = if formats.len() > 1 { RegexSet::new(&texts).ok() } else { None };
+        Self::Texts(any, each)
+    }
+
+    /// Whose anchors stand on a line.
+    fn on(&self, line: &[u8]) -> Whose {
+        match self {
+            Self::Texts(_, Some(each)) if line.len() <= MAX_LINE_BYTES => {
+                let found = each.matches(line);
+                if found.matched_any() { Whose::Anchors(found) } else { Whose::None }
+            }
+            _ if self.find(line, 0).is_some() => Whose::All,
+            _ => Whose::None,
+        }
     }
 
     /// The first one at or behind `at`.
     fn find(&self, text: &[u8], at: usize) -> Option<usize> {
         match self {
-            Self::Texts(regex) => regex.find_at(text, at).map(|found| found.start()),
+            Self::Texts(any, _) => any.find_at(text, at).map(|found| found.start()),
             Self::Everywhere => (at < text.len()).then_some(at),
             Self::Nowhere => None,
         }

@@ -57,14 +57,6 @@ pub struct Workload {
     pub dropped: Dropped,
 }
 
-impl Workload {
-    /// From the first start to the last end of the nodes that have times.
-    pub fn measured_span(&self) -> Option<(i64, i64)> {
-        let spans = || self.nodes.iter().filter_map(|node| node.span);
-        Some((spans().map(|span| span.0).min()?, spans().map(|span| span.1).max()?))
-    }
-}
-
 /// What a workload is made from.
 #[derive(Clone, Copy)]
 pub struct Sources<'a> {

@@ -2,7 +2,8 @@
 //! each instance. Times are milliseconds. The line `Best Perf` repeats one of them and is
 //! passed over.
 
-use super::{Format, built_in};
+use super::Format;
+use crate::extract::pattern::built_in;
 
 pub(super) const FORMAT: Format = Format {
     name: "ckprofiler",

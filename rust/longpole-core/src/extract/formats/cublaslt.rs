@@ -2,7 +2,8 @@
 //! the status of the call, the time of one call in milliseconds. An algorithm of another
 //! status than 0 failed, whatever its time says.
 
-use super::{Format, built_in};
+use super::Format;
+use crate::extract::pattern::built_in;
 
 pub(super) const FORMAT: Format = Format {
     name: "cublaslt",

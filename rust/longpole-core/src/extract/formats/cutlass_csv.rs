@@ -11,11 +11,11 @@ use memchr::memmem::Finder;
 
 use super::cutlass_text::is_failure;
 use super::{Format, Interest, Reader};
-use crate::extract::delimited::{Header, Key, Row};
+use crate::extract::delimited::{Header, Key};
 use crate::extract::found::Found;
 use crate::extract::lines::Line;
 use crate::extract::numbers::{self, Unit};
-use crate::extract::records::{Measurement, Reason};
+use crate::extract::records::Measurement;
 
 pub(super) const FORMAT: Format = Format {
     name: "cutlass-csv",
@@ -81,10 +81,8 @@ impl Columns {
     }
 
     fn read(&self, line: Line<'_>, found: &mut Found) {
-        match self.header.row(line) {
-            Row::Values(values) => self.record(line, &values, found),
-            Row::Ragged => found.reject(line.place, line.text, Reason::WrongColumns),
-            Row::Foreign => {}
+        if let Some(values) = self.header.values(line, found) {
+            self.record(line, &values, found);
         }
     }
 

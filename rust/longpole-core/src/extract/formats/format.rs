@@ -18,10 +18,10 @@ pub struct Format {
 
 /// Reads the lines of one format.
 ///
-/// An anchored line is shown to all readers, whosever anchor it holds: a reader that
-/// asked for anchored lines only must do nothing on a line without one of its own.
-/// So what is found cannot depend on which other formats are looked for. The one
-/// exception is a last line without line end, of which the anchor may be missing.
+/// A line is shown to the readers that have an anchor on it and to those that asked for
+/// every line, so what is found cannot depend on which other formats are looked for. The
+/// one exception is a last line without line end, of which the anchor may be missing: it is
+/// shown to all.
 pub(in crate::extract) trait Reader: Send {
     /// Looks at a line.
     fn line(&mut self, line: Line<'_>, found: &mut Found) -> Interest;

@@ -41,10 +41,10 @@ impl Reader for Table {
             && memchr::memmem::find(text, b"CPU   Iterations").is_some()
         {
             self.is_open = true;
-        } else if self.is_open {
-            if let Some(row) = ROW.as_ref().and_then(|row| row.captures(text)) {
-                read(&row, Line { text, ..line }, found);
-            }
+        } else if self.is_open
+            && let Some(row) = ROW.as_ref().and_then(|row| row.captures(text))
+        {
+            read(&row, Line { text, ..line }, found);
         }
         if self.is_open { Interest::EveryLine } else { Interest::Anchors }
     }

@@ -20,9 +20,8 @@ mod nvbench;
 mod rocblas;
 mod rocprof;
 mod serving;
+mod serving_latency;
 mod triton;
-
-use super::pattern::built_in;
 
 pub use format::Format;
 pub(in crate::extract) use format::{Interest, Reader};
@@ -43,6 +42,7 @@ pub const FORMATS: &[Format] = &[
     inductor::FORMAT,
     triton::FORMAT,
     serving::FORMAT,
+    serving_latency::FORMAT,
     google_benchmark::FORMAT,
     google_benchmark_csv::FORMAT,
 ];

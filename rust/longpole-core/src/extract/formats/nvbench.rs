@@ -1,4 +1,4 @@
-//! NVBench's Markdown: a table for each benchmark and device below `# Benchmark Results`, a row
+//! The Markdown of `NVBench`: a table for each benchmark and device below `# Benchmark Results`, a row
 //! for each point of its axes. Each cell carries its unit.
 //!
 //! The time is the mean on the GPU, or on the CPU where nothing ran on a GPU. What stands left

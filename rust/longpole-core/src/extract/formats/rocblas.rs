@@ -6,11 +6,11 @@
 
 use super::hipblaslt::{TRANSPOSITION, header_text};
 use super::{Format, Interest, Reader};
-use crate::extract::delimited::{Header, Row};
+use crate::extract::delimited::Header;
 use crate::extract::found::Found;
 use crate::extract::lines::Line;
 use crate::extract::numbers::Unit;
-use crate::extract::records::{Measurement, Reason};
+use crate::extract::records::Measurement;
 
 pub(super) const FORMAT: Format = Format {
     name: "rocblas",
@@ -50,14 +50,9 @@ fn columns(text: &[u8]) -> Option<Columns> {
 
 impl Columns {
     fn read(&self, line: Line<'_>, found: &mut Found) {
-        match self.header.row(line) {
-            Row::Values(values) => {
-                if found.measured(&Measurement::new(line, &values[self.time], Unit::Microseconds)) {
-                    found.fields_but(self.header.names(), &values, &[self.time]);
-                }
-            }
-            Row::Ragged => found.reject(line.place, line.text, Reason::WrongColumns),
-            Row::Foreign => {}
+        let Some(values) = self.header.values(line, found) else { return };
+        if found.measured(&Measurement::new(line, &values[self.time], Unit::Microseconds)) {
+            found.fields_but(self.header.names(), &values, &[self.time]);
         }
     }
 }

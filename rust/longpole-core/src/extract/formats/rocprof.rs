@@ -3,12 +3,13 @@
 //! with the mean (rocprof) or the median (rocprof-compute) of its dispatches. All in
 //! nanoseconds.
 //!
-//! Tables of API calls have the same time stamps and no kernel, and are passed over.
+//! Traces of API calls have the same time stamps and no kernel, and are passed over. Their
+//! statistics cannot be told from those of kernels.
 
 use std::borrow::Cow;
 
 use super::{Format, Interest, Reader};
-use crate::extract::delimited::{Header, Key, Row};
+use crate::extract::delimited::{Header, Key};
 use crate::extract::found::Found;
 use crate::extract::lines::Line;
 use crate::extract::numbers::Unit;
@@ -82,10 +83,8 @@ impl Columns {
     }
 
     fn read(&self, line: Line<'_>, found: &mut Found) {
-        match self.header.row(line) {
-            Row::Values(values) => self.record(line, &values, found),
-            Row::Ragged => found.reject(line.place, line.text, Reason::WrongColumns),
-            Row::Foreign => {}
+        if let Some(values) = self.header.values(line, found) {
+            self.record(line, &values, found);
         }
     }
 

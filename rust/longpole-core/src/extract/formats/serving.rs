@@ -1,5 +1,5 @@
-//! The block that vLLM's and SGLang's serving benchmarks print: `Key (unit):  value` below
-//! `Serving Benchmark Result`. Each mean, median and percentile of a latency is a record; the
+//! The block that the serving benchmarks of vLLM and `SGLang` print: `Key (unit):  value` below
+//! `Serving Benchmark Result` or `Offline Throughput Benchmark Result`. Each mean, median and percentile of a latency is a record; the
 //! duration is one too, and counts and throughputs are its fields.
 
 use super::{Format, Interest, Reader};
@@ -15,7 +15,7 @@ pub(super) const FORMAT: Format = Format {
     reader: || Box::new(Block::default()),
 };
 
-const START: &str = "Serving Benchmark Result";
+const START: &str = "Benchmark Result ==";
 
 /// What stands further down belongs to no block.
 const MAX_LINES: usize = 128;
