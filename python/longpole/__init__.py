@@ -60,8 +60,8 @@ if TYPE_CHECKING:
     from longpole.analyses.functions import functions as functions
     from longpole.analyses.graph_kernels import graph_kernels as graph_kernels
     from longpole.analyses.idle_time import idle_time as idle_time
-    from longpole.analyses.kernel_gains import kernel_gains as kernel_gains
     from longpole.analyses.iterations import iterations as iterations
+    from longpole.analyses.kernel_gains import kernel_gains as kernel_gains
     from longpole.analyses.kernel_sequences import kernel_sequences as kernel_sequences
     from longpole.analyses.kernels import kernels as kernels
     from longpole.analyses.launch_summary import launch_summary as launch_summary

@@ -40,9 +40,15 @@ def test_the_operator_and_its_shapes_stand_beside_a_kernel():
     assert trace.events["name"][row["operator"]] == "aten::mm"
 
 
-def test_a_trace_without_kernels_has_no_row():
-    trace = TraceBuilder().operator("aten::mm", (0, 20)).read()
-    assert kernel_gains(trace).is_empty()
+def test_where_no_kernel_runs_operators_are_ranked():
+    builder = TraceBuilder().operator("aten::linear", (0, 30)).operator("aten::mm", (5, 25))
+    trace = builder.operator("aten::add", (30, 36)).read()
+    rows = kernel_gains(trace).select("kind", "name", "duration_ns", "gain_ns", "operator").rows()
+    assert rows == [
+        ("operator", "aten::mm", 20_000, 10_000, 1),
+        ("operator", "aten::linear", 10_000, 5_000, 0),
+        ("operator", "aten::add", 6_000, 3_000, 2),
+    ]
 
 
 def test_tune_lists_them(tmp_path, capsys):

@@ -194,6 +194,24 @@ def test_timings_are_as_their_schema_says(answers, tmp_path, monkeypatch):
     assert alone["status"] == "ok"
 
 
+def test_the_answers_of_a_search_are_as_their_schema_says(answers, tmp_path):
+    (tmp_path / "task.toml").write_text(
+        "[parameters]\ns = [0.01, 0.02]\n[candidate]\ncommand = 'sleep {s}'\n"
+    )
+    limits = ("--devices", "cpu", "--budget-s", "0.05", "--runs", "1")
+    [found] = answers("tune", "task.toml", *limits)
+    assert found["data"]["winner"]["point"] == {"s": 0.01}
+    [simulated] = answers("tune", "task.toml", "--simulate", "task.results.jsonl")
+    assert simulated["data"]["best"] == "s=0.01"
+
+
+def test_a_script_that_was_written_is_as_its_schema_says(answers, tmp_path):
+    inputs = {"Input Dims": [[2, 3]], "Input type": ["float"]}
+    TraceBuilder().operator("aten::relu", (0, 20), **inputs).write(tmp_path / "op.json")
+    [written] = answers("repro", "op.json", "0", "-o", "op.py")
+    assert written["data"]["operator"] == "aten::relu"
+
+
 def test_an_answer_about_a_mindspore_profile_is_as_its_schema_says(answers, tmp_path):
     [document] = answers("mindspore", cpu_profile(tmp_path / "profile"))
     assert document["data"]["ranks"][0]["operators"]

@@ -1,13 +1,14 @@
-"""Table `kernel_gains`: kernels whose tuning pays, by their gain on the critical path."""
+"""Table `kernel_gains`: kernels whose tuning pays, by what the window gains."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 import polars as pl
 
 from longpole.analyses.activities import activities
+from longpole.analyses.operators import operators
 from longpole.analyses.parameters import shared_parameters
 from longpole.convert.flame import path_of
 from longpole.critical_path import Drop, Scale
@@ -18,21 +19,26 @@ from longpole.windows import window_of
 
 if TYPE_CHECKING:
     from longpole.critical_path import CriticalPath
+    from longpole.critical_path.path import NameTotal
     from longpole.trace import Trace
     from longpole.windows import Window
 
 __all__ = ["KernelGainRow", "kernel_gains"]
 
+Kind: TypeAlias = Literal["kernel", "operator"]
+
 _MOST_KERNELS: Final = 20
 
 
 class KernelGainRow(Row):
-    """The kernels of one name."""
+    """The kernels of one name; the operators, where the window has no kernel."""
 
+    kind: Literal["kernel", "operator"]
     name: str
     count: int
     duration_ns: int
-    """Their time in the window; kernels at the same time count twice."""
+    """Their time in the window, of operators their self time; kernels at the same time count
+    twice."""
     path_ns: int
     """The part of it on the critical path."""
     gain_ns: int
@@ -42,7 +48,7 @@ class KernelGainRow(Row):
     bound_ns: int
     """How much shorter it would be if they took no time: tuning cannot gain more."""
     operator: int | None
-    """The operator of the longest of them, for `longpole repro`; null where none is known."""
+    """The operator of the longest on the path, for `longpole repro`; null where none is known."""
     operator_name: str | None
     shapes: str | None
     """Shapes and types of its inputs; null where they were not recorded."""
@@ -56,7 +62,7 @@ def kernel_gains(
 
     The gains are those of `CriticalPath.what_if`, one kernel name at a time: a kernel that runs
     beside something longer gains nothing, however long it takes. The 20 names with the most time on
-    the path are asked about.
+    the path are asked about. Where the window has no kernel, operators are ranked.
 
     Returns
     -------
@@ -72,40 +78,61 @@ def kernel_gains(
     [('gemm', 80000, 40000, 40000)]
     """
     window = window_of(trace, window)
-    found = activities(trace, window).filter(pl.col("kind") == "kernel")
-    if window is None or found.is_empty():
+    if window is None:
         return _typed([])
+    launched = activities(trace, window).filter(pl.col("kind") == "kernel")
+    kind: Kind = "operator" if launched.is_empty() else "kernel"
+    figures = _of_operators(trace, window) if kind == "operator" else _of_kernels(launched)
     path = path_of(trace, window)
-    rows = [_row(path, found, name, path_ns) for name, path_ns in _on_path(path)]
+    names = trace.events["name"]
+    owners = dict(launched.select("event", "operator").iter_rows())
+    rows: list[dict[str, Any]] = []
+    for total in _on_path(path, kind):
+        name, longest = str(total["name"]), total["longest_event"]
+        operator = longest if kind == "operator" else owners.get(longest)
+        rows.append(
+            {
+                "kind": kind,
+                "name": name,
+                **figures.get(name, {"count": 0, "duration_ns": 0}),
+                "path_ns": total["duration_ns"],
+                **_gains(path, kind, name),
+                "operator": operator,
+                "operator_name": None if operator is None else names[operator],
+            }
+        )
     rows.sort(key=lambda row: (-row["gain_ns"], -row["bound_ns"], row["name"]))
     return _typed(rows, _shapes(trace, [row["operator"] for row in rows]))
 
 
-def _on_path(path: CriticalPath) -> list[tuple[str, int]]:
-    """Give the kernels with the most time on the path, and that time."""
-    totals = [each for each in path.name_totals if each["kind"] == "kernel" and each["name"]]
+def _of_kernels(launched: pl.DataFrame) -> dict[str, Any]:
+    """Count the kernels of a window by name."""
+    name = pl.col("name").cast(pl.String)
+    found = launched.group_by(name).agg(count=pl.len(), duration_ns=pl.col("inside_ns").sum())
+    return found.rows_by_key("name", named=True, unique=True)
+
+
+def _of_operators(trace: Trace, window: Window) -> dict[str, Any]:
+    """Count the operators of a window by name, with their self time."""
+    rows = operators(trace, window).rows.filter(pl.col("name").is_not_null())
+    found = rows.group_by("name").agg(pl.col("count").sum(), duration_ns=pl.col("self_ns").sum())
+    return found.rows_by_key("name", named=True, unique=True)
+
+
+def _on_path(path: CriticalPath, kind: Kind) -> list[NameTotal]:
+    """Give the names of a kind with the most time on the path."""
+    totals = [each for each in path.name_totals if each["kind"] == kind and each["name"]]
     totals.sort(key=lambda each: (-each["duration_ns"], str(each["name"])))
-    return [(str(each["name"]), each["duration_ns"]) for each in totals[:_MOST_KERNELS]]
+    return totals[:_MOST_KERNELS]
 
 
-def _row(path: CriticalPath, found: pl.DataFrame, name: str, path_ns: int) -> KernelGainRow:
-    own = found.filter(pl.col("name").cast(pl.String) == name)
-    longest = own.sort("inside_ns", "event", descending=[True, False]).head(1)
+def _gains(path: CriticalPath, kind: Kind, name: str) -> dict[str, Any]:
+    """Ask what the window gains if all of a name took half of their time, or none."""
     only = f"^{re.escape(name)}$"
-    half = path.what_if(Scale(by=0.5, kind="kernel", matching=only))
-    gone = path.what_if(Drop(kind="kernel", matching=only))
-    return KernelGainRow(
-        name=name,
-        count=own.height,
-        duration_ns=int(own["inside_ns"].sum()),
-        path_ns=path_ns,
-        gain_ns=half.gain_ns,
-        gain_share=half.gain_ns / max(1, path.length_ns),
-        bound_ns=gone.gain_ns,
-        operator=longest["operator"][0] if longest.height else None,
-        operator_name=longest["operator_name"][0] if longest.height else None,
-        shapes=None,
-    )
+    half = path.what_if(Scale(by=0.5, kind=kind, matching=only)).gain_ns
+    none = path.what_if(Drop(kind=kind, matching=only)).gain_ns
+    share = half / max(1, path.length_ns)
+    return {"gain_ns": half, "gain_share": share, "bound_ns": none}
 
 
 def _shapes(trace: Trace, operators: list[int | None]) -> dict[int, str]:
@@ -114,9 +141,9 @@ def _shapes(trace: Trace, operators: list[int | None]) -> dict[int, str]:
     return dict(inputs.select("event", shapes_in_words()).iter_rows())
 
 
-def _typed(rows: list[KernelGainRow], shapes: dict[int, str] | None = None) -> pl.DataFrame:
+def _typed(rows: list[dict[str, Any]], shapes: dict[int, str] | None = None) -> pl.DataFrame:
     schema = {
-        "name": pl.String,
+        **dict.fromkeys(("kind", "name"), pl.String),
         **dict.fromkeys(("count", "duration_ns", "path_ns", "gain_ns"), pl.Int64),
         "gain_share": pl.Float64,
         "bound_ns": pl.Int64,

@@ -161,18 +161,20 @@ def _searched(  # noqa: PLR0917 - as they come from the command line
     write_cache: str | None,
     write_t4: str | None,
     write_configs: str | None,
-    devices: str | None,
     record_env: list[str] | None,
-    **limits: Any,
+    **given: Any,
 ) -> int:
     from longpole.bench import tune as tuning
     from longpole.cli.answer.tune import tuning_answer
     from longpole.cli.ask.session import Session, changes_since, stopped_by_signals
-    from longpole.devices import select
 
-    is_function = isinstance(declared.candidate, tuning.Function)
-    require(not (is_function and devices), "a function is timed where its clock says: no --devices")
     path = Path(results or f"{Path(task).stem}.results.jsonl")
+    session = Session(path, (), given)
+    is_function = isinstance(declared.candidate, tuning.Function)
+    require(
+        not (is_function and (given["devices"] or given["engine"])),
+        "a function is timed where its clock says: no --devices and no --engine",
+    )
     warnings = changes_since(path) if resume else []
     for warned in warnings:
         sys.stderr.write(f"warning: {escape(warned.message)}\n")
@@ -180,7 +182,7 @@ def _searched(  # noqa: PLR0917 - as they come from the command line
         found = tuning.tune(
             declared,
             strategy,
-            devices=select(devices.split(",") if devices else None),
+            devices=None if is_function else session.devices(),
             results=path,
             resume=resume,
             force=force,
@@ -188,7 +190,7 @@ def _searched(  # noqa: PLR0917 - as they come from the command line
             effort=effort,
             gate=gate,
             budget_s=budget_s,
-            policy=Session(path, (), limits).policy(),
+            policy=session.policy(),
             record_env=record_env or (),
             on_record=on_record,
         )

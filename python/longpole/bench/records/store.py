@@ -206,7 +206,8 @@ def _check_ours(path: Path, *, resume: bool) -> None:
     if not resume:
         message = (
             f"{path} holds results already\n"
-            f"hint: `longpole bench resume {path}`, or another name with -o, or -f"
+            f"hint: `longpole bench resume {path}` (a search: `longpole tune --resume`), or "
+            "another name with -o, or -f"
         )
         raise ResultsError(message)
 

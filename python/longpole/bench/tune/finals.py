@@ -8,10 +8,10 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Protocol
 
 from longpole.bench.compare.comparison import Verdict, compare
-from longpole.bench.compare.figures import Interval
 from longpole.bench.compare.looks import LOOKS
 from longpole.bench.tune.space import label_of
 from longpole.data import Data
+from longpole.statistics.interval import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -76,6 +76,8 @@ class Finals:
         the chance that it is called worse than any other is within it, although the winner is
         chosen by the same runs.
         """
+        if not self.runs:
+            return {}
         winner = self.leader
         others = [label for label in self.runs if label != winner]
         rows = [row for label in self.runs for row in self._rows(label)]
@@ -91,9 +93,13 @@ class Finals:
             for label in others
         }
 
-    def is_decided(self) -> bool:
-        """Whether the winner is told from each of the others, or known to be as good."""
-        return all(each.verdict is not Verdict.INCONCLUSIVE for each in self.differences().values())
+    def undecided(self) -> set[str]:
+        """Name the finalists that are neither told from the winner nor known to be as good."""
+        return {
+            label
+            for label, difference in self.differences().items()
+            if difference.verdict is Verdict.INCONCLUSIVE
+        }
 
     def _rows(self, label: str) -> list[dict[str, Any]]:
         """Give the runs of a finalist as records, as far as a comparison needs them."""
@@ -120,7 +126,7 @@ def hold_finals(  # noqa: PLR0917 - who takes part, and how it is judged
 ) -> Finals:
     """Measure points in turns, until the best is told from the others or the last look is over.
 
-    A point that fails takes no further part.
+    A point that fails takes no further part, nor does one that is decided at a look.
     """
     finals = Finals(list(points), gate, confidence, looks)
     alive = list(points)
@@ -136,8 +142,10 @@ def hold_finals(  # noqa: PLR0917 - who takes part, and how it is judged
                 finals.runs.pop(label_of(point), None)
             alive = [point for point in alive if point not in failed]
         n_made = look
-        if not alive or finals.is_decided():
+        undecided = finals.undecided()
+        if not undecided:
             break
+        alive = [point for point in alive if label_of(point) in {finals.leader, *undecided}]
     return finals
 
 

@@ -45,13 +45,15 @@ def read_cache(path: str | os.PathLike[str]) -> tuple[Space, list[Record]]:
     ValueError
         It is no such file.
     """
-    content = _closed(Path(path).read_text(encoding="utf-8"))
     try:
+        content = _closed(Path(path).read_text(encoding="utf-8"))
         names = content["tune_params_keys"]
         entries = list(content["cache"].values())
         space = Space.of_points({name: entry[name] for name in names} for entry in entries)
-    except (KeyError, TypeError, AttributeError) as error:
-        message = f"{path} is no cache file of Kernel Tuner: {error!r}"
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        message = (
+            f"{path} holds no runs of a search and is no cache file of Kernel Tuner: {error!r}"
+        )
         raise ValueError(message) from error
     return space, [
         record

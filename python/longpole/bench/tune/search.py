@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
-from longpole.bench.compare.figures import Interval
 from longpole.bench.compare.looks import LOOKS
 from longpole.bench.records.environment import fingerprint_changes
 from longpole.bench.records.reading import ResultsFile
 from longpole.bench.records.store import Store, make_room
+from longpole.bench.run.cluster import Cluster
 from longpole.bench.run.policy import Policy
 from longpole.bench.run.runner import Runner
 from longpole.bench.tune.commands import Commands
@@ -26,6 +26,7 @@ from longpole.bench.tune.strategies import find_strategy
 from longpole.bench.tune.task import Command
 from longpole.data import Data
 from longpole.devices import select
+from longpole.statistics.interval import Interval
 
 if TYPE_CHECKING:
     import os
@@ -120,7 +121,7 @@ def tune(
     resume: bool = False,
     force: bool = False,
     reuse: Sequence[str | os.PathLike[str]] = (),
-    devices: Found | None = None,
+    devices: Found | Cluster | None = None,
     effort: Effort | None = None,
     gate: float = 0.03,
     confidence: float = 0.95,
@@ -147,8 +148,8 @@ def tune(
         Results of other searches: runs are taken from them that have the same command, sources,
         device, driver and libraries. They are copied into `results`.
     devices
-        What `longpole.devices.select` gives. Commands are screened on all of them, finalists
-        measured on the first. A function is measured where its clock says.
+        What `longpole.devices.select` gives, or those of a Ray cluster. Commands are screened on
+        all of them, finalists measured on the first. A function is measured where its clock says.
     effort
         How much to search.
     gate, confidence
@@ -169,7 +170,7 @@ def tune(
         make_room(results, force=force)
     found = devices or select(None)
     if reuse:
-        _copied(reuse, results, list(found))
+        _copied(reuse, results, _listed(found))
     is_known = resume or bool(reuse)
     decided = _decided(results) if is_known else {}
     limits = policy or Policy()
@@ -222,7 +223,7 @@ class _Place:
     task: Task
     results: str | os.PathLike[str]
     decided: Mapping[tuple[str, str], Record]
-    devices: Found
+    devices: Found | Cluster
     policy: Policy
     budget_s: float
     is_known: bool
@@ -251,9 +252,8 @@ class _Place:
     @contextmanager
     def _commands(self, stage: Stage) -> Iterator[Bench]:
         is_final = stage == "finals"
-        first = list(self.devices)[:1]
         with Runner(
-            first if is_final else self.devices,
+            _first(self.devices) if is_final else self.devices,
             results=self.results,
             resume=self.is_known or is_final,
             policy=self.policy,
@@ -263,7 +263,7 @@ class _Place:
                 self.task,
                 runner,
                 decided=self.decided,
-                n_at_once=1 if is_final else len(self.devices),
+                n_at_once=1 if is_final else len(_listed(self.devices)),
                 timeout_s=self.policy.timeout_s,
                 is_final=is_final,
             )
@@ -359,6 +359,19 @@ def _turns(
         costs = [ledger.objective.cost(value) for each in values for value in each]
         found.append(costs if all(values) else None)
     return found
+
+
+def _listed(devices: Found | Cluster) -> list[Device]:
+    if isinstance(devices, Cluster):
+        return [place.device for place in devices.places]
+    return list(devices)
+
+
+def _first(devices: Found | Cluster) -> Cluster | list[Device]:
+    """Choose the device of the finals."""
+    if isinstance(devices, Cluster):
+        return Cluster(devices.places[:1])
+    return list(devices)[:1]
 
 
 def _copied(

@@ -105,7 +105,8 @@ def _headline(found: Tuning) -> str:
         return f"{said}; no candidate is better than the baseline"
     if found.baseline is None or found.speedup is None:
         return f"{said}; the baseline failed"
-    said += f", {found.speedup:.2f} times as good as the baseline"
+    how = "fast" if found.metric == "time" else "good"
+    said += f", {found.speedup:.2f} times as {how} as the baseline"
     ends = found.speedup_interval
     if ends is None:
         return f"{said} (too few runs for an interval)"

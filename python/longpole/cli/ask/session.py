@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from longpole.bench import Job, Record
     from longpole.cli.answer.runner_progress import Writable
     from longpole.cli.ask.options import Options
+    from longpole.devices import Found
     from longpole.report.blocks import Block
 
 __all__ = ["Session", "changes_since", "run_session", "stopped_by_signals"]
@@ -88,12 +89,15 @@ class Session:
         with usage_errors():
             return Policy(**{name: value for name, value in limits.items() if value is not None})
 
-    def open_runner(self, *, resume: bool, force: bool) -> Runner:
-        """Take the devices and, when nothing else is amiss, the results file."""
+    def devices(self) -> Found | Cluster:
+        """Find the devices that were given, here or on every node of a Ray cluster."""
         devices = self.given.get("devices")
         names = devices.split(",") if devices else []
-        is_ray = self.given.get("engine") == "ray"
-        found = Cluster.find(names) if is_ray else select(names)
+        return Cluster.find(names) if self.given.get("engine") == "ray" else select(names)
+
+    def open_runner(self, *, resume: bool, force: bool) -> Runner:
+        """Take the devices and, when nothing else is amiss, the results file."""
+        found = self.devices()
         policy = self.policy()
         if not resume:
             self.make_room(force=force)
