@@ -84,7 +84,7 @@ class Runner:
     DeviceError
         A device is not there.
     ResultsError
-        The results file cannot be written, is in use, or holds results already.
+        The results file cannot be written, is in use, or already holds results.
 
     Examples
     --------
