@@ -65,7 +65,7 @@ codes! {
     TrailingComma "trailing_comma" Altered "no value follows a comma" "none; the comma is ignored";
     ExtraComma "extra_comma" Altered "there are more commas than values" "none; the comma is ignored";
     MissingComma "missing_comma" Altered "the comma between two values is missing" "none; both values are kept";
-    TextAfterEnd "text_after_end" Loss "text follows the end of the document" "only the first document is read";
+    TextAfterEnd "text_after_end" Loss "extra text follows the end of the document" "only the first document is read";
     RepeatedEvents "repeated_trace_events" Altered "`traceEvents` occurs more than once" "the events of all of them are kept";
     LimitReached "limit_reached" Loss "reading stopped at the requested limit" "the rest of the trace is missing";
     MalformedHeader "malformed_header" Loss "a header field is malformed" "the field is skipped";
