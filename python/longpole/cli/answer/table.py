@@ -206,7 +206,7 @@ def _blocks(rows: pl.DataFrame, most: int) -> list[Block]:
     shown = table_of(rows.head(most))
     if rows.height <= most:
         return [shown]
-    rest = f"The first {most} of {count(rows.height, 'row')}; --top N prints more, CSV all."
+    rest = f"The first {most} of {count(rows.height, 'row')}; --top N shows more, --format csv all of them."
     return [shown, Sentence(rest)]
 
 
