@@ -162,7 +162,9 @@ class Roofline(Data):
         if unknown.is_empty():
             return ""
         name, kernel, kernel_ns = unknown.select("name", "kernel", "kernel_ns").row(0)
-        return f" The longest kernel without one: {short_name(name or kernel)}, {duration(kernel_ns)}."
+        return (
+            f" The longest kernel without one: {short_name(name or kernel)}, {duration(kernel_ns)}."
+        )
 
 
 @shared_parameters(needs_arguments=True)
