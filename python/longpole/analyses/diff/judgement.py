@@ -30,8 +30,8 @@ _FEWEST_PAIRS: Final = 6
 _PAIRED_BELOW: Final = 0.7
 
 _BETWEEN_RUNS: Final = (
-    "One run of each side does not show how much runs differ: the interval covers only the steps of "
-    "these two runs. Give several runs of each side."
+    "One run of each side does not show how much runs differ: the interval covers only the steps "
+    "of these two runs. Give several runs of each side."
 )
 
 
