@@ -143,7 +143,7 @@ def evaluate(text: str, names: Mapping[str, int | float | str]) -> float:
     try:
         value = float(_value(ast.parse(text.strip(), mode="eval").body, names))
     except (SyntaxError, TypeError, ZeroDivisionError, OverflowError, RecursionError) as error:
-        message = f"{text!r} is not an expression of numbers and axes: {error}"
+        message = f"{text!r} is no expression of numbers and axes: {error}"
         raise ValueError(message) from error
     if not 0 < value < math.inf:
         message = f"{text!r} is {value:g}, not a positive number"
@@ -158,7 +158,7 @@ def _value(node: ast.AST, names: Mapping[str, int | float | str]) -> Number:
         case ast.Name(id=name):
             found = names.get(name)
             if not isinstance(found, int | float):
-                message = f"{name!r} is not an axis with numbers"
+                message = f"{name!r} is no axis with numbers"
                 raise ValueError(message)  # noqa: TRY004 - what was asked for is wrong
             return found
         case ast.UnaryOp(op=op, operand=operand) if type(op) in _OPERATORS:
