@@ -30,6 +30,7 @@ numpydoc_show_class_members = False
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 suppress_warnings = ["misc.highlighting_failure"]  # mermaid, which GitHub draws
+default_role = "code"  # names in docstrings
 highlight_language = "none"  # most blocks are commands and what they print
 
 

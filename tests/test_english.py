@@ -15,7 +15,7 @@ from longpole.cli import program
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(longpole.__file__).parent
 # The rules of the path and the verdict are written in terms of their own.
-OF_RULES = {"critical-path.md", "known-limits.md", "verdict.md"}
+OF_RULES = {"known-limits.md", "verdict.md"}
 PAGES = [
     ROOT / "README.md",
     ROOT / "CHANGELOG.md",

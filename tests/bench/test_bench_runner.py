@@ -99,7 +99,7 @@ def test_a_job_that_hangs_is_ended_and_the_next_runs():
     with Runner(["fake:1"], policy=QUICK) as runner:
         hung, after = runner.run([shell("sleep 30", timeout_s=0.2), prints(1)])
     assert hung.outcome is Outcome.TIMEOUT
-    assert "not done after 0.2 s; ended by SIGTERM" in hung.message
+    assert "timed out after 0.2 s; ended by SIGTERM" in hung.message
     assert after.outcome is Outcome.OK
 
 

@@ -100,7 +100,7 @@ def test_best_looks_at_all_rows_whatever_is_kept():
 
 @pytest.mark.parametrize("max_rows", [0, -1])
 def test_no_rows_at_all_cannot_be_asked_for(max_rows):
-    with pytest.raises(ValueError, match="max_rows has to be at least 1"):
+    with pytest.raises(ValueError, match="max_rows must be at least 1"):
         extract(b"", max_rows=max_rows)
 
 

@@ -79,7 +79,7 @@ def test_one_that_hangs_is_ended_and_the_next_is_timed():
     with Candidates(timeout_s=8) as candidates:
         assert timed(candidates, "quick").outcome == "ok"
         failed = timed(candidates, "hangs")
-        assert (failed.outcome, failed.message) == ("timeout", "not done after 8 s")
+        assert (failed.outcome, failed.message) == ("timeout", "timed out after 8 s")
         assert timed(candidates, "quick").outcome == "ok"
 
 

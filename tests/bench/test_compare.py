@@ -122,7 +122,10 @@ def test_one_run_a_side_is_inconclusive_however_many_samples_it_has():
         record["samples_ns"] = record["samples_ns"] * 40
     (difference,) = compare(records, records, base_key="old", new_key="new").differences
     assert difference.verdict is Verdict.INCONCLUSIVE
-    assert "one run a side says nothing about other runs: --processes 7" in difference.reason
+    assert (
+        "one run of each side does not show how much runs differ: use --processes 7"
+        in difference.reason
+    )
     assert "within this run, +22.1 % to +22.1 %" in difference.reason
 
 
@@ -155,7 +158,7 @@ def test_an_inconclusive_verdict_says_what_would_tell():
     assert difference.verdict is Verdict.INCONCLUSIVE
     assert 0.03 < difference.smallest_change < 0.15
     assert difference.runs_needed > 10
-    assert f"about {difference.runs_needed} runs a side would tell 3 %" in difference.reason
+    assert f"about {difference.runs_needed} runs of each side would detect 3 %" in difference.reason
 
 
 def test_a_run_that_stands_there_twice_counts_once():
@@ -351,7 +354,7 @@ def test_a_half_written_last_line_costs_only_itself(written, tmp_path, capsys):
         file.write('{"key": "k", "samples_')
 
     assert run(compare_command, base, written("new.jsonl", STEADY[::-1])) == 0
-    assert "base: lines that are no records: 1" in capsys.readouterr().out
+    assert "base: lines that are not records: 1" in capsys.readouterr().out
 
 
 def test_a_file_without_records_is_unreadable(written, tmp_path, capsys):
@@ -415,7 +418,7 @@ def test_a_baseline_is_found_by_its_name_and_kept_until_told(written, tmp_path):
 
 @pytest.mark.parametrize("name", ["../main", "", ".hidden", "a/b", "x" * 101])
 def test_a_baseline_cannot_be_named_out_of_its_folder(written, name):
-    with pytest.raises(ValueError, match="names no baseline"):
+    with pytest.raises(ValueError, match="not a valid baseline name"):
         save_baseline(name, written("base.jsonl", STEADY))
 
 

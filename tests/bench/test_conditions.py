@@ -167,7 +167,7 @@ def test_a_disturbed_run_is_made_again_and_counts_for_nothing(monkeypatch):
     (difference,) = compare(rows, rows).differences
     assert difference.base.n_runs == 7
     assert difference.base.median_ns < 110
-    assert "base: 2 disturbed runs made again" in difference.warnings
+    assert "base: 2 disturbed runs repeated" in difference.warnings
 
 
 def test_a_run_that_stays_disturbed_is_kept_after_the_third_time(monkeypatch):

@@ -81,7 +81,7 @@ def test_a_function_that_waits_inside_is_timed_by_the_wall_and_said():
 
     timing = measure(call, key="k", clock=GpuClock(gpu, "hot"))
     assert timing.outcome == "ok"
-    assert "it waits for the device inside" in timing.notes[0]
+    assert "it synchronizes" in timing.notes[0]
     assert timing.summarise().median_ns == pytest.approx(109_000, rel=0.05)
 
 

@@ -135,7 +135,7 @@ def test_a_kernel_has_its_configurations_back_after_a_call():
 def test_what_is_no_autotuned_kernel_is_wrong_use(capsys):
     code, said = answered(capsys, "kernels_here:launch", "--configs", "kernels_here:gemm")
     assert code == 2
-    assert "kernels_here:gemm is no kernel under triton.autotune" in said
+    assert "kernels_here:gemm is not a kernel under triton.autotune" in said
 
 
 def test_copies_rotate_through_buffers_of_their_own(tmp_path):

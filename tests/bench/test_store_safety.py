@@ -78,7 +78,7 @@ def test_no_command_empties_a_foreign_file(bench, tmp_path, command):
 def test_force_removes_records_only(tmp_path):
     path = tmp_path / "r.jsonl"
     path.write_text(row() + "a note of mine\n" + row())
-    with pytest.raises(ResultsError, match="lines that are no records"):
+    with pytest.raises(ResultsError, match="lines that are not records"):
         make_room(path, force=True)
     path.write_text(row() + row("b", results=[{"name": "x", "time_ns": -1}]) + '{"id": "c", "ou')
     make_room(path, force=True)
@@ -251,7 +251,7 @@ def test_a_row_that_was_cut_is_no_record_and_does_not_spoil_the_next(tmp_path):
 def test_a_note_at_the_end_is_not_cut(tmp_path):
     path = tmp_path / "r.jsonl"
     path.write_text(row("a") + "keep this")
-    with pytest.raises(ResultsError, match="ends with text that is no row"):
+    with pytest.raises(ResultsError, match="ends with text that is not a row"):
         Store(path, resume=True)
     assert path.read_text() == row("a") + "keep this"
 
@@ -260,7 +260,7 @@ def test_a_half_row_is_not_cut_where_there_is_nothing_to_resume(tmp_path):
     path = tmp_path / "r.jsonl"
     text = row("a") + '{"id": "b", "outc'
     path.write_text(text)
-    with pytest.raises(ResultsError, match="holds results already"):
+    with pytest.raises(ResultsError, match="already holds results"):
         Store(path)
     assert path.read_text() == text
 
@@ -307,7 +307,7 @@ def test_a_file_that_is_read_only_is_named():
 
 @pytest.mark.parametrize("path", ["/dev/full", "/dev/null", "."])
 def test_only_a_plain_file_keeps_results(path):
-    with pytest.raises(ResultsError, match=r"no plain file|cannot be written"):
+    with pytest.raises(ResultsError, match=r"not a regular file|cannot be written"):
         Store(path)
 
 

@@ -228,7 +228,10 @@ def test_a_timing_is_a_record_to_compare():
 
     (difference,) = compare(records, again).differences
     assert difference.base.n_runs == 1
-    assert difference.reason == "one run a side says nothing about other runs: --processes 7"
+    assert (
+        difference.reason
+        == "one run of each side does not show how much runs differ: use --processes 7"
+    )
 
 
 class StrawTorch:
@@ -454,7 +457,7 @@ def test_a_function_that_ends_the_program_has_raised(kernels, capsys, factory):
         (["total"], "not of the form MODULE:FUNC"),
         (["no_such_module:total"], "cannot be found"),
         (["some_kernels:nothing"], "cannot be found"),
-        (["some_kernels:LIMIT"], "is no function"),
+        (["some_kernels:LIMIT"], "is not a function"),
         (["leaves_at_once:total"], "cannot be imported: SystemExit: 0"),
         (["some_kernels:total", "--budget-s", "nan"], "not a number of seconds"),
         (["some_kernels:total", "--budget-s", "inf"], "not a number of seconds"),

@@ -29,6 +29,7 @@ FISH = """
 longpole completion fish | source
 complete --do-complete "longpole {words}"
 """
+BIN = Path(sys.executable).parent
 SCRIPTS = {"bash": BASH, "fish": FISH}
 
 
@@ -66,6 +67,20 @@ def complete(request, tmp_path):
 def test_a_command_is_completed(complete):
     assert {"summary"} <= complete("su")
     assert "path" not in complete("su")
+
+
+def test_fish_shows_whole_descriptions(tmp_path):
+    shell = shutil.which("fish")
+    if shell is None:
+        pytest.skip("fish is not installed")
+    told = subprocess.run(
+        [shell, "-c", FISH.format(words="dem")],
+        env={**os.environ, "HOME": str(tmp_path), "PATH": f"{BIN}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "traces, explain one, and" in told.stdout
 
 
 def test_a_command_of_bench_is_completed(complete):

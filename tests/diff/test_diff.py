@@ -69,7 +69,7 @@ def test_two_runs_of_one_program_are_neutral(base, read, a_program):
     assert found.verdict == "neutral"
     assert found.interval[0] < 0 < found.interval[1]
     assert not any(change.stands_out for change in found.changes)
-    assert any("One run a side cannot tell" in reason for reason in found.reasons)
+    assert any("One run of each side does not show" in reason for reason in found.reasons)
 
 
 @pytest.mark.parametrize("nth", [0, 3])

@@ -300,7 +300,8 @@ def answered(page: Path) -> str:
 
 def _answered(block: re.Match[str]) -> str:
     told = _told(block["words"]).splitlines(keepends=True)
-    return block["asked"] + "".join(told[: int(block["lines"] or len(told))])
+    shown = "".join(told[: int(block["lines"] or len(told))])
+    return block["asked"] + shown.rstrip("\n") + "\n"
 
 
 def _told(words: str) -> str:

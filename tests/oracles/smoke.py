@@ -2,8 +2,8 @@
 
     python tests/oracles/smoke.py
 
-Makes a trace of a few events, asks the command and Python about it, and ends with 1 where an
-answer is missing.
+Makes a trace of a few events, asks the command and Python about it, runs the demo, and ends with 1
+where an answer is missing.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ def main() -> int:
             words = [sys.executable, "-m", "longpole", *command, str(path), "--json"]
             answer = subprocess.run(words, check=True, capture_output=True, text=True)
             assert json.loads(answer.stdout)["data"], command
+        words = [sys.executable, "-m", "longpole", "demo", f"{folder}/demo", "--ranks", "--json"]
+        answer = subprocess.run(words, check=True, capture_output=True, text=True)
+        assert "makes the others wait" in json.loads(answer.stdout)["data"]["verdict"]
         verdict = longpole.read_trace(path).verdict()
     print(f"longpole {sys.version.split()[0]}: {verdict.sentence}")
     return int(verdict.sides != ("kernels",))

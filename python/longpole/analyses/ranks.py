@@ -26,13 +26,13 @@ _MOST_CALLS: Final = 5
 _MOST_KINDS: Final = 6
 _FEWEST_CLOCKS: Final = 2
 _LACKS_RANKS: Final = (
-    "Most calls have ranks that are not among the traces: waiting cannot be told from transfer, "
-    "and who comes last is not known."
+    "The traces of some ranks of most calls are missing, so waiting cannot be separated from "
+    "transfer, and the rank that comes last is unknown."
 )
 _LACKS_WAITS: Final = (
-    "Most calls run on threads of a library on the CPU (gloo), and nothing in a trace joins these "
-    "to the thread that waits: the path does not run through them, and what a late rank costs is "
-    "not known. The table of calls tells who comes last, and when."
+    "Most calls run on threads of a CPU library (gloo), and the traces do not connect these to the "
+    "threads that wait. The path therefore does not include them, and the cost of a late rank is "
+    "unknown. The table of calls shows which rank comes last, and when."
 )
 _REMEDIES: Final = {
     "transfer": "fewer bytes, another algorithm, or more overlap",
@@ -251,7 +251,7 @@ class Ranks(Data):
         moved = f"shifted by up to {duration(shift)}" if shift else "not shifted"
         edge = max(clocks["edge_bound_ns"].to_list())
         agree = f"ends of calls then agree within {duration(residual)} (median)"
-        limit = f"bound {duration(bound)} at the calls"
+        limit = f"error at most {duration(bound)} at the calls"
         if duration(edge) != duration(bound):
             limit += f", {duration(edge)} before and after them (20 ppm of drift)"
         return [f"Clocks: {moved}; {agree}; {limit}; drift {drift}."]
@@ -267,15 +267,16 @@ class Ranks(Data):
         said = []
         if found.has_start_skew:
             said.append(
-                f"The recordings began apart: {duration(found.start_skew_ns)} of the run are start "
-                "skew and no fault of a rank. With one recorded step that cannot be told from a "
-                "rank that was late; record two or more."
+                f"The recordings started at different times: {duration(found.start_skew_ns)} of "
+                "the run is start skew. With one recorded step, start skew cannot be separated "
+                "from a late rank; record two or more."
             )
         late = found.late_ranks()
         said += [remedy.sentence for remedy in late]
         if not late:
             said.append(
-                "No rank makes the others wait: setting any to the median gains less than 2 %."
+                "No rank makes the others wait: with any rank like the median rank, the run would "
+                "be less than 2 % shorter."
             )
         waited = int(found.members["wait_ns"].sum())
         moved = int(found.members["transfer_ns"].sum())
@@ -284,7 +285,7 @@ class Ranks(Data):
             said.append(
                 f"{share(part)} of the time in calls is waiting for the last rank, "
                 f"{share(1 - part)} is transfer. "
-                "The gains show the cost, not the sum of the waiting times."
+                "The cost of waiting is the gain, not the sum of the waiting times."
             )
         return said
 

@@ -140,15 +140,15 @@ class Roofline(Data):
         sentences: list[Block] = [
             Sentence(
                 f"The formula is known for {share(known)} of the kernel time "
-                f"({duration(self.kernel_ns)}); concurrent kernels count each.{missing}"
+                f"({duration(self.kernel_ns)}); concurrent kernels each count in full.{missing}"
             ),
             *map(Sentence, peak_sentences(self.known_peaks)),
         ]
         if not self.known_peaks:
             sentences.append(
                 Sentence(
-                    "The peaks of the device are not known, so nothing can be lost against them: "
-                    "give --peak and --bandwidth."
+                    "The peaks of the device are unknown, and so is the time lost: give --peak and "
+                    "--bandwidth."
                 )
             )
         return [_table(self.rows, self.top), *sentences, *counted]
@@ -159,7 +159,9 @@ class Roofline(Data):
         if unknown.is_empty():
             return ""
         name, kernel, kernel_ns = unknown.select("name", "kernel", "kernel_ns").row(0)
-        return f" The longest without: {short_name(name or kernel)}, {duration(kernel_ns)}."
+        return (
+            f" The longest kernel without one: {short_name(name or kernel)}, {duration(kernel_ns)}."
+        )
 
 
 @shared_parameters(needs_arguments=True)

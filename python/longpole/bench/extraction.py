@@ -139,7 +139,7 @@ class Extractor:
         max_rows: int = MAX_ROWS,
     ) -> None:
         if max_rows < 1:
-            message = f"max_rows has to be at least 1, not {max_rows}"
+            message = f"max_rows must be at least 1, not {max_rows}"
             raise ValueError(message)
         wanted = [format] if isinstance(format, str) else list(format)
         patterns = [name for name in wanted if name.startswith(PATTERN_PREFIX)]

@@ -25,5 +25,6 @@ def completion(context: click.Context, *, shell: str) -> int:
         message = f"there is no completion for {shell}"
         raise click.UsageError(message)
     script = kind(context.find_root().command, {}, "longpole", "_LONGPOLE_COMPLETE").source()
-    click.echo(script)
+    # click's script for fish ends a description at its first comma.
+    click.echo(script.replace('string split ","', 'string split --max 1 ","'))
     return 0

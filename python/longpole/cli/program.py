@@ -88,6 +88,7 @@ def longpole(*, debug: bool) -> None:
 
     \b
     Examples:
+      longpole demo                           the answers about an example
       longpole trace.json.gz                  what limits the program
       longpole table trace.json.gz kernels    one of the tables
       longpole summary trace.json.gz --step 3 --format json

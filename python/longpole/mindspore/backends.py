@@ -68,7 +68,7 @@ def backend_of(
     if choice is not None and not isinstance(choice, str):
         return choice
     if choice not in (None, "torch", "mindspore"):
-        message = f"the backend is 'torch' or 'mindspore', not {choice!r}"
+        message = f"the backend must be 'torch' or 'mindspore', not {choice!r}"
         raise ValueError(message)
     names = [choice] if choice else sorted(("torch", "mindspore"), key=_is_unused)
     for name in names:

@@ -38,7 +38,9 @@ class Environment:
         """Read the variables; what cannot be read is a finding."""
         findings: list[OptionFinding] = []
         if variables.get("PROFILING_MODE"):
-            message = "PROFILING_MODE is set: another profiler records; unset it to use this one"
+            message = (
+                "PROFILING_MODE is set: another profiler is recording; unset it to use this one"
+            )
             origin = ("profiling_mode", "PROFILING_MODE")
             findings.append(OptionFinding(*origin, message, raises=OptionStateError))
         return cls(
@@ -64,7 +66,7 @@ def _whole(name: str, variables: Mapping[str, str], findings: list[OptionFinding
     if text.isdecimal() and len(text) < 10:  # noqa: PLR2004 (far above any number of ranks)
         return int(text)
     if text:
-        message = f"{name} is no whole number: {text[:40]!r}; it is not used"
+        message = f"{name} is not an integer: {text[:40]!r}; it is not used"
         findings.append(OptionFinding("bad_variable", name, message))
     return None
 

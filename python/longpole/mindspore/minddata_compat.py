@@ -82,7 +82,7 @@ def _with_queues(
 def _check_circle(seen: int, nodes: Mapping[int, object]) -> None:
     """End where MindSpore would not: a tree has each operator once."""
     if seen > len(nodes):
-        message = "the operators of the pipeline are no tree"
+        message = "the operators of the pipeline do not form a tree"
         raise ValueError(message)
 
 

@@ -153,11 +153,11 @@ def checked_steps(step_list: Sequence[int]) -> list[int]:
     """
     whole = isinstance(step_list, list | tuple) and all(type(step) is int for step in step_list)
     if not whole:
-        message = "step_list is a list of whole numbers"
+        message = "step_list must be a list of integers"
         raise TypeError(message)
     steps = sorted(step_list)
     if not steps or steps != list(range(steps[0], steps[0] + len(steps))):
-        message = "the numbers of step_list follow one another, without gaps and repetitions"
+        message = "the numbers of step_list must be consecutive"
         raise ValueError(message)
     return steps
 
@@ -185,5 +185,5 @@ def _compatible(files: RankFiles, output: Path, asked: Asked, n_ranks: int) -> l
     try:
         return write_compatible(files, output, asked, n_ranks)
     except _ENDING as error:
-        message = f"MindSpore itself ends in {type(error).__name__}: {str(error)[:100]}"
+        message = f"MindSpore itself raises {type(error).__name__}: {str(error)[:100]}"
         raise ProfileError(files.folder, "mindspore_fails", message, hint=HINT) from error

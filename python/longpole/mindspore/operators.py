@@ -151,11 +151,11 @@ def op_analyse(
 
 def _checked(op_name: str | Sequence[str], device_id: int | None) -> list[str]:
     if device_id is not None and (isinstance(device_id, bool) or not isinstance(device_id, int)):
-        message = f"device_id is a whole number, not {type(device_id).__name__}"
+        message = f"device_id must be an integer, not {type(device_id).__name__}"
         raise TypeError(message)
     names = [op_name] if isinstance(op_name, str) else op_name
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        message = f"op_name is a str or a list of str, not {type(op_name).__name__}"
+        message = f"op_name must be a str or a list of str, not {type(op_name).__name__}"
         raise TypeError(message)
     if not names or not all(names):
         message = "op_name is empty"

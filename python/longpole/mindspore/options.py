@@ -178,7 +178,7 @@ def _device(device: str, findings: list[OptionFinding]) -> Device:
     for known in _DEVICES:
         if name == known:
             return known
-    message = f"the device is one of cpu, gpu and ascend, not {device!r}"
+    message = f"the device must be cpu, gpu or ascend, not {device!r}"
     findings.append(OptionFinding("unknown_device", None, message, "cpu", OptionStateError))
     return "cpu"
 

@@ -37,7 +37,7 @@ def write_new(path: Path, content: str | Iterable[bytes]) -> Path:
         The file exists; nothing is written over.
     """
     if path.exists():
-        message = f"{path} exists, and nothing is written over; name another folder"
+        message = f"{path} already exists; name another folder"
         raise FileExistsError(message)
     new_folder(path.parent)
     unfinished = path.with_name(f".{path.name}.part-{os.getpid()}")

@@ -297,5 +297,5 @@ def _offline(
     if mode == "async":
         return offline_analyse(path, pretty, step_list, mode="async")
     if mode != "sync":
-        _LOG.warning("mode is 'sync' or 'async', not %r; it is set to 'sync'", mode)
+        _LOG.warning("mode must be 'sync' or 'async', not %r; it is set to 'sync'", mode)
     return offline_analyse(path, pretty, step_list)

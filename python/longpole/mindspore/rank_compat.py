@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HINT", "write_compatible"]
 
-HINT: Final = "without compat, the files are read as far as they are sound"
+HINT: Final = "without compat, the intact part of the files is read"
 """What to do where a damaged file ends MindSpore."""
 
 
@@ -94,7 +94,7 @@ def _steps(files: RankFiles) -> Iterator[_Content]:
     findings = Findings()
     trace = read_steps(path, findings, as_mindspore=True)
     for found in findings.all():
-        message = "MindSpore itself ends in an exception here, or takes the damage for times"
+        message = "MindSpore raises an exception here, or reads the damage as times"
         raise ProfileError(path, "mindspore_fails", f"{message}: {found.sentence}", hint=HINT)
     steps = compatible_step_trace(trace, is_training=is_training)
     yield f"step_trace_raw_{files.rank}_detail_time.csv", steps

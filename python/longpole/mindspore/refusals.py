@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 __all__ = ["refuse", "refused_file"]
 
-_EXPORT: Final = "export with CANN's `msprof --export=on` and read what it wrote"
-_SUMMARY: Final = "a summary by MindSpore; the timeline has the runs that it sums up"
+_EXPORT: Final = "export it with CANN's `msprof --export=on` and read the result"
+_SUMMARY: Final = "a summary by MindSpore; the timeline has the runs in it"
 
 _REFUSED: Final[Mapping[str, str]] = {
     "memory_usage": "a protobuf of one version of MindSpore: analyse it with that MindSpore "
-    "(Profiler.analyse()), or record anew with MindSpore 2.4 or later and profile_memory=True, "
+    "(Profiler.analyse()), or record again with MindSpore 2.4 or later and profile_memory=True, "
     "which writes memory_record.csv and operator_memory.csv",
     "op_range": "a binary of one version of MindSpore: analyse it with that MindSpore "
     "(Profiler.analyse()) and read the trace_view.json that it writes",

@@ -228,7 +228,7 @@ def drift(samples: ArrayLike) -> float:
 def _checked(samples: ArrayLike | range) -> Samples:
     values = np.asarray(samples, dtype=np.float64)
     if values.ndim != 1 or values.size == 0:
-        message = "samples are a row of at least one number"
+        message = "samples must be a list of at least one number"
         raise ValueError(message)
     if not np.isfinite(values).all():
         message = "a sample is not a finite number"

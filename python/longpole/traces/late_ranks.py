@@ -83,7 +83,7 @@ class RankRemedy:
         return (
             f"Rank {self.rank} makes the others wait ({self.cause}{what}). It "
             f"{_DOES[self.time_class]} for {duration(self.own_ns)}, the median rank for "
-            f"{duration(self.median_ns)}. With that as on the median rank the run would take "
+            f"{duration(self.median_ns)}. If it were like the median rank, the run would take "
             f"{duration(self.changed_ns)} instead of {duration(self.duration_ns)} "
             f"(at most -{share(self.gain_share)})."
         )

@@ -59,71 +59,71 @@ macro_rules! codes {
 
 codes! {
     // The frame of the document.
-    ByteOrderMark "byte_order_mark" Info "the file begins with a UTF-8 byte order mark" "none";
-    Truncated "truncated" Loss "the file is truncated: it ends inside the trace" "the rest of the trace is missing";
-    MissingEnd "missing_end" Altered "the file is cut short: the closing ] or } is missing" "the bracket is assumed; every event before it is kept";
-    TrailingComma "trailing_comma" Altered "a comma with no value behind it" "none; the comma is ignored";
-    ExtraComma "extra_comma" Altered "more commas than values" "none; the comma is ignored";
+    ByteOrderMark "byte_order_mark" Info "the file starts with a UTF-8 byte order mark" "none";
+    Truncated "truncated" Loss "the file ends inside the trace" "the rest of the trace is missing";
+    MissingEnd "missing_end" Altered "the closing `]` or `}` is missing" "every event before it is kept";
+    TrailingComma "trailing_comma" Altered "no value follows a comma" "none; the comma is ignored";
+    ExtraComma "extra_comma" Altered "there are more commas than values" "none; the comma is ignored";
     MissingComma "missing_comma" Altered "the comma between two values is missing" "none; both values are kept";
-    TextAfterEnd "text_after_end" Loss "text after the end of the document" "only the first document is read";
-    RepeatedEvents "repeated_trace_events" Altered "`traceEvents` occurs more than once" "the events of all are kept";
-    LimitReached "limit_reached" Loss "reading stopped at the limit that was asked for" "what stands behind is not in the tables";
-    MalformedHeader "malformed_header" Loss "a malformed header field was skipped" "its facts are missing";
-    HeaderTooLarge "header_too_large" Loss "a header field above the size limit was skipped" "its facts are missing";
-    BadRank "bad_rank" Warning "the rank in `distributedInfo` is no integer" "the rank is unknown";
+    TextAfterEnd "text_after_end" Loss "extra text follows the end of the document" "only the first document is read";
+    RepeatedEvents "repeated_trace_events" Altered "`traceEvents` occurs more than once" "the events of all of them are kept";
+    LimitReached "limit_reached" Loss "reading stopped at the requested limit" "the rest of the trace is missing";
+    MalformedHeader "malformed_header" Loss "a header field is malformed" "the field is skipped";
+    HeaderTooLarge "header_too_large" Loss "a header field exceeds the size limit" "the field is skipped";
+    BadRank "bad_rank" Warning "the rank in `distributedInfo` is not an integer" "the rank is unknown";
     // Events as a whole.
-    MalformedEvent "malformed_event" Loss "malformed text where an event was expected was skipped" "what stood there is not in the tables";
-    NotAnEvent "not_an_event" Loss "a value among the events is not an object" "it is skipped";
-    EventTooLarge "event_too_large" Loss "an event above the size limit was skipped" "it is not in the tables";
-    TooDeep "too_deep" Loss "values nested deeper than the limit of 512 were skipped" "the event is not in the tables";
-    BadTimestamp "bad_timestamp" Loss "an event was skipped because its ts is not a valid number, or beyond 2^62 ns" "it is not in the tables";
-    MissingTimestamp "missing_timestamp" Loss "an event without a ts was skipped" "it is not in the tables";
-    MissingPhase "missing_phase" Warning "an event without a ph (phase)" "it is kept as kind `other`";
-    UnknownPhase "unknown_phase" Warning "an event with an unknown ph (phase)" "it is kept as kind `other`";
-    MissingName "missing_name" Warning "an event without a name" "its name is null";
-    BadDuration "bad_duration" Altered "a dur that is not a valid number" "the duration is null";
-    MissingDuration "missing_duration" Warning "a complete event without a dur" "the duration is null";
-    NegativeDuration "negative_duration" Warning "a negative duration" "kept as recorded, and left out of every sum";
-    HugeDuration "huge_duration" Warning "a duration that ends beyond 2^62 ns" "the duration is null";
-    NegativeTimestamp "negative_timestamp" Warning "a negative timestamp" "kept; the event began before the base time";
-    ZeroTimestamp "zero_timestamp" Warning "a GPU activity with timestamp 0 (the profiler got no time for it)" "kept, and left out of the window of the trace";
-    UnmatchedBegin "unmatched_begin" Warning "a begin event that never ended (no matching end)" "kept with a null duration";
-    UnmatchedEnd "unmatched_end" Warning "an end event without its begin" "it is counted here only";
-    EndArguments "end_arguments" Info "arguments on an end event" "only those of the begin event are kept";
-    UnknownTaskType "unknown_task_type" Warning "a task of an Ascend device whose type is not known" "it counts as no work of the device";
-    UnknownDeviceLine "unknown_device_line" Warning "an event of a device on a line of XProf that is not known" "it counts as no work of the device";
+    MalformedEvent "malformed_event" Loss "malformed text where an event was expected" "the text is skipped";
+    NotAnEvent "not_an_event" Loss "a value in the list of events is not an object" "the value is skipped";
+    EventTooLarge "event_too_large" Loss "an event exceeds the size limit" "the event is skipped";
+    TooDeep "too_deep" Loss "values of an event are nested more than 512 deep" "the event is skipped";
+    BadTimestamp "bad_timestamp" Loss "the `ts` of an event is not a valid number, or exceeds 2^62 ns" "the event is skipped";
+    MissingTimestamp "missing_timestamp" Loss "an event has no `ts`" "the event is skipped";
+    MissingPhase "missing_phase" Warning "an event has no `ph` (phase)" "it is kept as kind `other`";
+    UnknownPhase "unknown_phase" Warning "an event has an unknown `ph` (phase)" "it is kept as kind `other`";
+    MissingName "missing_name" Warning "an event has no name" "its name is null";
+    BadDuration "bad_duration" Altered "a `dur` is not a valid number" "the duration is null";
+    MissingDuration "missing_duration" Warning "a complete event has no `dur`" "the duration is null";
+    NegativeDuration "negative_duration" Warning "a duration is negative" "it is kept as recorded and left out of every sum";
+    HugeDuration "huge_duration" Warning "an event ends beyond 2^62 ns" "the duration is null";
+    NegativeTimestamp "negative_timestamp" Warning "a timestamp is negative" "it is kept; the event started before the base time";
+    ZeroTimestamp "zero_timestamp" Warning "a GPU activity has timestamp 0 because the profiler got no time for it" "it is kept and left out of the window of the trace";
+    UnmatchedBegin "unmatched_begin" Warning "a begin event has no end event" "it is kept with a null duration";
+    UnmatchedEnd "unmatched_end" Warning "an end event has no begin event" "it is counted here only";
+    EndArguments "end_arguments" Info "an end event has arguments" "only the arguments of the begin event are kept";
+    UnknownTaskType "unknown_task_type" Warning "a task of an Ascend device has an unknown type" "it does not count as a GPU activity";
+    UnknownDeviceLine "unknown_device_line" Warning "an event of a device is on a line of XProf that is unknown" "it does not count as a GPU activity";
     // Messages of Protocol Buffers.
-    MalformedMessage "malformed_message" Loss "a malformed Protocol Buffers message was skipped" "what stood there is not in the tables";
-    MessageTooLarge "message_too_large" Loss "a Protocol Buffers message above the size limit was skipped" "it is not in the tables";
-    UnknownPacket "unknown_packet" Info "a Perfetto packet of a kind that longpole does not use" "its content is not in the tables";
+    MalformedMessage "malformed_message" Loss "a Protocol Buffers message is malformed" "the message is skipped";
+    MessageTooLarge "message_too_large" Loss "a Protocol Buffers message exceeds the size limit" "the message is skipped";
+    UnknownPacket "unknown_packet" Info "longpole does not use this kind of Perfetto packet" "the packet is skipped";
     LostPacket "lost_packet" Loss "Perfetto lost packets of a sequence while it recorded" "their events are missing";
-    MissingState "missing_state" Loss "an event of a Perfetto sequence whose names were lost was skipped" "it is not in the tables";
-    UnknownClock "unknown_clock" Warning "a time of a clock that is not related to the clock of the trace" "the time is kept as it is";
+    MissingState "missing_state" Loss "an event belongs to a Perfetto sequence whose names were lost" "the event is skipped";
+    UnknownClock "unknown_clock" Warning "a time is of a clock that the file does not relate to the clock of the trace" "the time is kept as it is";
     // Nodes of an execution trace.
-    MalformedNode "malformed_node" Loss "a malformed node was skipped" "it is not in the tables";
-    NodeTooLarge "node_too_large" Loss "a node above the size limit was skipped" "it is not in the tables";
-    NodeWithoutId "node_without_id" Loss "a node without an id or a name was skipped" "it is not in the tables";
-    RepeatedNode "repeated_node" Loss "a node with the id of another one was skipped" "the first of them is kept";
-    UnescapedName "unescaped_name" Altered "a name with quotation marks that are not escaped" "the name is read up to the next member of the node";
-    MissingParent "missing_parent" Warning "a node whose parent is not in the file" "the node has no parent";
+    MalformedNode "malformed_node" Loss "a node is malformed" "the node is skipped";
+    NodeTooLarge "node_too_large" Loss "a node exceeds the size limit" "the node is skipped";
+    NodeWithoutId "node_without_id" Loss "a node has no id or no name" "the node is skipped";
+    RepeatedNode "repeated_node" Loss "two nodes have the same id" "the first of them is kept";
+    UnescapedName "unescaped_name" Altered "a name has quotation marks that are not escaped" "the name is read up to the next member of the node";
+    MissingParent "missing_parent" Warning "the file does not contain the parent of a node" "the node has no parent";
     // Values.
-    InvalidUtf8 "invalid_utf8" Altered "bytes in a text that are not UTF-8" "replaced by U+FFFD";
-    ControlCharacter "control_character" Altered "an unescaped control character in a text" "kept";
-    InvalidEscape "invalid_escape" Altered "an invalid escape in a text" "the backslash is kept";
-    LoneSurrogate "lone_surrogate" Altered "half of a Unicode surrogate pair in an escape" "replaced by U+FFFD";
-    TextCut "text_cut" Loss "a text above 16 MiB was cut" "the rest of it is missing";
-    NonFinite "non_finite_number" Altered "nan or infinity where JSON wants a number" "null";
-    InvalidNumber "invalid_number" Altered "a malformed number or word" "null";
-    BadId "bad_id" Warning "an id that is no 64-bit integer" "null in the id column";
+    InvalidUtf8 "invalid_utf8" Altered "a text has bytes that are not UTF-8" "they are replaced by U+FFFD";
+    ControlCharacter "control_character" Altered "a text has an unescaped control character" "the character is kept";
+    InvalidEscape "invalid_escape" Altered "a text has an invalid escape" "the backslash is kept";
+    LoneSurrogate "lone_surrogate" Altered "an escape has half of a Unicode surrogate pair" "it is replaced by U+FFFD";
+    TextCut "text_cut" Loss "a text is longer than 16 MiB" "the text is cut there";
+    NonFinite "non_finite_number" Altered "`nan` or infinity where JSON requires a number" "the value is null";
+    InvalidNumber "invalid_number" Altered "a number or word is malformed" "the value is null";
+    BadId "bad_id" Warning "an id is not a 64-bit integer" "the id is null";
     // Databases.
     DamagedTable "damaged_table" Loss "a table of the database is damaged" "the rest of its rows is missing";
-    UnreadTable "unread_table" Info "a table of the profiler that longpole does not read" "its records are not in the tables";
-    WholeGraph "whole_graph" Warning "a CUDA graph that was recorded as a whole" "it counts as one kernel; those inside are not in the file";
+    UnreadTable "unread_table" Info "longpole does not read this table of the profiler" "its records are missing";
+    WholeGraph "whole_graph" Warning "a CUDA graph was recorded as a whole" "it counts as one kernel; the file does not contain its nodes";
     // Compression.
     CompressionTruncated "compression_truncated" Loss "the compressed stream is truncated" "the rest of the trace is missing";
-    CompressionCorrupt "compression_corrupt" Loss "the compressed stream is corrupt" "what stands behind is not read, and values shortly before may be wrong";
-    CompressionChecksum "compression_checksum" Altered "the CRC checksum of the compressed stream is wrong" "all was read, but values may be wrong";
-    CompressionTrailing "compression_trailing_bytes" Altered "bytes after the end of the compressed stream" "they are ignored";
+    CompressionCorrupt "compression_corrupt" Loss "the compressed stream is corrupt" "the rest is not read, and values shortly before may be wrong";
+    CompressionChecksum "compression_checksum" Altered "the CRC checksum of the compressed stream is wrong" "everything is read, but values may be wrong";
+    CompressionTrailing "compression_trailing_bytes" Altered "bytes follow the end of the compressed stream" "they are ignored";
 }
 
 impl Code {

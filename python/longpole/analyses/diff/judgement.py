@@ -30,8 +30,8 @@ _FEWEST_PAIRS: Final = 6
 _PAIRED_BELOW: Final = 0.7
 
 _BETWEEN_RUNS: Final = (
-    "One run a side cannot tell how much runs differ from one another: the interval is about the "
-    "steps of these two runs. Give several runs a side to know."
+    "One run of each side does not show how much runs differ: the interval covers only the steps "
+    "of these two runs. Give several runs of each side."
 )
 
 
@@ -49,7 +49,7 @@ def judge_runs(
 ) -> Judgement:
     """Judge several runs a side by the mean step of each."""
     if min(len(base), len(new)) < _FEWEST:
-        few = f"{len(base)} and {len(new)} runs are too few: {_FEWEST} a side are needed."
+        few = f"{len(base)} and {len(new)} runs are too few: each side needs {_FEWEST}."
         return Judgement("inconclusive", None, (few,))
     limits = _limits(base, new)
     told = f"{len(base)} and {count(len(new), 'run')}, each by its mean step."
@@ -67,7 +67,7 @@ def judge_steps(
     """
     if min(len(base), len(new)) < _FEWEST:
         n_steps = f"{len(base)} and {count(len(new), 'step')}"
-        few = f"{n_steps} are too few to tell a change from noise: {_FEWEST} a side are needed."
+        few = f"{n_steps} are too few to separate a change from noise: each side needs {_FEWEST}."
         return Judgement("inconclusive", None, (few, _BETWEEN_RUNS))
     limits = _paired_limits(base, new) or _limits([*base.values()], [*new.values()])
     return _held(limits, gate, change, (_BETWEEN_RUNS,), beyond=0.0)

@@ -73,7 +73,7 @@ def compare(
     <Verdict.SAME: 'same'>
     """
     if not (gate >= 0 and 0 < confidence < 1):
-        message = "a gate is not negative, and a confidence lies between 0 and 1"
+        message = "the gate must not be negative, and the confidence must lie between 0 and 1"
         raise ValueError(message)
     base_side = gather(_located(base))
     new_side = base_side if new is base else gather(_located(new))
@@ -176,17 +176,17 @@ def _judge(evidence: Evidence, gate: float, p_value: float | None) -> tuple[Verd
     least_up, least_down = (up, down) if evidence.is_strict else (0.0, 0.0)
     is_certain = p_value <= evidence.level
     if low > least_up and is_certain:
-        return Verdict.SLOWER, f"slower for certain, {_extent(low > up)}"
+        return Verdict.SLOWER, f"certainly slower, {_extent(low > up)}"
     if high < least_down and is_certain:
-        return Verdict.FASTER, f"faster for certain, {_extent(high < down)}"
+        return Verdict.FASTER, f"certainly faster, {_extent(high < down)}"
     return Verdict.INCONCLUSIVE, _too_noisy(evidence, gate)
 
 
 def _within_gate(low: float, high: float) -> str:
     if low > 0:
-        return "slower for certain, within the gate"
+        return "certainly slower, within the gate"
     if high < 0:
-        return "faster for certain, within the gate"
+        return "certainly faster, within the gate"
     return "any change is smaller than the gate"
 
 
@@ -196,11 +196,11 @@ def _extent(is_beyond: bool) -> str:  # noqa: FBT001 - private, one argument
 
 def _too_noisy(evidence: Evidence, gate: float) -> str:
     smallest, n_needed = evidence.smallest_change(), evidence.runs_for(gate)
-    parts = [f"too noisy for {evidence.n_runs} runs a side"]
+    parts = [f"too noisy for {evidence.n_runs} runs of each side"]
     if smallest is not None:
-        parts.append(f"the smallest change they would find is {100 * smallest:.1f} %")
+        parts.append(f"the smallest change they would detect is {100 * smallest:.1f} %")
     if n_needed is not None and n_needed > evidence.n_runs:
-        parts.append(f"about {n_needed} runs a side would tell {100 * gate:g} %")
+        parts.append(f"about {n_needed} runs of each side would detect {100 * gate:g} %")
     if evidence.is_strict:
         parts.append(
             "the sides were measured apart, so only a change beyond the gate counts: "
@@ -217,9 +217,9 @@ def _warnings(base: Measurements, new: Measurements, *, only_common: bool) -> It
     yield from _environment_changes(base, new)
     for side, measurements in (("base", base), ("new", new)):
         if measurements.n_skipped_lines:
-            yield f"{side}: lines that are no records: {measurements.n_skipped_lines}"
+            yield f"{side}: lines that are not records: {measurements.n_skipped_lines}"
         if measurements.n_repeated:
-            yield f"{side}: runs that stand there twice: {measurements.n_repeated}"
+            yield f"{side}: runs that occur twice: {measurements.n_repeated}"
 
 
 def _environment_changes(base: Measurements, new: Measurements) -> Iterator[str]:

@@ -260,7 +260,7 @@ def _too_few(  # noqa: PLR0917 - two sides, and what is asked of them
     n_base: int, n_new: int, fewest: int, what: str, level: float, limits: Interval | None
 ) -> str | None:
     if n_base == n_new == 1:
-        return "one run a side says nothing about other runs: --processes 7"
+        return "one run of each side does not show how much runs differ: use --processes 7"
     if min(n_base, n_new) < fewest:
         return f"too few {what}: {n_base} in base, {n_new} in new, {fewest} are needed"
     if limits is None:
@@ -274,7 +274,7 @@ def _one_run(changes: Sequence[float], level: float) -> str:
         median(changes[start : start + _TURNS_A_BLOCK])
         for start in range(0, len(changes) - _TURNS_A_BLOCK + 1, _TURNS_A_BLOCK)
     ]
-    said = "one run a side says nothing about other runs: --processes 7"
+    said = "one run of each side does not show how much runs differ: use --processes 7"
     limits = median_limits(blocks, level)[1] if blocks else None
     if limits is None:
         return said
@@ -314,9 +314,9 @@ def _warnings(base: Runs, new: Runs, n_pairs: int | None = None) -> Iterator[str
         if runs.log_times and (failures := _failures(runs)):
             yield f"{name}: left out{failures}"
         if runs.n_dropped:
-            yield f"{name}: {runs.n_dropped} samples dropped for the conditions they were taken in"
+            yield f"{name}: {runs.n_dropped} samples dropped because of conditions"
         if runs.n_repeated:
-            yield f"{name}: {runs.n_repeated} disturbed runs made again"
+            yield f"{name}: {runs.n_repeated} disturbed runs repeated"
         if n_pairs is not None and n_pairs < len(runs.log_times):
             yield f"{name}: {len(runs.log_times) - n_pairs} runs without a partner left out"
 

@@ -37,7 +37,7 @@ def baseline_path(name: str) -> Path:
         The name is not made of letters, digits, dots, dashes and underscores.
     """
     if not _NAME.fullmatch(name):
-        message = f"{name!r} names no baseline: letters, digits and . _ - do"
+        message = f"{name!r} is not a valid baseline name: use letters, digits and . _ -"
         raise ValueError(message)
     return baseline_folder() / f"{name}.jsonl"
 

@@ -46,7 +46,7 @@ class RowKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StoredResults:
-    """The records of a file in the order of writing, and how many of its rows are none."""
+    """The records of a file in the order of writing, and how many of its rows are not records."""
 
     records: tuple[Record, ...]
     skipped: int

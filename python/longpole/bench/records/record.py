@@ -184,7 +184,7 @@ def _check_types(fields: Mapping[str, Any]) -> None:
             message = f"{name!r} is {fields[name]!r:.80}"
             raise TypeError(message)
     if not all(map(is_duration_ns, fields.get("samples_ns", ()))):
-        message = "a sample is no duration"
+        message = "a sample is not a duration"
         raise ValueError(message)
     seconds = fields.get("seconds")
     if seconds is not None and not 0 <= seconds < math.inf:

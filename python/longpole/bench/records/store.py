@@ -186,7 +186,7 @@ def _open_plain(path: Path, flags: int) -> int:
         raise ResultsError(message) from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        message = f"{path} is no plain file: results cannot be kept in it"
+        message = f"{path} is not a regular file, so it cannot hold results"
         raise ResultsError(message)
     return descriptor
 
@@ -205,7 +205,8 @@ def _check_ours(path: Path, *, resume: bool) -> None:
         raise ResultsError(_no_record(path))
     if not resume:
         message = (
-            f"{path} holds results already\n"
+            f"{path} already holds results
+"
             f"hint: `longpole bench resume {path}` (a search: `longpole tune --resume`), or "
             "another name with -o, or -f"
         )
@@ -235,7 +236,7 @@ def _check_all_ours(path: Path) -> None:
     for line in rows_of(path):
         if row_kind(line) is RowKind.FOREIGN and line.endswith(b"\n"):
             message = (
-                f"{path} holds lines that are no records of a run, and is not replaced\n"
+                f"{path} has lines that are not records of a run, so it is not replaced\n"
                 "hint: give another name for the results"
             )
             raise ResultsError(message)
@@ -253,7 +254,7 @@ def _end_last_row(descriptor: int, path: Path) -> None:
     elif last.startswith(_ROW_BEGINS) or _ROW_BEGINS.startswith(last):
         os.ftruncate(descriptor, start)
     else:
-        message = f"{path} ends with text that is no row of results, at byte {start}"
+        message = f"{path} ends with text that is not a row of results, at byte {start}"
         raise ResultsError(message)
 
 

@@ -22,13 +22,13 @@ SHELL_CHARACTERS: Final = frozenset("();<>|&")
 # What a field of a job may be, and how that is said.
 FIELDS: Final = {
     "argv": ((str, list), "a list of words or a command"),
-    "key": ((str,), "a text"),
-    "id": ((str, int), "a text or an integer"),
+    "key": ((str,), "a string"),
+    "id": ((str, int), "a string or an integer"),
     "tags": ((dict,), "an object"),
-    "format": ((str,), "a text"),
+    "format": ((str,), "a string"),
     "timeout_s": ((int, float, type(None)), "a number of seconds"),
-    "env": ((dict,), "an object of texts"),
-    "folder": ((str, type(None)), "a text"),
+    "env": ((dict,), "an object of strings"),
+    "folder": ((str, type(None)), "a string"),
 }
 
 
@@ -189,15 +189,15 @@ def _check_types(fields: Mapping[str, Any]) -> None:
     for name, value in fields.items():
         types, words = FIELDS[name]
         if not isinstance(value, types) or isinstance(value, bool):
-            message = f"{name!r} has to be {words}, not {json.dumps(value)}"
+            message = f"{name!r} must be {words}, not {json.dumps(value)}"
             raise TypeError(message)
     if not all(isinstance(word, str | int | float) for word in fields["argv"]):
-        message = "'argv' has to be a list of words or a command"
+        message = "'argv' must be a list of words or a command"
         raise ValueError(message)
     if not all(isinstance(value, str) for value in fields.get("env", {}).values()):
-        message = "'env' has to be an object of texts: a variable's value is always a text"
+        message = "'env' must be an object of strings"
         raise ValueError(message)
     timeout_s = fields.get("timeout_s")
     if timeout_s is not None and not 0 < timeout_s <= LONGEST_S:
-        message = f"'timeout_s' has to be above 0 and at most {LONGEST_S:,}, not {timeout_s}"
+        message = f"'timeout_s' must be above 0 and at most {LONGEST_S:,}, not {timeout_s}"
         raise ValueError(message)

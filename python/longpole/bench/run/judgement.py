@@ -106,11 +106,11 @@ def signal_name(number: int) -> str:
 
 def _judge_stopped(ending: Ending) -> Judgement:
     outcome = Outcome.TIMEOUT if ending.stopped == "limit" else Outcome.CANCELLED
-    by = "SIGKILL, for it did not heed SIGTERM" if ending.forced else "SIGTERM"
-    message = f"not done after {ending.seconds or 0:.1f} s; ended by {by}"
+    by = "SIGKILL, because it ignored SIGTERM" if ending.forced else "SIGTERM"
+    message = f"timed out after {ending.seconds or 0:.1f} s; ended by {by}"
     if not ending.unkillable:
         return Judgement(outcome, message)
-    trouble = f"stuck in the kernel, not even SIGKILL ends it: {', '.join(ending.unkillable)}"
+    trouble = f"stuck in the kernel: SIGKILL does not end it: {', '.join(ending.unkillable)}"
     return Judgement(outcome, f"{message}; {trouble}", trouble)
 
 
@@ -123,7 +123,7 @@ def _judge_failed(ending: Ending, output: Output) -> Judgement:
         return Judgement(Outcome.NONZERO, _join(f"exit status {ending.exit_code}", said))
     message = f"ended by {signal_name(ending.signal)}"
     if ending.signal == signal.SIGKILL:
-        message += " from outside (the out-of-memory killer does that; see dmesg)"
+        message += " from outside, perhaps by the out-of-memory killer (see dmesg)"
     return Judgement(Outcome.SIGNAL, _join(message, said))
 
 
@@ -138,14 +138,14 @@ def _judge_success(ending: Ending, found: Found) -> Judgement:
     if ending.strays:
         notes.append(f"left processes behind, killed: {', '.join(ending.strays)}")
     if found.unparsed:
-        notes.append(f"{found.unparsed} rows are no results")
+        notes.append(f"{found.unparsed} rows are not results")
     trouble = f"cannot be killed: {', '.join(ending.unkillable)}" if ending.unkillable else None
     return Judgement(Outcome.OK, "; ".join(notes), trouble, unstable)
 
 
 def _nothing_found(output: Output, found: Found) -> str:
     if found.unparsed:
-        return f"no result: {found.unparsed} rows are none"
+        return f"no result: {found.unparsed} rows are not results"
     return _join(f"no result in {output.stdout.n_bytes:,} bytes of output", _quote(output))
 
 

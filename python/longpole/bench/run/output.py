@@ -27,7 +27,7 @@ SPEAKS_OF_ERROR: Final = re.compile(r"error|fail|fatal|exception|what\(\)", re.I
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The results in an output, in the order of printing, and how many rows are none.
+    """The results in an output, in the order of printing, and how many rows are not results.
 
     `omitted` sums up the rows beyond those that are kept, and `fastest_omitted` are the
     fastest of each name there.

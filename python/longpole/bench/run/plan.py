@@ -95,7 +95,7 @@ def check_plan_can_be_written(path: Path, *, force: bool) -> None:
         return
     if not _is_plan(path):
         message = (
-            f"{path} is not the plan of a run, and is not replaced\n"
+            f"{path} is not the plan of a run, so it is not replaced\n"
             "hint: choose another name for the results file; its plan has the same name"
         )
         raise ResultsError(message)
@@ -117,6 +117,6 @@ def _is_plan(path: Path) -> bool:
 def _fields(path: Path) -> dict[str, Any]:
     fields = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(fields, dict):
-        message = "it holds no JSON object"
+        message = "it is not a JSON object"
         raise ValueError(message)  # noqa: TRY004 - as JSON that cannot be read
     return fields

@@ -96,7 +96,7 @@ class Runner:
     MissingDependencyError
         Ray is not installed.
     ResultsError
-        The results file cannot be written, is in use, or holds results already.
+        The results file cannot be written, is in use, or already holds results.
 
     Examples
     --------

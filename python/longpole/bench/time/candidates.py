@@ -218,7 +218,7 @@ class _Process:
         try:
             answer = self._answers.get(timeout=timeout_s)
         except queue.Empty:
-            message = f"not done after {timeout_s:g} s"
+            message = f"timed out after {timeout_s:g} s"
             return {"outcome": Outcome.TIMEOUT, "message": message, "is_usable": False}
         if isinstance(answer, GuardLostError):
             raise answer

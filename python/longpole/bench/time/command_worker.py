@@ -108,7 +108,7 @@ def _execute(subject: Subject, wanted: dict[str, Any], *, keep: bool) -> None:
     subject.n_warm_up += not keep
     subject.exit_code = os.waitstatus_to_exitcode(sample.status)
     if sample.is_timeout:
-        subject.fail("timeout", f"not done after {wanted['timeout_s']:g} s")
+        subject.fail("timeout", f"timed out after {wanted['timeout_s']:g} s")
     elif subject.exit_code and not wanted["allows_failure"]:
         subject.fail(*_failure(subject.exit_code))
     elif keep:

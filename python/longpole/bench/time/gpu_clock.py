@@ -64,7 +64,7 @@ _CALIBRATION_CYCLES: Final = 1_000_000
 _CALIBRATIONS: Final = 5
 
 _HOST_BOUND: Final = 1.1
-_WAITS: Final = "it waits for the device inside, so this is wall time, launches included"
+_WAITS: Final = "it synchronizes, so this is wall time, including launches"
 
 
 class WrongStreamError(DeviceError):

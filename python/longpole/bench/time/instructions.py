@@ -89,7 +89,7 @@ class _Code:
         try:
             self._memory = mmap.mmap(-1, _PROCESSOR_BYTES, prot=access)
         except OSError as error:
-            message = f"the system refuses memory that may run: {error}\nhint: pass flush=None"
+            message = f"the system refuses executable memory: {error}\nhint: pass flush=None"
             raise DeviceError(message) from error
         self._memory.write(nothing * ((_PROCESSOR_BYTES - len(end)) // len(nothing)) + end)
         start = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
@@ -105,7 +105,7 @@ def _device_flush(name: str) -> Callable[[], object]:
     torch = import_module("torch")
     compiler = getattr(torch.cuda, "_compile_kernel", None)
     if compiler is None:
-        message = "emptying the instruction cache of a device needs torch 2.9\nhint: flush=None"
+        message = "flushing the instruction cache of a device needs torch 2.9\nhint: flush=None"
         raise DeviceError(message)
     source = _HIP if name == "hip" else _CUDA.format(body=_STEP * _DEVICE_INSTRUCTIONS)
     kernel: Any = compiler(source, "flush_instructions")

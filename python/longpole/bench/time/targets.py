@@ -28,7 +28,7 @@ def find_function(name: str) -> Function:
     """
     function = find_member(name)
     if not callable(function):
-        message = f"{name} is no function"
+        message = f"{name} is not a function"
         raise ValueError(message)  # noqa: TRY004 - what was asked for is wrong, not a type
     found: Function = function
     return found

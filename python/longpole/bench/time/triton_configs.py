@@ -66,7 +66,7 @@ def _configs(name: str) -> list[Any]:
     kernel = find_member(name)
     configs = getattr(kernel, "configs", None)
     if not isinstance(configs, list | tuple) or not configs:
-        message = f"{name} is no kernel under triton.autotune"
+        message = f"{name} is not a kernel under triton.autotune"
         raise ValueError(message)
     return list(configs)
 

@@ -82,7 +82,7 @@ class Subject:
         call_ns = clock.time_ns(self.function, self.n_calls) / self.n_calls
         if is_duration_ns(call_ns):
             return call_ns
-        self.fail(Outcome.NO_TIME, f"the clock saw no time pass in {self.n_calls} calls")
+        self.fail(Outcome.NO_TIME, f"the clock measured no time for {self.n_calls} calls")
         return None
 
     def timing(

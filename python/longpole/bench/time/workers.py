@@ -57,7 +57,7 @@ def outcome_of(ending: Ending) -> tuple[Outcome, str]:
     if ending.refused is not None:
         return Outcome.NOT_STARTED, ending.refused[1]
     if ending.stopped is not None:
-        return Outcome.TIMEOUT, f"not done after {ending.seconds or 0:.0f} s"
+        return Outcome.TIMEOUT, f"timed out after {ending.seconds or 0:.0f} s"
     if ending.signal is not None:
         return Outcome.SIGNAL, f"the process was ended by {signal_name(ending.signal)}"
     return Outcome.NONZERO, f"the process ended with exit status {ending.exit_code}"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Demo", "demo_answer"]
 
 _STEPS: Final = (
-    "Six training steps of a simulated program on one GPU; `after.json.gz` is the same program "
+    "Six training steps of a simulated program, rank 0 of 8; `after.json.gz` is the same program "
     "with a faster data loader."
 )
 _RANKS: Final = "Three training steps of a simulated program on four ranks."

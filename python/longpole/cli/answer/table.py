@@ -206,7 +206,8 @@ def _blocks(rows: pl.DataFrame, most: int) -> list[Block]:
     shown = table_of(rows.head(most))
     if rows.height <= most:
         return [shown]
-    rest = f"The first {most} of {count(rows.height, 'row')}; --top N prints more, CSV all."
+    of_all = f"The first {most} of {count(rows.height, 'row')}"
+    rest = f"{of_all}; --top N shows more, --format csv all of them."
     return [shown, Sentence(rest)]
 
 

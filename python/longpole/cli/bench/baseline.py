@@ -32,7 +32,7 @@ def baseline(*, name: str, results: str, force: bool) -> int:
         with usage_errors():
             path = save_baseline(name, results, overwrite=force)
     except FileExistsError as error:
-        message = f"there is a baseline {name} already; -f takes its place"
+        message = f"the baseline {name} already exists; -f replaces it"
         raise click.UsageError(message) from error
     sys.stderr.write(f"kept as {escape(str(path))}\n")
     return exit_codes.OK
