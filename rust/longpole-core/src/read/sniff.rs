@@ -41,8 +41,6 @@ type Known = (&'static str, &'static str);
 
 const EXPORT_HINT: &str =
     "give the Kineto trace that the PyTorch profiler exported (export_chrome_trace)";
-const RECORD_HINT: &str =
-    "record the program with torch.profiler and give the trace that export_chrome_trace writes";
 const UNPACK_HINT: &str = "unpack it first";
 const UTF16: &str = "a UTF-16 text";
 const PICKLE: Known = ("a Python pickle", "longpole never reads pickles; export the trace as JSON");
