@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.recording import options_of
 from longpole.verdict.advice import MOSTLY_UNNAMED, mostly_stopped
-from longpole.verdict.gains import Gains
+from longpole.verdict.gains import Gains, n_words
 from longpole.verdict.missing import WIDEST_NAME
 from longpole.wording import count, duration, short_name
 
@@ -45,7 +45,7 @@ _LONG_CALLS: Final = {
 }
 
 
-def actions(parts: VerdictParts, n_words: int) -> list[str]:
+def actions(parts: VerdictParts, most_words: int) -> list[str]:
     """Say what can be done about what the verdict names, the first first, in so many words.
 
     Examples
@@ -53,16 +53,16 @@ def actions(parts: VerdictParts, n_words: int) -> list[str]:
     >>> from longpole.testing import TraceBuilder
     >>> trace = TraceBuilder().launch("gemm", call=(0, 10), work=(10, 100)).read()
     >>> trace.verdict().actions
-    ('Faster kernels: twice as fast, all save up to 45 %, gemm alone 45 % (event 1).',)
+    ('Kernels twice as fast: saves up to 45 % (event 1).',)
     """
     if parts["status"] not in {"ok", "balanced"} or mostly_stopped(parts):
         return []
     found = _Actions(parts)
     lines = [*found.waits(), *found.work()] if parts["waits_lead"] else found.all()
     first, *others = [*dict.fromkeys(lines)][:_MOST] or [""]
-    kept, left = [first] if first else [], n_words - len(first.split())
+    kept, left = [first] if first else [], most_words - n_words(first)
     for line in others:
-        left -= len(line.split())
+        left -= n_words(line)
         kept += [line] if left >= 0 else []
     return kept
 
@@ -123,7 +123,7 @@ class _Actions:
         """Say what to do about data loading."""
         match self.parts["loader"]:
             case "workers":
-                return "Use more loader workers, a larger prefetch_factor or cheaper transforms"
+                return "Use more loader workers or a larger prefetch_factor"
             case "main_thread":
                 return f"Give the DataLoader workers ({self.options.workers} > 0)"
             case _:
@@ -182,11 +182,12 @@ class _Actions:
     def kernels(self) -> str:
         """Say what kernels twice as fast give, and which of them gives most."""
         whole = self.whole["kernels"]
-        told = f"Faster kernels: twice as fast, all save {self.gains.of_remedy(whole)}"
+        told = f"Kernels twice as fast: saves {self.gains.of_remedy(whole)}"
         parts = [row for row in self.parts_of("kernels") if row["gain"] >= _LEAST_PART][:1]
         for row in parts:
-            name = short_name(row["name"] or "", WIDEST_NAME)
-            told += f", {name} alone {self.gains.percent(row['gain'])}"
+            alone = self.gains.percent(row["gain"])
+            if alone != self.gains.percent(whole["gain"]):
+                told += f", {short_name(row['name'] or '', WIDEST_NAME)} alone {alone}"
         return f"{told}{_where((parts or [whole])[0])}."
 
     def overlap(self) -> str:

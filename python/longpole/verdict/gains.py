@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from longpole.verdict.parts import BoundsParts, RemedyParts, Side, VerdictParts
 
-__all__ = ["Gains"]
+__all__ = ["Gains", "n_words"]
 
 # Gains that rest on inference are given in whole tens.
 _MUCH_INFERRED: Final = 0.2
@@ -54,3 +54,14 @@ class Gains:
         """Write a gain as an upper bound."""
         told = self.percent(gain)
         return told if told.startswith(("nothing", "less")) else f"up to {told}"
+
+
+def n_words(text: str) -> int:
+    """Count the words and numbers of a text.
+
+    Examples
+    --------
+    >>> n_words("saves up to 24 % (event 3)")
+    6
+    """
+    return sum(any(map(str.isalnum, word)) for word in text.split())

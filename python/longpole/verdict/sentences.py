@@ -127,7 +127,4 @@ def _usual(parts: VerdictParts) -> list[str]:
     if "data_loading" in remedies[:1]:
         held += ", data loading first"
     told = f"The median step ({duration(parts['lengths_ns'][0])}) is held up by {held}"
-    outliers = len(parts["outliers"])
-    if outliers:
-        told += f"; {outliers} of {parts['n_windows']} take over 1.5 times as long"
     return [f"{told}."]

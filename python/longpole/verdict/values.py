@@ -10,6 +10,7 @@ from longpole.verdict.actions import actions
 from longpole.verdict.advice import advice
 from longpole.verdict.blocks import verdict_blocks
 from longpole.verdict.findings import Bounds, Doubt, Findings, Gap, Remedy, Span
+from longpole.verdict.gains import n_words
 from longpole.verdict.sentences import caveat, sentence
 
 if TYPE_CHECKING:
@@ -46,9 +47,9 @@ def verdict_of(parts: VerdictParts) -> Verdict:
     reason, record = advice(parts)
     told, against = sentence(parts), caveat(parts)
     first = " ".join(actions(parts, 0))
-    if len(f"{told} {first} {against or ''}".split()) > _MOST_WORDS:
+    if n_words(f"{told} {first} {against or ''}") > _MOST_WORDS:
         against = None
-    n_words = len(f"{told} {against or ''}".split())
+    left = _MOST_WORDS - n_words(f"{told} {against or ''}")
     return Verdict(
         status=parts["status"],
         sides=tuple(parts["sides"]),
@@ -88,6 +89,6 @@ def verdict_of(parts: VerdictParts) -> Verdict:
         reason=reason,
         record=record,
         sentence=told,
-        actions=tuple(actions(parts, _MOST_WORDS - n_words)),
+        actions=tuple(actions(parts, left)),
         caveat=against,
     )
