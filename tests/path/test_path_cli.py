@@ -164,8 +164,8 @@ def test_a_path_that_is_mostly_unexplained_is_inconclusive(tmp_path, capsys):
 
 @pytest.mark.parametrize("question", ["summary", "path", "whatif --ideal", "whatif --drop kernel"])
 def test_an_inconclusive_verdict_has_one_exit_code(question, tmp_path, capsys):
-    unlinked = [kernel(f"K{n}", 20 * n, 20 * n + 19) for n in range(5)]
-    trace = written(tmp_path, [operator("a", 0, 100), *unlinked])
+    unlinked = [kernel(f"K{n}", 400 * n, 400 * n + 20) for n in range(6)]
+    trace = written(tmp_path, [operator("a", 0, 10), *unlinked])
     assert longpole.read_trace(trace).verdict().status == "inconclusive"
     verb, *options = question.split()
     code, out = answer(capsys, verb, trace, *options, "--json")

@@ -32,7 +32,7 @@ def test_answers_show_themselves_with_names_as_text(trace):
     for html in shown:
         assert "<p>" in html
         assert "<script" not in html
-    assert all("alert(1)" in html for html in shown[:3])
+    assert "alert(1)" in shown[2]
     sentence = trace.verdict().sentence.split(";")[0]
     assert all(sentence in html for html in shown[:2])
 

@@ -107,6 +107,8 @@ class Notes:
     """What to know besides."""
 
     items: Sequence[str]
+    are_numbered: bool = False
+    """Whether they are steps, the first first."""
 
 
 Value = str | Callable[[Any], Cell]

@@ -36,8 +36,9 @@ def _element(block: Block) -> str:
         case Entry(label, style, title, sentences):
             head = f'<strong class="{style}">{_inert(label)}</strong> {_inert(title)}'
             return f"<p>{head}<br>{'<br>'.join(map(_inert, sentences))}</p>"
-        case Notes(items):
-            return f"<ul>{''.join(f'<li>{_inert(item)}</li>' for item in items)}</ul>"
+        case Notes(items, are_numbered):
+            kind = "ol" if are_numbered else "ul"
+            return f"<{kind}>{''.join(f'<li>{_inert(item)}</li>' for item in items)}</{kind}>"
 
 
 def _table(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> str:

@@ -36,8 +36,9 @@ def _lines(block: Block) -> list[str]:
             return _table(_BAR, [(bar.share, bar.amount, bar.label) for bar in bars])
         case Entry(label, _, title, sentences):
             return [f"- **{_inert(label)}** {_inert(title)}: {_inert(' '.join(sentences))}"]
-        case Notes(items):
-            return [f"- {_inert(item)}" for item in items]
+        case Notes(items, are_numbered):
+            numbered = enumerate(items, 1)
+            return [f"{f'{n}.' if are_numbered else '-'} {_inert(item)}" for n, item in numbered]
 
 
 def _table(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> list[str]:

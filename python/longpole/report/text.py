@@ -77,8 +77,10 @@ class _Page:
                 return self.chart(bars)
             case Entry():
                 return self.entry(block)
-            case Notes(items):
-                return [line for item in items for line in self.paragraph(item)]
+            case Notes(items, are_numbered):
+                numbered = [f"{number}. {item}" for number, item in enumerate(items, 1)]
+                lines = numbered if are_numbered else items
+                return [line for item in lines for line in self.paragraph(item)]
 
     def paragraph(self, text: str, more: str = "") -> list[str]:
         """Break a text into lines of the width."""

@@ -1,4 +1,4 @@
-"""A verdict for people: its sentence, and the remedies with what they gain."""
+"""A verdict for people: its sentence and what to do, and all remedies with what they gain."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block
     from longpole.verdict.findings import Findings, Remedy
 
-__all__ = ["REMEDY_WORDS", "remedies_table", "table_of", "verdict_blocks"]
+__all__ = ["REMEDY_WORDS", "table_of", "verdict_blocks", "verdict_reference"]
 
 REMEDY_WORDS: Final = {
     "data_loading": "no data loading",
@@ -25,51 +25,21 @@ REMEDY_WORDS: Final = {
     "host_work": "no host work",
     "kernels": "kernels twice as fast",
 }
-_MOST_ROWS: Final = 8
-
-# The order in which a sentence names them.
-_TOLD: Final = (
-    "data_loading",
-    "allocation",
-    "host_work",
-    "communication",
-    "copies",
-    "kernels",
-    "blocking_calls",
-    "stream_waits",
-    "function",
-)
-_WAITS: Final = ("blocking_calls", "stream_waits")
-_LEAST_GAIN: Final = 0.02
-_WITHOUT_GAINS: Final = frozenset({"no_device", "inconclusive"})
+_ANSWERED: Final = frozenset({"ok", "balanced"})
 
 
 def verdict_blocks(verdict: Findings) -> list[Block]:
-    """Show a verdict: the sentence, the remedies, and what to record to know more."""
-    table = remedies_table(verdict)
+    """Show a verdict: what holds the program up, what to do, and what speaks against the answer."""
     blocks: list[Block] = [Sentence(verdict.sentence)]
-    blocks += [table] if table.rows else []
-    record = verdict.record
-    return [*blocks, Notes([f"To know more, record {record}."])] if record else blocks
+    blocks += [Notes(verdict.actions, are_numbered=True)] if verdict.actions else []
+    return [*blocks, Notes([verdict.caveat])] if verdict.caveat else blocks
 
 
-def remedies_table(verdict: Findings) -> Table:
-    """List the remedies: those that the sentence names in its order, then what gains most.
-
-    There are none without GPU activities, where nothing tells what the host holds up, and none
-    where the trace does not tell what holds the program up: the gains would not hold either.
-    """
-    known = [] if verdict.status in _WITHOUT_GAINS else verdict.remedies
-    best = max(verdict.gains.values(), default=0.0)
-
-    def told(row: Remedy) -> tuple[bool, int]:
-        leads = row.remedy in _WAITS and row.gain > best
-        return not leads, _TOLD.index(row.remedy)
-
-    named = sorted((row for row in known if row.named), key=told)
-    others = [row for row in known if not row.named and row.gain >= _LEAST_GAIN]
-    others.sort(key=lambda row: -row.gain_ns)
-    return table_of([*named, *others][:_MOST_ROWS], n_windows=verdict.window.n)
+def verdict_reference(verdict: Findings, *, is_damaged: bool) -> Sentence:
+    """Refer to the verdict of the summary, unless there is none or it rests on a damaged trace."""
+    if is_damaged or verdict.status not in _ANSWERED:
+        return Sentence(verdict.sentence)
+    return Sentence("Verdict as in `longpole summary`.")
 
 
 def table_of(remedies: Sequence[Remedy], *, n_windows: int = 1) -> Table:

@@ -28,12 +28,15 @@ def damaged(verdict: Verdict, parts: VerdictParts, damage: Damage) -> Verdict:
             sides=(),
             remedies=(),
             gains={},
+            bounds={},
             reason=reason,
             record=None,
             sentence=told,
+            actions=(),
+            caveat=None,
         )
     told = f"{damage.sentence} {window(parts)}{_rest(parts)}."
-    return replace(verdict, record=None, sentence=told)
+    return replace(verdict, record=None, sentence=told, actions=(), caveat=None)
 
 
 def _rest(parts: VerdictParts) -> str:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from longpole.critical_path.changes import Change
 from longpole.data import Data
-from longpole.verdict.parts import RemedyKind, Side, Status, Unit
+from longpole.verdict.parts import Fact, RemedyKind, Side, Status, Unit
 
-__all__ = ["Doubt", "Findings", "Remedy", "Span"]
+__all__ = ["Bounds", "Doubt", "Findings", "Gap", "Remedy", "Span"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,14 @@ class Remedy(Data):
     """Of the mean step, rounded down. Below 0 it would cost."""
     gain: float
     """As a share of the time."""
+    gain_low: float
+    """The least gain that what is missing from the trace allows; `gain` where nothing is."""
+    gain_high: float
+    """The greatest gain that it allows."""
+    low_by: Fact
+    """What bounds the least gain."""
+    high_by: Fact
+    """What bounds the greatest."""
     changes: tuple[Change, ...]
     """For `CriticalPath.what_if`, which gives the same gain."""
     events: tuple[int, ...]
@@ -63,6 +71,27 @@ class Doubt:
 
 
 @dataclass(frozen=True, slots=True)
+class Bounds(Data):
+    """What a side gains at least and at most, whatever is missing from the trace."""
+
+    low: float
+    high: float
+    low_by: Fact
+    high_by: Fact
+
+
+@dataclass(frozen=True, slots=True)
+class Gap(Data):
+    """A piece of unexplained time that the answer leaves out."""
+
+    duration_ns: int
+    event: int
+    """What begins or returns late: a row of `Trace.events`."""
+    busy_ns: int
+    """How long a device was busy meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
 class Findings(Data):
     """What holds a program up, and what can be done about it."""
 
@@ -73,6 +102,10 @@ class Findings(Data):
     """What can be done, the cheapest first."""
     gains: dict[Side, float]
     """How much shorter it would be without each side."""
+    bounds: dict[Side, Bounds]
+    """The least and the greatest of each gain; both are the gain where nothing is missing."""
+    gaps: tuple[Gap, ...]
+    """Unexplained time that lengths and gains leave out, the longest piece first."""
     steps: tuple[int, ...]
     """The steps over which gains hold, together."""
     window: Span
@@ -82,3 +115,8 @@ class Findings(Data):
     record: str | None
     """What to record so that the trace tells more."""
     sentence: str
+    """What holds it up, and by how much."""
+    actions: tuple[str, ...]
+    """What can be done, in at most three lines."""
+    caveat: str | None
+    """What speaks against the answer first of all, if anything does."""

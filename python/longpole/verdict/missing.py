@@ -9,7 +9,7 @@ from longpole.verdict.advice import advice, cause, mostly_stopped
 from longpole.wording import count, duration, short_name
 
 if TYPE_CHECKING:
-    from longpole.verdict.parts import VerdictParts
+    from longpole.verdict.parts import HoleParts, VerdictParts
 
 __all__ = ["WIDEST_NAME", "inconclusive", "no_device", "stopped", "whole_percent", "window"]
 
@@ -17,6 +17,9 @@ WIDEST_NAME: Final = 60
 
 # Windows whose lengths differ by less are as long as their mean.
 _ALIKE: Final = 1.02
+
+# A device that is busy for less of a gap is as good as idle.
+_HARDLY_BUSY: Final = 0.01
 
 # From this share of the time on, collectives of the CPU are worth a sentence.
 _MUCH_COLLECTIVE: Final = 0.1
@@ -42,11 +45,42 @@ def window(parts: VerdictParts) -> str:
     _, min_ns, max_ns, total_ns = parts["lengths_ns"]
     n_windows = parts["n_windows"]
     noun = "A repetition" if parts["unit"] == "repetition" else f"The {_noun(parts)}"
+    noun = f"{_apart_from(parts['holes'])}{noun.lower()}" if parts["holes"] else noun
     takes = f"{noun} takes {duration(total_ns // n_windows)}"
     if n_windows == 1:
         return takes
     spread = f", {duration(min_ns)} to {duration(max_ns)}" if max_ns > _ALIKE * min_ns else ""
     return f"{takes} (mean of {n_windows}{spread})"
+
+
+def _apart_from(holes: list[HoleParts]) -> str:
+    """Name the gaps that the answer leaves out, and what went on around the longest."""
+    first, *others = holes
+    if others:
+        total = duration(sum(hole["duration_ns"] for hole in holes))
+        lead = f"{count(len(holes), 'gap')} of {total} together, the longest {_where(first)}"
+    else:
+        lead = f"one gap of {duration(first['duration_ns'])} {_where(first)}"
+    return f"Apart from {lead}, {_around(first)}, "
+
+
+def _where(hole: HoleParts) -> str:
+    name = short_name(hole["before"], WIDEST_NAME // 2)
+    return f"before {name}" if hole["is_activity"] else f"in {name}"
+
+
+def _around(hole: HoleParts) -> str:
+    """Say what host and device did in a gap, and what it is likely to be."""
+    name, waits = hole["host"] or ("", False)
+    host = f"the host {'waits' if waits else 'is'} in {short_name(name, WIDEST_NAME // 2)}"
+    is_named = name and hole["is_activity"]
+    device = (
+        "no device is busy"
+        if hole["busy_ns"] < _HARDLY_BUSY * hole["duration_ns"]
+        else f"a device is busy for {duration(hole['busy_ns'])}"
+    )
+    around = f"in which {host} and {device}" if is_named else f"in which {device}"
+    return f"{around} (likely set-up)" if hole["is_first"] else around
 
 
 def _noun(parts: VerdictParts) -> str:

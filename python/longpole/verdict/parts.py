@@ -8,7 +8,15 @@ if TYPE_CHECKING:
     from longpole.critical_path.changes import ChangeData
     from longpole.recording import Profiler
 
-__all__ = ["AwaitedParts", "RecordedParts", "RemedyParts", "VerdictParts"]
+__all__ = [
+    "AwaitedParts",
+    "BoundsParts",
+    "Fact",
+    "HoleParts",
+    "RecordedParts",
+    "RemedyParts",
+    "VerdictParts",
+]
 
 Status = Literal["ok", "balanced", "inconclusive", "no_device"]
 Side = Literal["kernels", "host", "communication", "copies"]
@@ -23,6 +31,11 @@ RemedyKind = Literal[
     "host_work",
     "kernels",
 ]
+Fact = Literal["recorded", "busy_stream", "lost_work", "late_launches", "unexplained_time"]
+"""What bounds a gain: nothing is missing, a stream is busy the rest of the time, launched work is
+not recorded, launches are missing, or time has no explanation."""
+BoundsParts = tuple[float, float, Fact, Fact]
+"""The least and the greatest gain, and what bounds each."""
 Unit = Literal["step", "repetition", "annotation", "stretch", "trace"]
 
 
@@ -35,11 +48,30 @@ class RemedyParts(TypedDict):
     named: bool
     gain_ns: int
     gain: float
+    bounds: BoundsParts
+    """The least and the greatest gain."""
     cumulative: float | None
     from_pageable: bool
     """Whether the event that took longest copied out of pageable memory."""
     changes: list[ChangeData]
     events: list[int]
+
+
+class HoleParts(TypedDict):
+    """A piece of time that nothing explains, which the answer leaves out."""
+
+    duration_ns: int
+    event: int
+    before: str
+    """The name of what begins or returns late."""
+    is_activity: bool
+    """Whether that is a GPU activity."""
+    host: tuple[str, bool] | None
+    """What the host did for most of it, and whether that is a call that waits."""
+    busy_ns: int
+    """How long a device was busy meanwhile."""
+    is_first: bool
+    """Whether it precedes all but a few GPU activities, or is the first call of its kind."""
 
 
 class AwaitedParts(TypedDict):
@@ -84,7 +116,10 @@ class VerdictParts(TypedDict):
     status: Status
     sides: list[Side]
     remedies: list[RemedyParts]
+    holes: list[HoleParts]
     gains: list[tuple[Side, float]]
+    bounds: list[tuple[Side, BoundsParts]]
+    """The least and the greatest gain of each."""
     kernels_and_host: float
     unit: Unit
     numbers: list[int]

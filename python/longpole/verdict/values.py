@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from longpole.critical_path.changes import change_of
+from longpole.verdict.actions import actions
 from longpole.verdict.advice import advice
 from longpole.verdict.blocks import verdict_blocks
-from longpole.verdict.findings import Doubt, Findings, Remedy, Span
-from longpole.verdict.sentences import sentence
+from longpole.verdict.findings import Bounds, Doubt, Findings, Gap, Remedy, Span
+from longpole.verdict.gains import n_words
+from longpole.verdict.sentences import caveat, sentence
 
 if TYPE_CHECKING:
     from longpole.report.blocks import Block
@@ -17,13 +19,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Verdict", "verdict_of"]
 
+# The sentence, what to do and the caveat have so many words together.
+_MOST_WORDS: Final = 60
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict(Findings):
     """The bottleneck of a program, and what to do about it."""
 
     def __str__(self) -> str:
-        return self.sentence
+        return " ".join([self.sentence, *self.actions, *([self.caveat] if self.caveat else [])])
 
     def blocks(self) -> list[Block]:
         """Show it to people, as the report does."""
@@ -40,6 +45,11 @@ def verdict_of(parts: VerdictParts) -> Verdict:
     shown_ns, min_ns, max_ns, _ = parts["lengths_ns"]
     numbers, doubt = parts["numbers"], parts["doubt"]
     reason, record = advice(parts)
+    told, against = sentence(parts), caveat(parts)
+    first = " ".join(actions(parts, 0))
+    if n_words(f"{told} {first} {against or ''}") > _MOST_WORDS:
+        against = None
+    left = _MOST_WORDS - n_words(f"{told} {against or ''}")
     return Verdict(
         status=parts["status"],
         sides=tuple(parts["sides"]),
@@ -51,12 +61,20 @@ def verdict_of(parts: VerdictParts) -> Verdict:
                 named=remedy["named"],
                 gain_ns=remedy["gain_ns"],
                 gain=remedy["gain"],
+                gain_low=remedy["bounds"][0],
+                gain_high=remedy["bounds"][1],
+                low_by=remedy["bounds"][2],
+                high_by=remedy["bounds"][3],
                 changes=tuple(change_of(change) for change in remedy["changes"]),
                 events=tuple(remedy["events"]),
             )
             for remedy in parts["remedies"]
         ),
         gains=dict(parts["gains"]),
+        bounds={side: Bounds(*bounds) for side, bounds in parts["bounds"]},
+        gaps=tuple(
+            Gap(hole["duration_ns"], hole["event"], hole["busy_ns"]) for hole in parts["holes"]
+        ),
         steps=tuple(numbers),
         window=Span(
             unit=parts["unit"],
@@ -70,5 +88,7 @@ def verdict_of(parts: VerdictParts) -> Verdict:
         doubt=Doubt(doubt["unknown"], doubt["floor"], doubt["unlinked"], doubt["inferred"]),
         reason=reason,
         record=record,
-        sentence=sentence(parts),
+        sentence=told,
+        actions=tuple(actions(parts, left)),
+        caveat=against,
     )

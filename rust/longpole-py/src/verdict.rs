@@ -7,7 +7,9 @@ use longpole_core::ids::EventId;
 use longpole_core::link::Launches;
 use longpole_core::measure;
 use longpole_core::names::Names;
-use longpole_core::path::{self, Change, Effect, Remedy, RemedyKind, Scope, Side, Usual, Verdict};
+use longpole_core::path::{
+    self, Bounds, Change, Effect, Hole, Remedy, RemedyKind, Scope, Side, Usual, Verdict,
+};
 use longpole_core::stack::Nesting;
 use longpole_core::tables::Tables;
 use pyo3::prelude::*;
@@ -20,7 +22,9 @@ pub(crate) struct VerdictParts {
     status: &'static str,
     sides: Vec<&'static str>,
     remedies: Vec<RemedyParts>,
+    holes: Vec<HoleParts>,
     gains: Vec<(&'static str, f64)>,
+    bounds: Vec<(&'static str, BoundsParts)>,
     kernels_and_host: f64,
     unit: &'static str,
     numbers: Vec<i64>,
@@ -42,6 +46,47 @@ pub(crate) struct VerdictParts {
     recorded: RecordedParts,
     profiler: &'static str,
     is_of_server: bool,
+}
+
+/// The least and the greatest gain, and what bounds them.
+type BoundsParts = (f64, f64, &'static str, &'static str);
+
+fn parts_of(bounds: Bounds) -> BoundsParts {
+    (bounds.low, bounds.high, bounds.low_by.name(), bounds.high_by.name())
+}
+
+fn sides_of(bounds: &[Bounds]) -> Vec<(&'static str, BoundsParts)> {
+    let names = Side::ALL.iter().map(|side| side.name());
+    names.zip(bounds.iter().copied().map(parts_of)).collect()
+}
+
+/// A piece of unexplained time as a dictionary.
+#[derive(IntoPyObject)]
+struct HoleParts {
+    duration_ns: i64,
+    event: usize,
+    before: String,
+    is_activity: bool,
+    host: Option<(String, bool)>,
+    busy_ns: i64,
+    is_first: bool,
+}
+
+impl HoleParts {
+    fn of(hole: &Hole, tables: &Tables) -> Self {
+        let events = &tables.events;
+        let name =
+            |event| events.name(event).map_or("", |name| tables.strings.get(name)).to_owned();
+        Self {
+            duration_ns: hole.duration_ns,
+            event: hole.event.row(),
+            before: name(hole.event),
+            is_activity: events.kind(hole.event).is_device_work(),
+            host: hole.host.map(|(event, waits)| (name(event), waits)),
+            busy_ns: hole.busy_ns,
+            is_first: hole.is_first,
+        }
+    }
 }
 
 /// What the trace holds of the shown window as a dictionary.
@@ -120,6 +165,7 @@ struct RemedyParts {
     named: bool,
     gain_ns: i64,
     gain: f64,
+    bounds: BoundsParts,
     cumulative: Option<f64>,
     from_pageable: bool,
     changes: Vec<ChangeParts>,
@@ -169,6 +215,8 @@ impl VerdictParts {
             status: verdict.status.name(),
             sides: sides(&verdict.sides),
             gains: Side::ALL.iter().map(|side| side.name()).zip(verdict.gains).collect(),
+            bounds: sides_of(&verdict.bounds),
+            holes: verdict.holes.iter().map(|hole| HoleParts::of(hole, tables)).collect(),
             kernels_and_host: verdict.kernels_and_host,
             unit: scope.unit.name(),
             n_windows: scope.windows.len(),
@@ -214,6 +262,7 @@ impl RemedyParts {
             named: remedy.named,
             gain_ns: remedy.gain_ns,
             gain: remedy.gain,
+            bounds: parts_of(remedy.bounds),
             cumulative: remedy.cumulative,
             from_pageable: remedy.events.first().is_some_and(|longest| staged.contains(longest)),
             changes: remedy.changes.into_iter().map(ChangeParts::of).collect(),

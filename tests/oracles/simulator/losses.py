@@ -26,6 +26,8 @@ class Losses:
         Of the nodes of graphs, the same in every replay.
     buffer
         A stretch of the run, from and to, of which no work of devices is there.
+    blocks
+        Of the run, in stretches of which neither launches nor work of devices are there.
     """
 
     launches: float = 0.0
@@ -33,6 +35,10 @@ class Losses:
     graph_nodes: float = 0.0
     hidden_nodes: float = 0.0
     buffer: tuple[float, float] | None = None
+    blocks: float = 0.0
+
+
+N_BLOCKS = 20
 
 
 def hide(timeline: Timeline, losses: Losses, seed: int) -> None:
@@ -46,6 +52,8 @@ def hide(timeline: Timeline, losses: Losses, seed: int) -> None:
             activity.is_recorded = not _drawn(losses.launches, seed, "launch", activity)
     if losses.buffer is not None:
         _hide_buffer(timeline, losses.buffer)
+    if losses.blocks:
+        _hide_blocks(timeline, losses.blocks, seed)
 
 
 def _is_work_lost(work: Activity, losses: Losses, seed: int) -> bool:
@@ -68,3 +76,15 @@ def _hide_buffer(timeline: Timeline, buffer: tuple[float, float]) -> None:
     for work in works:
         if begin_ns <= work.end.time_ns < end_ns:
             work.is_recorded = False
+
+
+def _hide_blocks(timeline: Timeline, share: float, seed: int) -> None:
+    """Hide launches and work that end in some of the equal stretches of a run."""
+    ends_ns = [activity.end.time_ns for activity in timeline.activities]
+    first_ns, last_ns = min(ends_ns), max(ends_ns) + 1
+    dice = random.Random(f"{seed} blocks")  # noqa: S311
+    is_lost = [dice.random() < share for _ in range(N_BLOCKS)]
+    for activity in timeline.activities:
+        block = N_BLOCKS * (activity.end.time_ns - first_ns) // (last_ns - first_ns)
+        if is_lost[block] and (activity.is_work or activity.works):
+            activity.is_recorded = False

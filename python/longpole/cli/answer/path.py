@@ -9,9 +9,10 @@ from longpole.cli.answer.windows import exit_code_of, known_of
 from longpole.critical_path.explain import path_blocks
 from longpole.critical_path.path import KindTotal, NameTotal
 from longpole.data import Row
-from longpole.report.blocks import Headline, Sentence
+from longpole.report.blocks import Headline
 from longpole.report.document import Document
 from longpole.verdict import Verdict
+from longpole.verdict.blocks import verdict_reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,7 +61,7 @@ def path_answer(name: str, trace: Trace, found: Found, *, top: int) -> Answer:
         truncated={"names": {"shown": len(shown), "total": len(path.name_totals)}},
         blocks=lambda: [
             Headline(f"{name_of(name)}: critical path, {found.title}"),
-            Sentence(verdict.sentence),
+            verdict_reference(verdict, is_damaged=trace.damage is not None),
             *path_blocks(path, top),
         ],
         records=lambda: _segments(name, path),

@@ -8,9 +8,9 @@ from longpole.analyses.summary import summary
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.summary_records import rankings, records
 from longpole.cli.answer.windows import abstained, exit_code_of, known_of_trace
-from longpole.report.blocks import Column, Headline, Notes, Sentence, Table
+from longpole.report.blocks import Column, Headline, Notes, Table
 from longpole.report.document import DATA_FORMATS, Document
-from longpole.verdict.blocks import remedies_table
+from longpole.verdict.blocks import verdict_blocks
 from longpole.wording import count, duration, share, short_name
 
 if TYPE_CHECKING:
@@ -88,11 +88,9 @@ def time_blocks(trace: Trace, found: Summary) -> list[Block]:
 
 
 def _blocks(path: str, trace: Trace, found: Summary) -> list[Block]:
-    remedies = remedies_table(found.verdict)
     return [
         Headline(_title(path, trace, found)),
-        Sentence(found.verdict.sentence),
-        *([remedies] if remedies.rows else []),
+        *verdict_blocks(found.verdict),
         *time_blocks(trace, found),
     ]
 

@@ -15,7 +15,7 @@ from longpole.data import Row, plain
 from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import Document, Warned
 from longpole.verdict import Verdict
-from longpole.verdict.blocks import table_of
+from longpole.verdict.blocks import table_of, verdict_reference
 from longpole.wording import count, duration, share
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
         data=Ideal(length_ns=found.path.length_ns, verdict=verdict),
         blocks=lambda: [
             Headline(f"{name_of(name)}: {found.title}"),
-            Sentence(verdict.sentence),
+            verdict_reference(verdict, is_damaged=trace.damage is not None),
             table_of(helpful, n_windows=verdict.window.n),
             *_useless(len(ranked) - len(helpful)),
         ],

@@ -56,11 +56,13 @@ pub fn build(
             }
         }
         let (edges, counts) = rules::edges(&facts, progress)?;
+        let lost_launches = facts.lost_launches.calls().to_vec();
         let thread_nodes = facts.into_thread_nodes();
         report(progress, edges.len() as u64)?;
         let counts = Counts { clock_shifts: clock_shifts.len() as u64, ..counts };
         return Ok(Graph {
             clock_shifts,
+            lost_launches,
             ..Graph::of((timeline, nodes, thread_nodes), edges, counts)
         });
     }

@@ -18,8 +18,8 @@ mod work;
 pub use busy::busy_ns;
 pub use longest::longest;
 pub use remedies::{
-    Busiest, Cause, Doubt, Function, Lengths, Loader, Remedy, RemedyKind, Side, Status, Usual,
-    Verdict, verdict,
+    Bounds, Busiest, Cause, Doubt, Fact, Function, Hole, Lengths, Loader, Remedy, RemedyKind, Side,
+    Status, Usual, Verdict, verdict,
 };
 pub use slack::slack_ns;
 pub use syncs::{SyncDependency, sync_dependencies};

@@ -13,6 +13,8 @@ use crate::vocabulary::ApiRole;
 #[derive(Default)]
 pub(in crate::graph) struct LostLaunches {
     all: RowSet<Order>,
+    /// The same in order.
+    calls: Vec<Order>,
     /// By lane, when they were made, in order.
     times_ns: Vec<Vec<i64>>,
 }
@@ -20,8 +22,8 @@ pub(in crate::graph) struct LostLaunches {
 impl LostLaunches {
     pub(super) fn of(streams: &Streams<'_>, purposes: &Purposes, tables: &Tables) -> Self {
         let timeline = streams.timeline;
-        let mut found =
-            Self { all: RowSet::default(), times_ns: vec![Vec::new(); streams.n_lanes()] };
+        let times_ns = vec![Vec::new(); streams.n_lanes()];
+        let mut found = Self { times_ns, ..Self::default() };
         if streams.all.is_empty() {
             return found;
         }
@@ -43,6 +45,7 @@ impl LostLaunches {
                         && !name(call).contains("Memset");
                     if is_lost {
                         found.all.insert(call);
+                        found.calls.push(call);
                         found.times_ns[thread].push(timeline.start_ns(call));
                     }
                 }
@@ -52,6 +55,11 @@ impl LostLaunches {
             }
         }
         found
+    }
+
+    /// All of them, in order.
+    pub(in crate::graph) fn calls(&self) -> &[Order] {
+        &self.calls
     }
 
     /// How many there are.

@@ -11,7 +11,7 @@ use super::nodes::Nodes;
 use super::thread_nodes::ThreadNodes;
 use super::timeline::Timeline;
 use super::{instants, limits};
-use crate::ids::{EventId, NodeId};
+use crate::ids::{EventId, NodeId, Order};
 
 /// Why every moment of a trace came when it did. See [`build`](crate::graph::build).
 #[derive(Debug, Clone, Default)]
@@ -22,6 +22,8 @@ pub struct Graph {
     pub nodes: Nodes,
     /// The nodes of each thread.
     pub(crate) thread_nodes: ThreadNodes,
+    /// Calls whose work on a device is not in the trace, in order.
+    pub(crate) lost_launches: Vec<Order>,
     /// The edges into each node, the binding one first.
     pub edges: Edges,
     /// Edges that would lead back in time, left out of the graph.

@@ -1,5 +1,6 @@
 //! What speaks against a verdict.
 
+use super::holes::Hole;
 use super::question::Question;
 use crate::graph::{Evidence, Kind};
 use crate::link::Launches;
@@ -21,6 +22,9 @@ const MOST_REMAINING: f64 = 0.4;
 
 /// Polling is waiting that looks like work.
 const MOST_POLLING: f64 = 0.1;
+
+/// Of the host's time on the path, so much at most has no name where launches are missing.
+const MOST_UNNAMED: f64 = 0.5;
 
 /// A call that returns so much later than what it waited for had waited for something else,
 /// such as work from before recording began.
@@ -105,6 +109,40 @@ impl Doubt {
         doubt
     }
 
+    /// The same of the time apart from holes, of which `everything` was removed.
+    #[allow(clippy::cast_precision_loss)] // a share
+    pub(super) fn apart_from(
+        self,
+        holes: &[Hole],
+        everything: f64,
+        question: &Question<'_>,
+    ) -> Self {
+        let whole_ns: i64 = question.paths.iter().map(|path| path.end_ns - path.start_ns).sum();
+        let holes_ns: i64 = holes.iter().map(|hole| hole.duration_ns).sum();
+        let rest = (whole_ns - holes_ns).max(1) as f64 / whole_ns.max(1) as f64;
+        let hole = holes_ns as f64 / whole_ns.max(1) as f64;
+        let mut doubt = Self {
+            unknown: ((self.unknown - hole) / rest).max(0.0),
+            floor: 1.0 - everything,
+            inferred: self.inferred / rest,
+            polling: self.polling / rest,
+            ..self
+        };
+        doubt.cause = doubt.cause(question);
+        doubt
+    }
+
+    /// Whether launches are missing and most time of the host is nobody's: as in a trace that was
+    /// sampled, where gaps between its events look like work of the host.
+    pub(super) fn is_of_nobody(&self) -> bool {
+        self.unlinked > MOST_UNLINKED && self.unnamed_host > MOST_UNNAMED
+    }
+
+    /// Whether more of the path than is allowed has no explanation, though the launches are known.
+    pub(super) fn is_unexplained(&self) -> bool {
+        self.unknown > MOST_UNKNOWN && self.unlinked <= MOST_UNLINKED
+    }
+
     fn cause(&self, question: &Question<'_>) -> Option<Cause> {
         if self.unlinked > MOST_UNLINKED {
             Some(Cause::Unlinked)
@@ -131,7 +169,7 @@ fn ratio(part: i64, whole: i64) -> f64 {
 
 /// Whether nothing says what the time of a segment was.
 fn is_unknown(segment: &Segment) -> bool {
-    segment.kind.is_unknown()
+    (segment.kind.is_unknown() && segment.kind != Kind::GraphGap)
         || (segment.kind == Kind::SyncReturn && segment.duration_ns() > LONG_RETURN_NS)
 }
 

@@ -10,12 +10,15 @@
 //! Every gain is an upper bound: the order of the work stays, and nobody can remove all of
 //! a side. Gains of several remedies are never added.
 
+mod busy_streams;
 mod catalogue;
 mod doubt;
 mod families;
 mod functions;
+mod holes;
 mod loaders;
 mod model;
+mod open;
 mod question;
 mod rule;
 mod sites;
@@ -32,13 +35,45 @@ use crate::names::{Names, named};
 use crate::progress::Progress;
 use crate::stack::Nesting;
 use crate::tables::Tables;
+use busy_streams::BusyStreams;
 pub use doubt::{Cause, Doubt};
 pub use functions::{Busiest, Function};
+pub use holes::Hole;
 pub use loaders::Loader;
 pub use model::{Remedy, RemedyKind, Side};
+use open::{Open, Placing};
 use question::Question;
-use rule::{Gains, Ruling, ruling};
+use rule::{Gains, Ruling, certain, ruling};
 use trials::Trials;
+
+named! {
+    /// What bounds a gain from below or above.
+    Fact {
+        /// Nothing is missing that could change it.
+        Recorded "recorded",
+        /// A stream is busy all the rest of the time, whatever launched its work.
+        BusyStream "busy_stream",
+        /// Work whose launch was recorded without it may have run all the while.
+        LostWork "lost_work",
+        /// Launches that are missing may have come as late as their neighbours allow.
+        LateLaunches "late_launches",
+        /// Time that nothing explains may stay, or go with what is changed.
+        UnexplainedTime "unexplained_time",
+    }
+}
+
+/// The least and the greatest share that a change may gain, with what bounds each.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bounds {
+    /// The least.
+    pub low: f64,
+    /// The greatest.
+    pub high: f64,
+    /// What bounds the least.
+    pub low_by: Fact,
+    /// What bounds the greatest.
+    pub high_by: Fact,
+}
 
 named! {
     /// What a verdict comes to.
@@ -91,12 +126,16 @@ pub struct Verdict {
     pub remedies: Vec<Remedy>,
     /// What removing each side would gain, in the order of [`Side::ALL`].
     pub gains: Vec<f64>,
+    /// The least and the most that can be, in the same order.
+    pub bounds: Vec<Bounds>,
     /// What removing kernels and host together would gain.
     pub kernels_and_host: f64,
     /// How long the windows are over which this holds.
     pub lengths: Lengths,
     /// What speaks against it.
     pub doubt: Doubt,
+    /// Unexplained time that the answer leaves out, the longest piece first.
+    pub holes: Vec<Hole>,
     /// Whether removing waits gains more than removing any side.
     pub waits_lead: bool,
     /// Whether only host and kernels together would gain much.
@@ -115,6 +154,9 @@ pub struct Verdict {
 
 /// The mean and the median differ where one is so many times the other.
 const UNEVEN: f64 = 1.3;
+
+/// A stream that is busy for all but a twentieth of the time that is left bounds a gain.
+const NEARLY_ALL: (i64, i64) = (20, 19);
 
 /// A window is an outlier beyond so many halves of the median.
 const OUTLIER_HALVES: i64 = 3;
@@ -139,13 +181,27 @@ pub fn verdict(
     let times = question::times_of(&paths);
     let (paths, lags_ns) = (&paths[..], &lags_ns[..]);
     let question = Question { graph, tables, nesting, scope, paths, lags_ns, times };
-    let answers = question.answers(progress)?;
-    let ruling = ruling(&answers.gains(None));
+    let mut open = Open::of(&question);
+    let mut answers = question.answers(&open, &[], progress)?;
     let mut doubt = Doubt::of(&question, launches, answers.everything());
+    let holes = if doubt.is_unexplained() { holes::holes(&question) } else { Vec::new() };
+    if !holes.is_empty() {
+        open.without(&holes, graph);
+        answers = question.answers(&open, &holes, progress)?;
+        doubt = doubt.apart_from(&holes, answers.everything(), &question);
+    }
+    let mut ruling = ruling(&answers.gains(None));
+    if doubt.cause.is_some()
+        && let Some(sides) = certain(&answers.bounds(), &ruling.sides)
+        && !(sides.contains(&Side::Host) && doubt.is_of_nobody())
+    {
+        ruling = ruling.of_sides(sides, &answers.gains(None));
+        doubt.cause = doubt.cause.filter(|cause| *cause == Cause::Polling);
+    }
     if has_work && doubt.cause.is_none() {
         doubt.rest = question.rest_unknown(&ruling.sides, progress)?;
     }
-    Ok(question.verdict(&answers, ruling, doubt, has_work))
+    Ok(question.verdict(&answers, ruling, doubt, holes, has_work))
 }
 
 /// What the trials of a question gave.
@@ -162,6 +218,10 @@ struct Answers {
 struct Trial {
     gains_ns: Vec<i64>,
     lengths_ns: Vec<i64>,
+    /// In all windows with what is missing placed for the least and for the greatest gain.
+    bounds_ns: (i64, i64),
+    /// What bounds them.
+    facts: Option<(Fact, Fact)>,
 }
 
 impl Trial {
@@ -178,11 +238,45 @@ impl Trial {
         };
         gain_ns as f64 / length_ns.max(1) as f64
     }
+
+    /// Widens the gain by what the windows take in the least and the most favourable case, but never
+    /// to less than the time that a stream is busy all the same.
+    fn widen(&mut self, lengths_ns: [Vec<i64>; 2], busy_ns: i64, missing: Fact) {
+        let length_ns: i64 = self.lengths_ns.iter().sum();
+        let [least_ns, most_ns] = lengths_ns.map(|of| length_ns - of.iter().sum::<i64>());
+        let gain_ns = self.gain_ns();
+        // Nothing takes longer because something else does not.
+        let low_ns = least_ns.max(0).min(gain_ns);
+        let high_ns = most_ns.min(length_ns - busy_ns).max(gain_ns);
+        let is_busy = (length_ns - high_ns) * NEARLY_ALL.1 <= busy_ns * NEARLY_ALL.0;
+        let low_by = if low_ns < gain_ns { missing } else { Fact::Recorded };
+        let high_by = match high_ns > gain_ns {
+            _ if is_busy => Fact::BusyStream,
+            true => Fact::UnexplainedTime,
+            false => Fact::Recorded,
+        };
+        self.bounds_ns = (low_ns, high_ns);
+        self.facts = Some((low_by, high_by));
+    }
+
+    /// The least and the greatest share that it may gain.
+    #[allow(clippy::cast_precision_loss)] // a share
+    fn bounds(&self) -> Bounds {
+        let length_ns = self.lengths_ns.iter().sum::<i64>().max(1) as f64;
+        let (low_by, high_by) = self.facts.unwrap_or((Fact::Recorded, Fact::Recorded));
+        let [low, high] = [self.bounds_ns.0, self.bounds_ns.1].map(|ns| ns as f64 / length_ns);
+        Bounds { low, high, low_by, high_by }
+    }
 }
 
 impl Answers {
     fn everything(&self) -> f64 {
         self.everything.gain(None)
+    }
+
+    /// What each side gains at least and at most.
+    fn bounds(&self) -> Vec<Bounds> {
+        self.sides.iter().map(Trial::bounds).collect()
     }
 
     /// The gains that the rule weighs, of all windows or of one; none below 0.
@@ -215,8 +309,11 @@ fn changes_of(remedies: &[Remedy]) -> Vec<Vec<Change>> {
 
 impl Question<'_> {
     /// Tries the catalogue: sides and remedies first, then the parts of what gains.
-    fn answers(&self, progress: Progress<'_>) -> Result<Answers> {
-        let trials = Trials::new(self.graph, self.tables, self.lags_ns, &self.scope.windows);
+    fn answers(&self, open: &Open, holes: &[Hole], progress: Progress<'_>) -> Result<Answers> {
+        let windows = &self.scope.windows;
+        let busy = if open.is_empty() { BusyStreams::default() } else { BusyStreams::of(self) };
+        let missing = (open, &holes[..], &busy);
+        let trials = Trials::new(self.graph, self.tables, self.lags_ns, windows, missing);
         let function = functions::function(self);
         let mut changes: Vec<_> = Side::ALL.iter().map(|side| side.removed()).collect();
         let everything = changes.concat();
@@ -293,13 +390,25 @@ impl Question<'_> {
         progress: Progress<'_>,
     ) -> Result<Vec<Trial>> {
         let changes: Vec<_> = changes.iter().map(Vec::as_slice).collect();
-        let lengths = trials.lengths_ns(&changes, progress)?;
+        let lengths = trials.lengths_ns(&changes, Placing::AsTimed, progress)?;
+        let before_ns = trials.unchanged_ns(progress)?;
         let trial = |changed: Vec<i64>| {
-            let lengths_ns = self.lengths_ns();
+            let lengths_ns = before_ns.clone();
             let pairs = lengths_ns.iter().zip(&changed);
-            Trial { gains_ns: pairs.map(|(before, after)| before - after).collect(), lengths_ns }
+            let gains_ns: Vec<_> = pairs.map(|(before, after)| before - after).collect();
+            let gain_ns = gains_ns.iter().sum();
+            Trial { gains_ns, lengths_ns, bounds_ns: (gain_ns, gain_ns), facts: None }
         };
-        Ok(lengths.into_iter().map(trial).collect())
+        let mut found: Vec<_> = lengths.into_iter().map(trial).collect();
+        if !trials.is_closed() {
+            let least = trials.lengths_ns(&changes, Placing::Least, progress)?;
+            let most = trials.lengths_ns(&changes, Placing::Most, progress)?;
+            let lengths = least.into_iter().zip(most);
+            for ((trial, changes), (least, most)) in found.iter_mut().zip(&changes).zip(lengths) {
+                trial.widen([least, most], trials.busy_ns(changes), trials.missing());
+            }
+        }
+        Ok(found)
     }
 
     /// The device work whose calls lie between the first window's start and the last one's end.
@@ -309,10 +418,6 @@ impl Question<'_> {
         let called_ns = |work| timeline.launcher(work).map(|call| timeline.start_ns(call));
         let within = |at_ns: &i64| (first.start_ns..last.end_ns).contains(at_ns);
         timeline.orders().filter_map(called_ns).filter(within).count()
-    }
-
-    fn lengths_ns(&self) -> Vec<i64> {
-        self.scope.windows.iter().map(|window| window.end_ns - window.start_ns).collect()
     }
 
     /// What nothing explains of the paths that remain without some sides, as a share.
@@ -329,7 +434,14 @@ impl Question<'_> {
         Ok(rest.path.kinds_ns(&[Kind::Unexplained]) as f64 / rest.makespan_ns.max(1) as f64)
     }
 
-    fn verdict(&self, answers: &Answers, ruling: Ruling, doubt: Doubt, has_work: bool) -> Verdict {
+    fn verdict(
+        &self,
+        answers: &Answers,
+        ruling: Ruling,
+        doubt: Doubt,
+        holes: Vec<Hole>,
+        has_work: bool,
+    ) -> Verdict {
         let nothing_named = ruling.sides.is_empty() && !ruling.waits_lead;
         let status = match (has_work, &doubt.cause) {
             (false, _) => Status::NoDevice,
@@ -348,8 +460,10 @@ impl Question<'_> {
             sides: if is_named { ruling.sides } else { Vec::new() },
             remedies,
             gains: answers.sides.iter().map(|trial| trial.gain(None)).collect(),
+            bounds: answers.bounds(),
             kernels_and_host: answers.kernels_and_host.gain(None),
-            lengths: self.lengths(),
+            lengths: lengths(&answers.everything.lengths_ns, self.scope.shown),
+            holes: if doubt.cause.is_none() { holes } else { Vec::new() },
             doubt,
             waits_lead: ruling.waits_lead,
             nearly_balanced: ruling.nearly_balanced,
@@ -366,6 +480,7 @@ impl Question<'_> {
         let with_gain = |(remedy, trial): &(Remedy, Trial)| Remedy {
             gain_ns: trial.gain_ns().div_euclid(n_windows),
             gain: trial.gain(None),
+            bounds: trial.bounds(),
             ..remedy.clone()
         };
         let mut remedies: Vec<_> = answers.remedies.iter().map(with_gain).collect();
@@ -383,7 +498,7 @@ impl Question<'_> {
         }
         let gains = answers.gains(Some(self.scope.shown));
         let alone = ruling(&gains);
-        let lengths = self.lengths();
+        let lengths = lengths(&answers.everything.lengths_ns, self.scope.shown);
         let mean_ns = lengths.total_ns as f64 / self.scope.windows.len() as f64;
         let is_uneven = mean_ns > UNEVEN * lengths.shown_ns as f64;
         let differs = alone.sides.first() != all.sides.first()
@@ -398,17 +513,17 @@ impl Question<'_> {
             gain,
         })
     }
+}
 
-    fn lengths(&self) -> Lengths {
-        let lengths_ns = self.lengths_ns();
-        let shown_ns = lengths_ns[self.scope.shown];
-        let is_outlier = |&place: &usize| lengths_ns[place] / OUTLIER_HALVES > shown_ns / 2;
-        Lengths {
-            shown_ns,
-            least_ns: lengths_ns.iter().copied().min().unwrap_or(0),
-            most_ns: lengths_ns.iter().copied().max().unwrap_or(0),
-            total_ns: lengths_ns.iter().sum(),
-            outliers: (0..lengths_ns.len()).filter(is_outlier).collect(),
-        }
+/// What is said of the lengths of some windows.
+fn lengths(lengths_ns: &[i64], shown: usize) -> Lengths {
+    let shown_ns = lengths_ns[shown];
+    let is_outlier = |&place: &usize| lengths_ns[place] / OUTLIER_HALVES > shown_ns / 2;
+    Lengths {
+        shown_ns,
+        least_ns: lengths_ns.iter().copied().min().unwrap_or(0),
+        most_ns: lengths_ns.iter().copied().max().unwrap_or(0),
+        total_ns: lengths_ns.iter().sum(),
+        outliers: (0..lengths_ns.len()).filter(is_outlier).collect(),
     }
 }

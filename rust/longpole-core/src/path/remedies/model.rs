@@ -1,5 +1,6 @@
 //! Sides and remedies: what may hold a program up, and what can be done about it.
 
+use super::{Bounds, Fact};
 use crate::names::named;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,7 +12,7 @@ use crate::path::what_if::{Change, Effect, Ratio};
 named! {
     /// What may hold a program up.
     Side {
-        /// Computing kernels.
+        /// Computing kernels, and what a graph replay hides between its nodes.
         Kernels "kernels",
         /// Everything that threads of the CPU do.
         Host "host",
@@ -29,7 +30,8 @@ impl Side {
 
     fn kinds(self) -> &'static [Kind] {
         match self {
-            Self::Kernels => &[Kind::Kernel],
+            // A graph replay that hides its nodes is one activity of known length.
+            Self::Kernels => &[Kind::Kernel, Kind::GraphGap],
             Self::Host => &HOST,
             Self::Communication => &[Kind::Communication],
             Self::Copies => &[Kind::Copy],
@@ -103,6 +105,8 @@ pub struct Remedy {
     pub gain_ns: i64,
     /// The same as a share.
     pub gain: f64,
+    /// The least and the greatest share that it may gain, with what is missing from the trace.
+    pub bounds: Bounds,
     /// What it gains with all before it of the same kind.
     pub cumulative: Option<f64>,
     /// The changes that stand for it.
@@ -117,7 +121,17 @@ const MOST_EVENTS: usize = 8;
 impl Remedy {
     pub(super) fn new(kind: RemedyKind, name: Option<String>, changes: Vec<Change>) -> Self {
         let events = Vec::new();
-        Self { kind, name, named: false, gain_ns: 0, gain: 0.0, cumulative: None, changes, events }
+        Self {
+            kind,
+            name,
+            named: false,
+            gain_ns: 0,
+            gain: 0.0,
+            bounds: Bounds { low: 0.0, high: 0.0, low_by: Fact::Recorded, high_by: Fact::Recorded },
+            cumulative: None,
+            changes,
+            events,
+        }
     }
 
     pub(super) fn shown_by(self, times: impl Iterator<Item = (EventId, i64)>) -> Self {

@@ -1,5 +1,6 @@
 //! Which side and which remedies a verdict names, by their gains alone.
 
+use super::Bounds;
 use super::model::{RemedyKind, Side};
 use crate::names::Names;
 
@@ -76,6 +77,40 @@ pub(super) fn ruling(gains: &Gains) -> Ruling {
             && best < MOST_ALONE
             && gains.kernels_and_host >= TOGETHER * best,
         sides,
+    }
+}
+
+/// The sides that hold the program up whatever is missing from the trace; none where the intervals
+/// of their gains, from least to greatest, leave that open, and an empty list where nothing can gain
+/// much. `named` are those of the gains as timed.
+pub(super) fn certain(bounds: &[Bounds], named: &[Side]) -> Option<Vec<Side>> {
+    let (low, high) =
+        (|side: Side| bounds[side as usize].low, |side: Side| bounds[side as usize].high);
+    let highest = |left_out: &[Side]| {
+        let others = Side::ALL.iter().filter(|side| !left_out.contains(side));
+        others.map(|&side| high(side)).fold(0.0, f64::max)
+    };
+    if highest(&[]) < LEAST_GAIN {
+        return Some(Vec::new());
+    }
+    let is_sure = |sides: &[Side]| {
+        let least = sides.iter().map(|&side| low(side)).fold(1.0, f64::min);
+        highest(sides) < least.max(LEAST_GAIN)
+    };
+    let best = Side::CHEAPEST_FIRST.into_iter().max_by(|&one, &two| low(one).total_cmp(&low(two)));
+    let alone = named.first().copied().into_iter().chain(best).find(|&side| is_sure(&[side]));
+    match alone {
+        Some(side) if named.first() == Some(&side) => Some(named.to_vec()),
+        Some(side) => Some(vec![side]),
+        None => (named.len() > 1 && is_sure(named)).then(|| named.to_vec()),
+    }
+}
+
+impl Ruling {
+    /// The same with other sides.
+    pub(super) fn of_sides(self, sides: Vec<Side>, gains: &Gains) -> Self {
+        let remedies = sides.iter().flat_map(|&side| remedies(side, gains)).collect();
+        Self { sides, remedies, ..self }
     }
 }
 

@@ -4,6 +4,7 @@
 //! share registers, so that a pass stays in the cache whatever the length of the trace; a node
 //! from which nothing leads to a time that is asked for gets no room, and is left out.
 
+use super::open::Bound;
 use crate::graph::Graph;
 use crate::ids::{NO_ROW, NodeId, row_in_column};
 
@@ -16,19 +17,29 @@ pub(super) struct Slots {
 
 impl Slots {
     /// Room for the first nodes of a graph. Those that are `asked` for keep theirs.
-    pub(super) fn of(graph: &Graph, n_nodes: usize, asked: impl Iterator<Item = NodeId>) -> Self {
+    pub(super) fn of(
+        graph: &Graph,
+        n_nodes: usize,
+        asked: impl Iterator<Item = NodeId>,
+        bounds: &[Bound],
+    ) -> Self {
         let mut slots = Self { of_node: vec![NO_ROW; n_nodes], n_slots: 0 };
         let mut free = Vec::new();
         asked.for_each(|node| slots.give(node, &mut free));
         let n_asked = slots.n_slots;
         let edges = graph.edges.as_slice();
+        let mut bounds = bounds.iter().rev().peekable();
         for node in graph.nodes.ids().take(n_nodes).rev() {
+            while bounds.next_if(|bound| bound.target > node).is_some() {}
             let Some(slot) = slots.of_node(node) else { continue };
             if slot >= n_asked {
                 free.push(row_in_column(slot));
             }
             for edge in &edges[graph.edges.range(node)] {
                 slots.give(edge.source, &mut free);
+            }
+            while let Some(bound) = bounds.next_if(|bound| bound.target == node) {
+                slots.give(bound.source, &mut free);
             }
         }
         slots

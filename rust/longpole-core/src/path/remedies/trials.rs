@@ -13,6 +13,11 @@ use crate::names::Names;
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
 
+use super::Fact;
+use super::busy_streams::BusyStreams;
+use super::holes::Hole;
+use super::model::Side;
+use super::open::{Bound, Causes, Open, Placing};
 use super::slots::Slots;
 use crate::error::Result;
 use crate::graph::{Edge, Graph, Kind, Role, matching};
@@ -49,6 +54,10 @@ pub(super) struct Trials<'a> {
     start: Option<FixedStart>,
     windows: Vec<Prepared<'a>>,
     edges_of: EdgesOf<'a>,
+    open: &'a Open,
+    busy: &'a BusyStreams,
+    /// Edges that take no time in any trial.
+    holes: Vec<u32>,
     n_nodes: usize,
     slots: Slots,
     /// What all passes share: fresh memory costs as much as a pass over it.
@@ -68,6 +77,7 @@ impl<'a> Trials<'a> {
         tables: &'a Tables,
         lags_ns: &'a [i64],
         windows: &'a [Window],
+        (open, holes, busy): (&'a Open, &[Hole], &'a BusyStreams),
     ) -> Self {
         let start = FixedStart::of(windows, graph);
         let lags_ns = match &start {
@@ -77,9 +87,60 @@ impl<'a> Trials<'a> {
         let windows: Vec<_> = windows.iter().map(|window| Prepared::of(window, graph)).collect();
         let n_nodes = windows.iter().map(|window| window.n_nodes(graph)).max().unwrap_or(0);
         let asked = windows.iter().flat_map(|window| window.asked(n_nodes));
-        let slots = Slots::of(graph, n_nodes, asked);
+        let slots = Slots::of(graph, n_nodes, asked, &open.bounds);
         let (edges_of, scratch) = (EdgesOf::of(graph), RefCell::default());
-        Self { graph, tables, lags_ns, start, windows, edges_of, n_nodes, slots, scratch }
+        let holes = holes.iter().map(|hole| hole.edge).collect();
+        Self {
+            graph,
+            tables,
+            lags_ns,
+            start,
+            windows,
+            edges_of,
+            open,
+            busy,
+            holes,
+            n_nodes,
+            slots,
+            scratch,
+        }
+    }
+
+    /// Whether nothing is missing, so that there is one gain and no interval.
+    pub(super) fn is_closed(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// How long each window takes without its holes.
+    ///
+    /// # Errors
+    ///
+    /// Only when `progress` asks to stop.
+    pub(super) fn unchanged_ns(&self, progress: Progress<'_>) -> Result<Vec<i64>> {
+        let found = self.lengths_ns(&[&[]], Placing::AsTimed, progress)?;
+        Ok(found.into_iter().next().unwrap_or_default())
+    }
+
+    /// How long a stream is busy in all windows after some changes.
+    pub(super) fn busy_ns(&self, changes: &[Change]) -> i64 {
+        let is_halved = |change: &Change| fate(change.effect) == Fate::Halved;
+        if changes.iter().any(is_halved) {
+            return 0;
+        }
+        let is_dropped = |side: &&Side| {
+            let of_side = |change: &Change| change.kind.is_some_and(|kind| side.has(kind));
+            **side != Side::Host && changes.iter().any(of_side)
+        };
+        self.busy.least_ns(&Side::ALL.iter().filter(is_dropped).copied().collect::<Vec<_>>())
+    }
+
+    /// What is missing above all.
+    pub(super) fn missing(&self) -> Fact {
+        match (self.open.has_lost_work, self.open.n_unlinked > 0) {
+            (true, _) => Fact::LostWork,
+            (false, true) => Fact::LateLaunches,
+            (false, false) => Fact::UnexplainedTime,
+        }
     }
 
     /// So many more trials fit into the passes that some take.
@@ -100,6 +161,7 @@ impl<'a> Trials<'a> {
     pub(super) fn lengths_ns(
         &self,
         trials: &[&[Change]],
+        placing: Placing,
         progress: Progress<'_>,
     ) -> Result<Vec<Vec<i64>>> {
         let mut different: Vec<&[Change]> = Vec::new();
@@ -111,19 +173,21 @@ impl<'a> Trials<'a> {
                 different.push(trial);
             }
         }
-        let lengths = self.different_lengths_ns(&different, progress)?;
+        let lengths = self.different_lengths_ns(&different, placing, progress)?;
         Ok(place_of.into_iter().map(|place| lengths[place].clone()).collect())
     }
 
     fn different_lengths_ns(
         &self,
         trials: &[&[Change]],
+        placing: Placing,
         progress: Progress<'_>,
     ) -> Result<Vec<Vec<i64>>> {
         let mut lengths = vec![Vec::with_capacity(self.windows.len()); trials.len()];
         let places: Vec<_> = (0..trials.len()).collect();
-        let (working, idle): (Vec<_>, Vec<_>) =
-            places.into_iter().partition(|&place| self.may_change(trials[place]));
+        let (working, idle): (Vec<_>, Vec<_>) = places.into_iter().partition(|&place| {
+            !self.holes.is_empty() || self.may_change(trials[place]) || self.may_open(trials[place])
+        });
         for place in idle {
             lengths[place].extend(self.windows.iter().map(Prepared::observed_ns));
         }
@@ -131,7 +195,9 @@ impl<'a> Trials<'a> {
         for group in working.chunks(LANES) {
             let changes: Vec<_> = group.iter().map(|&place| trials[place]).collect();
             self.find_fates(&changes, fates)?;
-            self.retime(fates, times, progress)?;
+            self.find_open(&changes, placing, fates);
+            let bounds = if placing == Placing::Least { &self.open.bounds[..] } else { &[] };
+            self.retime(fates, (bounds, &causes_of_lanes(&changes)), times, progress)?;
             let retimed = Retimed { slots: &self.slots, times };
             for window in &self.windows {
                 let of_lanes = window.lengths_ns(self.graph, &retimed);
@@ -150,6 +216,34 @@ impl<'a> Trials<'a> {
             (Effect::Scale(_), Some(kind)) => self.edges_of.has_kind[kind as usize],
             (Effect::Scale(_), None) => true,
         })
+    }
+
+    /// Whether something that is missing may be what is changed.
+    fn may_open(&self, changes: &[Change]) -> bool {
+        !self.open.gaps.is_empty()
+            && changes.iter().any(|change| Causes::of(change) != Causes::default())
+    }
+
+    /// Removes what nothing explains where the changes may remove it, or must.
+    fn find_open(&self, trials: &[&[Change]], placing: Placing, fates: &mut [u16]) {
+        for &edge in &self.holes {
+            (0..LANES).for_each(|lane| raise(&mut fates[edge as usize], lane, Fate::Dropped));
+        }
+        if placing == Placing::AsTimed {
+            return;
+        }
+        for (lane, changes) in trials.iter().enumerate() {
+            for change in *changes {
+                let causes = Causes::of(change);
+                let fate = fate(change.effect).min(Fate::Dropped);
+                for gap in &self.open.gaps {
+                    let of = if placing == Placing::Most { gap.may } else { gap.must };
+                    if of.meets(causes) {
+                        raise(&mut fates[gap.edge as usize], lane, fate);
+                    }
+                }
+            }
+        }
     }
 
     /// For each edge what happens to it in each lane.
@@ -236,6 +330,7 @@ impl<'a> Trials<'a> {
     fn retime(
         &self,
         fates: &mut [u16],
+        (bounds, causes): (&[Bound], &[Causes]),
         times: &mut Vec<Times>,
         progress: Progress<'_>,
     ) -> Result<()> {
@@ -245,11 +340,22 @@ impl<'a> Trials<'a> {
         let edges = self.graph.edges.as_slice();
         let (start_ns, n_before) =
             self.start.as_ref().map_or((0, 0), |start| (start.at_ns, start.n_before));
+        let mut bounds = bounds.iter().peekable();
+        let kept = Weights::of_lanes(0);
+        let removed = |bound: &Bound| {
+            let lanes = causes.iter().enumerate();
+            let mut fates = 0;
+            for (lane, _) in lanes.filter(|(_, causes)| causes.meets(bound.unless)) {
+                raise(&mut fates, lane, Fate::Removed);
+            }
+            Weights::of_lanes(fates)
+        };
         for node in self.graph.nodes.ids().take(self.n_nodes) {
             if node.row() % (1 << 16) == 0 {
                 report(progress, node.row() as u64)?;
             }
             let Some(slot) = self.slots.of_node(node) else { continue };
+            while bounds.next_if(|bound| bound.target < node).is_some() {}
             if node.row() < n_before {
                 times[slot] = [float(start_ns - first_ns); LANES];
                 continue;
@@ -264,6 +370,14 @@ impl<'a> Trials<'a> {
                 let weights = &weights[usize::from(*fate)];
                 weights.reach(&mut latest, source, *lag_ns);
                 is_led_to |= weights.is_kept;
+            }
+            while let Some(bound) = bounds.next_if(|bound| bound.target == node) {
+                let source = &times[self.slots.slot(bound.source)];
+                if bound.unless == Causes::default() {
+                    kept.reach(&mut latest, source, bound.least_ns);
+                } else {
+                    removed(bound).reach(&mut latest, source, bound.least_ns);
+                }
             }
             // Nodes to which nothing leads keep their time; all others come behind the first.
             if !is_led_to && latest.iter().any(|time_ns| *time_ns < 0.0) {
@@ -391,6 +505,14 @@ fn fate(effect: Effect) -> Fate {
         Effect::Scale(ratio) if ratio == Ratio::HALF => Fate::Halved,
         Effect::Scale(_) => Fate::Kept,
     }
+}
+
+/// What the changes of each lane remove.
+fn causes_of_lanes(trials: &[&[Change]]) -> Vec<Causes> {
+    let of = |changes: &&[Change]| {
+        changes.iter().fold(Causes::default(), |all, change| all.with(Causes::of(change)))
+    };
+    trials.iter().map(of).collect()
 }
 
 /// Raises the fate of one lane to another, if that is stronger.

@@ -1,0 +1,123 @@
+//! Time that nothing explains, where it lies in a few places: each is named with what went on around
+//! it, and the rest is answered as if the holes were not there.
+
+use super::question::Question;
+use crate::graph::{Edge, Kind};
+use crate::ids::{EventId, row_in_column};
+use crate::intervals::Spans;
+use crate::tables::EventKind;
+use crate::vocabulary::ApiRole;
+use std::cmp::Reverse;
+
+/// So many pieces at most ...
+const MOST_PIECES: usize = 3;
+
+/// ... that make so many per cent of all that is not explained are holes.
+const MOST_OF_UNKNOWN: i64 = 90;
+
+/// Work that starts behind a hole with fewer GPU activities before it is the first of its trace.
+const FIRST_ACTIVITIES: usize = 5;
+
+/// A piece of unexplained time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hole {
+    pub(super) edge: u32,
+    /// How much of it lies on the path.
+    pub duration_ns: i64,
+    /// What begins or returns late.
+    pub event: EventId,
+    /// What the host did for most of it, and whether that is a call that waits.
+    pub host: Option<(EventId, bool)>,
+    /// How long some device was busy meanwhile.
+    pub busy_ns: i64,
+    /// Whether it comes before all but a few GPU activities, or in the first call of its kind.
+    pub is_first: bool,
+}
+
+/// The holes in the paths of a question, the longest first; none where unexplained time is
+/// scattered.
+pub(super) fn holes(question: &Question<'_>) -> Vec<Hole> {
+    let mut pieces = pieces(question);
+    let all_ns: i64 = pieces.iter().map(|&(_, ns)| ns).sum();
+    pieces.sort_by_key(|&(edge, ns)| (Reverse(ns), edge));
+    let mut reached_ns = 0;
+    let is_more = |&(_, ns): &(usize, i64)| {
+        let more = reached_ns * 100 < MOST_OF_UNKNOWN * all_ns;
+        reached_ns += ns;
+        more
+    };
+    let longest: Vec<_> = pieces.into_iter().take_while(is_more).collect();
+    if longest.len() > MOST_PIECES {
+        return Vec::new();
+    }
+    longest.into_iter().filter_map(|(edge, ns)| Hole::of(edge, ns, question)).collect()
+}
+
+/// The edges of the paths that nothing explains, and how long each is inside of its window.
+fn pieces(question: &Question<'_>) -> Vec<(usize, i64)> {
+    let (graph, edges) = (question.graph, question.graph.edges.as_slice());
+    let is_unknown = |edge: &Edge| edge.kind == Kind::Unexplained;
+    let of_path = |path: &super::super::walk::Path| {
+        let (start_ns, end_ns) = (path.start_ns, path.end_ns);
+        let inside = move |number: &u32| {
+            let edge = &edges[*number as usize];
+            let from_ns = graph.nodes.time_ns(edge.source).max(start_ns);
+            let until_ns = graph.nodes.time_ns(edge.target).min(end_ns);
+            (is_unknown(edge) && until_ns > from_ns).then(|| (*number as usize, until_ns - from_ns))
+        };
+        path.edges.iter().filter_map(inside).collect::<Vec<_>>()
+    };
+    question.paths.iter().flat_map(of_path).collect()
+}
+
+impl Hole {
+    fn of(number: usize, duration_ns: i64, question: &Question<'_>) -> Option<Self> {
+        let (graph, timeline) = (question.graph, &question.graph.timeline);
+        let edge = &graph.edges.as_slice()[number];
+        let late = graph.nodes.event(edge.target);
+        let end_ns = graph.nodes.time_ns(edge.target);
+        let start_ns = end_ns - duration_ns;
+        let works = || timeline.orders().filter(|&it| timeline.kind(it).is_device_work());
+        let busy = Spans::union_of(works().map(|it| (timeline.start_ns(it), timeline.end_ns(it))));
+        let n_before = works().filter(|&it| timeline.end_ns(it) <= start_ns).count();
+        let host = host(question, start_ns, end_ns);
+        let is_first_call = host.is_some_and(|(event, waits)| waits && is_first(event, question));
+        Some(Self {
+            edge: row_in_column(number),
+            duration_ns,
+            event: timeline.event(late),
+            host,
+            busy_ns: busy.length_within_ns(start_ns, end_ns),
+            is_first: n_before < FIRST_ACTIVITIES || is_first_call,
+        })
+    }
+}
+
+/// The call, or else the operator or function, that is open for most of a stretch: the shortest of
+/// those that cover half of it.
+fn host(question: &Question<'_>, start_ns: i64, end_ns: i64) -> Option<(EventId, bool)> {
+    let timeline = &question.graph.timeline;
+    let roles = question.tables.roles();
+    let covers =
+        |start: i64, end: i64| 2 * (end.min(end_ns) - start.max(start_ns)) > end_ns - start_ns;
+    let open = timeline.orders().filter(|&event| {
+        !timeline.kind(event).is_device_work()
+            && timeline.kind(event) != EventKind::Annotation
+            && covers(timeline.start_ns(event), timeline.end_ns(event))
+    });
+    let rank = |&event: &crate::ids::Order| {
+        (!timeline.kind(event).is_call(), timeline.duration_ns(event), event)
+    };
+    let event = open.min_by_key(rank)?;
+    let role = timeline.name(event).map(|name| roles[name.row()]);
+    let waits = timeline.kind(event).is_call() && !matches!(role, Some(ApiRole::Launch));
+    Some((timeline.event(event), waits))
+}
+
+/// Whether no event of this name began before.
+fn is_first(event: EventId, question: &Question<'_>) -> bool {
+    let timeline = &question.graph.timeline;
+    let Some(order) = timeline.order(event) else { return false };
+    let name = timeline.name(order);
+    !timeline.orders().take_while(|&other| other < order).any(|other| timeline.name(other) == name)
+}

@@ -1,0 +1,427 @@
+//! What is missing from a trace, placed as favourably and as unfavourably as the records allow.
+//!
+//! A gap that nothing explains may be time of whatever could have caused it, or of nothing that
+//! can be removed: the greatest gain removes it, the least keeps it. Work whose launch is lost
+//! was launched some time between its neighbours on the stream: for the least gain as late as
+//! that allows. What a launch that came before a gap excludes is no cause of it.
+
+use super::holes::Hole;
+use super::question::Question;
+use crate::graph::{Edge, Graph, Kind, Role, limits};
+use crate::ids::{NodeId, Order, row_in_column};
+use crate::path::what_if::{Change, Effect, Ratio};
+use crate::vocabulary::ApiRole;
+
+/// Where what is missing is placed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Placing {
+    /// Where the graph has it.
+    AsTimed,
+    /// So that a change gains least.
+    Least,
+    /// So that a change gains most.
+    Most,
+}
+
+/// What may have caused a gap, or what a change removes: one bit each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Causes(u8);
+
+impl Causes {
+    const KERNELS: Self = Self(1);
+    const HOST: Self = Self(2);
+    const COMMUNICATION: Self = Self(4);
+    const COPIES: Self = Self(8);
+    const BLOCKING_CALLS: Self = Self(16);
+    const STREAM_WAITS: Self = Self(32);
+    const DEVICE: Self = Self(1 | 4 | 8);
+
+    pub(super) fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    pub(super) fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// What a change removes.
+    pub(super) fn of(change: &Change) -> Self {
+        let of_events = change.events.is_some();
+        match (change.effect, change.kind) {
+            (Effect::RemoveWait, Some(Kind::EventWait)) => Self::STREAM_WAITS,
+            (Effect::RemoveWait, _) if !of_events => Self::BLOCKING_CALLS,
+            (Effect::Scale(ratio), Some(kind)) if ratio != Ratio::ONE && !of_events => match kind {
+                Kind::Kernel => Self::KERNELS,
+                Kind::Communication => Self::COMMUNICATION,
+                Kind::Copy => Self::COPIES,
+                Kind::Operator => Self::HOST,
+                _ => Self::default(),
+            },
+            _ => Self::default(),
+        }
+    }
+}
+
+/// An edge whose time nothing explains.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Gap {
+    pub(super) edge: u32,
+    /// What may have caused it.
+    pub(super) may: Causes,
+    /// What has caused all of it, whatever else is not known.
+    pub(super) must: Causes,
+}
+
+/// Keeps a node behind another one: an edge that the least gains have besides the graph's.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bound {
+    pub(super) target: NodeId,
+    pub(super) source: NodeId,
+    pub(super) least_ns: i64,
+    /// Changes that remove what keeps it.
+    pub(super) unless: Causes,
+}
+
+/// All that is missing in the windows of a question.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Open {
+    pub(super) gaps: Vec<Gap>,
+    /// In order of their targets.
+    pub(super) bounds: Vec<Bound>,
+    /// Work of the windows whose launch is missing.
+    pub(super) n_unlinked: usize,
+    /// Whether launches of the trace miss their work.
+    pub(super) has_lost_work: bool,
+}
+
+/// Gaps of less than this share of the windows change no answer.
+const NEGLIGIBLE: i64 = 200;
+
+impl Open {
+    pub(super) fn of(question: &Question<'_>) -> Self {
+        let (graph, windows) = (question.graph, &question.scope.windows);
+        let (Some(first), Some(last)) = (windows.first(), windows.last()) else {
+            return Self::default();
+        };
+        if !is_any_missing(graph) {
+            return Self::default();
+        }
+        let within = (first.start_ns, last.end_ns);
+        let launchers = Launchers::of(graph);
+        let mut open = Self::default();
+        let gaps_ns = open.add_gaps(graph, within);
+        open.add_lost_work(question, within);
+        open.n_unlinked = open.add_late_launches(graph, &launchers, within);
+        open.has_lost_work = !graph.lost_launches.is_empty();
+        let is_all_recorded = open.n_unlinked == 0 && !open.has_lost_work;
+        if is_all_recorded && gaps_ns < (within.1 - within.0) / NEGLIGIBLE {
+            return Self::default();
+        }
+        if let Some(start_ns) = first.fixed_start_ns() {
+            open.begin_at(start_ns, graph);
+        }
+        open.bounds.retain(|bound| bound.source < bound.target);
+        open.bounds.sort_by_key(|bound| bound.target);
+        open
+    }
+
+    /// Whether nothing is missing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.gaps.is_empty() && self.bounds.is_empty()
+    }
+
+    /// Counts no time before the start of a window that begins at a time.
+    fn begin_at(&mut self, start_ns: i64, graph: &Graph) {
+        for bound in &mut self.bounds {
+            let passed_ns = (start_ns - graph.nodes.time_ns(bound.source)).max(0);
+            bound.least_ns = (bound.least_ns - passed_ns).max(0);
+        }
+    }
+
+    /// Adds the gaps of the windows; gives their time.
+    fn add_gaps(&mut self, graph: &Graph, (start_ns, end_ns): (i64, i64)) -> i64 {
+        let edges = graph.edges.as_slice();
+        let has_communication = edges.iter().any(|edge| edge.kind == Kind::Communication);
+        let last_works = LastWorks::of(graph);
+        let mut time_ns = 0;
+        for (number, edge) in edges.iter().enumerate() {
+            let target_ns = graph.nodes.time_ns(edge.target);
+            let is_gap = matches!(edge.kind, Kind::Unexplained | Kind::Unrecorded);
+            if !is_gap || target_ns <= start_ns || target_ns > end_ns {
+                continue;
+            }
+            time_ns += edge.gap_ns(&graph.nodes).max(0);
+            let (may, must) = causes(edge, graph, has_communication);
+            self.gaps.push(Gap { edge: row_in_column(number), may, must });
+            let before = before(edge, graph).or_else(|| last_works.by(edge.target));
+            if let Some(source) = before {
+                let least_ns = target_ns - graph.nodes.time_ns(source);
+                self.bounds.push(Bound { target: edge.target, source, least_ns, unless: must });
+            }
+        }
+        time_ns
+    }
+
+    /// Adds what the lost work of launches may have held up: the next work on each stream, and the
+    /// next call of the thread that synchronises. It may have kept the device busy from its launch,
+    /// or from the last work before, until then.
+    fn add_lost_work(&mut self, question: &Question<'_>, (start_ns, end_ns): (i64, i64)) {
+        let graph = question.graph;
+        if graph.lost_launches.is_empty() {
+            return;
+        }
+        let (timeline, nodes) = (&graph.timeline, &graph.nodes);
+        let lost = Lost::of(question);
+        let last_works = LastWorks::of(graph);
+        let is_within = |node: NodeId| (start_ns..end_ns).contains(&(nodes.time_ns(node) - 1));
+        for work in timeline.orders().filter(|&work| timeline.kind(work).is_device_work()) {
+            let target = nodes.start(work);
+            let Some(call) = timeline.launcher(work).filter(|_| is_within(target)) else {
+                continue;
+            };
+            let before = before_node(target, graph);
+            let after_ns = before.map_or(i64::MIN, |it| timeline.submitted_ns(nodes.event(it)));
+            let Some((first, may)) =
+                lost.between(timeline.lane(call), after_ns, timeline.start_ns(call))
+            else {
+                continue;
+            };
+            self.add_lost((first, may), before, target, graph);
+        }
+        for call in lost.waits(question) {
+            let target = nodes.end(call.0);
+            if is_within(target) {
+                let before = last_works.by(target);
+                self.add_lost((call.1, call.2.with(Causes::BLOCKING_CALLS)), before, target, graph);
+            }
+        }
+    }
+
+    /// Opens the edge that binds a node, and keeps the node behind lost work.
+    fn add_lost(
+        &mut self,
+        (first, may): (Order, Causes),
+        before: Option<NodeId>,
+        target: NodeId,
+        graph: &Graph,
+    ) {
+        let nodes = &graph.nodes;
+        let Some(binding) = graph.edges.binding(target) else { return };
+        let edge = &graph.edges.as_slice()[binding];
+        let is_open = matches!(
+            edge.role,
+            Role::StreamOrder | Role::Launch | Role::LaunchInside | Role::Sync | Role::ThreadOrder
+        );
+        if is_open {
+            self.gaps.push(Gap { edge: row_in_column(binding), may, must: Causes::default() });
+        }
+        let is_known = edge.kind == Kind::Unrecorded;
+        let unless = if is_known && may == Causes::KERNELS { may } else { Causes::default() };
+        let from_ns = before.map_or(i64::MIN, |it| nodes.time_ns(it));
+        let busy_ns = nodes.time_ns(target) - from_ns.max(nodes.time_ns(nodes.start(first)));
+        for source in before.into_iter().chain([nodes.start(first)]) {
+            self.bounds.push(Bound { target, source, least_ns: busy_ns.max(0), unless });
+        }
+    }
+
+    /// Keeps work without a launcher behind the last that its thread did before it must have
+    /// launched it; gives how many there are.
+    fn add_late_launches(
+        &mut self,
+        graph: &Graph,
+        launchers: &Launchers,
+        (start_ns, end_ns): (i64, i64),
+    ) -> usize {
+        let timeline = &graph.timeline;
+        let mut n_unlinked = 0;
+        for work in timeline.orders().filter(|&work| timeline.kind(work).is_device_work()) {
+            let begun_ns = timeline.start_ns(work);
+            if timeline.launcher(work).is_some() || begun_ns <= start_ns || begun_ns > end_ns {
+                continue;
+            }
+            n_unlinked += 1;
+            let launched_ns = timeline.submitted_ns(work).min(begun_ns - limits::USUAL_LAUNCH_NS);
+            let target = graph.nodes.start(work);
+            self.open_to_host(work, target, graph);
+            let Some(thread) = launchers.of_lane(timeline.lane(work)) else { continue };
+            if let Some((source, _)) = graph.thread_nodes.around(thread, launched_ns, &graph.nodes)
+            {
+                let least_ns = limits::USUAL_LAUNCH_NS.min(begun_ns - graph.nodes.time_ns(source));
+                self.bounds.push(Bound { target, source, least_ns, unless: Causes::default() });
+            }
+        }
+        n_unlinked
+    }
+}
+
+impl Open {
+    /// The gap before work without a launcher may be the host's where it may have been launched in it.
+    fn open_to_host(&mut self, work: Order, target: NodeId, graph: &Graph) {
+        let Some(binding) = graph.edges.binding(target) else { return };
+        let edge = &graph.edges.as_slice()[binding];
+        let may_be = graph.timeline.submitted_ns(work) > graph.nodes.time_ns(edge.source);
+        if may_be && matches!(edge.role, Role::StreamOrder | Role::NoReason) {
+            let (may, must) = (Causes::HOST, Causes::default());
+            self.gaps.push(Gap { edge: row_in_column(binding), may, must });
+        }
+    }
+
+    /// Leaves out what holds behind a hole: it is no part of the question any more.
+    pub(super) fn without(&mut self, holes: &[Hole], graph: &Graph) {
+        let edges = graph.edges.as_slice();
+        let targets: Vec<_> = holes.iter().map(|hole| edges[hole.edge as usize].target).collect();
+        self.bounds.retain(|bound| !targets.contains(&bound.target));
+        self.gaps.retain(|gap| holes.iter().all(|hole| hole.edge != gap.edge));
+    }
+}
+
+/// Whether the trace may miss anything: most do not, and are asked no more than that.
+fn is_any_missing(graph: &Graph) -> bool {
+    let is_gap = |edge: &Edge| matches!(edge.kind, Kind::Unexplained | Kind::Unrecorded);
+    graph.counts.unlinked_work > 0
+        || !graph.lost_launches.is_empty()
+        || graph.edges.as_slice().iter().any(is_gap)
+}
+
+/// What may have caused a gap, and what must have.
+fn causes(edge: &Edge, graph: &Graph, has_communication: bool) -> (Causes, Causes) {
+    let (timeline, work) = (&graph.timeline, graph.nodes.event(edge.target));
+    let device = Causes::DEVICE;
+    if !timeline.kind(work).is_device_work() {
+        return (device.with(Causes::BLOCKING_CALLS), Causes::default());
+    }
+    let from_ns = graph.nodes.time_ns(edge.source);
+    let was_launched = match timeline.launcher(work) {
+        Some(_) => true,
+        None => timeline.submitted_ns(work) <= from_ns,
+    };
+    let waits =
+        if edge.kind == Kind::Unrecorded { device } else { device.with(Causes::STREAM_WAITS) };
+    let may = if was_launched { waits } else { waits.with(Causes::HOST) };
+    let is_kernel = edge.kind == Kind::Unrecorded && !has_communication;
+    (may, if is_kernel { Causes::KERNELS } else { Causes::default() })
+}
+
+/// What ended before on the stream of work that starts late.
+fn before(edge: &Edge, graph: &Graph) -> Option<NodeId> {
+    before_node(edge.target, graph)
+}
+
+fn before_node(target: NodeId, graph: &Graph) -> Option<NodeId> {
+    let edges = &graph.edges.as_slice()[graph.edges.range(target)];
+    let in_order = |edge: &&Edge| matches!(edge.role, Role::StreamOrder | Role::GraphOrder);
+    edges.iter().find(in_order).map(|edge| edge.source)
+}
+
+/// The ends of device work, in order of time.
+struct LastWorks(Vec<NodeId>);
+
+impl LastWorks {
+    fn of(graph: &Graph) -> Self {
+        let is_work =
+            |node: &NodeId| graph.timeline.kind(graph.nodes.event(*node)).is_device_work();
+        Self(graph.nodes.ids().filter(|node| graph.nodes.is_end(*node) && is_work(node)).collect())
+    }
+
+    /// The last work to end before a node.
+    fn by(&self, target: NodeId) -> Option<NodeId> {
+        let behind = self.0.partition_point(|&node| node < target);
+        behind.checked_sub(1).map(|place| self.0[place])
+    }
+}
+
+/// Launches without their work, by thread.
+struct Lost {
+    of_thread: Vec<Vec<(Order, Causes)>>,
+    times_ns: Vec<Vec<i64>>,
+}
+
+impl Lost {
+    fn of(question: &Question<'_>) -> Self {
+        let graph = question.graph;
+        let roles = question.tables.roles();
+        let has_communication =
+            graph.edges.as_slice().iter().any(|edge| edge.kind == Kind::Communication);
+        let of_kernel =
+            Causes(Causes::KERNELS.0 | if has_communication { Causes::COMMUNICATION.0 } else { 0 });
+        let mut lost = Self { of_thread: Vec::new(), times_ns: Vec::new() };
+        for &call in &graph.lost_launches {
+            let thread = graph.timeline.lane(call);
+            let role = graph.timeline.name(call).map(|name| roles[name.row()]);
+            let may = if role == Some(ApiRole::Launch) { of_kernel } else { Causes::COPIES };
+            lost.of_thread.resize(lost.of_thread.len().max(thread + 1), Vec::new());
+            lost.times_ns.resize(lost.of_thread.len(), Vec::new());
+            lost.of_thread[thread].push((call, may));
+            lost.times_ns[thread].push(graph.timeline.start_ns(call));
+        }
+        lost
+    }
+
+    /// The first of a thread between two times, and what they may have launched.
+    fn between(&self, thread: usize, after_ns: i64, until_ns: i64) -> Option<(Order, Causes)> {
+        let times_ns = self.times_ns.get(thread)?;
+        let first = times_ns.partition_point(|&ns| ns <= after_ns);
+        let behind = times_ns.partition_point(|&ns| ns < until_ns);
+        let (call, may) = *self.of_thread[thread].get(first..behind)?.first()?;
+        let others = self.of_thread[thread][first..behind].iter().take(MOST_LOST);
+        Some((call, others.fold(may, |may, other| may.with(other.1))))
+    }
+
+    /// The calls that synchronise after some of their thread, with the first of them since the last.
+    fn waits(&self, question: &Question<'_>) -> Vec<(Order, Order, Causes)> {
+        let (timeline, roles) = (&question.graph.timeline, question.tables.roles());
+        let mut last_ns = vec![i64::MIN; self.of_thread.len()];
+        let mut found = Vec::new();
+        for call in timeline.orders().filter(|&call| timeline.kind(call).is_call()) {
+            let thread = timeline.lane(call);
+            let waits = timeline.name(call).is_some_and(|name| {
+                matches!(
+                    roles[name.row()],
+                    ApiRole::StreamSynchronize
+                        | ApiRole::EventSynchronize
+                        | ApiRole::DeviceSynchronize
+                        | ApiRole::BlockingCopy
+                )
+            });
+            if waits && thread < last_ns.len() {
+                let until_ns = timeline.start_ns(call);
+                if let Some((first, may)) = self.between(thread, last_ns[thread], until_ns + 1) {
+                    found.push((call, first, may));
+                }
+                last_ns[thread] = until_ns;
+            }
+        }
+        found
+    }
+}
+
+/// So many lost launches between two others say what they launched.
+const MOST_LOST: usize = 64;
+
+/// The thread that launches on each lane of a device.
+struct Launchers {
+    of_lane: Vec<Option<usize>>,
+    usual: Option<usize>,
+}
+
+impl Launchers {
+    fn of(graph: &Graph) -> Self {
+        let timeline = &graph.timeline;
+        let mut of_lane: Vec<Option<usize>> = Vec::new();
+        let mut counts: Vec<usize> = Vec::new();
+        for work in timeline.orders().filter(|&work| timeline.kind(work).is_device_work()) {
+            let Some(call) = timeline.launcher(work) else { continue };
+            let (lane, thread) = (timeline.lane(work), timeline.lane(call));
+            of_lane.resize(of_lane.len().max(lane + 1), None);
+            counts.resize(counts.len().max(thread + 1), 0);
+            of_lane[lane] = Some(thread);
+            counts[thread] += 1;
+        }
+        let usual = (0..counts.len()).max_by_key(|&thread| counts[thread]);
+        Self { of_lane, usual }
+    }
+
+    fn of_lane(&self, lane: usize) -> Option<usize> {
+        self.of_lane.get(lane).copied().flatten().or(self.usual)
+    }
+}

@@ -1,0 +1,166 @@
+"""Programs of which the profiler lost records, and what each remedy really gains in them.
+
+The verdict on what is left gives an interval for each gain. The program runs again with the
+remedy, and what it then gains should lie in the interval.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import longpole
+
+from .rerun import HOST, REMAINS, SIDES, varied_program
+from .simulator import Losses, Machine, NoWait, Run, Scale, graphed
+from .simulator.branching import branched_graph, joint_collectives, pipeline
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from longpole.verdict import Verdict
+
+    from .simulator import Change
+
+SLACK: Final = 0.02
+"""A measured gain may lie so far outside of its interval."""
+
+SHARES: Final = (0.05, 0.1, 0.2, 0.3, 0.45, 0.6)
+"""How much is lost."""
+
+_REMEDIES: Final[dict[str, list[Change]]] = {
+    **{side: [Scale(kind, by=REMAINS) for kind in kinds] for side, kinds in SIDES.items()},
+    "kernels_halved": [Scale("kernel", by=0.5)],
+    "data_loading": [Scale("data_loading", by=REMAINS)],
+    "host_work": [Scale(kind, by=REMAINS) for kind in HOST if kind != "data_loading"],
+    "blocking_calls": [NoWait("sync_return")],
+    "stream_waits": [NoWait("event_wait")],
+}
+
+_WHOLLY_MEASURED: Final = frozenset({"kernels_halved", "blocking_calls", "stream_waits"})
+
+_OTHERS: Final[dict[str, Callable[[int], object]]] = {
+    "graph on one stream": partial(graphed, steps=5),
+    "graph over 4 streams": partial(branched_graph, streams=4, replays=8),
+    "two devices": partial(pipeline, devices=2, steps=5),
+    "two ranks": partial(joint_collectives, devices=2, steps=5),
+}
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What a verdict says of one gain, and what was measured."""
+
+    remedy: str
+    low: float
+    high: float
+    measured: float
+
+    @property
+    def width(self) -> float:
+        """How far the ends are apart."""
+        return self.high - self.low
+
+    @property
+    def holds(self) -> bool:
+        """Whether the measured gain lies in it, but for the slack."""
+        low = self.low if self.remedy in _WHOLLY_MEASURED else (1 - REMAINS) * self.low
+        return low - SLACK <= self.measured <= self.high + SLACK
+
+
+@dataclass(frozen=True)
+class Lossy:
+    """A verdict on a trace with losses beside the truth."""
+
+    seed: int
+    lost: str
+    share: float
+    program: str
+    status: str
+    sides: tuple[str, ...]
+    intervals: tuple[Interval, ...]
+
+    @property
+    def truth(self) -> dict[str, float]:
+        """What each side really gains."""
+        return {it.remedy: it.measured for it in self.intervals if it.remedy in SIDES}
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether one side gains more than all others by 5 points."""
+        first, second, *_ = sorted(self.truth.values(), reverse=True)
+        return first - second >= 0.05
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the verdict names what holds the program up, or that nothing does alone."""
+        return self.status in {"ok", "balanced"}
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether the side that gains most is clear and not among the named ones."""
+        best = max(self.truth, key=lambda side: self.truth[side])
+        return self.is_named and self.is_clear and best not in self.sides
+
+
+def lossy_program(seed: int) -> tuple[Run, str, float, str]:
+    """Run a program and lose some of its records: what, how much, and of what program."""
+    dice = random.Random(f"lossy {seed}")  # noqa: S311 - not a secret
+    program = dice.choice(("varied", "varied", "varied", "varied", *_OTHERS))
+    lost, share = dice.choice(("launches", "kernels", "blocks", "buffer")), dice.choice(SHARES)
+    run = (
+        varied_program(seed)
+        if program == "varied"
+        else Run(_OTHERS[program](seed), Machine(seed=seed))
+    )
+    is_graph = program.startswith("graph")
+    if is_graph and lost == "kernels":
+        lost = "graph_nodes"
+    begin = dice.uniform(0.0, 1.0 - share)
+    value = (begin, begin + share) if lost == "buffer" else share
+    losses = replace(Losses(), **{lost: value})
+    return (
+        Run(run.program, run.machine, run.changes, losses=losses),
+        lost,
+        share,
+        program,
+    )
+
+
+def judged_lossy(seed: int, folder: Path, *, sync_records: bool = True) -> Lossy:
+    """Ask for the verdict on what is left of a run, and run it again with each remedy."""
+    run, lost, share, program = lossy_program(seed)
+    run.write(folder / f"{seed}.json", sync_records=sync_records)
+    trace = longpole.read_trace(folder / f"{seed}.json", args="ids")
+    verdict = trace.verdict(whole=not any(window.step for window in run.truth.windows))
+    if verdict.window.unit not in {"step", "trace"}:
+        verdict = trace.verdict(whole=True)
+    windows = {window.name: window.duration_ns for window in run.truth.windows}
+    before_ns = max(_length_ns(windows, verdict), 1)
+    intervals = [
+        Interval(remedy, *interval, 1 - _length_ns(run.what_if(changed), verdict) / before_ns)
+        for remedy, interval, changed in _asked(verdict, run)
+    ]
+    return Lossy(seed, lost, share, program, verdict.status, verdict.sides, tuple(intervals))
+
+
+def _length_ns(windows: dict[str, int], verdict: Verdict) -> int:
+    """Give how long the windows of a verdict take together."""
+    if verdict.window.unit == "trace":
+        return windows["trace"]
+    names = ((f"step {step} period", f"step {step}") for step in verdict.steps)
+    return sum(windows.get(period, windows.get(last, 0)) for period, last in names)
+
+
+def _asked(verdict: Verdict, run: Run) -> list[tuple[str, tuple[float, float], list[Change]]]:
+    """List the remedies that can be simulated, with their intervals."""
+    said = {side: (gain.low, gain.high) for side, gain in verdict.bounds.items()}
+    for row in verdict.remedies:
+        if row.name is None:
+            name = "kernels_halved" if row.remedy == "kernels" else row.remedy
+            said.setdefault(name, (row.gain_low, row.gain_high))
+    known = [name for name in _REMEDIES if name in said]
+    return [(name, said[name], [*run.changes, *_REMEDIES[name]]) for name in known]

@@ -1,0 +1,23 @@
+"""Gains lie in their intervals where records are missing: programs lose records and run again."""
+
+import pytest
+
+from oracles.lossy import judged_lossy
+
+SEEDS = 24
+LONG_SEEDS = 1_000
+
+# The share of gains that hold, of programs that are answered, and of those with a wrong side.
+LEAST_HELD, LEAST_NAMED, MOST_WRONG = 0.8, 0.8, 0.05
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(SEEDS), pytest.param(range(SEEDS, LONG_SEEDS), marks=pytest.mark.slow)], ids=len
+)
+def test_measured_gains_lie_in_their_intervals(seeds, tmp_path):
+    judged = [judged_lossy(seed, tmp_path) for seed in seeds]
+    intervals = [interval for one in judged for interval in one.intervals]
+    assert all(one.low <= one.high for one in intervals)
+    assert sum(one.holds for one in intervals) >= LEAST_HELD * len(intervals)
+    assert sum(one.is_named for one in judged) >= LEAST_NAMED * len(judged)
+    assert sum(one.is_wrong for one in judged) <= MOST_WRONG * len(judged)
