@@ -61,8 +61,8 @@ pub fn build(
         report(progress, edges.len() as u64)?;
         let counts = Counts { clock_shifts: clock_shifts.len() as u64, ..counts };
         return Ok(Graph {
-            clock_shifts,
             lost_launches,
+            clock_shifts,
             ..Graph::of((timeline, nodes, thread_nodes), edges, counts)
         });
     }

@@ -50,7 +50,7 @@ pub(super) fn holes(question: &Question<'_>) -> Vec<Hole> {
     if longest.len() > MOST_PIECES {
         return Vec::new();
     }
-    longest.into_iter().filter_map(|(edge, ns)| Hole::of(edge, ns, question)).collect()
+    longest.into_iter().map(|(edge, ns)| Hole::of(edge, ns, question)).collect()
 }
 
 /// The edges of the paths that nothing explains, and how long each is inside of its window.
@@ -71,7 +71,7 @@ fn pieces(question: &Question<'_>) -> Vec<(usize, i64)> {
 }
 
 impl Hole {
-    fn of(number: usize, duration_ns: i64, question: &Question<'_>) -> Option<Self> {
+    fn of(number: usize, duration_ns: i64, question: &Question<'_>) -> Self {
         let (graph, timeline) = (question.graph, &question.graph.timeline);
         let edge = &graph.edges.as_slice()[number];
         let late = graph.nodes.event(edge.target);
@@ -82,14 +82,14 @@ impl Hole {
         let n_before = works().filter(|&it| timeline.end_ns(it) <= start_ns).count();
         let host = host(question, start_ns, end_ns);
         let is_first_call = host.is_some_and(|(event, waits)| waits && is_first(event, question));
-        Some(Self {
+        Self {
             edge: row_in_column(number),
             duration_ns,
             event: timeline.event(late),
             host,
             busy_ns: busy.length_within_ns(start_ns, end_ns),
             is_first: n_before < FIRST_ACTIVITIES || is_first_call,
-        })
+        }
     }
 }
 

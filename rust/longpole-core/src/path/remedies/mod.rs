@@ -242,13 +242,13 @@ impl Trial {
     /// Widens the gain by what the windows take in the least and the most favourable case, but never
     /// to less than the time that a stream is busy all the same.
     fn widen(&mut self, lengths_ns: [Vec<i64>; 2], busy_ns: i64, missing: Fact) {
-        let length_ns: i64 = self.lengths_ns.iter().sum();
-        let [least_ns, most_ns] = lengths_ns.map(|of| length_ns - of.iter().sum::<i64>());
+        let total_ns: i64 = self.lengths_ns.iter().sum();
+        let [least_ns, most_ns] = lengths_ns.map(|of| total_ns - of.iter().sum::<i64>());
         let gain_ns = self.gain_ns();
         // Nothing takes longer because something else does not.
         let low_ns = least_ns.max(0).min(gain_ns);
-        let high_ns = most_ns.min(length_ns - busy_ns).max(gain_ns);
-        let is_busy = (length_ns - high_ns) * NEARLY_ALL.1 <= busy_ns * NEARLY_ALL.0;
+        let high_ns = most_ns.min(total_ns - busy_ns).max(gain_ns);
+        let is_busy = (total_ns - high_ns) * NEARLY_ALL.1 <= busy_ns * NEARLY_ALL.0;
         let low_by = if low_ns < gain_ns { missing } else { Fact::Recorded };
         let high_by = match high_ns > gain_ns {
             _ if is_busy => Fact::BusyStream,
@@ -312,7 +312,7 @@ impl Question<'_> {
     fn answers(&self, open: &Open, holes: &[Hole], progress: Progress<'_>) -> Result<Answers> {
         let windows = &self.scope.windows;
         let busy = if open.is_empty() { BusyStreams::default() } else { BusyStreams::of(self) };
-        let missing = (open, &holes[..], &busy);
+        let missing = (open, holes, &busy);
         let trials = Trials::new(self.graph, self.tables, self.lags_ns, windows, missing);
         let function = functions::function(self);
         let mut changes: Vec<_> = Side::ALL.iter().map(|side| side.removed()).collect();
@@ -327,7 +327,7 @@ impl Question<'_> {
         if fits {
             changes.extend(changes_of(&places));
         }
-        let mut sides = self.tried(&trials, &changes, progress)?;
+        let mut sides = tried(&trials, &changes, progress)?;
         let mut gained = sides.split_off(n_sides + 2);
         let of_places = gained.split_off(whole.len());
         let mut remedies: Vec<_> = whole.into_iter().zip(gained).collect();
@@ -341,74 +341,12 @@ impl Question<'_> {
         } else if fits {
             places.into_iter().zip(of_places).collect()
         } else {
-            self.each(&trials, places, progress)?
+            each(&trials, places, progress)?
         };
         let has_kernels = gains(&sides[Side::Kernels as usize]);
         let kernels = if has_kernels { catalogue::kernels(self) } else { Vec::new() };
-        remedies.extend(self.parts(&trials, kernels, places, progress)?);
+        remedies.extend(parts(&trials, kernels, places, progress)?);
         Ok(Answers { sides, kernels_and_host, everything, remedies, function })
-    }
-
-    fn each(
-        &self,
-        trials: &Trials<'_>,
-        remedies: Vec<Remedy>,
-        progress: Progress<'_>,
-    ) -> Result<Vec<(Remedy, Trial)>> {
-        let gained = self.tried(trials, &changes_of(&remedies), progress)?;
-        Ok(remedies.into_iter().zip(gained).collect())
-    }
-
-    /// Tries kernels, and the sites that block together, in order of their own gain: one alone
-    /// gains little where the next call waits for the same work.
-    fn parts(
-        &self,
-        trials: &Trials<'_>,
-        kernels: Vec<Remedy>,
-        mut sites: Vec<(Remedy, Trial)>,
-        progress: Progress<'_>,
-    ) -> Result<Vec<(Remedy, Trial)>> {
-        sites.sort_by_key(|(_, trial)| std::cmp::Reverse(trial.gain_ns()));
-        let mut changes = changes_of(&kernels);
-        changes.extend((2..=sites.len()).map(|count| {
-            sites[..count].iter().flat_map(|(site, _)| site.changes.clone()).collect()
-        }));
-        let mut gained = self.tried(trials, &changes, progress)?;
-        let together = gained.split_off(kernels.len());
-        let first = sites.first().map(|(_, trial)| trial.gain(None));
-        let cumulative = first.into_iter().chain(together.iter().map(|trial| trial.gain(None)));
-        for ((site, _), gain) in sites.iter_mut().zip(cumulative.collect::<Vec<_>>()) {
-            site.cumulative = Some(gain);
-        }
-        Ok(kernels.into_iter().zip(gained).chain(sites).collect())
-    }
-
-    fn tried(
-        &self,
-        trials: &Trials<'_>,
-        changes: &[Vec<Change>],
-        progress: Progress<'_>,
-    ) -> Result<Vec<Trial>> {
-        let changes: Vec<_> = changes.iter().map(Vec::as_slice).collect();
-        let lengths = trials.lengths_ns(&changes, Placing::AsTimed, progress)?;
-        let before_ns = trials.unchanged_ns(progress)?;
-        let trial = |changed: Vec<i64>| {
-            let lengths_ns = before_ns.clone();
-            let pairs = lengths_ns.iter().zip(&changed);
-            let gains_ns: Vec<_> = pairs.map(|(before, after)| before - after).collect();
-            let gain_ns = gains_ns.iter().sum();
-            Trial { gains_ns, lengths_ns, bounds_ns: (gain_ns, gain_ns), facts: None }
-        };
-        let mut found: Vec<_> = lengths.into_iter().map(trial).collect();
-        if !trials.is_closed() {
-            let least = trials.lengths_ns(&changes, Placing::Least, progress)?;
-            let most = trials.lengths_ns(&changes, Placing::Most, progress)?;
-            let lengths = least.into_iter().zip(most);
-            for ((trial, changes), (least, most)) in found.iter_mut().zip(&changes).zip(lengths) {
-                trial.widen([least, most], trials.busy_ns(changes), trials.missing());
-            }
-        }
-        Ok(found)
     }
 
     /// The device work whose calls lie between the first window's start and the last one's end.
@@ -513,6 +451,67 @@ impl Question<'_> {
             gain,
         })
     }
+}
+
+fn each(
+    trials: &Trials<'_>,
+    remedies: Vec<Remedy>,
+    progress: Progress<'_>,
+) -> Result<Vec<(Remedy, Trial)>> {
+    let gained = tried(trials, &changes_of(&remedies), progress)?;
+    Ok(remedies.into_iter().zip(gained).collect())
+}
+
+/// Tries kernels, and the sites that block together, in order of their own gain: one alone
+/// gains little where the next call waits for the same work.
+fn parts(
+    trials: &Trials<'_>,
+    kernels: Vec<Remedy>,
+    mut sites: Vec<(Remedy, Trial)>,
+    progress: Progress<'_>,
+) -> Result<Vec<(Remedy, Trial)>> {
+    sites.sort_by_key(|(_, trial)| std::cmp::Reverse(trial.gain_ns()));
+    let mut changes = changes_of(&kernels);
+    changes.extend(
+        (2..=sites.len()).map(|count| {
+            sites[..count].iter().flat_map(|(site, _)| site.changes.clone()).collect()
+        }),
+    );
+    let mut gained = tried(trials, &changes, progress)?;
+    let together = gained.split_off(kernels.len());
+    let first = sites.first().map(|(_, trial)| trial.gain(None));
+    let cumulative = first.into_iter().chain(together.iter().map(|trial| trial.gain(None)));
+    for ((site, _), gain) in sites.iter_mut().zip(cumulative.collect::<Vec<_>>()) {
+        site.cumulative = Some(gain);
+    }
+    Ok(kernels.into_iter().zip(gained).chain(sites).collect())
+}
+
+fn tried(
+    trials: &Trials<'_>,
+    changes: &[Vec<Change>],
+    progress: Progress<'_>,
+) -> Result<Vec<Trial>> {
+    let changes: Vec<_> = changes.iter().map(Vec::as_slice).collect();
+    let lengths = trials.lengths_ns(&changes, Placing::AsTimed, progress)?;
+    let before_ns = trials.unchanged_ns(progress)?;
+    let trial = |changed: Vec<i64>| {
+        let lengths_ns = before_ns.clone();
+        let pairs = lengths_ns.iter().zip(&changed);
+        let gains_ns: Vec<_> = pairs.map(|(before, after)| before - after).collect();
+        let total_ns = gains_ns.iter().sum();
+        Trial { gains_ns, lengths_ns, bounds_ns: (total_ns, total_ns), facts: None }
+    };
+    let mut found: Vec<_> = lengths.into_iter().map(trial).collect();
+    if !trials.is_closed() {
+        let least = trials.lengths_ns(&changes, Placing::Least, progress)?;
+        let most = trials.lengths_ns(&changes, Placing::Most, progress)?;
+        let lengths = least.into_iter().zip(most);
+        for ((trial, changes), (least, most)) in found.iter_mut().zip(&changes).zip(lengths) {
+            trial.widen([least, most], trials.busy_ns(changes), trials.missing());
+        }
+    }
+    Ok(found)
 }
 
 /// What is said of the lengths of some windows.
