@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from longpole._core import repair_trace
-from longpole.convert.kineto import write_kineto
-from longpole.errors import TraceError
 from longpole.files import new_file
 from longpole.profiles import FoundTimeline, timeline_of
-from longpole.read import read_trace
 
 if TYPE_CHECKING:
     import os
 
 __all__ = ["repair"]
-
-_NO_TEXT: Final = "not_in_saved_trace"
-"""The error for saved traces and those that are no JSON, which have no text to copy."""
 
 
 def repair(
@@ -69,9 +63,4 @@ def repair(
     found = timeline_of(path) or FoundTimeline(path, path)
     with new_file(target, force=force, inputs=[path, found.path]) as unfinished:
         is_packed = target.suffix == ".gz"
-        try:
-            return repair_trace(found.source, unfinished, gzip=is_packed, rank=found.rank)
-        except TraceError as error:
-            if error.code != _NO_TEXT:
-                raise
-        return write_kineto(read_trace(path), unfinished, is_packed=is_packed)
+        return repair_trace(found.source, unfinished, gzip=is_packed, rank=found.rank)

@@ -205,8 +205,7 @@ def _check_ours(path: Path, *, resume: bool) -> None:
         raise ResultsError(_no_record(path))
     if not resume:
         message = (
-            f"{path} already holds results
-"
+            f"{path} already holds results\n"
             f"hint: `longpole bench resume {path}` (a search: `longpole tune --resume`), or "
             "another name with -o, or -f"
         )
