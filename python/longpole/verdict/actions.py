@@ -219,19 +219,19 @@ class _Actions:
         saved = self.gains.of_remedy(whole)
         if not sites:
             return f"Do not wait for the GPU: saves {saved}{_where(whole)}."
-        where, alone = (
-            _place(sites[0]["name"] or ""),
-            self.gains.percent(max(sites[0]["gain"], 0.0)),
-        )
-        pinned = any(site["from_pageable"] for site in sites) and self.options.pinned
+        where = _place(sites[0]["name"] or "")
+        alone = self.gains.percent(max(sites[0]["gain"], 0.0))
+        together = self.gains.most(max(site["cumulative"] or 0.0 for site in sites))
+        is_one_enough = f"up to {alone}" in {saved, together}
+        shown = sites[:1] if is_one_enough else sites
+        pinned = any(site["from_pageable"] for site in shown) and self.options.pinned
         how = f" ({pinned})" if pinned else ""
+        if is_one_enough:
+            return f"Do not wait for the GPU in {where}{how}: saves {together}{_where(sites[0])}."
         if len(sites) > 1:
             more = count(len(sites) - 1, "more place")
-            saved = self.gains.most(max(site["cumulative"] or 0.0 for site in sites))
-            told = f"Do not wait for the GPU in {where} and {more}{how}: saves {saved}"
+            told = f"Do not wait for the GPU in {where} and {more}{how}: saves {together}"
             return f"{told}, the first alone {alone}{_where(sites[0])}."
-        if f"up to {alone}" == saved:
-            return f"Do not wait for the GPU in {where}{how}: saves {saved}{_where(sites[0])}."
         told = f"Do not wait for the GPU{how}: saves {saved}, in {where} alone {alone}"
         return f"{told}{_where(sites[0])}."
 

@@ -10,6 +10,7 @@
 //! Every gain is an upper bound: the order of the work stays, and nobody can remove all of
 //! a side. Gains of several remedies are never added.
 
+mod bounds;
 mod busy_streams;
 mod catalogue;
 mod doubt;
@@ -35,6 +36,7 @@ use crate::names::{Names, named};
 use crate::progress::Progress;
 use crate::stack::Nesting;
 use crate::tables::Tables;
+pub use bounds::{Bounds, Fact};
 use busy_streams::BusyStreams;
 pub use doubt::{Cause, Doubt};
 pub use functions::{Busiest, Function};
@@ -45,35 +47,6 @@ use open::{Open, Placing};
 use question::Question;
 use rule::{Gains, Ruling, certain, ruling};
 use trials::Trials;
-
-named! {
-    /// What bounds a gain from below or above.
-    Fact {
-        /// Nothing is missing that could change it.
-        Recorded "recorded",
-        /// A stream is busy all the rest of the time, whatever launched its work.
-        BusyStream "busy_stream",
-        /// Work whose launch was recorded without it may have run all the while.
-        LostWork "lost_work",
-        /// Launches that are missing may have come as late as their neighbours allow.
-        LateLaunches "late_launches",
-        /// Time that nothing explains may stay, or go with what is changed.
-        UnexplainedTime "unexplained_time",
-    }
-}
-
-/// The least and the greatest share that a change may gain, with what bounds each.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Bounds {
-    /// The least.
-    pub low: f64,
-    /// The greatest.
-    pub high: f64,
-    /// What bounds the least.
-    pub low_by: Fact,
-    /// What bounds the greatest.
-    pub high_by: Fact,
-}
 
 named! {
     /// What a verdict comes to.

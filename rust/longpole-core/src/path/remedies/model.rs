@@ -1,6 +1,6 @@
 //! Sides and remedies: what may hold a program up, and what can be done about it.
 
-use super::{Bounds, Fact};
+use super::bounds::{Bounds, Fact};
 use crate::names::named;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use super::{Profile, text};
+use super::profile::{Profile, text};
 use crate::ids::StringId;
 use crate::strings::Strings;
 use crate::tables::{ArgValue, Values};

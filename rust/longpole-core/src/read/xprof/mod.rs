@@ -20,25 +20,17 @@
 
 mod details;
 mod planes;
+mod profile;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::ids::{EventId, LaneId, StringId};
+use crate::ids::{EventId, LaneId};
 use crate::strings::Strings;
-use crate::tables::{ArgTables, ArgValue, EventTable, LaneTable, MetadataTable, Place};
-use crate::vocabulary::{EventKind, Line, Plane, Vocabulary, xprof_activity, xprof_host_event};
+use crate::tables::{ArgValue, EventTable, Place};
+use crate::vocabulary::{EventKind, Line, Plane, xprof_activity, xprof_host_event};
 use planes::Planes;
-
-/// The tables of a profile as its reader made them.
-pub(super) struct Profile<'a> {
-    pub(super) strings: &'a mut Strings,
-    pub(super) events: &'a mut EventTable,
-    pub(super) lanes: &'a mut LaneTable,
-    pub(super) args: &'a mut ArgTables,
-    pub(super) metadata: &'a MetadataTable,
-    pub(super) vocabulary: &'a Vocabulary,
-}
+pub(super) use profile::Profile;
 
 /// Interprets the events of an XProf profile; gives how many stand on a line of a device that is
 /// not known. None for other traces, which stay as they are.
@@ -164,13 +156,5 @@ fn integer(value: ArgValue, strings: &Strings) -> Option<i64> {
         ArgValue::Integer(number) => Some(number),
         ArgValue::Text(text) => strings.get(text).trim().parse().ok(),
         ArgValue::Float(_) => None,
-    }
-}
-
-/// The text of a value, if it is one.
-fn text(value: Option<ArgValue>) -> Option<StringId> {
-    match value? {
-        ArgValue::Text(text) => Some(text),
-        _ => None,
     }
 }
