@@ -236,12 +236,12 @@ def told(builder, tmp_path, capsys, *options):
     return capsys.readouterr().out
 
 
-def test_the_sentence_stands_first_and_the_remedies_below_it(tmp_path, capsys):
+def test_the_sentence_stands_first_and_what_to_do_below_it(tmp_path, capsys):
     builder = TraceBuilder().step(3, (0, 10)).launch("gemm", call=(0, 10), work=(10, 100))
     words = " ".join(told(builder, tmp_path, capsys).split())
     verdict = json.loads(told(builder, tmp_path, capsys, "--json"))["data"]["verdict"]
     assert verdict["sides"] == ["kernels"]
-    assert words.index(verdict["sentence"]) < words.index("kernels twice as fast")
+    assert words.index(verdict["sentence"]) < words.index("1. Kernels twice as fast")
 
 
 @pytest.mark.skipif(not TRACES.exists(), reason="needs ../shared/data/traces")

@@ -147,7 +147,7 @@ def test_what_cannot_be_done_is_said_in_a_sentence(bench, arguments, code, said)
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (b'{"argv": ["a"], "timeout_s": "x"}', "jobs.jsonl: line 2: 'timeout_s' has to be"),
+        (b'{"argv": ["a"], "timeout_s": "x"}', "jobs.jsonl: line 2: 'timeout_s' must be"),
         (b'["caf\xe9"]', "jobs.jsonl: line 2: not UTF-8 at its byte 5"),
     ],
 )

@@ -93,7 +93,7 @@ def test_samples_of_different_lengths_are_averaged_each(tmp_path):
 def test_a_circle_of_operators_ends(tmp_path):
     ops = [(0, "MapOp", 1, [1], FULL), (1, "ZipOp", 1, [0, 1], None)]
     assert bottleneck(tmp_path, ops, {0: 1, 1: 1}).operator is None
-    with pytest.raises(ProfileError, match="no tree"):
+    with pytest.raises(ProfileError, match="do not form a tree"):
         offline_analyse(tmp_path, output=tmp_path / "out", compat="mindspore")
 
 

@@ -199,7 +199,7 @@ def test_a_comparison_is_a_page(tmp_path, written):
     assert Elements(page).seen == ["verdict", "changes"]
     verdict = page.partition('<section id="verdict"')[2].partition("</section>")[0]
     assert 'class="lanes"' in verdict
-    assert "One run a side cannot tell" in page
+    assert "One run of each side does not show" in page
 
 
 def test_a_comparison_as_html_is_the_same_page(tmp_path, written, capsys):

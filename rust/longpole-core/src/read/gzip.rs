@@ -9,8 +9,8 @@ use std::io::Read;
 use crc32fast::Hasher;
 use flate2::{Decompress, FlushDecompress, Status};
 
-use super::packed::Unpack;
 use super::source::{io_error, read_some};
+use super::unpack::Unpack;
 use crate::diagnostics::{Code, Diagnostics};
 use crate::error::Result;
 

@@ -11,6 +11,7 @@
 mod ascend;
 pub mod chakra;
 mod chrome;
+mod databases;
 mod elements;
 pub mod execution_trace;
 mod gzip;
@@ -30,6 +31,7 @@ mod sniff;
 mod source;
 mod sqlite;
 mod statements;
+mod unpack;
 mod window;
 mod xplane;
 mod xprof;
@@ -79,7 +81,7 @@ fn read_window(
         Format::Chrome => chrome::read(window, diagnostics, options, progress),
         Format::Saved => saved::read(window, options, progress),
         Format::Rocprof => rocm::read_document(window, diagnostics, options, progress),
-        Format::Sqlite => sqlite::read(path.filter(|_| window.is_on_file()), options, progress),
+        Format::Sqlite => databases::read(path.filter(|_| window.is_on_file()), options, progress),
         Format::Perfetto => perfetto::read(window, diagnostics, options, progress),
         Format::XPlane => xplane::read(window, diagnostics, options, progress),
     }

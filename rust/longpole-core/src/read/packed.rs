@@ -14,6 +14,7 @@ use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder, errors::FrameDecoder
 
 use super::gzip::Gunzip;
 use super::source::{io_error, read_fully};
+use super::unpack::Unpack;
 use crate::diagnostics::{Code, Diagnostics};
 use crate::error::Result;
 
@@ -28,24 +29,6 @@ const XZ: &[u8] = b"\xfd7zXZ\0";
 const MAX_WINDOW_BYTES: u64 = 128 << 20;
 /// The same for xz with what its decoder takes beside it, in KiB.
 const MAX_XZ_KIB: u32 = 132 << 10;
-
-/// A compressed file as it is read.
-pub(super) trait Unpack {
-    /// What compresses it.
-    fn name(&self) -> &'static str;
-
-    /// What ended the stream too early, if anything did.
-    fn fault(&self) -> Option<&'static str>;
-
-    /// Unpacks into `output`; 0 at the end. `offset` is the place of `output` in the uncompressed
-    /// file. What is found wrong stands before the bytes that are given.
-    fn read(
-        &mut self,
-        output: &mut [u8],
-        offset: u64,
-        diagnostics: &mut Diagnostics,
-    ) -> Result<usize>;
-}
 
 /// Whether a file that begins so is compressed.
 pub(super) fn is_packed(magic: &[u8]) -> bool {

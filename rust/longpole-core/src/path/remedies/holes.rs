@@ -1,13 +1,15 @@
 //! Time that nothing explains, where it lies in a few places: each is named with what went on around
 //! it, and the rest is answered as if the holes were not there.
 
+use std::cmp::Reverse;
+
 use super::question::Question;
 use crate::graph::{Edge, Kind};
 use crate::ids::{EventId, row_in_column};
 use crate::intervals::Spans;
+use crate::path::walk::Path;
 use crate::tables::EventKind;
 use crate::vocabulary::ApiRole;
-use std::cmp::Reverse;
 
 /// So many pieces at most ...
 const MOST_PIECES: usize = 3;
@@ -57,7 +59,7 @@ pub(super) fn holes(question: &Question<'_>) -> Vec<Hole> {
 fn pieces(question: &Question<'_>) -> Vec<(usize, i64)> {
     let (graph, edges) = (question.graph, question.graph.edges.as_slice());
     let is_unknown = |edge: &Edge| edge.kind == Kind::Unexplained;
-    let of_path = |path: &super::super::walk::Path| {
+    let of_path = |path: &Path| {
         let (start_ns, end_ns) = (path.start_ns, path.end_ns);
         let inside = move |number: &u32| {
             let edge = &edges[*number as usize];

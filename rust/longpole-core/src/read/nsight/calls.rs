@@ -1,6 +1,6 @@
 //! What the threads of the host called: CUDA, the operating system, and the profiler itself.
 
-use super::Export;
+use super::export::Export;
 use crate::error::Result;
 use crate::ids::StringId;
 use crate::read::records::Record;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::Export;
+use super::export::Export;
 use super::places::GlobalId;
 use crate::error::Result;
 use crate::ids::StringId;

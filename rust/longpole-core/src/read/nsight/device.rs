@@ -1,6 +1,6 @@
 //! What ran on the devices: kernels, copies, fills, and graphs that were recorded as a whole.
 
-use super::{BLOCK, BYTES, CONTEXT, Export, GRAPH_NODE, GRID, REGISTERS, SHARED_MEMORY};
+use super::export::{BLOCK, BYTES, CONTEXT, Export, GRAPH_NODE, GRID, REGISTERS, SHARED_MEMORY};
 use crate::diagnostics::Code;
 use crate::error::Result;
 use crate::ids::{EventId, StringId};

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use serde_json::{Map, Value};
 
-use super::Export;
+use super::export::Export;
 use super::places::{GlobalId, texts};
 use crate::error::Result;
 use crate::ids::StringId;

@@ -18,6 +18,7 @@
 mod calls;
 mod counters;
 mod device;
+mod export;
 mod header;
 mod places;
 mod ranges;
@@ -25,49 +26,16 @@ mod torch_names;
 mod waits;
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 
 use super::options::Options;
 use super::records::Records;
-use super::sqlite::{Database, Reading, Row, Texts};
+use super::sqlite::{Database, Reading, Texts};
 use crate::diagnostics::Code;
 use crate::error::Result;
-use crate::ids::StringId;
 use crate::progress::Progress;
 use crate::tables::Tables;
+use export::{ARGUMENTS, Export};
 use places::Places;
-
-/// The arguments of events, by the names that Kineto has for them; their places are the constants.
-const ARGUMENTS: &[&str] = &[
-    "context",
-    "graph node id",
-    "grid",
-    "block",
-    "registers per thread",
-    "shared memory",
-    "bytes",
-    "cuda_sync_kind",
-    "wait_on_stream",
-    "wait_on_cuda_event_record_corr_id",
-    "wait_on_cuda_event_id",
-    "Record function id",
-    "Sequence number",
-    "Input Dims",
-];
-const CONTEXT: usize = 0;
-const GRAPH_NODE: usize = 1;
-const GRID: usize = 2;
-const BLOCK: usize = 3;
-const REGISTERS: usize = 4;
-const SHARED_MEMORY: usize = 5;
-const BYTES: usize = 6;
-const SYNC_KIND: usize = 7;
-const WAIT_ON_STREAM: usize = 8;
-const WAIT_ON_RECORD: usize = 9;
-const WAIT_ON_EVENT: usize = 10;
-const RECORD_FUNCTION: usize = 11;
-const SEQUENCE: usize = 12;
-const INPUT_DIMS: usize = 13;
 
 /// The tables that are read as records.
 const TABLES: &[&str] = &[
@@ -99,13 +67,6 @@ pub(super) fn is_export(database: &Database) -> bool {
     TELLING.iter().any(is_known) || database.has("StringIds") && TABLES.iter().any(is_known)
 }
 
-/// An export on its way into tables.
-struct Export<'a> {
-    reading: Reading<'a>,
-    places: Places,
-    call_names: HashMap<i64, Option<StringId>>,
-}
-
 /// Reads the tables of an export.
 pub(super) fn read(
     database: &Database,
@@ -128,25 +89,6 @@ pub(super) fn read(
 }
 
 impl Export<'_> {
-    /// Gives every row of a table to `take`.
-    fn each(
-        &mut self,
-        table: &str,
-        columns: &[&str],
-        mut take: impl FnMut(&mut Self, &Row<'_>),
-    ) -> Result<()> {
-        let database = self.reading.database;
-        let end = database.each(table, columns, &mut |row| {
-            if self.reading.is_full()? {
-                return Ok(ControlFlow::Break(()));
-            }
-            take(self, row);
-            Ok(ControlFlow::Continue(()))
-        })?;
-        self.reading.note_end(end);
-        Ok(())
-    }
-
     /// Notes tables of records that are not read.
     fn note_unread(&mut self) {
         let database = self.reading.database;

@@ -4,8 +4,8 @@
 //! A range that one thread starts and another ends stands on the thread that started it.
 
 use super::device::number;
+use super::export::{Export, INPUT_DIMS, RECORD_FUNCTION, SEQUENCE};
 use super::torch_names::TorchName;
-use super::{Export, INPUT_DIMS, RECORD_FUNCTION, SEQUENCE};
 use crate::error::Result;
 use crate::ids::StringId;
 use crate::read::records::Record;

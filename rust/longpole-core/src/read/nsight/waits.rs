@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::device::number;
-use super::{CONTEXT, Export, SYNC_KIND, WAIT_ON_EVENT, WAIT_ON_RECORD, WAIT_ON_STREAM};
+use super::export::{CONTEXT, Export, SYNC_KIND, WAIT_ON_EVENT, WAIT_ON_RECORD, WAIT_ON_STREAM};
 use crate::error::Result;
 use crate::ids::EventId;
 use crate::ids::StringId;

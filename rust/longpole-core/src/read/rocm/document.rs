@@ -10,8 +10,11 @@ use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
 
+use super::activities::{
+    ARGUMENTS, Activity, Launch, kernel, kind_of_interface, memory_copy, thread,
+};
+use super::devices::Devices;
 use super::fields::{Fields, Paths};
-use super::{ARGUMENTS, Activity, Devices, Launch, kernel, kind_of_interface, memory_copy, thread};
 use crate::diagnostics::{Code, Diagnostics};
 use crate::error::{Error, Result};
 use crate::ids::StringId;

@@ -6,7 +6,10 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
-use super::{ARGUMENTS, Activity, Devices, Launch, kernel, kind_of_interface, memory_copy, thread};
+use super::activities::{
+    ARGUMENTS, Activity, Launch, kernel, kind_of_interface, memory_copy, thread,
+};
+use super::devices::Devices;
 use serde_json::Value;
 
 use crate::error::Result;

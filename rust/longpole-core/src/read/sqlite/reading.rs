@@ -1,6 +1,8 @@
 //! Reads the tables of a database into records, with what all such formats have in common.
 
-use super::{Database, End, Texts};
+use super::database::Database;
+use super::table::End;
+use super::texts::Texts;
 use crate::diagnostics::Code;
 use crate::error::Result;
 use crate::ids::StringId;

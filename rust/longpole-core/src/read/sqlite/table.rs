@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use rusqlite::{Connection, OptionalExtension, Statement};
 
-use super::Row;
+use super::rows::Row;
 use crate::error::Result;
 
 /// A table, and what its schema says of it.

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use super::{Database, Finder, Row};
+use super::database::Database;
+use super::rows::Row;
+use super::table::Finder;
 use crate::error::Result;
 use crate::ids::StringId;
 use crate::read::records::Records;

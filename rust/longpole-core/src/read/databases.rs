@@ -1,0 +1,47 @@
+//! Tells which profiler made a database, and reads it.
+
+use std::path::Path;
+
+use super::options::Options;
+use super::sqlite::Database;
+use super::{nsight, rocm};
+use crate::error::{Error, ErrorKind, Result};
+use crate::progress::Progress;
+use crate::tables::Tables;
+
+/// Reads the profile in a database.
+pub(super) fn read(
+    path: Option<&Path>,
+    options: &Options,
+    progress: Progress<'_>,
+) -> Result<Tables> {
+    let Some(path) = path else { return Err(other(STREAM)) };
+    if options.max_bytes.is_some() {
+        let why = "an SQLite database is read as a whole: it takes no max_bytes";
+        return Err(Error::new(ErrorKind::NotSaved(why.to_owned()), 0));
+    }
+    let database = Database::open(path)?;
+    if nsight::is_export(&database) {
+        return nsight::read(&database, options, progress);
+    }
+    if rocm::is_rocpd(&database) {
+        return rocm::read_rocpd(&database, options, progress);
+    }
+    Err(other(OTHER))
+}
+
+/// What a database is that cannot be read, and what to do with it.
+type Known = (&'static str, &'static str);
+
+const STREAM: Known = (
+    "an SQLite database in a stream or a compressed file",
+    "write it to a file, uncompressed, and give the path of the file",
+);
+const OTHER: Known = (
+    "an SQLite database without the tables of Nsight Systems or rocpd",
+    "export the report again: `nsys export --type sqlite FILE`",
+);
+
+fn other((what, hint): Known) -> Error {
+    Error::new(ErrorKind::OtherKind { what, hint }, 0)
+}

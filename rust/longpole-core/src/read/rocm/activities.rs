@@ -1,0 +1,132 @@
+//! Kernels, copies and threads as events, whichever of the formats they stand in.
+
+use crate::ids::{EventId, LaneId, StringId};
+use crate::read::records::{Record, Records};
+use crate::tables::{ArgValue, EventKind, Place};
+
+/// The arguments of events, by the names that Kineto has for them; their places are the constants.
+pub(super) const ARGUMENTS: &[&str] = &["grid", "block", "shared memory", "bytes"];
+const GRID: usize = 0;
+const BLOCK: usize = 1;
+const SHARED_MEMORY: usize = 2;
+const BYTES: usize = 3;
+
+/// A dispatch of a kernel or a memory copy.
+#[derive(Default)]
+pub(super) struct Activity {
+    pub(super) start_ns: Option<i64>,
+    pub(super) end_ns: Option<i64>,
+    pub(super) correlation: Option<i64>,
+    pub(super) device: Option<i64>,
+    pub(super) stream: Option<i64>,
+}
+
+/// How a kernel was launched: the work items and the size of a block in each dimension.
+#[derive(Default)]
+pub(super) struct Launch {
+    pub(super) work_items: [Option<i64>; 3],
+    pub(super) block: [Option<i64>; 3],
+    pub(super) shared_memory: Option<i64>,
+}
+
+pub(super) fn kernel(
+    activity: &Activity,
+    launch: &Launch,
+    name: Option<StringId>,
+    records: &mut Records<'_>,
+) -> Option<EventId> {
+    let category = records.strings.intern("kernel");
+    let event = add_activity(activity, EventKind::Kernel, category, name, records)?;
+    let blocks = |place: usize| launch.work_items[place]?.checked_div(launch.block[place]?);
+    let grid = [blocks(0), blocks(1), blocks(2)];
+    for (argument, sizes) in [(GRID, grid), (BLOCK, launch.block)] {
+        if let [Some(x), Some(y), Some(z)] = sizes {
+            let text = records.strings.intern(&format!("[{x}, {y}, {z}]"));
+            records.argument(event, category, argument, Some(ArgValue::Text(text)));
+        }
+    }
+    let shared = launch.shared_memory.map(ArgValue::Integer);
+    records.argument(event, category, SHARED_MEMORY, shared);
+    Some(event)
+}
+
+pub(super) fn memory_copy(
+    activity: &Activity,
+    operation: &str,
+    bytes: Option<i64>,
+    records: &mut Records<'_>,
+) {
+    let category = records.strings.intern("gpu_memcpy");
+    let name = records.strings.intern(&name_of_copy(operation));
+    let event = add_activity(activity, EventKind::Copy, category, Some(name), records);
+    if let Some(event) = event {
+        records.argument(event, category, BYTES, bytes.map(ArgValue::Integer));
+    }
+}
+
+fn add_activity(
+    activity: &Activity,
+    kind: EventKind,
+    category: StringId,
+    name: Option<StringId>,
+    records: &mut Records<'_>,
+) -> Option<EventId> {
+    let lane = stream(activity, records);
+    records.add(&Record {
+        kind,
+        category,
+        name,
+        lane,
+        start_ns: activity.start_ns,
+        end_ns: activity.end_ns,
+        correlation: activity.correlation,
+    })
+}
+
+fn stream(activity: &Activity, records: &mut Records<'_>) -> LaneId {
+    let mut text = |number: Option<i64>| {
+        records.strings.intern(&number.map_or_else(String::new, |number| number.to_string()))
+    };
+    let (process, thread) = (text(activity.device), text(activity.stream));
+    let (device, stream) = (activity.device, activity.stream);
+    records.lane(Place { process, thread, device, stream })
+}
+
+pub(super) fn thread([process, thread]: [Option<i64>; 2], records: &mut Records<'_>) -> LaneId {
+    let [process, thread] =
+        [process, thread].map(|id| records.strings.intern(&id.unwrap_or(0).to_string()));
+    records.lane(Place { process, thread, device: None, stream: None })
+}
+
+/// What a call or range is, by the name of its interface.
+pub(super) fn kind_of_interface(name: &str) -> (EventKind, &'static str) {
+    const INTERFACES: &[(&str, EventKind, &str)] = &[
+        ("HIP_", EventKind::Runtime, "hip_runtime"),
+        ("HSA_", EventKind::Driver, "hsa_driver"),
+        ("MARKER_", EventKind::Annotation, "user_annotation"),
+    ];
+    let known = INTERFACES.iter().find(|(begin, ..)| name.starts_with(begin));
+    known.map_or((EventKind::Other, "rocm_api"), |&(_, kind, category)| (kind, category))
+}
+
+/// The name of a copy as Kineto gives it, by the operation: `MEMORY_COPY_HOST_TO_DEVICE`.
+fn name_of_copy(operation: &str) -> String {
+    let operation = operation.trim_start_matches("MEMORY_COPY_");
+    let Some((from, to)) = operation.split_once("_TO_") else {
+        return format!("Memcpy {operation}");
+    };
+    let letter = |side: &str| side.chars().next().unwrap_or('?');
+    format!("Memcpy {}to{}", letter(from), letter(to))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_has_the_name_that_kineto_gives_it() {
+        assert_eq!(name_of_copy("MEMORY_COPY_HOST_TO_DEVICE"), "Memcpy HtoD");
+        assert_eq!(name_of_copy("MEMORY_COPY_DEVICE_TO_DEVICE"), "Memcpy DtoD");
+        assert_eq!(name_of_copy("MEMORY_COPY_NONE"), "Memcpy NONE");
+    }
+}
