@@ -119,7 +119,7 @@ def _sentence(row: dict[str, Any], n_kinds: int, *, is_grave: bool) -> str:
     found = f"{row['sentence']}, at byte {row['first_offset']:,}{more}"
     effect = f"{row['effect'][:1].upper()}{row['effect'][1:]}"
     if is_grave:
-        means = f"{effect}, so that nothing tells what holds the program up: use the whole file"
+        means = f"{effect}. What is missing may decide the answer: use the whole file"
     elif row["severity"] == "altered":
         means = "A name or a value there may be wrong; the answer rests on the others"
     else:

@@ -231,7 +231,7 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
     "rocprofv3": Options(
         vendor="AMD",
         device="rocprofv3 --kernel-trace --memory-copy-trace",
-        launches="rocprofv3 --hip-runtime-trace",
+        launches="rocprofv3 --hip-runtime-trace --kernel-trace --memory-copy-trace",
         waits="",
         schedule="rocprofv3 --collection-period over iterations after a warm-up",
         stack=_OF_FRAMEWORK,

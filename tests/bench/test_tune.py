@@ -285,7 +285,7 @@ def test_an_expression_compares_and_joins():
 
 def test_numbers_are_right_within_tolerances_and_nan_is_not():
     assert difference([1.0, float("nan")], [1.0, 2.0], 0.1, 0.0)
-    assert difference([1.0], [1.0, 2.0], 0.1, 0.0) == "there are 1 numbers and have to be 2"
+    assert difference([1.0], [1.0, 2.0], 0.1, 0.0) == "the output has 1 numbers, the reference 2"
     assert not difference([1.0, float("nan")], [1.0, float("nan")], 0, 0)
 
 

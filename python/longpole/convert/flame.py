@@ -233,10 +233,10 @@ def path_of(trace: Trace, window: Window) -> CriticalPath:
     """Take the path of the step, which ends with the step, not with the last thread that waits."""
     if window.kind == "trace":
         return trace.critical_path(whole=True)
-    if window.step is not None and window.step in trace.steps["step"]:
-        path = trace.critical_path(window.step)
-        if path.segments["start_ns"][0] == window.start_ns and path.length_ns == window.duration_ns:
-            return path
+    is_step = window.step is not None and window.step in trace.steps["step"]
+    path = trace.critical_path(window.step if is_step else None)
+    if path.segments["start_ns"][0] == window.start_ns and path.length_ns == window.duration_ns:
+        return path
     return trace.critical_path(between=(window.start_ns, window.end_ns))
 
 

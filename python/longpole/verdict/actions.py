@@ -95,7 +95,7 @@ class _Actions:
                 case "communication":
                     yield self.overlap()
                 case "copies":
-                    how = "Use pinned memory and a stream of their own for copies"
+                    how = "Copy less, or copy from pinned memory on a stream of its own"
                     yield self.line(how, "copies")
 
     def line(self, how: str, kind: RemedyKind, beside: str = "") -> str:

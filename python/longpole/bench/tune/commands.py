@@ -129,6 +129,8 @@ class Commands:
         program = self._program(point)
         values = {**point, "program": str(program), "output": str(output)}
         tags = {"point": dict(point), "sources": self._sources}
+        if self._task.reference is not None:
+            tags["reference"] = self._task.reference.digest(self._task.folder)
         if self._has_output:
             tags["output"] = str(output)
         return Job(

@@ -167,7 +167,9 @@ class Functions:
         )
 
     def _digest(self, told: Mapping[str, object]) -> str:
-        parts = [self._function.function, self._source, dict(told), self._function.cache]
+        reference = self._task.reference
+        right = None if reference is None else reference.digest(self._task.folder)
+        parts = [self._function.function, self._source, dict(told), self._function.cache, right]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
     @cached_property
