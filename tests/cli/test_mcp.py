@@ -173,3 +173,27 @@ def test_the_guide_is_the_page_for_agents(capsys):
     assert program.run(["guide"]) == 0
     page = Path(__file__).parents[2] / "docs/agents.md"
     assert capsys.readouterr().out == page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"between": [0, 20000, "--capture-trace=/etc/passwd"]},
+        {"between": ["--vocabulary=/etc/passwd", 1]},
+        {"between": "12"},
+        {"table": "--help"},
+        {"trace": "trace\0.json.gz"},
+    ],
+)
+def test_an_argument_of_another_form_is_refused(folder, given):
+    asked = {"trace": "trace.json.gz", "table": "kernels", **given}
+    assert tools.call("table", asked, [folder])["status"] == "error"
+
+
+def test_a_linked_folder_is_looked_into(folder):
+    (folder / "real").mkdir()
+    (folder / "real/rank0.json.gz").symlink_to(folder.parent / "secret.json.gz")
+    (folder / "set").mkdir()
+    (folder / "set/linked").symlink_to(folder / "real")
+    answer = tools.call("ranks", {"traces": "set"}, [folder])
+    assert answer["error"]["code"] == "permission_denied"

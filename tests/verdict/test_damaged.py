@@ -115,7 +115,9 @@ def test_many_bytes_behind_the_end_may_be_the_rest_of_the_trace():
 
 def test_a_trace_that_was_not_read_whole_is_incomplete():
     verdict = training().read(max_events=20).verdict()
-    assert verdict.sentence.startswith("The trace is incomplete (reading stopped at the requested limit")
+    assert verdict.sentence.startswith(
+        "The trace is incomplete (reading stopped at the requested limit"
+    )
     assert (verdict.status, verdict.record) == ("inconclusive", None)
 
 

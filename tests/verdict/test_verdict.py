@@ -440,3 +440,28 @@ def test_a_step_name_that_no_annotation_has_is_an_error():
     trace = TraceBuilder().step(1, (0, 9)).step(2, (10, 19)).operator("a", (1, 18)).read()
     with pytest.raises(longpole.WindowError, match="nothing"):
         longpole.choose_window(trace, step_name="nothing")
+
+
+def late_sync(begin, number):
+    return [
+        operator("aten::mm", begin + 2, begin + 200),
+        launch(begin + 190, begin + 195, number),
+        kernel("gemm", begin + 197, begin + 300, number),
+        call("cudaStreamSynchronize", begin + 200, begin + 990),
+    ]
+
+
+def late_kernel(begin, number):
+    return [
+        operator("aten::mm", begin + 2, begin + 60),
+        launch(begin + 50, begin + 55, number),
+        kernel("gemm", begin + 800, begin + 900, number),
+        call("cudaStreamSynchronize", begin + 60, begin + 905),
+    ]
+
+
+@pytest.mark.parametrize("n_steps", [2, 3, 5])
+@pytest.mark.parametrize("work", [late_sync, late_kernel])
+def test_a_wait_without_a_cause_in_every_step_decides_nothing(work, n_steps):
+    verdict = read(loop(work, n_steps, length=1000)).verdict()
+    assert (verdict.status, verdict.sides) == ("inconclusive", ())

@@ -107,7 +107,11 @@ def _append(path: Path, text: str) -> None:
 def _lines(path: Path) -> list[str]:
     if not path.exists():
         return []
-    return [line for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    return [
+        line
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines()
+        if line.strip()
+    ]
 
 
 def ledger(path: str | os.PathLike[str]) -> Ledger:

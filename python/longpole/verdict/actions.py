@@ -222,7 +222,8 @@ class _Actions:
         where = _place(sites[0]["name"] or "")
         alone = self.gains.percent(max(sites[0]["gain"], 0.0))
         together = self.gains.most(max(site["cumulative"] or 0.0 for site in sites))
-        is_one_enough = f"up to {alone}" in {saved, together}
+        enough = {saved, together} if len(sites) > 1 else {saved}
+        is_one_enough = f"up to {alone}" in enough
         shown = sites[:1] if is_one_enough else sites
         pinned = any(site["from_pageable"] for site in shown) and self.options.pinned
         how = f" ({pinned})" if pinned else ""

@@ -131,8 +131,12 @@ def _places(
 
 
 def _unique(device: Device, node: str) -> str:
-    """Processors, and devices that are not there, are called the same on several nodes."""
-    return f"{device.uuid}-{node[:12]}" if device.vendor in {"cpu", "fake"} else device.uuid
+    """Tell apart what is called the same on several nodes.
+
+    These are processors, devices that are not there, and AMD boards without a serial number.
+    """
+    is_alike = device.vendor in {"cpu", "fake"} or device.uuid.startswith("AMD-")
+    return f"{device.uuid}-{node[:12]}" if is_alike else device.uuid
 
 
 def _pinned(ray: Any, work: Any, node: str, **options: Any) -> Any:

@@ -17,7 +17,7 @@ from longpole.bench.records.record import Outcome
 from longpole.bench.reference import read_numbers
 from longpole.bench.run.guard import Guard, Order
 from longpole.bench.run.job import Job
-from longpole.bench.run.output import Tail
+from longpole.bench.run.output import NO_RESULTS, Tail
 from longpole.bench.time.targets import find_function
 from longpole.bench.tune.space import label_of
 from longpole.bench.tune.task import Command, filled
@@ -144,7 +144,9 @@ class Commands:
 
     def _limit_s(self, point: Point) -> float | None:
         """Give a run in the screening no more time than a candidate that may still win needs."""
-        is_slow_known = self._fastest_s is not None and self._task.objective.metric == "time"
+        objective = self._task.objective
+        is_of_process = objective.metric == "time" and objective.format == NO_RESULTS
+        is_slow_known = is_of_process and self._fastest_s is not None
         if not is_slow_known or self._is_final or point == self._task.start:
             return self._longest_s
         slow_s = max(_SHORTEST_LIMIT_S, _SLOW * (self._fastest_s or 0.0))

@@ -33,7 +33,7 @@ def checked(path: object, folders: Sequence[Path]) -> str:
     found = next((one for one in inside if one.exists()), None)
     if found is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-    if not all(_is_in(one, roots) for one in _below(found)):
+    if not all(_is_in(one, roots) for one in _below(found, roots)):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
     return str(found)
 
@@ -41,15 +41,22 @@ def checked(path: object, folders: Sequence[Path]) -> str:
 def traces_in(folders: Sequence[Path], most: int) -> list[dict[str, Any]]:
     """List files of the folders, the largest first."""
     roots = [folder.resolve() for folder in folders]
-    files = {path for root in roots for path in _below(root) if _is_in(path, roots)}
+    files = {path for root in roots for path in _below(root, roots) if _is_in(path, roots)}
     sized = [(path.stat().st_size, str(path)) for path in files if path.is_file()]
     return [{"path": path, "bytes": size} for size, path in sorted(sized, reverse=True)[:most]]
 
 
-def _below(folder: Path) -> Iterator[Path]:
-    """Give the real paths of all that a folder holds; links to folders are not followed."""
-    for parent, folders, files in os.walk(folder):
-        yield from (Path(parent, name).resolve() for name in (*folders, *files))
+def _below(folder: Path, roots: Sequence[Path]) -> Iterator[Path]:
+    """Give the real paths of all that a folder holds, also behind links within the roots."""
+    seen = {folder.resolve()}
+    for parent, folders, files in os.walk(folder, followlinks=True):
+        found = {name: Path(parent, name).resolve() for name in folders}
+        yield from found.values()
+        yield from (Path(parent, name).resolve() for name in files)
+        folders[:] = [
+            name for name in folders if found[name] not in seen and _is_in(found[name], roots)
+        ]
+        seen.update(found.values())
 
 
 def _is_in(path: Path, roots: Sequence[Path]) -> bool:

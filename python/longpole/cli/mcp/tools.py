@@ -108,9 +108,10 @@ def call(name: str, arguments: Mapping[str, Any], folders: Sequence[Path]) -> An
             return _known("longpole.traces/1", data={"traces": traces_in(folders, _MOST_ROWS)})
         _check(name, arguments)
         files = {file: checked(arguments[file], folders) for file in TOOLS[name].files}
-    except (click.UsageError, OSError) as error:
+        words = _words(name, arguments, files)
+    except (click.UsageError, OSError, ValueError) as error:
         return _known("longpole.error/1", error=Problem.of(error).to_dict(), status="error")
-    answer = bounded(_told([name, *_words(name, arguments, files), "--json"]), _MOST_ROWS)
+    answer = bounded(_told([name, *words, "--json"]), _MOST_ROWS)
     events = events_in(answer["data"], _MOST_EVENTS) if TOOLS[name].has_events else []
     return {**answer, "evidence": _rows_of(files["trace"], events) if events else []}
 
@@ -126,6 +127,9 @@ def _check(name: str, arguments: Mapping[str, Any]) -> None:
     if unknown or missing:
         what = f"unknown argument {unknown[0]!r}" if unknown else f"{missing[0]!r} is missing"
         message = f"{what}; {name} takes {', '.join(declared['properties'])}"
+        raise click.UsageError(message)
+    if name == "table" and arguments["table"] not in tables():
+        message = f"{arguments['table']!r} is not a table; the tables are {', '.join(tables())}"
         raise click.UsageError(message)
 
 
@@ -146,8 +150,16 @@ def _given(option: click.Option, value: Any) -> list[str]:
     if option.is_flag:
         return [flag] if value else []
     if option.nargs > 1:
+        if not _are_times(value, option.nargs):
+            message = f"{flag} takes a list of {option.nargs} integers"
+            raise click.UsageError(message)
         return [flag, *map(str, value)]
     return [f"{flag}={each}" for each in (value if option.multiple else [value])]
+
+
+def _are_times(value: Any, count: int) -> bool:
+    is_list = isinstance(value, list) and len(value) == count
+    return is_list and all(type(one) is int for one in value)
 
 
 def _told(words: Sequence[str]) -> Answer:

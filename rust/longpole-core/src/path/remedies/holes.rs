@@ -49,10 +49,18 @@ pub(super) fn holes(question: &Question<'_>) -> Vec<Hole> {
         more
     };
     let longest: Vec<_> = pieces.into_iter().take_while(is_more).collect();
-    if longest.len() > MOST_PIECES {
+    if longest.len() > MOST_PIECES || recurs(&longest, question) {
         return Vec::new();
     }
     longest.into_iter().map(|(edge, ns)| Hole::of(edge, ns, question)).collect()
+}
+
+/// Whether most of several windows have such a piece: then it is no hole, but what they do.
+fn recurs(pieces: &[(usize, i64)], question: &Question<'_>) -> bool {
+    let has =
+        |path: &&Path| pieces.iter().any(|&(edge, _)| path.edges.contains(&row_in_column(edge)));
+    let n_windows = question.paths.len();
+    n_windows > 1 && 2 * question.paths.iter().filter(has).count() > n_windows
 }
 
 /// The edges of the paths that nothing explains, and how long each is inside of its window.

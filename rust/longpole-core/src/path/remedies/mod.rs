@@ -125,6 +125,9 @@ pub struct Verdict {
     pub usual: Option<Usual>,
 }
 
+/// Where more of the path than this is not explained, bounds decide nothing.
+const MOST_GUESSED: f64 = 0.5;
+
 /// The mean and the median differ where one is so many times the other.
 const UNEVEN: f64 = 1.3;
 
@@ -167,6 +170,7 @@ pub fn verdict(
     if doubt.cause.is_some()
         && let Some(sides) = certain(&answers.bounds(), &ruling.sides)
         && !(sides.contains(&Side::Host) && doubt.is_of_nobody())
+        && doubt.unknown <= MOST_GUESSED
     {
         ruling = ruling.of_sides(sides, &answers.gains(None));
         doubt.cause = doubt.cause.filter(|cause| *cause == Cause::Polling);

@@ -153,6 +153,7 @@ impl Open {
             time_ns += edge.gap_ns(&graph.nodes).max(0);
             let (may, must) = causes(edge, graph, has_communication);
             self.gaps.push(Gap { edge: row_in_column(number), may, must });
+            self.add_calls_beside(number, may, graph);
             let before = before(edge, graph).or_else(|| last_works.by(edge.target));
             if let Some(source) = before {
                 let least_ns = target_ns - graph.nodes.time_ns(source);
@@ -160,6 +161,23 @@ impl Open {
             }
         }
         time_ns
+    }
+
+    /// Adds the call itself beside the gap that ends it: what it waited for is not known, so that it
+    /// may have been what is changed.
+    fn add_calls_beside(&mut self, gap: usize, may: Causes, graph: &Graph) {
+        let edges = graph.edges.as_slice();
+        let target = edges[gap].target;
+        if graph.timeline.kind(graph.nodes.event(target)).is_device_work() {
+            return;
+        }
+        let is_call = |place: &usize| {
+            let edge = &edges[*place];
+            *place != gap && edge.role == Role::ThreadOrder && edge.kind == Kind::Runtime
+        };
+        let beside = graph.edges.range(target).filter(is_call);
+        let must = Causes::default();
+        self.gaps.extend(beside.map(|place| Gap { edge: row_in_column(place), may, must }));
     }
 
     /// Adds what the lost work of launches may have held up: the next work on each stream, and the

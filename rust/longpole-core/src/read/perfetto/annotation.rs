@@ -17,6 +17,9 @@ use crate::tables::ArgValue;
 /// Lists within lists are read to this depth.
 const MAX_DEPTH: usize = 16;
 
+/// The longest JSON that is made of a list: it may name the same text again and again.
+const MAX_JSON_BYTES: usize = 1 << 20;
+
 /// An annotation: its name, and the field with its value.
 #[derive(Default)]
 pub(super) struct Annotation<'a> {
@@ -90,7 +93,7 @@ fn nested(
     let (mut is_first, mut close) = (true, ']');
     fields(bytes, |field, wire| {
         let (ENTRIES | VALUES, Wire::Bytes(bytes)) = (field, wire) else { return Some(()) };
-        if depth >= MAX_DEPTH {
+        if depth >= MAX_DEPTH || json.len() > MAX_JSON_BYTES {
             return None;
         }
         let inner = of(bytes)?;
@@ -102,6 +105,9 @@ fn nested(
         }
         if field == ENTRIES {
             let key = inner.name(sequence, rows).map_or("", |name| rows.strings.get(name));
+            if key.len() > MAX_JSON_BYTES {
+                return None;
+            }
             write!(json, "{}: ", serde_json::Value::from(key)).ok()?;
         }
         match inner.value {
@@ -126,6 +132,7 @@ fn scalar(
     match inner.value(sequence, rows) {
         Some(ArgValue::Integer(value)) => write!(json, "{value}").ok(),
         Some(ArgValue::Float(value)) => write!(json, "{value:?}").ok(),
+        Some(ArgValue::Text(text)) if rows.strings.get(text).len() > MAX_JSON_BYTES => None,
         Some(ArgValue::Text(text)) if is_bare => {
             json.push_str(rows.strings.get(text));
             Some(())

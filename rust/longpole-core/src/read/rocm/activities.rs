@@ -11,6 +11,8 @@ const BLOCK: usize = 1;
 const SHARED_MEMORY: usize = 2;
 const BYTES: usize = 3;
 
+const IDS_OF_RECORDING: i64 = 10_000_000_000;
+
 /// A dispatch of a kernel or a memory copy.
 #[derive(Default)]
 pub(super) struct Activity {
@@ -27,6 +29,11 @@ pub(super) struct Launch {
     pub(super) work_items: [Option<i64>; 3],
     pub(super) block: [Option<i64>; 3],
     pub(super) shared_memory: Option<i64>,
+}
+
+/// A correlation id that is unique in the file: each recording and process counts its own.
+pub(super) fn of_recording(number: i64, correlation: Option<i64>) -> Option<i64> {
+    number.checked_mul(IDS_OF_RECORDING)?.checked_add(correlation?)
 }
 
 pub(super) fn kernel(

@@ -11,7 +11,7 @@ use serde::de::{
 };
 
 use super::activities::{
-    ARGUMENTS, Activity, Launch, kernel, kind_of_interface, memory_copy, thread,
+    ARGUMENTS, Activity, Launch, kernel, kind_of_interface, memory_copy, of_recording, thread,
 };
 use super::devices::Devices;
 use super::fields::{Fields, Paths};
@@ -107,6 +107,8 @@ struct Trace<'a> {
 /// What is known of the process whose records are read.
 #[derive(Default)]
 struct Process {
+    /// Which of the document it is, from 1.
+    place: i64,
     number: Option<i64>,
     kernels: HashMap<i64, StringId>,
     /// The names of operations by their interface.
@@ -206,7 +208,8 @@ impl<'de> Visitor<'de> for Level<'_, '_> {
         loop {
             let is_there = match self.place {
                 Place::Processes => {
-                    self.trace.process = Process::default();
+                    let place = self.trace.process.place + 1;
+                    self.trace.process = Process { place, ..Process::default() };
                     let one = Level { trace: &mut *self.trace, place: Place::Process };
                     list.next_element_seed(one)?.is_some()
                 }
@@ -361,7 +364,7 @@ impl Trace<'_> {
         let activity = Activity {
             start_ns: one.integer(0),
             end_ns: one.integer(1),
-            correlation: one.integer(2),
+            correlation: self.process.correlation(one.integer(2)),
             device: self.devices.of_agent(one.integer(5)),
             stream: one.integer(4).or(one.integer(6)),
         };
@@ -379,7 +382,7 @@ impl Trace<'_> {
         let activity = Activity {
             start_ns: one.integer(0),
             end_ns: one.integer(1),
-            correlation: one.integer(2),
+            correlation: self.process.correlation(one.integer(2)),
             device: to.or(from),
             stream: one.integer(4),
         };
@@ -404,12 +407,16 @@ impl Trace<'_> {
             lane,
             start_ns: one.integer(0),
             end_ns: one.integer(1),
-            correlation: one.integer(2).filter(|_| kind.is_call()),
+            correlation: self.process.correlation(one.integer(2).filter(|_| kind.is_call())),
         });
     }
 }
 
 impl Process {
+    fn correlation(&self, number: Option<i64>) -> Option<i64> {
+        of_recording((self.place - 1).max(0), number)
+    }
+
     /// The names of an interface and of its operation.
     fn operation(&self, kind: Option<i64>, operation: Option<i64>) -> (&str, &str) {
         let place = |number: Option<i64>| usize::try_from(number?).ok();

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use super::activities::{
-    ARGUMENTS, Activity, Launch, kernel, kind_of_interface, memory_copy, thread,
+    ARGUMENTS, Activity, Launch, kernel, kind_of_interface, memory_copy, of_recording, thread,
 };
 use super::devices::Devices;
 use serde_json::Value;
@@ -75,11 +75,11 @@ pub(in crate::read) fn read(
     let names: Vec<_> = tables.iter().map(String::as_str).collect();
     let mut records = Records::new(ARGUMENTS, options);
     let mut devices = Devices::default();
-    for id in recordings(database) {
+    for (number, id) in (0..).zip(recordings(database)) {
         let strings = of_recording("rocpd_string", id);
         let texts = Texts::of(database, [&strings, "id", "string"], &mut records)?;
         let reading = Reading::new(database, records, texts, &names, progress);
-        let mut recording = Recording::of(reading, id, devices)?;
+        let mut recording = Recording::of(reading, (number, id), devices)?;
         recording.read()?;
         (records, devices) = (recording.reading.records, recording.devices);
     }
@@ -91,6 +91,8 @@ pub(in crate::read) fn read(
 /// One recording on its way into tables.
 struct Recording<'a> {
     reading: Reading<'a>,
+    /// Which of the database it is.
+    number: i64,
     id: &'a str,
     devices: Devices,
     kernels: HashMap<i64, StringId>,
@@ -154,10 +156,11 @@ impl Event {
 }
 
 impl<'a> Recording<'a> {
-    fn of(reading: Reading<'a>, id: &'a str, devices: Devices) -> Result<Self> {
+    fn of(reading: Reading<'a>, (number, id): (i64, &'a str), devices: Devices) -> Result<Self> {
         let database = reading.database;
         let mut recording = Self {
             reading,
+            number,
             id,
             devices,
             kernels: HashMap::new(),
@@ -244,7 +247,8 @@ impl<'a> Recording<'a> {
         let message = event.message.filter(|_| kind == EventKind::Annotation);
         let name = message.map(|text| records.strings.intern(&text)).or(name);
         let lane = thread([self.processes.number(process), self.threads.number(tid)], records);
-        let correlation = event.correlation.filter(|_| kind.is_call());
+        let called = event.correlation.filter(|_| kind.is_call());
+        let correlation = of_recording(self.number, called);
         records.add(&Record { kind, category, name, lane, start_ns, end_ns, correlation });
     }
 
@@ -254,7 +258,7 @@ impl<'a> Recording<'a> {
         Activity {
             start_ns,
             end_ns,
-            correlation: event.correlation,
+            correlation: of_recording(self.number, event.correlation),
             device: self.devices.of_agent(agent.or(of_track)),
             stream: stream.or(queue),
         }

@@ -14,6 +14,9 @@ use crate::read::rows::Rows;
 use crate::tables::{ArgValue, EventKind, EventRow, Place};
 use crate::time::MAX_TIME_NS;
 
+/// So many values may all events of a kind have in common: each event takes them over.
+const MAX_STATS: usize = 256;
+
 /// A plane as it is read.
 #[derive(Default)]
 pub(super) struct Plane {
@@ -268,7 +271,7 @@ fn metadata(bytes: &[u8], rows: &mut Rows<'_>) -> Option<Metadata> {
             (STATS_OF_METADATA, Wire::Bytes(bytes)) => found.stats.push(stat(bytes, rows)?),
             _ => {}
         }
-        Some(())
+        (found.stats.len() <= MAX_STATS).then_some(())
     })?;
     Some(found)
 }
