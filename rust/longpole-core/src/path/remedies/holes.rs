@@ -52,7 +52,18 @@ pub(super) fn holes(question: &Question<'_>) -> Vec<Hole> {
     if longest.len() > MOST_PIECES || recurs(&longest, question) {
         return Vec::new();
     }
-    longest.into_iter().map(|(edge, ns)| Hole::of(edge, ns, question)).collect()
+    if longest.is_empty() {
+        return Vec::new();
+    }
+    let busy = busy(question);
+    longest.into_iter().map(|(edge, ns)| Hole::of(edge, ns, &busy, question)).collect()
+}
+
+/// The times at which some device was busy.
+fn busy(question: &Question<'_>) -> Spans {
+    let timeline = &question.graph.timeline;
+    let works = timeline.orders().filter(|&it| timeline.kind(it).is_device_work());
+    Spans::union_of(works.map(|it| (timeline.start_ns(it), timeline.end_ns(it))))
 }
 
 /// Whether most of several windows have such a piece: then it is no hole, but what they do.
@@ -81,15 +92,14 @@ fn pieces(question: &Question<'_>) -> Vec<(usize, i64)> {
 }
 
 impl Hole {
-    fn of(number: usize, duration_ns: i64, question: &Question<'_>) -> Self {
+    fn of(number: usize, duration_ns: i64, busy: &Spans, question: &Question<'_>) -> Self {
         let (graph, timeline) = (question.graph, &question.graph.timeline);
         let edge = &graph.edges.as_slice()[number];
         let late = graph.nodes.event(edge.target);
         let end_ns = graph.nodes.time_ns(edge.target);
         let start_ns = end_ns - duration_ns;
-        let works = || timeline.orders().filter(|&it| timeline.kind(it).is_device_work());
-        let busy = Spans::union_of(works().map(|it| (timeline.start_ns(it), timeline.end_ns(it))));
-        let n_before = works().filter(|&it| timeline.end_ns(it) <= start_ns).count();
+        let works = timeline.orders().filter(|&it| timeline.kind(it).is_device_work());
+        let n_before = works.filter(|&it| timeline.end_ns(it) <= start_ns).count();
         let host = host(question, start_ns, end_ns);
         let is_first_call = host.is_some_and(|(event, waits)| waits && is_first(event, question));
         Self {
