@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -53,6 +55,20 @@ def test_the_rooms_of_the_core_stand_in_the_order_of_its_own_test():
     order = [room for name in ("FOUNDATION", "BESIDE", "RIVER") for room in declared[name]]
     rooms = listed("rust/longpole-core/src/")
     assert sorted(rooms, key=order.index) == rooms
+
+
+def test_the_root_holds_no_data():
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a checkout: what is tracked is not known")
+    listed_files = subprocess.run(
+        [shutil.which("git") or "git", "ls-files", ":(glob)*"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    suffixes = {Path(name).suffix for name in listed_files.stdout.split()}
+    assert suffixes <= {"", ".md", ".toml", ".lock", ".txt", ".cff"}
 
 
 def test_every_file_that_is_named_exists():
