@@ -90,7 +90,10 @@ impl Finder<'_> {
         let Self { statement, n_columns, found, is_damaged } = self;
         found.clear();
         let copied = statement.query_row([number], |row| {
-            (0..*n_columns).try_for_each(|column| Ok(found.push(row.get_ref(column)?)))
+            for column in 0..*n_columns {
+                found.push(row.get_ref(column)?);
+            }
+            Ok(())
         });
         let copied = copied.optional();
         *is_damaged |= copied.is_err();
