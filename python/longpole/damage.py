@@ -13,11 +13,14 @@ from longpole.recording import options_for
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["Damage", "advised", "blaming", "damage_of", "record_hint"]
+__all__ = ["DATABASES", "Damage", "advised", "blaming", "damage_of", "record_hint"]
 
 # Behind these, any number of events may be missing, or any value be wrong.
 _WITHOUT_BOUND: Final = frozenset(
-    {"truncated", "missing_end", "limit_reached", "compression_corrupt", "compression_checksum"}
+    {
+        *("truncated", "missing_end", "limit_reached", "damaged_table"),
+        *("compression_corrupt", "compression_checksum"),
+    }
 )
 # Every event is kept, with its times and its texts.
 _WITHOUT_LOSS: Final = frozenset(
@@ -35,7 +38,14 @@ _WITHOUT_LOSS: Final = frozenset(
 # With more of the bytes or events lost, those that are left do not stand for all.
 _MUCH_LOST: Final = 0.01
 # Whole events, of which the bytes are not counted.
-_SKIPPED: Final = frozenset({"not_an_event", "too_deep", "bad_timestamp", "missing_timestamp"})
+_SKIPPED: Final = frozenset(
+    {
+        *("not_an_event", "too_deep", "bad_timestamp", "missing_timestamp"),
+        *("missing_rows", "value_too_long"),
+    }
+)
+# Their records have no bytes of their own.
+DATABASES: Final = frozenset({"nsight-sqlite", "rocpd"})
 _HEADER: Final = frozenset({"malformed_header", "header_too_large"})
 
 
@@ -58,7 +68,9 @@ class Damage(Data):
     """What was found, what that means for an answer, and what to do."""
 
 
-def damage_of(findings: Iterable[dict[str, Any]], n_bytes: int, n_events: int) -> Damage | None:
+def damage_of(
+    findings: Iterable[dict[str, Any]], n_bytes: int, n_events: int, format_name: str = ""
+) -> Damage | None:
     """Judge what reading found; None where no event, text or value is lost.
 
     Examples
@@ -75,7 +87,9 @@ def damage_of(findings: Iterable[dict[str, Any]], n_bytes: int, n_events: int) -
     grave = [
         row for row in lost if row["code"] in _WITHOUT_BOUND or _is_much(row, n_bytes, n_events)
     ]
-    return Damage(bool(grave), _sentence((grave or lost)[0], len(lost), is_grave=bool(grave)))
+    row = (grave or lost)[0]
+    place = "" if format_name in DATABASES else f", at byte {row['first_offset']:,}"
+    return Damage(bool(grave), _sentence(row, place, len(lost), is_grave=bool(grave)))
 
 
 def advised(damage: Damage | None, hint: str) -> str:
@@ -113,10 +127,10 @@ def _is_much(row: dict[str, Any], n_bytes: int, n_events: int) -> bool:
     return n_lost > _MUCH_LOST * n_bytes or n_skipped > _MUCH_LOST * (n_events + n_skipped)
 
 
-def _sentence(row: dict[str, Any], n_kinds: int, *, is_grave: bool) -> str:
+def _sentence(row: dict[str, Any], place: str, n_kinds: int, *, is_grave: bool) -> str:
     state = "incomplete" if row["code"] == "limit_reached" else "damaged"
     more = f", and {n_kinds - 1} more: see `longpole check`" if n_kinds > 1 else ""
-    found = f"{row['sentence']}, at byte {row['first_offset']:,}{more}"
+    found = f"{row['sentence']}{place}{more}"
     effect = f"{row['effect'][:1].upper()}{row['effect'][1:]}"
     if is_grave:
         means = f"{effect}. What is missing may decide the answer: use the whole file"

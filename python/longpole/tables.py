@@ -207,7 +207,9 @@ class TraceTables:
     @cached_property
     def damage(self) -> Damage | None:
         """What reading lost, whether it is grave, and what that means for an answer; else None."""
-        return damage_of(self._core.diagnostics().to_dicts(), self.n_bytes, self.n_events)
+        return damage_of(
+            self._core.diagnostics().to_dicts(), self.n_bytes, self.n_events, self.format
+        )
 
     @property
     def rank(self) -> int | None:

@@ -28,6 +28,8 @@ ARGUMENTS = {
     "gpu_memset": ("bytes",),
     "cuda_sync": ("cuda_sync_kind", "wait_on_stream", "wait_on_cuda_event_record_corr_id"),
 }
+INTERIOR_PAGE = 5
+ROWS_FOR_A_THREAD = 20_000
 FORMATS = SHARED / "formats"
 REAL = ("nsys_h100_2gpu_1s.sqlite", "nsys_mock.sqlite")
 
@@ -266,6 +268,89 @@ def test_a_truncated_database_is_recovered_or_refused(export):
     for share in (0.2, 0.5, 0.9):
         export.write_bytes(whole[: int(len(whole) * share)])
         assert code_of(export) in {"damaged_database", "other_kind_of_file", "damaged_table"}
+
+
+def last_leaf(path, table):
+    """Give where the last page with rows of a table begins and ends, but for the rightmost."""
+    whole = path.read_bytes()
+    size = int.from_bytes(whole[16:18], "big")
+    with closing(sqlite3.connect(path)) as database:
+        [page] = database.execute(
+            "SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,)
+        ).fetchone()
+    begin = size * (page - 1)
+    if whole[begin] == INTERIOR_PAGE:
+        n_cells = int.from_bytes(whole[begin + 3 : begin + 5], "big")
+        cell = begin + 12 + 2 * (n_cells - 1)
+        place = begin + int.from_bytes(whole[cell : cell + 2], "big")
+        begin = size * (int.from_bytes(whole[place : place + 4], "big") - 1)
+    return begin, begin + size
+
+
+@pytest.mark.parametrize("table", ["CUPTI_ACTIVITY_KIND_KERNEL", "StringIds", "NVTX_EVENTS"])
+def test_an_export_with_a_page_of_zeros_has_no_verdict(table, export, capsys):
+    if table == "StringIds":
+        changed(export, "UPDATE StringIds SET value = value || printf('%.*c', 500, 'x');")
+    begin, end = last_leaf(export, table)
+    damaged = bytearray(export.read_bytes())
+    damaged[begin:end] = bytes(end - begin)
+    export.write_bytes(damaged)
+    trace = read_trace(export)
+    assert "damaged_table" in trace.diagnostics["code"].to_list()
+    assert trace.damage.is_grave
+    assert program.run(["summary", str(export)]) == 4
+    text = " ".join(capsys.readouterr().out.split())
+    assert "(a table of the database is damaged" in text
+    assert "at byte" not in text
+
+
+@pytest.mark.parametrize(("n_lost", "is_grave"), [(1, False), (20, True)])
+def test_rows_that_are_missing_inside_a_table_are_counted(n_lost, is_grave, export):
+    table = "CUPTI_ACTIVITY_KIND_RUNTIME"
+    before = read_trace(export).events.height
+    lost = f"DELETE FROM {table} WHERE _rowid_ > 5 AND _rowid_ <= {5 + n_lost};"  # noqa: S608 - names of this file
+    trace = read_trace(changed(export, lost))
+    assert trace.events.height == before - n_lost
+    assert trace.diagnostics.select("code", "count").rows() == [("missing_rows", n_lost)]
+    assert trace.damage.is_grave is is_grave
+
+
+def test_a_row_with_a_value_that_is_too_long_is_left_out_and_counted(export):
+    before = read_trace(export)
+    megabytes = 65
+    text = (
+        "INSERT INTO NVTX_EVENTS (start, end, eventType, globalTid, text) VALUES (?, ?, 59, 0, ?)"
+    )
+    with closing(sqlite3.connect(export)) as database:
+        database.executemany(text, [(1, 2, "x" * (megabytes << 20)), (3, 4, "behind")])
+        database.commit()
+    trace = read_trace(export)
+    assert trace.diagnostics.select("code", "count").rows() == [("value_too_long", 1)]
+    assert trace.events.height == before.events.height + 1
+    assert "behind" in trace.events["name"].cast(pl.String).to_list()
+
+
+def test_a_database_without_its_write_ahead_log_is_said(export, capsys):
+    changed(export, "PRAGMA journal_mode = WAL;")
+    assert not export.with_name(f"{export.name}-wal").exists()
+    trace = read_trace(export)
+    assert trace.diagnostics["code"].to_list() == ["no_write_ahead_log"]
+    assert trace.damage is None
+    program.run(["check", str(export)])
+    assert "if the file was copied while it was open" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_second_thread_reads_the_same_rows(export):
+    more = "".join(
+        f"INSERT INTO CUPTI_ACTIVITY_KIND_{table} SELECT * FROM CUPTI_ACTIVITY_KIND_{table};"  # noqa: S608 - names of this file
+        for table in ("KERNEL", "RUNTIME")
+        for _ in range(9)
+    )
+    changed(export, more)
+    one, two = (read_trace(export, threads=threads) for threads in (1, 2))
+    assert one.events.filter(pl.col("kind") == "runtime").height > ROWS_FOR_A_THREAD
+    assert two.events.equals(one.events)
+    assert read_trace(export, threads=2, max_events=10).events.height == 10
 
 
 def test_another_database_and_a_stream_are_refused_with_what_to_do(export, tmp_path):

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from longpole.analyses.findings import KINDS, READING_HINTS, SEVERITIES, Finding, Place
+from longpole.damage import DATABASES
 from longpole.recording import options_for
 from longpole.wording import duration, share
 
@@ -53,6 +54,7 @@ def _hint(trace: Trace, found: Finding) -> str | None:
 
 
 def _of_reading(trace: Trace) -> Iterator[Finding]:
+    has_bytes = trace.format not in DATABASES
     for row in trace.core.diagnostics().to_dicts():
         yield Finding(
             code=row["code"],
@@ -61,7 +63,7 @@ def _of_reading(trace: Trace) -> Iterator[Finding]:
             sentence=row["sentence"],
             effect=row["effect"],
             hint=READING_HINTS.get(row["code"]),
-            first=Place(offset=row["first_offset"]),
+            first=Place(offset=row["first_offset"]) if has_bytes else None,
         )
 
 

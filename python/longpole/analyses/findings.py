@@ -204,6 +204,8 @@ READING_HINTS: Final = {
     "compression_corrupt": "copy the file again",
     "compression_checksum": "copy the file again",
     "damaged_table": "export or copy the file again; `PRAGMA integrity_check` names the damage",
+    "missing_rows": "export the report again",
+    "no_write_ahead_log": "close the program that writes the database before you copy the file",
     "whole_graph": "record with `nsys profile --cuda-graph-trace=node`",
     "limit_reached": "raise max_bytes or max_events",
     "unmatched_begin": "these ranges were still open when the profiler stopped",

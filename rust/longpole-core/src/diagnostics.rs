@@ -117,6 +117,9 @@ codes! {
     BadId "bad_id" Warning "an id is not a 64-bit integer" "the id is null";
     // Databases.
     DamagedTable "damaged_table" Loss "a table of the database is damaged" "the rest of its rows is missing";
+    ValueTooLong "value_too_long" Loss "a value in the database is longer than 64 MiB" "its row is skipped";
+    MissingRows "missing_rows" Loss "rows are missing inside a table of the database: they were deleted, or a page was lost" "their records are missing";
+    NoWriteAheadLog "no_write_ahead_log" Warning "the database was written with a write-ahead log, and there is none beside it" "the last rows are missing if the file was copied while it was open";
     UnreadTable "unread_table" Info "longpole does not read this table of the profiler" "its records are missing";
     WholeGraph "whole_graph" Warning "a CUDA graph was recorded as a whole" "it counts as one kernel; the file does not contain its nodes";
     // Compression.
@@ -158,6 +161,13 @@ impl Diagnostics {
         self.add_skipped(code, offset, 0);
     }
 
+    /// Counts several findings of one place.
+    pub(crate) fn add_many(&mut self, code: Code, offset: u64, count: u64) {
+        if count > 0 {
+            self.add_row(Diagnostic { code, count, first_offset: offset, skipped_bytes: 0 });
+        }
+    }
+
     /// Counts one more finding, for which `bytes` were skipped.
     pub fn add_skipped(&mut self, code: Code, offset: u64, bytes: u64) {
         self.add_row(Diagnostic { code, count: 1, first_offset: offset, skipped_bytes: bytes });
@@ -170,7 +180,7 @@ impl Diagnostics {
 
     fn add_row(&mut self, later: Diagnostic) {
         if let Some(row) = self.rows.iter_mut().find(|row| row.code == later.code) {
-            row.count += later.count;
+            row.count = row.count.saturating_add(later.count);
             row.first_offset = row.first_offset.min(later.first_offset);
             row.skipped_bytes += later.skipped_bytes;
         } else {

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::options::Options;
 use super::sqlite::Database;
 use super::{nsight, rocm};
+use crate::diagnostics::Code;
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::Progress;
 use crate::tables::Tables;
@@ -20,14 +21,18 @@ pub(super) fn read(
         let why = "an SQLite database is read as a whole: it takes no max_bytes";
         return Err(Error::new(ErrorKind::NotSaved(why.to_owned()), 0));
     }
-    let database = Database::open(path)?;
-    if nsight::is_export(&database) {
-        return nsight::read(&database, options, progress);
+    let database = Database::open(path, options.threads)?;
+    let mut tables = if nsight::is_export(&database) {
+        nsight::read(&database, options, progress)
+    } else if rocm::is_rocpd(&database) {
+        rocm::read_rocpd(&database, options, progress)
+    } else {
+        Err(other(OTHER))
+    }?;
+    if database.is_without_log {
+        tables.diagnostics.add(Code::NoWriteAheadLog, 0);
     }
-    if rocm::is_rocpd(&database) {
-        return rocm::read_rocpd(&database, options, progress);
-    }
-    Err(other(OTHER))
+    Ok(tables)
 }
 
 /// What a database is that cannot be read, and what to do with it.

@@ -1,4 +1,4 @@
-//! What was looked up last: events come in runs.
+//! What was looked up last: events come in runs, and their names come again.
 
 use std::collections::HashMap;
 
@@ -32,4 +32,43 @@ impl<K: Copy + Eq + std::hash::Hash, V: Copy> Recent<K, V> {
         }
         value
     }
+}
+
+/// Values by a number, with the last one of each place at hand.
+pub(super) struct ByNumber<V> {
+    at_hand: Vec<Option<(i64, V)>>,
+    all: HashMap<i64, V>,
+}
+
+impl<V: Copy> Default for ByNumber<V> {
+    fn default() -> Self {
+        Self { at_hand: vec![None; Self::PLACES], all: HashMap::new() }
+    }
+}
+
+impl<V: Copy> ByNumber<V> {
+    const PLACES: usize = 1024;
+
+    #[inline]
+    pub(super) fn get(&mut self, number: i64) -> Option<V> {
+        let place = &mut self.at_hand[place_of(number, Self::PLACES)];
+        if let Some((known, value)) = *place
+            && known == number
+        {
+            return Some(value);
+        }
+        let value = *self.all.get(&number)?;
+        *place = Some((number, value));
+        Some(value)
+    }
+
+    /// Sets the value of a number, where it has none.
+    pub(super) fn insert(&mut self, number: i64, value: V) {
+        self.all.entry(number).or_insert(value);
+    }
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // any place will do
+fn place_of(number: i64, n_places: usize) -> usize {
+    number as usize % n_places
 }

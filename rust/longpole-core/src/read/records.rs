@@ -86,6 +86,11 @@ impl<'a> Records<'a> {
         self.diagnostics.add(code, self.n_records());
     }
 
+    /// Notes what is wrong with several records behind those so far.
+    pub(super) fn note_many(&mut self, code: Code, count: u64) {
+        self.diagnostics.add_many(code, self.n_records(), count);
+    }
+
     /// Whether an argument is kept, by its place in the list of the format.
     pub(super) fn keeps(&self, argument: usize) -> bool {
         self.is_kept[argument]

@@ -59,7 +59,7 @@ impl Export<'_> {
     /// The name of a call without the version of the interface, as in `cudaLaunchKernel_v7000`.
     fn name_of_call(&mut self, number: Option<i64>) -> Option<StringId> {
         let number = number?;
-        if let Some(&name) = self.call_names.get(&number) {
+        if let Some(name) = self.call_names.get(number) {
             return name;
         }
         let name = self.reading.text(Some(number));

@@ -1,11 +1,11 @@
 //! An export on its way into tables, and the arguments of its events.
 
-use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use super::places::Places;
 use crate::error::Result;
 use crate::ids::StringId;
+use crate::read::recent::ByNumber;
 use crate::read::sqlite::{Reading, Row};
 
 /// The arguments of events, by the names that Kineto has for them; their places are the constants.
@@ -44,7 +44,7 @@ pub(super) const INPUT_DIMS: usize = 13;
 pub(super) struct Export<'a> {
     pub(super) reading: Reading<'a>,
     pub(super) places: Places,
-    pub(super) call_names: HashMap<i64, Option<StringId>>,
+    pub(super) call_names: ByNumber<Option<StringId>>,
 }
 
 impl Export<'_> {

@@ -10,7 +10,7 @@ use super::export::Export;
 use super::places::{GlobalId, texts};
 use crate::error::Result;
 use crate::ids::StringId;
-use crate::read::sqlite::{Database, Row};
+use crate::read::sqlite::Row;
 use crate::tables::Header;
 
 /// Columns of devices, and what Kineto calls them.
@@ -34,47 +34,47 @@ const DEVICES: &[(&str, &str)] = &[
 const VERSIONS: &[&str] =
     &["EXPORT_PRODUCT_NAME", "EXPORT_PRODUCT_VERSION", "EXPORT_SCHEMA_VERSION"];
 
-/// Reads what stands beside the records.
-pub(super) fn header(database: &Database) -> Result<Header> {
-    let mut base_time_ns = None;
-    database.each("TARGET_INFO_SESSION_START_TIME", &["utcEpochNs"], &mut |row| {
-        base_time_ns = row.integer(0);
-        Ok(ControlFlow::Break(()))
-    })?;
-    let mut devices = Vec::new();
-    let columns: Vec<_> = DEVICES.iter().map(|&(column, _)| column).collect();
-    database.each("TARGET_INFO_GPU", &columns, &mut |row| {
-        devices.push(Value::Object(device(row)));
-        Ok(ControlFlow::Continue(()))
-    })?;
-    let mut versions = Map::new();
-    database.each("META_DATA_EXPORT", &["name", "value"], &mut |row| {
-        let text = |column| row.text(column).map(String::from_utf8_lossy);
-        if let (Some(name), Some(value)) = (text(0), text(1))
-            && VERSIONS.contains(&name.as_ref())
-        {
-            versions.insert(name.into_owned(), Value::from(value));
-        }
-        Ok(ControlFlow::Continue(()))
-    })?;
-    let mut fields = vec![("nsight".to_owned(), Value::Object(versions).to_string())];
-    if !devices.is_empty() {
-        fields.push(("deviceProperties".to_owned(), Value::Array(devices).to_string()));
-    }
-    Ok(Header { fields, base_time_ns, format: "nsight-sqlite", ..Header::default() })
-}
-
-fn device(row: &Row<'_>) -> Map<String, Value> {
-    let value = |column| match (row.integer(column), row.text(column)) {
-        (Some(number), _) => Some(Value::from(number)),
-        (None, Some(text)) => Some(Value::from(String::from_utf8_lossy(text))),
-        (None, None) => None,
-    };
-    let names = DEVICES.iter().enumerate();
-    names.filter_map(|(column, &(_, name))| Some((name.to_owned(), value(column)?))).collect()
-}
-
 impl Export<'_> {
+    /// Reads what stands beside the records.
+    pub(super) fn header(&mut self) -> Result<Header> {
+        let mut base_time_ns = None;
+        self.describe("TARGET_INFO_SESSION_START_TIME", &["utcEpochNs"], |row| {
+            base_time_ns = base_time_ns.or(row.integer(0));
+        })?;
+        let mut devices = Vec::new();
+        let columns: Vec<_> = DEVICES.iter().map(|&(column, _)| column).collect();
+        self.describe("TARGET_INFO_GPU", &columns, |row| devices.push(Value::Object(device(row))))?;
+        let mut versions = Map::new();
+        self.describe("META_DATA_EXPORT", &["name", "value"], |row| {
+            let text = |column| row.text(column).map(String::from_utf8_lossy);
+            if let (Some(name), Some(value)) = (text(0), text(1))
+                && VERSIONS.contains(&name.as_ref())
+            {
+                versions.insert(name.into_owned(), Value::from(value));
+            }
+        })?;
+        let mut fields = vec![("nsight".to_owned(), Value::Object(versions).to_string())];
+        if !devices.is_empty() {
+            fields.push(("deviceProperties".to_owned(), Value::Array(devices).to_string()));
+        }
+        Ok(Header { fields, base_time_ns, format: "nsight-sqlite", ..Header::default() })
+    }
+
+    /// Gives every row of a table that holds no records to `take`.
+    fn describe(
+        &mut self,
+        table: &str,
+        columns: &[&str],
+        mut take: impl FnMut(&Row<'_>),
+    ) -> Result<()> {
+        let end = self.reading.database.each(table, columns, &mut |row| {
+            take(row);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        self.reading.note_end(end);
+        Ok(())
+    }
+
     /// Reads the names of the processes and threads that did something.
     pub(super) fn names(&mut self) -> Result<()> {
         let places = self.reading.records.places().iter();
@@ -100,4 +100,14 @@ impl Export<'_> {
             }
         })
     }
+}
+
+fn device(row: &Row<'_>) -> Map<String, Value> {
+    let value = |column| match (row.integer(column), row.text(column)) {
+        (Some(number), _) => Some(Value::from(number)),
+        (None, Some(text)) => Some(Value::from(String::from_utf8_lossy(text))),
+        (None, None) => None,
+    };
+    let names = DEVICES.iter().enumerate();
+    names.filter_map(|(column, &(_, name))| Some((name.to_owned(), value(column)?))).collect()
 }

@@ -25,11 +25,10 @@ mod ranges;
 mod torch_names;
 mod waits;
 
-use std::collections::HashMap;
-
 use super::options::Options;
+use super::recent::ByNumber;
 use super::records::Records;
-use super::sqlite::{Database, Reading, Texts};
+use super::sqlite::{Database, Reading, Rows, Texts};
 use crate::diagnostics::Code;
 use crate::error::Result;
 use crate::progress::Progress;
@@ -75,8 +74,9 @@ pub(super) fn read(
 ) -> Result<Tables> {
     let mut records = Records::new(ARGUMENTS, options);
     let texts = Texts::of(database, ["StringIds", "id", "value"], &mut records)?;
-    let reading = Reading::new(database, records, texts, TABLES, progress);
-    let mut export = Export { reading, places: Places::default(), call_names: HashMap::new() };
+    let rows = Rows::of(TABLES.iter().copied(), database);
+    let reading = Reading::new(database, records, texts, rows, progress);
+    let mut export = Export { reading, places: Places::default(), call_names: ByNumber::default() };
     export.device()?;
     export.calls()?;
     export.waits()?;
@@ -84,7 +84,8 @@ pub(super) fn read(
     export.counters()?;
     export.names()?;
     export.note_unread();
-    let header = header::header(database)?;
+    let header = export.header()?;
+    export.reading.note_lookups(&[]);
     export.reading.records.finish(header, database.n_bytes)
 }
 

@@ -38,6 +38,7 @@ pub(super) struct Places {
     first_of_device: HashMap<i64, i64>,
     /// The device of each context of a process.
     device_of_context: HashMap<[Option<i64>; 2], i64>,
+    last_learned: Option<([Option<i64>; 2], i64)>,
     threads: Recent<GlobalId, LaneId>,
     streams: Recent<[Option<i64>; 3], LaneId>,
 }
@@ -60,8 +61,10 @@ impl Places {
 
     /// Learns on which device a context of a process is.
     pub(super) fn learn(&mut self, context: [Option<i64>; 2], device: Option<i64>) {
-        if let Some(device) = device {
+        let Some(device) = device else { return };
+        if self.last_learned != Some((context, device)) {
             self.device_of_context.entry(context).or_insert(device);
+            self.last_learned = Some((context, device));
         }
     }
 

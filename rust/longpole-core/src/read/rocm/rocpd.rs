@@ -17,7 +17,7 @@ use crate::ids::StringId;
 use crate::progress::Progress;
 use crate::read::options::Options;
 use crate::read::records::{Record, Records};
-use crate::read::sqlite::{Database, Finder, Reading, Row, Texts};
+use crate::read::sqlite::{Database, Finder, Reading, Row, Rows, Texts};
 use crate::tables::{EventKind, Header, Tables};
 
 const KERNELS: &str = "rocpd_kernel_dispatch";
@@ -72,15 +72,17 @@ pub(in crate::read) fn read(
     let tables: Vec<_> = recordings(database)
         .flat_map(|id| [KERNELS, COPIES, REGIONS].map(|table| of_recording(table, id)))
         .collect();
-    let names: Vec<_> = tables.iter().map(String::as_str).collect();
+    let mut rows = Rows::of(tables.iter().map(String::as_str), database);
     let mut records = Records::new(ARGUMENTS, options);
     let mut devices = Devices::default();
     for (number, id) in (0..).zip(recordings(database)) {
         let strings = of_recording("rocpd_string", id);
         let texts = Texts::of(database, [&strings, "id", "string"], &mut records)?;
-        let reading = Reading::new(database, records, texts, &names, progress);
+        let reading = Reading::new(database, records, texts, rows, progress);
         let mut recording = Recording::of(reading, (number, id), devices)?;
         recording.read()?;
+        recording.reading.note_lookups(&[&recording.times, &recording.events]);
+        rows = recording.reading.rows;
         (records, devices) = (recording.reading.records, recording.devices);
     }
     let fields = devices.properties().into_iter().collect();

@@ -1,5 +1,7 @@
 //! The address by which a database is opened as it stands: without locks, logs or journals.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -16,6 +18,15 @@ pub(super) fn refuse_unfinished(path: &Path) -> Result<()> {
         Some(ending) => Err(Error::new(ErrorKind::UnfinishedDatabase(ending), 0)),
         None => Ok(()),
     }
+}
+
+/// Whether the last who wrote to a database had a write-ahead log beside it.
+pub(super) fn has_log(path: &Path) -> bool {
+    const VERSIONS: usize = 18;
+    const WITH_LOG: u8 = 2;
+    let mut header = [0; VERSIONS + 2];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut header));
+    read.is_ok() && header[VERSIONS..].contains(&WITH_LOG)
 }
 
 fn beside(path: &Path, ending: &str) -> PathBuf {

@@ -1,23 +1,30 @@
 //! An open database: its tables, and guards against what the file may hold.
 
-use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags};
 
 use super::address;
-use super::rows::Row;
-use super::table::{self, End, Finder, Table};
+use super::scan::{End, Source, Take};
+use super::table::{self, Finder, Table};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The longest value that is read from a row.
 const MOST_VALUE_BYTES: i32 = 64 << 20;
 
+/// A table with more rows than these is worth a thread of its own.
+const ROWS_FOR_A_THREAD: u64 = 20_000;
+
 /// An open database.
 pub(in crate::read) struct Database {
-    connection: Connection,
+    source: Source,
+    path: PathBuf,
+    /// Whether a thread may read rows while this one takes them.
+    has_threads: bool,
+    /// Whether it was written with a write-ahead log, which is not there.
+    pub(in crate::read) is_without_log: bool,
     /// The size of the file.
     pub(in crate::read) n_bytes: u64,
     /// The names of its tables, in order.
@@ -25,19 +32,15 @@ pub(in crate::read) struct Database {
 }
 
 impl Database {
-    /// Opens the database in a file.
-    pub(in crate::read) fn open(path: &Path) -> Result<Self> {
+    /// Opens the database in a file, which so many threads may read.
+    pub(in crate::read) fn open(path: &Path, threads: usize) -> Result<Self> {
         let path = path.canonicalize().map_err(|error| crate::read::source::io_error(&error, 0))?;
         address::refuse_unfinished(&path)?;
         let n_bytes = path.metadata().map_or(0, |facts| facts.len());
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
-            | OpenFlags::SQLITE_OPEN_URI
-            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(address::immutable(&path)?, flags)
-            .and_then(guarded)
-            .map_err(|error| failure(&error))?;
-        let names = names(&connection).map_err(|error| failure(&error))?;
-        Ok(Self { connection, n_bytes, names })
+        let is_without_log = address::has_log(&path);
+        let source = opened(&path)?;
+        let names = names(&source.connection).map_err(|error| failure(&error))?;
+        Ok(Self { source, path, has_threads: threads > 1, is_without_log, n_bytes, names })
     }
 
     /// The names of its tables, in order.
@@ -47,7 +50,7 @@ impl Database {
 
     /// Whether it has a table.
     pub(in crate::read) fn has(&self, name: &str) -> bool {
-        self.names.iter().any(|known| known == name)
+        self.names.binary_search_by(|known| known.as_str().cmp(name)).is_ok()
     }
 
     /// Reads some columns of all rows of a table, in the order of their ids, until `take` breaks.
@@ -56,18 +59,24 @@ impl Database {
         &self,
         name: &str,
         columns: &[&str],
-        take: &mut dyn FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
+        take: Take<'_>,
     ) -> Result<End> {
         if !self.has(name) {
-            return Ok(End::Missing);
+            return Ok(End::default());
         }
-        Table::of(name, &self.connection)
-            .map_or(Ok(End::Damaged), |table| table.each(columns, take))
+        let connection = &self.source.connection;
+        let Ok(table) = Table::of(name, connection) else { return Ok(End::DAMAGED) };
+        let scan = table.scan(columns);
+        let is_long = || table::largest_row(name, connection) > Some(ROWS_FOR_A_THREAD);
+        if self.has_threads && is_long() {
+            return scan.run_beside(&self.path, opened, take);
+        }
+        scan.run(&self.source, take)
     }
 
     /// The columns of a table; none where it has no table of that name.
     pub(in crate::read) fn columns(&self, name: &str) -> Vec<String> {
-        let table = Table::of(name, &self.connection);
+        let table = Table::of(name, &self.source.connection);
         table.map_or_else(|_| Vec::new(), |table| table.columns)
     }
 
@@ -79,14 +88,25 @@ impl Database {
         key: &str,
         columns: &[&str],
     ) -> Option<Finder<'_>> {
-        Table::of(name, &self.connection).ok()?.finder(key, columns)
+        Table::of(name, &self.source.connection).ok()?.finder(key, columns)
     }
 
     /// The largest row ids of all tables together, which is about the number of rows.
     pub(in crate::read) fn n_rows<'a>(&self, names: impl Iterator<Item = &'a str>) -> u64 {
-        let largest = |name| table::largest_row(name, &self.connection).unwrap_or(0);
+        let largest = |name| table::largest_row(name, &self.source.connection).unwrap_or(0);
         names.map(largest).fold(0, u64::saturating_add)
     }
+}
+
+/// A connection to the database in a file as it stands.
+fn opened(path: &Path) -> Result<Source> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Connection::open_with_flags(address::immutable(path)?, flags)
+        .and_then(guarded)
+        .and_then(Source::new)
+        .map_err(|error| failure(&error))
 }
 
 /// Lets the schema of the file do nothing but describe tables.

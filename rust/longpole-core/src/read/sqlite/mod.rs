@@ -6,17 +6,20 @@
 //!
 //! Limits: a database whose write-ahead log or rollback journal lies beside it is refused, because
 //! reading it as it stands would leave rows out. A table is read in the order of its row ids; where
-//! these do not grow, a page is damaged, and the rest of the table is left out.
+//! these do not grow, a page is damaged, and the rest of the table is left out. Ids that SQLite
+//! counted have no gaps, so that rows which are missing in between are counted; those behind the
+//! last one are not seen.
 
 mod address;
 mod database;
 mod reading;
 mod rows;
+mod scan;
 mod table;
 mod texts;
 
 pub(super) use database::Database;
-pub(super) use reading::Reading;
+pub(super) use reading::{Reading, Rows};
 pub(super) use rows::Row;
 pub(super) use table::Finder;
 pub(super) use texts::Texts;

@@ -1,7 +1,8 @@
 //! Reads the tables of a database into records, with what all such formats have in common.
 
 use super::database::Database;
-use super::table::End;
+use super::scan::End;
+use super::table::Finder;
 use super::texts::Texts;
 use crate::diagnostics::Code;
 use crate::error::Result;
@@ -14,49 +15,73 @@ pub(in crate::read) struct Reading<'a> {
     pub(in crate::read) database: &'a Database,
     pub(in crate::read) records: Records<'a>,
     pub(in crate::read) texts: Texts<'a>,
+    pub(in crate::read) rows: Rows,
     progress: Progress<'a>,
-    n_rows: u64,
-    n_rows_expected: u64,
+}
+
+/// How many rows were read, of about how many.
+#[derive(Clone, Copy)]
+pub(in crate::read) struct Rows {
+    n_read: u64,
+    n_expected: u64,
+}
+
+impl Rows {
+    /// The rows of the tables that will be read.
+    pub(in crate::read) fn of<'t>(
+        tables: impl Iterator<Item = &'t str>,
+        database: &Database,
+    ) -> Self {
+        Self { n_read: 0, n_expected: database.n_rows(tables).max(1) }
+    }
 }
 
 /// So many rows are read between two reports.
 const ROWS_A_REPORT: u64 = 4096;
 
 impl<'a> Reading<'a> {
-    /// `tables` are those that will be read.
     pub(in crate::read) fn new(
         database: &'a Database,
         records: Records<'a>,
         texts: Texts<'a>,
-        tables: &[&str],
+        rows: Rows,
         progress: Progress<'a>,
     ) -> Self {
-        let n_rows_expected = database.n_rows(tables.iter().copied()).max(1);
-        Self { database, records, texts, progress, n_rows: 0, n_rows_expected }
+        Self { database, records, texts, rows, progress }
     }
 
     /// Counts one more row; says whether no more records may be taken.
     #[inline]
     pub(in crate::read) fn is_full(&mut self) -> Result<bool> {
-        if self.n_rows.is_multiple_of(ROWS_A_REPORT) {
+        if self.rows.n_read.is_multiple_of(ROWS_A_REPORT) {
             report(self.progress, self.n_bytes())?;
         }
-        self.n_rows += 1;
+        self.rows.n_read += 1;
         Ok(self.records.is_full())
     }
 
     /// Notes how the reading of a table ended.
     pub(in crate::read) fn note_end(&mut self, end: End) {
-        if end == End::Damaged {
+        if end.is_damaged {
             self.records.note(Code::DamagedTable);
         }
+        self.records.note_many(Code::ValueTooLong, end.n_too_long);
+        self.records.note_many(Code::MissingRows, end.n_missing);
+    }
+
+    /// Notes that rows which others name could not be read, because their page is damaged.
+    pub(in crate::read) fn note_lookups(&mut self, others: &[&Option<Finder<'_>>]) {
+        let finders = others.iter().copied().flatten().chain(&self.texts.finder);
+        let n_damaged = finders.filter(|it| it.is_damaged).count();
+        self.records.note_many(Code::DamagedTable, n_damaged as u64);
     }
 
     /// About how much of the file was read.
     #[allow(clippy::cast_possible_truncation)] // not above the size of the file
     fn n_bytes(&self) -> u64 {
-        let n_rows = u128::from(self.n_rows.min(self.n_rows_expected));
-        (u128::from(self.database.n_bytes) * n_rows / u128::from(self.n_rows_expected)) as u64
+        let Rows { n_read, n_expected } = self.rows;
+        let n_bytes = u128::from(self.database.n_bytes) * u128::from(n_read.min(n_expected));
+        (n_bytes / u128::from(n_expected)) as u64
     }
 
     /// The text with a number, where the file has it.

@@ -1,11 +1,9 @@
-//! One table of a database: its columns, and its rows in order.
-
-use std::ops::ControlFlow;
+//! One table of a database: its columns, and its rows by their numbers.
 
 use rusqlite::{Connection, OptionalExtension, Statement};
 
-use super::rows::Row;
-use crate::error::Result;
+use super::rows::{Batch, Row};
+use super::scan::Scan;
 
 /// A table, and what its schema says of it.
 pub(super) struct Table<'a> {
@@ -14,17 +12,6 @@ pub(super) struct Table<'a> {
     pub(super) columns: Vec<String>,
     /// The column that holds the row id itself.
     key: Option<String>,
-}
-
-/// How the reading of a table ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::read) enum End {
-    /// There is no such table.
-    Missing,
-    /// With its last row, or as whoever read it wished.
-    Whole,
-    /// At a damaged page.
-    Damaged,
 }
 
 impl<'a> Table<'a> {
@@ -42,31 +29,11 @@ impl<'a> Table<'a> {
         Ok(Self { connection, name: name.to_owned(), columns, key })
     }
 
-    /// Reads some columns of all rows, in the order of their ids, until `take` breaks. Ids that
-    /// do not grow come from a damaged page, which could give any number of rows.
-    pub(super) fn each(
-        &self,
-        columns: &[&str],
-        take: &mut dyn FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
-    ) -> Result<End> {
-        let listed: Vec<_> = columns.iter().map(|name| self.expression(name)).collect();
-        let (listed, name) = (listed.join(", "), quoted(&self.name));
-        let text = format!("SELECT _rowid_, {listed} FROM {name} NOT INDEXED");
-        let Ok(mut statement) = self.connection.prepare(&text) else { return Ok(End::Damaged) };
-        let Ok(mut rows) = statement.query([]) else { return Ok(End::Damaged) };
-        let mut last = None;
-        loop {
-            let Ok(row) = rows.next() else { return Ok(End::Damaged) };
-            let Some(row) = row else { return Ok(End::Whole) };
-            let id = row.get::<_, i64>(0).ok();
-            if id <= last {
-                return Ok(End::Damaged);
-            }
-            last = id;
-            if take(&Row::new(row, 1))?.is_break() {
-                return Ok(End::Whole);
-            }
-        }
+    /// How some columns of all rows are read.
+    pub(super) fn scan(&self, columns: &[&str]) -> Scan {
+        let (table, n_columns) = (quoted(&self.name), columns.len());
+        let has_gaps = self.key.is_some();
+        Scan { table, columns: self.listed(columns), n_columns, has_gaps }
     }
 
     /// Finds columns of a row by another column, where that is the row id.
@@ -74,10 +41,20 @@ impl<'a> Table<'a> {
         if self.key.as_deref() != Some(key) {
             return None;
         }
-        let listed: Vec<_> = columns.iter().map(|name| self.expression(name)).collect();
-        let (listed, [key, name]) = (listed.join(", "), [key, &self.name].map(quoted));
+        let (listed, [key, name]) = (self.listed(columns), [key, &self.name].map(quoted));
         let text = format!("SELECT {listed} FROM {name} WHERE _rowid_ = ?1 AND {key} = ?1");
-        self.connection.prepare(&text).ok().map(Finder)
+        let statement = self.connection.prepare(&text).ok()?;
+        Some(Finder {
+            statement,
+            n_columns: columns.len(),
+            found: Batch::default(),
+            is_damaged: false,
+        })
+    }
+
+    fn listed(&self, columns: &[&str]) -> String {
+        let listed: Vec<_> = columns.iter().map(|name| self.expression(name)).collect();
+        listed.join(", ")
     }
 
     /// The first of the names with `|` between them that is a column, else null.
@@ -95,7 +72,13 @@ pub(super) fn largest_row(name: &str, connection: &Connection) -> Option<u64> {
 }
 
 /// Finds rows by their number.
-pub(in crate::read) struct Finder<'a>(Statement<'a>);
+pub(in crate::read) struct Finder<'a> {
+    statement: Statement<'a>,
+    n_columns: usize,
+    found: Batch,
+    /// Whether a row could not be read.
+    pub(super) is_damaged: bool,
+}
 
 impl Finder<'_> {
     /// Gives the row with a number to `take`; none where there is no such row.
@@ -104,8 +87,17 @@ impl Finder<'_> {
         number: i64,
         take: impl FnOnce(&Row<'_>) -> T,
     ) -> Option<T> {
-        let found = self.0.query_row([number], |row| Ok(take(&Row::new(row, 0))));
-        found.optional().ok().flatten()
+        let Self { statement, n_columns, found, is_damaged } = self;
+        found.clear();
+        let copied = statement.query_row([number], |row| {
+            for column in 0..*n_columns {
+                found.push(row.get_ref(column)?);
+            }
+            Ok(())
+        });
+        let copied = copied.optional();
+        *is_damaged |= copied.is_err();
+        copied.ok().flatten().map(|()| take(&found.row()))
     }
 }
 

@@ -1,19 +1,20 @@
 //! Texts that a database holds once, in a table of their own.
 
-use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use super::database::Database;
 use super::rows::Row;
 use super::table::Finder;
+use crate::diagnostics::Code;
 use crate::error::Result;
 use crate::ids::StringId;
+use crate::read::recent::ByNumber;
 use crate::read::records::Records;
 
 /// The texts of a database by their numbers. Only those that records name are read.
 pub(in crate::read) struct Texts<'a> {
-    known: HashMap<i64, Option<StringId>>,
-    finder: Option<Finder<'a>>,
+    known: ByNumber<Option<StringId>>,
+    pub(super) finder: Option<Finder<'a>>,
 }
 
 impl<'a> Texts<'a> {
@@ -24,14 +25,15 @@ impl<'a> Texts<'a> {
         records: &mut Records<'_>,
     ) -> Result<Self> {
         let finder = database.finder(table, key, &[column]);
-        let mut known = HashMap::new();
+        let mut known = ByNumber::default();
         if finder.is_none() {
-            database.each(table, &[key, column], &mut |row| {
+            let end = database.each(table, &[key, column], &mut |row| {
                 if let (Some(number), Some(text)) = (row.integer(0), row.text(1)) {
-                    known.entry(number).or_insert_with(|| Some(records.text(text)));
+                    known.insert(number, Some(records.text(text)));
                 }
                 Ok(ControlFlow::Continue(()))
             })?;
+            records.note_many(Code::DamagedTable, end.is_damaged.into());
         }
         Ok(Self { known, finder })
     }
@@ -39,7 +41,7 @@ impl<'a> Texts<'a> {
     /// The text with a number; none where there is none.
     #[inline]
     pub(super) fn get(&mut self, number: i64, records: &mut Records<'_>) -> Option<StringId> {
-        if let Some(&known) = self.known.get(&number) {
+        if let Some(known) = self.known.get(number) {
             return known;
         }
         let text = |row: &Row<'_>| Some(records.text(row.text(0)?));

@@ -1,0 +1,216 @@
+//! Reads all rows of a table in batches, in this thread or in one beside it.
+//!
+//! The rows are filtered by a function that copies their values and keeps none of them, but the one
+//! with which a batch is full. So SQLite runs through the table by itself, which takes half the
+//! time of asking for each value of each row.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::functions::FunctionFlags;
+use rusqlite::{Connection, ErrorCode, OptionalExtension};
+
+use super::rows::{Batch, Row};
+use crate::error::Result;
+
+/// The function that copies a row.
+const COPY: &str = "longpole_copy";
+
+/// So many batches wait for whoever takes them.
+const MOST_WAITING: usize = 8;
+
+/// A connection and the rows that were copied through it.
+pub(super) struct Source {
+    pub(super) connection: Connection,
+    batch: Arc<Mutex<Batch>>,
+}
+
+impl Source {
+    pub(super) fn new(connection: Connection) -> rusqlite::Result<Self> {
+        let batch = Arc::new(Mutex::new(Batch::default()));
+        let copied = Arc::clone(&batch);
+        // The schema of the file may not call it.
+        let flags = FunctionFlags::SQLITE_DIRECTONLY;
+        connection.create_scalar_function(COPY, -1, flags, move |row| {
+            let mut batch = copied.lock().unwrap_or_else(PoisonError::into_inner);
+            (0..row.len()).for_each(|column| batch.push(row.get_raw(column)));
+            Ok(batch.is_full())
+        })?;
+        Ok(Self { connection, batch })
+    }
+
+    fn taken(&self) -> Batch {
+        std::mem::take(&mut *self.batch.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// How the reading of a table ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::read) struct End {
+    /// At a damaged page; the rest of its rows is missing.
+    pub(in crate::read) is_damaged: bool,
+    /// So many rows were left out, because they have a value that is too long.
+    pub(in crate::read) n_too_long: u64,
+    /// So many row ids that SQLite gave are not there.
+    pub(in crate::read) n_missing: u64,
+}
+
+impl End {
+    pub(super) const DAMAGED: Self = Self { is_damaged: true, n_too_long: 0, n_missing: 0 };
+}
+
+/// What is read of a table.
+pub(super) struct Scan {
+    /// The name of the table and the columns, as SQL has them.
+    pub(super) table: String,
+    pub(super) columns: String,
+    pub(super) n_columns: usize,
+    /// Whether the writer gave the row ids, which may have gaps then.
+    pub(super) has_gaps: bool,
+}
+
+/// What is done with each row.
+pub(super) type Take<'t> = &'t mut dyn FnMut(&Row<'_>) -> Result<ControlFlow<()>>;
+
+impl Scan {
+    /// Reads the rows through a connection.
+    pub(super) fn run(&self, source: &Source, take: Take<'_>) -> Result<End> {
+        let mut taker = Taker::new(self, take);
+        let mut outcome = Ok(ControlFlow::Continue(()));
+        let end = self.copy(source, &mut |batch| {
+            outcome = taker.batch(&batch);
+            if matches!(outcome, Ok(ControlFlow::Continue(()))) {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        });
+        let _ = outcome?;
+        Ok(taker.end(end))
+    }
+
+    /// Reads the rows in a thread of their own, which opens the database once more.
+    pub(super) fn run_beside(
+        &self,
+        path: &Path,
+        open: fn(&Path) -> Result<Source>,
+        take: Take<'_>,
+    ) -> Result<End> {
+        let mut taker = Taker::new(self, take);
+        std::thread::scope(|scope| {
+            let (sender, batches) = sync_channel(MOST_WAITING);
+            let copying = scope.spawn(move || {
+                let send = |batch| match sender.send(batch) {
+                    Ok(()) => ControlFlow::Continue(()),
+                    Err(_) => ControlFlow::Break(()),
+                };
+                open(path).map(|source| self.copy(&source, &mut { send }))
+            });
+            for batch in &batches {
+                if taker.batch(&batch)?.is_break() {
+                    break;
+                }
+            }
+            drop(batches);
+            let joined = copying.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            Ok(taker.end(joined?))
+        })
+    }
+
+    /// Gives the rows in batches until `give` breaks.
+    fn copy(&self, source: &Source, give: &mut dyn FnMut(Batch) -> ControlFlow<()>) -> End {
+        let mut end = End::default();
+        let mut from = Some(i64::MIN);
+        while let Some(first) = from {
+            let mut last = first;
+            let mut keep_last = |batch: Batch| {
+                last = batch.rows(self.n_columns).next_back().and_then(|it| it.0).unwrap_or(last);
+                give(batch)
+            };
+            let Err(error) = self.copy_from(first, source, &mut keep_last) else { return end };
+            // A row that has a value above the limit ends the statement, which begins behind it.
+            if error.sqlite_error_code() != Some(ErrorCode::TooBig) {
+                return End { is_damaged: true, ..end };
+            }
+            end.n_too_long += 1;
+            from = self.row_behind(last, source).and_then(|row| row.checked_add(1));
+        }
+        end
+    }
+
+    fn copy_from(
+        &self,
+        first: i64,
+        source: &Source,
+        give: &mut dyn FnMut(Batch) -> ControlFlow<()>,
+    ) -> rusqlite::Result<()> {
+        let Self { table, columns, .. } = self;
+        let text = format!(
+            "SELECT NULL FROM {table} NOT INDEXED WHERE _rowid_ >= ?1 AND {COPY}(_rowid_, {columns})"
+        );
+        let mut statement = source.connection.prepare(&text)?;
+        let mut rows = statement.query([first])?;
+        loop {
+            let outcome = rows.next().map(|row| row.is_some());
+            let batch = source.taken();
+            if !batch.is_empty() && give(batch).is_break() {
+                return Ok(());
+            }
+            if !outcome? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The first row behind one that was read.
+    fn row_behind(&self, row: i64, source: &Source) -> Option<i64> {
+        let table = &self.table;
+        let text = format!(
+            "SELECT _rowid_ FROM {table} NOT INDEXED WHERE _rowid_ > ?1 ORDER BY _rowid_ LIMIT 1"
+        );
+        let found = source.connection.query_row(&text, [row], |row| row.get(0));
+        found.optional().ok().flatten()
+    }
+}
+
+/// Hands over row after row. Ids that do not grow come from a damaged page, which could give any
+/// number of rows.
+struct Taker<'t> {
+    n_columns: usize,
+    has_gaps: bool,
+    last: Option<i64>,
+    n_missing: u64,
+    is_damaged: bool,
+    take: Take<'t>,
+}
+
+impl<'t> Taker<'t> {
+    fn new(scan: &Scan, take: Take<'t>) -> Self {
+        let Scan { n_columns, has_gaps, .. } = *scan;
+        Self { n_columns, has_gaps, last: None, n_missing: 0, is_damaged: false, take }
+    }
+
+    /// How the reading ended, with what was seen of the rows.
+    fn end(&self, copied: End) -> End {
+        let is_damaged = copied.is_damaged || self.is_damaged;
+        let n_missing = self.n_missing.saturating_sub(copied.n_too_long);
+        End { is_damaged, n_missing, ..copied }
+    }
+
+    fn batch(&mut self, batch: &Batch) -> Result<ControlFlow<()>> {
+        for (id, row) in batch.rows(self.n_columns) {
+            self.is_damaged = id <= self.last;
+            if let (Some(id), false) = (id, self.is_damaged || self.has_gaps) {
+                let expected = self.last.map_or(1, |last| last.saturating_add(1));
+                self.n_missing = self.n_missing.saturating_add(id.abs_diff(expected));
+            }
+            self.last = id;
+            if self.is_damaged || (self.take)(&row)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
