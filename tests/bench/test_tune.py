@@ -16,6 +16,8 @@ from longpole.bench import read_results
 from longpole.bench.expressions import compute
 from longpole.bench.reference import difference
 from longpole.bench.tune import Effort, Space, powers_of_two, read_task, tune
+from longpole.bench.tune.finals import hold_finals
+from longpole.bench.tune.strategies import halving
 from longpole.cli.program import run
 from longpole.devices import select
 
@@ -96,6 +98,42 @@ def test_a_slow_candidate_is_ended_but_the_baseline_is_measured_whatever_it_take
     assert [each["outcome"] for each in found["candidates"]] == ["ok", "ok", "timeout"]
     assert found["baseline"]["label"] == "seconds=0.3"
     assert found["speedup"] > 10
+
+
+@pytest.mark.parametrize(
+    ("limit", "outcomes"), [("", ["ok", "ok", "timeout"]), ("timeout_s = 9", ["ok", "ok", "ok"])]
+)
+def test_what_prints_its_time_is_ended_when_it_takes_many_times_the_baseline(
+    capsys, monkeypatch, limit, outcomes
+):
+    monkeypatch.setattr("longpole.bench.tune.commands._SHORTEST_LIMIT_S", 0.05)
+    task = write_task(f"""
+        [parameters]
+        seconds = [0.1, 0.01, 2.5]
+        [candidate]
+        command = ["sh", "-c", "sleep {{seconds}}; echo took {{seconds}} s"]
+        {limit}
+        [objective]
+        format = "regex=took (?P<time_s>[0-9.]+) s"
+    """)
+    assert searched(task, "--strategy", "exhaustive", "--runs", "1", "--finalists", "1") == 0
+    found = json.loads(capsys.readouterr().out)["data"]
+    assert [each["outcome"] for each in found["candidates"]] == outcomes
+
+
+def test_no_run_is_ended_for_its_time_where_something_else_counts(capsys, monkeypatch):
+    monkeypatch.setattr("longpole.bench.tune.commands._SHORTEST_LIMIT_S", 0.01)
+    task = write_task("""
+        [parameters]
+        seconds = [0, 0.5]
+        [candidate]
+        command = ["sh", "-c", "sleep {seconds}; echo loss {seconds}1"]
+        [objective]
+        metric = "loss"
+        format = "regex=loss (?P<loss>[0-9.]+)"
+    """)
+    assert searched(task, "--strategy", "exhaustive", "--runs", "1") == 0
+    assert json.loads(capsys.readouterr().out)["data"]["outcomes"] == {"ok": 2}
 
 
 def test_more_can_be_better_and_a_printed_number_can_be_what_counts(capsys):
@@ -245,6 +283,37 @@ def test_halving_finds_the_best_with_fewer_runs_than_all():
     assert found.winner is not None
     assert found.winner.point["seconds"] <= 12
     assert found.n_screening_runs < 31 * 4 / 2
+
+
+def test_halving_gives_up_a_value_with_which_all_candidates_are_far_worse():
+    space = Space({"slow": [0, 1], "broken": [0, 1], "n": range(20)})
+    tried = {}
+
+    def evaluate(points, n_runs):
+        tried.update({(point["slow"], point["broken"], point["n"]): n_runs for point in points})
+        return [
+            None
+            if point["broken"]
+            else 10.0 + point["n"]
+            if point["slow"]
+            else 5.0 + point["n"] / 9
+            for point in points
+        ]
+
+    halving(space, evaluate, Effort())
+    assert {(0, 0, n) for n in range(20)} <= tried.keys()
+    assert sum(broken for _, broken, _ in tried) < 25  # of 40
+    assert sum(slow and not broken for slow, broken, _ in tried) == 20  # not three times as slow
+
+
+@pytest.mark.parametrize(("n_points", "n_runs"), [(2, 7), (3, 8), (5, 9), (100, 14)])
+def test_finals_end_at_the_first_look_that_can_tell_all_apart(n_points, n_runs):
+    def turns(points, number):
+        return [[10.0 ** (point["n"] + number)] for point in points]
+
+    finals = hold_finals([{"n": n} for n in range(n_points)], turns, gate=0.03, confidence=0.95)
+    assert {len(runs) for runs in finals.runs.values()} == {n_runs}
+    assert not finals.undecided()
 
 
 def test_a_space_has_the_points_that_meet_the_constraints():
