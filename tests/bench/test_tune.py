@@ -326,6 +326,26 @@ def test_a_space_has_the_points_that_meet_the_constraints():
     assert len(huge.sample(20, seed=1)) == 20
 
 
+def test_drawing_from_a_huge_space_ends_once_there_are_enough(monkeypatch):
+    huge = Space({f"p{number}": range(100) for number in range(8)})
+    n_asked = []
+    monkeypatch.setattr(Space, "allows", lambda *_: n_asked.append(1) or True)
+    assert len(huge.sample(20)) == len(n_asked) == 20
+
+
+@pytest.mark.parametrize("values", [[1, "1"], [True, "True"], [1, 1.0], [True, 1], ["a", "a"]])
+def test_values_that_a_label_cannot_tell_apart_are_refused(values):
+    with pytest.raises(ValueError, match="which are alike"):
+        Space({"a": values})
+
+
+def test_a_parameter_may_be_called_like_a_function():
+    space = Space({"max": [1, 2, 3], "abs": [1, 2]}, ["max(max, abs) < 3", "max > abs"])
+    assert list(space) == [{"max": 2, "abs": 1}]
+    with pytest.raises(ValueError, match="'min' is not a parameter"):
+        Space({"max": [1]}, ["min < 2"])
+
+
 @pytest.mark.parametrize(
     "text",
     [
