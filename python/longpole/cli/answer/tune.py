@@ -141,8 +141,8 @@ def _value(found: Tuning, value: float) -> str:
 def _notes(found: Tuning) -> Iterator[str]:
     if len(found.finalists) > 1:
         yield (
-            f"`worse` holds with {share(found.confidence)} confidence for all finalists together; "
-            f"`tied` is not shown to be worse than the winner, or by no more than {share(found.gate)}"
+            f"with {share(found.confidence)} confidence, the best finalist is the winner or tied "
+            f"with it; tied: not shown to be worse, or by no more than {share(found.gate)}"
         )
     n_tried = len(found.candidates)
     left = "constraints or the search left out the others; " if n_tried < found.n_points else ""
