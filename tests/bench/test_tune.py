@@ -239,6 +239,42 @@ def test_of_twelve_programs_a_broken_wrong_or_slow_one_never_wins(capsys):
     assert not list(Path(".longpole/tune/outputs").iterdir())
 
 
+PRINTS = """
+[parameters]
+number = [1, 2]
+[candidate]
+{candidate}
+[reference]
+{reference}
+"""
+PRINTING = 'command = "echo {number}"'
+CALLING = 'function = "numbers_of:give"'
+
+
+@pytest.mark.parametrize("again", [["--resume"], ["--reuse", "out.jsonl", "-o", "new.jsonl"]])
+@pytest.mark.parametrize(("candidate", "device"), [(PRINTING, ("--devices", "cpu")), (CALLING, ())])
+@pytest.mark.parametrize(
+    ("before", "after", "right"),
+    [
+        (("1", 'file = "right.txt"'), ("2", 'file = "right.txt"'), {2}),
+        (("1", 'file = "right.txt"'), ("1", 'file = "right.txt"\nabsolute = 1'), {1, 2}),
+    ],
+    ids=["another file", "another tolerance"],
+)
+def test_runs_that_another_reference_checked_are_made_again(  # noqa: PLR0917
+    capsys, again, candidate, device, before, after, right
+):
+    Path("numbers_of.py").write_text("def give(number):\n    return [number]\n")
+    for (numbers, reference), options in ((before, []), (after, again)):
+        Path("right.txt").write_text(numbers)
+        text = PRINTS.replace("{candidate}", candidate).replace("{reference}", reference)
+        assert searched(write_task(text), "--runs", "1", *options, device=device) == 0
+        found = json.loads(capsys.readouterr().out)["data"]
+    assert found["n_known"] == 0
+    outcomes = {each["point"]["number"]: each["outcome"] for each in found["candidates"]}
+    assert {number for number, outcome in outcomes.items() if outcome == "ok"} == right
+
+
 def executions(results):
     """Count how often each run was made; a verdict on a run is a second record of it."""
     records = read_results(results).records

@@ -6,6 +6,7 @@ from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
@@ -25,7 +26,7 @@ from longpole.bench.tune.space import label_of
 from longpole.bench.tune.strategies import find_strategy
 from longpole.bench.tune.task import Command, Function
 from longpole.data import Data
-from longpole.devices import select
+from longpole.devices import Found, select
 from longpole.statistics.interval import Interval
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from longpole.bench.tune.finals import Finals
     from longpole.bench.tune.space import Point
     from longpole.bench.tune.task import Task
-    from longpole.devices import Device, Found
+    from longpole.devices import Device
 
 __all__ = ["Bench", "Tuning", "evaluated", "search", "tune"]
 
@@ -380,11 +381,11 @@ def _listed(devices: Found | Cluster) -> list[Device]:
     return list(devices)
 
 
-def _first(devices: Found | Cluster) -> Cluster | list[Device]:
+def _first(devices: Found | Cluster) -> Found | Cluster:
     """Choose the device of the finals."""
     if isinstance(devices, Cluster):
         return Cluster(devices.places[:1])
-    return list(devices)[:1]
+    return Found(islice(devices.items(), 1))
 
 
 def _copied(

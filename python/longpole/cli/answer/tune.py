@@ -99,7 +99,11 @@ def _blocks(task: str, results: str, found: Tuning) -> Iterator[Block]:
 def _headline(found: Tuning) -> str:
     winner = found.winner
     if winner is None:
-        return "no candidate worked"
+        return (
+            "no finalist worked when they were measured in turns"
+            if found.outcomes.get("ok")
+            else "no candidate worked"
+        )
     said = f"{winner.label}: {_value(found, winner.value)}"
     if winner.is_baseline:
         return f"{said}, which is the baseline"
