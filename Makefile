@@ -10,7 +10,7 @@ FUZZ_SECONDS ?= 600
 TARGET ?= reader
 FROM ?= 0
 
-.PHONY: help run docs test test-rust test-python test-long fuzz fuzz-coverage audit test-torch bench-read bench-truth bench-quiet bench-commands bench-path bench-analyses bench-runner bench-extract bench-chakra bench-diff clean tools
+.PHONY: help run docs test test-rust test-python test-long fuzz fuzz-coverage audit test-torch bench-read bench-truth bench-quiet bench-commands bench-path bench-analyses bench-runner bench-extract bench-chakra bench-diff bench-tune clean tools
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -103,6 +103,9 @@ bench-runner: $(BUILT) ## measure what the runner costs beside its jobs
 bench-compare: $(BUILT) ## how often a comparison is right, on simulated runs
 	$(BIN)/python benches/bench_compare.py
 	$(BIN)/python benches/bench_noise.py
+
+bench-tune: $(BUILT) ## how much of an exhaustive search a search measures, and how good its choice is
+	$(BIN)/python benches/bench_tune.py
 
 bench-diff: $(BUILT) ## how often a comparison of two traces is right, on simulated runs
 	$(BIN)/python benches/bench_diff.py

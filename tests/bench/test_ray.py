@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from longpole.bench import Job, Policy, Runner, read_results
+from longpole.bench.run.cluster import Cluster, Here, _places
+from longpole.devices import Device
 from longpole.errors import DeviceError, MissingDependencyError
 
 # On a busy machine, Ray needs a minute and more for new workers.
@@ -42,9 +44,9 @@ with Runner(
 def cluster():
     """Two nodes, each with a GPU that is not there."""
     ray = pytest.importorskip("ray", reason="engine='ray' needs ray")
-    from ray.cluster_utils import Cluster
+    from ray.cluster_utils import Cluster as Nodes
 
-    nodes = Cluster()
+    nodes = Nodes()
     for _ in range(2):
         nodes.add_node(num_cpus=1, num_gpus=1, include_dashboard=False)
     ray.init(address=nodes.address, log_to_driver=False, logging_level="ERROR")
@@ -149,6 +151,26 @@ def test_limits_hold_and_a_cancelled_job_ends(cluster, tmp_path):
         wait_for(future.running)
         runner.cancel()
         assert future.result(timeout=WAIT_S).outcome == "cancelled"
+
+
+def test_devices_that_are_called_alike_on_two_nodes_are_told_apart():
+    boards = [Device(uuid, "amd", "0", 0, "MI") for uuid in ("AMD-0000:22:00.0", "GPU-0f")]
+    nodes = [{"NodeID": f"{name * 20}", "Resources": {"GPU": 2}} for name in "ab"]
+    found = [Here(boards, set()), Here([boards[0]], set())]
+    places = list(_places(nodes, found, ["all"]))
+    assert [place.device.uuid for place in places] == [
+        *("AMD-0000:22:00.0-aaaaaaaaaaaa", "GPU-0f", "AMD-0000:22:00.0-bbbbbbbbbbbb")
+    ]
+    assert [place.name for place in places] == [  # what the node itself calls them
+        *("AMD-0000:22:00.0", "GPU-0f", "AMD-0000:22:00.0")
+    ]
+
+
+def test_a_node_that_dies_while_it_is_asked_has_no_devices(cluster):
+    node = cluster.add_node(num_cpus=1, num_gpus=1, include_dashboard=False)
+    assert len(Cluster.find(["fake:1"]).places) == 3
+    cluster.remove_node(node, allow_graceful=False)
+    assert len(Cluster.find(["fake:1"]).places) == 2
 
 
 def test_a_device_that_no_node_has_is_named(cluster):

@@ -16,6 +16,8 @@ from longpole.bench import read_results
 from longpole.bench.expressions import compute
 from longpole.bench.reference import difference
 from longpole.bench.tune import Effort, Space, powers_of_two, read_task, tune
+from longpole.bench.tune.finals import hold_finals
+from longpole.bench.tune.strategies import halving
 from longpole.cli.program import run
 from longpole.devices import select
 
@@ -96,6 +98,42 @@ def test_a_slow_candidate_is_ended_but_the_baseline_is_measured_whatever_it_take
     assert [each["outcome"] for each in found["candidates"]] == ["ok", "ok", "timeout"]
     assert found["baseline"]["label"] == "seconds=0.3"
     assert found["speedup"] > 10
+
+
+@pytest.mark.parametrize(
+    ("limit", "outcomes"), [("", ["ok", "ok", "timeout"]), ("timeout_s = 9", ["ok", "ok", "ok"])]
+)
+def test_what_prints_its_time_is_ended_when_it_takes_many_times_the_baseline(
+    capsys, monkeypatch, limit, outcomes
+):
+    monkeypatch.setattr("longpole.bench.tune.commands._SHORTEST_LIMIT_S", 0.05)
+    task = write_task(f"""
+        [parameters]
+        seconds = [0.1, 0.01, 2.5]
+        [candidate]
+        command = ["sh", "-c", "sleep {{seconds}}; echo took {{seconds}} s"]
+        {limit}
+        [objective]
+        format = "regex=took (?P<time_s>[0-9.]+) s"
+    """)
+    assert searched(task, "--strategy", "exhaustive", "--runs", "1", "--finalists", "1") == 0
+    found = json.loads(capsys.readouterr().out)["data"]
+    assert [each["outcome"] for each in found["candidates"]] == outcomes
+
+
+def test_no_run_is_ended_for_its_time_where_something_else_counts(capsys, monkeypatch):
+    monkeypatch.setattr("longpole.bench.tune.commands._SHORTEST_LIMIT_S", 0.01)
+    task = write_task("""
+        [parameters]
+        seconds = [0, 0.5]
+        [candidate]
+        command = ["sh", "-c", "sleep {seconds}; echo loss {seconds}1"]
+        [objective]
+        metric = "loss"
+        format = "regex=loss (?P<loss>[0-9.]+)"
+    """)
+    assert searched(task, "--strategy", "exhaustive", "--runs", "1") == 0
+    assert json.loads(capsys.readouterr().out)["data"]["outcomes"] == {"ok": 2}
 
 
 def test_more_can_be_better_and_a_printed_number_can_be_what_counts(capsys):
@@ -201,6 +239,42 @@ def test_of_twelve_programs_a_broken_wrong_or_slow_one_never_wins(capsys):
     assert not list(Path(".longpole/tune/outputs").iterdir())
 
 
+PRINTS = """
+[parameters]
+number = [1, 2]
+[candidate]
+{candidate}
+[reference]
+{reference}
+"""
+PRINTING = 'command = "echo {number}"'
+CALLING = 'function = "numbers_of:give"'
+
+
+@pytest.mark.parametrize("again", [["--resume"], ["--reuse", "out.jsonl", "-o", "new.jsonl"]])
+@pytest.mark.parametrize(("candidate", "device"), [(PRINTING, ("--devices", "cpu")), (CALLING, ())])
+@pytest.mark.parametrize(
+    ("before", "after", "right"),
+    [
+        (("1", 'file = "right.txt"'), ("2", 'file = "right.txt"'), {2}),
+        (("1", 'file = "right.txt"'), ("1", 'file = "right.txt"\nabsolute = 1'), {1, 2}),
+    ],
+    ids=["another file", "another tolerance"],
+)
+def test_runs_that_another_reference_checked_are_made_again(  # noqa: PLR0917
+    capsys, again, candidate, device, before, after, right
+):
+    Path("numbers_of.py").write_text("def give(number):\n    return [number]\n")
+    for (numbers, reference), options in ((before, []), (after, again)):
+        Path("right.txt").write_text(numbers)
+        text = PRINTS.replace("{candidate}", candidate).replace("{reference}", reference)
+        assert searched(write_task(text), "--runs", "1", *options, device=device) == 0
+        found = json.loads(capsys.readouterr().out)["data"]
+    assert found["n_known"] == 0
+    outcomes = {each["point"]["number"]: each["outcome"] for each in found["candidates"]}
+    assert {number for number, outcome in outcomes.items() if outcome == "ok"} == right
+
+
 def executions(results):
     """Count how often each run was made; a verdict on a run is a second record of it."""
     records = read_results(results).records
@@ -247,6 +321,37 @@ def test_halving_finds_the_best_with_fewer_runs_than_all():
     assert found.n_screening_runs < 31 * 4 / 2
 
 
+def test_halving_gives_up_a_value_with_which_all_candidates_are_far_worse():
+    space = Space({"slow": [0, 1], "broken": [0, 1], "n": range(20)})
+    tried = {}
+
+    def evaluate(points, n_runs):
+        tried.update({(point["slow"], point["broken"], point["n"]): n_runs for point in points})
+        return [
+            None
+            if point["broken"]
+            else 10.0 + point["n"]
+            if point["slow"]
+            else 5.0 + point["n"] / 9
+            for point in points
+        ]
+
+    halving(space, evaluate, Effort())
+    assert {(0, 0, n) for n in range(20)} <= tried.keys()
+    assert sum(broken for _, broken, _ in tried) < 25  # of 40
+    assert sum(slow and not broken for slow, broken, _ in tried) == 20  # not three times as slow
+
+
+@pytest.mark.parametrize(("n_points", "n_runs"), [(2, 7), (3, 8), (5, 9), (100, 14)])
+def test_finals_end_at_the_first_look_that_can_tell_all_apart(n_points, n_runs):
+    def turns(points, number):
+        return [[10.0 ** (point["n"] + number)] for point in points]
+
+    finals = hold_finals([{"n": n} for n in range(n_points)], turns, gate=0.03, confidence=0.95)
+    assert {len(runs) for runs in finals.runs.values()} == {n_runs}
+    assert not finals.undecided()
+
+
 def test_a_space_has_the_points_that_meet_the_constraints():
     space = Space({"a": powers_of_two(2, 16), "b": range(1, 4)}, ["a * b <= 8", "b in [1, 2]"])
     assert [tuple(point.values()) for point in space] == [*((2, 1), (2, 2), (4, 1), (4, 2), (8, 1))]
@@ -255,6 +360,26 @@ def test_a_space_has_the_points_that_meet_the_constraints():
     assert len(space.sample(100)) == 5
     huge = Space({f"p{number}": range(100) for number in range(8)}, ["p0 < 50"])
     assert len(huge.sample(20, seed=1)) == 20
+
+
+def test_drawing_from_a_huge_space_ends_once_there_are_enough(monkeypatch):
+    huge = Space({f"p{number}": range(100) for number in range(8)})
+    n_asked = []
+    monkeypatch.setattr(Space, "allows", lambda *_: n_asked.append(1) or True)
+    assert len(huge.sample(20)) == len(n_asked) == 20
+
+
+@pytest.mark.parametrize("values", [[1, "1"], [True, "True"], [1, 1.0], [True, 1], ["a", "a"]])
+def test_values_that_a_label_cannot_tell_apart_are_refused(values):
+    with pytest.raises(ValueError, match="which are alike"):
+        Space({"a": values})
+
+
+def test_a_parameter_may_be_called_like_a_function():
+    space = Space({"max": [1, 2, 3], "abs": [1, 2]}, ["max(max, abs) < 3", "max > abs"])
+    assert list(space) == [{"max": 2, "abs": 1}]
+    with pytest.raises(ValueError, match="'min' is not a parameter"):
+        Space({"max": [1]}, ["min < 2"])
 
 
 @pytest.mark.parametrize(

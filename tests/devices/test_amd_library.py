@@ -58,6 +58,16 @@ print(json.dumps([
 """
 
 
+TASK = """
+[parameters]
+seconds = [0.3, 0.15]
+[candidate]
+command = "sleep {seconds}"
+[objective]
+metric = "energy"
+"""
+
+
 @pytest.fixture
 def environ(tmp_path):
     (tmp_path / "amdsmi").mkdir()
@@ -131,3 +141,20 @@ def test_a_binding_without_its_library_is_no_device(environ, tmp_path):
     (tmp_path / "amdsmi" / "__init__.py").write_text(text)
     (only,) = run(environ, READ_ALL)
     assert only["vendor"] != "amd"
+
+
+def test_a_search_for_the_least_energy_reads_the_power_in_both_stages(environ, tmp_path):
+    (tmp_path / "task.toml").write_text(TASK)
+    results = tmp_path / "out.jsonl"
+    command = [sys.executable, "-m", "longpole", "tune", str(tmp_path / "task.toml"), "--json"]
+    command += ["--devices", "0", "--runs", "1", "--budget-s", "0.5", "-o", str(results)]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)["data"]
+    assert found["winner"]["label"] == "seconds=0.15"
+    seconds = {
+        record["key"]: record["seconds"]
+        for record in map(json.loads, results.read_text().splitlines())
+    }
+    for each in found["candidates"]:
+        assert each["value"] == pytest.approx(550 * seconds[each["label"]])  # watts as read
+    assert found["winner"]["n_runs"] >= 7

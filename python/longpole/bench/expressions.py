@@ -73,8 +73,10 @@ def names_in(text: str) -> frozenset[str]:
     >>> sorted(names_in("min(a, b) < 4"))
     ['a', 'b']
     """
-    found = (node.id for node in ast.walk(_parsed(text)) if isinstance(node, ast.Name))
-    return frozenset(found) - _FUNCTIONS.keys()
+    nodes = list(ast.walk(_parsed(text)))
+    functions = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    names = (node for node in nodes if isinstance(node, ast.Name) and id(node) not in functions)
+    return frozenset(node.id for node in names)
 
 
 def _parsed(text: str) -> ast.AST:

@@ -46,7 +46,7 @@ __all__ = ["tune"]
     "--runs",
     "n_runs",
     type=click.IntRange(min=1),
-    default=5,
+    default=7,
     show_default=True,
     help="Runs of a candidate that is measured in full.",
 )
@@ -62,9 +62,7 @@ __all__ = ["tune"]
 @click.option(
     "--budget-s",
     type=click.FloatRange(min=0, min_open=True),
-    default=5.0,
-    show_default=True,
-    help="Seconds for seven runs of the finalists.",
+    help="Seconds for seven runs of the finalists.  [default: 28 take a tenth of the screening]",
 )
 @gate_option
 @click.option(
@@ -157,7 +155,7 @@ def _searched(  # noqa: PLR0917 - as they come from the command line
     force: bool,
     resume: bool,
     reuse: tuple[str, ...],
-    budget_s: float,
+    budget_s: float | None,
     write_cache: str | None,
     write_t4: str | None,
     write_configs: str | None,

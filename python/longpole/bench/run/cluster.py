@@ -99,11 +99,19 @@ class Here(NamedTuple):
 
 def _found(ray: Any, nodes: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[Here]:
     looks = [_pinned(ray, _devices_here, node["NodeID"]).remote(names) for node in nodes]
+    return [_here(ray, node, look, names) for node, look in zip(nodes, looks, strict=True)]
+
+
+def _here(ray: Any, node: Mapping[str, Any], look: Any, names: Sequence[str]) -> Here:
+    """Wait for what a node has; one that has died has nothing."""
     try:
-        return list(ray.get(looks, timeout=START_S))
+        here: Here = ray.get(look, timeout=START_S)
     except ray.exceptions.RayError as error:
+        if not any(each["Alive"] for each in ray.nodes() if each["NodeID"] == node["NodeID"]):
+            return Here([], set(names))
         message = f"a node of the Ray cluster does not say what devices it has: {_said(error)}"
         raise DeviceError(message) from error
+    return here
 
 
 def _devices_here(names: Sequence[str]) -> Here:

@@ -36,7 +36,14 @@ if TYPE_CHECKING:
     from longpole.bench.time.lockstep import Build
     from longpole.devices import Busy
 
-__all__ = ["Campaign", "TargetError", "compare_points", "configurations", "time_in_processes"]
+__all__ = [
+    "ALONE",
+    "Campaign",
+    "TargetError",
+    "compare_points",
+    "configurations",
+    "time_in_processes",
+]
 
 ALONE: Final = 7
 """Runs of a function that is compared with none."""

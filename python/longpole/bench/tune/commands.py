@@ -38,9 +38,9 @@ _DRAIN_S: Final = 0.3
 _QUOTED: Final = 300
 _IN_TURNS: Final = " in turns"
 
-# A run that takes so many times as long as the fastest so far is ended.
+# A run that takes so many times as long as the fastest so far, or as the baseline, is ended.
 _SLOW: Final = 10.0
-_SHORTEST_LIMIT_S: Final = 1.0
+_SHORTEST_LIMIT_S: Final = 0.5
 
 
 class Commands:
@@ -81,6 +81,7 @@ class Commands:
         )
         self._counts: dict[str, int] = {}
         self._fastest_s: float | None = None
+        self._baseline_s: float | None = None
 
     def run(self, points: Sequence[Point]) -> list[Record]:
         """Run each point once; the records are in the order of the points."""
@@ -89,8 +90,11 @@ class Commands:
             records += self._run_together(points[start : start + self._n_at_once])
         return records
 
-    def turns(self, points: Sequence[Point], number: int, n_turns: int) -> list[list[Record]]:
+    def turns(
+        self, points: Sequence[Point], number: int, n_turns: int, run_s: float
+    ) -> list[list[Record]]:
         """Run points one after the other, every second turn backwards, as long as they work."""
+        del run_s  # it was divided into turns
         order = list(range(len(points)))
         random.Random(number).shuffle(order)  # noqa: S311 - an order, not a secret
         found: list[list[Record]] = [[] for _ in points]
@@ -109,7 +113,9 @@ class Commands:
         jobs = [self._prepared(point) for point in points]
         futures = [(job, self._runner.submit(job)) for job, _ in jobs]
         for (job, fault), (_, future) in zip(jobs, futures, strict=True):
-            yield self._checked(job, future.result(), fault)
+            record = self._checked(job, future.result(), fault)
+            self._note_time(record)
+            yield record
 
     def _prepared(self, point: Point) -> tuple[Job, str]:
         """Make the job of the next run of a point, and its program; say why there is none."""
@@ -144,13 +150,23 @@ class Commands:
 
     def _limit_s(self, point: Point) -> float | None:
         """Give a run in the screening no more time than a candidate that may still win needs."""
-        objective = self._task.objective
-        is_of_process = objective.metric == "time" and objective.format == NO_RESULTS
-        is_slow_known = is_of_process and self._fastest_s is not None
-        if not is_slow_known or self._is_final or point == self._task.start:
+        usual_s = self._usual_s()
+        is_exempt = self._is_final or point == self._task.start or self._command.timeout_s
+        if is_exempt or usual_s is None:
             return self._longest_s
-        slow_s = max(_SHORTEST_LIMIT_S, _SLOW * (self._fastest_s or 0.0))
+        slow_s = max(_SHORTEST_LIMIT_S, _SLOW * usual_s)
         return slow_s if self._longest_s is None else min(self._longest_s, slow_s)
+
+    def _usual_s(self) -> float | None:
+        """Give the time that a run should not exceed many times; None where time does not count.
+
+        What prints its time may need longer to set up than the fastest takes in all: it is
+        measured by the baseline.
+        """
+        objective = self._task.objective
+        if objective.metric != "time":
+            return None
+        return self._fastest_s if objective.format == NO_RESULTS else self._baseline_s
 
     def _checked(self, job: Job, record: Record, fault: str) -> Record:
         """Put on record that a run was wrong: a wrong result is no result."""
@@ -160,9 +176,14 @@ class Commands:
             return record
         if wrong := self._wrong(job, record):
             return self._rewritten(record, Outcome.WRONG, wrong)
-        if record.seconds is not None:
-            self._fastest_s = min(record.seconds, self._fastest_s or record.seconds)
         return record
+
+    def _note_time(self, record: Record) -> None:
+        if record.outcome is not Outcome.OK or record.seconds is None:
+            return
+        self._fastest_s = min(record.seconds, self._fastest_s or record.seconds)
+        if record.key == label_of(self._task.start):
+            self._baseline_s = max(record.seconds, self._baseline_s or 0.0)
 
     def _rewritten(self, record: Record, outcome: Outcome, message: str) -> Record:
         found = replace(record, outcome=outcome, message=message, best=None)

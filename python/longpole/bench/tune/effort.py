@@ -38,7 +38,7 @@ class Effort:
     """
 
     n_trials: int | None = None
-    n_runs: int = 5
+    n_runs: int = 7
     n_finalists: int = 4
     seed: int = 0
 

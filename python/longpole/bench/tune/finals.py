@@ -23,11 +23,9 @@ __all__ = ["Finalist", "Finals", "Turns", "finalists_of", "hold_finals"]
 
 
 class Turns(Protocol):
-    """Makes a run: so many turns of all points; the costs of each, None where one failed."""
+    """Makes a run: turns of all points; the costs of each, None where one failed."""
 
-    def __call__(
-        self, points: Sequence[Point], number: int, n_turns: int
-    ) -> list[list[float] | None]:
+    def __call__(self, points: Sequence[Point], number: int) -> list[list[float] | None]:
         """Make a run."""
         ...
 
@@ -116,24 +114,17 @@ class Finals:
         ]
 
 
-def hold_finals(  # noqa: PLR0917 - who takes part, and how it is judged
-    points: Sequence[Point],
-    turns: Turns,
-    n_turns: int,
-    gate: float,
-    confidence: float,
-    looks: Sequence[int] = LOOKS,
-) -> Finals:
+def hold_finals(points: Sequence[Point], turns: Turns, gate: float, confidence: float) -> Finals:
     """Measure points in turns, until the best is told from the others or the last look is over.
 
     A point that fails takes no further part, nor does one that is decided at a look.
     """
-    finals = Finals(list(points), gate, confidence, looks)
+    finals = Finals(list(points), gate, confidence, _looks(len(points)))
     alive = list(points)
     n_made = 0
-    for look in looks:
+    for look in finals.looks:
         for number in range(n_made, look):
-            found = turns(alive, number, n_turns)
+            found = turns(alive, number)
             failed = [each for each, costs in zip(alive, found, strict=True) if costs is None]
             for point, costs in zip(alive, found, strict=True):
                 if costs is not None:
@@ -147,6 +138,12 @@ def hold_finals(  # noqa: PLR0917 - who takes part, and how it is judged
             break
         alive = [point for point in alive if label_of(point) in {finals.leader, *undecided}]
     return finals
+
+
+def _looks(n_points: int) -> tuple[int, ...]:
+    """Look first where the winner can be told from the others: each doubling takes a run more."""
+    first = LOOKS[0] + max(0, n_points - 2).bit_length()
+    return tuple(sorted({first, *LOOKS[1:]}))
 
 
 def finalists_of(

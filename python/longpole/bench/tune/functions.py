@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Self
 from longpole.bench.records.store import Store
 from longpole.bench.run.policy import LONGEST_S
 from longpole.bench.time.candidates import Candidates
-from longpole.bench.time.processes import Campaign, time_in_processes
+from longpole.bench.time.processes import ALONE, Campaign, time_in_processes
 from longpole.bench.tune.space import label_of
 from longpole.bench.tune.task import Function
 from longpole.bench.tune.triton_source import triton_label
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from longpole.bench.tune.task import Task
     from longpole.devices import Busy
 
-__all__ = ["Functions"]
+__all__ = ["SCREENING_S", "Functions"]
 
-_SCREENING_S: Final = 0.2
+SCREENING_S: Final = 0.2
 
 
 class Functions:
@@ -49,8 +49,6 @@ class Functions:
         As of `Candidates`.
     timeout_s
         For a candidate that names no limit.
-    budget_s
-        Seconds for seven runs of the finalists.
     """
 
     def __init__(
@@ -62,12 +60,11 @@ class Functions:
         busy: Busy = "refuse",
         lock_clock_mhz: int | None = None,
         timeout_s: float | None = None,
-        budget_s: float = 5.0,
     ) -> None:
         assert isinstance(task.candidate, Function)  # noqa: S101 - how it is made
         self.n_known = 0
         self._task, self._function, self._decided = task, task.candidate, decided
-        self._busy, self._lock, self._budget_s = busy, lock_clock_mhz, budget_s
+        self._busy, self._lock = busy, lock_clock_mhz
         own_s = task.candidate.timeout_s
         self._timeout_s = (timeout_s or LONGEST_S) if own_s is None else own_s
         self._counts: dict[str, int] = {}
@@ -91,9 +88,11 @@ class Functions:
         """Time each point once; the records are in the order of the points."""
         return [self._run(point) for point in points]
 
-    def turns(self, points: Sequence[Point], number: int, n_turns: int) -> list[list[Record]]:
+    def turns(
+        self, points: Sequence[Point], number: int, n_turns: int, run_s: float
+    ) -> list[list[Record]]:
         """Time all points in turns in a fresh process."""
-        del n_turns  # the process fits them into its budget
+        del n_turns  # the process fits them into its time
         labels = [label_of(point) for point in points]
         ids = [f"{label} in turns, run {number}" for label in labels]
         digest = self._digest({"turns": labels})
@@ -101,7 +100,7 @@ class Functions:
         if all(known):
             self.n_known += len(known)
             return [[each] for each in known if each is not None]
-        found = list(time_in_processes(self._campaign(points, number)))
+        found = list(time_in_processes(self._campaign(points, number, run_s)))
         return [
             [self._written(record, name, label, digest, point)]
             for record, name, label, point in zip(found, ids, labels, points, strict=True)
@@ -120,7 +119,7 @@ class Functions:
             {} if self._function.configs else point,
             factory=self._function.factory,
             key=label,
-            budget_s=_SCREENING_S,
+            budget_s=SCREENING_S,
             reference=self._task.reference,
             folder=self._folder,
             config=(self._function.configs, triton_label(point))
@@ -146,7 +145,7 @@ class Functions:
             )
         return self._candidates
 
-    def _campaign(self, points: Sequence[Point], number: int) -> Campaign:
+    def _campaign(self, points: Sequence[Point], number: int, run_s: float) -> Campaign:
         configs = self._function.configs
         label = triton_label if configs else label_of
         by_name = {f"{self._function.function}@{label(point)}": point for point in points}
@@ -158,7 +157,7 @@ class Functions:
             clock=self._function.clock,
             cache=self._function.cache,
             n_processes=1,
-            budget_s=self._budget_s,
+            budget_s=run_s * ALONE,
             seed=number,
             busy=self._busy,
             lock_clock_mhz=self._lock,

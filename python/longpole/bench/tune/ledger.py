@@ -109,7 +109,7 @@ class Ledger:
         values = self.values.get(label, [])
         outcome, message = ("ok", "") if failure is None else (failure.outcome, failure.message)
         if failure is not None and outcome == "ok":
-            outcome, message = "no_result", f"its runs do not say {self.objective.metric!r}"
+            outcome, message = "no_result", self.objective.missing
         return Candidate(
             label=label,
             point=dict(point),

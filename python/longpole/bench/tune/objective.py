@@ -58,6 +58,13 @@ class Objective:
         """Of its values; empty where only the candidates know."""
         return {"time": "ns", "energy": "J"}.get(self.metric, "")
 
+    @property
+    def missing(self) -> str:
+        """What a run without the figure lacks."""
+        if self.metric == "energy":
+            return "the power of the device was not read, or the run was too short"
+        return f"it printed no {self.metric!r} above 0 in the format of the task"
+
     def value(self, record: Record) -> float | None:
         """Give the figure of a run; None where it failed or does not say."""
         if record.outcome is not Outcome.OK:

@@ -6,6 +6,7 @@ from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
@@ -19,13 +20,13 @@ from longpole.bench.run.runner import Runner
 from longpole.bench.tune.commands import Commands
 from longpole.bench.tune.effort import Effort
 from longpole.bench.tune.finals import Finalist, finalists_of, hold_finals
-from longpole.bench.tune.functions import Functions
+from longpole.bench.tune.functions import SCREENING_S, Functions
 from longpole.bench.tune.ledger import Candidate, Ledger, Step, measuring_s
 from longpole.bench.tune.space import label_of
 from longpole.bench.tune.strategies import find_strategy
-from longpole.bench.tune.task import Command
+from longpole.bench.tune.task import Command, Function
 from longpole.data import Data
-from longpole.devices import select
+from longpole.devices import Found, select
 from longpole.statistics.interval import Interval
 
 if TYPE_CHECKING:
@@ -38,13 +39,15 @@ if TYPE_CHECKING:
     from longpole.bench.tune.finals import Finals
     from longpole.bench.tune.space import Point
     from longpole.bench.tune.task import Task
-    from longpole.devices import Device, Found
+    from longpole.devices import Device
 
 __all__ = ["Bench", "Tuning", "evaluated", "search", "tune"]
 
 Stage: TypeAlias = Literal["screening", "finals"]
 
 _MOST_TURNS: Final = 25
+_FINALS_SHARE: Final = 0.1
+"""Of the time of the screening, what all runs of the finals take unless a budget is given."""
 
 
 class Runs(Protocol):
@@ -63,8 +66,13 @@ class Bench(Runs, Protocol):
         """How many runs an earlier search had made."""
         ...
 
-    def turns(self, points: Sequence[Point], number: int, n_turns: int) -> list[list[Record]]:
-        """Make a run in which the points take turns; give the records of each."""
+    def turns(
+        self, points: Sequence[Point], number: int, n_turns: int, run_s: float
+    ) -> list[list[Record]]:
+        """Make a run in which the points take turns; give the records of each.
+
+        The run has so many turns, or as many as fit into `run_s` where that is known only then.
+        """
         ...
 
 
@@ -125,7 +133,7 @@ def tune(
     effort: Effort | None = None,
     gate: float = 0.03,
     confidence: float = 0.95,
-    budget_s: float = 5.0,
+    budget_s: float | None = None,
     policy: Policy | None = None,
     record_env: Collection[str] = (),
     on_record: Callable[[Record], object] | None = None,
@@ -155,7 +163,8 @@ def tune(
     gate, confidence
         As of `compare`.
     budget_s
-        Seconds for seven runs of the finalists; every run has a turn of each at least.
+        Seconds for seven runs of the finalists; every run has a turn of each at least. By default
+        all 28 runs take a tenth of the time of the screening.
     policy, record_env
         As of `Runner`; the limits hold for each of the two stages.
     on_record
@@ -174,7 +183,7 @@ def tune(
     is_known = resume or bool(reuse)
     decided = _decided(results) if is_known else {}
     limits = policy or Policy()
-    place = _Place(task, results, decided, found, limits, budget_s, is_known, record_env)
+    place = _Place(task, results, decided, found, limits, is_known, record_env)
     return search(
         task,
         strategy,
@@ -195,7 +204,7 @@ def search(
     effort: Effort,
     gate: float,
     confidence: float,
-    budget_s: float,
+    budget_s: float | None = None,
     on_record: Callable[[Record], object] | None = None,
 ) -> Tuning:
     """Search with candidates measured at a bench: `opened` opens that of each stage."""
@@ -208,9 +217,9 @@ def search(
         n_known = bench.n_known
     points = _finalists(task, ledger, effort)
     with opened("finals") as bench:
-        turns = partial(_turns, ledger, bench)
-        n_turns = _n_turns(ledger, points, budget_s)
-        finals = hold_finals(points, turns, n_turns, gate, confidence)
+        run_s = (budget_s or _usual_budget_s(task, ledger)) / LOOKS[0]
+        turns = partial(_turns, ledger, bench, _n_turns(ledger, points, run_s), run_s)
+        finals = hold_finals(points, turns, gate, confidence)
         n_known += bench.n_known
     name = strategy if isinstance(strategy, str) else getattr(strategy, "name", "own")
     return _answer(task, ledger, finals, strategy=name, n_known=n_known)
@@ -225,7 +234,6 @@ class _Place:
     decided: Mapping[tuple[str, str], Record]
     devices: Found | Cluster
     policy: Policy
-    budget_s: float
     is_known: bool
     record_env: Collection[str]
 
@@ -245,7 +253,6 @@ class _Place:
             busy=self.policy.busy,
             lock_clock_mhz=self.policy.lock_clock_mhz,
             timeout_s=self.policy.timeout_s,
-            budget_s=self.budget_s,
         ) as functions:
             yield functions
 
@@ -341,19 +348,26 @@ def _finalists(task: Task, ledger: Ledger, effort: Effort) -> list[Point]:
     return [*chosen, task.start] if is_extra else chosen
 
 
-def _n_turns(ledger: Ledger, points: Sequence[Point], budget_s: float) -> int:
-    """Fit turns into the budget of a run: one at least."""
+def _usual_budget_s(task: Task, ledger: Ledger) -> float:
+    """Give the finals a share of the screening, and a function as much as a run of that."""
+    budget_s = _FINALS_SHARE * ledger.measuring_s * LOOKS[0] / LOOKS[-1]
+    is_function = isinstance(task.candidate, Function)
+    return max(budget_s, SCREENING_S * LOOKS[0]) if is_function else budget_s
+
+
+def _n_turns(ledger: Ledger, points: Sequence[Point], run_s: float) -> int:
+    """Fit turns into the time of a run: one at least."""
     labels = [label_of(point) for point in points]
     turn_s = sum(ledger.seconds[label] / len(ledger.values[label]) for label in labels)
-    return max(1, min(_MOST_TURNS, int(budget_s / LOOKS[0] / turn_s))) if turn_s else 1
+    return max(1, min(_MOST_TURNS, int(run_s / turn_s))) if turn_s else 1
 
 
-def _turns(
-    ledger: Ledger, bench: Bench, points: Sequence[Point], number: int, n_turns: int
+def _turns(  # noqa: PLR0917 - where and how long, then what `hold_finals` asks for
+    ledger: Ledger, bench: Bench, n_turns: int, run_s: float, points: Sequence[Point], number: int
 ) -> list[list[float] | None]:
     """Make a run of the finalists; give their costs, turn by turn."""
     found: list[list[float] | None] = []
-    for records in bench.turns(points, number, n_turns):
+    for records in bench.turns(points, number, n_turns, run_s):
         ledger.finals_s += sum(map(measuring_s, records))
         values = [ledger.objective.values(record) for record in records]
         costs = [ledger.objective.cost(value) for each in values for value in each]
@@ -367,11 +381,11 @@ def _listed(devices: Found | Cluster) -> list[Device]:
     return list(devices)
 
 
-def _first(devices: Found | Cluster) -> Cluster | list[Device]:
+def _first(devices: Found | Cluster) -> Found | Cluster:
     """Choose the device of the finals."""
     if isinstance(devices, Cluster):
         return Cluster(devices.places[:1])
-    return list(devices)[:1]
+    return Found(islice(devices.items(), 1))
 
 
 def _copied(

@@ -61,7 +61,8 @@ class Space:
     Raises
     ------
     ValueError
-        A parameter has no value or one twice, or a constraint is not an expression of parameters.
+        A parameter has no value, or two that are equal or look alike, such as 1 and "1", or a
+        constraint is not an expression of parameters.
 
     Examples
     --------
@@ -76,9 +77,10 @@ class Space:
 
     def __post_init__(self) -> None:
         for name, values in self.parameters.items():
-            if not len(values) or len(set(map(repr, values))) < len(values):
-                message = f"parameter {name!r} needs at least one value, and each value once"
+            if not len(values):
+                message = f"parameter {name!r} needs at least one value"
                 raise ValueError(message)
+            _check_labels(name, values)
         for text in self.constraints:
             if unknown := sorted(names_in(text) - self.parameters.keys()):
                 message = f"{text!r}: {unknown[0]!r} is not a parameter"
@@ -149,8 +151,10 @@ class Space:
             return chance.sample(points, min(count, len(points)))
         found: dict[str, Point] = {}
         for _ in range(_DRAWS_A_POINT * count):
+            if len(found) == count:
+                break
             point = {name: chance.choice(values) for name, values in self.parameters.items()}
-            if len(found) < count and self.allows(point):
+            if self.allows(point):
                 found.setdefault(label_of(point), point)
         return list(found.values())
 
@@ -181,6 +185,17 @@ class Space:
         unknown = [text for text in unmet if text not in known]
         for value in self.parameters[name]:
             yield from self._extended({**chosen, name: value}, others, unknown)
+
+
+def _check_labels(name: str, values: Sequence[Value]) -> None:
+    """Refuse values that could not be told apart by the label of a point, or are equal."""
+    seen: dict[object, Value] = {}
+    for value in values:
+        for key in (value, str(value)):
+            if key in seen:
+                message = f"parameter {name!r} has {seen[key]!r} and {value!r}, which are alike"
+                raise ValueError(message)
+        seen |= {value: value, str(value): value}
 
 
 def _values(name: str, given: Any) -> tuple[Value, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from longpole.bench.tune.space import label_of
@@ -10,13 +12,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from longpole.bench.tune.effort import Effort, Evaluate, Strategy
-    from longpole.bench.tune.space import Point, Space
+    from longpole.bench.tune.space import Point, Space, Value
 
 __all__ = ["STRATEGIES", "exhaustive", "find_strategy", "halving", "random"]
 
 _MOST_AT_FIRST: Final = 1000
 _KEPT_SHARE: Final = 4
 _TRIALS: Final = 100
+
+# A value of a parameter is given up after so many candidates that cost so many times the best.
+_ENOUGH: Final = 8
+_FAR_MORE: Final = 3.0
 
 
 def exhaustive(space: Space, evaluate: Evaluate, effort: Effort) -> None:
@@ -33,9 +39,11 @@ def halving(space: Space, evaluate: Evaluate, effort: Effort) -> None:
     """Run many candidates once, and the better ones again (successive halving).
 
     A quarter goes on to each round, which brings twice as many runs, until no more are left than
-    finalists.
+    finalists. Half of the candidates decide which of the others are run at all.
     """
     points = space.sample(effort.n_trials or _MOST_AT_FIRST, effort.seed)
+    first, rest = points[: len(points) // 2], points[len(points) // 2 :]
+    points = first + _promising(first, evaluate(first, 1), rest)
     n_runs = 1
     while True:
         costs = evaluate(points, n_runs)
@@ -44,6 +52,23 @@ def halving(space: Space, evaluate: Evaluate, effort: Effort) -> None:
             return
         points = ranked[: max(effort.n_finalists, len(points) // _KEPT_SHARE)]
         n_runs = min(2 * n_runs, effort.n_runs)
+
+
+def _promising(
+    tried: Sequence[Point], costs: Sequence[float | None], untried: Sequence[Point]
+) -> list[Point]:
+    """Leave out what shares a value with enough candidates that all failed or cost far more."""
+    by_value: defaultdict[tuple[str, Value], list[float]] = defaultdict(list)
+    for point, cost in zip(tried, costs, strict=True):
+        for chosen in point.items():
+            by_value[chosen].append(math.inf if cost is None else cost)
+    far_more = _FAR_MORE * min((cost for cost in costs if cost is not None), default=math.inf)
+    hopeless = {
+        chosen
+        for chosen, found in by_value.items()
+        if len(found) >= _ENOUGH and min(found) > far_more
+    }
+    return [point for point in untried if hopeless.isdisjoint(point.items())]
 
 
 def _ranked(points: Sequence[Point], costs: Sequence[float | None]) -> list[Point]:

@@ -35,7 +35,7 @@ TuneData = Tuning | Simulation
 _COLUMNS: Final = (
     Column("candidate", "name"),
     Column("value", "number"),
-    Column("worse", "change"),
+    Column("worse by", "change"),
     Column("interval", "number"),
     Column("runs", "number"),
     Column("verdict"),
@@ -99,10 +99,14 @@ def _blocks(task: str, results: str, found: Tuning) -> Iterator[Block]:
 def _headline(found: Tuning) -> str:
     winner = found.winner
     if winner is None:
-        return "no candidate worked"
+        return (
+            "no finalist worked when they were measured in turns"
+            if found.outcomes.get("ok")
+            else "no candidate worked"
+        )
     said = f"{winner.label}: {_value(found, winner.value)}"
     if winner.is_baseline:
-        return f"{said}; no candidate is better than the baseline"
+        return f"{said}, which is the baseline"
     if found.baseline is None or found.speedup is None:
         return f"{said}; the baseline failed"
     how = "fast" if found.metric == "time" else "good"
@@ -115,11 +119,12 @@ def _headline(found: Tuning) -> str:
 
 def _tied(found: Tuning) -> str:
     """Name the set that the winner cannot be told from."""
-    gate = f"at a gate of {share(found.gate)} and a confidence of {share(found.confidence)}"
+    if len(found.finalists) == 1:
+        return "No other candidate was left to compare it with."
     if not found.tied:
-        return f"It is better than every other finalist, {gate}."
+        return f"It is better than every other finalist, with {share(found.confidence)} confidence."
     labels = "; ".join(each.label for each in found.tied)
-    return f"It cannot be told from {count(len(found.tied), 'other finalist')} {gate}: {labels}."
+    return f"It is tied with {count(len(found.tied), 'other finalist')}: {labels}."
 
 
 def _cells(found: Tuning, each: Finalist) -> tuple[Cell, ...]:
@@ -138,12 +143,23 @@ def _value(found: Tuning, value: float) -> str:
 
 
 def _notes(found: Tuning) -> Iterator[str]:
-    tried = f"{count(len(found.candidates), 'candidate')} of at most {found.n_points:,} tried"
-    outcomes = ", ".join(f"{number} {name}" for name, number in found.outcomes.items())
-    yield f"{tried} ({found.strategy}): {outcomes}"
+    if len(found.finalists) > 1:
+        yield (
+            f"with {share(found.confidence)} confidence, the best finalist is the winner or tied "
+            f"with it; tied: not shown to be worse, or by no more than {share(found.gate)}"
+        )
+    n_tried = len(found.candidates)
+    left = "constraints or the search left out the others; " if n_tried < found.n_points else ""
+    outcomes = ", ".join(f"{number:,} {name}" for name, number in found.outcomes.items())
+    yield (
+        f"tried {n_tried:,} of {count(found.n_points, 'combination')} of the parameters "
+        f"({found.strategy}); {left}outcomes: {outcomes}"
+    )
     times = f"{found.screening_s:.1f} s of screening and {found.finals_s:.1f} s of finals"
-    known = f", {count(found.n_known, 'run')} of an earlier search reused" if found.n_known else ""
+    known = f"; {count(found.n_known, 'run')} came from an earlier search" if found.n_known else ""
     yield f"measured for {times}{known}"
+    if found.outcomes.get("timeout"):
+        yield "`timeout_s` in the table `candidate` of the task gives runs more time"
     failed = [each for each in found.candidates if each.outcome != "ok"]
     for each in failed[:_SHOWN_FAILURES]:
         yield f"{each.label}: {each.outcome}, {each.message}"
