@@ -15,14 +15,16 @@ torch.set_num_threads(1)
 generator = torch.Generator().manual_seed(0)
 queries = torch.rand(1024, 32, generator=generator)
 points = torch.rand(1000, 32, generator=generator)
+# Memory that every chunk uses again: new memory costs a page fault for each 4 KiB.
+memory = torch.empty(0)
 
 
 def nearest(chunk: int = CHUNK) -> torch.Tensor:
     """Give the number of the nearest point to each query."""
     found = []
     for part in queries.split(chunk):
-        squares = (part[:, None, :] - points[None, :, :]).square()
-        found.append(squares.sum(-1).argmin(1))
+        difference = torch.sub(part[:, None, :], points, out=memory.resize_(len(part), 1000, 32))
+        found.append(difference.square_().sum(-1).argmin(1))
     return torch.cat(found)
 
 
