@@ -58,6 +58,8 @@ OVERLOAD = {overload!r}
 DEVICE = {device!r}
 INPUTS = [
 {inputs}]
+NOT_RECORDED_INPUTS = [
+{missing}]
 
 
 def tensor(recorded, device):
@@ -117,9 +119,13 @@ def operator(device):
 
 def main():
     """Time the operator with the clock of longpole."""
-    import torch
+    try:
+        import torch
 
-    from longpole.bench import CpuClock, TorchClock, measure
+        from longpole.bench import CpuClock, TorchClock, measure
+    except ImportError as error:
+        raise SystemExit(f"the script needs torch and longpole: {{error}}\\n"
+                         "hint: pip install 'longpole[torch]'") from error
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     usual = DEVICE if DEVICE == "cpu" or torch.cuda.is_available() else "cpu"
@@ -134,9 +140,11 @@ def main():
     summary = timing.summarise()
     if summary is None:
         raise SystemExit(f"{{OPERATOR}}: {{timing.outcome}}, {{timing.message}}")
-    print(f"{{OPERATOR}} on {{options.device}}: {{summary.median_ns / 1e3:.2f}} us (median of "
-          f"{{len(timing.samples_ns)}} samples)")
+    threads = f", {{torch.get_num_threads()}} threads" if is_cpu else ""
+    print(f"{{OPERATOR}} on {{options.device}}{{threads}}: {{summary.median_ns / 1e3:.2f}} us "
+          f"(median of {{len(timing.samples_ns)}} samples)")
     print({recorded!r})
+    print("not recorded:", *NOT_RECORDED_INPUTS, sep="\\n- ")
 
 
 if __name__ == "__main__":
@@ -202,6 +210,7 @@ def operator_script(
     missing = [*call.missing, "the values of tensors: floating-point ones are random, others zero"]
     on_device = "cuda" in call.devices or _has_activities(trace, operator)
     text = _SCRIPT.format(
+        missing="".join(f"    {each!r},\n" for each in missing),
         doc=_quoted(
             f"Run {row['name']} alone, as {source} recorded it (event {operator}).\n\n"
             "Not recorded:\n" + "\n".join(f"- {each}" for each in missing)
@@ -210,7 +219,7 @@ def operator_script(
         overload=call.overload,
         device="cuda" if on_device else "cpu",
         inputs="".join(f"    {each},\n" for each in call.inputs),
-        recorded=f"in the trace it took {row['duration_ns'] / 1e3:.2f} us on its thread",
+        recorded=_recorded_time(trace, operator, row["duration_ns"], on_device=on_device),
     )
     return OperatorScript(text, row["name"], operator, tuple(call.inputs), tuple(missing))
 
@@ -239,6 +248,20 @@ def _operator_of(trace: Trace, event: int) -> dict[str, Any]:
         message = f"event {event} ({row['name']}) is no operator of torch"
         raise ValueError(message)
     return {**row, "event": int(owner)}
+
+
+def _recorded_time(trace: Trace, operator: int, duration_ns: int, *, on_device: bool) -> str:
+    """Say how long it took in the trace: on the device, if that is what the script times."""
+    import polars as pl
+
+    from longpole import sweeps
+
+    on_thread = f"{duration_ns / 1e3:.2f} us on its thread"
+    ran = sweeps.activities(trace).filter(pl.col("operator") == operator)
+    if not on_device or ran.is_empty():
+        return f"in the trace it took {on_thread}"
+    on_gpu = trace.events["duration_ns"].gather(ran["event"]).sum() / 1e3
+    return f"in the trace it took {on_gpu:.2f} us on the GPU, {on_thread}"
 
 
 def _has_activities(trace: Trace, operator: int) -> bool:
