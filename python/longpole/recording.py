@@ -54,7 +54,7 @@ class Options(NamedTuple):
     device: str
     """Work on devices."""
     launches: str
-    """The calls that launch work."""
+    """The calls that launch work; follows "record" alone."""
     waits: str
     """Who waits for whom on a device."""
     schedule: str
@@ -97,7 +97,7 @@ _SCHEDULE: Final = "schedule(wait=1, warmup=1, active=3)"
 _TORCH: Final = Options(
     vendor="NVIDIA",
     device="activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]",
-    launches="fewer activities and no with_stack, or a larger buffer",
+    launches="with fewer activities and without with_stack, or with a larger buffer",
     waits="enable_cuda_sync_events=True",
     schedule=_SCHEDULE,
     stack="with_stack=True",
@@ -126,7 +126,7 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
     "torch": _TORCH,
     "torch_rocm": _TORCH._replace(
         vendor="AMD",
-        launches="fewer activities and no with_stack, or with a newer ROCm",
+        launches="with fewer activities and without with_stack, or with a newer ROCm",
         waits="",
         graphs="HIP graphs (torch.cuda.CUDAGraph) or torch.compile",
         graph="HIP graph",
@@ -155,7 +155,8 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
     "torch_npu": _TORCH._replace(
         vendor="Huawei",
         device="activities=[ProfilerActivity.CPU, ProfilerActivity.NPU]",
-        launches="profiler_level=ProfilerLevel.Level1 or higher, which records the calls into CANN",
+        launches="with profiler_level=ProfilerLevel.Level1 or higher, which records the calls into "
+        "CANN",
         waits="profiler_level=ProfilerLevel.Level2, which records the calls into the runtime",
         ranges="torch_npu.npu.mstx.range_start",
         synchronize="torch_npu.npu.synchronize",
@@ -189,7 +190,7 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
     "msprof": Options(
         vendor="Huawei",
         device="msprof --task-time=on",
-        launches="msprof --ascendcl=on --runtime-api=on",
+        launches="with msprof --ascendcl=on --runtime-api=on",
         waits="msprof --runtime-api=on",
         schedule="msprof over several iterations",
         stack=_FRAMEWORK,
@@ -210,7 +211,7 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
     "nsys": Options(
         vendor="NVIDIA",
         device="nsys profile --trace=cuda,nvtx",
-        launches="nsys profile --trace=cuda from before the first launch",
+        launches="with nsys profile --trace=cuda from before the first launch",
         waits="",
         schedule="nsys profile --capture-range=cudaProfilerApi over iterations after a warm-up",
         stack="nsys profile --python-sampling=true",
@@ -231,7 +232,7 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
     "rocprofv3": Options(
         vendor="AMD",
         device="rocprofv3 --kernel-trace --memory-copy-trace",
-        launches="rocprofv3 --hip-runtime-trace --kernel-trace --memory-copy-trace",
+        launches="with rocprofv3 --hip-runtime-trace --kernel-trace --memory-copy-trace",
         waits="",
         schedule="rocprofv3 --collection-period over iterations after a warm-up",
         stack=_OF_FRAMEWORK,
@@ -252,7 +253,8 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
     "xprof": Options(
         vendor=None,
         device="jax.profiler.trace on a machine with a GPU or TPU that the program uses",
-        launches="fewer steps, or no Python tracer (ProfileOptions.python_tracer_level = 0)",
+        launches="with fewer steps, or without the Python tracer "
+        "(ProfileOptions.python_tracer_level = 0)",
         waits="",
         schedule="jax.profiler.trace around some steps after a warm-up",
         stack="the Python tracer (ProfileOptions.python_tracer_level = 1)",

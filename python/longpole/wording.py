@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["count", "duration", "escape", "number", "share", "short_name", "short_names"]
+__all__ = [
+    "count",
+    "duration",
+    "escape",
+    "number",
+    "share",
+    "short_name",
+    "short_names",
+    "whole_percent",
+]
 
 _UNITS: Final = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 
@@ -80,6 +89,21 @@ def share(part: float) -> str:
     if 1 - _SMALLEST_SHARE < part < 1:
         return ">99.9 %"
     return f"{100 * part:,.1f} %"
+
+
+def whole_percent(part: float) -> str:
+    """Write a share as a whole per cent; only nothing is 0 %, and only all is 100 %.
+
+    Examples
+    --------
+    >>> [whole_percent(part) for part in (0.0, 0.002, 0.31, 0.998, 1.0)]
+    ['0 %', 'less than 1 %', '31 %', 'over 99 %', '100 %']
+    """
+    if 0 < part < 0.005:  # noqa: PLR2004
+        return "less than 1 %"
+    if 0.995 <= part < 1:  # noqa: PLR2004
+        return "over 99 %"
+    return f"{100 * part:.0f} %"
 
 
 def count(number: int, noun: str = "", plural: str | None = None) -> str:

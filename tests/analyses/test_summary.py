@@ -31,7 +31,7 @@ def test_a_summary_says_what_holds_the_step_up_and_where_its_time_went():
     assert str(found) == found.verdict.sentence
     [device] = found.devices
     assert device.launch_bound_share == 0.75
-    assert device.idle.launched_ns == 5_000
+    assert device.idle.waiting_for_launch_ns == 80_000
 
 
 def test_communication_counts_only_where_no_kernel_hides_it():
@@ -62,7 +62,8 @@ def test_work_that_was_launched_and_does_not_begin_is_not_the_hosts_fault():
         .launch("gemm", call=(1, 2), work=(90, 100), stream=20)
     )
     [device] = summary(builder).devices
-    assert (device.idle.launched_ns, device.idle.host_ns) == (80_000, 1_000)
+    idle = device.idle
+    assert (idle.other_wait_ns, idle.waiting_for_launch_ns, idle.host_ns) == (80_000, 0, 1_000)
 
 
 def test_without_links_the_launch_bound_share_is_unknown_and_not_zero():
@@ -89,10 +90,7 @@ def test_the_median_of_the_complete_steps_that_follow_another_is_the_default():
         )
     window = summary(builder).window
     assert (window.step, window.duration_ns) == (3, 20_000)
-    assert window.reason == (
-        "the median of 2 complete steps that follow one another, without the first behind the "
-        "start of the profiler"
-    )
+    assert window.reason == "the median of 2 consecutive steps"
 
 
 def test_a_step_whose_kernels_are_lost_is_not_complete():
@@ -194,9 +192,10 @@ def test_the_parts_of_a_device_sum_to_the_window():
     whole, idle = device.whole, device.idle
     parts = (whole.compute_ns, whole.communication_ns, whole.copy_ns, whole.idle_ns)
     assert sum(parts) == found.window.duration_ns
-    reasons = (idle.host_ns, idle.launched_ns, idle.after_last_ns, idle.unlinked_ns)
-    assert sum(reasons) == whole.idle_ns
-    assert reasons == (17_000, 8_000, 10_000, 5_000)
+    causes = (idle.waiting_for_launch_ns, idle.between_activities_ns, idle.other_wait_ns)
+    rest = (idle.after_last_ns, idle.unlinked_ns)
+    assert sum(causes + rest) == whole.idle_ns
+    assert (causes, rest, idle.host_ns) == ((25_000, 0, 0), (10_000, 5_000), 17_000)
 
 
 def test_every_device_has_its_lines():

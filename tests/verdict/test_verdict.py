@@ -156,7 +156,7 @@ def test_stacks_are_not_asked_for_where_they_are_recorded():
     def framed(begin, number):
         return [frame("train.py(10): step", begin + 6, begin + 78), *gaps(begin, number)]
 
-    assert "record with_stack=True to name it" in str(read(loop(gaps)).verdict())
+    assert "record Python stacks (with_stack=True)" in str(read(loop(gaps)).verdict())
     verdict = read(loop(framed)).verdict()
     assert "with_stack" not in str(verdict) + str(verdict.record)
 
@@ -187,9 +187,10 @@ def test_one_long_call_is_named_and_no_graphs_are_offered_for_it(name, advice):
             ),
         ]
 
-    for n_steps, calls in ((1, "one call"), (5, "4 calls")):
+    for n_steps, calls in ((1, "One call"), (5, "4 calls")):
         verdict = read(loop(long, n_steps)).verdict()
-        assert f" % is {calls} of {name}. " in verdict.actions[0]
+        take = "takes" if n_steps == 1 else "take"
+        assert verdict.actions[0].startswith(f"{calls} of {name} {take} ")
         assert advice in verdict.actions[0]
         assert "raphs" not in str(verdict)
 

@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["BusyTime", "DeviceTime", "IdleTime", "device_times"]
+__all__ = ["SHORT_NS", "BusyTime", "DeviceTime", "IdleTime", "device_times"]
+
+SHORT_NS: Final = 30_000
+"""Up to which length an interval before an activity that was launched in time is a pause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +38,25 @@ class BusyTime:
 
 @dataclass(frozen=True, slots=True)
 class IdleTime:
-    """Why nothing ran on a device; the four parts sum to its idle time."""
+    """Why nothing ran on a device, as in `idle_time`; all but `host_ns` sum to its idle time."""
 
-    host_ns: int | None
-    """The call that launches the next work had not returned: the device is launch-bound."""
-    launched_ns: int | None
-    """The next work was launched and had not started."""
+    waiting_for_launch_ns: int | None
+    """The next activity had not been launched when the interval began."""
+    between_activities_ns: int | None
+    """It had been launched, and the interval is shorter than 30 µs."""
+    other_wait_ns: int | None
+    """It had been launched, and waited longer: for another stream, or for a free device."""
     after_last_ns: int
-    """No work follows in the window."""
+    """No activity follows in the window."""
     unlinked_ns: int
-    """The call of the next work is not known."""
+    """What launched the next activity is not known."""
+    host_ns: int | None
+    """The part of the first three before the launching call returned."""
     reason: str | None = None
-    """Why the first two are not known, where they are not."""
+    """Why these are not known, where they are not."""
 
 
-_NEVER_IDLE: Final = IdleTime(0, 0, 0, 0)
+_OF_LAUNCHED: Final = ("waiting_for_launch", "between_activities", "other_wait")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +84,16 @@ def device_times(trace: Trace, window: Window | None = None) -> tuple[DeviceTime
     rows: dict[int | None, list[BusyTime]] = {}
     for row in trace.core.busy(start_ns, end_ns).to_dicts():
         rows.setdefault(row.pop("device"), []).append(BusyTime(**row))
-    idle = {device: _idle(*sums) for device, *sums in trace.core.idle(start_ns, end_ns)}
+    idle: dict[int | None, list[tuple[str, int, int | None]]] = {}
+    for device, cause, duration_ns, host_ns in trace.core.idle(start_ns, end_ns, SHORT_NS):
+        idle.setdefault(device, []).append((cause, duration_ns, host_ns))
     names = trace.device_names
     return tuple(
         _device(
             device,
             None if device is None else names.get(device),
             busy,
-            idle.get(device, _NEVER_IDLE),
+            _idle(idle.get(device, [])),
             window,
         )
         for device, busy in rows.items()
@@ -101,10 +110,13 @@ def _device(
     return DeviceTime(device, name, whole, tuple(streams), idle, launch_bound_share)
 
 
-def _idle(
-    host_ns: int, launched_ns: int, after_last_ns: int, unlinked_ns: int, n_linked: int
-) -> IdleTime:
-    if not n_linked and unlinked_ns:
+def _idle(causes: list[tuple[str, int, int | None]]) -> IdleTime:
+    """Put the causes of one device side by side."""
+    times = {cause: duration_ns for cause, duration_ns, _ in causes}
+    after_last_ns, unlinked_ns = times.get("after_last", 0), times.get("unlinked", 0)
+    if unlinked_ns and not times.keys() & {*_OF_LAUNCHED}:
         reason = "no work after a gap is linked to the call that launched it"
-        return IdleTime(None, None, after_last_ns, unlinked_ns, reason)
-    return IdleTime(host_ns, launched_ns, after_last_ns, unlinked_ns)
+        return IdleTime(None, None, None, after_last_ns, unlinked_ns, None, reason)
+    waiting_ns, between_ns, other_ns = (times.get(cause, 0) for cause in _OF_LAUNCHED)
+    host_ns = sum(ns or 0 for *_, ns in causes)
+    return IdleTime(waiting_ns, between_ns, other_ns, after_last_ns, unlinked_ns, host_ns)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import polars as pl
 
 from longpole import sweeps
 from longpole.analyses.activities import chosen
+from longpole.analyses.device_times import SHORT_NS
 from longpole.analyses.parameters import shared_parameters
 from longpole.analyses.statistics import DurationFigures
 from longpole.frames import frame_schema
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from longpole.windows import Window
 
 __all__ = ["IdleTimeRow", "idle_time"]
-
-_SHORT_NS: Final = 30_000
 
 
 class IdleTimeRow(DurationFigures):
@@ -49,7 +48,7 @@ def idle_time(
     window: Window | None = None,
     *,
     where: pl.Expr | str | None = None,
-    short_ns: int = _SHORT_NS,
+    short_ns: int = SHORT_NS,
 ) -> Annotated[pl.DataFrame, IdleTimeRow]:
     """Split the idle time of each device and stream by cause, with statistics of the intervals.
 

@@ -59,7 +59,8 @@ def actions(parts: VerdictParts, most_words: int) -> list[str]:
         return []
     found = _Actions(parts)
     lines = [*found.waits(), *found.work()] if parts["waits_lead"] else found.all()
-    first, *others = [*dict.fromkeys(lines)][:_MOST] or [""]
+    helpful = [line for line in dict.fromkeys(lines) if ": saves nothing" not in line]
+    first, *others = helpful[:_MOST] or [""]
     kept, left = [first] if first else [], most_words - n_words(first)
     for line in others:
         left -= n_words(line)
@@ -133,7 +134,7 @@ class _Actions:
         """Name the call that most of the time is in, where no launch can be saved there."""
         name, share, n_events, longest, role = self.parts["busiest"] or ("", 0.0, 0, 0.0, None)
         is_one = longest >= _MOST_OF_HOST
-        part, calls = (longest, "one call") if is_one else (share, count(n_events, "call"))
+        part = longest if is_one else share
         is_known = role in _LONG_CALLS and (is_one or role not in _LAUNCHES)
         if part < _MOST_OF_HOST or not (is_known or (is_one and self.launches_are_sparse())):
             return None
@@ -141,13 +142,17 @@ class _Actions:
         if self.parts["unit"] == "trace":
             options["schedule"] += f" and {options['step']}"
         advice = _LONG_CALLS.get(role or "", _SETS_UP).format(**options)
-        return f"{100 * part:.0f} % is {calls} of {short_name(name, WIDEST_NAME)}. {advice}"
+        calls = "One call" if is_one else count(n_events, "call")
+        take = f"of {short_name(name, WIDEST_NAME)} {'takes' if is_one else 'take'}"
+        return f"{calls} {take} {100 * part:.0f} % of the time. {advice}"
 
     def how_to_shorten_the_host(self) -> str:
         """Say what removes host work, or what to record where the trace does not tell."""
         if self.parts["doubt"]["unnamed_host"] > MOSTLY_UNNAMED:
             stack = self.options.stack
-            return f"Most host time lies outside operators and calls; record {stack} to name it"
+            return (
+                f"Most host time lies outside operators and calls; record Python stacks ({stack})"
+            )
         if self.parts["unit"] == "trace":
             return "Shorten host work (no iterations are marked, so most may be set-up)"
         busiest = self.parts["busiest"]
@@ -198,12 +203,12 @@ class _Actions:
             return self.line(how, "communication")
         waiting, total = duration(awaited["waiting_ns"]), duration(awaited["total_ns"])
         if awaited["waiting_ns"] < _MOSTLY_WAITING * awaited["total_ns"]:
-            beside = f", {waiting} of {total} waits for other ranks"
+            beside = f", waiting for other ranks is {waiting} of {total}"
             return self.line(how, "communication", beside)
         name, peer_ns = short_name(awaited["name"]), min(awaited["peer_ns"], awaited["waiting_ns"])
         return (
-            f"See what keeps rank {awaited['peer']} of the group: waiting is {waiting} of {total} "
-            f"in collectives, {duration(peer_ns)} for it in {name}."
+            f"See what makes rank {awaited['peer']} of the group late: collectives wait for "
+            f"{waiting} of {total}, of which {duration(peer_ns)} for this rank in {name}."
         )
 
     def waits(self) -> Iterator[str]:

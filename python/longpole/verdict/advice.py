@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.recording import options_of
+from longpole.wording import whole_percent
 
 if TYPE_CHECKING:
     from longpole.recording import Options
-    from longpole.verdict.parts import VerdictParts
+    from longpole.verdict.parts import RecordedParts, VerdictParts
 
-__all__ = ["MOSTLY_UNNAMED", "advice", "cause", "ends_in_time", "mostly_stopped"]
+__all__ = ["MOSTLY_UNNAMED", "advice", "ends_in_time", "mostly_stopped", "why"]
 
 # What the trace lacks, and what to record instead; the blanks are those of `Options`.
 _SCHEDULE: Final = "with {schedule}, so that the launches before the window are known"
@@ -52,27 +53,36 @@ _MUCH_STOPPED: Final = 0.4
 _LITTLE_RECORDED: Final = 0.1
 
 
-def cause(parts: VerdictParts) -> tuple[float, str] | None:
-    """Give the share that makes a trace inconclusive, and what it is."""
-    code = parts["cause"]
-    if code is None:
-        return None
+def why(parts: VerdictParts) -> str:
+    """Say what makes a trace inconclusive, with its share."""
+    code = str(parts["cause"])
+    if code == "unlinked" and parts["recorded"]["n_unlinked"]:
+        return _unlinked(parts["recorded"])
     options = options_of(parts["profiler"], is_of_server=parts["is_of_server"])
     share = parts["doubt"][_SHARE_OF.get(code, "unknown")]
-    return share, _CAUSES[code][0].format(graph=options.graph)
+    return f"{whole_percent(share)} {_CAUSES[code][0].format(graph=options.graph)}"
+
+
+def _unlinked(recorded: RecordedParts) -> str:
+    """Count the GPU activities of the shown window without a launch, as its table does."""
+    n_activities, n_unlinked = recorded["n_activities"], recorded["n_unlinked"]
+    if n_unlinked == n_activities:
+        return "no GPU activity is linked to the call that launched it"
+    return (
+        f"{n_unlinked:,} of {n_activities:,} GPU activities are not linked to the call that "
+        "launched them"
+    )
 
 
 def advice(parts: VerdictParts) -> tuple[str, str | None]:
     """Say why this window was chosen or why there is no verdict, and what to record."""
     reason = parts["reason"]
     options = options_of(parts["profiler"], is_of_server=parts["is_of_server"])
-    found = cause(parts)
-    if parts["status"] == "inconclusive" and found is not None:
-        part, what = found
-        record = _CAUSES[str(parts["cause"])][1].format(**_blanks(options))
+    if parts["status"] == "inconclusive" and parts["cause"] is not None:
+        record = _CAUSES[parts["cause"]][1].format(**_blanks(options))
         if parts["cause"] == "unlinked" and _is_nearly_empty(parts):
             record = "the whole program, if this trace was cut or sampled"
-        return f"{part:.0%} {what} ({reason})".replace("%", " %"), record
+        return f"{why(parts)} ({reason})", record
     return reason, _better(parts, options)
 
 
@@ -121,6 +131,7 @@ def _better(parts: VerdictParts, options: Options) -> str | None:
     if parts["unit"] in {"trace", "repetition"}:
         return f"with {options.step}, or name the annotation of an iteration with --step-name"
     if "host" in parts["sides"] and parts["doubt"]["unnamed_host"] > MOSTLY_UNNAMED:
-        return f"{options.stack} to know the function; record without it for the time"
+        stacks = f"Python stacks ({options.stack}) to name the function"
+        return f"{stacks}; record without them for the time"
     is_open = parts["doubt"]["rest"] > parts["doubt"]["unknown"] and "host" not in parts["sides"]
     return f"with {options.waits}" if is_open and options.waits else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from longpole.verdict.missing import whole_percent
+from longpole.wording import whole_percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable

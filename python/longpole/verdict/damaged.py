@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from longpole.verdict.missing import whole_percent, window
+from longpole.verdict.missing import window
+from longpole.wording import whole_percent
 
 if TYPE_CHECKING:
     from longpole.damage import Damage
@@ -46,8 +47,10 @@ def _rest(parts: VerdictParts) -> str:
             return "; no GPU activity was read"
         case "inconclusive":
             return "; the trace does not tell what holds it up"
+        case _ if parts["waits_lead"]:
+            return "; waits hold it up more than any work does"
         case _ if not parts["sides"]:
-            return "; no side gains 5 % by itself"
+            return "; removing any one side saves less than 5 %"
         case _:
             side = parts["sides"][0]
             gain = whole_percent(max(dict(parts["gains"])[side], 0.0))

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from longpole.verdict.parts import BoundsParts, RemedyParts, Side, VerdictParts
 
-__all__ = ["Gains", "n_words"]
+__all__ = ["MOST_WORDS", "Gains", "n_words"]
+
+MOST_WORDS: Final = 60
+"""The sentence, what to do and the caveat have so many words together."""
 
 # Gains that rest on inference are given in whole tens.
 _MUCH_INFERRED: Final = 0.2

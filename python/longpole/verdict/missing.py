@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.recording import options_of
-from longpole.verdict.advice import advice, cause, mostly_stopped
-from longpole.wording import count, duration, short_name
+from longpole.verdict.advice import advice, mostly_stopped, why
+from longpole.verdict.gains import MOST_WORDS, n_words
+from longpole.wording import count, duration, short_name, whole_percent
 
 if TYPE_CHECKING:
     from longpole.verdict.parts import HoleParts, VerdictParts
 
-__all__ = ["WIDEST_NAME", "inconclusive", "no_device", "stopped", "whole_percent", "window"]
+__all__ = ["WIDEST_NAME", "inconclusive", "no_device", "stopped", "window"]
 
 WIDEST_NAME: Final = 60
 
@@ -25,35 +26,21 @@ _HARDLY_BUSY: Final = 0.01
 _MUCH_COLLECTIVE: Final = 0.1
 
 
-def whole_percent(share: float) -> str:
-    """Write a share as a whole per cent; only nothing is 0 %, and only all is 100 %.
-
-    Examples
-    --------
-    >>> [whole_percent(share) for share in (0.0, 0.002, 0.31, 0.998, 1.0)]
-    ['0 %', 'less than 1 %', '31 %', 'over 99 %', '100 %']
-    """
-    if 0 < share < 0.005:  # noqa: PLR2004
-        return "less than 1 %"
-    if 0.995 <= share < 1:  # noqa: PLR2004
-        return "over 99 %"
-    return f"{100 * share:.0f} %"
-
-
 def window(parts: VerdictParts) -> str:
     """Say how long the window takes; of several the mean, as gains are of the mean."""
     _, min_ns, max_ns, total_ns = parts["lengths_ns"]
     n_windows = parts["n_windows"]
     noun = "A repetition" if parts["unit"] == "repetition" else f"The {_noun(parts)}"
-    noun = f"{_apart_from(parts['holes'])}{noun.lower()}" if parts["holes"] else noun
-    takes = f"{noun} takes {duration(total_ns // n_windows)}"
+    noun = f"{_without(parts['holes'])}{noun.lower()}" if parts["holes"] else noun
+    anew = ", timed anew" if parts["holes"] else ""
+    takes = f"{noun} takes {duration(total_ns // n_windows)}{anew}"
     if n_windows == 1:
         return takes
     spread = f", {duration(min_ns)} to {duration(max_ns)}" if max_ns > _ALIKE * min_ns else ""
     return f"{takes} (mean of {n_windows}{spread})"
 
 
-def _apart_from(holes: list[HoleParts]) -> str:
+def _without(holes: list[HoleParts]) -> str:
     """Name the gaps that the answer leaves out, and what went on around the longest."""
     first, *others = holes
     if others:
@@ -61,7 +48,7 @@ def _apart_from(holes: list[HoleParts]) -> str:
         lead = f"{count(len(holes), 'gap')} of {total} together, the longest {_where(first)}"
     else:
         lead = f"one gap of {duration(first['duration_ns'])} {_where(first)}"
-    return f"Apart from {lead}, {_around(first)}, "
+    return f"Without {lead}, {_around(first)}, "
 
 
 def _where(hole: HoleParts) -> str:
@@ -98,12 +85,19 @@ def stopped(parts: VerdictParts) -> str:
 
 def no_device(parts: VerdictParts) -> list[str]:
     """Say what is known of a program of which no GPU activity is recorded."""
-    told = [f"{window(parts)}; no GPU activity is recorded{_although(parts)}.", *_host(parts)]
-    if mostly_stopped(parts):
-        told.append(f"{stopped(parts).capitalize()}.")
+    first = f"{window(parts)}; no GPU activity is recorded{_although(parts)}."
+    told = [f"{stopped(parts).capitalize()}."] if mostly_stopped(parts) else []
     _, record = advice(parts)
     is_certain = parts["recorded"]["n_launching"] > 0
-    return [*told, f"{'Record' if is_certain else 'If the program uses a GPU, record'} {record}."]
+    last = f"{'Record' if is_certain else 'If the program uses a GPU, record'} {record}."
+    return _within(first, [*told, *_host(parts)], last)
+
+
+def _within(first: str, between: list[str], last: str) -> list[str]:
+    """Leave out the last of what stands between where all together are too many words."""
+    while between and sum(map(n_words, (first, *between, last))) > MOST_WORDS:
+        between = between[:-1]
+    return [first, *between, last]
 
 
 def _although(parts: VerdictParts) -> str:
@@ -125,8 +119,7 @@ def _host(parts: VerdictParts) -> list[str]:
         name, share = collectives
         told.append(
             f"Collectives on the CPU ({short_name(name, WIDEST_NAME)}) are open for "
-            f"{whole_percent(share)} of the time: compare the traces of all ranks to see who is "
-            "late."
+            f"{whole_percent(share)} of the time: compare all ranks to see who is late."
         )
     busiest = parts["busiest"]
     if busiest is not None:
@@ -141,19 +134,11 @@ def _host(parts: VerdictParts) -> list[str]:
 
 def inconclusive(parts: VerdictParts) -> list[str]:
     """Say why the trace does not tell, what it holds, and what to record."""
-    share, what = cause(parts) or (0.0, "")
-    why = f"{whole_percent(share)} {what}"
     recorded = parts["recorded"]
-    told = []
-    if parts["cause"] == "unlinked":
-        n_activities, n_unlinked = recorded["n_activities"], recorded["n_unlinked"]
-        if n_unlinked:
-            by = f"{n_unlinked:,} of {n_activities:,} GPU activities"
-            why = f"{by} are not linked to the call that launched them"
-        told.append(
-            f"GPU activities fill {whole_percent(recorded['device'])} of the time, operators and "
-            f"calls {whole_percent(recorded['host'])}."
-        )
+    fill = (
+        f"GPU activities fill {whole_percent(recorded['device'])} of the time, operators and "
+        f"calls {whole_percent(recorded['host'])}."
+    )
     _, record = advice(parts)
-    reason = f"{window(parts)}; the trace does not tell what holds it up: {why}."
-    return [reason, *told, f"Record {record}."]
+    first = f"{window(parts)}; the trace does not tell what holds it up: {why(parts)}."
+    return _within(first, [fill] if parts["cause"] == "unlinked" else [], f"Record {record}.")

@@ -75,11 +75,10 @@ def _named(parts: VerdictParts) -> str:
 def _nearly_balanced(parts: VerdictParts) -> str:
     """Say that only both sides together gain much."""
     gains = Gains(parts)
-    host, kernels = (gains.percent(gains.sides[side]) for side in ("host", "kernels"))
+    host, kernels = (gains.most(gains.sides[side]) for side in ("host", "kernels"))
     return (
-        f"{window(parts)}; host and device take almost equally long: up to {host} shorter "
-        f"without host work, {kernels} without kernels, "
-        f"{gains.percent(parts['kernels_and_host'])} without both."
+        f"{window(parts)}; host and device take almost equally long: removing host work saves "
+        f"{host}, kernels {kernels}, both {gains.most(parts['kernels_and_host'])}."
     )
 
 
@@ -88,9 +87,8 @@ def _balanced(parts: VerdictParts) -> str:
     gains = Gains(parts)
     best = sorted(gains.sides.items(), key=lambda row: -row[1])[:2]
     sides = ", ".join(f"{_NOUNS[side]} {gains.percent(gain)}" for side, gain in best)
-    told = f"{window(parts)}; nothing recorded gains 5 % by itself ({sides})."
-    both = gains.percent(parts["kernels_and_host"])
-    return f"{told} Without host and kernels together it is up to {both} shorter."
+    told = f"{window(parts)}; removing any one side saves less than 5 % ({sides})"
+    return f"{told}, host and kernels together {gains.most(parts['kernels_and_host'])}."
 
 
 def caveat(parts: VerdictParts) -> str | None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from longpole.critical_path.changes import change_of
 from longpole.verdict.actions import actions
 from longpole.verdict.advice import advice
 from longpole.verdict.blocks import verdict_blocks
 from longpole.verdict.findings import Bounds, Doubt, Findings, Gap, Remedy, Span
-from longpole.verdict.gains import n_words
+from longpole.verdict.gains import MOST_WORDS, n_words
 from longpole.verdict.sentences import caveat, sentence
 
 if TYPE_CHECKING:
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from longpole.verdict.parts import VerdictParts
 
 __all__ = ["Verdict", "verdict_of"]
-
-# The sentence, what to do and the caveat have so many words together.
-_MOST_WORDS: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +44,9 @@ def verdict_of(parts: VerdictParts) -> Verdict:
     reason, record = advice(parts)
     told, against = sentence(parts), caveat(parts)
     first = " ".join(actions(parts, 0))
-    if n_words(f"{told} {first} {against or ''}") > _MOST_WORDS:
+    if n_words(f"{told} {first} {against or ''}") > MOST_WORDS:
         against = None
-    left = _MOST_WORDS - n_words(f"{told} {against or ''}")
+    left = MOST_WORDS - n_words(f"{told} {against or ''}")
     return Verdict(
         status=parts["status"],
         sides=tuple(parts["sides"]),

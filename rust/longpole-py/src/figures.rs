@@ -12,8 +12,8 @@ use crate::trace::Trace;
 
 /// `(name, count, duration_ns, longest_ns, longest_event)`.
 type NameRow = (Option<String>, u64, i64, i64, usize);
-/// `(device, host_ns, launched_ns, after_last_ns, unlinked_ns, n_linked)`.
-type IdleRow = (Option<i64>, i64, i64, i64, i64, u64);
+/// `(device, cause, duration_ns, host_ns)`.
+type IdleRow = (Option<i64>, &'static str, i64, Option<i64>);
 /// `(code, category, count, first_event, its name, longest_ns)`.
 type EventWarningRow = (&'static str, Option<String>, u64, usize, Option<String>, i64);
 
@@ -73,19 +73,24 @@ impl Trace {
         })
     }
 
-    /// Why nothing ran on each device that was idle in a window.
-    fn idle(&self, py: Python<'_>, start_ns: i64, end_ns: i64) -> PyResult<Vec<IdleRow>> {
+    /// Why nothing ran on each device that was idle in a window: a row for each cause, in which
+    /// `short_ns` is what a pause takes at most.
+    fn idle(
+        &self,
+        py: Python<'_>,
+        start_ns: i64,
+        end_ns: i64,
+        short_ns: i64,
+    ) -> PyResult<Vec<IdleRow>> {
         let (tables, launches) = (self.tables(), self.linked(py)?);
+        let (window, places) = ((start_ns, end_ns), [Places::Devices]);
         let rows = enter(py, None, None, |_| {
-            let window = (start_ns, end_ns);
-            let gaps = measure::gaps(tables, &launches, window, Places::Devices, &Chosen::All);
-            Ok(measure::idle(&gaps))
+            Ok(measure::idle_causes(tables, &launches, window, short_ns, &places, &Chosen::All))
         })?;
-        let row = |(device, idle): (Option<i64>, measure::Idle)| {
-            let measure::Idle { host_ns, launched_ns, after_last_ns, unlinked_ns, n_linked } = idle;
-            (device, host_ns, launched_ns, after_last_ns, unlinked_ns, n_linked)
-        };
-        Ok(rows.into_iter().map(row).collect())
+        Ok(rows
+            .iter()
+            .map(|row| (row.device, row.cause.name(), row.duration_ns, row.host_ns))
+            .collect())
     }
 
     /// The warnings about events: a row for each code and category.

@@ -129,7 +129,8 @@ pub(crate) fn idle_causes(
     let (launches, tables) = (trace.linked(py)?, trace.tables());
     let chosen = chosen_of(trace, chosen.as_ref());
     let rows = enter(py, None, None, |_| {
-        Ok(measure::idle_causes(tables, &launches, window, short_ns, &chosen))
+        let places = [Places::Devices, Places::Streams];
+        Ok(measure::idle_causes(tables, &launches, window, short_ns, &places, &chosen))
     })?;
     let spreads: Vec<_> = rows.iter().map(|row| Some(row.spread)).collect();
     Columns::default()

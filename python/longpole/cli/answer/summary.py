@@ -41,10 +41,11 @@ _ABOVE_ALL: Final = (
     "Shares above 100 % are sums over several threads or streams that ran at the same time."
 )
 _IDLE: Final = (
-    ("waiting for launches", "host_ns"),
-    ("queued behind other work", "launched_ns"),
-    ("after the last activity", "after_last_ns"),
-    ("launching call not recorded", "unlinked_ns"),
+    ("waiting for launch", "waiting_for_launch_ns"),
+    ("between activities (under 30 µs)", "between_activities_ns"),
+    ("other wait (launched in time)", "other_wait_ns"),
+    ("unlinked (launching call not recorded)", "unlinked_ns"),
+    ("after last activity", "after_last_ns"),
 )
 
 
@@ -177,7 +178,7 @@ def _cells(
 
 def _notes(trace: Trace, found: Summary) -> list[str]:
     notes = [
-        f"How long {_device(device)} waited for launches is unknown: {device.idle.reason}."
+        f"How long {_device(device)} waited for launch is unknown: {device.idle.reason}."
         for device in found.devices
         if device.idle.reason
     ]

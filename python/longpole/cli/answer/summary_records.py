@@ -70,7 +70,7 @@ def _busy_records(path: str, device: DeviceTime, busy: BusyTime, span_ns: int) -
 
 
 def _idle_records(path: str, device: DeviceTime, span_ns: int) -> list[Record]:
-    parts = ("host", "launched", "after_last", "unlinked")
+    parts = ("waiting_for_launch", "between_activities", "other_wait", "after_last", "unlinked")
     return [
         _record(
             path,

@@ -42,17 +42,18 @@ pub struct IdleTime {
     pub spread: Spread,
 }
 
-/// The idle time within a window by device, stream and cause. Up to `short_ns` an interval
-/// before an activity that was launched in time is a pause.
+/// The idle time within a window by device, stream and cause, where `places` says so. Up to
+/// `short_ns` an interval before an activity that was launched in time is a pause.
 pub fn idle_causes(
     tables: &Tables,
     launches: &Launches,
     window: (i64, i64),
     short_ns: i64,
+    places: &[Places],
     chosen: &Chosen,
 ) -> Vec<IdleTime> {
     let mut groups: BTreeMap<_, (Vec<i64>, Option<i64>)> = BTreeMap::new();
-    for places in [Places::Devices, Places::Streams] {
+    for &places in places {
         for gap in gaps(tables, launches, window, places, chosen) {
             let cause = cause_of(&gap, short_ns, &tables.events);
             let (durations, host_ns) = groups.entry((gap.device, gap.stream, cause)).or_default();
@@ -111,7 +112,8 @@ mod tests {
             read_bytes(format!("[{}]", rows.join(",")).as_bytes(), &Options::default()).unwrap();
         let launches = launches(&tables, &silent).unwrap();
         let window = (0, 50_000);
-        let found = idle_causes(&tables, &launches, window, 30_000, &Chosen::All);
+        let places = [Places::Devices, Places::Streams];
+        let found = idle_causes(&tables, &launches, window, 30_000, &places, &Chosen::All);
         let shown: Vec<_> = found
             .iter()
             .map(|row| (row.stream, row.cause, row.duration_ns / 1000, row.host_ns))

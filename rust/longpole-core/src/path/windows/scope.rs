@@ -248,17 +248,13 @@ fn run_reason(found: &Steps, run: &[usize]) -> String {
         }
         (Marked::Repetition, _) => ("repetitions of device work".to_owned(), String::new()),
     };
-    let has_first = run.first().and_then(|&row| found.rows[row].before).is_some_and(|before| {
-        found.rows[before].before.is_none() && found.marked == Marked::Profiler
-    });
-    let first = if has_first { ", without the first behind the start of the profiler" } else { "" };
     match run.len() {
         1 => format!(
             "the only complete one of {} {noun} that follows another{marked}",
             found.rows.len()
         ),
         count => {
-            format!("the median of {count} complete {noun} that follow one another{first}{marked}")
+            format!("the median of {count} consecutive {noun}{marked}")
         }
     }
 }
