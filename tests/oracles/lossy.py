@@ -1,7 +1,8 @@
 """Programs of which the profiler lost records, and what each remedy really gains in them.
 
 The verdict on what is left gives an interval for each gain. The program runs again with the
-remedy, and what it then gains should lie in the interval.
+remedy, and what it then gains should lie in the interval. What is lost is lost to the trace only:
+the truth is that of runs that lose nothing.
 """
 
 from __future__ import annotations
@@ -138,21 +139,28 @@ def judged_lossy(seed: int, folder: Path, *, sync_records: bool = True) -> Lossy
     verdict = trace.verdict(whole=not any(window.step for window in run.truth.windows))
     if verdict.window.unit not in {"step", "trace"}:
         verdict = trace.verdict(whole=True)
-    windows = {window.name: window.duration_ns for window in run.truth.windows}
-    before_ns = max(_length_ns(windows, verdict), 1)
+    complete = Run(run.program, run.machine, run.changes)
+    before_ns = max(_length_ns(complete, verdict), 1)
     intervals = [
-        Interval(remedy, *interval, 1 - _length_ns(run.what_if(changed), verdict) / before_ns)
+        Interval(remedy, *interval, 1 - _length_ns(complete.again(changed), verdict) / before_ns)
         for remedy, interval, changed in _asked(verdict, run)
     ]
     return Lossy(seed, lost, share, program, verdict.status, verdict.sides, tuple(intervals))
 
 
-def _length_ns(windows: dict[str, int], verdict: Verdict) -> int:
-    """Give how long the windows of a verdict take together."""
+def _length_ns(run: Run, verdict: Verdict) -> int:
+    """Give how long the windows of a verdict take together in a run that lost nothing.
+
+    Steps follow each other: they last from when all before them were over until all of them are.
+    """
+    windows = {window.name: window for window in run.truth.windows}
     if verdict.window.unit == "trace":
-        return windows["trace"]
-    names = ((f"step {step} period", f"step {step}") for step in verdict.steps)
-    return sum(windows.get(period, windows.get(last, 0)) for period, last in names)
+        return windows["trace"].duration_ns
+    first, last = min(verdict.steps), max(verdict.steps)
+    over_ns = {step: windows[f"step {step}"].end_ns for step in range(last + 1)}
+    before = [end_ns for step, end_ns in over_ns.items() if step < first]
+    begin_ns = max(before, default=windows[f"step {first}"].start_ns)
+    return max(over_ns.values()) - begin_ns
 
 
 def _asked(verdict: Verdict, run: Run) -> list[tuple[str, tuple[float, float], list[Change]]]:
