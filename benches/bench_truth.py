@@ -53,6 +53,8 @@ ROWS: Final = {
     "allocations that wait, or do not": "malloc",
     "legacy default stream": "legacy",
     "two threads that launch": "two launching threads",
+    "two threads that record events": "two threads, (a stream|two streams) each",
+    "two threads on the same streams": "two threads, (the same|events)",
 }
 HEAD: Final = [
     "programs",

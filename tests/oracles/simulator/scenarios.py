@@ -18,6 +18,7 @@ from .beside import (
     scanning,
     two_launching_threads,
 )
+from .beside_threads import two_threads
 from .branching import branched_graph, joint_collectives, pipeline
 from .losses import Losses
 from .machine import Machine
@@ -141,4 +142,10 @@ SCENARIOS: dict[str, Scenario] = {
     "malloc that does not": Scenario(partial(allocating, malloc_waits=False)),
     "legacy default stream": Scenario(_legacy),
     "two launching threads": Scenario(two_launching_threads),
+    "two threads, a stream each": Scenario(partial(two_threads, n_streams=1)),
+    "two threads, two streams each": Scenario(two_threads),
+    "two threads, the same streams": Scenario(partial(two_threads, shared=True)),
+    "two threads, events of each other": Scenario(
+        partial(two_threads, shared=True, crossing=True)
+    ),
 }

@@ -42,8 +42,8 @@ class Devices:
         self.has_wait_calls = any(WAIT_CALL.search(event.name) for event in trace.events)
         self._ends = {lane: sorted(its, key=finish_order) for lane, its in works.items()}
         self.recent = Recent(trace, self.launches)
-        pairs = autograd_threads(trace)
-        self.recent_with_backward = Recent(trace, self.launches, pairs)
+        self.pairs = autograd_threads(trace)
+        self.recent_with_backward = Recent(trace, self.launches, self.pairs)
         self.marks = Marks(trace, self.launches, self.streams, self.recent)
         self.paired = paired_work(trace, self)
 
@@ -322,14 +322,21 @@ def _release(start: _Start, ready_ns: int, points: Points, devices: Devices) -> 
         if devices.marks.of(other) >= least
     ]
 
-    def likelihood(other: Event) -> tuple[bool, int, bool, int, int]:
-        as_usual = work.start_ns - other.end_ns <= limits.WAIT_RELEASE_NS
-        if other in paired:
-            return (as_usual, MOST_LIKELY, True, other.end_ns, -other.rank)
-        is_own = other.lane.owner == work.lane.owner
-        return (as_usual, devices.marks.of(other), is_own, other.end_ns, -other.rank)
+    def is_believable(other: Event) -> bool:
+        is_too_soon = work.start_ns - other.end_ns < limits.QUICKEST_RELEASE_NS
+        return not is_too_soon or not start.edges
 
-    producer = max([*paired, *producers], key=likelihood, default=None)
+    def likelihood(other: Event) -> tuple[bool, bool, int, bool, int, int]:
+        as_usual = work.start_ns - other.end_ns <= limits.WAIT_RELEASE_NS
+        before = (is_believable(other), as_usual)
+        if other in paired:
+            return (*before, MOST_LIKELY, True, other.end_ns, -other.rank)
+        is_own = other.lane.owner == work.lane.owner
+        return (*before, devices.marks.of(other), is_own, other.end_ns, -other.rank)
+
+    needs_reason = late_ns > limits.LATE_START_AFTER_WAIT_CALL_NS or devices.has_siblings
+    candidates = [it for it in [*paired, *producers] if needs_reason or is_believable(it)]
+    producer = max(candidates, key=likelihood, default=None)
     if producer is None:
         return None
     source, target = points.end(producer), points.start(work)

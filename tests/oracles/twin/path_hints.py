@@ -74,6 +74,7 @@ class Marks:
         records = [event for event in trace.events if RECORD_CALL.search(event.name)]
         self.has_records = bool(records)
         self._marks: dict[Event, Mark] = {}
+        self.recorded_by: dict[Event, Lane] = {}
         for record in records:
             for stream in streams.values():
                 self._mark(stream.last_submitted_before(record.start_ns), Mark.POSSIBLE)
@@ -85,7 +86,9 @@ class Marks:
             row = (record.lane, recent.last_launch(record))
             if n_in_a_row[row] < len(lanes):
                 stream = streams[lanes[n_in_a_row[row]]]
-                self._mark(stream.last_submitted_before(record.start_ns), Mark.LIKELY)
+                work = stream.last_submitted_before(record.start_ns)
+                self._mark(work, Mark.LIKELY)
+                self.recorded_by |= {work: record.lane} if work else {}
             n_in_a_row[row] += 1
 
     def _mark(self, work: Event | None, mark: Mark) -> None:

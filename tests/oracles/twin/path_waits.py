@@ -24,7 +24,7 @@ from .path_hints import Mark
 from .path_streams import finish_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 DEVICE_SYNC_CALL = re.compile(
     API + "(?:DeviceSynchronize|CtxSynchronize|SynchronizeDevice)|^synchronize(?:Device.*)?$"
@@ -353,13 +353,29 @@ def _marked_work(call: Event, inference: _Inference) -> Event | None:
     possible = inference.submitted(call, Mark.POSSIBLE)
     if not inference.devices.marks.has_records:
         return _last_ending_in(call, possible, limits.CLOCK_TOLERANCE_NS)
+    own = _recorded_by_caller(call, likely, inference)
     if call.duration_ns < limits.LONG_SYNC_NS:
-        return _last_ending_in(call, likely, 0)
-    over = [_last_ending_in(call, likely, 0), _last_ending_in(call, possible, 0)]
-    for work in over:
-        if work and _has_just_ended(work, call):
-            return work
-    return _last_ending_in(call, likely, limits.CLOCK_TOLERANCE_NS) or over[1]
+        return _last_ending_in(call, likely if own is None else own, 0)
+    for works in (own or [], likely, possible):
+        over = _last_ending_in(call, works, 0)
+        if over and _has_just_ended(over, call):
+            return over
+    for works in (own or [], likely):
+        found = _last_ending_in(call, works, limits.CLOCK_TOLERANCE_NS)
+        if found:
+            return found
+    return _last_ending_in(call, possible, 0)
+
+
+def _recorded_by_caller(
+    call: Event, likely: Iterable[Event], inference: _Inference
+) -> list[Event] | None:
+    """Keep what the caller or its backward thread recorded behind; none where it records none."""
+    marks, pairs = inference.devices.marks, inference.devices.pairs
+    if call.lane not in marks.recorded_by.values():
+        return None
+    threads = {call.lane, *(backward for forward, backward in pairs if forward == call.lane)}
+    return [work for work in likely if marks.recorded_by.get(work) in threads]
 
 
 def _implicit_producer(call: Event, inference: _Inference) -> Event | None:

@@ -78,6 +78,7 @@ fn learn(template: &Template, streams: &Streams<'_>, graphs: &mut Graphs) {
     let nodes = 0..template.n_nodes;
     let found: Vec<_> = nodes.map(|node| late_starts(node, &replays, late_ns, streams)).collect();
     let usual_ns = usual_wait_ns(&found);
+    let quickest_ns = quickest_wait_ns(&found, usual_ns);
     let lags_ns = usual_ns / 2..=usual_ns.saturating_mul(3).min(limits::WAIT_RELEASE_NS);
     let mut producers_of = vec![Vec::new(); template.n_nodes];
     for (node, late) in found.into_iter().enumerate() {
@@ -85,7 +86,7 @@ fn learn(template: &Template, streams: &Streams<'_>, graphs: &mut Graphs) {
         if replays.len() < limits::LEAST_REPLAYS {
             for start in &late {
                 let nodes = replays[start.replay].nodes;
-                let mut candidates = start.candidates.iter().filter_map(|&(it, _)| nodes[it]);
+                let mut candidates = start.likeliest_first(quickest_ns).filter_map(|it| nodes[it]);
                 if let Some(work) = nodes[node] {
                     graphs.waits.entry(work).or_default().extend(candidates.next());
                     graphs.rivals.extend(candidates.next().map(|rival| (work, rival)));
@@ -254,6 +255,15 @@ impl LateStart {
         self.candidates.retain(|(_, lag_ns)| lags_ns.contains(lag_ns));
         self
     }
+
+    /// The candidates, those that ended sooner before than any wait is known to take last.
+    fn likeliest_first(&self, quickest_ns: i64) -> impl Iterator<Item = usize> + '_ {
+        let of = move |too_soon: bool| {
+            let is_so = move |&&(_, lag_ns): &&(usize, i64)| (lag_ns < quickest_ns) == too_soon;
+            self.candidates.iter().filter(is_so).map(|&(node, _)| node)
+        };
+        of(false).chain(of(true))
+    }
 }
 
 /// The late starts of a node. What it may have waited for is a node of another stream that
@@ -285,6 +295,21 @@ fn usual_wait_ns(found: &[Vec<LateStart>]) -> i64 {
     let mut lags_ns: Vec<_> = found.iter().flatten().filter_map(last).collect();
     lags_ns.sort_unstable();
     lags_ns.get(lags_ns.len() / 2).copied().unwrap_or(0)
+}
+
+/// What a wait between nodes takes in this graph at the least: the shortest before late starts
+/// that have only one candidate, where several do; else half of what it usually takes.
+fn quickest_wait_ns(found: &[Vec<LateStart>], usual_ns: i64) -> i64 {
+    let only = |start: &LateStart| match start.candidates[..] {
+        [(_, lag_ns)] => Some(lag_ns),
+        _ => None,
+    };
+    let half_ns = usual_ns / 2;
+    let lags_ns = || found.iter().flatten().filter_map(only).filter(|&ns| ns >= half_ns);
+    let are_enough = lags_ns().count() >= limits::LEAST_REPLAYS;
+    let quickest_ns = lags_ns().min().filter(|_| are_enough);
+    // The shortest of a few is a little longer than the shortest there is.
+    quickest_ns.map_or(half_ns, |ns| ns - ns / 10)
 }
 
 /// What one node waits for, in all replays: what was the last to end before several late

@@ -7,7 +7,7 @@
 use super::purposes::Purposes;
 use super::recent::Recent;
 use crate::graph::model::Streams;
-use crate::ids::Order;
+use crate::ids::{Order, RowMap};
 use crate::vocabulary::ApiRole;
 
 /// How likely it is that an event was recorded right behind a GPU activity: the call
@@ -32,6 +32,10 @@ impl Mark {
 /// The mark of all work.
 pub(in crate::graph) struct Marks {
     of_work: Vec<Mark>,
+    /// For likely work, the thread that recorded the event behind it last.
+    recorded_by: RowMap<Order, usize>,
+    /// For each lane, whether the thread recorded an event at all behind what it launched.
+    records: Vec<bool>,
     /// Whether the trace shows events being recorded.
     pub(in crate::graph) has_records: bool,
 }
@@ -43,14 +47,23 @@ impl Marks {
         let times_ns: Vec<_> =
             timeline.orders().filter(records).map(|event| timeline.start_ns(event)).collect();
         if times_ns.is_empty() {
-            return Self { of_work: vec![Mark::Possible; timeline.len()], has_records: false };
+            return Self::all(Mark::Possible, false, streams);
         }
-        let mut marks = Self { of_work: vec![Mark::Unmarked; timeline.len()], has_records: true };
+        let mut marks = Self::all(Mark::Unmarked, true, streams);
         for work in streams.all.iter().flat_map(|stream| stream.last_at(&times_ns)) {
             marks.of_work[work.row()] = Mark::Possible;
         }
         marks.add_likely(streams, purposes);
         marks
+    }
+
+    fn all(mark: Mark, has_records: bool, streams: &Streams<'_>) -> Self {
+        Self {
+            of_work: vec![mark; streams.timeline.len()],
+            recorded_by: RowMap::default(),
+            records: vec![false; streams.n_lanes()],
+            has_records,
+        }
     }
 
     /// A thread records behind what it launched last; where it records several events in
@@ -59,7 +72,8 @@ impl Marks {
         let timeline = streams.timeline;
         let mut threads = vec![(Recent::default(), 0); streams.n_lanes()];
         for call in timeline.orders().filter(|&event| timeline.kind(event).is_call()) {
-            let (recent, n_records) = &mut threads[timeline.lane(call)];
+            let thread = timeline.lane(call);
+            let (recent, n_records) = &mut threads[thread];
             if let Some(&first) = streams.launched_by(call).first() {
                 recent.launched_on(streams.stream_of(first));
                 *n_records = 0;
@@ -68,10 +82,22 @@ impl Marks {
                 let last = stream.and_then(|it| it.last_submitted_before(timeline.start_ns(call)));
                 if let Some(work) = last {
                     self.of_work[work.row()] = Mark::Likely;
+                    self.recorded_by.insert(work, thread);
+                    self.records[thread] = true;
                 }
                 *n_records += 1;
             }
         }
+    }
+
+    /// The thread that is likely to have recorded the last event behind a GPU activity.
+    pub(in crate::graph) fn recorded_by(&self, work: Order) -> Option<usize> {
+        self.recorded_by.get(&work).copied()
+    }
+
+    /// Whether a thread is likely to have recorded an event behind some GPU activity.
+    pub(in crate::graph) fn is_recording(&self, thread: usize) -> bool {
+        self.records[thread]
     }
 
     pub(in crate::graph) fn of_work(&self, work: Order) -> Mark {

@@ -4,33 +4,35 @@ use crate::graph::facts::{Facts, Mark};
 use crate::graph::model::{first_of_last, latest_to_end};
 use crate::ids::Order;
 
-/// The work of another stream that ended last before this one began, of those submitted
-/// before it and marked at least so; of its own device first.
+/// The work of another stream that ended last after one time and until another, of those
+/// submitted before this one and marked at least so; of its own device first.
 ///
 /// The work of a device is looked at as that of one stream, so that the cost does not grow
 /// with the number of streams.
 pub(super) fn elsewhere(
     work: Order,
-    after_ns: i64,
+    ended_ns: (i64, i64),
     least: Mark,
     facts: &Facts<'_>,
 ) -> Option<Order> {
-    let on = |device: usize| on_device(device, work, after_ns, least, facts);
+    let on = |device: usize| on_device(device, work, ended_ns, least, facts);
     let others = || facts.other_devices_to_wait_for(work).iter().filter_map(|&device| on(device));
     let own = on(facts.streams.device_of(work)).map(|(_, work)| work);
     own.or_else(|| latest_to_end(others()))
 }
 
 /// Of the work that the thread is likely to have let a stream wait for, the last that
-/// ended before this one began.
-pub(super) fn paired(work: Order, after_ns: i64, facts: &Facts<'_>) -> Option<Order> {
+/// ended then.
+pub(super) fn paired(
+    work: Order,
+    (after_ns, until_ns): (i64, i64),
+    facts: &Facts<'_>,
+) -> Option<Order> {
     let timeline = facts.timeline;
     let own = facts.streams.stream_of(work);
     let may_be = |&&other: &&Order| {
         let end_ns = timeline.end_ns(other);
-        facts.streams.stream_of(other) != own
-            && after_ns < end_ns
-            && end_ns <= timeline.start_ns(work)
+        facts.streams.stream_of(other) != own && after_ns < end_ns && end_ns <= until_ns
     };
     let candidates = facts.paired_on_devices(work)?.iter().filter(may_be);
     latest_to_end(candidates.map(|&other| (timeline.end_ns(other), other)))
@@ -40,7 +42,7 @@ pub(super) fn paired(work: Order, after_ns: i64, facts: &Facts<'_>) -> Option<Or
 pub(super) fn on_device(
     device: usize,
     work: Order,
-    after_ns: i64,
+    (after_ns, until_ns): (i64, i64),
     least: Mark,
     facts: &Facts<'_>,
 ) -> Option<(i64, Order)> {
@@ -52,6 +54,6 @@ pub(super) fn on_device(
             && timeline.earliest_submission_ns(other) < submitted_ns
             && facts.streams.stream_of(other) != own
     };
-    let ended = facts.streams.ending_on_device(device, after_ns, timeline.start_ns(work));
+    let ended = facts.streams.ending_on_device(device, after_ns, until_ns);
     first_of_last(ended.filter(may_be))
 }

@@ -13,16 +13,24 @@ use crate::ids::Order;
 /// the likeliest at all.
 pub(super) fn edge(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Option<Edge> {
     let start_ns = facts.timeline.start_ns(work);
-    let (reach_ns, least) = suspicion(work, start_ns - ready_ns, facts)?;
-    let likeliest = |reach_ns: i64| {
-        let after_ns = ready_ns.max(start_ns - reach_ns - 1);
+    let late_ns = start_ns - ready_ns;
+    let (reach_ns, least) = suspicion(work, late_ns, facts)?;
+    let likeliest = |reach_ns: i64, until_ns: i64| {
+        let ended_ns = (ready_ns.max(start_ns - reach_ns - 1), until_ns);
         let mut marks = Mark::FROM_LIKELY.into_iter().take_while(|&mark| mark >= least);
-        ended_before::paired(work, after_ns, facts)
-            .or_else(|| marks.find_map(|it| ended_before::elsewhere(work, after_ns, it, facts)))
+        ended_before::paired(work, ended_ns, facts)
+            .or_else(|| marks.find_map(|it| ended_before::elsewhere(work, ended_ns, it, facts)))
     };
-    let usual_ns = limits::WAIT_RELEASE_NS;
-    let farther = || (reach_ns > usual_ns).then(|| likeliest(reach_ns)).flatten();
-    let producer = likeliest(usual_ns).or_else(farther)?;
+    let until = |until_ns: i64| {
+        let farther = || likeliest(reach_ns, until_ns);
+        let usual_ns = limits::WAIT_RELEASE_NS;
+        likeliest(usual_ns, until_ns).or_else(|| (reach_ns > usual_ns).then(farther).flatten())
+    };
+    // What ended sooner than a wait takes is believed only where something must be the reason.
+    let needs_reason =
+        late_ns > limits::LATE_START_AFTER_WAIT_CALL_NS || facts.streams.n_siblings() > 0;
+    let producer = until(start_ns - limits::QUICKEST_RELEASE_NS)
+        .or_else(|| needs_reason.then(|| until(start_ns)).flatten())?;
     let rival = rivals::of_start(producer, work, ready_ns, facts);
     Some(facts.wait_edge(producer, work, Evidence::Inferred).with_rival(rival))
 }

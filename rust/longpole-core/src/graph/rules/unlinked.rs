@@ -68,7 +68,8 @@ pub(super) fn edge(work: Order, facts: &Facts<'_>) -> Option<Edge> {
     let number = facts.streams.device_of(work);
     let device = facts.streams.whole_device(number);
     let after_ns = start_ns - limits::WAIT_RELEASE_NS - 1;
-    let ended_in = |after_ns, mark| ended_before::on_device(number, work, after_ns, mark, facts);
+    let ended_in =
+        |after_ns, mark| ended_before::on_device(number, work, (after_ns, start_ns), mark, facts);
     if let Some((_, producer)) = Mark::FROM_LIKELY.into_iter().find_map(|it| ended_in(after_ns, it))
     {
         return Some(facts.wait_edge(producer, work, Evidence::Inferred));
