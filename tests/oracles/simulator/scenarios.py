@@ -145,7 +145,5 @@ SCENARIOS: dict[str, Scenario] = {
     "two threads, a stream each": Scenario(partial(two_threads, n_streams=1)),
     "two threads, two streams each": Scenario(two_threads),
     "two threads, the same streams": Scenario(partial(two_threads, shared=True)),
-    "two threads, events of each other": Scenario(
-        partial(two_threads, shared=True, crossing=True)
-    ),
+    "two threads, events of each other": Scenario(partial(two_threads, shared=True, crossing=True)),
 }
