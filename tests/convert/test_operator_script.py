@@ -82,6 +82,27 @@ def test_a_kernel_stands_for_the_operator_that_launched_it():
     script = operator_script(trace, kernel)
     assert (script.operator, trace.events["name"][script.event]) == ("aten::addmm", "aten::addmm")
     assert "DEVICE = 'cuda'" in script.text
+    assert "48.00 us on the GPU, 20.00 us on its thread" in script.text
+
+
+def test_an_operator_runs_where_the_operators_in_it_launch():
+    builder = TraceBuilder().operator("aten::linear", (0, 30), **MM)
+    builder.operator("aten::addmm", (2, 20), **MM).launch("gemm", call=(5, 10), work=(12, 60))
+    script = operator_script(builder.read(), 0)
+    assert script.operator == "aten::linear"
+    assert "DEVICE = 'cuda'" in script.text
+    assert "48.00 us on the GPU, 30.00 us on its thread" in script.text
+
+
+def test_a_script_says_what_it_needs(tmp_path):
+    path = tmp_path / "op.py"
+    path.write_text(script_of().text)
+    (tmp_path / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\")")
+    done = subprocess.run(
+        [sys.executable, path], check=False, capture_output=True, text=True, timeout=200
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("the script needs torch and longpole: No module named 'torch'")
 
 
 def test_what_is_no_operator_or_has_no_inputs_is_refused(tmp_path, capsys):
@@ -91,6 +112,11 @@ def test_what_is_no_operator_or_has_no_inputs_is_refused(tmp_path, capsys):
         assert program.run(["repro", str(path), str(event), "-o", str(tmp_path / "op.py")]) == 2
         assert said in capsys.readouterr().err
     assert not (tmp_path / "op.py").exists()
+
+
+def test_shapes_without_types_are_not_enough():
+    with pytest.raises(ValueError, match=r"types of the inputs of aten::mm .* were not recorded"):
+        script_of("aten::mm", {"Input dims": [[2, 3], [3, 4]], "Input type": []})
 
 
 def test_an_execution_trace_gives_overload_types_and_values(tmp_path):
@@ -125,3 +151,4 @@ def test_a_script_runs_with_torch(tmp_path, recorded):
     )
     assert "aten::addmm on cpu" in done.stdout
     assert "in the trace it took 20.00 us" in done.stdout
+    assert "- the values of tensors: floating-point ones are random" in done.stdout

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from longpole.convert.execution_trace import link_execution_trace, read_execution_trace
 from longpole.inputs import INPUT_ARGUMENTS
+from longpole.stacks import subtree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -203,12 +204,12 @@ def operator_script(
     call = call or _recorded(trace, operator)
     if call is None:
         message = (
-            f"the inputs of {row['name']} (event {operator}) were not recorded: record with "
-            "record_shapes=True, or give the execution trace of the run"
+            f"shapes and types of the inputs of {row['name']} (event {operator}) were not "
+            "recorded: record with record_shapes=True, or give the execution trace of the run"
         )
         raise ValueError(message)
     missing = [*call.missing, "the values of tensors: floating-point ones are random, others zero"]
-    on_device = "cuda" in call.devices or _has_activities(trace, operator)
+    on_device_ns = _on_device_ns(trace, operator)
     text = _SCRIPT.format(
         missing="".join(f"    {each!r},\n" for each in missing),
         doc=_quoted(
@@ -217,9 +218,9 @@ def operator_script(
         ),
         operator=row["name"],
         overload=call.overload,
-        device="cuda" if on_device else "cpu",
+        device="cuda" if on_device_ns or "cuda" in call.devices else "cpu",
         inputs="".join(f"    {each},\n" for each in call.inputs),
-        recorded=_recorded_time(trace, operator, row["duration_ns"], on_device=on_device),
+        recorded=_recorded_time(row["duration_ns"], on_device_ns),
     )
     return OperatorScript(text, row["name"], operator, tuple(call.inputs), tuple(missing))
 
@@ -250,26 +251,22 @@ def _operator_of(trace: Trace, event: int) -> dict[str, Any]:
     return {**row, "event": int(owner)}
 
 
-def _recorded_time(trace: Trace, operator: int, duration_ns: int, *, on_device: bool) -> str:
-    """Say how long it took in the trace: on the device, if that is what the script times."""
-    import polars as pl
-
-    from longpole import sweeps
-
+def _recorded_time(duration_ns: int, on_device_ns: int) -> str:
+    """Say how long it took in the trace: first on the device, which is what the script times."""
     on_thread = f"{duration_ns / 1e3:.2f} us on its thread"
-    ran = sweeps.activities(trace).filter(pl.col("operator") == operator)
-    if not on_device or ran.is_empty():
-        return f"in the trace it took {on_thread}"
-    on_gpu = trace.events["duration_ns"].gather(ran["event"]).sum() / 1e3
-    return f"in the trace it took {on_gpu:.2f} us on the GPU, {on_thread}"
+    on_gpu = f"{on_device_ns / 1e3:.2f} us on the GPU, " if on_device_ns else ""
+    return f"in the trace it took {on_gpu}{on_thread}"
 
 
-def _has_activities(trace: Trace, operator: int) -> bool:
+def _on_device_ns(trace: Trace, operator: int) -> int:
+    """Sum the GPU activities that an operator launched, and the operators nested in it."""
     import polars as pl
 
     from longpole import sweeps
 
-    return not sweeps.activities(trace).filter(pl.col("operator") == operator).is_empty()
+    nested = subtree(trace, operator)["event"]
+    launched = sweeps.activities(trace).filter(pl.col("operator").is_in(nested.implode()))
+    return int(trace.events["duration_ns"].gather(launched["event"]).sum())
 
 
 def _recorded(trace: Trace, operator: int) -> _Call | None:
@@ -282,7 +279,8 @@ def _recorded(trace: Trace, operator: int) -> _Call | None:
         if own is not None and own.height:
             row = {name: value for name, value in own.row(0, named=True).items() if value}
             dims = row.get("Input Dims", row.get("Input dims"))
-            if dims is not None:
+            # Some versions of torch record shapes without types: of these nothing can be made.
+            if dims is not None and (json.loads(row.get("Input type", "[]")) or dims == "[]"):
                 return _of_kineto(row, json.loads(dims))
     return None
 
