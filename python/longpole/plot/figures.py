@@ -87,15 +87,14 @@ def lanes_figure(lanes: Lanes) -> Figure:
             "categoryorder": "array",
             "categoryarray": [row["label"] for row in reversed(lanes.rows)],
         },
-        "legend": {"orientation": "h", "y": 1, "yanchor": "bottom"},
-        **rows_size(len(lanes.rows), 28, above=90),
+        **rows_size(len(lanes.rows), 28, least=20 * len(lanes.kinds)),
     }
     return Figure(data, layout, lanes.label)
 
 
-def rows_size(n_rows: int, row_pixels: int, *, above: int = 60, least: int = 0) -> dict[str, Any]:
+def rows_size(n_rows: int, row_pixels: int, *, least: int = 0) -> dict[str, Any]:
     """Give the margins and the height of a figure in which each row has its room."""
-    return {"margin": {"t": above, "b": 60}, "height": above + 60 + max(least, row_pixels * n_rows)}
+    return {"margin": {"t": 60, "b": 60}, "height": 120 + max(least, row_pixels * n_rows)}
 
 
 def _of_table(table: Table, label: str) -> Figure | None:
