@@ -14,8 +14,8 @@ from longpole.cli import program
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(longpole.__file__).parent
-# The rules of the path and the verdict are written in terms of their own.
-OF_RULES = {"known-limits.md", "verdict.md"}
+# The rules of the verdict are written in terms of their own.
+OF_RULES = {"verdict.md"}
 PAGES = [
     ROOT / "README.md",
     ROOT / "CHANGELOG.md",
