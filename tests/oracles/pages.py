@@ -51,7 +51,24 @@ TABLES_HEAD: Final = """# Tables
 `longpole schema table NAME` prints its JSON Schema. The tables of the critical path are attributes
 of `trace.critical_path()`: `segments`, `slack`, `violations`, and `sync_dependencies` for `sync`.
 Times are integers in nanoseconds, shares are fractions of 1, and unknown values are null.
+
+Columns without a description are named after what they hold, and these mean the same everywhere:
+
+| column | what it is |
+| --- | --- |
+| `event` | Row of `trace.events`; so are `call`, `longest_event`, and an integer `operator` |
+| `kind` | `kernel`, `memcpy`, `memset` and the other kinds of events |
+| `work_class` | `compute`, `communication` or `copy` |
+| `name` | Name of the event as the profiler recorded it; `call_name` and `operator_name` likewise |
+| `device`, `stream` | Where it ran |
+| `start_ns`, `duration_ns` | Start on the clock of the profiler, and length |
+| `correlation` | Id that the profiler gave to the runtime API call and to what it launched |
+| `count`, columns that begin with `n_` | How many events or objects the row stands for |
+| `mean` to `max` | Mean, sample deviation, minimum, quartiles (interpolated), maximum |
+| `window_share` | Share of the length of the window |
+| `shapes`, `strides`, `dtypes` | Recorded inputs of the operator |
 """
+STATISTICS: Final = ("mean", "std", "min", "p25", "median", "p75", "max")
 FINDINGS_HEAD: Final = """# What `longpole check` reports
 
 `longpole check` lists the problems of a trace. Each has a stable code, a severity, a count, the
@@ -146,10 +163,29 @@ def _columns(name: str) -> Iterator[str]:
         columns = schema.get("items", {}).get("properties")
         if columns and schema.get("type") == "array":
             title = "" if key == "rows" else f"`{key}`:\n\n"
-            rows = (_row(column, its) for column, its in columns.items())
+            rows = (_row(column, its) for column, its in _folded(columns).items())
             yield title + "\n".join(
                 ["| column | type | what it is |", "| --- | --- | --- |", *rows]
             )
+
+
+def _folded(columns: dict[str, Any]) -> dict[str, Any]:
+    """Name the statistics of a quantity together, from its mean to its maximum."""
+    folded = {}
+    for column, its in columns.items():
+        before, figure, after = _around_statistic(column)
+        if figure == "mean" and f"{before}max{after}" in columns:
+            last = f"{before}max{after}"
+            folded[f"{column}` to `{last}"] = {"type": "number or null"}
+        elif not figure or f"{before}mean{after}" not in columns:
+            folded[column] = its
+    return folded
+
+
+def _around_statistic(column: str) -> tuple[str, str, str]:
+    """Split the name of a column around the statistic that it names, if it names one."""
+    found = re.fullmatch(rf"(\w+_)?({'|'.join(STATISTICS)})(_ns)?", column)
+    return (found[1] or "", found[2], found[3] or "") if found else ("", "", "")
 
 
 def _row(column: str, schema: dict[str, Any]) -> str:

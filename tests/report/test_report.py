@@ -264,9 +264,17 @@ def test_a_figure_draws_the_first_quantity_of_an_answer():
     figure = figure_of([Sentence("x"), table], "what ran")
     assert figure.data[0]["x"] == [2.5]
     assert figure.layout["yaxis"]["ticktext"] == ["device 0, copy &lt;b>"]
+    margins = figure.layout["margin"]
+    assert figure.layout["height"] - margins["t"] - margins["b"] >= 20
     chart = figure_of([Chart([Bar(0.25, "1 ms", "kernels")])], "path")
     assert chart.data[0]["x"] == [25.0]
     assert figure_of([Sentence("nothing")], "x") is None
+
+
+def test_a_figure_of_the_breakdown_draws_the_busy_time_of_devices_and_streams():
+    figure = figure_of(answer_blocks("breakdown", builder().read()), "busy")
+    assert figure.layout["xaxis"]["title"]["text"] == "busy (ms)"
+    assert figure.layout["yaxis"]["ticktext"] == ["device 0", "device 0, stream 7"]
 
 
 def test_what_a_trace_does_not_answer_is_named_in_one_place(tmp_path):

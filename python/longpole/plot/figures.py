@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block, Cell, Column
     from longpole.report.lanes import Lanes
 
-__all__ = ["Figure", "figure_of", "lanes_figure"]
+__all__ = ["Figure", "figure_of", "lanes_figure", "rows_size"]
 
 _MOST_BARS: Final = 15
 _WIDEST: Final = 44
@@ -87,10 +87,14 @@ def lanes_figure(lanes: Lanes) -> Figure:
             "categoryorder": "array",
             "categoryarray": [row["label"] for row in reversed(lanes.rows)],
         },
-        "legend": {"orientation": "h", "y": 1.12},
-        "height": 160 + 28 * len(lanes.rows),
+        **rows_size(len(lanes.rows), 28, least=20 * len(lanes.kinds)),
     }
     return Figure(data, layout, lanes.label)
+
+
+def rows_size(n_rows: int, row_pixels: int, *, least: int = 0) -> dict[str, Any]:
+    """Give the margins and the height of a figure in which each row has its room."""
+    return {"margin": {"t": 60, "b": 60}, "height": 120 + max(least, row_pixels * n_rows)}
 
 
 def _of_table(table: Table, label: str) -> Figure | None:
@@ -99,29 +103,39 @@ def _of_table(table: Table, label: str) -> Figure | None:
         return None
     texts = [at for at, column in enumerate(table.columns) if column.is_left]
     name = next((at for at in texts if table.columns[at].type == "name"), min(texts, default=None))
-    drawn = next((at for at, column in enumerate(table.columns) if column.type in _DRAWN), None)
-    if drawn is None:
+    quantities = [at for at, column in enumerate(table.columns) if _is_quantity(column)]
+    if not quantities:
         return None
+    drawn = quantities[0]
     rows = [
         (_label(table.columns, row, name), float(value))
         for row in table.rows
         if isinstance(value := row[drawn], int | float) and value > 0
     ]
-    return _bars(rows, table.columns[drawn].type, label) if rows else None
+    column = table.columns[drawn]
+    return _bars(rows, column.type, label, column.title) if rows else None
+
+
+def _is_quantity(column: Column) -> bool:
+    """Whether a column is drawn; the length of the window is the same in all rows."""
+    return column.type in _DRAWN and column.title != "window"
 
 
 def _label(columns: Sequence[Column], row: Sequence[Cell], name: int | None) -> str:
-    """Name a row by its first text, and by the numbers before it."""
+    """Name a row by its first text, and by the numbers before it that are known."""
     parts = [] if name is None else [str(row[name])]
     numbers = [
         f"{column.title} {row[at]}"
         for at, column in enumerate(columns)
-        if column.type == "number" and (name is None or at < name)
+        if column.type == "number"
+        and column.title != "count"
+        and row[at] is not None
+        and (name is None or at < name)
     ]
     return ", ".join([*numbers, *parts])
 
 
-def _bars(rows: list[tuple[str, float]], kind: str, label: str) -> Figure:
+def _bars(rows: list[tuple[str, float]], kind: str, label: str, quantity: str = "") -> Figure:
     """Draw horizontal bars, the first row on top."""
     rows = rows[:_MOST_BARS]
     scale = {"duration": 1e-6, "share": 100.0}.get(kind, 1.0)
@@ -142,12 +156,15 @@ def _bars(rows: list[tuple[str, float]], kind: str, label: str) -> Figure:
     ticks = [name.replace("<", "&lt;") for name in names]
     layout = {
         "showlegend": False,
-        "xaxis": {"title": {"text": _AXES[kind]}, "rangemode": "tozero"},
+        "xaxis": {
+            "title": {"text": f"{quantity} ({_AXES[kind]})" if quantity else _AXES[kind]},
+            "rangemode": "tozero",
+        },
         "yaxis": {
             "autorange": "reversed",
             "tickvals": list(range(len(rows))),
             "ticktext": ticks,
         },
-        "height": 90 + 22 * len(rows),
+        **rows_size(len(rows), 26),
     }
     return Figure([data], layout, label)

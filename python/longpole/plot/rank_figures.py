@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.plot.figures import Figure
+from longpole.plot.figures import Figure, rows_size
 
 if TYPE_CHECKING:
     import polars as pl
@@ -58,7 +58,7 @@ def lateness_figure(traces: TraceSet) -> Figure | None:
     layout = {
         "xaxis": {"title": {"text": "call, in order of time"}},
         "yaxis": {"autorange": "reversed", "type": "category"},
-        "height": 140 + 18 * len(ranks),
+        **rows_size(len(ranks), 18, least=160),
     }
     return Figure([data], layout, "By how much each rank came later than the median rank.")
 
