@@ -14,12 +14,10 @@ from longpole.cli import program
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(longpole.__file__).parent
-# The rules of the path and the verdict are written in terms of their own.
-OF_RULES = {"known-limits.md", "verdict.md"}
 PAGES = [
     ROOT / "README.md",
     ROOT / "CHANGELOG.md",
-    *(page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in OF_RULES),
+    *sorted((ROOT / "docs").glob("*.md")),
 ]
 QUOTED = re.compile(r"```.*?```|`[^`\n]*`|\]\([^)]*\)+", re.DOTALL)
 """Code, and where links lead."""

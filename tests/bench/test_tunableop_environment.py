@@ -1,5 +1,6 @@
 """Names of files, variables of the environment, and the functions of torch.cuda.tunable."""
 
+import re
 import sys
 import types
 from pathlib import Path
@@ -224,8 +225,8 @@ TORCH_NAMES = """
 
 def documented():
     docs = Path(__file__).parents[2] / "docs" / "tunableop.md"
-    lines = docs.read_text(encoding="utf-8").splitlines()
-    return {line.split("`")[1] for line in lines if line.startswith("| `")}
+    rows = re.findall(r"^\| `.+", docs.read_text(encoding="utf-8"), re.MULTILINE)
+    return {name for row in rows for name in re.findall(r"`(\w+)`", row.split(" | ")[0])}
 
 
 def test_every_function_of_torch_is_here_and_in_the_table_of_the_docs():

@@ -18,6 +18,8 @@ import re
 import shlex
 import sys
 import tempfile
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -163,10 +165,17 @@ def _columns(name: str) -> Iterator[str]:
         columns = schema.get("items", {}).get("properties")
         if columns and schema.get("type") == "array":
             title = "" if key == "rows" else f"`{key}`:\n\n"
-            rows = (_row(column, its) for column, its in _folded(columns).items())
             yield title + "\n".join(
-                ["| column | type | what it is |", "| --- | --- | --- |", *rows]
+                ["| column | type | what it is |", "| --- | --- | --- |", *_rows(_folded(columns))]
             )
+
+
+def _rows(columns: dict[str, Any]) -> Iterator[str]:
+    """Describe columns, neighbours of one type and description together."""
+    texts = [(column, _type(its), _text(its)) for column, its in columns.items()]
+    for (kind, text), alike in groupby(texts, key=itemgetter(1, 2)):
+        names = ", ".join(f"`{column}`" for column, _, _ in alike)
+        yield f"| {names} | {kind} | {text} |"
 
 
 def _folded(columns: dict[str, Any]) -> dict[str, Any]:
@@ -188,9 +197,9 @@ def _around_statistic(column: str) -> tuple[str, str, str]:
     return (found[1] or "", found[2], found[3] or "") if found else ("", "", "")
 
 
-def _row(column: str, schema: dict[str, Any]) -> str:
-    text = schema.get("description", "").replace("\n", " ").removesuffix(".").replace("|", "\\|")
-    return f"| `{column}` | {_type(schema)} | {text} |"
+def _text(schema: dict[str, Any]) -> str:
+    """Describe a column in one line."""
+    return schema.get("description", "").replace("\n", " ").removesuffix(".").replace("|", "\\|")
 
 
 def _type(schema: dict[str, Any]) -> str:

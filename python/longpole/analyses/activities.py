@@ -34,20 +34,20 @@ class ActivityRow(Row):
     start_ns: int
     duration_ns: int
     inside_ns: int
-    """The part in the window."""
+    """The part of it in the window."""
     correlation: int | None
     call: int | None
-    """The runtime API call that launched it."""
+    """Runtime API call that launched it."""
     call_name: str | None
     call_start_ns: int | None
     call_duration_ns: int | None
     operator: int | None
-    """The innermost operator around the call."""
+    """Innermost operator around the call."""
     operator_name: str | None
     operator_start_ns: int | None
     linked_by: str | None
     delay_ns: int | None
-    """From the return of the call to the start."""
+    """Time from the return of the call to the start."""
 
 
 @shared_parameters()

@@ -27,10 +27,10 @@ class ActivityTypesRow(Row):
 
     device: int | None
     types: str
-    """Such as `compute + communication`; `idle`: none ran."""
+    """Such as `compute + communication`; `idle` if none ran."""
     duration_ns: int
     busy_share: float | None
-    """Of the time in which anything ran; null for `idle`."""
+    """Share of the time in which anything ran; null for `idle`."""
     window_share: float
 
 

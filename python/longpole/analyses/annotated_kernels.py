@@ -24,10 +24,11 @@ class AnnotatedKernelRow(KernelRow):
     """The GPU activities of one name in one annotation."""
 
     annotation: str | None
-    """The innermost around the launching call, else that which the profiler drew on the stream."""
+    """Innermost annotation around the launch call, otherwise the one that the profiler recorded on
+    the stream."""
     is_backward: bool
-    """Whether it is known by the forward operator: autograd runs backward passes on threads of its
-    own."""
+    """Whether it was linked through the forward operator, because autograd runs backward passes on
+    its own threads."""
 
 
 @shared_parameters()

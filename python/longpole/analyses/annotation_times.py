@@ -25,12 +25,12 @@ class AnnotationTimeRow(DurationFigures):
     """The ranges of one name on the host or on a device."""
 
     side: Literal["host", "device"]
-    """`device`: the range that the profiler drew around the kernels launched in it on its own
-    thread, so without those of backward passes, which `annotated_kernels` gives."""
+    """`host`, or `device` for the range that the profiler recorded around the kernels launched on
+    its own thread, without those of backward passes (see `annotated_kernels`)."""
     name: str
     count: int
     duration_ns: int
-    """The sum of the parts in the window; nested ranges of one name count twice."""
+    """Sum of the parts in the window; nested ranges of one name count twice."""
 
 
 @shared_parameters()

@@ -43,7 +43,7 @@ class AscendOverlapRow(Row):
     `stage_ns` (from the first to the last work of the step that computes or communicates)."""
     recomputed_ns: int
     recorded_ns: int | None
-    """Null where the tool says nothing."""
+    """Null if the tool gives none."""
     difference_ns: int | None
     source: str | None
 

@@ -36,12 +36,12 @@ class BreakdownRow(Row):
     busy_ns: int
     compute_ns: int
     communication_ns: int
-    """Exposed: nothing computed meanwhile."""
+    """Time in which communication but no compute kernel ran (exposed)."""
     copy_ns: int
-    """Exposed: no kernel ran meanwhile."""
+    """Time in which copies but no kernels ran (exposed)."""
     idle_ns: int
     compute_share: float | None
-    """Null, as all shares, where the window has no length."""
+    """Null, like all shares, if the window has no length."""
     communication_share: float | None
     copy_share: float | None
     idle_share: float | None

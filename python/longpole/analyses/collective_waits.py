@@ -26,14 +26,14 @@ class CollectiveWaitRow(Row):
     start_ns: int
     duration_ns: int
     waiting_ns: int
-    """It waits for a peer and moves nothing."""
+    """Time in which it waits for a peer and transfers nothing."""
     moving_ns: int
     awaited_peer: int | None
-    """The peer of the longest wait, by its number in the group."""
+    """Peer of the longest wait, by its number in the group."""
     awaited_ns: int | None
-    """That wait."""
+    """Length of the longest wait."""
     group_size: int | None
-    """At least so many ranks take part."""
+    """Least number of ranks that take part."""
 
 
 @shared_parameters(needs_arguments=True)

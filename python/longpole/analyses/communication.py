@@ -30,27 +30,28 @@ class CommunicationRow(Row):
     stream: int | None
     operation: str | None
     named_by: str | None
-    """What says which operation it is."""
+    """Source of the name of the operation."""
     group: str | None
     group_size: int | None
     bytes: int | None
-    """Of the larger of the two buffers."""
+    """Size of the larger of the two buffers."""
     data_type: str | None
     start_ns: int
     duration_ns: int
-    """Whole, also across an end of the window; it includes waiting for other ranks."""
+    """Full length, also outside the window, including the wait for other ranks."""
     hidden_ns: int
-    """A kernel computed on the device meanwhile."""
+    """The part in which a compute kernel ran on the device."""
     exposed_ns: int
-    """None did."""
+    """The part in which no compute kernel ran."""
     algorithm_gb_per_s: float | None
-    """Bytes by duration, 10^9 a second; null where bytes, operation or group size are not known."""
+    """Bytes divided by duration, in 10^9 bytes a second; null if bytes, operation or group size are
+    unknown."""
     bus_gb_per_s: float | None
-    """What a link carries, by the formulas of nccl-tests."""
+    """Bandwidth of a link, by the formulas of nccl-tests."""
     operator_name: str | None
-    """The innermost around the call."""
+    """Innermost operator around the call."""
     python: str | None
-    """The innermost function around it that is not torch's."""
+    """Innermost function around it outside torch."""
 
 
 @shared_parameters(needs_arguments=True)

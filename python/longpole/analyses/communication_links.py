@@ -26,15 +26,15 @@ class CommunicationLinkRow(Row):
     """What went over the links from one rank to another."""
 
     source_rank: int
-    """A number within the group."""
+    """Number within the group."""
     target_rank: int
-    """The rank itself where data stays on the device."""
+    """The rank itself if data stays on the device."""
     link: str
     """`HCCS`, `PCIE`, `ROCE`, `ON_CHIP`, ..."""
     count: int
     bytes: int
     duration_ns: int
-    """The sum over the tasks."""
+    """Sum over the tasks."""
     bandwidth_gb_per_s: float | None
     """10^9 bytes a second."""
 

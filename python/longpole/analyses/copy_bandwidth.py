@@ -30,7 +30,7 @@ class CopyBandwidthRow(Row):
     """The direction, as `Memcpy HtoD` or `Memset`."""
     time_ns: int
     bandwidth_gb_per_s: float
-    """From then on: the sum of what runs at the same time, 10^9 bytes a second."""
+    """Sum over concurrent copies from this time on, in 10^9 bytes a second."""
 
 
 @shared_parameters(needs_arguments=True)

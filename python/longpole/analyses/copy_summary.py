@@ -27,11 +27,12 @@ class CopySummaryRow(Figures):
     n_without_size: int
     bytes: int | None
     duration_ns: int
-    """The sum of the parts in the window."""
+    """Sum of the parts in the window."""
     bandwidth_gb_per_s: float | None
-    """The bytes by the whole duration of those whose size is known."""
+    """Bytes divided by duration, for activities with a known size, in 10^9 bytes a second."""
     n_changes: int | None
-    """Of `copy_bandwidth` above 0; the figures below are of these, in 10^9 bytes a second."""
+    """Changes of `copy_bandwidth` above 0; the figures below are about these, in 10^9 bytes a
+    second."""
 
 
 @shared_parameters(needs_arguments=True)

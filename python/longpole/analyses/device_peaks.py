@@ -41,7 +41,7 @@ class DevicePeaks(Data):
     vector_tflops: Mapping[str, float]
     bandwidth_gb_per_s: float | None
     source: str
-    """Where the figures are from."""
+    """Source of the figures."""
 
 
 def listed_peaks(known: Mapping[int | None, Peaks]) -> tuple[DevicePeaks, ...]:

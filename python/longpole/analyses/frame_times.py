@@ -37,29 +37,30 @@ class FrameRow(Row):
     """The frames of one name."""
 
     row: Literal["frame", "outside", "unlinked"]
-    """`outside`: GPU activities launched outside all such frames; `unlinked`: those without a
-    launching call in the trace."""
+    """`outside`: GPU activities launched outside all such frames; `unlinked`: GPU activities
+    without a launch call in the trace."""
     name: str | None
     count: int | None
-    """How often it was called."""
+    """Number of calls."""
     self_ns: int | None
-    """The time on its threads, without the frames inside it."""
+    """Time on its threads without the frames inside it."""
     total_ns: int | None
-    """The same with the frames inside; a frame inside another of its name counts once."""
+    """The time including the frames inside; a frame inside another of the same name counts once."""
     n_activities: int
     device_self_ns: int
-    """The time of the GPU activities launched by itself; concurrent ones count each."""
+    """Time of the GPU activities that it launched itself; concurrent activities each count in
+    full."""
     device_ns: int
-    """The same with those of the frames inside."""
+    """Time including the GPU activities of the frames inside."""
     backward_ns: int | None
-    """The device time of the backward pass that it causes."""
+    """Device time of the backward pass that it causes."""
     backward_self_ns: NotRequired[int | None]
-    """The same without the frames inside."""
+    """That time without the frames inside."""
     shapes: NotRequired[list[list[int] | None] | None]
     strides: NotRequired[list[list[int] | None] | None]
     dtypes: NotRequired[list[str] | None]
     share_of_device: float | None
-    """Of the time of all GPU activities, not of the window."""
+    """Share of the time of all GPU activities, not of the window."""
 
 
 @dataclass(frozen=True, slots=True)

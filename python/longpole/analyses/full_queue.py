@@ -25,10 +25,10 @@ class FullQueueRow(Row):
     device: int | None
     stream: int | None
     duration_ns: int
-    """At that length or above."""
+    """Time at that length or above."""
     window_share: float
     longest: int
-    """The greatest length that was reached."""
+    """Greatest length reached."""
 
 
 @shared_parameters()

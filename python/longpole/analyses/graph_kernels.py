@@ -25,16 +25,16 @@ class GraphKernelRow(Row):
     """The GPU activities of CUDA graphs of one operator and name."""
 
     operator_name: str | None
-    """The innermost around the captured call; null where it is not known."""
+    """Innermost operator around the captured call; null if unknown."""
     annotation: str | None
-    """What `torch.cuda.graph_annotations` recorded for the node, where the trace has it."""
+    """Annotation that `torch.cuda.graph_annotations` recorded for the node, if any."""
     kind: str
     name: str
     count: int
     duration_ns: int
-    """In the window."""
+    """Time in the window."""
     joined_by: Literal["node_id", "order"] | None
-    """Null where no capture is known."""
+    """Null if no capture is known."""
 
 
 @shared_parameters(needs_arguments=True)

@@ -36,10 +36,10 @@ class IdleTimeRow(DurationFigures):
     count: int
     duration_ns: int
     share_of_idle: float | None
-    """Of all idle time of the device or stream."""
+    """Share of all idle time of the device or stream."""
     window_share: float | None
     host_ns: int | None
-    """The part before the launching call returned; null where none is known."""
+    """The part before the launch call returned; null if unknown."""
 
 
 @shared_parameters()

@@ -28,50 +28,51 @@ class IterationRow(Row):
     """One iteration: a batch of requests that runs through the model once."""
 
     iteration: int
-    """Its number, in order of time."""
+    """Number in order of time."""
     event: int
-    """What marks it."""
+    """Event that marks it."""
     name: str
     server: str | None
     kind: str | None
-    """`decode`, `prefill` or `mixed`; null where nothing tells."""
+    """`decode`, `prefill` or `mixed`; null if unknown."""
     requests: int | None
     prefill_tokens: int | None
     decode_tokens: int | None
-    """Null where the name does not say it, as are the two above."""
+    """Null, like the two above, if the name does not contain it."""
     start_ns: int
     host_ns: int
-    """Length of its annotation or function; null where launches of graphs mark iterations."""
+    """Length of its annotation or function; null if launches of graphs mark iterations."""
     length_ns: int | None
-    """From the completion of the iteration before to its own; null for the first."""
+    """Time from the completion of the previous iteration to its own; null for the first."""
     before_launch_ns: int | None
-    """Host time from its start to its first launch of a graph, else to its first launch; null where
-    launches of graphs mark iterations."""
+    """Host time from its start to its first launch of a graph, otherwise to its first launch; null
+    if launches of graphs mark iterations."""
     blocked_ns: int
     """Host time in calls that wait for the device."""
     blocking_call: str | None
-    """The longest of these calls."""
+    """Longest of these calls."""
     n_launches: int
-    """Launches of kernels and graphs."""
+    """Number of launches of kernels and graphs."""
     n_graph_launches: int
     launch_delay_ns: int | None
-    """From the first launch of a graph to its first node on the device."""
+    """Time from the first launch of a graph to its first node on the device."""
     replay_ns: int | None
-    """From the first to the last node of each graph that it launched."""
+    """Time from the first to the last node of each graph that it launched."""
     replay_busy_ns: int | None
-    """The part of it in which a node ran."""
+    """The part of that time in which a node ran."""
     gap_ns: int | None
-    """From the end of each replay to the start of the next, up to the last of this iteration."""
+    """Time from the end of each replay to the start of the next, up to the last of this
+    iteration."""
     device_ns: int
-    """Time of the device with an activity that it launched."""
+    """Time in which an activity that it launched ran on the device."""
     launch_wait_ns: int
-    """Idle time of the device before activities that were not launched yet, while the host was
+    """Idle time of the device before activities that had not been launched, while the host was
     inside an iteration."""
     scheduler_wait_ns: int | None
     """The same while the host was between two iterations. Null where launches of graphs mark
     iterations: nothing tells where one ends on the host, and `launch_wait_ns` is all of it."""
     sampling_ns: int | None
-    """Host time in functions and annotations that choose tokens; null where none is recorded."""
+    """Host time in functions and annotations that choose tokens; null if none is recorded."""
     detokenizing_ns: int | None
 
 

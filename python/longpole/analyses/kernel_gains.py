@@ -37,21 +37,20 @@ class KernelGainRow(Row):
     name: str
     count: int
     duration_ns: int
-    """Their time in the window, of operators their self time; kernels at the same time count
-    twice."""
+    """Time in the window (self time for operators); concurrent kernels each count in full."""
     path_ns: int
-    """The part of it on the critical path."""
+    """The part of that time on the critical path."""
     gain_ns: int
-    """How much shorter the window would be if they took half of their time."""
+    """Time saved in the window if they took half of their time."""
     gain_share: float
-    """Of the window."""
+    """Gain as a share of the window."""
     bound_ns: int
-    """How much shorter it would be if they took no time: tuning cannot gain more."""
+    """Time saved if they took no time; tuning cannot gain more."""
     operator: int | None
-    """The operator of the longest on the path, for `longpole repro`; null where none is known."""
+    """Operator of the longest one on the path, for `longpole repro`; null if unknown."""
     operator_name: str | None
     shapes: str | None
-    """Shapes and types of its inputs; null where they were not recorded."""
+    """Shapes and types of its inputs; null if not recorded."""
 
 
 @shared_parameters(needs_arguments=True)

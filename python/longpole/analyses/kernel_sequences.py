@@ -25,13 +25,13 @@ class KernelSequenceRow(Row):
 
     operator_name: str | None
     kernels: list[str]
-    """Names in the order of their start."""
+    """Names in order of start."""
     count: int
-    """Of operators."""
+    """Number of operators."""
     duration_ns: int
-    """Of all their activities in the window."""
+    """Time of all their activities in the window."""
     operator_ns: int | None
-    """How long the operators took."""
+    """Time of the operators."""
 
 
 @shared_parameters()

@@ -27,9 +27,9 @@ class KernelRow(DurationFigures):
     name: str
     count: int
     duration_ns: int
-    """The sum of the parts in the window; activities at the same time count twice."""
+    """Sum of the parts in the window; concurrent activities each count in full."""
     window_share: float | None
-    """Of the time of the window: activities at the same time sum to more than 100 %."""
+    """Share of the window; concurrent activities can sum to more than 100 %."""
     longest_event: int
 
 

@@ -62,13 +62,13 @@ class LaunchSummaryRow(LaunchFigures):
 
     call_name: str
     count: int
-    """Of activities."""
+    """Number of activities."""
     n_short: int
-    """The call took longer than the activity."""
+    """Activities whose call took longer than the activity."""
     n_slow_calls: int
-    """Above 50 us."""
+    """Calls above 50 us."""
     n_delayed: int
-    """Begun more than 100 us after the call returned."""
+    """Activities that began more than 100 us after the call returned."""
 
 
 @shared_parameters()

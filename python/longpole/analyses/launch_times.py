@@ -33,11 +33,12 @@ class LaunchTimeRow(Row):
     call_name: str
     call_duration_ns: int
     duration_ns: int
-    """Of the activity."""
+    """Duration of the activity."""
     delay_ns: int
-    """From the return of the call to the start; negative where it began inside the call."""
+    """Time from the return of the call to the start; negative if it began before the call
+    returned."""
     is_short: bool
-    """The call took longer than the activity."""
+    """Whether the call took longer than the activity."""
     is_slow_call: bool
     is_long_delay: bool
 

@@ -32,27 +32,27 @@ class MeasuredWork(Row):
     """
 
     name: str | None
-    """Null where no operator is known to have launched it."""
+    """Null if no operator is known to have launched it."""
     shapes: list[list[int] | None] | None
     dtypes: list[str] | None
     kernel: str
-    """The first by name."""
+    """First kernel by name."""
     calls: int
     n_kernels: int
     flops: int | None
-    """By its formula."""
+    """According to the formula of the operator."""
     cuda_core_flops: int | None
-    """Counted."""
+    """Measured by hardware counters."""
     tensor_core_insts: int | None
-    """Counted."""
+    """Measured by hardware counters."""
     of_flops: float | None
-    """What was counted as a share of what the formula gives."""
+    """Counted FLOPs divided by `flops`."""
     n_bytes: int | None
-    """By its formula."""
+    """According to the formula of the operator."""
     dram_bytes: int | None
-    """Counted."""
+    """Measured by hardware counters."""
     of_bytes: float | None
-    """What was counted as a share of what the formula gives; above 1, bytes moved repeatedly."""
+    """Counted bytes divided by those of the formula; above 1 if bytes moved repeatedly."""
 
 
 @shared_parameters(needs_arguments=True)

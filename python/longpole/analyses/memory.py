@@ -37,19 +37,19 @@ class DeviceMemory(Row):
 
     device: str
     start_bytes: int
-    """Allocated before the first change of the recording."""
+    """Bytes allocated before the first recorded change."""
     peak_bytes: int
     peak_time_ns: int | None
-    """When; null before the recording."""
+    """Time of the peak; null if before the recording."""
     end_bytes: int
     peak_reserved_bytes: int | None
     unused_bytes: int | None
-    """Reserved and not allocated at the peak of what is allocated."""
+    """Bytes reserved but not allocated at the peak of allocated memory."""
     fragmentation: float | None
-    """That as a share of what is reserved then; null where it is not recorded."""
+    """That as a share of the memory reserved at that time; null if not recorded."""
     n_allocations: int
     churn_bytes: int
-    """Allocated in all."""
+    """Sum of all allocations."""
 
 
 class Owner(Row):
@@ -59,11 +59,11 @@ class Owner(Row):
     function: str | None
     category: str | None
     inside: int | None
-    """What ran when the largest block was allocated; its stack is `Trace.stack_of`."""
+    """Event that ran when the largest block was allocated; `Trace.stack_of` gives its stack."""
     n_blocks: int | None
     n_bytes: int
     known: bool
-    """Whether it was seen being allocated; else it is the rest of the peak."""
+    """Whether its allocation was recorded; otherwise it is the rest of the peak."""
     device: str
     share_of_peak: float | None
 

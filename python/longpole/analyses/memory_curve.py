@@ -24,22 +24,22 @@ class MemoryCurveRow(Row):
 
     device: str
     time_ns: int | None
-    """Null: before the recording."""
+    """Null if before the recording."""
     change: str
     """`allocated`, `freed`, `preexisting`, `recategorized` or `reserved`."""
     n_bytes: int
-    """Negative: less."""
+    """Change in bytes; negative if memory shrinks."""
     allocated_bytes: int
     """After the change."""
     reserved_bytes: int | None
     """After the change."""
     category: str | None
-    """Of a memory timeline."""
+    """Category of the memory timeline."""
     operator: str | None
-    """What ran then."""
+    """Operator that ran at that time."""
     function: str | None
     inside: int | None
-    """The innermost event that ran then; its stack is `Trace.stack_of`."""
+    """Innermost event that ran at that time; `Trace.stack_of` gives its stack."""
     event: int | None
 
 

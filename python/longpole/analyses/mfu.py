@@ -52,15 +52,15 @@ class MfuRow:
     device: int | None
     precision: str | None
     flops: int
-    """Those of the model: what a backward pass ran again is left out."""
+    """FLOPs of the model, without those that a backward pass ran again."""
     recomputed_flops: int
-    """Those of forward operators that a backward pass ran again (activation checkpointing)."""
+    """FLOPs of forward operators that a backward pass ran again (activation checkpointing)."""
     kernel_ns: int
     peak_tflops: float | None
     mfu: float | None
-    """Of the peak over the window; None where the peak is not known."""
+    """Share of the peak over the window; null if the peak is unknown."""
     hfu: float | None
-    """The same with what was recomputed."""
+    """MFU including recomputed FLOPs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Mfu(Data):
 
     @computed
     def hfu(self) -> float | None:
-        """The same with what was recomputed."""
+        """MFU including recomputed FLOPs."""
         return self._total("hfu")
 
     def records(self) -> list[Record]:

@@ -34,17 +34,17 @@ class OperatorKernelRow(Row):
     """The operators of one name that launched the same kernels."""
 
     operator_name: str | None
-    """The innermost around the calls; null where none is known."""
+    """Innermost operator around the calls; null if unknown."""
     kernels: list[str]
-    """Names in the order of the launches."""
+    """Names in order of launch."""
     count: int
-    """Of operators."""
+    """Number of operators."""
     duration_ns: int
-    """Of all their activities."""
+    """Time of all their activities."""
     launch_delay_ns: float | None
-    """The mean from the start of the operator to that of its first call."""
+    """Mean time from the start of the operator to the start of its first call."""
     start_delay_ns: float | None
-    """The mean from the start of the first call to the start of its activity; negative where clocks
+    """Mean time from the start of the first call to the start of its activity; negative if clocks
     disagree."""
 
 

@@ -41,13 +41,13 @@ class OverlapRow:
     device: int | None
     activity: Literal["communication", "copy"]
     duration_ns: int
-    """The time in which such an activity ran."""
+    """Time in which such an activity ran."""
     exposed_ns: int
-    """The part of it in which nothing computed, or, for copies, communicated beside it."""
+    """The part in which no compute kernel ran, for copies also no communication."""
     hidden_share: float | None
-    """The rest as a share of `duration_ns`; None where that is 0."""
+    """Hidden part as a share of `duration_ns`; null if that is 0."""
     share: float | None
-    """`exposed_ns` as a share of the window: an upper bound of what hiding it would gain."""
+    """`exposed_ns` as a share of the window, an upper bound of the gain of hiding it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ class QueueLengthRow(Row):
     event: int
     """The call, or the activity that began."""
     queue_length: int
-    """From then on."""
+    """Length from this time on."""
 
 
 @shared_parameters()

@@ -24,7 +24,7 @@ class QueueSummaryRow(Figures):
     device: int | None
     stream: int | None
     count: int
-    """The rows of `queue_length`: the changes, and the length at the start of the window."""
+    """Rows of `queue_length`: changes, and the length at the start of the window."""
     time_mean: float | None
     """Each length counts for as long as it lasted in the window."""
 

@@ -70,27 +70,27 @@ class RooflineRow(Row):
     shapes: list[list[int] | None] | None
     dtypes: list[str] | None
     kernel: str | None
-    """The longest."""
+    """Longest kernel."""
     calls: int | None
     n_kernels: int
     kernel_ns: int
-    """Their time in the window."""
+    """Time of the kernels in the window."""
     flops: int | None
     n_bytes: int | None
     precision: str | None
     tflops: float | None
     gb_per_s: float | None
     intensity: float | None
-    """FLOP a byte."""
+    """FLOPs per byte."""
     bound: Literal["compute", "memory"] | None
     roof_ns: int | None
-    """The least time by the peaks."""
+    """Least possible time, by the peaks of the device."""
     of_roof: float | None
-    """`roof_ns` of `kernel_ns`; above 1 where data stayed in a cache."""
+    """`roof_ns` divided by `kernel_ns`; above 1 if data stayed in a cache."""
     lost_ns: int | None
-    """The rest of `kernel_ns`."""
+    """`kernel_ns` minus `roof_ns`."""
     path_ns: int
-    """The part of the kernels on the critical path: no faster kernel saves more."""
+    """Time of the kernels on the critical path; faster kernels cannot save more."""
 
 
 @dataclass(frozen=True, slots=True)

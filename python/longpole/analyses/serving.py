@@ -44,7 +44,7 @@ class IterationKind(Row):
     """The iterations of one kind; times are medians over those that have them."""
 
     kind: str | None
-    """`decode`, `prefill` or `mixed`; null where nothing tells."""
+    """`decode`, `prefill` or `mixed`; null if unknown."""
     count: int
     requests: float | None
     """The median, as are the two below."""

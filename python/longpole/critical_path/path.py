@@ -35,7 +35,7 @@ class KindTotal(Row):
     kind: str | None
     duration_ns: int
     share: float
-    """Of the window."""
+    """Share of the window."""
     count: int
 
 
