@@ -43,16 +43,13 @@ def clock_shifts(trace: Trace, devices: Devices) -> dict[object, int]:
         late_ns[work.lane.owner].append(work.end_ns - call.end_ns)
         n_too_late[work.lane.owner] += _ending_after(work, call.end_ns, devices)
     delays_ns = _delays_between_devices(trace, devices)
-    released_ns: dict[object, list[int]] = defaultdict(list)
-    for (_, waiting), found_ns in delays_ns.items():
-        released_ns[waiting] += found_ns
     alone = {
         device: _shift(
             sorted(launched_ns[device]),
             n_too_quick[device],
             late_ns[device],
             n_too_late[device],
-            _quickest(released_ns[device], limits.CLOCK_TOLERANCE_NS),
+            _quickest_releases(device, delays_ns),
         )
         for device in dict.fromkeys([*launched_ns, *late_ns])
     }
@@ -172,6 +169,14 @@ def _agree_on_waits(
                 shifts[device] = shift_ns
 
 
+def _quickest_releases(
+    device: object, delays_ns: Mapping[tuple[object, object], Sequence[int]]
+) -> list[int]:
+    """Give the quickest starts of a device behind work of others that it waited for."""
+    found_ns = [ns for pair, found_ns in delays_ns.items() if pair[1] == device for ns in found_ns]
+    return _quickest(found_ns, limits.CLOCK_TOLERANCE_NS)
+
+
 def _are_mostly_early(delays_ns: Sequence[int]) -> bool:
     """Say whether most starts near the end of what they waited for come too soon after it."""
     near_ns = [ns for ns in delays_ns if abs(ns) <= limits.CLOCK_TOLERANCE_NS]
@@ -242,9 +247,8 @@ def _shift(
     confirmed = len(quickest) == limits.LEAST_CLOCK_EVIDENCE and all(
         ns + by_returns_ns <= limits.QUICK_LAUNCH_NS for ns in quickest
     )
-    confirmed = (
-        confirmed
-        or bool(released_ns)
+    confirmed = confirmed or (
+        bool(released_ns)
         and all(
             limits.QUICKEST_RELEASE_NS <= ns + by_returns_ns <= limits.USUAL_RELEASE_NS
             for ns in released_ns
