@@ -2,12 +2,13 @@
 
 python benches/bench_truth.py --seeds 100:112
 python benches/bench_truth.py --seeds 100:104 --only graph --only queue
-python benches/bench_truth.py --seeds 50000:50012 --write docs/critical-path.md
+python benches/bench_truth.py --seeds 50000:50012 --write docs/path-rules.md
 
 `right` is the share of time in which the path is the planted one; `false` the share in which it is
 another, does not admit that it does not know, and is not called inconclusive. All in percent. With
-`--write` the rows are those of the documentation, which takes similar programs together, and
-replace the table between its two marks. Take seeds that no rule was tried on.
+`--write` the rows are those of the documentation, which takes similar programs and rows with the
+same figures together, and replace the table between its two marks. Take seeds that no rule was
+tried on.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ ROWS: Final = {
     "ordinary programs": "base: ",
     "device clock 3 to 2,000 us ahead or behind": r"clock (ahead|behind) by \d+ us$",
     "clock behind, graphs only": "graphs only",
-    "clocks of two devices apart": "clocks of two devices",
+    "clocks of two devices apart": "clocks of two devices apart",
+    "clocks of two devices 5 or 10 us apart": r"clocks of two devices .* us off",
     "2, 4, 8 devices": r"^\d devices",
     "joint collectives of 2, 4, 8 devices": "joint collectives",
     "graph over 2 to 16 streams, 10 replays": "graph, .*(10 replays|node ids)",
@@ -97,20 +99,25 @@ def _documented(seeds: range) -> Iterator[str]:
     yield f"Seeds {seeds.start} to {seeds.stop - 1}, {len(seeds)} programs a scenario.\n"
     yield f"| {' | '.join(HEAD)} |"
     yield f"|---|{'--:|' * (len(HEAD) - 1)}"
+    labels: dict[str, list[str]] = {}
     for row, pattern in ROWS.items():
         names = [name for name in SCENARIOS if re.search(pattern, name)]
-        found = [_judged(name, seeds) for name in names]
-        cells = []
-        for side in (0, 1):
-            of = [both[side] for both in found]
-            cells += [mean(it.mean for it in of), min(it.worst for it in of)]
-            cells.append(mean(it.false for it in of))
-        unsure = mean(it.inconclusive for both in found for it in both)
-        label = row if len(names) == 1 else f"{row} ({len(names)} scenarios)"
-        shown = [f"{100 * cell:.1f}" for cell in cells]
-        line = f"| {label} | {' | '.join([*shown, f'{100 * unsure:.0f}'])} |"
-        print(line, flush=True)
-        yield line
+        figures = _figures([_judged(name, seeds) for name in names])
+        print(f"| {row} | {figures} |", flush=True)
+        labels.setdefault(figures, []).append(row)
+    for figures, alike in labels.items():
+        yield f"| {'; '.join(alike)} | {figures} |"
+
+
+def _figures(found: list[Both]) -> str:
+    """Give the cells of a row, with records and without."""
+    cells = []
+    for side in (0, 1):
+        of = [both[side] for both in found]
+        cells += [mean(it.mean for it in of), min(it.worst for it in of)]
+        cells.append(mean(it.false for it in of))
+    unsure = mean(it.inconclusive for both in found for it in both)
+    return " | ".join([*(f"{100 * cell:.1f}" for cell in cells), f"{100 * unsure:.0f}"])
 
 
 def _judged(name: str, seeds: range) -> Both:

@@ -41,8 +41,8 @@ def kernel(name, start, end, number=0, *, stream=7, device=0, category="kernel")
     return span(category, name, start, end, pid=device, tid=stream, **ids)
 
 
-def copy(name, start, end, number):
-    return kernel(name, start, end, number, category="gpu_memcpy")
+def copy(name, start, end, number, *, device=0):
+    return kernel(name, start, end, number, device=device, category="gpu_memcpy")
 
 
 def sync_record(kind, start, number, stream=7, **args):

@@ -325,7 +325,12 @@ GENERATED: Final = {
     "api.md": documented_api,
 }
 """Pages that only the site has."""
-_ABOUT_EXAMPLES: Final = (ROOT / "README.md", DOCS / "tutorial.md", *DOCS.glob("how-to/*.md"))
+_ABOUT_EXAMPLES: Final = (
+    ROOT / "README.md",
+    DOCS / "critical-path.md",
+    DOCS / "tutorial.md",
+    *DOCS.glob("how-to/*.md"),
+)
 SHOWING: Final = [
     page for page in sorted(_ABOUT_EXAMPLES) if "\n$ longpole " in page.read_text("utf-8")
 ]

@@ -132,7 +132,7 @@ def test_an_explanation_is_in_words_with_the_greatest_share_first():
 def test_a_path_that_is_mostly_unexplained_is_inconclusive():
     path = read([kernel("K0", 0, 10), kernel("K1", 300, 310)]).critical_path(whole=True)
     assert (path.status, path.unexplained_ns) == ("inconclusive", 290 * US)
-    assert "Too much of the path is unexplained" in path.explain()
+    assert "More than a tenth of the path is unexplained" in path.explain()
     assert read(WAITING).critical_path(whole=True).status == "ok"
 
 

@@ -119,6 +119,39 @@ def test_work_of_another_device_that_starts_too_soon_after_what_it_waits_for_mov
     assert shifts_of(behind(waiting(-20))) == ((1, 52_000),)
 
 
+def awaited(delay_us):
+    """Launch on a device, and let another one start so long after the end of that work."""
+    return [
+        event
+        for number in range(1, 5)
+        for event in (
+            launch(number * 200, number * 200 + 4, number),
+            kernel("K", number * 200 + 9, number * 200 + 42, number, device=1),
+            *waiting(delay_us)(number),
+        )
+    ]
+
+
+def returning(device, late_us):
+    """Copy to the host on a device, in a call that returns so long after the copy."""
+    return [
+        call("cudaMemcpyAsync", 1900, 1930, 99),
+        copy("Memcpy DtoH (Device -> Pageable)", 1915, 1930 - late_us, 99, device=device),
+    ]
+
+
+def test_starts_before_the_end_of_what_they_wait_for_move_clocks_that_nothing_else_speaks_against():
+    assert shifts_of(awaited(2)) == ()
+    assert shifts_of(awaited(-20)) == ()
+    assert shifts_of(awaited(-4)) == ((1, -2_500), (0, 2_500))
+
+
+def test_calls_that_waited_decide_which_of_two_clocks_is_moved():
+    assert shifts_of([*awaited(-4), *returning(0, 9)]) == ((0, 5_000),)
+    assert shifts_of([*awaited(-4), *returning(0, 2)]) == ((1, -5_000),)
+    assert shifts_of([*awaited(-4), *returning(1, 0)]) == ((1, -2_000), (0, 3_000))
+
+
 def shifts_of(events):
     graph_of(events)
     return read(events).critical_path(whole=True).clock_shifts

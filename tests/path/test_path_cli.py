@@ -172,6 +172,23 @@ def test_an_inconclusive_verdict_has_one_exit_code(question, tmp_path, capsys):
     assert (code, json.loads(out)["status"]) == (exit_codes.INCONCLUSIVE, "partial")
 
 
+@pytest.mark.parametrize(
+    "question", ["summary", "path", "whatif --ideal", "whatif --drop kernel", "table segments"]
+)
+def test_one_long_gap_beside_a_verdict_is_a_warning_and_no_exit_code(question, tmp_path, capsys):
+    launches = [launch(2 * n, 2 * n + 2, n + 1) for n in range(10)]
+    starts = [*range(100, 919, 91), 1_320]
+    kernels = [kernel("gemm", at, at + 90, n + 1) for n, at in enumerate(starts)]
+    trace = written(tmp_path, [*launches, *kernels])
+    verb, *options = question.split()
+    code, out = answer(capsys, verb, trace, *options, "--whole", "--json")
+    document = json.loads(out)
+    is_of_path = question != "summary"
+    assert (code, document["status"]) == (exit_codes.OK, "partial" if is_of_path else "ok")
+    codes = [warning["code"] for warning in document["warnings"]]
+    assert codes == (["much_unexplained"] if is_of_path else [])
+
+
 def test_a_trace_without_work_gets_one_sentence(tmp_path, capsys):
     code, out = answer(capsys, "path", written(tmp_path, []))
     assert code == exit_codes.INCONCLUSIVE

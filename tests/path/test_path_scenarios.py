@@ -23,6 +23,8 @@ LEAST_RIGHT = {
     "clock ahead by 50 us": (98, 98, 2),
     "clock behind by 5 us": (95, 95, 5),
     "clock behind by 2000 us": (95, 95, 5),
+    "clocks of two devices 5 and -5 us off": (94, 94, 6),
+    "clocks of two devices 0 and -5 us off": (99, 99, 1),
     "2 devices": (99, 98, 2),
     "4 devices": (99, 95, 5),
     "8 devices": (99, 95, 5),

@@ -10,7 +10,7 @@ import pytest
 from longpole import read_trace
 from longpole.convert.repaired import repair
 from oracles.simulator import simulate
-from oracles.simulator.rocpd import write_rocpd, write_rocprof_json
+from oracles.simulator.rocpd import FILL_KERNEL, write_rocpd, write_rocprof_json
 from real_traces import SHARED
 
 SEEDS, LONG_SEEDS = 6, 200
@@ -26,9 +26,16 @@ needs_file = pytest.mark.skipif(not REAL.is_file(), reason="needs ../shared/data
 
 
 def told(trace):
-    """Give what the formats can say of events; a copy has its direction only."""
+    """Give what the formats can say of events; a copy has its direction only.
+
+    A memset is a kernel of the HIP runtime.
+    """
     events = trace.events.with_columns(pl.col(pl.Categorical).cast(pl.String))
+    is_fill = pl.col("kind") == "fill"
     events = events.with_columns(
+        pl.when(is_fill).then(pl.lit("kernel")).otherwise(pl.col("kind")).alias("kind"),
+        pl.when(is_fill).then(pl.lit(FILL_KERNEL)).otherwise(pl.col("name")).alias("name"),
+    ).with_columns(
         pl.when(pl.col("kind") == "copy")
         .then(pl.col("name").str.extract(r"^(Memcpy \w+)").str.replace("PtoP", "DtoD"))
         .otherwise(pl.col("name"))
@@ -49,7 +56,8 @@ def launches(trace):
 def arguments(trace):
     rows = trace.args("kernel").select("event", "grid", "block", "shared memory")
     rows = rows.with_columns(pl.col(pl.Categorical).cast(pl.String))
-    return told(trace).join(rows, on="event").drop("event").sort(pl.all())
+    kernels = told(trace).filter(pl.col("name") != FILL_KERNEL)
+    return kernels.join(rows, on="event").drop("event").sort(pl.all())
 
 
 @pytest.mark.parametrize("name", WRITERS)

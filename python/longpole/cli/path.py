@@ -27,7 +27,8 @@ def path(*, traces: Sequence[str], window: Asked, top: int, options: Options) ->
     """Show the critical path: what determines how long a step takes.
 
     The segments of the path cover the window without gaps. With `--format csv`, each segment is
-    a row. The exit code is 4 if more than a tenth of the path is unexplained.
+    a row. The exit code is 4 if the trace does not show what holds the window up,
+    as for `longpole summary`.
 
     \b
     Examples:

@@ -1,6 +1,6 @@
 """The chain of work and waiting that decided when a part of a trace was over.
 
-`docs/critical-path.md` gives every rule. In short: from the end of a window the path is
+`docs/path-rules.md` gives every rule. In short: from the end of a window the path is
 walked back, always along what finished last; a wait is replaced by what was waited for;
 the segments tile the window to the nanosecond.
 """

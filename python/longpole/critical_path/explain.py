@@ -136,7 +136,9 @@ def _notes(path: Told) -> list[str]:
             f"{advice}"
         )
     if path.status == "inconclusive":
-        notes.append("Too much of the path is unexplained to base a decision on it.")
+        notes.append(
+            "More than a tenth of the path is unexplained: its other shares may be too small."
+        )
     return notes
 
 

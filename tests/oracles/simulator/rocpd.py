@@ -1,7 +1,8 @@
 """Writes a run as `rocprofv3` writes it: a database of rocpd, or JSON.
 
-The records hold kernels, copies, calls and ranges. What CUDA alone has, such as synchronization
-records, has no place in them; calls keep the names that the simulator gave them.
+The records hold kernels, copies, calls and ranges; memsets are kernels of the HIP runtime. What
+CUDA alone has, such as synchronization records, has no place in them; calls keep the names that
+the simulator gave them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from .kineto import Record
     from .run import Run
 
-__all__ = ["write_rocpd", "write_rocprof_json"]
+__all__ = ["FILL_KERNEL", "write_rocpd", "write_rocprof_json"]
 
 _ID: Final = "_00001234_5678_7abc_8def_0123456789ab"
 _COLUMNS: Final = {
@@ -63,6 +64,8 @@ _INTERFACES: Final = (
 )
 _KINDS: Final = ("KERNEL_DISPATCH", "MEMORY_COPY", *(kind for _, kind, _ in _INTERFACES))
 _FIRST_AGENT: Final = 1
+FILL_KERNEL: Final = "__amd_rocclr_fillBufferAligned"
+_FILL_BLOCK: Final = 256
 
 
 def write_rocpd(run: Run, path: str | Path, *, tracks: bool = False) -> None:
@@ -236,8 +239,18 @@ def write_rocprof_json(run: Run, path: str | Path) -> None:
 def _written(run: Run) -> Iterator[Record]:
     categories = {"kernel", "gpu_memcpy", *(category for category, _, _ in _INTERFACES)}
     for entry in run.events:
-        if entry["ph"] == "X" and entry.get("cat") in categories:
+        if entry["ph"] == "X" and entry.get("cat") == "gpu_memset":
+            yield _as_fill_kernel(entry)
+        elif entry["ph"] == "X" and entry.get("cat") in categories:
             yield entry
+
+
+def _as_fill_kernel(entry: Record) -> Record:
+    """Give a memset as HIP performs and rocprofv3 records it: as a kernel of the runtime."""
+    blocks = -(-entry["args"]["bytes"] // (16 * _FILL_BLOCK))
+    launch = {"grid": [blocks, 1, 1], "block": [_FILL_BLOCK, 1, 1], "shared memory": 0}
+    args = {**entry["args"], **launch}
+    return {**entry, "cat": "kernel", "name": FILL_KERNEL, "args": args}
 
 
 def _direction(entry: Record) -> str:

@@ -101,6 +101,14 @@ SCENARIOS: dict[str, Scenario] = {
         {"device_clock_offsets_ns": (40_000, -25_000)},
         tolerance_ns=_CLOCK_TOLERANCE_NS,
     ),
+    **{
+        f"clocks of two devices {one} and {other} us off": Scenario(
+            partial(pipeline, devices=2),
+            {"device_clock_offsets_ns": (one * 1_000, other * 1_000)},
+            tolerance_ns=_CLOCK_TOLERANCE_NS,
+        )
+        for one, other in ((5, -5), (0, 5), (0, -5))
+    },
     **{f"{n} devices": Scenario(partial(pipeline, devices=n)) for n in (2, 4, 8)},
     **{
         f"joint collectives, {n} devices": Scenario(partial(joint_collectives, devices=n))

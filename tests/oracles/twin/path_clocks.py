@@ -42,9 +42,14 @@ def clock_shifts(trace: Trace, devices: Devices) -> dict[object, int]:
     for work, call in _known_waits(trace, devices):
         late_ns[work.lane.owner].append(work.end_ns - call.end_ns)
         n_too_late[work.lane.owner] += _ending_after(work, call.end_ns, devices)
+    delays_ns = _delays_between_devices(trace, devices)
     alone = {
         device: _shift(
-            sorted(launched_ns[device]), n_too_quick[device], late_ns[device], n_too_late[device]
+            sorted(launched_ns[device]),
+            n_too_quick[device],
+            late_ns[device],
+            n_too_late[device],
+            _quickest_releases(device, delays_ns),
         )
         for device in dict.fromkeys([*launched_ns, *late_ns])
     }
@@ -73,7 +78,7 @@ def clock_shifts(trace: Trace, devices: Devices) -> dict[object, int]:
                 shifts[device] = beside_ns
     evidence = _Evidence(launched_ns, late_ns)
     _agree_on_syncs(shifts, evidence, trace, devices)
-    _agree_on_waits(shifts, evidence, trace, devices)
+    _agree_on_waits(shifts, evidence, delays_ns)
     return shifts
 
 
@@ -89,6 +94,13 @@ class _Evidence(NamedTuple):
             ns + shift_ns >= limits.QUICKEST_LAUNCH_NS for ns in self.launched_ns.get(device, [])
         )
         return is_after_call and all(ns + shift_ns <= 0 for ns in self.late_ns.get(device, []))
+
+    def room_ns(self, device: object, shifts: Mapping[object, int]) -> int | None:
+        """Say how far stamps may move ahead until what waited returns as soon as is usual."""
+        late_ns = self.late_ns.get(device)
+        if not late_ns:
+            return None
+        return -max(late_ns) - shifts.get(device, 0) - limits.USUAL_RETURN_NS
 
 
 def _agree_on_syncs(
@@ -109,7 +121,7 @@ def _agree_on_syncs(
             ends_ns = [work.end_ns for work in last if work]
             if call.lane in threads and ends_ns:
                 returns_ns.append(call.end_ns - max(ends_ns) - shift_ns)
-        quickest = _quickest(returns_ns)
+        quickest = _quickest(returns_ns, limits.UNEVEN_CLOCKS_NS)
         is_early = quickest and quickest[0] < limits.QUICKEST_RETURN_NS
         if is_early and quickest[-1] < limits.USUAL_RETURN_NS:
             moved_ns = shift_ns - (limits.USUAL_RETURN_NS - quickest[0])
@@ -117,34 +129,76 @@ def _agree_on_syncs(
                 shifts[device] = moved_ns
 
 
-def _agree_on_waits(
-    shifts: dict[object, int], evidence: _Evidence, trace: Trace, devices: Devices
-) -> None:
-    """Move stamps where what waited for another device seems to start a little too soon."""
-    if not shifts or not devices.has_siblings:
-        return
+def _delays_between_devices(
+    trace: Trace, devices: Devices
+) -> dict[tuple[object, object], list[int]]:
+    """Give how long after its end on one device work started that waits for it on another."""
     delays_ns: dict[tuple[object, object], list[int]] = defaultdict(list)
     order = list(dict.fromkeys(lane.owner for lane in devices.streams))
-    for work in trace.events:
+    for work in trace.events if devices.has_siblings else []:
         for other in devices.paired.get(work, []):
             if other.lane.owner != work.lane.owner:
                 pair = (other.lane.owner, work.lane.owner)
                 delays_ns[pair].append(work.start_ns - other.end_ns)
-    for awaited, waiting in sorted(delays_ns, key=lambda pair: tuple(map(order.index, pair))):
+    pairs = sorted(delays_ns, key=lambda pair: tuple(map(order.index, pair)))
+    return {pair: delays_ns[pair] for pair in pairs}
+
+
+def _agree_on_waits(
+    shifts: dict[object, int],
+    evidence: _Evidence,
+    delays_ns: Mapping[tuple[object, object], Sequence[int]],
+) -> None:
+    """Move stamps where what waited for another device seems to start a little too soon."""
+    for (awaited, waiting), found_ns in delays_ns.items():
         apart_ns = shifts.get(waiting, 0) - shifts.get(awaited, 0)
-        quickest = _quickest([ns + apart_ns for ns in delays_ns[awaited, waiting]])
+        now_ns = [ns + apart_ns for ns in found_ns]
+        was_moved = awaited in shifts or waiting in shifts
+        if not was_moved and not _are_mostly_early(now_ns):
+            continue
+        reach_ns = limits.UNEVEN_CLOCKS_NS if was_moved else limits.CLOCK_TOLERANCE_NS
+        quickest = _quickest(now_ns, reach_ns)
         if not quickest or quickest[-1] >= limits.QUICKEST_RELEASE_NS:
             continue
         by_ns = limits.QUICKEST_RELEASE_NS - quickest[-1]
-        for device, moved_ns in ((awaited, -by_ns), (waiting, by_ns)):
-            if device in shifts and evidence.may_move(device, shifts[device] + moved_ns):
-                shifts[device] += moved_ns
-                break
+        rooms_ns = (evidence.room_ns(it, shifts) for it in (waiting, awaited))
+        ahead_ns = _ahead_ns(by_ns, *rooms_ns, int(waiting in shifts) - int(awaited in shifts))
+        for device, moved_ns in ((waiting, ahead_ns), (awaited, ahead_ns - by_ns)):
+            shift_ns = shifts.get(device, 0) + moved_ns
+            if moved_ns and evidence.may_move(device, shift_ns):
+                shifts[device] = shift_ns
 
 
-def _quickest(delays_ns: Sequence[int]) -> list[int]:
+def _quickest_releases(
+    device: object, delays_ns: Mapping[tuple[object, object], Sequence[int]]
+) -> list[int]:
+    """Give the quickest starts of a device behind work of others that it waited for."""
+    found_ns = [ns for pair, found_ns in delays_ns.items() if pair[1] == device for ns in found_ns]
+    return _quickest(found_ns, limits.CLOCK_TOLERANCE_NS)
+
+
+def _are_mostly_early(delays_ns: Sequence[int]) -> bool:
+    """Say whether most starts near the end of what they waited for come too soon after it."""
+    near_ns = [ns for ns in delays_ns if abs(ns) <= limits.CLOCK_TOLERANCE_NS]
+    n_early = sum(ns < limits.QUICKEST_RELEASE_NS for ns in near_ns)
+    return n_early >= limits.LEAST_CLOCK_EVIDENCE and n_early > len(near_ns) - n_early
+
+
+def _ahead_ns(by_ns: int, waiting_ns: int | None, awaited_ns: int | None, was_moved: int) -> int:
+    """Choose how far to move a waiting device ahead; the awaited one is moved back by the rest.
+
+    ``was_moved`` is 1 where only the waiting one was moved before, and -1 where only the other was.
+    """
+    if waiting_ns is not None:
+        return min(max(waiting_ns, 0), by_ns)
+    if awaited_ns is not None:
+        return by_ns - min(max(-awaited_ns, 0), by_ns)
+    return by_ns * (1 + was_moved) // 2
+
+
+def _quickest(delays_ns: Sequence[int], reach_ns: int) -> list[int]:
     """Give the three least delays that are no chance; none where there are fewer."""
-    found = sorted(ns for ns in delays_ns if ns >= -limits.UNEVEN_CLOCKS_NS)
+    found = sorted(ns for ns in delays_ns if ns >= -reach_ns)
     is_enough = len(found) >= limits.LEAST_CLOCK_EVIDENCE
     return found[: limits.LEAST_CLOCK_EVIDENCE] if is_enough else []
 
@@ -172,7 +226,11 @@ def _agreed_ns(launched_ns: Sequence[int]) -> int | None:
 
 
 def _shift(
-    launched_ns: Sequence[int], n_too_quick: int, late_ns: Sequence[int], n_too_late: int
+    launched_ns: Sequence[int],
+    n_too_quick: int,
+    late_ns: Sequence[int],
+    n_too_late: int,
+    released_ns: Sequence[int],
 ) -> _Shift | None:
     """Choose the shift; none where it would break the other fact."""
     by_returns_ns = -(max(late_ns) + limits.USUAL_RETURN_NS) if late_ns else None
@@ -188,6 +246,13 @@ def _shift(
     quickest = launched_ns[: limits.LEAST_CLOCK_EVIDENCE]
     confirmed = len(quickest) == limits.LEAST_CLOCK_EVIDENCE and all(
         ns + by_returns_ns <= limits.QUICK_LAUNCH_NS for ns in quickest
+    )
+    confirmed = confirmed or (
+        bool(released_ns)
+        and all(
+            limits.QUICKEST_RELEASE_NS <= ns + by_returns_ns <= limits.USUAL_RELEASE_NS
+            for ns in released_ns
+        )
     )
     agrees = not launched_ns or launched_ns[0] + by_returns_ns >= 0
     is_ahead = n_too_late >= limits.LEAST_CLOCK_EVIDENCE or confirmed

@@ -61,6 +61,9 @@ QUICKEST_RELEASE_NS = US
 """Work that waited for an end on another device starts no sooner than this after it: 1 us was seen
 at the least within a device."""
 
+USUAL_RELEASE_NS = 4 * US
+"""Several such starts that come no later than this, once a clock is corrected, confirm it."""
+
 UNEVEN_CLOCKS_NS = 5 * US
 """Clocks that were moved may still disagree by this: 3 us were left on simulated programs. What
 seems to have been released earlier was not waited for."""

@@ -1,4 +1,4 @@
-"""The naive twin of the critical path, by the definition in ``docs/critical-path.md``.
+"""The naive twin of the critical path, by the definition in ``docs/path-rules.md``.
 
 A list of Kineto events goes in; graph, window, path, slack, sync dependencies and what-if come out.
 Nothing here is fast, and nothing is clever: the Rust core must give the same answers.

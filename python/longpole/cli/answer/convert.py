@@ -139,10 +139,11 @@ def write_overlay(
     beside = path if output.suffix == ".zip" else None
     tracks = _counters(trace, found.path.window) if counters else b""
     found.path.to_perfetto(output, beside=beside, counters=tracks, force=force)
-    known = known_of(path, trace, found)
+    verdict = found.verdict()
+    known = known_of(path, trace, found, verdict)
     n_written = found.path.segments.height
     document = _document("critical path", n_written, output, known, unit="segment")
-    return document, exit_code_of(trace, found.path)
+    return document, exit_code_of(trace, verdict)
 
 
 def _counters(trace: Trace, between: tuple[int, int]) -> bytes:
@@ -157,8 +158,9 @@ def convert_path(
 ) -> Answer:
     """Write a table about the critical path."""
     rows = rows_of_path(trace, found, shown)
-    known = known_of(path, trace, found)
-    return _written(rows, shown, output, known, force=force), exit_code_of(trace, found.path)
+    verdict = found.verdict()
+    known = known_of(path, trace, found, verdict)
+    return _written(rows, shown, output, known, force=force), exit_code_of(trace, verdict)
 
 
 def convert_question(

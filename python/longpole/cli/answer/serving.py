@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from longpole.analyses.serving import serving
 from longpole.cli.answer import exit_codes
@@ -13,6 +13,8 @@ from longpole.report.document import Document
 from longpole.wording import count
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from longpole.analyses.serving import Serving
     from longpole.cli.answer.emit import Answer
     from longpole.report.blocks import Block
@@ -26,8 +28,15 @@ _MARKS: Final = {
     "python_function": "marked by Python functions",
     "graph_launch": "marked by launches of graphs only",
 }
+
+
+def _kind(row: Mapping[str, Any]) -> str:
+    """Name the kind of a row."""
+    return row["kind"] or "unknown"
+
+
 _COUNTS: Final[dict[Column, Value]] = {
-    Column("kind"): lambda row: row["kind"] or "unknown",
+    Column("kind"): _kind,
     Column("count", "count"): "count",
     Column("requests", "count"): "requests",
     Column("prompt tokens", "count"): "prefill_tokens",
@@ -37,7 +46,7 @@ _COUNTS: Final[dict[Column, Value]] = {
     Column("prompt tokens/s", "count"): "prefill_tokens_per_second",
 }
 _TIMES: Final[dict[Column, Value]] = {
-    Column("host, median"): lambda row: row["kind"] or "unknown",
+    Column("host, median"): _kind,
     Column("in all", "duration"): "host_ns",
     Column("before the launch", "duration"): "before_launch_ns",
     Column("blocked", "duration"): "blocked_ns",
@@ -45,7 +54,7 @@ _TIMES: Final[dict[Column, Value]] = {
     Column("detokenizing", "duration"): "detokenizing_ns",
 }
 _DEVICE: Final[dict[Column, Value]] = {
-    Column("device, median"): lambda row: row["kind"] or "unknown",
+    Column("device, median"): _kind,
     Column("busy", "duration"): "device_ns",
     Column("replay", "duration"): "replay_ns",
     Column("launch to replay", "duration"): "launch_delay_ns",
@@ -55,7 +64,7 @@ _DEVICE: Final[dict[Column, Value]] = {
 }
 _SLOWEST: Final[dict[Column, Value]] = {
     Column("slowest", "number"): "iteration",
-    Column("kind"): lambda row: row["kind"] or "unknown",
+    Column("kind"): _kind,
     Column("length", "duration"): "length_ns",
     Column("median", "duration"): "median_ns",
     Column("than the median iteration of its kind"): "why",

@@ -110,8 +110,9 @@ def list_of_tables(paths: Sequence[str]) -> Answer:
 def path_table(path: str, trace: Trace, found: Found, *, shown: Shown) -> Answer:
     """Give a table about the critical path."""
     rows = rows_of_path(trace, found, shown)
-    known = known_of(path, trace, found)
-    return _of_rows(shown, rows, found.title, known), exit_code_of(trace, found.path)
+    verdict = found.verdict()
+    known = known_of(path, trace, found, verdict)
+    return _of_rows(shown, rows, found.title, known), exit_code_of(trace, verdict)
 
 
 def question_table(path: str, trace: Trace, window: Window | None, *, shown: Shown) -> Answer:

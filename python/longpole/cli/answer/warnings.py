@@ -31,10 +31,10 @@ def window_warnings(
         )
     if path.status == "inconclusive":
         yield Warned(
-            code="inconclusive",
+            code="much_unexplained",
             count=1,
-            message=f"too much of the path of {window_name} is unexplained",
-            effect="the answer is not a basis for a decision",
+            message=f"more than a tenth of the path of {window_name} is unexplained",
+            effect="shares of its kinds and names may be too small",
         )
     if data_load is not None and not _finds_name(trace, data_load):
         yield Warned(

@@ -96,9 +96,7 @@ def changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[C
         ],
         records=lambda: [{"path": name, "window": found.name, "changes": words, **plain(gains)}],
     )
-    return document, exit_codes.INCONCLUSIVE if unmatched else exit_code_of(
-        trace, found.path, verdict
-    )
+    return document, exit_codes.INCONCLUSIVE if unmatched else exit_code_of(trace, verdict)
 
 
 def ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
@@ -118,7 +116,7 @@ def ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
         ],
         records=lambda: [_record(name, row) for row in ranked],
     )
-    return document, exit_code_of(trace, found.path, verdict)
+    return document, exit_code_of(trace, verdict)
 
 
 def _why_longer(answer: WhatIf) -> list[Block]:

@@ -50,10 +50,8 @@ class Found:
         return self.name if self.reason == "as asked" else f"{self.name} ({self.reason})"
 
 
-def known_of(
-    path: str, trace: Trace, found: Found, verdict: Verdict | None = None
-) -> dict[str, Any]:
-    """Give what every document about a window says, where it has one with its verdict."""
+def known_of(path: str, trace: Trace, found: Found, verdict: Verdict) -> dict[str, Any]:
+    """Give what every document about a window says."""
     warnings = [
         *warnings_of(trace),
         *window_warnings(trace, found.path, found.name, found.data_load),
@@ -61,7 +59,7 @@ def known_of(
     return {
         **known_of_trace(path, trace),
         "warnings": warnings,
-        "status": "partial" if warnings or (verdict and exit_code_of(trace, verdict)) else "ok",
+        "status": "partial" if warnings or exit_code_of(trace, verdict) else "ok",
         "scope": _scope(trace, found, found.path.window),
     }
 
@@ -94,9 +92,9 @@ def _scope(trace: Trace, about: Found | Window, times: tuple[int, int]) -> dict[
     }
 
 
-def exit_code_of(trace: Trace, *parts: CriticalPath | Verdict) -> int:
-    """Tell whether an answer rests on too little: on an inconclusive part, or on grave damage."""
-    is_open = any(part.status == "inconclusive" for part in parts)
+def exit_code_of(trace: Trace, verdict: Verdict) -> int:
+    """Tell whether an answer rests on too little: no verdict is possible, or damage is grave."""
+    is_open = verdict.status == "inconclusive"
     is_lost = trace.damage is not None and trace.damage.is_grave
     return exit_codes.INCONCLUSIVE if is_open or is_lost else exit_codes.OK
 

@@ -3,7 +3,7 @@
 //! Nodes are the starts and ends of all events, in order of time. An edge says that its
 //! target could not happen before its source, what the time between them is called,
 //! why it exists and how it is known. Of the edges into a node the one that finished
-//! last *binds*: it decided when the node came. `docs/critical-path.md` gives every rule.
+//! last *binds*: it decided when the node came. `docs/path-rules.md` gives every rule.
 //!
 //! `model` is what the graph is made of, `facts` what the rules ask of a trace, `rules`
 //! the rules, one a file. The graph is always that of the whole trace; a window only

@@ -54,6 +54,9 @@ pub const USUAL_RETURN_NS: i64 = 2 * US;
 /// seen at the least within a device.
 pub const QUICKEST_RELEASE_NS: i64 = US;
 
+/// Several such starts that come no later than this, once a clock is corrected, confirm it.
+pub const USUAL_RELEASE_NS: i64 = 4 * US;
+
 /// Clocks that were moved may still disagree by this: 3 us were left on simulated programs. What
 /// seems to have been released earlier was not waited for.
 pub const UNEVEN_CLOCKS_NS: i64 = 5 * US;

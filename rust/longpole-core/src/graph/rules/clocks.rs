@@ -41,6 +41,12 @@ pub(in crate::graph) fn shifts(facts: &Facts<'_>) -> Vec<ClockShift> {
             stream.n_ending_after(work, end_ns, limits::LEAST_CLOCK_EVIDENCE, facts.timeline);
         devices[facts.streams.device_of(work)].returned(late_ns, n_too_late);
     }
+    let delays_ns = waits_between_devices(facts);
+    for (&(_, waiting), delays_ns) in &delays_ns {
+        let quickest_ns = &mut devices[waiting].quickest_releases_ns;
+        let believable = delays_ns.iter().filter(|&&ns| ns >= -limits::CLOCK_TOLERANCE_NS);
+        believable.for_each(|&ns| quickest_ns.add(ns));
+    }
     let alone: Vec<_> = devices.iter().map(Evidence::shift).collect();
     let shift = |device: usize| {
         let siblings =
@@ -59,7 +65,7 @@ pub(in crate::graph) fn shifts(facts: &Facts<'_>) -> Vec<ClockShift> {
     };
     let mut shifts: Vec<_> = (0..devices.len()).map(shift).collect();
     agree_on_syncs(&mut shifts, &devices, facts);
-    agree_on_waits(&mut shifts, &devices, facts);
+    agree_on_waits(&mut shifts, &devices, &delays_ns);
     let shift = |(device, &shift_ns): (usize, &Option<i64>)| {
         Some(ClockShift { device: facts.streams.device_number(device), shift_ns: shift_ns? })
     };
@@ -73,7 +79,7 @@ fn agree_on_syncs(shifts: &mut [Option<i64>], devices: &[Evidence], facts: &Fact
     for device in 0..devices.len() {
         let Some(shift_ns) = shifts[device] else { continue };
         let returns_ns = returns_from_device(device, facts).map(|ns| ns - shift_ns);
-        let quickest_ns = Quickest::believable(returns_ns);
+        let quickest_ns = Quickest::later_than(-limits::UNEVEN_CLOCKS_NS, returns_ns);
         let by_ns = limits::USUAL_RETURN_NS.saturating_sub(quickest_ns.first());
         let is_early = quickest_ns.first() < limits::QUICKEST_RETURN_NS
             && quickest_ns.last() < limits::USUAL_RETURN_NS;
@@ -96,27 +102,67 @@ fn returns_from_device<'f>(device: usize, facts: &'f Facts<'_>) -> impl Iterator
     })
 }
 
-/// Makes up for what is left between the clocks of two devices of a process once they are moved:
-/// what one of them waited for on the other seems to have ended a little too late. The clock of the
-/// awaited one is moved back, or else that of the waiting one ahead.
-fn agree_on_waits(shifts: &mut [Option<i64>], devices: &[Evidence], facts: &Facts<'_>) {
-    if shifts.iter().all(Option::is_none) {
-        return;
-    }
-    for ((awaited, waiting), delays_ns) in waits_between_devices(facts) {
-        let shift_of = |device: usize| shifts[device].unwrap_or(0);
-        let moved_ns = shift_of(waiting) - shift_of(awaited);
-        let quickest_ns = Quickest::believable(delays_ns.iter().map(|&ns| ns + moved_ns));
-        let by_ns = limits::QUICKEST_RELEASE_NS - quickest_ns.last();
-        if by_ns <= 0 {
+/// Makes up for what is left between the clocks of two devices of a process: what one of them
+/// waited for on the other seems to have ended too late. Where neither was moved before, most such
+/// waits must say so.
+fn agree_on_waits(
+    shifts: &mut [Option<i64>],
+    devices: &[Evidence],
+    delays_ns: &BTreeMap<(usize, usize), Vec<i64>>,
+) {
+    for (&(awaited, waiting), delays_ns) in delays_ns {
+        let moved_ns = shifts[waiting].unwrap_or(0) - shifts[awaited].unwrap_or(0);
+        let delays_ns = || delays_ns.iter().map(|&ns| ns + moved_ns);
+        let was_moved = shifts[waiting].is_some() || shifts[awaited].is_some();
+        if !was_moved && !are_mostly_early(delays_ns()) {
             continue;
         }
-        if shifts[awaited].is_some_and(|ns| devices[awaited].may_move(ns - by_ns)) {
-            shifts[awaited] = shifts[awaited].map(|ns| ns - by_ns);
-        } else if shifts[waiting].is_some_and(|ns| devices[waiting].may_move(ns + by_ns)) {
-            shifts[waiting] = shifts[waiting].map(|ns| ns + by_ns);
+        let reach_ns =
+            if was_moved { limits::UNEVEN_CLOCKS_NS } else { limits::CLOCK_TOLERANCE_NS };
+        let by_ns =
+            limits::QUICKEST_RELEASE_NS - Quickest::later_than(-reach_ns, delays_ns()).last();
+        if by_ns > 0 {
+            move_apart(shifts, devices, (awaited, waiting), by_ns);
         }
     }
+}
+
+/// Moves the clock of a waiting device ahead, and that of the one it waited for back, by so much
+/// together: each until the calls known to have waited for it return as soon as is usual, the
+/// waiting one first. Where there are none it is the one that was moved before, or half each.
+fn move_apart(
+    shifts: &mut [Option<i64>],
+    devices: &[Evidence],
+    (awaited, waiting): (usize, usize),
+    by_ns: i64,
+) {
+    let room_ns = |device: usize| devices[device].room_ahead_ns(shifts[device].unwrap_or(0));
+    let ahead_ns = match (room_ns(waiting), room_ns(awaited)) {
+        (Some(room_ns), _) => room_ns.clamp(0, by_ns),
+        (None, Some(room_ns)) => by_ns - (-room_ns).clamp(0, by_ns),
+        (None, None) => match (shifts[waiting], shifts[awaited]) {
+            (None, Some(_)) => 0,
+            (Some(_), None) => by_ns,
+            _ => by_ns / 2,
+        },
+    };
+    let back_ns = by_ns - ahead_ns;
+    let mut move_by = |device: usize, ns: i64| {
+        let shift_ns = shifts[device].unwrap_or(0) + ns;
+        if ns != 0 && devices[device].may_move(shift_ns) {
+            shifts[device] = Some(shift_ns);
+        }
+    };
+    move_by(waiting, ahead_ns);
+    move_by(awaited, -back_ns);
+}
+
+/// Whether of the starts that come shortly after what they waited for, or shortly before, most come
+/// too soon to have waited.
+fn are_mostly_early(delays_ns: impl Iterator<Item = i64>) -> bool {
+    let near_ns = delays_ns.filter(|ns| ns.abs() <= limits::CLOCK_TOLERANCE_NS);
+    let (early, late): (Vec<_>, Vec<_>) = near_ns.partition(|&ns| ns < limits::QUICKEST_RELEASE_NS);
+    early.len() >= limits::LEAST_CLOCK_EVIDENCE && early.len() > late.len()
 }
 
 /// For two devices of a process, how long after its end on the first something started on the
@@ -161,6 +207,8 @@ struct Evidence {
     n_too_quick: usize,
     /// The same of work that had nothing else to wait for.
     idle_launches_ns: Quickest,
+    /// How soon it started after work of other devices that its thread let it wait for.
+    quickest_releases_ns: Quickest,
     /// How long after the call that waited for it work ended, at the most.
     latest_return_ns: i64,
     n_too_late: usize,
@@ -173,10 +221,10 @@ struct Quickest([i64; limits::LEAST_CLOCK_EVIDENCE]);
 impl Quickest {
     const NONE: Self = Self([i64::MAX; limits::LEAST_CLOCK_EVIDENCE]);
 
-    /// Of what took some time, but for what came sooner than clocks that were moved can explain.
-    fn believable(delays_ns: impl Iterator<Item = i64>) -> Self {
+    /// Of what took some time, but for what came sooner than clocks can explain.
+    fn later_than(least_ns: i64, delays_ns: impl Iterator<Item = i64>) -> Self {
         let mut found = Self::NONE;
-        delays_ns.filter(|&ns| ns >= -limits::UNEVEN_CLOCKS_NS).for_each(|ns| found.add(ns));
+        delays_ns.filter(|&ns| ns >= least_ns).for_each(|ns| found.add(ns));
         found
     }
 
@@ -210,6 +258,7 @@ impl Default for Evidence {
             quickest_launches_ns: Quickest::NONE,
             n_too_quick: 0,
             idle_launches_ns: Quickest::NONE,
+            quickest_releases_ns: Quickest::NONE,
             latest_return_ns: i64::MIN,
             n_too_late: 0,
         }
@@ -254,6 +303,13 @@ impl Evidence {
         quickest_ns >= limits::QUICKEST_LAUNCH_NS && latest_ns <= 0
     }
 
+    /// How far stamps that are moved by so much may be moved ahead until the calls that are known to
+    /// have waited return as soon as is usual.
+    fn room_ahead_ns(&self, shift_ns: i64) -> Option<i64> {
+        let is_known = self.latest_return_ns != i64::MIN;
+        is_known.then(|| -self.latest_return_ns - shift_ns - limits::USUAL_RETURN_NS)
+    }
+
     /// Adds a wait, and how many pieces of the work it was for ended too late.
     fn returned(&mut self, late_ns: i64, n_too_late: usize) {
         self.latest_return_ns = self.latest_return_ns.max(late_ns);
@@ -275,7 +331,8 @@ impl Evidence {
         }
         let agrees = quickest_ns.saturating_add(by_returns_ns) >= 0;
         let is_ahead = self.n_too_late >= limits::LEAST_CLOCK_EVIDENCE
-            || (self.n_too_late > 0 && self.launches_confirm(by_returns_ns));
+            || (self.n_too_late > 0
+                && (self.launches_confirm(by_returns_ns) || self.releases_confirm(by_returns_ns)));
         (is_ahead && agrees).then_some(Shift { shift_ns: by_returns_ns, by_launches: false })
     }
 
@@ -286,6 +343,12 @@ impl Evidence {
             .0
             .iter()
             .all(|ns| ns.saturating_add(shift_ns) <= limits::QUICK_LAUNCH_NS)
+    }
+
+    /// The same of starts that waited for another device.
+    fn releases_confirm(&self, shift_ns: i64) -> bool {
+        let usual_ns = limits::QUICKEST_RELEASE_NS..=limits::USUAL_RELEASE_NS;
+        self.quickest_releases_ns.0.iter().all(|ns| usual_ns.contains(&ns.saturating_add(shift_ns)))
     }
 }
 

@@ -1,5 +1,5 @@
 //! The rules: why each node could not come earlier. One file a rule, as
-//! `docs/critical-path.md` describes them.
+//! `docs/path-rules.md` describes them.
 //!
 //! `threads` and `autograd` explain the nodes of threads, `starts` the starts of device
 //! work, `calls` the ends of calls that waited. A rule asks the facts and gives edges; it

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 
 use super::question::Question;
-use crate::graph::{Edge, Kind};
+use crate::graph::Kind;
 use crate::ids::{EventId, row_in_column};
 use crate::intervals::Spans;
 use crate::path::walk::Path;
@@ -40,12 +40,12 @@ pub struct Hole {
 /// scattered.
 pub(super) fn holes(question: &Question<'_>) -> Vec<Hole> {
     let mut pieces = pieces(question);
-    let all_ns: i64 = pieces.iter().map(|&(_, ns)| ns).sum();
-    pieces.sort_by_key(|&(edge, ns)| (Reverse(ns), edge));
+    let all_ns: i64 = pieces.iter().map(Piece::duration_ns).sum();
+    pieces.sort_by_key(|piece| (Reverse(piece.duration_ns()), piece.edge));
     let mut reached_ns = 0;
-    let is_more = |&(_, ns): &(usize, i64)| {
+    let is_more = |piece: &Piece| {
         let more = reached_ns * 100 < MOST_OF_UNKNOWN * all_ns;
-        reached_ns += ns;
+        reached_ns += piece.duration_ns();
         more
     };
     let longest: Vec<_> = pieces.into_iter().take_while(is_more).collect();
@@ -56,7 +56,7 @@ pub(super) fn holes(question: &Question<'_>) -> Vec<Hole> {
         return Vec::new();
     }
     let busy = busy(question);
-    longest.into_iter().map(|(edge, ns)| Hole::of(edge, ns, &busy, question)).collect()
+    longest.iter().map(|piece| Hole::of(piece, &busy, question)).collect()
 }
 
 /// The times at which some device was busy.
@@ -67,44 +67,72 @@ fn busy(question: &Question<'_>) -> Spans {
 }
 
 /// Whether most of several windows have such a piece: then it is no hole, but what they do.
-fn recurs(pieces: &[(usize, i64)], question: &Question<'_>) -> bool {
-    let has =
-        |path: &&Path| pieces.iter().any(|&(edge, _)| path.edges.contains(&row_in_column(edge)));
+fn recurs(pieces: &[Piece], question: &Question<'_>) -> bool {
+    let has = |path: &&Path| {
+        pieces.iter().any(|piece| path.edges.contains(&row_in_column(piece.edge)))
+    };
     let n_windows = question.paths.len();
     n_windows > 1 && 2 * question.paths.iter().filter(has).count() > n_windows
 }
 
-/// The edges of the paths that nothing explains, and how long each is inside of its window.
-fn pieces(question: &Question<'_>) -> Vec<(usize, i64)> {
+/// The part of an edge that lies inside of windows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Piece {
+    edge: usize,
+    start_ns: i64,
+    end_ns: i64,
+}
+
+impl Piece {
+    fn duration_ns(&self) -> i64 {
+        self.end_ns - self.start_ns
+    }
+}
+
+/// The edges of the paths that nothing explains, in their order. Windows follow each other: an edge
+/// that lies in two of them is one piece.
+fn pieces(question: &Question<'_>) -> Vec<Piece> {
     let (graph, edges) = (question.graph, question.graph.edges.as_slice());
-    let is_unknown = |edge: &Edge| edge.kind == Kind::Unexplained;
     let of_path = |path: &Path| {
         let (start_ns, end_ns) = (path.start_ns, path.end_ns);
         let inside = move |number: &u32| {
             let edge = &edges[*number as usize];
-            let from_ns = graph.nodes.time_ns(edge.source).max(start_ns);
-            let until_ns = graph.nodes.time_ns(edge.target).min(end_ns);
-            (is_unknown(edge) && until_ns > from_ns).then(|| (*number as usize, until_ns - from_ns))
+            let start_ns = graph.nodes.time_ns(edge.source).max(start_ns);
+            let end_ns = graph.nodes.time_ns(edge.target).min(end_ns);
+            let is_unknown = edge.kind == Kind::Unexplained && end_ns > start_ns;
+            is_unknown.then_some(Piece { edge: *number as usize, start_ns, end_ns })
         };
         path.edges.iter().filter_map(inside).collect::<Vec<_>>()
     };
-    question.paths.iter().flat_map(of_path).collect()
+    joined(question.paths.iter().flat_map(of_path).collect())
+}
+
+/// Makes one piece of those of one edge.
+fn joined(mut pieces: Vec<Piece>) -> Vec<Piece> {
+    pieces.sort_by_key(|piece| (piece.edge, piece.start_ns));
+    pieces.dedup_by(|next, piece| {
+        let is_same = next.edge == piece.edge;
+        if is_same {
+            piece.end_ns = piece.end_ns.max(next.end_ns);
+        }
+        is_same
+    });
+    pieces
 }
 
 impl Hole {
-    fn of(number: usize, duration_ns: i64, busy: &Spans, question: &Question<'_>) -> Self {
+    fn of(piece: &Piece, busy: &Spans, question: &Question<'_>) -> Self {
         let (graph, timeline) = (question.graph, &question.graph.timeline);
-        let edge = &graph.edges.as_slice()[number];
+        let edge = &graph.edges.as_slice()[piece.edge];
         let late = graph.nodes.event(edge.target);
-        let end_ns = graph.nodes.time_ns(edge.target);
-        let start_ns = end_ns - duration_ns;
+        let (start_ns, end_ns) = (piece.start_ns, piece.end_ns);
         let works = timeline.orders().filter(|&it| timeline.kind(it).is_device_work());
         let n_before = works.filter(|&it| timeline.end_ns(it) <= start_ns).count();
         let host = host(question, start_ns, end_ns);
         let is_first_call = host.is_some_and(|(event, waits)| waits && is_first(event, question));
         Self {
-            edge: row_in_column(number),
-            duration_ns,
+            edge: row_in_column(piece.edge),
+            duration_ns: piece.duration_ns(),
             event: timeline.event(late),
             host,
             busy_ns: busy.length_within_ns(start_ns, end_ns),
@@ -140,4 +168,19 @@ fn is_first(event: EventId, question: &Question<'_>) -> bool {
     let Some(order) = timeline.order(event) else { return false };
     let name = timeline.name(order);
     !timeline.orders().take_while(|&other| other < order).any(|other| timeline.name(other) == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(edge: usize, start_ns: i64, end_ns: i64) -> Piece {
+        Piece { edge, start_ns, end_ns }
+    }
+
+    #[test]
+    fn an_edge_that_lies_in_two_windows_is_one_piece() {
+        let both = joined(vec![piece(7, 50, 90), piece(3, 0, 10), piece(7, 20, 50)]);
+        assert_eq!(both, [piece(3, 0, 10), piece(7, 20, 90)]);
+    }
 }

@@ -413,7 +413,8 @@ impl Lost {
     }
 }
 
-/// So many lost launches between two others say what they launched.
+/// So many lost launches between two others say what they launched. Work on many streams has the
+/// same ones before it, so that looking at all of them would take quadratic time.
 const MOST_LOST: usize = 64;
 
 /// The thread that launches on each lane of a device.
