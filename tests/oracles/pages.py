@@ -54,7 +54,8 @@ TABLES_HEAD: Final = """# Tables
 of `trace.critical_path()`: `segments`, `slack`, `violations`, and `sync_dependencies` for `sync`.
 Times are integers in nanoseconds, shares are fractions of 1, and unknown values are null.
 
-Columns without a description are named after what they hold, and these mean the same everywhere:
+These columns mean the same in every table. Other columns without a description contain what their
+name says.
 
 | column | what it is |
 | --- | --- |
@@ -62,7 +63,7 @@ Columns without a description are named after what they hold, and these mean the
 | `kind` | `kernel`, `memcpy`, `memset` and the other kinds of events |
 | `work_class` | `compute`, `communication` or `copy` |
 | `name` | Name of the event as the profiler recorded it; `call_name` and `operator_name` likewise |
-| `device`, `stream` | Where it ran |
+| `device`, `stream` | Device and stream on which it ran |
 | `start_ns`, `duration_ns` | Start on the clock of the profiler, and length |
 | `correlation` | Id that the profiler gave to the runtime API call and to what it launched |
 | `count`, columns that begin with `n_` | How many events or objects the row stands for |

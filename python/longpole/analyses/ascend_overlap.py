@@ -1,4 +1,4 @@
-"""Table `ascend_overlap`: computing and communication of an Ascend profile, and its own files."""
+"""Table `ascend_overlap`: computing and communication in an Ascend profile and in its files."""
 
 from __future__ import annotations
 

@@ -69,8 +69,8 @@ class IterationRow(Row):
     """Idle time of the device before activities that had not been launched, while the host was
     inside an iteration."""
     scheduler_wait_ns: int | None
-    """The same while the host was between two iterations. Null where launches of graphs mark
-    iterations: nothing tells where one ends on the host, and `launch_wait_ns` is all of it."""
+    """Such idle time while the host was between two iterations; null if launches of graphs mark
+    iterations, because their end on the host is unknown (`launch_wait_ns` then has all of it)."""
     sampling_ns: int | None
     """Host time in functions and annotations that choose tokens; null if none is recorded."""
     detokenizing_ns: int | None

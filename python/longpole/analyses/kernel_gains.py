@@ -1,4 +1,4 @@
-"""Table `kernel_gains`: kernels whose tuning pays, by what the window gains."""
+"""Table `kernel_gains`: kernels worth tuning, by the time that the window saves."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ __all__ = ["tune"]
 @click.option(
     "--from-trace",
     metavar="TRACE",
-    help="Run nothing: list the kernels of a trace whose tuning pays.",
+    help="Run nothing: list the kernels of a trace that are worth tuning.",
 )
 @runner_options
 @answer_options
