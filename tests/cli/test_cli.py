@@ -28,6 +28,7 @@ ENVELOPE = [
     "inputs",
     "scope",
     "status",
+    "abstains_because",
     "warnings",
     "data",
     "truncated",

@@ -145,9 +145,17 @@ class Ranks(Data):
     @property
     def is_inconclusive(self) -> bool:
         """Whether it cannot be told who waits for whom."""
+        return bool(self.unknown_because)
+
+    @property
+    def unknown_because(self) -> list[Literal["no_calls", "missing_ranks", "unrecorded_waits"]]:
+        """Why it cannot be told; empty where it can."""
         found = self.set
-        lacks_ranks = found.lacks_ranks and not found.tells_waits
-        return found.calls.is_empty() or lacks_ranks or found.lacks_waits
+        if found.calls.is_empty():
+            return ["no_calls"]
+        if found.lacks_ranks and not found.tells_waits:
+            return ["missing_ranks"]
+        return ["unrecorded_waits"] if found.lacks_waits else []
 
     def __data__(self) -> RanksData:
         found = self.set

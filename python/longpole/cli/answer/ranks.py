@@ -9,7 +9,7 @@ from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import warnings_of_ranks
 from longpole.data import plain
 from longpole.report.blocks import Headline
-from longpole.report.document import DATA_FORMATS, Document
+from longpole.report.document import DATA_FORMATS, Abstention, Document
 from longpole.traces.wording import listed
 from longpole.wording import count, duration, escape
 
@@ -55,6 +55,7 @@ def ranks_answer(
             "window_ns": [start_ns, end_ns],
             "reason": what,
         },
+        abstains_because=[Abstention(code) for code in found.unknown_because],
         data=found,
         blocks=lambda: [
             Headline(f"{name}: {who}, {what}, {duration(end_ns - start_ns)}"),
