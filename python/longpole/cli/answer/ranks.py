@@ -32,7 +32,8 @@ def ranks_answer(
     found = ranks(traces, step, all_ranks=all_ranks)
     start_ns, end_ns = traces.window(step)
     name = escape(", ".join(sources))
-    who = f"{count(len(traces), 'rank')} ({listed(traces.rank_numbers).partition(' ')[2]})"
+    of_all = f" of {traces.world_size}" if (traces.world_size or 0) > len(traces) else ""
+    who = f"{count(len(traces), 'rank')}{of_all} ({listed(traces.rank_numbers).partition(' ')[2]})"
     what = "whole run" if step is None else f"step {step}"
     losses = [finding for finding in traces.findings if finding.kind in _LOSSES]
     document = Document(
@@ -44,7 +45,7 @@ def ranks_answer(
             "bytes": int(traces.ranks["bytes"].sum()),
             "events": int(traces.ranks["events"].sum()),
             "rank": None,
-            "world_size": len(traces),
+            "world_size": traces.world_size,
         },
         warnings=warnings_of_ranks(losses),
         forms_with_warnings=(*DATA_FORMATS, "text"),
