@@ -120,8 +120,8 @@ def choose_window(
 ) -> Window | None:
     """Choose the requested window, or the step of median length.
 
-    That is the one of median length among the longest run of complete steps that follow
-    another. Without `ProfilerStep`, annotations that come regularly mark the steps, else
+    That is the one of median length in the longest run of complete steps that each have a step
+    before them. Without `ProfilerStep`, annotations that come regularly mark the steps, else
     repetitions of device work; without any of these it is the whole trace.
 
     Parameters

@@ -93,6 +93,16 @@ def test_the_median_of_the_complete_steps_that_follow_another_is_the_default():
     assert window.reason == "the median of 2 consecutive steps"
 
 
+def test_of_two_steps_the_second_is_chosen_and_the_first_named_as_the_one_before():
+    builder = TraceBuilder()
+    for start in (100, 200):
+        builder.step(start // 100, (start, start + 90))
+        builder.launch("gemm", call=(start + 5, start + 8), work=(start + 10, start + 80))
+    window = summary(builder).window
+    assert window.step == 2
+    assert window.reason == "of 2 steps, the only complete one with another before it"
+
+
 def test_a_step_whose_kernels_are_lost_is_not_complete():
     builder = (
         TraceBuilder()

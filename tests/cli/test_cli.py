@@ -28,6 +28,7 @@ ENVELOPE = [
     "inputs",
     "scope",
     "status",
+    "abstains_because",
     "warnings",
     "data",
     "truncated",
@@ -187,6 +188,30 @@ def test_a_missing_file_is_one_sentence_and_exit_3(longpole):
         "",
         "error: missing.json: no such file [file_not_found]\n",
     )
+
+
+READERS = (
+    *("summary", "check", "path", "whatif --ideal", "table", "serving", "diff", "ranks", "ledger"),
+    *("report -o out.html", "convert -o out.json", "merge -o out.pftrace", "chakra check", "tune"),
+    *("bench results", "bench best", "bench compare", "bench extract", "summary --vocabulary"),
+)
+
+
+@pytest.mark.parametrize("command", READERS)
+def test_an_input_that_cannot_be_read_has_one_exit_code(command, longpole, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    secret = tmp_path / "secret.json"
+    secret.write_bytes(bytes(100))
+    secret.chmod(0)
+    name = [str(secret), *(["kernels"] if command == "table" else [])]
+    others = [str(secret)] if command in ("summary --vocabulary", "diff", "bench compare") else []
+    is_root = os.access(secret, os.R_OK)
+    code = longpole(*command.split(), *name, *others)[0]
+    # Root can read it: then the option itself must not ask whether it may be read.
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    again = longpole(*command.split(), *name, *others)[0]
+    assert code == again
+    assert is_root or code == exit_codes.UNREADABLE
 
 
 @pytest.mark.parametrize(

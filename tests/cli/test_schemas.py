@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+from pathlib import Path
+from typing import get_args
 
 import click
 import pytest
 
 from longpole.cli import program
+from longpole.cli.answer import exit_codes
 from longpole.cli.answer.table import tables
 from longpole.cli.schema import schema_for, schema_names
 from longpole.devices.fake import FakeProvider
 from longpole.devices.protocol import Process, Reading
+from longpole.report.document import AbstentionCode
 from longpole.testing import TraceBuilder
 from mindspore_files import cpu_profile
 from real_traces import SHARED
+from tiny_traces import kernel, launch, operator
 
 jsonschema = pytest.importorskip("jsonschema")
 
+UNLINKED = [operator("a", 0, 10), *(kernel("K", 400 * n, 400 * n + 20) for n in range(6))]
+EMPTY = [operator("a", 5, 5), kernel("b", 5, 5)]
+LAUNCHED = [launch(0, 2, 1), kernel("K", 3, 10, 1)]
 NAMES = schema_names(program.longpole)
 GEMM = {"argv": ["sh", "-c", "echo OP:gemm,TIME:0.25,WS:0"], "key": "gemm", "tags": {"m": 64}}
 FAILING = {"argv": ["sh", "-c", "exit 3"], "key": "bad"}
@@ -39,7 +48,7 @@ def answers(tmp_path, monkeypatch, capsys):
         words = name.split(".")
         # The name of a table stands behind the traces.
         command = [words[0], *arguments, *words[1:]] if "table" in words else [*words, *arguments]
-        program.run([*map(str, command), "--json"])
+        code = program.run([*map(str, command), "--json"])
         found = json.loads(capsys.readouterr().out)
         documents = found if isinstance(found, list) else [found]
         for document in documents:
@@ -48,6 +57,10 @@ def answers(tmp_path, monkeypatch, capsys):
             assert document["schema"] == f"longpole.{answered}/1"
             if document["data"] is not None:
                 validator(name).validate(document["data"])
+        reasons = [reason for document in documents for reason in document["abstains_because"]]
+        is_open = code == exit_codes.INCONCLUSIVE
+        is_open |= any(document["status"] == "abstained" for document in documents)
+        assert bool(reasons) == is_open
         return documents
 
     return ask
@@ -79,6 +92,46 @@ def test_an_answer_about_a_damaged_trace_is_as_its_schema_says(answers, trace, n
     damaged.write_bytes(text[: len(text) // 2])
     [document] = answers(name, damaged, *options)
     assert document["status"] == "partial"
+
+
+@pytest.mark.parametrize(
+    ("question", "events", "code"),
+    [
+        ("summary", [], "no_work"),
+        ("path", [], "no_work"),
+        ("path", EMPTY, "empty_window"),
+        ("summary", EMPTY, "empty_window"),
+        ("serving", [kernel("K0", 0, 10)], "no_iterations"),
+        ("summary", UNLINKED, "unlinked"),
+        ("path", UNLINKED, "unlinked"),
+        ("whatif --ideal", UNLINKED, "unlinked"),
+        ("whatif --drop kernel:none --whole", LAUNCHED, "change_without_effect"),
+        ("table.memory", LAUNCHED, "no_rows"),
+        ("diff b.json", LAUNCHED, "noise"),
+        ("ranks", LAUNCHED, "no_calls"),
+    ],
+)
+def test_an_answer_that_abstains_says_why_by_a_code(answers, tmp_path, question, events, code):
+    more = [*events, operator("more", 10, 40)]
+    for name, given in (("a.json", events), ("b.json", more)):
+        (tmp_path / name).write_text(json.dumps({"traceEvents": given}))
+    name, *options = question.split()
+    [document] = answers(name, "a.json", *options)
+    assert [reason["code"] for reason in document["abstains_because"]] == [code]
+
+
+def test_every_code_of_an_abstention_is_explained():
+    page = (Path(__file__).parents[2] / "docs" / "exit-codes.md").read_text()
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    named = {code for line in rows for code in re.findall(r"`(\w+)`", line.split("|")[1])}
+    assert set(get_args(AbstentionCode)) <= named
+
+
+def test_a_damaged_trace_is_a_code_of_its_own(answers, trace):
+    damaged = trace.with_name("cut.json")
+    damaged.write_bytes(gzip.decompress(trace.read_bytes())[:-300])
+    [document] = answers("path", damaged, "--whole")
+    assert document["abstains_because"] == [{"code": "damaged", "where": "whole trace"}]
 
 
 @pytest.mark.parametrize(

@@ -99,11 +99,18 @@ def test_every_answer_about_a_simulated_trace_is_the_same(tmp_path, capsys):
     assert differing(answers(path, capsys), answers(again, capsys)) == []
 
 
+def losses(source):
+    """Give what `check` says was lost, with its count."""
+    found = longpole.check(source)
+    return [(it.code, it.count) for it in found if it.severity in ("data_loss", "altered")]
+
+
 def test_a_damaged_trace_stays_one(tmp_path):
     data = document([{"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": 0, "dur": 1}] * 3)
     trace = longpole.read_trace(data[:-40])
     assert trace.status == "recovered"
     path = saved(trace, tmp_path)
+    assert losses(path) == losses(data[:-40]) != []
     same(trace, longpole.read_trace(path))
     with pytest.raises(longpole.TraceError) as error:
         longpole.read_trace(path, strict=True)

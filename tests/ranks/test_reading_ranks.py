@@ -40,6 +40,27 @@ def test_a_rank_that_cannot_be_read_is_named_and_the_rest_is_answered(folder):
     assert ranks.calls["cause"].to_list() == ["inconclusive"]
 
 
+def test_where_ranks_are_missing_no_wait_is_given_and_the_declared_size_is(folder, capsys):
+    folder.joinpath("trace_rank1.json.gz").unlink()
+    assert program.run(["ranks", str(folder), "--json"]) == 4
+    document = json.loads(capsys.readouterr().out)
+    assert (document["inputs"][0]["world_size"], document["data"]["world_size"]) == (3, 3)
+    assert document["data"]["n_ranks"] == 2
+    assert [reason["code"] for reason in document["abstains_because"]] == ["missing_ranks"]
+    for row in document["data"]["ranks"]:
+        assert (row["calls"], row["decided_calls"]) == (1, 0)
+        assert (row["wait_ns"], row["transfer_ns"]) == (None, None)
+    assert document["data"]["calls"][0]["transfer_ns"] is None
+    program.run(["ranks", str(folder)])
+    assert "2 ranks of 3 (0, 2)" in capsys.readouterr().out
+
+
+def test_where_all_ranks_are_there_waits_are_given(folder, capsys):
+    assert program.run(["ranks", str(folder), "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["data"]["ranks"]
+    assert {row["rank"]: row["wait_ns"] for row in rows} == {0: 90_000, 1: 80_000, 2: 0}
+
+
 def test_a_rank_that_is_there_twice_is_named(folder):
     rank(2, 50).write(folder / "trace_rank7.json.gz")
     ranks = read_traces(folder)

@@ -50,10 +50,13 @@ class RankRow(Row):
     began_ns: int
     """When its first call began, after that of the first rank."""
     calls: int
+    decided_calls: int
+    """Of these, at how many it is known which rank came last."""
     last_at: int
     """At how many calls it came last."""
-    wait_ns: int
-    transfer_ns: int
+    wait_ns: int | None
+    """In calls that tell waiting from transfer; None if none does, as where ranks are missing."""
+    transfer_ns: int | None
     path_ns: int
     """Its time on the critical path."""
     gain_ns: int
@@ -120,6 +123,9 @@ class RanksData(Row):
     """What is known of several ranks as one program."""
 
     n_ranks: int
+    """Whose traces were given."""
+    world_size: int | None
+    """How many ranks the program had, as the traces say."""
     run_ns: tuple[int, int]
     """When the run begins and ends."""
     start_skew_ns: int
@@ -145,9 +151,17 @@ class Ranks(Data):
     @property
     def is_inconclusive(self) -> bool:
         """Whether it cannot be told who waits for whom."""
+        return bool(self.unknown_because)
+
+    @property
+    def unknown_because(self) -> list[Literal["no_calls", "missing_ranks", "unrecorded_waits"]]:
+        """Why it cannot be told; empty where it can."""
         found = self.set
-        lacks_ranks = found.lacks_ranks and not found.tells_waits
-        return found.calls.is_empty() or lacks_ranks or found.lacks_waits
+        if found.calls.is_empty():
+            return ["no_calls"]
+        if found.lacks_ranks and not found.tells_waits:
+            return ["missing_ranks"]
+        return ["unrecorded_waits"] if found.lacks_waits else []
 
     def __data__(self) -> RanksData:
         found = self.set
@@ -156,6 +170,7 @@ class Ranks(Data):
         )
         return RanksData(
             n_ranks=len(found),
+            world_size=found.world_size,
             run_ns=found.run_ns,
             start_skew_ns=found.start_skew_ns,
             late_ranks=found.late_ranks(),
@@ -173,21 +188,20 @@ class Ranks(Data):
         for remedy in found.late_ranks():
             gains[remedy.rank] = max(gains.get(remedy.rank, 0), remedy.gain_ns)
         last = dict(found.calls.group_by("last").len().iter_rows())
-        waits = found.members.group_by("rank").agg(
-            pl.col("wait_ns").sum(), pl.col("transfer_ns").sum(), pl.len().alias("calls")
-        )
+        waits = self._waits()
         of_rank = {row["rank"]: row for row in waits.iter_rows(named=True)}
         clocks = {row["rank"]: row for row in found.clocks.iter_rows(named=True)}
         on_path = dict(self.path.group_by("rank").agg(pl.col("duration_ns").sum()).iter_rows())
         first_ns = min(found.clocks["entry_ns"].to_list())
         rows: list[RankRow] = []
         for rank in found.rank_numbers:
-            row = of_rank.get(rank, {"wait_ns": 0, "transfer_ns": 0, "calls": 0})
+            row = of_rank.get(rank, {"wait_ns": 0, "transfer_ns": 0, "calls": 0, "decided": 0})
             rows.append(
                 RankRow(
                     rank=rank,
                     began_ns=clocks[rank]["entry_ns"] - first_ns,
                     calls=row["calls"],
+                    decided_calls=row["decided"],
                     last_at=last.get(rank, 0),
                     wait_ns=row["wait_ns"],
                     transfer_ns=row["transfer_ns"],
@@ -197,6 +211,18 @@ class Ranks(Data):
                 )
             )
         return sorted(rows, key=lambda row: (-row["gain_ns"], -row["last_at"], row["rank"]))
+
+    def _waits(self) -> pl.DataFrame:
+        """Add up the calls of each rank, and the times of those that tell waiting from transfer."""
+        calls = self.set.calls.select("call", "is_known", "last")
+        members = self.set.members.join(calls, on="call")
+        is_decided = pl.col("last").is_not_null()
+        is_told = is_decided | pl.col("is_known")
+        times = [
+            pl.when(is_told.any()).then(pl.col(name).filter(is_told).sum())
+            for name in ("wait_ns", "transfer_ns")
+        ]
+        return members.group_by("rank").agg(*times, calls=pl.len(), decided=is_decided.sum())
 
     def blocks(self) -> list[Block]:
         """Say who makes the others wait, then show ranks, calls and the path."""
@@ -370,7 +396,9 @@ def _what_to_do(call: dict[str, Any]) -> str:
 _RANKS: Final[dict[Column, Value]] = {
     Column("rank", "number"): "rank",
     Column("began", "duration"): "began_ns",
-    Column("last at"): lambda row: f"{row['last_at']} of {row['calls']}",
+    Column("last at"): lambda row: (
+        f"{row['last_at']} of {row['decided_calls']}" if row["decided_calls"] else None
+    ),
     Column("waited", "duration"): "wait_ns",
     Column("transfer", "duration"): "transfer_ns",
     Column("on path", "duration"): "path_ns",

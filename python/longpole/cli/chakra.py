@@ -33,7 +33,7 @@ def chakra() -> None:
     "--output",
     "--output_filename",
     required=True,
-    type=click.Path(),
+    type=click.Path(readable=False),
     help="Write the graph to this file, or the graphs of several ranks to this folder.",
 )
 @click.option("--no-gaps", is_flag=True, help="Leave out the time between operators.")
@@ -76,7 +76,7 @@ def convert(
 
 
 @chakra.command()
-@click.argument("graph", type=click.Path())
+@click.argument("graph", type=click.Path(readable=False))
 def show(graph: str) -> int:
     """Print a graph as JSON Lines: its metadata, then each node."""
     from longpole.convert.chakra import read_chakra
@@ -95,7 +95,7 @@ def show(graph: str) -> int:
 
 @chakra.command()
 @answers("longpole.cli.answer.chakra:CheckedGraph")
-@click.argument("graph", type=click.Path())
+@click.argument("graph", type=click.Path(readable=False))
 @shared_options
 def check(*, graph: str, options: Options) -> int:
     """List the problems of a graph.
@@ -110,7 +110,7 @@ def check(*, graph: str, options: Options) -> int:
 
 @chakra.command()
 @answers("longpole.cli.answer.chakra:Replayed")
-@click.argument("graph", type=click.Path())
+@click.argument("graph", type=click.Path(readable=False))
 @shared_options
 def replay(*, graph: str, options: Options) -> int:
     """Replay a graph with its measured durations, and compare with the measured time."""

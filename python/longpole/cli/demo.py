@@ -13,7 +13,11 @@ __all__ = ["demo"]
 
 @click.command()
 @answers("longpole.cli.answer.demo:Demo")
-@click.argument("folder", type=click.Path(file_okay=False, path_type=Path), default="longpole-demo")
+@click.argument(
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path, readable=False),
+    default="longpole-demo",
+)
 @click.option("--ranks", is_flag=True, help="Explain four ranks, not one trace.")
 @click.option("-f", "--force", is_flag=True, help="Replace files of FOLDER that differ.")
 @answer_options

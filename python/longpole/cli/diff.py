@@ -19,8 +19,8 @@ __all__ = ["diff"]
 
 @click.command()
 @answers("longpole.analyses.diff:Diff")
-@click.argument("base", type=click.Path(), metavar="BASE")
-@click.argument("new", type=click.Path(), required=False, metavar="[NEW]")
+@click.argument("base", type=click.Path(readable=False), metavar="BASE")
+@click.argument("new", type=click.Path(readable=False), required=False, metavar="[NEW]")
 @click.option("--base", "more_base", multiple=True, metavar="TRACE", help="Another trace of BASE.")
 @click.option("--new", "more_new", multiple=True, metavar="TRACE", help="Another trace of NEW.")
 @click.option("--step", type=int, metavar="N", help="Compare this step of BASE with other steps.")
@@ -41,7 +41,7 @@ __all__ = ["diff"]
 @click.option("--data-load", metavar="PATTERN", help="Regex for data-loading functions.")
 @click.option(
     "--ledger",
-    type=click.Path(dir_okay=False),
+    type=click.Path(dir_okay=False, readable=False),
     metavar="FILE",
     help="Add predicted and measured gains to FILE, for `longpole ledger`.",
 )

@@ -11,7 +11,7 @@ __all__ = ["ledger"]
 
 @click.command()
 @answers("longpole.analyses.ledger:Ledger")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False), metavar="FILE")
+@click.argument("file", type=click.Path(dir_okay=False, readable=False), metavar="FILE")
 @answer_options
 def ledger(*, file: str, options: Options) -> int:
     """Say how often the gains that verdicts predicted held.

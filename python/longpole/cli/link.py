@@ -22,7 +22,7 @@ def pair_options(command: Any) -> Any:
             "--chakra-device-trace",
             "kineto",
             required=True,
-            type=click.Path(),
+            type=click.Path(readable=False),
             help="The Kineto trace.",
         ),
         click.option(
@@ -31,7 +31,7 @@ def pair_options(command: Any) -> Any:
             "--chakra-host-trace",
             "execution",
             required=True,
-            type=click.Path(),
+            type=click.Path(readable=False),
             help="The execution trace.",
         ),
     ):
@@ -42,11 +42,13 @@ def pair_options(command: Any) -> Any:
 @click.command()
 @answers("longpole.cli.answer.link:Linked")
 @pair_options
-@click.option("-o", "--output", "--output-file", type=click.Path(), help="Write an ET+ file.")
+@click.option(
+    "-o", "--output", "--output-file", type=click.Path(readable=False), help="Write an ET+ file."
+)
 @click.option(
     "--compat", type=click.Choice(["chakra"]), help="Write the same file as the linker of Chakra."
 )
-@click.option("--parquet", type=click.Path(), help="Write the tables to this folder.")
+@click.option("--parquet", type=click.Path(readable=False), help="Write the tables to this folder.")
 @click.option("--rank", type=int, help="Fail if the trace is of another rank.")
 @click.option("--explain", is_flag=True, help="List every dependency on GPU activities.")
 @click.option("-f", "--force", is_flag=True, help="Replace files that exist.")

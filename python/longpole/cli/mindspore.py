@@ -16,8 +16,15 @@ __all__ = ["mindspore"]
 
 @click.command()
 @answers("longpole.mindspore.offline:Analysis")
-@click.argument("folders", nargs=-1, required=True, type=click.Path(), metavar="DIR...")
-@click.option("-o", "--output", type=click.Path(file_okay=False), help="Write files to a folder.")
+@click.argument(
+    "folders", nargs=-1, required=True, type=click.Path(readable=False), metavar="DIR..."
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, readable=False),
+    help="Write files to a folder.",
+)
 @click.option("--compat", is_flag=True, help="Write the same files as MindSpore r2.3.")
 @click.option("--step", "steps", type=int, multiple=True, help="Keep only this step. Repeatable.")
 @click.option("--no-developer-rows", is_flag=True, help="Leave out level 0 of host_info.")

@@ -26,7 +26,7 @@ __all__ = ["repro"]
 @click.option(
     "--execution-trace",
     "execution",
-    type=click.Path(exists=True, dir_okay=False),
+    type=click.Path(dir_okay=False, readable=False),
     metavar="FILE",
     help="Execution trace of the same run, which has the values of scalars and the types of lists.",
 )

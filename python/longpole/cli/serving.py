@@ -25,7 +25,7 @@ __all__ = ["serving"]
 @click.option(
     "--capture-trace",
     "capture_traces",
-    type=click.Path(dir_okay=False),
+    type=click.Path(dir_okay=False, readable=False),
     multiple=True,
     metavar="FILE",
     help="Trace of the capture of the graphs. Repeatable.  [default: X.capture.json.gz beside "

@@ -55,7 +55,7 @@ class _TraceOrTable(click.Path):
 @answers("longpole.cli.answer.table:TableData")
 @click.argument(
     "words",
-    type=_TraceOrTable(allow_dash=True),
+    type=_TraceOrTable(allow_dash=True, readable=False),
     nargs=-1,
     required=True,
     metavar="TRACE... [NAME]",
@@ -77,7 +77,7 @@ class _TraceOrTable(click.Path):
 @click.option(
     "--capture-trace",
     "capture_traces",
-    type=click.Path(dir_okay=False),
+    type=click.Path(dir_okay=False, readable=False),
     multiple=True,
     metavar="FILE",
     help="graph_kernels: trace of the capture of the CUDA graphs. Repeatable.",

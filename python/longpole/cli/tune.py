@@ -27,7 +27,9 @@ __all__ = ["tune"]
 
 @click.command()
 @answers("longpole.cli.answer.tune:TuneData")
-@click.argument("task", metavar="[TASK]", required=False, type=click.Path(dir_okay=False))
+@click.argument(
+    "task", metavar="[TASK]", required=False, type=click.Path(dir_okay=False, readable=False)
+)
 @click.option(
     "--strategy",
     default="halving",
@@ -68,7 +70,7 @@ __all__ = ["tune"]
 @click.option(
     "-o",
     "--results",
-    type=click.Path(dir_okay=False),
+    type=click.Path(dir_okay=False, readable=False),
     metavar="FILE",
     help="Results file to write.  [default: TASK.results.jsonl]",
 )
@@ -78,13 +80,13 @@ __all__ = ["tune"]
     "--reuse",
     multiple=True,
     metavar="RESULTS",
-    type=click.Path(exists=True, dir_okay=False),
+    type=click.Path(dir_okay=False, readable=False),
     help="Take runs from this file that have the same command, sources, device and libraries.",
 )
 @click.option(
     "--simulate",
     metavar="RESULTS",
-    type=click.Path(exists=True, dir_okay=False),
+    type=click.Path(dir_okay=False, readable=False),
     help="Run nothing: compare strategies on the runs in this file.",
 )
 @click.option(

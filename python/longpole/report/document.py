@@ -14,7 +14,17 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block, Cell
     from longpole.report.sections import Section
 
-__all__ = ["DATA_FORMATS", "FORMATS", "Document", "Envelope", "Record", "Status", "Warned"]
+__all__ = [
+    "DATA_FORMATS",
+    "FORMATS",
+    "Abstention",
+    "AbstentionCode",
+    "Document",
+    "Envelope",
+    "Record",
+    "Status",
+    "Warned",
+]
 
 FORMATS: Final = ("text", "json", "jsonl", "csv", "md", "html")
 DATA_FORMATS: Final = ("json", "jsonl")
@@ -22,6 +32,43 @@ DATA_FORMATS: Final = ("json", "jsonl")
 
 Record = dict[str, "Cell"]
 Status = Literal["ok", "partial", "abstained", "error"]
+
+
+AbstentionCode = Literal[
+    "after_last_event",
+    "before_first_event",
+    "change_without_effect",
+    "damaged",
+    "empty_window",
+    "graph_gap",
+    "job_failed",
+    "missing_ranks",
+    "no_calls",
+    "no_iterations",
+    "no_predictions",
+    "no_result",
+    "no_rows",
+    "no_work",
+    "noise",
+    "polling",
+    "remaining",
+    "replay_differs",
+    "sync_return",
+    "unexplained",
+    "unlinked",
+    "unrecorded",
+    "unrecorded_waits",
+    "unrelated",
+]
+"""Why there is no answer; `docs/exit-codes.md` explains each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Abstention:
+    """Why a question is not answered, and of which window or input."""
+
+    code: AbstentionCode
+    where: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +98,8 @@ class Envelope(Row):
     scope: Mapping[str, Any] | None
     """Which part of the input the answer is about."""
     status: Status
+    abstains_because: list[Abstention]
+    """Why the question is not answered; empty where it is."""
     warnings: list[Warned]
     data: Mapping[str, Any] | None
     """The answer, as its own schema says."""
@@ -71,6 +120,7 @@ class Document:
     input: Mapping[str, Any]
     status: Status = "ok"
     scope: Mapping[str, Any] | None = None
+    abstains_because: Sequence[Abstention] = ()
     warnings: Sequence[Warned] = ()
     forms_with_warnings: Sequence[str] = FORMATS
     """In other formats, warnings go to stderr."""
@@ -99,6 +149,7 @@ class Document:
             inputs=[self.input] if self.input else [],
             scope=self.scope,
             status=self.status,
+            abstains_because=list(self.abstains_because),
             warnings=list(self.warnings),
             data=self.data,
             truncated=self.truncated,

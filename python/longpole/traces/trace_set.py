@@ -89,6 +89,12 @@ class TraceSet:
         """The number of each rank, ascending; other tables name ranks by these."""
         return tuple(self._number(place) for place in range(len(self)))
 
+    @property
+    def world_size(self) -> int | None:
+        """How many ranks the program had, if the files of all ranks agree on it."""
+        sizes = {self._reduced(place).world_size for place in range(len(self))}
+        return sizes.pop() if len(sizes) == 1 else None
+
     @cached_property
     def ranks(self) -> pl.DataFrame:
         """Each rank: `rank`, `path`, `host`, `events`, `bytes`, `steps`, `calls`, `recovered`."""
@@ -167,7 +173,8 @@ class TraceSet:
         `n_missing`, `matched_by` (`call_id`, `sequence`, `pair`, or `order`, which is inferred),
         `last` (the rank that came last), `late_ns` (later than the median rank), `wait_share`,
         `awaited` (where the last rank is not known: the one that was waited for longest, by its
-        number in the group, as the members recorded it), `transfer_ns` (median),
+        number in the group, as the members recorded it), `transfer_ns` (median; null
+        where it cannot be told from waiting),
         `algorithm_gb_per_s`, `bus_gb_per_s`, `slow_transfer` (over that of
         calls alike), `cause`.
         """
@@ -187,7 +194,8 @@ class TraceSet:
         total = pl.col("wait_ns") + pl.col("moved_ns")
         is_told = pl.col("last").is_not_null() | pl.col("is_known")
         frame = frame.join(waits, on="call", how="left").with_columns(
-            wait_share=pl.when(is_told & (total > 0)).then(pl.col("wait_ns") / total)
+            wait_share=pl.when(is_told & (total > 0)).then(pl.col("wait_ns") / total),
+            transfer_ns=pl.when(is_told).then("transfer_ns"),
         )
         frame = frame.sort("call")
         if self.has_start_skew:

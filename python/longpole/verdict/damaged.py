@@ -30,6 +30,7 @@ def damaged(verdict: Verdict, parts: VerdictParts, damage: Damage) -> Verdict:
             remedies=(),
             gains={},
             bounds={},
+            cause="damaged",
             reason=reason,
             record=None,
             sentence=told,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from longpole.critical_path.changes import Change
 from longpole.data import Data
-from longpole.verdict.parts import Fact, RemedyKind, Side, Status, Unit
+from longpole.verdict.parts import Cause, Fact, RemedyKind, Side, Status, Unit
 
 __all__ = ["Bounds", "Doubt", "Findings", "Gap", "Remedy", "Span"]
 
@@ -110,6 +111,8 @@ class Findings(Data):
     """The steps over which gains hold, together."""
     window: Span
     doubt: Doubt
+    cause: Cause | Literal["damaged"] | None
+    """Why there is no verdict, if there is none."""
     reason: str
     """Why this window, and why there is no verdict if there is none."""
     record: str | None

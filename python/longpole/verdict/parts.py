@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AwaitedParts",
     "BoundsParts",
+    "Cause",
     "Fact",
     "HoleParts",
     "RecordedParts",
@@ -36,6 +37,18 @@ Fact = Literal["recorded", "busy_stream", "lost_work", "late_launches", "unexpla
 not recorded, launches are missing, or time has no explanation."""
 BoundsParts = tuple[float, float, Fact, Fact]
 """The least and the greatest gain, and what bounds each."""
+Cause = Literal[
+    "unlinked",
+    "remaining",
+    "polling",
+    "graph_gap",
+    "unexplained",
+    "unrecorded",
+    "before_first_event",
+    "after_last_event",
+    "sync_return",
+]
+"""Why a trace does not show what holds it up."""
 Unit = Literal["step", "repetition", "annotation", "stretch", "trace"]
 
 
@@ -129,7 +142,7 @@ class VerdictParts(TypedDict):
     """Of the shown window, the shortest, the longest, and all together."""
     outliers: list[int]
     doubt: dict[str, float]
-    cause: str | None
+    cause: Cause | None
     reason: str
     waits_lead: bool
     nearly_balanced: bool

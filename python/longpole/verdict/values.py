@@ -83,6 +83,7 @@ def verdict_of(parts: VerdictParts) -> Verdict:
             outliers=tuple(numbers[place] if numbers else place for place in parts["outliers"]),
         ),
         doubt=Doubt(doubt["unknown"], doubt["floor"], doubt["unlinked"], doubt["inferred"]),
+        cause=parts["cause"] if parts["status"] == "inconclusive" else None,
         reason=reason,
         record=record,
         sentence=told,

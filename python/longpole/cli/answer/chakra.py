@@ -12,7 +12,7 @@ from longpole.cli.answer.replayed import replay_warnings
 from longpole.convert.chakra import read_chakra
 from longpole.data import Row, plain
 from longpole.report.blocks import Column, Entry, Headline, Notes, Sentence, Value, tabulated
-from longpole.report.document import DATA_FORMATS, Document
+from longpole.report.document import DATA_FORMATS, Abstention, Document
 from longpole.wording import count, duration
 
 if TYPE_CHECKING:
@@ -213,6 +213,7 @@ def _known(given: Mapping[str, Any], warnings: Sequence[Warned]) -> dict[str, An
     return {
         "input": given,
         "status": "partial" if warnings else "ok",
+        "abstains_because": [Abstention("replay_differs")] if warnings else [],
         "warnings": warnings,
         "forms_with_warnings": DATA_FORMATS,
     }
@@ -245,6 +246,7 @@ def replay_answer(path: str, graph: ChakraTrace) -> Answer:
         schema=REPLAY,
         input={"path": path},
         status="partial" if warnings else "ok",
+        abstains_because=[Abstention("replay_differs")] if warnings else [],
         warnings=warnings,
         forms_with_warnings=DATA_FORMATS,
         data=Replayed(

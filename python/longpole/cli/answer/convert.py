@@ -143,7 +143,7 @@ def write_overlay(
     known = known_of(path, trace, found, verdict)
     n_written = found.path.segments.height
     document = _document("critical path", n_written, output, known, unit="segment")
-    return document, exit_code_of(trace, verdict)
+    return document, exit_code_of(verdict)
 
 
 def _counters(trace: Trace, between: tuple[int, int]) -> bytes:
@@ -160,7 +160,7 @@ def convert_path(
     rows = rows_of_path(trace, found, shown)
     verdict = found.verdict()
     known = known_of(path, trace, found, verdict)
-    return _written(rows, shown, output, known, force=force), exit_code_of(trace, verdict)
+    return _written(rows, shown, output, known, force=force), exit_code_of(verdict)
 
 
 def convert_question(

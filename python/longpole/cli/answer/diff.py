@@ -12,7 +12,7 @@ from longpole.cli.answer.diff_sections import diff_sections
 from longpole.cli.answer.inputs import name_of, warnings_of
 from longpole.cli.answer.usage import require, usage_errors
 from longpole.report.blocks import Headline
-from longpole.report.document import DATA_FORMATS, Document
+from longpole.report.document import DATA_FORMATS, Abstention, Document
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -95,6 +95,7 @@ def _answer(
         schema=DIFF,
         input={"path": title, "traces": [path for path, _ in traces]},
         status="abstained" if found.verdict == "inconclusive" else "ok",
+        abstains_because=_abstentions(found),
         scope={"gate": found.gate},
         warnings=[warned for _, trace in traces for warned in warnings_of(trace)],
         forms_with_warnings=DATA_FORMATS,
@@ -104,6 +105,14 @@ def _answer(
         records=found.records,
     )
     return document, _exit_code(found, gate)
+
+
+def _abstentions(found: Diff) -> list[Abstention]:
+    if found.verdict != "inconclusive":
+        return []
+    if any(it.is_grave for it in (*found.base.damage, *found.new.damage)):
+        return [Abstention("damaged")]
+    return [Abstention("noise" if found.is_related else "unrelated")]
 
 
 def _exit_code(found: Diff, gate: float | None) -> int:

@@ -8,7 +8,7 @@ from longpole.analyses.ledger import ledger
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import name_of
 from longpole.report.blocks import Column, Headline, Notes, Sentence, Value, tabulated
-from longpole.report.document import Document
+from longpole.report.document import Abstention, Document
 from longpole.wording import count, share
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def ledger_answer(path: str) -> Answer:
         schema=LEDGER,
         input={"path": path},
         status="ok" if found.n_pairs else "abstained",
+        abstains_because=[] if found.n_pairs else [Abstention("no_predictions")],
         data=found,
         blocks=lambda: _blocks(path, found),
         records=found.pairs.to_dicts,

@@ -10,7 +10,7 @@ from longpole.cli.answer.replayed import replay_warnings
 from longpole.convert.execution_trace import Method
 from longpole.data import Row
 from longpole.report.blocks import Column, Headline, Notes, Sentence, Table
-from longpole.report.document import DATA_FORMATS, Document
+from longpole.report.document import DATA_FORMATS, Abstention, Document
 from longpole.wording import count, duration, escape
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ def link_answer(execution: str, kineto: str, linked: LinkedTrace, *, explain: bo
         schema=LINK,
         input={"path": execution, "kineto": kineto},
         status="partial" if warnings else "ok",
+        abstains_because=[Abstention("replay_differs")] if warnings else [],
         warnings=warnings,
         forms_with_warnings=DATA_FORMATS,
         data=found,

@@ -66,7 +66,7 @@ def path_answer(name: str, trace: Trace, found: Found, *, top: int) -> Answer:
         ],
         records=lambda: _segments(name, path),
     )
-    return document, exit_code_of(trace, verdict)
+    return document, exit_code_of(verdict)
 
 
 def _segments(name: str, path: CriticalPath) -> Iterable[Record]:

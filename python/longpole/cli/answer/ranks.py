@@ -9,7 +9,7 @@ from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import warnings_of_ranks
 from longpole.data import plain
 from longpole.report.blocks import Headline
-from longpole.report.document import DATA_FORMATS, Document
+from longpole.report.document import DATA_FORMATS, Abstention, Document
 from longpole.traces.wording import listed
 from longpole.wording import count, duration, escape
 
@@ -32,7 +32,8 @@ def ranks_answer(
     found = ranks(traces, step, all_ranks=all_ranks)
     start_ns, end_ns = traces.window(step)
     name = escape(", ".join(sources))
-    who = f"{count(len(traces), 'rank')} ({listed(traces.rank_numbers).partition(' ')[2]})"
+    of_all = f" of {traces.world_size}" if (traces.world_size or 0) > len(traces) else ""
+    who = f"{count(len(traces), 'rank')}{of_all} ({listed(traces.rank_numbers).partition(' ')[2]})"
     what = "whole run" if step is None else f"step {step}"
     losses = [finding for finding in traces.findings if finding.kind in _LOSSES]
     document = Document(
@@ -44,7 +45,7 @@ def ranks_answer(
             "bytes": int(traces.ranks["bytes"].sum()),
             "events": int(traces.ranks["events"].sum()),
             "rank": None,
-            "world_size": len(traces),
+            "world_size": traces.world_size,
         },
         warnings=warnings_of_ranks(losses),
         forms_with_warnings=(*DATA_FORMATS, "text"),
@@ -55,6 +56,7 @@ def ranks_answer(
             "window_ns": [start_ns, end_ns],
             "reason": what,
         },
+        abstains_because=[Abstention(code) for code in found.unknown_because],
         data=found,
         blocks=lambda: [
             Headline(f"{name}: {who}, {what}, {duration(end_ns - start_ns)}"),

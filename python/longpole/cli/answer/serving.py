@@ -9,7 +9,7 @@ from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.windows import known_of_trace
 from longpole.report.blocks import Column, Headline, Sentence, Table, Value, tabulated
-from longpole.report.document import Document
+from longpole.report.document import Abstention, Document
 from longpole.wording import count
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def serving_answer(path: str, trace: Trace, top: int) -> Answer:
     found = serving(trace)
     known = known_of_trace(path, trace)
     if found.mark is None:
-        known["status"] = "abstained"
+        known |= {"status": "abstained", "abstains_because": [Abstention("no_iterations")]}
     document = Document(
         schema=SERVING,
         **known,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from longpole.analyses.summary import summary
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.summary_records import rankings, records
-from longpole.cli.answer.windows import abstained, exit_code_of, known_of_trace
+from longpole.cli.answer.windows import abstained, abstentions, exit_code_of, known_of_trace
 from longpole.report.blocks import Column, Headline, Notes, Table
 from longpole.report.document import DATA_FORMATS, Document
 from longpole.verdict.blocks import verdict_blocks
@@ -58,12 +58,13 @@ def summary_answer(path: str, trace: Trace, top: int, **choice: Any) -> Answer:
     window = found.window
     if not window.duration_ns:
         reason = f"{window.name} is 0 ns long, so nothing can be measured"
-        return abstained(SUMMARY, path, trace, reason)
+        return abstained(SUMMARY, path, trace, reason, "empty_window")
     known = known_of_trace(path, trace) | {"forms_with_warnings": (*DATA_FORMATS, "text")}
-    known |= {"status": "partial"} if exit_code_of(trace, found.verdict) else {}
+    known |= {"status": "partial"} if exit_code_of(found.verdict) else {}
     document = Document(
         schema=SUMMARY,
         **known,
+        abstains_because=abstentions(found.verdict, window.name),
         scope={
             "rank": trace.rank,
             "step": window.step,
@@ -78,7 +79,7 @@ def summary_answer(path: str, trace: Trace, top: int, **choice: Any) -> Answer:
         blocks=lambda: _blocks(path, trace, found),
         records=lambda: records(path, found),
     )
-    return document, exit_code_of(trace, found.verdict)
+    return document, exit_code_of(found.verdict)
 
 
 def time_blocks(trace: Trace, found: Summary) -> list[Block]:

@@ -13,7 +13,7 @@ from longpole.cli.answer.usage import usage_errors
 from longpole.cli.answer.windows import code_of, exit_code_of, known_of, known_of_window
 from longpole.data import Row, plain
 from longpole.report.blocks import Column, Headline, Sentence, Table
-from longpole.report.document import Document
+from longpole.report.document import Abstention, Document
 from longpole.report.frames import table_of
 from longpole.wording import count
 
@@ -112,7 +112,7 @@ def path_table(path: str, trace: Trace, found: Found, *, shown: Shown) -> Answer
     rows = rows_of_path(trace, found, shown)
     verdict = found.verdict()
     known = known_of(path, trace, found, verdict)
-    return _of_rows(shown, rows, found.title, known), exit_code_of(trace, verdict)
+    return _of_rows(shown, rows, found.title, known), exit_code_of(verdict)
 
 
 def question_table(path: str, trace: Trace, window: Window | None, *, shown: Shown) -> Answer:
@@ -166,14 +166,16 @@ def _answered(answer: Any, shown: Shown, title: str, known: dict[str, Any]) -> A
         return _of_rows(shown, _sorted(answer, shown), title, known), exit_codes.OK
     blocks, records = answer.blocks(), answer.records()
     path = known["input"]["path"]
+    code = code_of(records, blocks)
     document = Document(
         schema=TABLE,
         **known,
+        abstains_because=[Abstention("no_rows", title)] if code else [],
         data={"table": shown.table, **plain(answer)},
         blocks=lambda: [Headline(f"{name_of(path)}: {shown.table}, {title}"), *blocks],
         records=lambda: [{"path": path, **record} for record in records],
     )
-    return document, code_of(records, blocks)
+    return document, code
 
 
 @usage_errors()

@@ -12,7 +12,7 @@ from longpole.bench.time.work import Work
 from longpole.cli.answer import exit_codes
 from longpole.data import Row
 from longpole.report.blocks import Column, Headline, Notes, Table
-from longpole.report.document import Document
+from longpole.report.document import Abstention, Document
 from longpole.wording import count, duration, share
 
 if TYPE_CHECKING:
@@ -88,6 +88,9 @@ def timings_answer(
         schema=_SCHEMA,
         input={"functions": list(campaign.names)},
         status="abstained" if has_failed else "ok",
+        abstains_because=[
+            Abstention("job_failed", each.key) for each in timed if each.median_ns is None
+        ],
         scope={"gate": campaign.gate, "confidence": campaign.confidence},
         data=Timings(functions=timed, differences=differences),
         blocks=lambda: _blocks(timed, comparisons),

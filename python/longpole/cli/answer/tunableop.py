@@ -19,7 +19,7 @@ from longpole.cli.answer.tunable_data import (
 from longpole.data import plain
 from longpole.json_schema import types_of
 from longpole.report.blocks import Column, Entry, Headline, Notes, Sentence, Table
-from longpole.report.document import Document
+from longpole.report.document import Abstention, Document
 from longpole.wording import count, share
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ def rows_answer(
     document = Document(
         schema=f"longpole.tunableop.{name}/1",
         input={"path": path} if path else {},
+        abstains_because=[Abstention("no_rows")] if exit_code == exit_codes.INCONCLUSIVE else [],
         data=data,
         blocks=blocks,
         records=lambda: rows,

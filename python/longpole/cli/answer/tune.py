@@ -8,7 +8,7 @@ from longpole.bench.tune.replay import Simulation
 from longpole.bench.tune.search import Tuning
 from longpole.cli.answer import exit_codes
 from longpole.report.blocks import Column, Headline, Notes, Sentence, Table, tabulated
-from longpole.report.document import Document, Warned
+from longpole.report.document import Abstention, Document, Warned
 from longpole.wording import count, duration, share
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def tuning_answer(
         schema=_SCHEMA,
         input={"task": task, "results": results},
         status="ok" if found.winner else "abstained",
+        abstains_because=[] if found.winner else [Abstention("no_result")],
         scope={"gate": found.gate, "confidence": found.confidence},
         warnings=warnings,
         data=found,

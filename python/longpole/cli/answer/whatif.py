@@ -13,7 +13,7 @@ from longpole.critical_path.explain import path_blocks
 from longpole.critical_path.path import KindTotal, NameTotal
 from longpole.data import Row, plain
 from longpole.report.blocks import Headline, Notes, Sentence
-from longpole.report.document import Document, Warned
+from longpole.report.document import Abstention, Document, Warned
 from longpole.verdict import Verdict
 from longpole.verdict.blocks import table_of, verdict_reference
 from longpole.wording import count, duration, share
@@ -75,7 +75,9 @@ def changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[C
     chosen = zip(changes, found.path.n_chosen(changes), strict=True)
     unmatched = [_unmatched(change) for change, n_edges in chosen if n_edges == 0]
     if unmatched:
-        known |= {"warnings": [*known["warnings"], *unmatched], "status": "partial"}
+        because = [*known["abstains_because"], Abstention("change_without_effect", found.name)]
+        warnings = [*known["warnings"], *unmatched]
+        known |= {"warnings": warnings, "abstains_because": because, "status": "partial"}
     gains = _gain(found.path, answer)
     words = ", ".join(map(_words, changes))
     document = Document(
@@ -96,7 +98,7 @@ def changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[C
         ],
         records=lambda: [{"path": name, "window": found.name, "changes": words, **plain(gains)}],
     )
-    return document, exit_codes.INCONCLUSIVE if unmatched else exit_code_of(trace, verdict)
+    return document, exit_codes.INCONCLUSIVE if unmatched else exit_code_of(verdict)
 
 
 def ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
@@ -116,7 +118,7 @@ def ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
         ],
         records=lambda: [_record(name, row) for row in ranked],
     )
-    return document, exit_code_of(trace, verdict)
+    return document, exit_code_of(verdict)
 
 
 def _why_longer(answer: WhatIf) -> list[Block]:

@@ -9,7 +9,7 @@ from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import describe, name_of, warnings_of
 from longpole.cli.answer.warnings import window_warnings
 from longpole.report.blocks import Headline, Sentence, Table
-from longpole.report.document import DATA_FORMATS, Document
+from longpole.report.document import DATA_FORMATS, Abstention, Document
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from longpole.cli.answer.emit import Answer
     from longpole.critical_path import CriticalPath
     from longpole.report.blocks import Block
-    from longpole.report.document import Record
+    from longpole.report.document import AbstentionCode, Record
     from longpole.trace import Trace
     from longpole.verdict import Verdict
     from longpole.windows import Window
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Found",
     "abstained",
+    "abstentions",
     "code_of",
     "exit_code_of",
     "known_of",
@@ -59,7 +60,8 @@ def known_of(path: str, trace: Trace, found: Found, verdict: Verdict) -> dict[st
     return {
         **known_of_trace(path, trace),
         "warnings": warnings,
-        "status": "partial" if warnings or exit_code_of(trace, verdict) else "ok",
+        "status": "partial" if warnings or exit_code_of(verdict) else "ok",
+        "abstains_because": abstentions(verdict, found.name),
         "scope": _scope(trace, found, found.path.window),
     }
 
@@ -92,11 +94,15 @@ def _scope(trace: Trace, about: Found | Window, times: tuple[int, int]) -> dict[
     }
 
 
-def exit_code_of(trace: Trace, verdict: Verdict) -> int:
-    """Tell whether an answer rests on too little: no verdict is possible, or damage is grave."""
+def abstentions(verdict: Verdict, window: str) -> list[Abstention]:
+    """Say why a window has no verdict, if it has none."""
+    return [Abstention(verdict.cause, window)] if verdict.cause else []
+
+
+def exit_code_of(verdict: Verdict) -> int:
+    """Tell whether an answer rests on too little for a verdict."""
     is_open = verdict.status == "inconclusive"
-    is_lost = trace.damage is not None and trace.damage.is_grave
-    return exit_codes.INCONCLUSIVE if is_open or is_lost else exit_codes.OK
+    return exit_codes.INCONCLUSIVE if is_open else exit_codes.OK
 
 
 def code_of(records: Sequence[Record], blocks: Sequence[Block]) -> int:
@@ -105,11 +111,14 @@ def code_of(records: Sequence[Record], blocks: Sequence[Block]) -> int:
     return exit_codes.OK if has_rows else exit_codes.INCONCLUSIVE
 
 
-def abstained(schema: str, path: str, trace: Trace, reason: str) -> Answer:
+def abstained(
+    schema: str, path: str, trace: Trace, reason: str, code: AbstentionCode = "no_work"
+) -> Answer:
     """Answer that there is nothing to measure, and why."""
     document = Document(
         schema=schema,
         **(known_of_trace(path, trace) | {"status": "abstained"}),
+        abstains_because=[Abstention(code)],
         blocks=lambda: [
             Headline(f"{name_of(path)}: {reason}"),
             *([Sentence(trace.damage.sentence)] if trace.damage else []),

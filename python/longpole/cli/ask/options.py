@@ -118,7 +118,7 @@ def shared_options(command: Callable[..., int]) -> Callable[..., int]:
     @answer_options
     @click.option(
         "--vocabulary",
-        type=click.Path(exists=True, dir_okay=False),
+        type=click.Path(dir_okay=False, readable=False),
         envvar="LONGPOLE_VOCABULARY",
         metavar="FILE",
         help="TOML file with custom name patterns for kernels, API calls and data loading.",
@@ -146,7 +146,7 @@ def output_options(told: str = "The file to write.") -> Callable[[Command], Comm
             "-o",
             "--output",
             required=True,
-            type=click.Path(dir_okay=False, path_type=Path),
+            type=click.Path(dir_okay=False, path_type=Path, readable=False),
             help=told,
         )
         force = click.option("-f", "--force", is_flag=True, help="Replace the file if it exists.")

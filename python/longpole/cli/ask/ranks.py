@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["answer_ranks", "rank_progress", "reading_options", "sources_argument"]
 
-_PATH = click.Path()  # only so that shells complete names of files
+_PATH = click.Path(readable=False)  # only so that shells complete names of files
 
 sources_argument = click.argument(
     "sources", type=_PATH, nargs=-1, required=True, metavar="SOURCES..."

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["answer_each", "named_traces", "trace_argument", "traces_argument"]
 
-_FILE = click.Path(allow_dash=True)  # only so that shells complete names of files
+_FILE = click.Path(allow_dash=True, readable=False)  # only so that shells complete names of files
 
 trace_argument = click.argument("trace", type=_FILE, metavar="TRACE")
 """One trace; `-` is stdin."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from longpole.cli.answer.emit import Answer
     from longpole.critical_path import CriticalPath
+    from longpole.report.document import AbstentionCode
     from longpole.trace import Trace
     from longpole.verdict import Verdict
     from longpole.windows import Window
@@ -233,7 +234,8 @@ def _about(
     def found_or_not(path: str, trace: Trace) -> Answer:
         found = find(trace)
         if isinstance(found, str):
-            return abstained(schema, path, trace, found)
+            code: AbstentionCode = "no_work" if found == _NO_WORK else "empty_window"
+            return abstained(schema, path, trace, found, code)
         return answer(path, trace, found)
 
     return found_or_not

@@ -11,7 +11,7 @@ from longpole.cli.answer import exit_codes
 from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.data import Row
 from longpole.report.blocks import Column, Notes, Sentence, Table
-from longpole.report.document import Document, Warned
+from longpole.report.document import Abstention, Document, Warned
 from longpole.wording import count
 
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ def best(*, path: str, by: str | None, options: Options) -> int:
         schema=_SCHEMA,
         input={"path": path},
         status="ok" if choices else "abstained",
+        abstains_because=[] if choices else [Abstention("no_result")],
         scope={"by": by},
         warnings=warnings,
         data=Best(best=choices),

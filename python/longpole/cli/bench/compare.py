@@ -13,7 +13,7 @@ from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.cli.ask.shares import gate_option, parse_share
 from longpole.data import Row
 from longpole.report.blocks import Headline
-from longpole.report.document import Document, Warned
+from longpole.report.document import Abstention, Document, Warned
 from longpole.wording import share
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ def _answer(title: str, inputs: dict[str, str], comparison: Comparison) -> Answe
         schema=_SCHEMA,
         input=inputs,
         status="abstained" if verdict is Verdict.INCONCLUSIVE else "ok",
+        abstains_because=[Abstention("noise")] if verdict is Verdict.INCONCLUSIVE else [],
         scope={"gate": comparison.gate, "confidence": comparison.confidence},
         warnings=[
             Warned("uncertain", 1, said, "verdicts may rest on it")

@@ -15,7 +15,7 @@ from longpole.cli.answer.problems import Problem
 from longpole.cli.ask.options import answers, is_debugging
 from longpole.data import Row
 from longpole.report.blocks import Column, Headline, Table
-from longpole.report.document import DATA_FORMATS, FORMATS, Document, Warned
+from longpole.report.document import DATA_FORMATS, FORMATS, Abstention, Document, Warned
 from longpole.report.terminal import Terminal
 from longpole.wording import count as count_of
 
@@ -169,6 +169,7 @@ def _found(log: str, found: Extraction) -> Answer:
         status=("partial" if found.rejected_counts or found.omitted else "ok")
         if has_result
         else "abstained",
+        abstains_because=[] if has_result else [Abstention("no_result")],
         warnings=_warnings(found),
         forms_with_warnings=DATA_FORMATS,
         data={

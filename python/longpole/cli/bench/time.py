@@ -122,7 +122,7 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float) 
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False),
+    type=click.Path(dir_okay=False, readable=False),
     help="Write a record of each run to this file.",
 )
 @click.option("-f", "--force", is_flag=True, help="Replace records of an earlier call.")

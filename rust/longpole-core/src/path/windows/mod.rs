@@ -94,8 +94,8 @@ mod tests {
         let tables = read_bytes(AHEAD.as_bytes(), &Options::default()).unwrap();
         let launches = link::launches(&tables, &silent).unwrap();
         let reason = |choice| scope(&tables, &launches, &choice, None).unwrap().reason;
-        let ahead = "as asked; the host ran ahead: all it did for this step lies before this \
-                     window, and host times in it are of other steps";
+        let ahead = "as asked; the host ran ahead, so host times in this window belong to other \
+                     steps";
         assert_eq!(reason(Choice::Step(2, WindowEnd::Period)), ahead);
         assert_eq!(reason(Choice::Step(2, WindowEnd::Last)), "as asked");
     }

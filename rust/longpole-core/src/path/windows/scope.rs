@@ -204,12 +204,9 @@ fn ran_ahead(step: &Step, window: &Window, unit: Unit) -> String {
     if 2 * inside_ns.max(0) >= end_ns - start_ns {
         return String::new();
     }
-    let (part, mostly) = if inside_ns > 0 { ("most of what", "mostly ") } else { ("all", "") };
+    let most = if inside_ns > 0 { "most " } else { "" };
     let noun = unit.name();
-    format!(
-        "; the host ran ahead: {part} it did for this {noun} lies before this window, and host \
-         times in it are {mostly}of other {noun}s"
-    )
+    format!("; the host ran ahead, so {most}host times in this window belong to other {noun}s")
 }
 
 /// Where no complete step follows another: the median of the complete ones, else of all, in
@@ -221,7 +218,7 @@ fn lone_step(found: &Steps) -> Option<Scope> {
     let (rows, which) = if complete.is_empty() {
         (all, "none of them is complete")
     } else {
-        (complete, "no complete one has a step before it in the trace")
+        (complete, "the trace has no step before any complete one")
     };
     let row = found.median_of(&rows)?;
     let which = match (found.rows.len(), rows.len(), found.rows[row].is_complete) {
@@ -250,7 +247,7 @@ fn run_reason(found: &Steps, run: &[usize]) -> String {
     };
     match run.len() {
         1 => format!(
-            "the only complete one of {} {noun} that follows another{marked}",
+            "of {} {noun}, the only complete one with another before it{marked}",
             found.rows.len()
         ),
         count => {

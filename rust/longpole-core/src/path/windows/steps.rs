@@ -3,7 +3,7 @@
 //! Marked by the profiler's steps, else by annotations that come regularly, else by work
 //! that repeats. Gains are taken over the longest run of complete iterations that have a
 //! predecessor: there a queue of work and the iteration before are what they usually are.
-//! The first iteration behind the start of the profiler has none, and so is left out with
+//! The first iteration after the profiler started has none, and so is left out with
 //! all that happens only once.
 
 use std::collections::{BTreeMap, HashMap};
