@@ -59,10 +59,11 @@ def _judged(seed: int) -> Lossy:
 
 
 def _print_row(name: str, judged: Sequence[Lossy]) -> None:
-    if not judged:
+    if not any(one.intervals for one in judged):
         return
     intervals = [interval for one in judged for interval in one.intervals]
-    widest = [max(it.width for it in one.intervals if it.remedy in one.truth) for one in judged]
+    sides = [[it.width for it in one.intervals if it.remedy in one.truth] for one in judged]
+    widest = [max(widths) for widths in sides if widths]
     shares = [
         statistics.mean(it.holds for it in intervals),
         statistics.median(it.width for it in intervals),

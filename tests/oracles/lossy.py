@@ -91,8 +91,8 @@ class Lossy:
 
     @property
     def is_clear(self) -> bool:
-        """Whether one side gains more than all others by 5 points."""
-        first, second, *_ = sorted(self.truth.values(), reverse=True)
+        """Whether gains could be measured, and one side gains more than all others by 5 points."""
+        first, second, *_ = *sorted(self.truth.values(), reverse=True), 0.0, 0.0
         return first - second >= 0.05
 
     @property
@@ -103,7 +103,7 @@ class Lossy:
     @property
     def is_wrong(self) -> bool:
         """Whether the side that gains most is clear and not among the named ones."""
-        best = max(self.truth, key=lambda side: self.truth[side])
+        best = max(self.truth, key=lambda side: self.truth[side], default=None)
         return self.is_named and self.is_clear and best not in self.sides
 
 
@@ -140,10 +140,11 @@ def judged_lossy(seed: int, folder: Path, *, sync_records: bool = True) -> Lossy
     if verdict.window.unit not in {"step", "trace"}:
         verdict = trace.verdict(whole=True)
     complete = Run(run.program, run.machine, run.changes)
-    before_ns = max(_length_ns(complete, verdict), 1)
+    before_ns = _length_ns(complete, verdict)
+    asked = _asked(verdict, run) if before_ns > 0 else []
     intervals = [
         Interval(remedy, *interval, 1 - _length_ns(complete.again(changed), verdict) / before_ns)
-        for remedy, interval, changed in _asked(verdict, run)
+        for remedy, interval, changed in asked
     ]
     return Lossy(seed, lost, share, program, verdict.status, verdict.sides, tuple(intervals))
 
@@ -152,6 +153,7 @@ def _length_ns(run: Run, verdict: Verdict) -> int:
     """Give how long the windows of a verdict take together in a run that lost nothing.
 
     Steps follow each other: they last from when all before them were over until all of them are.
+    That is 0 where an earlier one is over last, and then no gain can be measured.
     """
     windows = {window.name: window for window in run.truth.windows}
     if verdict.window.unit == "trace":

@@ -68,9 +68,8 @@ fn busy(question: &Question<'_>) -> Spans {
 
 /// Whether most of several windows have such a piece: then it is no hole, but what they do.
 fn recurs(pieces: &[Piece], question: &Question<'_>) -> bool {
-    let has = |path: &&Path| {
-        pieces.iter().any(|piece| path.edges.contains(&row_in_column(piece.edge)))
-    };
+    let has =
+        |path: &&Path| pieces.iter().any(|piece| path.edges.contains(&row_in_column(piece.edge)));
     let n_windows = question.paths.len();
     n_windows > 1 && 2 * question.paths.iter().filter(has).count() > n_windows
 }
