@@ -69,6 +69,8 @@ class Options(NamedTuple):
     """Allocations of memory."""
     ranges: str
     """A range that the program names."""
+    operators: str
+    """What the host does between runtime API calls."""
     synchronize: str
     """A call that waits until devices are done."""
     graphs: str
@@ -105,6 +107,7 @@ _TORCH: Final = Options(
     shapes="record_shapes=True",
     allocations="profile_memory=True",
     ranges="record_function",
+    operators="operators (ProfilerActivity.CPU among the activities)",
     synchronize="torch.cuda.synchronize",
     graphs="CUDA graphs or torch.compile",
     graph="CUDA graph",
@@ -159,6 +162,7 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
         "CANN",
         waits="profiler_level=ProfilerLevel.Level2, which records the calls into the runtime",
         ranges="torch_npu.npu.mstx.range_start",
+        operators="operators (ProfilerActivity.CPU among the activities)",
         synchronize="torch_npu.npu.synchronize",
         graphs="graph mode (torch.compile with torchair)",
         graph="graph",
@@ -177,6 +181,7 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
         shapes="",
         allocations="profile_memory=True (MindSpore 2.4 or later)",
         ranges="mindspore.profiler.mstx.range_start",
+        operators="operators (ProfilerActivity.CPU among the activities)",
         synchronize="mindspore.runtime.synchronize",
         graphs="graph mode (mindspore.jit)",
         graph="graph",
@@ -198,6 +203,7 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
         shapes="",
         allocations="msprof --sys-hardware-mem=on",
         ranges="mstx ranges (msprof --msproftx=on)",
+        operators=f"operators with {_FRAMEWORK}",
         synchronize="aclrtSynchronizeDevice",
         graphs="graph mode of the framework",
         graph="graph",
@@ -219,6 +225,7 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
         shapes="nsys profile --pytorch=autograd-shapes-nvtx",
         allocations="nsys profile --cuda-memory-usage=true",
         ranges="NVTX ranges (--trace=nvtx)",
+        operators="operators (nsys profile --pytorch=autograd-nvtx, or torch.profiler)",
         synchronize="cudaDeviceSynchronize",
         graphs="CUDA graphs",
         graph="CUDA graph",
@@ -240,6 +247,7 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
         shapes="",
         allocations="rocprofv3 --memory-allocation-trace",
         ranges="roctx ranges (rocprofv3 --marker-trace)",
+        operators=f"operators with {_OF_FRAMEWORK}",
         synchronize="hipDeviceSynchronize",
         graphs="HIP graphs",
         graph="HIP graph",
@@ -262,6 +270,7 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
         shapes="",
         allocations="",
         ranges="jax.profiler.TraceAnnotation",
+        operators="the host tracer too (ProfileOptions.host_tracer_level = 2)",
         synchronize="jax.block_until_ready",
         graphs="one jax.jit around the whole step",
         graph="graph",

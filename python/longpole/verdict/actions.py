@@ -150,6 +150,11 @@ class _Actions:
         """Say what removes host work, or what to record where the trace does not tell."""
         if self.parts["doubt"]["unnamed_host"] > MOSTLY_UNNAMED:
             stack = self.options.stack
+            if not self.parts["recorded"]["has_operators"]:
+                return (
+                    "Most host time lies outside runtime API calls, work or waiting; record "
+                    f"{self.options.operators}"
+                )
             return (
                 f"Most host time lies outside operators and calls; record Python stacks ({stack})"
             )

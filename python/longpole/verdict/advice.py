@@ -28,6 +28,10 @@ _CAUSES: Final = {
         "of the path is a thread that asks again and again whether the GPU is done",
         "both sides of the wait with {ranges}; the profiler does not record such waits",
     ),
+    "host_waits": (
+        "of the time a thread is outside runtime API calls, at work or waiting for another thread",
+        "{operators} to tell the two apart",
+    ),
     "graph_gap": (
         "of the path is a gap inside a {graph}",
         "the capture of the graph too{and_waits}",
@@ -41,7 +45,12 @@ _CAUSES: Final = {
         _SCHEDULE,
     ),
 }
-_SHARE_OF: Final = {"unlinked": "unlinked", "remaining": "floor", "polling": "polling"}
+_SHARE_OF: Final = {
+    "unlinked": "unlinked",
+    "remaining": "floor",
+    "polling": "polling",
+    "host_waits": "host_waits",
+}
 
 # With more of the host's time without a name, the function is not known.
 MOSTLY_UNNAMED: Final = 0.5
@@ -131,6 +140,8 @@ def _better(parts: VerdictParts, options: Options) -> str | None:
     if parts["unit"] in {"trace", "repetition"}:
         return f"with {options.step}, or name the annotation of an iteration with --step-name"
     if "host" in parts["sides"] and parts["doubt"]["unnamed_host"] > MOSTLY_UNNAMED:
+        if not parts["recorded"]["has_operators"]:
+            return f"{options.operators} to name host work"
         stacks = f"Python stacks ({options.stack}) to name the function"
         return f"{stacks}; record without them for the time"
     is_open = parts["doubt"]["rest"] > parts["doubt"]["unknown"] and "host" not in parts["sides"]

@@ -115,6 +115,8 @@ class RecordedParts(TypedDict):
     """GPU activities, and those whose launching call is not known."""
     host_collectives: tuple[str, float] | None
     """The collective of a library of the CPU that is open longest, and for how long any is."""
+    has_operators: bool
+    """Whether operators or functions of Python are recorded anywhere."""
     stopped_ns: int
     """How long before the end of the window the profiler stopped."""
     n_launching: int

@@ -32,6 +32,8 @@ pub struct Recorded {
     pub activities: (u64, u64),
     /// The collective of a library of the CPU that was open longest, and for how long one was.
     pub host_collectives: Option<(StringId, i64)>,
+    /// Whether operators or functions of Python are recorded anywhere.
+    pub has_operators: bool,
     /// How long before the end of the window the profiler stopped.
     pub stopped_ns: i64,
     /// Calls of the whole trace that launch or copy.
@@ -63,6 +65,7 @@ pub fn recorded(tables: &Tables, launches: &Launches, window: (i64, i64)) -> Rec
         host_ns: open_ns(&|kind| is_work(kind) || kind.is_call()),
         activities: unlinked(tables, launches, window),
         host_collectives: host_collectives(tables, window),
+        has_operators: events.ids().any(|event| is_work(events.kind(event))),
         stopped_ns: stopped_ns(tables, window.1),
         n_launching: n_launching(tables),
         n_counter_ranges: ranges.count(),
@@ -141,5 +144,6 @@ mod tests {
         let range = r#"{"ph":"X","cat":"cuda_profiler_range","name":"gemm","pid":0,"tid":0,"ts":0,"dur":5}"#;
         let found = found(&format!("{call},{range}"));
         assert_eq!((found.n_launching, found.n_counter_ranges, found.host_ns), (1, 1, 5_000));
+        assert!(!found.has_operators);
     }
 }

@@ -1,6 +1,8 @@
 //! What speaks against a verdict.
 
 use super::holes::Hole;
+use super::host_waits::time_in_windows_ns;
+use super::open::Open;
 use super::question::Question;
 use crate::graph::{Evidence, Kind};
 use crate::link::Launches;
@@ -41,6 +43,8 @@ pub enum Cause {
     Remaining,
     /// The host asks again and again whether the device is done.
     Polling,
+    /// Host time outside calls that may be a wait for another thread.
+    HostWaits,
 }
 
 impl Cause {
@@ -51,6 +55,7 @@ impl Cause {
             Self::Unlinked => "unlinked",
             Self::Remaining => "remaining",
             Self::Polling => "polling",
+            Self::HostWaits => "host_waits",
         }
     }
 }
@@ -68,6 +73,8 @@ pub struct Doubt {
     pub inferred: f64,
     /// Of the path: the host polls the device.
     pub polling: f64,
+    /// Of the time: a thread works or waits for another one, and nothing recorded tells which.
+    pub host_waits: f64,
     /// Of the path without the side that is named: unexplained.
     pub rest: f64,
     /// Of the host's time on the path: nothing names it, as the functions of Python would.
@@ -77,7 +84,12 @@ pub struct Doubt {
 }
 
 impl Doubt {
-    pub(super) fn of(question: &Question<'_>, launches: &Launches, everything: f64) -> Self {
+    pub(super) fn of(
+        question: &Question<'_>,
+        launches: &Launches,
+        open: &Open,
+        everything: f64,
+    ) -> Self {
         let segments = || question.paths.iter().flat_map(|path| &path.segments);
         let whole_ns = segments().map(Segment::duration_ns).sum();
         let share = |counts: &dyn Fn(&Segment) -> bool| {
@@ -97,6 +109,10 @@ impl Doubt {
             unlinked: unlinked(question, launches),
             inferred: share(&|segment| segment.evidence == Evidence::Inferred),
             polling: polling(question),
+            host_waits: ratio(
+                time_in_windows_ns(&open.host_waits, question.paths, question.graph),
+                whole_ns,
+            ),
             rest: 0.0,
             unnamed_host: if has_stacks(question) {
                 0.0
@@ -150,8 +166,10 @@ impl Doubt {
             Some(Cause::Unknown(most_of_unknown(question)))
         } else if self.polling > MOST_POLLING {
             Some(Cause::Polling)
+        } else if self.floor > MOST_REMAINING {
+            Some(Cause::Remaining)
         } else {
-            (self.floor > MOST_REMAINING).then_some(Cause::Remaining)
+            (self.host_waits > 0.0).then_some(Cause::HostWaits)
         }
     }
 }

@@ -17,6 +17,7 @@ mod doubt;
 mod families;
 mod functions;
 mod holes;
+mod host_waits;
 mod loaders;
 mod model;
 mod open;
@@ -159,7 +160,7 @@ pub fn verdict(
     let question = Question { graph, tables, nesting, scope, paths, lags_ns, times };
     let mut open = Open::of(&question);
     let mut answers = question.answers(&open, &[], progress)?;
-    let mut doubt = Doubt::of(&question, launches, answers.everything());
+    let mut doubt = Doubt::of(&question, launches, &open, answers.everything());
     let holes = if doubt.is_unexplained() { holes::holes(&question) } else { Vec::new() };
     if !holes.is_empty() {
         open.without(&holes, graph);

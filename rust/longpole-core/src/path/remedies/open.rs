@@ -6,6 +6,7 @@
 //! that allows. What a launch that came before a gap excludes is no cause of it.
 
 use super::holes::Hole;
+use super::host_waits::host_waits;
 use super::question::Question;
 use crate::graph::{Edge, Graph, Kind, Role, limits};
 use crate::ids::{NodeId, Order, row_in_column};
@@ -92,6 +93,8 @@ pub(super) struct Open {
     pub(super) n_unlinked: usize,
     /// Whether launches of the trace miss their work.
     pub(super) has_lost_work: bool,
+    /// Edges of threads that may be waits for other threads, in order.
+    pub(super) host_waits: Vec<u32>,
 }
 
 /// Gaps of less than this share of the windows change no answer.
@@ -103,13 +106,14 @@ impl Open {
         let (Some(first), Some(last)) = (windows.first(), windows.last()) else {
             return Self::default();
         };
-        if !is_any_missing(graph) {
+        let host_waits = host_waits(graph, question.tables);
+        if !is_any_missing(graph) && host_waits.is_empty() {
             return Self::default();
         }
         let within = (first.start_ns, last.end_ns);
         let launchers = Launchers::of(graph);
-        let mut open = Self::default();
-        let gaps_ns = open.add_gaps(graph, within);
+        let mut open = Self { host_waits, ..Self::default() };
+        let gaps_ns = open.add_gaps(graph, within) + open.add_host_waits(graph, within);
         open.add_lost_work(question, within);
         open.n_unlinked = open.add_late_launches(graph, &launchers, within);
         open.has_lost_work = !graph.lost_launches.is_empty();
@@ -159,6 +163,27 @@ impl Open {
                 let least_ns = target_ns - graph.nodes.time_ns(source);
                 self.bounds.push(Bound { target: edge.target, source, least_ns, unless: must });
             }
+        }
+        time_ns
+    }
+
+    /// Adds time outside calls that may be a wait for another thread, and so for whatever that waits
+    /// for: without host work such a wait stays. Gives its time.
+    fn add_host_waits(&mut self, graph: &Graph, (start_ns, end_ns): (i64, i64)) -> i64 {
+        let may = Causes::DEVICE.with(Causes::BLOCKING_CALLS).with(Causes::STREAM_WAITS);
+        let must = Causes::default();
+        let mut time_ns = 0;
+        for &number in &self.host_waits {
+            let edge = &graph.edges.as_slice()[number as usize];
+            let target_ns = graph.nodes.time_ns(edge.target);
+            if target_ns <= start_ns || target_ns > end_ns {
+                continue;
+            }
+            let least_ns = edge.gap_ns(&graph.nodes);
+            time_ns += least_ns;
+            self.gaps.push(Gap { edge: number, may, must });
+            let (target, source) = (edge.target, edge.source);
+            self.bounds.push(Bound { target, source, least_ns, unless: must });
         }
         time_ns
     }
