@@ -353,7 +353,7 @@ def test_counts_and_sums_are_those_of_the_schema_of_perfetto(tmp_path):
 def test_csv_files_of_rocprof_are_refused_with_what_to_record(header, tmp_path):
     with pytest.raises(longpole.TraceError, match="a CSV file of rocprof") as refused:
         read(f"{header}\n1,2,3\n".encode(), tmp_path / "1_kernel_trace.csv")
-    assert "--output-format json" in "".join(refused.value.__notes__) + str(refused.value)
+    assert "--output-format json" in refused.value.hint
 
 
 def test_hatchet_files_are_refused_with_what_to_record(tmp_path):
