@@ -245,7 +245,8 @@ class TraceTables:
     def format(self) -> str:
         """`kineto-json`, or `chrome-json` for JSON without its fields; or another format.
 
-        Those are `xprof-json`, `xplane`, `perfetto`, `nsight-sqlite`, `rocpd` and `rocprofv3-json`.
+        Those are `xprof-json`, `xplane`, `perfetto`, `nsight-sqlite`, `rocpd`, `rocprofv3-json` and
+        `rocprof-json`.
         """
         return self._core.format
 

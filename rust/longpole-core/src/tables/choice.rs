@@ -37,6 +37,12 @@ const IDS: &[&str] = &[
     "step_num",
     "group_id",
     "run_id",
+    "BeginNs",
+    "EndNs",
+    "dev-id",
+    "stream-id",
+    "Index",
+    "pid",
 ];
 
 /// What one asks about kernels, copies, operators, collectives, Python

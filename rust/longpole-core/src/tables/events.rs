@@ -149,6 +149,17 @@ impl EventTable {
         self.kind[event.row()] = kind as u8;
     }
 
+    /// The reader found times that are more exact than those at their usual place.
+    pub(crate) fn assign_span(&mut self, event: EventId, start_ns: i64, end_ns: i64) {
+        self.start_ns[event.row()] = start_ns;
+        self.close(event, end_ns);
+    }
+
+    /// The reader found the number that a call and what it launched have in common.
+    pub(crate) fn assign_correlation(&mut self, event: EventId, number: i64) {
+        self.correlation[event.row()] = number;
+    }
+
     /// Lets [`assign_lane`](Self::assign_lane) change any row, until [`finish`](Self::finish).
     pub(crate) fn reopen_lanes(&mut self) {
         self.lane.reopen();

@@ -13,7 +13,8 @@ pub struct Header {
     /// What times are relative to, in ns since 1970; none where they are absolute.
     pub base_time_ns: Option<i64>,
     /// `kineto-json`, or `chrome-json` for other JSON; or the name of another format: `xprof-json`,
-    /// `xplane`, `perfetto`, `nsight-sqlite`, `rocpd`, `rocprofv3-json`.
+    /// `xplane`, `perfetto`, `nsight-sqlite`, `rocpd`, `rocprofv3-json`,
+    /// `rocprof-json`.
     pub format: &'static str,
     /// `gzip`, `zstd`, `xz` or none.
     pub compression: Option<&'static str>,

@@ -5,13 +5,13 @@ use crate::strings::Strings;
 use crate::tables::{ArgColumn, ArgTable, ArgTables, ArgValue};
 
 /// The values of one argument, found by event.
-pub(super) struct Column<'a> {
+pub(in crate::read) struct Column<'a> {
     table: &'a ArgTable,
     column: &'a ArgColumn,
 }
 
 impl<'a> Column<'a> {
-    pub(super) fn of(key: &str, args: &'a ArgTables) -> Option<Self> {
+    pub(in crate::read) fn of(key: &str, args: &'a ArgTables) -> Option<Self> {
         let table = args.of(None)?;
         let column = table.column(key)?;
         Some(Self { table, column })
@@ -29,7 +29,7 @@ impl<'a> Column<'a> {
     }
 
     /// An integer, written as such or as a text.
-    pub(super) fn integer(&self, event: EventId, strings: &Strings) -> Option<i64> {
+    pub(in crate::read) fn integer(&self, event: EventId, strings: &Strings) -> Option<i64> {
         match self.value(event)? {
             ArgValue::Integer(number) => Some(number),
             ArgValue::Text(text) => strings.get(text).trim().parse().ok(),

@@ -25,6 +25,7 @@ mod tasks;
 
 use crate::ids::EventId;
 use crate::vocabulary::{CollectiveTrack, EventKind, Layer, step_number};
+pub(super) use column::Column;
 use layers::Layers;
 pub(super) use parts::Parts;
 use tasks::Tasks;

@@ -14,7 +14,7 @@ use crate::ids::{EventId, LaneId, StringId};
 use crate::read::json::{Keys, Span, Token};
 use crate::read::pairs::{Brackets, Track};
 use crate::read::recent::Recent;
-use crate::read::{ascend, xprof};
+use crate::read::{ascend, rocm, xprof};
 use crate::strings::Strings;
 use crate::tables::{
     ArgTables, ArgValue, CounterTable, EventKind, EventRow, EventTable, FlowSource, FlowTable,
@@ -364,14 +364,23 @@ impl Collector {
 
     /// The same for a profile of XProf; none where it is another trace.
     pub(super) fn interpret_xprof(&mut self, vocabulary: &Vocabulary) -> Option<u64> {
-        xprof::interpret(xprof::Profile {
+        xprof::interpret(self.profile(vocabulary))
+    }
+
+    /// The same for a timeline of rocprof; false where it is another trace.
+    pub(super) fn interpret_rocprof(&mut self, vocabulary: &Vocabulary) -> bool {
+        rocm::interpret(self.profile(vocabulary))
+    }
+
+    fn profile<'a>(&'a mut self, vocabulary: &'a Vocabulary) -> xprof::Profile<'a> {
+        xprof::Profile {
             strings: &mut self.strings,
             events: &mut self.events,
             lanes: &mut self.lanes,
             args: &mut self.args,
             metadata: &self.metadata,
             vocabulary,
-        })
+        }
     }
 
     /// How many events of each phase there were, by letter.

@@ -426,6 +426,11 @@ impl Document<'_> {
                 self.events.stream.elements.note(Code::UnknownDeviceLine, 0)?;
             }
         }
+        if header.format == "chrome-json"
+            && self.events.collector.interpret_rocprof(&self.options.vocabulary)
+        {
+            header.format = "rocprof-json";
+        }
         let phases = self.events.collector.phases();
         let strings = self.events.collector.freeze_strings();
         let collector = self.events.collector;

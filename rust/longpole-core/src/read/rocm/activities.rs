@@ -117,7 +117,7 @@ pub(super) fn kind_of_interface(name: &str) -> (EventKind, &'static str) {
 }
 
 /// The name of a copy as Kineto gives it, by the operation: `MEMORY_COPY_HOST_TO_DEVICE`.
-fn name_of_copy(operation: &str) -> String {
+pub(super) fn name_of_copy(operation: &str) -> String {
     let operation = operation.trim_start_matches("MEMORY_COPY_");
     let Some((from, to)) = operation.split_once("_TO_") else {
         return format!("Memcpy {operation}");

@@ -1,9 +1,10 @@
-//! What the ROCm profilers write: databases of `rocpd` and JSON of `rocprofv3`.
+//! What the ROCm profilers write: databases of `rocpd`, JSON of `rocprofv3`, and the timeline of the
+//! older `rocprof`, which `chrome` reads.
 //!
-//! Both hold the same records: dispatches of kernels, memory copies, calls of the HIP and HSA
+//! The first two hold the same records: dispatches of kernels, memory copies, calls of the HIP and HSA
 //! interfaces, and markers of `ROCTx`. A call and what it launched have a correlation id in common.
 //!
-//! Limits: neither says for what a call waited, nor names a rank. Grids are counted in blocks,
+//! Limits: none says for what a call waited, nor names a rank. Grids are counted in blocks,
 //! as HIP does, where the file counts work items.
 
 mod activities;
@@ -11,6 +12,8 @@ mod devices;
 mod document;
 mod fields;
 mod rocpd;
+mod timeline;
 
 pub(super) use document::read as read_document;
 pub(super) use rocpd::{is_rocpd, read as read_rocpd};
+pub(super) use timeline::interpret;

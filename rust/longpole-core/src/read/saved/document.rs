@@ -20,6 +20,7 @@ const FORMATS: &[&str] = &[
     "nsight-sqlite",
     "rocpd",
     "rocprofv3-json",
+    "rocprof-json",
 ];
 
 const COMPRESSIONS: &[&str] = &["gzip", "zstd", "xz"];

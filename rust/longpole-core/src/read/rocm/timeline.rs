@@ -1,0 +1,224 @@
+//! Gives the events of `rocprof`'s `results.json` (versions 1 and 2) their kinds, times and places.
+//!
+//! The file is in the Chrome trace-event format, without categories. The names of processes, which
+//! may have a number before them, say what events are:
+//!
+//! | process | events become |
+//! |---|---|
+//! | `CPU HIP API` | runtime API calls |
+//! | `CPU HSA API` | driver API calls |
+//! | `Markers and Ranges` | annotations |
+//! | `COPY` | memcpys and memsets |
+//! | `GPU0` | kernels; barrier packets are no work |
+//!
+//! `ts` and `dur` are whole microseconds: the exact times stand in `BeginNs` and `EndNs`. A HIP call
+//! and the activity that it launched have an `Index` in common in some versions.
+//!
+//! Limits: where a number was given twice, or an activity would begin before its call, the numbers
+//! are not those of launches, and no activity is linked.
+
+use std::collections::HashMap;
+
+use super::activities::name_of_copy;
+use crate::ids::{EventId, StringId};
+use crate::read::ascend::Column;
+use crate::read::statements::statements;
+use crate::read::xprof::Profile;
+use crate::strings::Strings;
+use crate::tables::{ArgTables, MetadataTable, Place};
+use crate::vocabulary::EventKind;
+
+/// What a process of the file shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Section {
+    Hip,
+    Hsa,
+    Markers,
+    Copies,
+    Device(i64),
+}
+
+impl Section {
+    fn of_name(name: &str) -> Option<Self> {
+        let digits = name.trim_start_matches(|letter: char| letter.is_ascii_digit());
+        match digits.strip_prefix(' ').unwrap_or(name) {
+            "CPU HIP API" => Some(Self::Hip),
+            "CPU HSA API" => Some(Self::Hsa),
+            "Markers and Ranges" => Some(Self::Markers),
+            "COPY" => Some(Self::Copies),
+            name => Some(Self::Device(name.strip_prefix("GPU")?.parse().ok()?)),
+        }
+    }
+
+    /// Whether only rocprof has such a process.
+    fn is_telling(self) -> bool {
+        matches!(self, Self::Hip | Self::Hsa)
+    }
+
+    fn kind(self, name: &str) -> EventKind {
+        match self {
+            Self::Hip => EventKind::Runtime,
+            Self::Hsa => EventKind::Driver,
+            Self::Markers => EventKind::Annotation,
+            Self::Copies if name.contains("Fill") => EventKind::Fill,
+            Self::Copies => EventKind::Copy,
+            Self::Device(_) if name == "<barrier packet>" => EventKind::DeviceTask,
+            Self::Device(_) => EventKind::Kernel,
+        }
+    }
+}
+
+type Sections = HashMap<StringId, Section>;
+
+/// Interprets the events of such a file; false for other traces, which stay as they are.
+pub(in crate::read) fn interpret(mut profile: Profile<'_>) -> bool {
+    let sections = sections(profile.metadata, profile.strings);
+    if !sections.values().any(|section| section.is_telling()) {
+        return false;
+    }
+    let profile = &mut profile;
+    let events: Vec<_> = profile
+        .events
+        .ids()
+        .filter(|&event| profile.events.category(event).is_none())
+        .filter_map(|event| {
+            let process = profile.lanes.place(profile.events.lane(event)).process;
+            Some((event, *sections.get(&process)?))
+        })
+        .collect();
+    assign_times(&events, profile);
+    assign_correlations(&events, profile);
+    profile.events.reopen_lanes();
+    profile.events.reopen_names();
+    for &(event, section) in &events {
+        let name = profile.events.name(event).map_or("", |name| profile.strings.get(name));
+        let kind = section.kind(name);
+        let copy = (kind == EventKind::Copy).then(|| kineto_name(name)).flatten();
+        profile.events.assign_kind(event, kind);
+        if let Some(name) = copy {
+            let name = profile.strings.intern(&name);
+            profile.events.assign_name(event, name);
+        }
+        let place = place(event, section, profile);
+        let lane = profile.lanes.intern(place);
+        profile.events.assign_lane(event, lane);
+    }
+    profile.events.finish();
+    true
+}
+
+fn sections(metadata: &MetadataTable, strings: &Strings) -> Sections {
+    statements(metadata, strings, "process_name")
+        .filter_map(|it| Some((it.process, Section::of_name(it.value)?)))
+        .collect()
+}
+
+/// `CopyHostToDevice`, as Kineto names it; none for other names, such as `async-copy3`.
+fn kineto_name(name: &str) -> Option<String> {
+    let (from, to) = name.strip_prefix("Copy")?.split_once("To")?;
+    Some(name_of_copy(&format!("{from}_TO_{to}")))
+}
+
+/// Replaces whole microseconds by the recorded times, on the time axis of the file: `ts` may count
+/// from a start that `BeginNs` does not count from.
+fn assign_times(events: &[(EventId, Section)], profile: &mut Profile<'_>) {
+    let [begins, ends] = ["BeginNs", "EndNs"].map(|key| Column::of(key, profile.args));
+    let (Some(begins), Some(ends)) = (begins, ends) else { return };
+    let mut shift_ns = None;
+    for &(event, _) in events {
+        let span = [&begins, &ends].map(|column| column.integer(event, profile.strings));
+        let [Some(begin_ns), Some(end_ns)] = span else { continue };
+        let written_ns = profile.events.start_ns(event);
+        let shift_ns = *shift_ns.get_or_insert_with(|| {
+            (begin_ns.saturating_sub(written_ns)).div_euclid(1000).saturating_mul(1000)
+        });
+        let start_ns = begin_ns.saturating_sub(shift_ns);
+        let is_same = (start_ns.saturating_sub(written_ns)).saturating_abs() <= MOST_ROUNDED_NS;
+        if is_same && end_ns >= begin_ns {
+            profile.events.assign_span(event, start_ns, end_ns.saturating_sub(shift_ns));
+        }
+    }
+}
+
+/// `ts` and the recorded begin differ by rounding, of the start that `ts` counts from as well.
+const MOST_ROUNDED_NS: i64 = 2_000;
+
+/// Gives HIP calls and the activities with their `Index` a correlation id.
+fn assign_correlations(events: &[(EventId, Section)], profile: &mut Profile<'_>) {
+    let pairs =
+        pairs(events, profile.args, profile.strings, |event| profile.events.start_ns(event));
+    for (event, index) in pairs.unwrap_or_default() {
+        profile.events.assign_correlation(event, index);
+    }
+}
+
+/// The calls and activities with their numbers; none where these are not of launches.
+fn pairs(
+    events: &[(EventId, Section)],
+    args: &ArgTables,
+    strings: &Strings,
+    start_ns: impl Fn(EventId) -> i64,
+) -> Option<Vec<(EventId, i64)>> {
+    let (index, device) = (Column::of("Index", args)?, Column::of("dev-id", args)?);
+    let (mut calls, mut activities) = (HashMap::new(), Vec::new());
+    for &(event, section) in events {
+        let Some(number) = index.integer(event, strings).filter(|&it| it >= 0) else { continue };
+        match section {
+            Section::Hip if calls.insert(number, event).is_some() => return None,
+            Section::Hip | Section::Hsa | Section::Markers => {}
+            // Others count dispatches and copies of HSA.
+            Section::Copies | Section::Device(_) if device.integer(event, strings).is_none() => {}
+            Section::Copies | Section::Device(_) => activities.push((event, number)),
+        }
+    }
+    let mut found = Vec::new();
+    for (activity, number) in activities {
+        let Some(&call) = calls.get(&number) else { continue };
+        if start_ns(activity) < start_ns(call) {
+            return None;
+        }
+        found.extend([(call, number), (activity, number)]);
+    }
+    Some(found)
+}
+
+/// The thread of the program, or the stream of the device.
+fn place(event: EventId, section: Section, profile: &mut Profile<'_>) -> Place {
+    let own = profile.lanes.place(profile.events.lane(event));
+    let number = |key: &str, profile: &Profile<'_>| {
+        Column::of(key, profile.args)?.integer(event, profile.strings)
+    };
+    let device = match section {
+        Section::Hip | Section::Hsa | Section::Markers => {
+            // Some versions repeat the number of the section there.
+            let program = number("pid", profile).map(|it| it.to_string());
+            let program = program.filter(|it| it != profile.strings.get(own.process));
+            let process = profile.strings.intern(program.as_deref().unwrap_or(""));
+            return Place { process, device: None, stream: None, ..own };
+        }
+        Section::Copies => number("dev-id", profile),
+        Section::Device(device) => Some(device),
+    };
+    let of_track = profile.strings.get(own.thread).parse().ok();
+    Place { device, stream: number("stream-id", profile).or(of_track), ..own }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_known_by_its_name_with_or_without_a_number() {
+        assert_eq!(Section::of_name("0 CPU HIP API"), Some(Section::Hip));
+        assert_eq!(Section::of_name("CPU HSA API"), Some(Section::Hsa));
+        assert_eq!(Section::of_name("12 GPU3"), Some(Section::Device(3)));
+        assert_eq!(Section::of_name("GPU"), None);
+        assert_eq!(Section::of_name("python"), None);
+    }
+
+    #[test]
+    fn a_copy_has_the_name_that_kineto_gives_it() {
+        assert_eq!(kineto_name("CopyHostToDevice").as_deref(), Some("Memcpy HtoD"));
+        assert_eq!(kineto_name("async-copy3"), None);
+    }
+}
