@@ -68,6 +68,24 @@ def test_a_table_that_is_not_there_is_answered_with_the_one_that_was_meant(capsy
     assert "'zzz' is not a table; `longpole table TRACE` lists them" in capsys.readouterr().err
 
 
+def test_a_condition_chooses_rows_or_what_is_added_up_as_the_help_says(longpole, tmp_path):
+    builder = TraceBuilder()
+    for number, length in enumerate((10, 10, 50)):
+        start = 100 * number
+        builder.launch("gemm", call=(start, start + 2), work=(start + 5, start + 5 + length))
+    path = str(builder.write(tmp_path / "trace.json.gz"))
+    ask = ("--whole", "--where", "duration_ns > 20000", "--json")
+
+    def rows(table):
+        return json.loads(longpole("table", path, table, *ask)[1])["data"]["rows"]
+
+    assert [row["duration_ns"] for row in rows("activities")] == [50_000]
+    # All three take 70 us together: the condition is about single activities.
+    assert [row["count"] for row in rows("kernels")] == [1]
+    told = " ".join(longpole("table", "--help")[1].split())
+    assert "it chooses the events that are added up, not the rows" in told
+
+
 def test_a_file_alone_means_summary(longpole, trace):
     assert longpole(trace) == longpole("summary", trace)
     assert longpole("--format", "json", trace) == longpole("summary", trace, "--format", "json")

@@ -290,6 +290,7 @@ def test_a_verdict_is_plain_data():
         "steps",
         "window",
         "doubt",
+        "cause",
         "reason",
         "record",
         "sentence",

@@ -304,8 +304,8 @@ class Ranks(Data):
                 "No rank makes the others wait: with any rank like the median rank, the run would "
                 "be less than 2 % shorter."
             )
-        waited = int(found.members["wait_ns"].sum())
-        moved = int(found.members["transfer_ns"].sum())
+        times = self._waits()
+        waited, moved = (int(times[name].sum()) for name in ("wait_ns", "transfer_ns"))
         if waited + moved:
             part = waited / (waited + moved)
             said.append(
@@ -318,8 +318,8 @@ class Ranks(Data):
     def _recorded(self) -> str:
         """Say for which rank those of the traces wait, by what they recorded themselves."""
         members = self.set.members.join(self.set.calls.select("call", "group"), on="call")
-        waited = int(members["wait_ns"].sum())
-        moved = int(members["transfer_ns"].sum())
+        times = self._waits()
+        waited, moved = (int(times[name].sum()) for name in ("wait_ns", "transfer_ns"))
         known = members.filter(pl.col("awaited").is_not_null())
         peers = known.group_by("group", "awaited").agg(pl.col("awaited_ns").sum(), n=pl.len())
         most = peers.sort("awaited_ns", "group", "awaited", descending=[True, False, False])

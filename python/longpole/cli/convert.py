@@ -52,7 +52,11 @@ _ENDINGS: Final[dict[str, tuple[str, ...]]] = {
     show_default=True,
     help="Table to write; `longpole table TRACE` lists the names.",
 )
-@click.option("--where", metavar="CONDITION", help="Only rows that match an SQL condition.")
+@click.option(
+    "--where",
+    metavar="CONDITION",
+    help="Only what matches an SQL condition, as for `longpole table`.",
+)
 @click.option(
     "--time",
     type=click.Choice(("host", "device", "path")),

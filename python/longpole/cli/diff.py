@@ -35,7 +35,7 @@ __all__ = ["diff"]
     "--gate",
     type=parse_share,
     metavar="SHARE",
-    help="The smallest change that matters; with it, a regression exits with 1.  [default: 3%]",
+    help="The smallest change that matters. If given, a regression exits with 1.  [default: 3%]",
 )
 @click.option("--step-name", metavar="PATTERN", help="Regex for annotations that mark steps.")
 @click.option("--data-load", metavar="PATTERN", help="Regex for data-loading functions.")

@@ -14,7 +14,7 @@ __all__ = ["ledger"]
 @click.argument("file", type=click.Path(dir_okay=False, readable=False), metavar="FILE")
 @answer_options
 def ledger(*, file: str, options: Options) -> int:
-    """Say how often the gains that verdicts predicted held.
+    """Show how often predicted gains were right.
 
     FILE is what `longpole diff --ledger FILE` wrote: a line for each remedy that was applied
     alone between two traces. A prediction held if the measured gain lies in the predicted

@@ -43,7 +43,7 @@ def serving(
     """Show how an inference server spends its iterations.
 
     Iterations are decode steps, prefill steps and mixed batches, as vLLM, SGLang, TensorRT-LLM
-    and TGI mark them; without marks, launches of graphs that repeat.
+    and TGI mark them. Without such marks, repeated graph launches stand for iterations.
 
     \b
     Examples:

@@ -35,8 +35,9 @@ def summary(
 ) -> int:
     """Show what limits the program, and where the time of a step went.
 
-    TRACE is what the PyTorch profiler or another one writes, also compressed, or `-` for stdin.
-    Shares name their denominator: the step, or the whole trace where it marks no steps.
+    TRACE is a file of the PyTorch profiler or another profiler, compressed or not, or `-` for
+    stdin.
+    Each share says what it is a share of: the step, or the whole trace if it marks no steps.
 
     \b
     Examples:

@@ -64,7 +64,8 @@ class _TraceOrTable(click.Path):
 @click.option(
     "--where",
     metavar="CONDITION",
-    help="Only rows that match an SQL condition, such as \"name LIKE '%gemm%' AND stream = 7\".",
+    help="Only what matches an SQL condition, such as \"name LIKE '%gemm%' AND stream = 7\". In a"
+    " table of totals, it chooses the events that are added up, not the rows.",
 )
 @sort_option
 @click.option(

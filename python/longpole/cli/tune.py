@@ -64,7 +64,8 @@ __all__ = ["tune"]
 @click.option(
     "--budget-s",
     type=click.FloatRange(min=0, min_open=True),
-    help="Seconds for seven runs of the finalists.  [default: 28 take a tenth of the screening]",
+    help="Seconds for seven runs of the finalists.  [default: 28 runs take a tenth of the time"
+    " of the screening]",
 )
 @gate_option
 @click.option(

@@ -23,7 +23,7 @@ __all__ = ["whatif"]
 @traces_argument
 @window_options
 @change_options
-@click.option("--ideal", is_flag=True, help="Ask the usual questions and rank the answers.")
+@click.option("--ideal", is_flag=True, help="Rank all remedies by what they save.")
 @shared_options
 def whatif(
     *, traces: Sequence[str], window: Asked, ideal: bool, options: Options, **asked: Sequence[str]

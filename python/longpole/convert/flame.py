@@ -235,7 +235,7 @@ def path_of(trace: Trace, window: Window) -> CriticalPath:
         return trace.critical_path(whole=True)
     is_step = window.step is not None and window.step in trace.steps["step"]
     path = trace.critical_path(window.step if is_step else None)
-    if path.segments["start_ns"][0] == window.start_ns and path.length_ns == window.duration_ns:
+    if path.window == (window.start_ns, window.end_ns):
         return path
     return trace.critical_path(between=(window.start_ns, window.end_ns))
 

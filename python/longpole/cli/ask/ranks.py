@@ -41,7 +41,7 @@ def reading_options(command: Callable[..., int]) -> Callable[..., int]:
         "--engine",
         type=click.Choice(ENGINES),
         default="threads",
-        help="Where to read the traces; outside threads, a crash loses one trace.  "
+        help="Where to read the traces; with processes or ray, a crash loses only one trace.  "
         "[default: threads]",
     )
     @click.option(

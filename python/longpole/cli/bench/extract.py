@@ -120,7 +120,7 @@ class _WithFormats(click.Command):
     type=click.IntRange(min=1, max=10_000_000),
     default=10_000,
     show_default=True,
-    help="Most rows of a log to keep; the others are counted and summarised by operation.",
+    help="Number of rows of a log to keep; the others are counted and summarised by operation.",
 )
 def extract(
     *, logs: Sequence[str], formats: Sequence[str], as_json: bool, died: bool, max_rows: int

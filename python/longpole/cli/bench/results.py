@@ -56,7 +56,7 @@ class Results(Row):
     type=click.IntRange(min=1),
     default=10_000,
     show_default=True,
-    help="Show so many records; the others are counted.",
+    help="Number of records to show; the others are counted.",
 )
 @answer_options
 def results(

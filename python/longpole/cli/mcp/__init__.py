@@ -24,7 +24,7 @@ __all__ = ["mcp"]
     metavar="FOLDER...",
 )
 def mcp(*, folders: Sequence[Path]) -> int:
-    """Answer questions of agents about the traces of some folders (MCP).
+    """Let agents ask about the traces in some folders (MCP).
 
     Runs a server of the Model Context Protocol on stdin and stdout. Every question of longpole
     is a tool. The server reads files in FOLDER and below it, no others, and writes none. Long

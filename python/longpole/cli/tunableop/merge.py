@@ -44,7 +44,7 @@ def merge(
     force: bool,
     options: Options,
 ) -> int:
-    """Merge results files. Nothing is lost.
+    """Merge results files without losing rows.
 
     FILE can contain %d for the ordinals of all devices. Files with different validators are
     refused, or with --split-validators written to separate files. The result does not
