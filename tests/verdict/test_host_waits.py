@@ -1,0 +1,30 @@
+"""Host time between runtime API calls where no operators are recorded: work, or a wait."""
+
+import pytest
+
+from longpole import read_trace
+from longpole.testing import TraceBuilder
+from oracles.simulator import simulate
+from oracles.simulator.rocpd import write_rocpd
+
+
+@pytest.mark.parametrize("seed", [14, 54])
+def test_a_thread_that_may_wait_for_another_one_leaves_the_side_open(seed, tmp_path):
+    run = simulate("random", seed=seed)
+    run.write(tmp_path / "kineto.json")
+    write_rocpd(run, tmp_path / "results.db")
+    assert read_trace(tmp_path / "kineto.json").verdict().sides == ("kernels",)
+    verdict = read_trace(tmp_path / "results.db").verdict()
+    assert verdict.status == "inconclusive"
+    assert "at work or waiting for another thread" in verdict.sentence
+    assert verdict.bounds["kernels"].high > verdict.bounds["host"].high
+
+
+def test_a_single_thread_that_launches_late_is_held_up_by_the_host_whatever_it_does():
+    builder = TraceBuilder()
+    for at in range(0, 900, 30):
+        builder.launch("a", call=(at, at + 4), work=(at + 5, at + 8))
+    verdict = builder.read().verdict()
+    assert verdict.sides == ("host",)
+    assert verdict.bounds["host"].low == verdict.bounds["host"].high
+    assert "outside runtime API calls, work or waiting; record operators" in verdict.actions[0]
