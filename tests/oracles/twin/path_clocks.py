@@ -9,7 +9,7 @@ from . import path_limits as limits
 from .path_devices import GRAPH_LAUNCH, pending_wait_calls
 from .path_events import Event, EventClass, Trace
 from .path_pairs import is_asked_just_now
-from .path_waits import DEVICE_SYNC_CALL, recorded_syncs
+from .path_waits import DEVICE_SYNC_CALL, STREAM_SYNC_CALL, recorded_syncs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -43,15 +43,17 @@ def clock_shifts(trace: Trace, devices: Devices) -> dict[object, int]:
         late_ns[work.lane.owner].append(work.end_ns - call.end_ns)
         n_too_late[work.lane.owner] += _ending_after(work, call.end_ns, devices)
     delays_ns = _delays_between_devices(trace, devices)
+    probable_ns = {device: _probable_returns(device, trace, devices) for device in launched_ns}
     alone = {
         device: _shift(
             sorted(launched_ns[device]),
             n_too_quick[device],
             late_ns[device],
             n_too_late[device],
-            _quickest_releases(device, delays_ns),
+            released_ns=_releases(device, delays_ns),
+            probable_ns=probable_ns[device],
         )
-        for device in dict.fromkeys([*launched_ns, *late_ns])
+        for device in launched_ns
     }
     usual_ns = {
         device: agreed_ns + (shift.shift_ns if shift else 0)
@@ -169,12 +171,33 @@ def _agree_on_waits(
                 shifts[device] = shift_ns
 
 
-def _quickest_releases(
+def _releases(
     device: object, delays_ns: Mapping[tuple[object, object], Sequence[int]]
 ) -> list[int]:
-    """Give the quickest starts of a device behind work of others that it waited for."""
-    found_ns = [ns for pair, found_ns in delays_ns.items() if pair[1] == device for ns in found_ns]
-    return _quickest(found_ns, limits.CLOCK_TOLERANCE_NS)
+    """Give how soon work of a device started after work of others that it waited for."""
+    return [ns for pair, found_ns in delays_ns.items() if pair[1] == device for ns in found_ns]
+
+
+def _probable_returns(device: object, trace: Trace, devices: Devices) -> list[int]:
+    """Give how soon long calls returned after the end of work that they may have waited for."""
+    recorded = recorded_syncs(trace, devices)
+    threads = devices.launching_threads(device)
+    returns_ns: list[int] = []
+    for call in trace.events:
+        if call.event_class is not EventClass.RUNTIME or call.duration_ns < limits.LONG_SYNC_NS:
+            continue
+        if call in recorded or call.lane not in threads:
+            continue
+        last = (
+            devices.streams[lane].last_finished_before(call.start_ns)
+            for lane in devices.lanes_of(device)
+        )
+        ends_ns = [work.end_ns for work in last if work]
+        if DEVICE_SYNC_CALL.search(call.name):
+            returns_ns += [call.end_ns - max(ends_ns)] if ends_ns else []
+        elif STREAM_SYNC_CALL.search(call.name):
+            returns_ns += [call.end_ns - end_ns for end_ns in ends_ns]
+    return [ns for ns in returns_ns if abs(ns) <= limits.CLOCK_TOLERANCE_NS]
 
 
 def _are_mostly_early(delays_ns: Sequence[int]) -> bool:
@@ -230,10 +253,13 @@ def _shift(
     n_too_quick: int,
     late_ns: Sequence[int],
     n_too_late: int,
+    *,
     released_ns: Sequence[int],
+    probable_ns: Sequence[int],
 ) -> _Shift | None:
     """Choose the shift; none where it would break the other fact."""
-    by_returns_ns = -(max(late_ns) + limits.USUAL_RETURN_NS) if late_ns else None
+    returns_ns = [-ns for ns in late_ns] or probable_ns
+    by_returns_ns = min(returns_ns) - limits.USUAL_RETURN_NS if returns_ns else None
     if n_too_quick >= limits.LEAST_CLOCK_EVIDENCE:
         shift_ns = limits.USUAL_LAUNCH_NS - launched_ns[0]
         if any(ns + shift_ns > limits.USUAL_LAUNCH_NS for ns in late_ns):
@@ -241,22 +267,31 @@ def _shift(
         if by_returns_ns is not None and _is_near(by_returns_ns, shift_ns):
             return _Shift(by_returns_ns, by_launches=False)
         return _Shift(shift_ns, by_launches=True)
-    if not n_too_late or by_returns_ns is None:
+    if by_returns_ns is None:
         return None
+    if n_too_quick:
+        is_behind = _is_near(by_returns_ns, limits.USUAL_LAUNCH_NS - launched_ns[0])
+        return _Shift(by_returns_ns, by_launches=False) if is_behind else None
+    n_early = sum(ns < 0 for ns in probable_ns)
+    is_told = n_too_late or (not late_ns and n_early > len(probable_ns) - n_early)
     quickest = launched_ns[: limits.LEAST_CLOCK_EVIDENCE]
-    confirmed = len(quickest) == limits.LEAST_CLOCK_EVIDENCE and all(
+    are_quick = len(quickest) == limits.LEAST_CLOCK_EVIDENCE and all(
         ns + by_returns_ns <= limits.QUICK_LAUNCH_NS for ns in quickest
     )
-    confirmed = confirmed or (
-        bool(released_ns)
-        and all(
-            limits.QUICKEST_RELEASE_NS <= ns + by_returns_ns <= limits.USUAL_RELEASE_NS
-            for ns in released_ns
-        )
-    )
-    agrees = not launched_ns or launched_ns[0] + by_returns_ns >= 0
-    is_ahead = n_too_late >= limits.LEAST_CLOCK_EVIDENCE or confirmed
+    confirmed = are_quick or _releases_confirm(by_returns_ns, released_ns)
+    agrees = launched_ns[0] + by_returns_ns >= 0
+    is_ahead = n_too_late >= limits.LEAST_CLOCK_EVIDENCE or (is_told and confirmed)
     return _Shift(by_returns_ns, by_launches=False) if is_ahead and agrees else None
+
+
+def _releases_confirm(shift_ns: int, released_ns: Sequence[int]) -> bool:
+    """Say whether more starts behind another device come as soon as is usual after a shift."""
+    least_ns, most_ns = limits.QUICKEST_RELEASE_NS, limits.USUAL_RELEASE_NS
+    moved_ns = [ns + shift_ns for ns in released_ns]
+    n_usual = sum(least_ns <= ns < most_ns for ns in moved_ns)
+    n_before = sum(least_ns <= ns < most_ns for ns in released_ns)
+    n_too_soon = sum(-limits.CLOCK_TOLERANCE_NS <= ns < least_ns for ns in moved_ns)
+    return n_usual >= limits.LEAST_CLOCK_EVIDENCE and n_usual > max(n_before, n_too_soon)
 
 
 def _is_near(shift_ns: int, by_launches_ns: int) -> bool:

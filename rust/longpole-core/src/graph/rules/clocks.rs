@@ -43,9 +43,10 @@ pub(in crate::graph) fn shifts(facts: &Facts<'_>) -> Vec<ClockShift> {
     }
     let delays_ns = waits_between_devices(facts);
     for (&(_, waiting), delays_ns) in &delays_ns {
-        let quickest_ns = &mut devices[waiting].quickest_releases_ns;
-        let believable = delays_ns.iter().filter(|&&ns| ns >= -limits::CLOCK_TOLERANCE_NS);
-        believable.for_each(|&ns| quickest_ns.add(ns));
+        devices[waiting].releases_ns.extend(delays_ns);
+    }
+    for (device, evidence) in devices.iter_mut().enumerate() {
+        probable_returns(device, facts).for_each(|ns| evidence.probable_returns.add(ns));
     }
     let alone: Vec<_> = devices.iter().map(Evidence::shift).collect();
     let shift = |device: usize| {
@@ -99,6 +100,32 @@ fn returns_from_device<'f>(device: usize, facts: &'f Facts<'_>) -> impl Iterator
         let whole = facts.streams.whole_device(device);
         let work = whole.last_finished_before(facts.timeline.start_ns(call))?;
         Some(facts.timeline.end_ns(call) - facts.timeline.end_ns(work))
+    })
+}
+
+/// How long after the work of a device long calls returned that may have waited for it, where they
+/// returned shortly after its end, or shortly before.
+fn probable_returns<'f>(device: usize, facts: &'f Facts<'_>) -> impl Iterator<Item = i64> + 'f {
+    let may_wait = move |&call: &Order| {
+        facts.timeline.duration_ns(call) >= limits::LONG_SYNC_NS
+            && facts.launching_threads[device].contains(&facts.timeline.lane(call))
+            && !facts.recorded.producers.contains_key(&call)
+    };
+    let ends_ns = move |call: Order| {
+        let called_ns = facts.timeline.start_ns(call);
+        let streams = facts.streams.of_device(device).iter();
+        let last =
+            streams.filter_map(move |&it| facts.streams.all[it].last_finished_before(called_ns));
+        last.map(|work| facts.timeline.end_ns(work))
+    };
+    let returns_ns = move |call: Order| match facts.purpose(call) {
+        ApiRole::DeviceSynchronize => ends_ns(call).max().into_iter().collect(),
+        ApiRole::StreamSynchronize => ends_ns(call).collect(),
+        _ => Vec::new(),
+    };
+    facts.calls().filter(may_wait).flat_map(move |call| {
+        let after_ns = move |end_ns: i64| facts.timeline.end_ns(call) - end_ns;
+        returns_ns(call).into_iter().map(after_ns)
     })
 }
 
@@ -160,9 +187,13 @@ fn move_apart(
 /// Whether of the starts that come shortly after what they waited for, or shortly before, most come
 /// too soon to have waited.
 fn are_mostly_early(delays_ns: impl Iterator<Item = i64>) -> bool {
-    let near_ns = delays_ns.filter(|ns| ns.abs() <= limits::CLOCK_TOLERANCE_NS);
+    let near_ns = delays_ns.filter(is_near_zero);
     let (early, late): (Vec<_>, Vec<_>) = near_ns.partition(|&ns| ns < limits::QUICKEST_RELEASE_NS);
     early.len() >= limits::LEAST_CLOCK_EVIDENCE && early.len() > late.len()
+}
+
+fn is_near_zero(ns: &i64) -> bool {
+    ns.abs() <= limits::CLOCK_TOLERANCE_NS
 }
 
 /// For two devices of a process, how long after its end on the first something started on the
@@ -200,7 +231,7 @@ fn is_idle_launch(work: Order, call: Order, facts: &Facts<'_>) -> bool {
 }
 
 /// What speaks against the clock of one device.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Evidence {
     /// How soon work started after its call did.
     quickest_launches_ns: Quickest,
@@ -208,10 +239,31 @@ struct Evidence {
     /// The same of work that had nothing else to wait for.
     idle_launches_ns: Quickest,
     /// How soon it started after work of other devices that its thread let it wait for.
-    quickest_releases_ns: Quickest,
+    releases_ns: Vec<i64>,
     /// How long after the call that waited for it work ended, at the most.
     latest_return_ns: i64,
     n_too_late: usize,
+    probable_returns: Returns,
+}
+
+/// How soon calls returned that may have waited for a device.
+#[derive(Clone)]
+struct Returns {
+    quickest_ns: i64,
+    n_early: usize,
+    n_late: usize,
+}
+
+impl Returns {
+    const NONE: Self = Self { quickest_ns: i64::MAX, n_early: 0, n_late: 0 };
+
+    fn add(&mut self, after_ns: i64) {
+        if is_near_zero(&after_ns) {
+            self.quickest_ns = self.quickest_ns.min(after_ns);
+            self.n_early += usize::from(after_ns < 0);
+            self.n_late += usize::from(after_ns >= 0);
+        }
+    }
 }
 
 /// The quickest of some launches, in order.
@@ -258,9 +310,10 @@ impl Default for Evidence {
             quickest_launches_ns: Quickest::NONE,
             n_too_quick: 0,
             idle_launches_ns: Quickest::NONE,
-            quickest_releases_ns: Quickest::NONE,
+            releases_ns: Vec::new(),
             latest_return_ns: i64::MIN,
             n_too_late: 0,
+            probable_returns: Returns::NONE,
         }
     }
 }
@@ -320,7 +373,7 @@ impl Evidence {
     /// is not off by one number, and is left alone.
     fn shift(&self) -> Option<Shift> {
         let quickest_ns = self.quickest_launches_ns.first();
-        let by_returns_ns = -self.latest_return_ns.saturating_add(limits::USUAL_RETURN_NS);
+        let by_returns_ns = self.by_returns_ns();
         if self.n_too_quick >= limits::LEAST_CLOCK_EVIDENCE {
             let by_launches_ns = limits::USUAL_LAUNCH_NS - quickest_ns;
             let returns_ns = self.latest_return_ns.saturating_add(by_launches_ns);
@@ -329,11 +382,38 @@ impl Evidence {
             let agrees = returns_ns <= limits::USUAL_LAUNCH_NS;
             return agrees.then_some(Shift { shift_ns, by_launches });
         }
+        if self.n_too_quick > 0 {
+            return self.behind_by_returns(limits::USUAL_LAUNCH_NS - quickest_ns);
+        }
         let agrees = quickest_ns.saturating_add(by_returns_ns) >= 0;
+        let is_told = self.n_too_late > 0 || self.returns_early();
         let is_ahead = self.n_too_late >= limits::LEAST_CLOCK_EVIDENCE
-            || (self.n_too_late > 0
+            || (is_told
                 && (self.launches_confirm(by_returns_ns) || self.releases_confirm(by_returns_ns)));
         (is_ahead && agrees).then_some(Shift { shift_ns: by_returns_ns, by_launches: false })
+    }
+
+    /// What the stamps must be moved by where a launch or two came too soon, and calls that waited
+    /// return as much later than is usual.
+    fn behind_by_returns(&self, by_launches_ns: i64) -> Option<Shift> {
+        let shift_ns = self.by_returns_ns();
+        is_near(shift_ns, by_launches_ns).then_some(Shift { shift_ns, by_launches: false })
+    }
+
+    /// What the stamps must be moved by so that the quickest return takes what is usual: the known
+    /// ones, or else those of calls that may have waited.
+    fn by_returns_ns(&self) -> i64 {
+        let probable_ns = -self.probable_returns.quickest_ns;
+        let is_known = self.latest_return_ns != i64::MIN;
+        let latest_ns = if is_known { self.latest_return_ns } else { probable_ns };
+        -latest_ns.saturating_add(limits::USUAL_RETURN_NS)
+    }
+
+    /// Whether most calls that may have waited for the device seem to have returned before its work
+    /// ended, and no call is known to have waited.
+    fn returns_early(&self) -> bool {
+        let Returns { n_early, n_late, .. } = self.probable_returns;
+        self.latest_return_ns == i64::MIN && n_early > n_late
     }
 
     /// Whether several launches would be as quick as is usual after a shift: each of them
@@ -345,10 +425,17 @@ impl Evidence {
             .all(|ns| ns.saturating_add(shift_ns) <= limits::QUICK_LAUNCH_NS)
     }
 
-    /// The same of starts that waited for another device.
+    /// Whether several starts that waited for another device would come as soon as is usual after a
+    /// shift: more than before it, and more than would come too soon.
     fn releases_confirm(&self, shift_ns: i64) -> bool {
-        let usual_ns = limits::QUICKEST_RELEASE_NS..=limits::USUAL_RELEASE_NS;
-        self.quickest_releases_ns.0.iter().all(|ns| usual_ns.contains(&ns.saturating_add(shift_ns)))
+        let n_in = |range: std::ops::Range<i64>, shift_ns: i64| {
+            self.releases_ns.iter().filter(|&&ns| range.contains(&(ns + shift_ns))).count()
+        };
+        let usual = limits::QUICKEST_RELEASE_NS..limits::USUAL_RELEASE_NS;
+        let n_usual = n_in(usual.clone(), shift_ns);
+        let too_soon = -limits::CLOCK_TOLERANCE_NS..limits::QUICKEST_RELEASE_NS;
+        n_usual >= limits::LEAST_CLOCK_EVIDENCE
+            && n_usual > n_in(usual, 0).max(n_in(too_soon, shift_ns))
     }
 }
 
