@@ -30,6 +30,7 @@ pub(super) struct Rows<'a> {
     kinds: HashMap<StringId, EventKind>,
     /// The number of each key that is kept; none for the others.
     keys: HashMap<String, Option<usize>>,
+    n_kept: usize,
     position: u32,
 }
 
@@ -47,6 +48,7 @@ impl<'a> Rows<'a> {
             phases: [0; 256],
             kinds: HashMap::new(),
             keys: HashMap::new(),
+            n_kept: 0,
             position: 0,
         }
     }
@@ -92,8 +94,8 @@ impl<'a> Rows<'a> {
         if let Some(&number) = self.keys.get(key) {
             return number;
         }
-        let n_kept = || self.keys.values().flatten().count();
-        let number = self.options.arguments.keeps(key).then(n_kept);
+        let number = self.options.arguments.keeps(key).then_some(self.n_kept);
+        self.n_kept += usize::from(number.is_some());
         // Names come from the file: those that are not kept must not fill memory.
         if number.is_some() || self.keys.len() < MOST_KEYS {
             self.keys.insert(key.to_owned(), number);
