@@ -126,10 +126,13 @@ def _on_path(path: CriticalPath, kind: Kind) -> list[NameTotal]:
 
 
 def _gains(path: CriticalPath, kind: Kind, name: str) -> dict[str, Any]:
-    """Ask what the window gains if all of a name took half of their time, or none."""
+    """Ask what the window gains if all of a name took half of their time, or none.
+
+    Nothing takes longer because something else does not: no gain is below 0.
+    """
     only = f"^{re.escape(name)}$"
-    half = path.what_if(Scale(by=0.5, kind=kind, matching=only)).gain_ns
-    none = path.what_if(Drop(kind=kind, matching=only)).gain_ns
+    half = max(0, path.what_if(Scale(by=0.5, kind=kind, matching=only)).gain_ns)
+    none = max(0, path.what_if(Drop(kind=kind, matching=only)).gain_ns)
     share = half / max(1, path.length_ns)
     return {"gain_ns": half, "gain_share": share, "bound_ns": none}
 

@@ -217,7 +217,7 @@ def _device(found: Measured, device: float) -> str:
 
 
 def _of_few(found: Measured, main: Mapping[str, Any]) -> list[str]:
-    """Say what a single iteration tells: whether the host was ahead of the device."""
+    """Say what a single iteration tells: whether its launches came before the device was ready."""
     blocked, host = main["blocked_ns"] or 0, main["host_ns"] or 0
     if host and blocked >= _MOSTLY_BLOCKED * host:
         where = f"in {call} " if (call := _blocking_call(found)) else ""
@@ -227,8 +227,8 @@ def _of_few(found: Measured, main: Mapping[str, Any]) -> list[str]:
     if delay is None or not host:
         return ["Record several iterations to see what they wait for."]
     if delay > host - (main["before_launch_ns"] or 0):
-        told = f"The graph starts {duration(round(delay))} after its launch, so the host is ahead"
-        return [f"{told} and the kernels hold it up{_first_kernel(found)}."]
+        told = f"The graph starts {duration(round(delay))} after its launch{_first_kernel(found)}"
+        return [f"{told}: record more iterations to see what the device did until then."]
     return ["The device starts at the launch: record several iterations to see what it waits for."]
 
 
@@ -236,4 +236,4 @@ def _first_kernel(found: Measured) -> str:
     if not found.kernels.height:
         return ""
     first = found.kernels.row(0, named=True)
-    return f" ({short_name(first['name'])}: {_percent(first['share'])})"
+    return f", and {short_name(first['name'])} has {_percent(first['share'])} of its device time"

@@ -204,8 +204,8 @@ def operator_script(
     call = call or _recorded(trace, operator)
     if call is None:
         message = (
-            f"shapes and types of the inputs of {row['name']} (event {operator}) were not "
-            "recorded: record with record_shapes=True, or give the execution trace of the run"
+            f"the inputs of {row['name']} (event {operator}) were not recorded with shapes and "
+            "types: record with record_shapes=True, or give the execution trace of the run"
         )
         raise ValueError(message)
     missing = [*call.missing, "the values of tensors: floating-point ones are random, others zero"]

@@ -110,7 +110,7 @@ def _notes(path: Told) -> list[str]:
     n_inferred, n_waits = path.waits
     inferred = []
     if n_inferred:
-        of = "all" if n_inferred == n_waits else f"{n_inferred:,} of"
+        of = "all" if n_inferred == n_waits > 1 else f"{n_inferred:,} of"
         inferred.append(f"{of} {count(n_waits, 'wait')} on the path")
     if path.inferred_ns:
         inferred.append(f"{share(path.inferred_ns / path.length_ns)} of its time")

@@ -187,12 +187,12 @@ fn move_apart(
 /// Whether of the starts that come shortly after what they waited for, or shortly before, most come
 /// too soon to have waited.
 fn are_mostly_early(delays_ns: impl Iterator<Item = i64>) -> bool {
-    let near_ns = delays_ns.filter(is_near_zero);
+    let near_ns = delays_ns.filter(|&ns| is_near_zero(ns));
     let (early, late): (Vec<_>, Vec<_>) = near_ns.partition(|&ns| ns < limits::QUICKEST_RELEASE_NS);
     early.len() >= limits::LEAST_CLOCK_EVIDENCE && early.len() > late.len()
 }
 
-fn is_near_zero(ns: &i64) -> bool {
+fn is_near_zero(ns: i64) -> bool {
     ns.abs() <= limits::CLOCK_TOLERANCE_NS
 }
 
@@ -258,7 +258,7 @@ impl Returns {
     const NONE: Self = Self { quickest_ns: i64::MAX, n_early: 0, n_late: 0 };
 
     fn add(&mut self, after_ns: i64) {
-        if is_near_zero(&after_ns) {
+        if is_near_zero(after_ns) {
             self.quickest_ns = self.quickest_ns.min(after_ns);
             self.n_early += usize::from(after_ns < 0);
             self.n_late += usize::from(after_ns >= 0);

@@ -48,7 +48,9 @@ fn ends_of_calls(graph: &Graph, tables: &Tables) -> BTreeMap<StringId, Vec<(i64,
     ends_ns.retain(|process, ends| {
         !named.contains(process) && ends.iter().any(|end| end.1 != ends[0].1)
     });
-    ends_ns.values_mut().for_each(|ends| ends.sort_unstable());
+    for ends in ends_ns.values_mut() {
+        ends.sort_unstable();
+    }
     ends_ns
 }
 
