@@ -65,9 +65,9 @@ class IterationRow(Row):
     iteration."""
     device_ns: int
     """Time in which an activity that it launched ran on the device."""
-    launch_wait_ns: int
+    launch_wait_ns: int | None
     """Idle time of the device before activities that had not been launched, while the host was
-    inside an iteration."""
+    inside an iteration; null for the first, as its length."""
     scheduler_wait_ns: int | None
     """Such idle time while the host was between two iterations; null if launches of graphs mark
     iterations, because their end on the host is unknown (`launch_wait_ns` then has all of it)."""
@@ -340,8 +340,11 @@ def _lengths(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _derived(mark: str) -> list[pl.Expr]:
     by_graph = mark == "graph_launch"
-    waited, inside = pl.col("waited_ns").fill_null(0), pl.col("inside_ns").fill_null(0)
     unknown = pl.lit(None, pl.Int64)
+    waited, inside = (
+        pl.when(pl.col("length_ns").is_null()).then(unknown).otherwise(pl.col(name).fill_null(0))
+        for name in ("waited_ns", "inside_ns")
+    )
     zero = ("blocked_ns", "n_launches", "n_graph_launches", "device_ns")
     return [
         *(pl.col(name).fill_null(0) for name in zero),

@@ -227,13 +227,6 @@ def _of_few(found: Measured, main: Mapping[str, Any]) -> list[str]:
     if delay is None or not host:
         return ["Record several iterations to see what they wait for."]
     if delay > host - (main["before_launch_ns"] or 0):
-        told = f"The graph starts {duration(round(delay))} after its launch{_first_kernel(found)}"
+        told = f"The graph starts {duration(round(delay))} after its launch"
         return [f"{told}: record more iterations to see what the device did until then."]
     return ["The device starts at the launch: record several iterations to see what it waits for."]
-
-
-def _first_kernel(found: Measured) -> str:
-    if not found.kernels.height:
-        return ""
-    first = found.kernels.row(0, named=True)
-    return f", and {short_name(first['name'])} has {_percent(first['share'])} of its device time"
