@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["MEANINGS", "path_blocks"]
 
 _SMALLEST_SHARE: Final = 0.01
-_DOUBT: Final = "inferred with a rival cause or behind a gap that nothing explains"
+_DOUBT: Final = "which may have another cause or follows an unexplained gap"
 _RECORD_LAUNCHES: Final = (
     "Record three or more launches of the graph, which tell what its nodes wait for."
 )

@@ -32,8 +32,8 @@ def window(parts: VerdictParts) -> str:
     n_windows = parts["n_windows"]
     noun = "A repetition" if parts["unit"] == "repetition" else f"The {_noun(parts)}"
     noun = f"{_without(parts['holes'])}{noun.lower()}" if parts["holes"] else noun
-    anew = ", timed anew" if parts["holes"] else ""
-    takes = f"{noun} takes {duration(total_ns // n_windows)}{anew}"
+    computed = ", recomputed" if parts["holes"] else ""
+    takes = f"{noun} takes {duration(total_ns // n_windows)}{computed}"
     if n_windows == 1:
         return takes
     spread = f", {duration(min_ns)} to {duration(max_ns)}" if max_ns > _ALIKE * min_ns else ""

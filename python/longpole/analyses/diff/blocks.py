@@ -188,7 +188,7 @@ def _notes(diff: Findings, n_shown: int) -> Iterator[str]:
     if n_shown:
         yield (
             "Times and counts are a step's; the effect is what the change alone does to the step, "
-            "by the graph of the critical path timed anew."
+            "recomputed with the dependency graph."
         )
     if diff.similarity < 1:
         yield f"{share(diff.similarity)} of the launches or operators of both sides correspond."
