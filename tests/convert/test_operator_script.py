@@ -115,7 +115,9 @@ def test_what_is_no_operator_or_has_no_inputs_is_refused(tmp_path, capsys):
 
 
 def test_shapes_without_types_are_not_enough():
-    with pytest.raises(ValueError, match=r"types of the inputs of aten::mm .* were not recorded"):
+    with pytest.raises(
+        ValueError, match=r"the inputs of aten::mm .* were not recorded with shapes and types"
+    ):
         script_of("aten::mm", {"Input dims": [[2, 3], [3, 4]], "Input type": []})
 
 

@@ -151,7 +151,7 @@ def test_the_function_that_is_named_is_the_innermost_with_most_of_the_time():
 
 def test_stacks_are_not_asked_for_where_they_are_recorded():
     def gaps(begin, number):
-        return [call("cudaGetDevice", begin + 1, begin + 5), *host_bound(begin, number)[1:]]
+        return [operator("aten::mm", begin + 1, begin + 5), *host_bound(begin, number)[1:]]
 
     def framed(begin, number):
         return [frame("train.py(10): step", begin + 6, begin + 78), *gaps(begin, number)]
