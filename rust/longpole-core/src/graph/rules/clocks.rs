@@ -45,7 +45,8 @@ pub(in crate::graph) fn shifts(facts: &Facts<'_>) -> Vec<ClockShift> {
     for (&(_, waiting), delays_ns) in &delays_ns {
         devices[waiting].releases_ns.extend(delays_ns);
     }
-    for (device, evidence) in devices.iter_mut().enumerate() {
+    let untold = devices.iter_mut().enumerate().filter(|(_, it)| !it.has_known_return());
+    for (device, evidence) in untold {
         probable_returns(device, facts).for_each(|ns| evidence.probable_returns.add(ns));
     }
     let alone: Vec<_> = devices.iter().map(Evidence::shift).collect();
@@ -356,11 +357,15 @@ impl Evidence {
         quickest_ns >= limits::QUICKEST_LAUNCH_NS && latest_ns <= 0
     }
 
+    /// Whether a call is known to have waited for the device.
+    fn has_known_return(&self) -> bool {
+        self.latest_return_ns != i64::MIN
+    }
+
     /// How far stamps that are moved by so much may be moved ahead until the calls that are known to
     /// have waited return as soon as is usual.
     fn room_ahead_ns(&self, shift_ns: i64) -> Option<i64> {
-        let is_known = self.latest_return_ns != i64::MIN;
-        is_known.then(|| -self.latest_return_ns - shift_ns - limits::USUAL_RETURN_NS)
+        self.has_known_return().then(|| -self.latest_return_ns - shift_ns - limits::USUAL_RETURN_NS)
     }
 
     /// Adds a wait, and how many pieces of the work it was for ended too late.
@@ -404,8 +409,7 @@ impl Evidence {
     /// ones, or else those of calls that may have waited.
     fn by_returns_ns(&self) -> i64 {
         let probable_ns = -self.probable_returns.quickest_ns;
-        let is_known = self.latest_return_ns != i64::MIN;
-        let latest_ns = if is_known { self.latest_return_ns } else { probable_ns };
+        let latest_ns = if self.has_known_return() { self.latest_return_ns } else { probable_ns };
         -latest_ns.saturating_add(limits::USUAL_RETURN_NS)
     }
 
@@ -413,7 +417,7 @@ impl Evidence {
     /// ended, and no call is known to have waited.
     fn returns_early(&self) -> bool {
         let Returns { n_early, n_late, .. } = self.probable_returns;
-        self.latest_return_ns == i64::MIN && n_early > n_late
+        !self.has_known_return() && n_early > n_late
     }
 
     /// Whether several launches would be as quick as is usual after a shift: each of them
