@@ -19,6 +19,8 @@ from longpole.devices.fake import FakeProvider
 from longpole.devices.protocol import Process, Reading
 from longpole.report.document import AbstentionCode
 from longpole.testing import TraceBuilder
+from longpole.verdict import advice
+from longpole.verdict.parts import Cause
 from mindspore_files import cpu_profile
 from real_traces import SHARED
 from tiny_traces import kernel, launch, operator
@@ -125,6 +127,13 @@ def test_every_code_of_an_abstention_is_explained():
     rows = [line for line in page.splitlines() if line.startswith("| `")]
     named = {code for line in rows for code in re.findall(r"`(\w+)`", line.split("|")[1])}
     assert set(get_args(AbstentionCode)) <= named
+
+
+def test_every_cause_of_a_missing_verdict_is_a_code_with_a_sentence():
+    core = Path(__file__).parents[2] / "rust/longpole-core/src/path/remedies/doubt.rs"
+    of_core = set(re.findall(r'Self::\w+ => "(\w+)"', core.read_text()))
+    assert of_core <= set(get_args(Cause)) <= set(get_args(AbstentionCode))
+    assert set(advice._CAUSES) == set(get_args(Cause))
 
 
 def test_a_damaged_trace_is_a_code_of_its_own(answers, trace):

@@ -67,7 +67,7 @@ class IterationRow(Row):
     """Time in which an activity that it launched ran on the device."""
     launch_wait_ns: int | None
     """Idle time of the device before activities that had not been launched, while the host was
-    inside an iteration; null for the first, as its length."""
+    inside an iteration; null, like its length, for the first."""
     scheduler_wait_ns: int | None
     """Such idle time while the host was between two iterations; null if launches of graphs mark
     iterations, because their end on the host is unknown (`launch_wait_ns` then has all of it)."""

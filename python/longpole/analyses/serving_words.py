@@ -217,7 +217,7 @@ def _device(found: Measured, device: float) -> str:
 
 
 def _of_few(found: Measured, main: Mapping[str, Any]) -> list[str]:
-    """Say what a single iteration tells: whether its launches came before the device was ready."""
+    """Say what a single iteration tells, and that more of them would tell the rest."""
     blocked, host = main["blocked_ns"] or 0, main["host_ns"] or 0
     if host and blocked >= _MOSTLY_BLOCKED * host:
         where = f"in {call} " if (call := _blocking_call(found)) else ""

@@ -41,6 +41,7 @@ AbstentionCode = Literal[
     "damaged",
     "empty_window",
     "graph_gap",
+    "host_waits",
     "job_failed",
     "missing_ranks",
     "no_calls",

@@ -152,8 +152,8 @@ class _Actions:
             stack = self.options.stack
             if not self.parts["recorded"]["has_operators"]:
                 return (
-                    "Most host time lies outside runtime API calls, work or waiting; record "
-                    f"{self.options.operators}"
+                    "Most host time lies outside runtime API calls and may be work or waiting; "
+                    f"record {self.options.operators}"
                 )
             return (
                 f"Most host time lies outside operators and calls; record Python stacks ({stack})"

@@ -36,7 +36,7 @@ _CAUSES: Final = {
         "of the path is a gap inside a {graph}",
         "the capture of the graph too{and_waits}",
     ),
-    "unexplained": ("of the path is idle time that nothing recorded explains", "{with_waits}"),
+    "unexplained": ("of the path is idle time without a recorded cause", "{with_waits}"),
     "unrecorded": ("of the path is a wait for work that was not recorded", _SCHEDULE),
     "before_first_event": ("of the path lies before the first recorded event", _SCHEDULE),
     "after_last_event": ("of the path lies after the last recorded event", _SCHEDULE),

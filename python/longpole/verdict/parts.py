@@ -41,6 +41,7 @@ Cause = Literal[
     "unlinked",
     "remaining",
     "polling",
+    "host_waits",
     "graph_gap",
     "unexplained",
     "unrecorded",
