@@ -55,7 +55,7 @@ of `trace.critical_path()`: `segments`, `slack`, `violations`, and `sync_depende
 Times are integers in nanoseconds, shares are fractions of 1, and unknown values are null.
 
 These columns mean the same in every table. Other columns without a description contain what their
-name says.
+name says, and are listed last.
 
 | column | what it is |
 | --- | --- |
@@ -89,8 +89,6 @@ Words in italics stand for names and figures. A GPU activity is a kernel, memcpy
 
 ## Problems of the events
 
-| code | severity | problem | effect |
-| --- | --- | --- | --- |
 """
 OF_READING_HEAD: Final = """
 ## Problems of the file
@@ -98,8 +96,6 @@ OF_READING_HEAD: Final = """
 `trace.diagnostics` has the same rows. With `strict=True`, `read_trace` raises an error at the first
 problem of severity `altered` or `data_loss`, and at a byte order mark.
 
-| code | severity | problem | effect |
-| --- | --- | --- | --- |
 """
 ERRORS_HEAD: Final = """# Error codes
 
@@ -154,26 +150,31 @@ def _summary(value: Any) -> str:
 def every_table() -> str:
     """List every table with its columns."""
     parts = [TABLES_HEAD]
+    shown: dict[str, str] = {}
     for name, sentence in tables().items():
-        parts += [f"## {name}\n\n{sentence}.", *(_columns(name) if name in questions() else [])]
+        listed = _columns(name, shown) if name in questions() else []
+        parts += [f"## {name}\n\n{sentence}.", *listed]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
-def _columns(name: str) -> Iterator[str]:
+def _columns(name: str, shown: dict[str, str]) -> Iterator[str]:
     """List the columns of a table, and of the others that stand beside its rows."""
     properties = schema_for(f"table {name}", program)["properties"]
     for key, schema in properties.items():
         columns = schema.get("items", {}).get("properties")
         if columns and schema.get("type") == "array":
             title = "" if key == "rows" else f"`{key}`:\n\n"
-            yield title + "\n".join(
-                ["| column | type | what it is |", "| --- | --- | --- |", *_rows(_folded(columns))]
-            )
+            rows = "\n".join(_rows(_folded(columns)))
+            head = "| column | type | what it is |\n| --- | --- | --- |\n"
+            yield title + (f"Columns as in {shown[rows]}." if rows in shown else head + rows)
+            of = "" if key == "rows" else f"`{key}` of "
+            shown.setdefault(rows, f"{of}[{name}](#{name})")
 
 
 def _rows(columns: dict[str, Any]) -> Iterator[str]:
-    """Describe columns, neighbours of one type and description together."""
+    """Describe columns of one type and description together, those without description last."""
     texts = [(column, _type(its), _text(its)) for column, its in columns.items()]
+    texts.sort(key=lambda row: (not row[2], row[1] if not row[2] else ""))
     for (kind, text), alike in groupby(texts, key=itemgetter(1, 2)):
         names = ", ".join(f"`{column}`" for column, _, _ in alike)
         yield f"| {names} | {kind} | {text} |"
@@ -221,10 +222,14 @@ def every_finding() -> str:
 
 def _findings(findings: list[tuple[str, ...]]) -> str:
     rows = sorted(findings, key=lambda finding: SEVERITIES.index(finding[1]))
-    texts = (
-        f"| `{code}` | `{severity}` | {found} | {cost} |" for code, severity, found, cost in rows
-    )
-    return "".join(re.sub(r"\{(\w+)\}", r"*\1*", text) + "\n" for text in texts)
+    parts = (_of_severity(name, list(alike)) for name, alike in groupby(rows, key=itemgetter(1)))
+    return "\n".join(parts)
+
+
+def _of_severity(severity: str, findings: list[tuple[str, ...]]) -> str:
+    head = f"| `{severity}` | problem | effect |\n| --- | --- | --- |\n"
+    texts = (f"| `{code}` | {found} | {cost} |\n" for code, _, found, cost in findings)
+    return head + "".join(re.sub(r"\{(\w+)\}", r"*\1*", text) for text in texts)
 
 
 def every_command() -> str:
