@@ -37,7 +37,7 @@ from longpole.cli.program import run
 from longpole.cli.schema import schema_for, schema_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 ROOT: Final = Path(__file__).parents[2]
 DOCS: Final = ROOT / "docs"
@@ -55,9 +55,9 @@ of `trace.critical_path()`: `segments`, `slack`, `violations`, and `sync_depende
 Times are integers in nanoseconds, shares are fractions of 1, and unknown values are null.
 
 These columns mean the same in every table. Other columns without a description contain what their
-name says, and are listed last.
+name says, and are listed below the table.
 
-| column | what it is |
+| column | meaning |
 | --- | --- |
 | `event` | Row of `trace.events`; so are `call`, `longest_event`, and an integer `operator` |
 | `kind` | `kernel`, `memcpy`, `memset` and the other kinds of events |
@@ -164,20 +164,26 @@ def _columns(name: str, shown: dict[str, str]) -> Iterator[str]:
         columns = schema.get("items", {}).get("properties")
         if columns and schema.get("type") == "array":
             title = "" if key == "rows" else f"`{key}`:\n\n"
-            rows = "\n".join(_rows(_folded(columns)))
-            head = "| column | type | what it is |\n| --- | --- | --- |\n"
-            yield title + (f"Columns as in {shown[rows]}." if rows in shown else head + rows)
+            listed = _listed(_folded(columns))
+            yield title + (f"Columns as in {shown[listed]}." if listed in shown else listed)
             of = "" if key == "rows" else f"`{key}` of "
-            shown.setdefault(rows, f"{of}[{name}](#{name})")
+            shown.setdefault(listed, f"{of}[{name}](#{name})")
 
 
-def _rows(columns: dict[str, Any]) -> Iterator[str]:
-    """Describe columns of one type and description together, those without description last."""
-    texts = [(column, _type(its), _text(its)) for column, its in columns.items()]
-    texts.sort(key=lambda row: (not row[2], row[1] if not row[2] else ""))
-    for (kind, text), alike in groupby(texts, key=itemgetter(1, 2)):
-        names = ", ".join(f"`{column}`" for column, _, _ in alike)
-        yield f"| {names} | {kind} | {text} |"
+def _listed(columns: dict[str, Any]) -> str:
+    """Describe columns in a table, those of one type and description together, others below it."""
+    texts = [(f"`{column}`", _type(its), _text(its)) for column, its in columns.items()]
+    described = groupby((row for row in texts if row[2]), key=itemgetter(1, 2))
+    rows = [f"| {_joined(alike)} | {kind} | {text} |" for (kind, text), alike in described]
+    others = sorted((row for row in texts if not row[2]), key=itemgetter(1))
+    plain = [f"{_joined(alike)} ({kind})" for kind, alike in groupby(others, key=itemgetter(1))]
+    head = ["| column | type | meaning |", "| --- | --- | --- |"] if rows else []
+    below = [f"{'Also ' if rows else ''}{'; '.join(plain)}."] if plain else []
+    return "\n\n".join(["\n".join(head + rows)] * bool(rows) + below)
+
+
+def _joined(rows: Iterable[tuple[str, str, str]]) -> str:
+    return ", ".join(column for column, _, _ in rows)
 
 
 def _folded(columns: dict[str, Any]) -> dict[str, Any]:
