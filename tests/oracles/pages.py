@@ -135,7 +135,7 @@ def api() -> str:
             continue
         rows = [f"| `{name}` | {_summary(getattr(longpole, name))} |" for name in names]
         parts.append(
-            "\n".join([f"## {group}", "", "| name | what it is |", "| --- | --- |", *rows])
+            "\n".join([f"## {group}", "", "| name | meaning |", "| --- | --- |", *rows])
         )
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
