@@ -28,10 +28,11 @@ class IdleTimeRow(DurationFigures):
     stream: int | None
     """Null for the device as a whole."""
     cause: str
-    """`waiting_for_launch`: the next activity had not been launched when the interval began;
-    `between_activities`: it had been launched, and the interval is shorter than `short_ns`;
-    `other_wait`: it waited longer, for another stream or for a free device; `unlinked`: its launch
-    is unknown; `after_last`: nothing follows in the window."""
+    """`waiting_for_launch` (the next activity had not been launched when the interval began),
+    `between_activities` (it had been launched, and the interval is shorter than `short_ns`),
+    `other_wait` (it had been launched, and waited longer: for another stream, or for a free
+    device), `unlinked` (what launched it is not known) or `after_last` (nothing follows in the
+    window)."""
     count: int
     duration_ns: int
     share_of_idle: float | None
