@@ -37,7 +37,7 @@ from longpole.cli.program import run
 from longpole.cli.schema import schema_for, schema_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 ROOT: Final = Path(__file__).parents[2]
 DOCS: Final = ROOT / "docs"
@@ -50,9 +50,10 @@ A function that takes a trace also accepts its path, its bytes or an open file.
 TABLES_HEAD: Final = """# Tables
 
 `longpole table TRACE NAME` prints a table, `longpole.NAME(trace)` returns it in Python, and
-`longpole schema table NAME` prints its JSON Schema. The tables of the critical path are attributes
-of `trace.critical_path()`: `segments`, `slack`, `violations`, and `sync_dependencies` for `sync`.
-Times are integers in nanoseconds, shares are fractions of 1, and unknown values are null.
+`longpole schema table NAME` prints the types of its columns as JSON Schema. The tables of the
+critical path are attributes of `trace.critical_path()`: `segments`, `slack`, `violations`, and
+`sync_dependencies` for `sync`. Times are integers in nanoseconds, shares are fractions of 1, and
+unknown values are null.
 
 These columns mean the same in every table. Other columns without a description contain what their
 name says, and are listed below the table.
@@ -134,9 +135,7 @@ def api() -> str:
         if group == "Tables":
             continue
         rows = [f"| `{name}` | {_summary(getattr(longpole, name))} |" for name in names]
-        parts.append(
-            "\n".join([f"## {group}", "", "| name | meaning |", "| --- | --- |", *rows])
-        )
+        parts.append("\n".join([f"## {group}", "", "| name | meaning |", "| --- | --- |", *rows]))
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
@@ -171,19 +170,14 @@ def _columns(name: str, shown: dict[str, str]) -> Iterator[str]:
 
 
 def _listed(columns: dict[str, Any]) -> str:
-    """Describe columns in a table, those of one type and description together, others below it."""
-    texts = [(f"`{column}`", _type(its), _text(its)) for column, its in columns.items()]
-    described = groupby((row for row in texts if row[2]), key=itemgetter(1, 2))
-    rows = [f"| {_joined(alike)} | {kind} | {text} |" for (kind, text), alike in described]
-    others = sorted((row for row in texts if not row[2]), key=itemgetter(1))
-    plain = [f"{_joined(alike)} ({kind})" for kind, alike in groupby(others, key=itemgetter(1))]
-    head = ["| column | type | meaning |", "| --- | --- | --- |"] if rows else []
-    below = [f"{'Also ' if rows else ''}{'; '.join(plain)}."] if plain else []
+    """Describe columns in a table, neighbours of one description together, others below it."""
+    texts = [(f"`{column}`", _text(its)) for column, its in columns.items()]
+    described = groupby((row for row in texts if row[1]), key=itemgetter(1))
+    rows = [f"| {', '.join(name for name, _ in alike)} | {text} |" for text, alike in described]
+    others = ", ".join(name for name, text in texts if not text)
+    head = ["| column | meaning |", "| --- | --- |"] if rows else []
+    below = [f"{'Also ' if rows else ''}{others}."] if others else []
     return "\n\n".join(["\n".join(head + rows)] * bool(rows) + below)
-
-
-def _joined(rows: Iterable[tuple[str, str, str]]) -> str:
-    return ", ".join(column for column, _, _ in rows)
 
 
 def _folded(columns: dict[str, Any]) -> dict[str, Any]:
@@ -193,7 +187,7 @@ def _folded(columns: dict[str, Any]) -> dict[str, Any]:
         before, figure, after = _around_statistic(column)
         if figure == "mean" and f"{before}max{after}" in columns:
             last = f"{before}max{after}"
-            folded[f"{column}` to `{last}"] = {"type": "number or null"}
+            folded[f"{column}` to `{last}"] = {}
         elif not figure or f"{before}mean{after}" not in columns:
             folded[column] = its
     return folded
@@ -208,13 +202,6 @@ def _around_statistic(column: str) -> tuple[str, str, str]:
 def _text(schema: dict[str, Any]) -> str:
     """Describe a column in one line."""
     return schema.get("description", "").replace("\n", " ").removesuffix(".").replace("|", "\\|")
-
-
-def _type(schema: dict[str, Any]) -> str:
-    """Name the type of a column."""
-    declared = schema.get("type", "any")
-    types = [declared] if isinstance(declared, str) else declared
-    return " or ".join(sorted(types, key=lambda each: each == "null"))
 
 
 def every_finding() -> str:
