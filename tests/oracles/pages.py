@@ -80,10 +80,10 @@ first place where it occurs, its effect on the answers and, where one exists, a 
 
 | severity | meaning | exit code |
 | --- | --- | --- |
-| `data_loss` | some of the file is missing from the tables | `1` |
-| `altered` | longpole changed some of the file to be able to read it | `1` |
-| `warning` | the file may be wrong; the tables hold what it says | `0`, with `--strict` `1` |
-| `info` | good to know | `0` |
+| `data_loss` | part of the file is missing from the tables | `1` |
+| `altered` | longpole changed part of the file to read it | `1` |
+| `warning` | the file may be wrong; the tables contain it unchanged | `0`, with `--strict` `1` |
+| `info` | no problem | `0` |
 
 Words in italics stand for names and figures. A GPU activity is a kernel, memcpy or memset. The
 [glossary](glossary.md) explains the other terms. `clock_shift` is reported above 20 µs.
@@ -175,9 +175,9 @@ def _listed(columns: dict[str, Any]) -> str:
     described = groupby((row for row in texts if row[1]), key=itemgetter(1))
     rows = [f"| {', '.join(name for name, _ in alike)} | {text} |" for text, alike in described]
     others = ", ".join(name for name, text in texts if not text)
-    head = ["| column | meaning |", "| --- | --- |"] if rows else []
-    below = [f"{'Also ' if rows else ''}{others}."] if others else []
-    return "\n\n".join(["\n".join(head + rows)] * bool(rows) + below)
+    below = f"{'Also ' if rows else ''}{others}." if others else ""
+    table = "\n".join(["| column | meaning |", "| --- | --- |", *rows]) if rows else ""
+    return f"{table}\n\n{below}".strip()
 
 
 def _folded(columns: dict[str, Any]) -> dict[str, Any]:
