@@ -56,7 +56,7 @@ critical path are attributes of `trace.critical_path()`: `segments`, `slack`, `v
 unknown values are null.
 
 These columns mean the same in every table. Other columns without a description contain what their
-name says, and are listed below the table.
+name says, and are listed below their table.
 
 | column | meaning |
 | --- | --- |
@@ -76,14 +76,14 @@ STATISTICS: Final = ("mean", "std", "min", "p25", "median", "p75", "max")
 FINDINGS_HEAD: Final = """# What `longpole check` reports
 
 `longpole check` lists the problems of a trace. Each has a stable code, a severity, a count, the
-first place where it occurs, its effect on the answers and, where one exists, a hint.
+first place where it occurs, its effect on the answers, and usually a hint.
 
 | severity | meaning | exit code |
 | --- | --- | --- |
 | `data_loss` | part of the file is missing from the tables | `1` |
 | `altered` | longpole changed part of the file to read it | `1` |
 | `warning` | the file may be wrong; the tables contain it unchanged | `0`, with `--strict` `1` |
-| `info` | no problem | `0` |
+| `info` | a note | `0` |
 
 Words in italics stand for names and figures. A GPU activity is a kernel, memcpy or memset. The
 [glossary](glossary.md) explains the other terms. `clock_shift` is reported above 20 µs.
