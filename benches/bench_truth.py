@@ -6,9 +6,9 @@ python benches/bench_truth.py --seeds 50000:50012 --write docs/path-rules.md
 
 `right` is the share of time in which the path is the planted one; `false` the share in which it is
 another, does not admit that it does not know, and is not called inconclusive. All in percent. With
-`--write` the rows are those of the documentation, which takes similar programs and rows with the
-same figures together, and replace the table between its two marks. Take seeds that no rule was
-tried on.
+`--write` the rows are those of the documentation, which takes together similar programs, and rows
+that differ in the worst window only, and replace the table between its two marks. Take seeds that
+no rule was tried on.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     Both = tuple[Judgement, Judgement]
+    Pair = tuple[str, ...]
 
 # The rows of the documentation, each with the pattern of its scenarios.
 ROWS: Final = {
@@ -90,27 +91,32 @@ def _documented(seeds: range) -> Iterator[str]:
     yield f"Seeds {seeds.start} to {seeds.stop - 1}, {len(seeds)} programs a scenario.\n"
     yield f"| {' | '.join(HEAD)} |"
     yield f"|---|{'--:|' * (len(HEAD) - 1)}"
-    labels: dict[str, list[str]] = {}
+    alike: dict[tuple[Pair, Pair, Pair, int], list[tuple[str, Pair]]] = {}
     for row, pattern in ROWS.items():
         names = [name for name in SCENARIOS if re.search(pattern, name)]
-        figures = _figures([_judged(name, seeds) for name in names])
-        print(f"| {row} | {figures} |", flush=True)
-        labels.setdefault(figures, []).append(row)
-    for figures, alike in labels.items():
-        yield f"| {'; '.join(alike)} | {figures} |"
+        right, worst, false, unsure = _figures([_judged(name, seeds) for name in names])
+        print(f"| {row} | {' | '.join(map(_both, (right, worst, false, unsure)))} |", flush=True)
+        key = right, false, unsure, len(set(worst))
+        alike.setdefault(key, []).append((row, worst))
+    for (right, false, unsure, _), rows in alike.items():
+        worst = tuple(min(them, key=float) for them in zip(*(of for _, of in rows), strict=True))
+        cells = map(_both, (right, worst, false, unsure))
+        yield f"| {'; '.join(row for row, _ in rows)} | {' | '.join(cells)} |"
 
 
-def _figures(found: list[Both]) -> str:
-    """Give the cells of a row: where records make a difference, with them and without."""
+def _figures(found: list[Both]) -> list[Pair]:
+    """Give the cells of a row, each with synchronization records and without."""
     cells = []
     for of in zip(*found, strict=True):
         shares = mean(it.mean for it in of), min(it.worst for it in of), mean(it.false for it in of)
         unsure = mean(it.inconclusive for it in of)
         cells.append([*(f"{100 * share:.1f}" for share in shares), f"{100 * unsure:.0f}"])
-    return " | ".join(_both(*pair) for pair in zip(*cells, strict=True))
+    return list(zip(*cells, strict=True))
 
 
-def _both(recorded: str, inferred: str) -> str:
+def _both(pair: Pair) -> str:
+    """Give one figure where records make no difference."""
+    recorded, inferred = pair
     return recorded if recorded == inferred else f"{recorded} / {inferred}"
 
 

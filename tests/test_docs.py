@@ -86,14 +86,6 @@ def test_the_python_of_a_page_runs(page):
         exec(compile(block, page.name, "exec"), names)  # noqa: S102
 
 
-def test_the_page_about_timing_has_every_option():
-    page = (ROOT / "docs/timing.md").read_text(encoding="utf-8")
-    command = program.longpole.get_command(None, "bench").get_command(None, "time")
-    options = {name for option in command.params for name in option.opts if name.startswith("-")}
-    assert options
-    assert not {name for name in options if f"`{name}" not in page} - {"-h", "--help"}
-
-
 @pytest.mark.parametrize("page", pages.SHOWING, ids=lambda page: page.stem)
 def test_a_page_shows_what_longpole_prints(page):
     text = page.read_text(encoding="utf-8")

@@ -50,14 +50,15 @@ A function that takes a trace also accepts its path, its bytes or an open file.
 TABLES_HEAD: Final = """# Tables
 
 `longpole table TRACE NAME` prints a table, `longpole.NAME(trace)` returns it in Python, and
-`longpole schema table NAME` prints its JSON Schema. The tables of the critical path are attributes
-of `trace.critical_path()`: `segments`, `slack`, `violations`, and `sync_dependencies` for `sync`.
-Times are integers in nanoseconds, shares are fractions of 1, and unknown values are null.
+`longpole schema table NAME` prints the types of its columns as JSON Schema. The tables of the
+critical path are attributes of `trace.critical_path()`: `segments`, `slack`, `violations`, and
+`sync_dependencies` for `sync`. Times are integers in nanoseconds, shares are fractions of 1, and
+unknown values are null.
 
 These columns mean the same in every table. Other columns without a description contain what their
-name says.
+name says, and are listed below their table.
 
-| column | what it is |
+| column | meaning |
 | --- | --- |
 | `event` | Row of `trace.events`; so are `call`, `longest_event`, and an integer `operator` |
 | `kind` | `kernel`, `memcpy`, `memset` and the other kinds of events |
@@ -75,22 +76,20 @@ STATISTICS: Final = ("mean", "std", "min", "p25", "median", "p75", "max")
 FINDINGS_HEAD: Final = """# What `longpole check` reports
 
 `longpole check` lists the problems of a trace. Each has a stable code, a severity, a count, the
-first place where it occurs, its effect on the answers and, where one exists, a hint.
+first place where it occurs, its effect on the answers, and usually a hint.
 
 | severity | meaning | exit code |
 | --- | --- | --- |
-| `data_loss` | some of the file is missing from the tables | `1` |
-| `altered` | longpole changed some of the file to be able to read it | `1` |
-| `warning` | the file may be wrong; the tables hold what it says | `0`, with `--strict` `1` |
-| `info` | good to know | `0` |
+| `data_loss` | part of the file is missing from the tables | `1` |
+| `altered` | longpole changed part of the file to read it | `1` |
+| `warning` | the file may be wrong; the tables contain it unchanged | `0`, with `--strict` `1` |
+| `info` | a note | `0` |
 
 Words in italics stand for names and figures. A GPU activity is a kernel, memcpy or memset. The
 [glossary](glossary.md) explains the other terms. `clock_shift` is reported above 20 µs.
 
 ## Problems of the events
 
-| code | severity | problem | effect |
-| --- | --- | --- | --- |
 """
 OF_READING_HEAD: Final = """
 ## Problems of the file
@@ -98,8 +97,6 @@ OF_READING_HEAD: Final = """
 `trace.diagnostics` has the same rows. With `strict=True`, `read_trace` raises an error at the first
 problem of severity `altered` or `data_loss`, and at a byte order mark.
 
-| code | severity | problem | effect |
-| --- | --- | --- | --- |
 """
 ERRORS_HEAD: Final = """# Error codes
 
@@ -138,9 +135,7 @@ def api() -> str:
         if group == "Tables":
             continue
         rows = [f"| `{name}` | {_summary(getattr(longpole, name))} |" for name in names]
-        parts.append(
-            "\n".join([f"## {group}", "", "| name | what it is |", "| --- | --- |", *rows])
-        )
+        parts.append("\n".join([f"## {group}", "", "| name | meaning |", "| --- | --- |", *rows]))
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
@@ -154,29 +149,35 @@ def _summary(value: Any) -> str:
 def every_table() -> str:
     """List every table with its columns."""
     parts = [TABLES_HEAD]
+    shown: dict[str, str] = {}
     for name, sentence in tables().items():
-        parts += [f"## {name}\n\n{sentence}.", *(_columns(name) if name in questions() else [])]
+        listed = _columns(name, shown) if name in questions() else []
+        parts += [f"## {name}\n\n{sentence}.", *listed]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
-def _columns(name: str) -> Iterator[str]:
+def _columns(name: str, shown: dict[str, str]) -> Iterator[str]:
     """List the columns of a table, and of the others that stand beside its rows."""
     properties = schema_for(f"table {name}", program)["properties"]
     for key, schema in properties.items():
         columns = schema.get("items", {}).get("properties")
         if columns and schema.get("type") == "array":
             title = "" if key == "rows" else f"`{key}`:\n\n"
-            yield title + "\n".join(
-                ["| column | type | what it is |", "| --- | --- | --- |", *_rows(_folded(columns))]
-            )
+            listed = _listed(_folded(columns))
+            yield title + (f"Columns as in {shown[listed]}." if listed in shown else listed)
+            of = "" if key == "rows" else f"`{key}` of "
+            shown.setdefault(listed, f"{of}[{name}](#{name})")
 
 
-def _rows(columns: dict[str, Any]) -> Iterator[str]:
-    """Describe columns, neighbours of one type and description together."""
-    texts = [(column, _type(its), _text(its)) for column, its in columns.items()]
-    for (kind, text), alike in groupby(texts, key=itemgetter(1, 2)):
-        names = ", ".join(f"`{column}`" for column, _, _ in alike)
-        yield f"| {names} | {kind} | {text} |"
+def _listed(columns: dict[str, Any]) -> str:
+    """Describe columns in a table, neighbours of one description together, others below it."""
+    texts = [(f"`{column}`", _text(its)) for column, its in columns.items()]
+    described = groupby((row for row in texts if row[1]), key=itemgetter(1))
+    rows = [f"| {', '.join(name for name, _ in alike)} | {text} |" for text, alike in described]
+    others = ", ".join(name for name, text in texts if not text)
+    below = f"{'Also ' if rows else ''}{others}." if others else ""
+    table = "\n".join(["| column | meaning |", "| --- | --- |", *rows]) if rows else ""
+    return f"{table}\n\n{below}".strip()
 
 
 def _folded(columns: dict[str, Any]) -> dict[str, Any]:
@@ -186,7 +187,7 @@ def _folded(columns: dict[str, Any]) -> dict[str, Any]:
         before, figure, after = _around_statistic(column)
         if figure == "mean" and f"{before}max{after}" in columns:
             last = f"{before}max{after}"
-            folded[f"{column}` to `{last}"] = {"type": "number or null"}
+            folded[f"{column}` to `{last}"] = {}
         elif not figure or f"{before}mean{after}" not in columns:
             folded[column] = its
     return folded
@@ -203,13 +204,6 @@ def _text(schema: dict[str, Any]) -> str:
     return schema.get("description", "").replace("\n", " ").removesuffix(".").replace("|", "\\|")
 
 
-def _type(schema: dict[str, Any]) -> str:
-    """Name the type of a column."""
-    declared = schema.get("type", "any")
-    types = [declared] if isinstance(declared, str) else declared
-    return " or ".join(sorted(types, key=lambda each: each == "null"))
-
-
 def every_finding() -> str:
     """List what `check` finds, the gravest first."""
     of_events = [(code, kind.severity, kind.sentence, kind.effect) for code, kind in KINDS.items()]
@@ -221,10 +215,14 @@ def every_finding() -> str:
 
 def _findings(findings: list[tuple[str, ...]]) -> str:
     rows = sorted(findings, key=lambda finding: SEVERITIES.index(finding[1]))
-    texts = (
-        f"| `{code}` | `{severity}` | {found} | {cost} |" for code, severity, found, cost in rows
-    )
-    return "".join(re.sub(r"\{(\w+)\}", r"*\1*", text) + "\n" for text in texts)
+    parts = (_of_severity(name, list(alike)) for name, alike in groupby(rows, key=itemgetter(1)))
+    return "\n".join(parts)
+
+
+def _of_severity(severity: str, findings: list[tuple[str, ...]]) -> str:
+    head = f"| `{severity}` | problem | effect |\n| --- | --- | --- |\n"
+    texts = (f"| `{code}` | {found} | {cost} |\n" for code, _, found, cost in findings)
+    return head + "".join(re.sub(r"\{(\w+)\}", r"*\1*", text) for text in texts)
 
 
 def every_command() -> str:

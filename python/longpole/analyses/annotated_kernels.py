@@ -27,8 +27,7 @@ class AnnotatedKernelRow(KernelRow):
     """Innermost annotation around the launch call, otherwise the one that the profiler recorded on
     the stream."""
     is_backward: bool
-    """Whether it was linked through the forward operator, because autograd runs backward passes on
-    its own threads."""
+    """Whether it belongs to a backward pass, which is linked through the forward operator."""
 
 
 @shared_parameters()

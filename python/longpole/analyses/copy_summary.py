@@ -31,8 +31,7 @@ class CopySummaryRow(Figures):
     bandwidth_gb_per_s: float | None
     """Bytes divided by duration, for activities with a known size, in 10^9 bytes a second."""
     n_changes: int | None
-    """Changes of `copy_bandwidth` above 0; the figures below are about these, in 10^9 bytes a
-    second."""
+    """Changes of `copy_bandwidth` above 0; `mean` to `max` are of these, in 10^9 bytes a second."""
 
 
 @shared_parameters(needs_arguments=True)

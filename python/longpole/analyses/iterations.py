@@ -38,15 +38,15 @@ class IterationRow(Row):
     requests: int | None
     prefill_tokens: int | None
     decode_tokens: int | None
-    """Null, like the two above, if the name does not contain it."""
+    """Null, like `requests` and `prefill_tokens`, if the name does not contain it."""
     start_ns: int
     host_ns: int
     """Length of its annotation or function; null if launches of graphs mark iterations."""
     length_ns: int | None
     """Time from the completion of the previous iteration to its own; null for the first."""
     before_launch_ns: int | None
-    """Host time from its start to its first launch of a graph, otherwise to its first launch; null
-    if launches of graphs mark iterations."""
+    """Host time from its start to its first launch, of a graph if it launches one; null if launches
+    of graphs mark iterations."""
     blocked_ns: int
     """Host time in calls that wait for the device."""
     blocking_call: str | None
@@ -70,7 +70,7 @@ class IterationRow(Row):
     inside an iteration; null, like its length, for the first."""
     scheduler_wait_ns: int | None
     """Such idle time while the host was between two iterations; null if launches of graphs mark
-    iterations, because their end on the host is unknown (`launch_wait_ns` then has all of it)."""
+    iterations (`launch_wait_ns` then has all of it)."""
     sampling_ns: int | None
     """Host time in functions and annotations that choose tokens; null if none is recorded."""
     detokenizing_ns: int | None

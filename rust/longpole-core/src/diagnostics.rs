@@ -86,9 +86,9 @@ codes! {
     NegativeDuration "negative_duration" Warning "a duration is negative" "it is kept as recorded and left out of every sum";
     HugeDuration "huge_duration" Warning "an event ends beyond 2^62 ns" "the duration is null";
     NegativeTimestamp "negative_timestamp" Warning "a timestamp is negative" "it is kept; the event started before the base time";
-    ZeroTimestamp "zero_timestamp" Warning "a GPU activity has timestamp 0 because the profiler got no time for it" "it is kept and left out of the window of the trace";
+    ZeroTimestamp "zero_timestamp" Warning "a GPU activity has timestamp 0 because the profiler did not record its time" "it is kept and left out of the window of the trace";
     UnmatchedBegin "unmatched_begin" Warning "a begin event has no end event" "it is kept with a null duration";
-    UnmatchedEnd "unmatched_end" Warning "an end event has no begin event" "it is counted here only";
+    UnmatchedEnd "unmatched_end" Warning "an end event has no begin event" "it is skipped";
     EndArguments "end_arguments" Info "an end event has arguments" "only the arguments of the begin event are kept";
     UnknownTaskType "unknown_task_type" Warning "a task of an Ascend device has an unknown type" "it does not count as a GPU activity";
     UnknownDeviceLine "unknown_device_line" Warning "an event of a device is on a line of XProf that is unknown" "it does not count as a GPU activity";
@@ -98,7 +98,7 @@ codes! {
     UnknownPacket "unknown_packet" Info "longpole does not use this kind of Perfetto packet" "the packet is skipped";
     LostPacket "lost_packet" Loss "Perfetto lost packets of a sequence while it recorded" "their events are missing";
     MissingState "missing_state" Loss "an event belongs to a Perfetto sequence whose names were lost" "the event is skipped";
-    UnknownClock "unknown_clock" Warning "a time is of a clock that the file does not relate to the clock of the trace" "the time is kept as it is";
+    UnknownClock "unknown_clock" Warning "the file does not relate the clock of a time to the clock of the trace" "the time is kept as recorded";
     // Nodes of an execution trace.
     MalformedNode "malformed_node" Loss "a node is malformed" "the node is skipped";
     NodeTooLarge "node_too_large" Loss "a node exceeds the size limit" "the node is skipped";
@@ -119,7 +119,7 @@ codes! {
     DamagedTable "damaged_table" Loss "a table of the database is damaged" "the rest of its rows is missing";
     ValueTooLong "value_too_long" Loss "a value in the database is longer than 64 MiB" "its row is skipped";
     MissingRows "missing_rows" Loss "rows are missing inside a table of the database: they were deleted, or a page was lost" "their records are missing";
-    NoWriteAheadLog "no_write_ahead_log" Warning "the database was written with a write-ahead log, and there is none beside it" "the last rows are missing if the file was copied while it was open";
+    NoWriteAheadLog "no_write_ahead_log" Warning "the write-ahead log of the database is missing" "the last rows are missing if the file was copied while it was open";
     UnreadTable "unread_table" Info "longpole does not read this table of the profiler" "its records are missing";
     WholeGraph "whole_graph" Warning "a CUDA graph was recorded as a whole" "it counts as one kernel; the file does not contain its nodes";
     // Compression.
