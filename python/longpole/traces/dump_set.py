@@ -12,7 +12,7 @@ from longpole.frames import frame_of
 from longpole.traces.findings import RankFinding, disagreement
 from longpole.traces.flight_recorder import is_dump, read_dump
 from longpole.traces.sources import find_sources
-from longpole.traces.wording import listed
+from longpole.traces.wording import has_or_have, listed
 
 if TYPE_CHECKING:
     import os
@@ -199,8 +199,7 @@ class DumpSet:
         ]
         absent = sorted({int(rank) for text in self.calls["absent"] for rank in text.split()})
         if absent:
-            verb = "has" if len(absent) == 1 else "have"
-            message = f"{listed(absent)} {verb} no dump"
+            message = f"{listed(absent)} {has_or_have(absent)} no dump"
             found.append(RankFinding("absent rank", message, tuple(absent)))
         return tuple(found)
 

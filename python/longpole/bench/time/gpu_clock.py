@@ -2,7 +2,7 @@
 
 Two events around a few calls do not time the kernels but their launches, where a launch takes
 longer than a kernel: the device waits for the host between them. So the host gets a head start:
-a *pad*, a kernel that keeps the device busy for a known time, is launched first, then the start
+a *pad*, a kernel that spins for a given number of clock cycles, is launched first, then the start
 event, the calls, and the stop event. Whether the head start was long enough is checked for every
 sample: if the start event has come before the stop event was recorded, the host was late, the
 sample is dropped and the pad is made longer. The pad is bounded, so a function that waits for the
@@ -85,12 +85,12 @@ class GpuLibrary(ABC):
         return time.perf_counter_ns()
 
     def spin(self, duration_ns: float) -> None:
-        """Queue a kernel that does nothing for so long."""
+        """Queue a kernel that keeps the device busy for about `duration_ns`."""
         self.spin_cycles(round(duration_ns * self._cycles_per_ns))
 
     @abstractmethod
     def spin_cycles(self, cycles: int) -> None:
-        """Queue a kernel that waits for so many steps of a counter."""
+        """Queue a kernel that spins for `cycles` of the device's clock."""
 
     @abstractmethod
     def event(self) -> Any:
@@ -122,7 +122,7 @@ class GpuLibrary(ABC):
 
     @cached_property
     def _cycles_per_ns(self) -> float:
-        """Learn how fast the counter runs that a kernel waits for."""
+        """The rate of the device's clock, from kernels that spin for a fixed number of cycles."""
         durations_ns = []
         for _ in range(_CALIBRATIONS):
             start, stop = self.event(), self.event()
