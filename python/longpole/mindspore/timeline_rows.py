@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from longpole.mindspore.layouts import RankFiles
 
@@ -78,15 +78,8 @@ def _of_cpu(files: RankFiles) -> Rows:
 def _of_gpu(files: RankFiles) -> Rows:
     trace = [line.split() for line in _lines(files, "step_trace_profiling")]
     is_async = bool(trace) and trace[0][0].count(",") == 1
-    reduces = {
-        word.partition(",")[0].rpartition("/")[2] for word in (trace[0][4:] if is_async else ())
-    }
-    runs: list[Row] = []
-    collectives: list[Row] = []
-    for run in _runs(files, "gpu_op_execute_timestamp"):
-        is_collective = run.name.strip().rpartition("/")[2] in reduces
-        (collectives if is_collective else runs).append(run)
-    collectives.sort(key=_start)
+    reduces = trace[0][4:] if is_async else []
+    runs, collectives = _without_collectives(_runs(files, "gpu_op_execute_timestamp"), reduces)
     n_operators = len(_lines(files, "gpu_op_execute_timestamp"))
     if files.get("cpu_op_execute_timestamp") is not None:
         runs += _runs(files, "cpu_op_execute_timestamp", _clock_offset_ns(files))
@@ -105,6 +98,19 @@ def _of_gpu(files: RankFiles) -> Rows:
     rows.sort(key=_start)
     rows = sorted([*rows, *kernels], key=_start)
     return Rows(rows, n_operators, _depth(runs), keys, cluster)
+
+
+def _without_collectives(
+    runs: Iterable[Row], reduces: Iterable[str]
+) -> tuple[list[Row], list[Row]]:
+    """Separate the runs of collectives, which the words `reduces` of the step trace name."""
+    names = {word.partition(",")[0].rpartition("/")[2] for word in reduces}
+    others: list[Row] = []
+    collectives: list[Row] = []
+    for run in runs:
+        is_collective = run.name.strip().rpartition("/")[2] in names
+        (collectives if is_collective else others).append(run)
+    return others, sorted(collectives, key=_start)
 
 
 def _lines(files: RankFiles, kind: str) -> list[str]:
