@@ -266,15 +266,18 @@ def _overlap(
 def _common(
     first: Sequence[tuple[float, float]], second: Sequence[tuple[float, float]], name: str
 ) -> list[Row]:
-    found, a, b = [], 0, 0
-    while a < len(first) and b < len(second):
-        start, end = max(first[a][0], second[b][0]), min(first[a][1], second[b][1])
+    """Give the rows of the time that lies in spans of both."""
+    found = []
+    at_first, at_second = 0, 0
+    while at_first < len(first) and at_second < len(second):
+        (first_start, first_end), (second_start, second_end) = first[at_first], second[at_second]
+        start, end = max(first_start, second_start), min(first_end, second_end)
         if start < end:
             found.append((start, end))
-        if first[a][1] >= second[b][1]:
-            b += 1
+        if first_end >= second_end:
+            at_second += 1
         else:
-            a += 1
+            at_first += 1
     return _computed(name, found)
 
 
@@ -286,18 +289,22 @@ def _cluster(
 ) -> dict[str, list[float]]:
     waits = _by_step(alone, steps)
     columns = {
-        "computation_time": [s.duration - w for s, w in zip(steps, waits, strict=False)],
+        "computation_time": _without(steps, waits),
         "communication_alone_time": waits,
     }
     if receives is not None:
         apart = _by_step(receives, steps)
-        columns["stage_time"] = [s.duration - w for s, w in zip(steps, apart, strict=False)]
+        columns["stage_time"] = _without(steps, apart)
         columns["receive_alone_time"] = apart
         columns["collective_communication_alone_time"] = _by_step(others, steps)
     if len(steps) > 1:
         for values in columns.values():
             values.append(sum(values[1:]) / (len(steps) - 1))
     return columns
+
+
+def _without(steps: Sequence[Row], waits: Sequence[float]) -> list[float]:
+    return [step.duration - wait for step, wait in zip(steps, waits, strict=False)]
 
 
 def _by_step(parts: Sequence[Row], steps: Sequence[Row]) -> list[float]:

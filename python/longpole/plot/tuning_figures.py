@@ -24,7 +24,7 @@ def best_so_far_figure(found: Tuning) -> Figure | None:
         return None
     scale, unit = _unit(found)
     steps = [*found.curve]
-    data = {
+    curve = {
         "type": "scatter",
         "mode": "lines+markers",
         "line": {"shape": "hv"},
@@ -39,7 +39,7 @@ def best_so_far_figure(found: Tuning) -> Figure | None:
         "xaxis": {"title": {"text": "measuring time, s"}, "rangemode": "tozero"},
         "yaxis": {"title": {"text": _title(found)}},
     }
-    return Figure([data], layout, "Best candidate so far")
+    return Figure([curve], layout, "Best candidate so far")
 
 
 def parallel_coordinates_figure(found: Tuning) -> Figure | None:
@@ -71,8 +71,8 @@ def parallel_coordinates_figure(found: Tuning) -> Figure | None:
         "reversescale": found.goal == "max",
         "showscale": True,
     }
-    data = {"type": "parcoords", "dimensions": dimensions, "line": line}
-    return Figure([data], {"height": 420}, "Candidates")
+    lines = {"type": "parcoords", "dimensions": dimensions, "line": line}
+    return Figure([lines], {"height": 420}, "Candidates")
 
 
 def heat_map_figure(found: Tuning, x: str, y: str) -> Figure | None:
