@@ -34,15 +34,15 @@ impl LostLaunches {
         let mut is_capturing = vec![false; streams.n_lanes()];
         for call in timeline.orders().filter(|&event| timeline.kind(event).is_call()) {
             let thread = timeline.lane(call);
-            match purposes.purpose(call, timeline) {
-                ApiRole::Launch | ApiRole::Copy | ApiRole::BlockingCopy => {
-                    if !is_capturing[thread] && is_without_work(call, streams, tables) {
-                        found.add(call, thread, timeline.start_ns(call));
-                    }
+            let role = purposes.purpose(call, timeline);
+            if matches!(role, ApiRole::Launch | ApiRole::Copy | ApiRole::BlockingCopy) {
+                if !is_capturing[thread] && is_without_work(call, streams, tables) {
+                    found.add(call, thread, timeline.start_ns(call));
                 }
-                _ if is_one(&begins_capture, call) => is_capturing[thread] = true,
-                _ if is_one(&ends_capture, call) => is_capturing[thread] = false,
-                _ => {}
+            } else if is_one(&begins_capture, call) {
+                is_capturing[thread] = true;
+            } else if is_one(&ends_capture, call) {
+                is_capturing[thread] = false;
             }
         }
         found
