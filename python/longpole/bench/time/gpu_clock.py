@@ -41,7 +41,7 @@ extern "C" __global__ void longpole_spin(long long cycles) {
     while (clock64() - begin < cycles) { }
 }
 """
-"""A kernel that does nothing for so many steps of a counter, for libraries that have none."""
+"""A kernel that spins for `cycles` of the device's clock, for libraries that have none."""
 
 # The largest last cache so far is that of the MI300X; some devices report a smaller one.
 _SMALLEST_FLUSH_BYTES: Final = 320 << 20
@@ -118,7 +118,7 @@ class GpuLibrary(ABC):
 
     @abstractmethod
     def capture(self, function: Function, n_calls: int) -> Function:
-        """Give a function that replays so many calls as one graph."""
+        """Give a function that replays `n_calls` calls as one graph."""
 
     @cached_property
     def _cycles_per_ns(self) -> float:
@@ -185,7 +185,7 @@ class GpuClock(Steady):
         return self._library.now_ns()
 
     def time_ns(self, function: Function, n_calls: int) -> float:
-        """Call a function so many times, and say how long the device took for all of them.
+        """Call a function `n_calls` times, and say how long the device took for all of them.
 
         Raises
         ------
@@ -235,7 +235,7 @@ class GpuClock(Steady):
         return float(max(1, host_ns))
 
     def _sample_ns(self, known: _Known, n_calls: int) -> float:
-        """Time so many calls; where the host is late, with a longer pad or fewer calls."""
+        """Time `n_calls` calls; where the host is late, with a longer pad or fewer calls."""
         left, total_ns = n_calls, 0.0
         while left:
             n = min(left, known.n_calls)

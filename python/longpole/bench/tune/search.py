@@ -71,7 +71,7 @@ class Bench(Runs, Protocol):
     ) -> list[list[Record]]:
         """Make a run in which the points take turns; give the records of each.
 
-        The run has so many turns, or as many as fit into `run_s` where that is known only then.
+        The run has `n_turns` turns, or as many as fit into `run_s` where that is known only then.
         """
         ...
 
@@ -331,7 +331,7 @@ def evaluated(
     points: Sequence[Point],
     n_runs: int,
 ) -> list[float | None]:
-    """Run points until each has so many runs, round by round, and give their costs."""
+    """Run points until each has `n_runs` runs, round by round, and give their costs."""
     for number in range(1, n_runs + 1):
         due = [point for point in points if ledger.needs_run(label_of(point), number)]
         for point, record in zip(due, bench.run(due), strict=True):
