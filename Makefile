@@ -10,7 +10,7 @@ FUZZ_SECONDS ?= 600
 TARGET ?= reader
 FROM ?= 0
 
-.PHONY: help run docs test test-rust test-python test-long fuzz fuzz-coverage audit test-torch bench-read bench-truth bench-quiet bench-commands bench-path bench-analyses bench-runner bench-extract bench-chakra bench-diff bench-tune clean tools
+.PHONY: help run docs test test-rust test-python test-long fuzz fuzz-coverage audit test-torch bench-read bench-truth bench-quiet bench-commands bench-path bench-analyses bench-runner bench-extract bench-chakra bench-compare bench-diff bench-tune clean tools
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16

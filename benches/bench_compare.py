@@ -140,11 +140,21 @@ def main() -> None:
     options = parser.parse_args()
     generator = np.random.default_rng(options.seed)
     repetitions = range(options.repetitions)
-    heads = "slower | faster | same | inconclusive | mean runs |"
-    rule = "|---|--:|--:|--:|--:|--:|"
-
     print(f"{options.repetitions} comparisons a row, looks at {LOOKS} runs, in percent\n")
-    print(f"| in turns, spread 0.3 %, gate 1 % | {heads}\n{rule}")
+    print_in_turns(generator, repetitions)
+    print_separate(generator, repetitions)
+    print_without_change(generator, repetitions)
+
+
+def print_head(title: str) -> None:
+    """Print the head of a table."""
+    print(f"| {title} | slower | faster | same | inconclusive | mean runs |")
+    print("|---|--:|--:|--:|--:|--:|")
+
+
+def print_in_turns(generator: np.random.Generator, repetitions: range) -> None:
+    """Print what is said of changes between runs in turns."""
+    print_head("in turns, spread 0.3 %, gate 1 %")
     for change in (0.0, 0.01, 0.03, 0.1):
         for name, shape in SHAPES.items():
             answers = [
@@ -153,7 +163,11 @@ def main() -> None:
             ]
             print(row(f"{change:.0%} slower, {name}", answers))
 
-    print(f"\n| separate and alternating, spread 1 %, gate 3 % | {heads}\n{rule}")
+
+def print_separate(generator: np.random.Generator, repetitions: range) -> None:
+    """Print what is said of changes between separate runs."""
+    print()
+    print_head("separate and alternating, spread 1 %, gate 3 %")
     for change in (0.0, 0.05, 0.1):
         for name, shape in SHAPES.items():
             answers = [
@@ -167,7 +181,11 @@ def main() -> None:
             ]
             print(row(f"{change:.0%} slower, {name}", answers))
 
-    print(f"\n| no change, gate 0: every claim is false | {heads}\n{rule}")
+
+def print_without_change(generator: np.random.Generator, repetitions: range) -> None:
+    """Print how often a change is claimed where there is none."""
+    print()
+    print_head("no change, gate 0: every claim is false")
     for name, shape in SHAPES.items():
         turns = [judge_turns(change_in_turns(shape, generator), 0.0) for _ in repetitions]
         print(row(f"in turns, {name}", turns))

@@ -227,22 +227,13 @@ def _device_trace(
     device: str, events: list[dict[str, Any]], segments: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """Follow the events of a device to the state that the snapshot shows at their end."""
-    ends = (
-        sum(block["size"] for part in segments for block in part["blocks"] if _is_used(block)),
-        sum(segment["total_size"] for segment in segments),
-    )
-    changes = [
-        (
-            _USES.get(event["action"], 0) * event.get("size", 0),
-            _GROWS.get(event["action"], 0) * event.get("size", 0),
-        )
-        for event in events
-    ]
-    used, reserved = (
-        end - sum(change[place] for change in changes) for place, end in enumerate(ends)
-    )
+    uses = [_USES.get(event["action"], 0) * event.get("size", 0) for event in events]
+    growths = [_GROWS.get(event["action"], 0) * event.get("size", 0) for event in events]
+    blocks = (block for segment in segments for block in segment["blocks"])
+    used = sum(block["size"] for block in blocks if _is_used(block)) - sum(uses)
+    reserved = sum(segment["total_size"] for segment in segments) - sum(growths)
     rows = []
-    for event, (use, growth) in zip(events, changes, strict=True):
+    for event, use, growth in zip(events, uses, growths, strict=True):
         used, reserved = used + use, reserved + growth
         if use or growth:
             rows.append(

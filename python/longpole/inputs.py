@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["INPUT_ARGUMENTS", "distinct_inputs", "shapes_in_words", "typed_inputs"]
+__all__ = ["INPUT_ARGUMENTS", "distinct_inputs", "item_at", "shapes_in_words", "typed_inputs"]
 
 _TEXTS: Final = {
     "dims": ("Input Dims", "Input dims"),
@@ -107,7 +107,7 @@ def _columns(
         (position, *tensor)
         for position, size in enumerate(sizes)
         for tensor in _tensors(
-            size, _at(steps, position), _at(names, position), _at(texts, position)
+            size, item_at(steps, position), item_at(names, position), item_at(texts, position)
         )
     ]
     inputs, *others = ([row[column] for row in rows] for column in range(5))
@@ -119,8 +119,8 @@ def _tensors(size: Any, steps: Any, dtype: Any, value: Any) -> Iterator[tuple[An
     text = str(value) if value is not None else ""
     if isinstance(size, list) and size and isinstance(size[0], list):
         for place, one in enumerate(size):
-            name = _at(dtype, place) if isinstance(dtype, list) else None
-            yield _sizes(one), _sizes(_at(steps, place)), str(name or ""), text
+            name = item_at(dtype, place) if isinstance(dtype, list) else None
+            yield _sizes(one), _sizes(item_at(steps, place)), str(name or ""), text
         return
     name = dtype if isinstance(dtype, str) else ""
     if dtype is not None and name in _NO_TENSOR and not size:
@@ -134,7 +134,8 @@ def _sizes(value: Any) -> list[int] | None:
     return value if is_sizes else None
 
 
-def _at(values: Any, place: int) -> Any:
+def item_at(values: Any, place: int) -> Any:
+    """Give the item of a list at a place; None where there is none, or no list."""
     return values[place] if isinstance(values, list) and place < len(values) else None
 
 

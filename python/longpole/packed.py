@@ -36,11 +36,11 @@ def content(path: str | os.PathLike[str]) -> bytes:
     ValueError
         It is gzip that is cut or corrupt.
     """
-    data = Path(path).read_bytes()
-    if not data.startswith(_MAGIC):
-        return data
+    held = Path(path).read_bytes()
+    if not held.startswith(_MAGIC):
+        return held
     try:
-        return gzip.decompress(data)
+        return gzip.decompress(held)
     except (OSError, EOFError, zlib.error) as error:
         message = f"the gzip stream is cut or corrupt ({error})"
         raise ValueError(message) from error

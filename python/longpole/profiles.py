@@ -153,22 +153,32 @@ def timeline_at(path: Path) -> FoundTimeline | None:
     """
     if _REPORT.search(path.name):
         raise _not_exported_report(path)
-    is_directory = path.is_dir()
-    if not is_directory and not (_PROFILE_FILE.search(path.name) and path.is_file()):
-        return None
-    from longpole.ascend.database import database_timeline
+    if path.is_dir():
+        return _only_timeline(path)
+    if _PROFILE_FILE.search(path.name) and path.is_file():
+        return _timeline_of_file(path)
+    return None
+
+
+def _only_timeline(folder: Path) -> FoundTimeline:
     from longpole.ascend.joined import joined_timeline
-    from longpole.ascend.layout import only_timeline, rank_of
+    from longpole.ascend.layout import only_timeline
+
+    found = only_timeline(folder)
+    source = joined_timeline(found.parts) if found.parts else found.path
+    return FoundTimeline(cast("Path | BinaryIO", source), found.path, found.rank)
+
+
+def _timeline_of_file(path: Path) -> FoundTimeline:
+    """Find the timeline of a file that is named like one of a profile."""
+    from longpole.ascend.database import database_timeline
+    from longpole.ascend.layout import rank_of
     from longpole.ascend.problems import not_exported
     from longpole.ascend.rows import is_of_other_profiler
     from longpole.mindspore.layouts import files_beside
     from longpole.mindspore.refusals import refused_file
     from longpole.mindspore.timeline import rank_events
 
-    if is_directory:
-        found = only_timeline(path)
-        source = joined_timeline(found.parts) if found.parts else found.path
-        return FoundTimeline(cast("Path | BinaryIO", source), found.path, found.rank)
     if _COLLECTED.search(path.name):
         raise not_exported(path, path.parent)
     refused = refused_file(path)

@@ -92,8 +92,6 @@ def read_trace(
     if threads is not None and threads < 1:
         message = f"threads is at least 1, not {threads}"
         raise ValueError(message)
-    if not isinstance(args, str):
-        args = list(args)
     how: dict[str, Any] = {"vocabulary": vocabulary, "strict": strict, "threads": threads}
     if capture_traces is None:
         captures = partial(_beside, source, how)
@@ -102,7 +100,7 @@ def read_trace(
     found = _timeline(source)
     core = read_core(
         source if found is None else found.source,
-        args=args,
+        args=args if isinstance(args, str) else list(args),
         vocabulary=additions(vocabulary),
         strict=strict,
         max_bytes=max_bytes,

@@ -161,9 +161,7 @@ def choose_window(
     >>> choose_window(trace).step, choose_window(trace, "ProfilerStep#1").duration_ns
     (2, 50000)
     """
-    if sum(choice is not None for choice in (step, annotation, between, whole or None)) > 1:
-        message = "step, annotation, between and whole exclude each other"
-        raise ValueError(message)
+    refuse_several(step, annotation, between, whole or None)
     if between is not None:
         return Window("stretch", None, *two_times(between), "as asked")
     number = None if step is None else step_number(step)
@@ -185,6 +183,13 @@ def choose_window(
 def window_of(trace: Marked, window: Window | None) -> Window | None:
     """Return the window that was asked for, by default the one that `choose_window` chooses."""
     return choose_window(trace) if window is None else window
+
+
+def refuse_several(*choices: object) -> None:
+    """Check that a window is chosen in one way at most: all but one are None."""
+    if sum(choice is not None for choice in choices) > 1:
+        message = "step, annotation, between and whole exclude each other"
+        raise ValueError(message)
 
 
 def two_times(between: Sequence[int]) -> tuple[int, int]:

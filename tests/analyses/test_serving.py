@@ -219,13 +219,15 @@ def busy_ns(spans: list[tuple[int, int]]) -> int:
 def counted(name: str) -> dict[str, Any]:
     """Count the only iteration of a trace: what is launched by which call, and when."""
     events = raw(name)
-    mark = max((e for e in events if e["cat"] == "user_annotation"), key=itemgetter("dur"))
+    mark = max(
+        (event for event in events if event["cat"] == "user_annotation"), key=itemgetter("dur")
+    )
     number = lambda event: event.get("args", {}).get("correlation")  # noqa: E731
-    calls = {number(e): e for e in events if e["cat"] == "cuda_runtime"}
-    works = [e for e in events if e["cat"] in ("kernel", "gpu_memcpy")]
-    own = [e for e in works if calls[number(e)]["ts"] >= mark["ts"]]
-    (graph,) = [e for e in events if e["name"] == "hipGraphLaunch"]
-    nodes = [span_ns(e) for e in works if number(e) == number(graph)]
+    calls = {number(event): event for event in events if event["cat"] == "cuda_runtime"}
+    works = [event for event in events if event["cat"] in ("kernel", "gpu_memcpy")]
+    own = [event for event in works if calls[number(event)]["ts"] >= mark["ts"]]
+    (graph,) = [event for event in events if event["name"] == "hipGraphLaunch"]
+    nodes = [span_ns(event) for event in works if number(event) == number(graph)]
     first, last = min(start for start, _ in nodes), max(end for _, end in nodes)
     return {
         "requests": int(mark["name"].split("_generation_")[1].split("(")[0]),
@@ -235,10 +237,10 @@ def counted(name: str) -> dict[str, Any]:
         "replay_ns": last - first,
         "replay_busy_ns": busy_ns(nodes),
         "launch_delay_ns": first - ns(graph["ts"]),
-        "device_ns": busy_ns([span_ns(e) for e in own]),
+        "device_ns": busy_ns([span_ns(event) for event in own]),
         "n_graph_launches": 1,
-        "n_launches": len([e for e in calls.values() if "Launch" in e["name"]]),
-        "kernels": sorted(e["name"] for e in own),
+        "n_launches": len([event for event in calls.values() if "Launch" in event["name"]]),
+        "kernels": sorted(event["name"] for event in own),
     }
 
 

@@ -159,11 +159,11 @@ def test_a_file_of_jobs_that_is_none_is_named_with_the_line(bench, tmp_path, lin
     assert [path.name for path in tmp_path.iterdir()] == ["jobs.jsonl"]
 
 
-@pytest.mark.parametrize("verb", ["best", "results"])
+@pytest.mark.parametrize("command", ["best", "results"])
 @pytest.mark.parametrize("content", ["", "my notes\n", '{"key": "a", "samples_ns": [1]}\n'])
-def test_a_file_without_a_record_of_a_run_is_no_answer(bench, tmp_path, verb, content):
+def test_a_file_without_a_record_of_a_run_is_no_answer(bench, tmp_path, command, content):
     (tmp_path / "r.jsonl").write_text(content)
-    refused = bench(verb, "r.jsonl")
+    refused = bench(command, "r.jsonl")
     assert (refused.returncode, refused.stdout) == (3, "")
     assert refused.stderr == "error: r.jsonl contains no record of a run [results]\n"
 

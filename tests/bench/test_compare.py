@@ -325,7 +325,7 @@ def written(tmp_path, monkeypatch):
 
 
 def run(command, *arguments):
-    """Run a verb, and answer what it raises, as the program does."""
+    """Run a command, and answer what it raises, as the program does."""
     try:
         return command.main(list(arguments), standalone_mode=False)
     except Exception as error:  # noqa: BLE001

@@ -167,8 +167,8 @@ def test_the_format_can_stand_in_the_environment(longpole, trace, monkeypatch):
 def test_what_moves_a_terminal_is_shown_and_not_sent(longpole, tmp_path):
     name = "evil\x1b]0;owned\x07\u202egnp"
     path = TraceBuilder().launch(name, call=(0, 1), work=(1, 9)).write(tmp_path / "a.json")
-    for verb in ("summary", "check"):
-        _, out, _ = longpole(verb, path)
+    for command in ("summary", "check"):
+        _, out, _ = longpole(command, path)
         assert "\x1b" not in out
         assert "\u202e" not in out
 
@@ -245,8 +245,8 @@ def test_an_input_that_cannot_be_read_has_one_exit_code(command, longpole, tmp_p
 def test_a_file_of_another_kind_is_refused_by_name(longpole, tmp_path, content, kind):
     path = tmp_path / "other"
     path.write_bytes(content)
-    for verb in ("summary", "check"):
-        code, out, err = longpole(verb, path)
+    for command in ("summary", "check"):
+        code, out, err = longpole(command, path)
         assert (code, out) == (exit_codes.UNREADABLE, "")
         assert kind in err
         assert "\nhint: " in err

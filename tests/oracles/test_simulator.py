@@ -326,8 +326,12 @@ def test_work_launched_before_the_recording_has_no_call():
     body += [operator("after", Busy(30_000), kernel("new", 7_000))]
     run = simulate(Program("late", tuple(body)), machine=EXACT)
     events = [event for event in run.events if event["ph"] == "X"]
-    numbers = {e["name"]: e["args"].get("correlation") for e in events if e["cat"] == "kernel"}
-    calls = [e["args"]["correlation"] for e in events if e["cat"] == "cuda_runtime"]
+    numbers = {
+        event["name"]: event["args"].get("correlation")
+        for event in events
+        if event["cat"] == "kernel"
+    }
+    calls = [event["args"]["correlation"] for event in events if event["cat"] == "cuda_runtime"]
     assert set(numbers) == {"old", "new"}
     assert calls == [numbers["new"]]
     assert "before" not in {event["name"] for event in events}
@@ -348,7 +352,9 @@ def test_only_what_is_lost_is_missing(losses, lost):
     graph = Replay((Node(work("node", 5_000), COMPUTE), Node(work("node", 5_000), SIDE)), COMPUTE)
     program = Program("lossy", (operator("mm", kernel("K", 9_000), graph), Synchronize()))
     runs = [simulate(program, machine=EXACT, losses=some) for some in (None, losses)]
-    whole, lossy = (Counter(e["name"] for e in r.events if e["ph"] == "X") for r in runs)
+    whole, lossy = (
+        Counter(event["name"] for event in run.events if event["ph"] == "X") for run in runs
+    )
     missing = whole - lossy
     assert lost in missing
     assert set(missing) <= ({"K", "node"} if losses.buffer else {lost})
@@ -490,13 +496,19 @@ def test_the_clock_of_a_device_may_be_off():
     truths = [run.truth.to_json() for run in runs]
     assert [truth.pop("clock_offsets_ns") for truth in truths] == [[0], [7_000]]
     assert truths[0] == truths[1]
-    kernels = [[e["start_ns"] for e in run.events if e.get("cat") == "kernel"] for run in runs]
+    kernels = [
+        [event["start_ns"] for event in run.events if event.get("cat") == "kernel"] for run in runs
+    ]
     assert {late - early for early, late in zip(*kernels, strict=True)} == {7_000}
 
 
 def test_stacks_are_there_when_they_are_asked_for():
     events = simulate("training", python_frames=True).events
-    frames = {e["args"]["Python id"]: e for e in events if e.get("cat") == "python_function"}
+    frames = {
+        event["args"]["Python id"]: event
+        for event in events
+        if event.get("cat") == "python_function"
+    }
     parents = [frame["args"]["Python parent id"] for frame in frames.values()]
     assert parents.count(None) == 1
     assert all(parent in frames for parent in parents if parent is not None)
@@ -517,9 +529,11 @@ def test_numbers_in_a_large_trace_are_given_once(tmp_path):
     write_large(tmp_path / "large.json.gz", 3, python_frames=True)
     with gzip.open(tmp_path / "large.json.gz") as file:
         events = json.load(file)["traceEvents"]
-    calls = [e["args"] for e in events if e.get("cat") in ("cuda_runtime", "cuda_driver")]
-    frames = [e["args"] for e in events if e.get("cat") == "python_function"]
-    indices = [e["args"]["Ev Idx"] for e in events if "Ev Idx" in e.get("args", {})]
+    calls = [
+        event["args"] for event in events if event.get("cat") in ("cuda_runtime", "cuda_driver")
+    ]
+    frames = [event["args"] for event in events if event.get("cat") == "python_function"]
+    indices = [event["args"]["Ev Idx"] for event in events if "Ev Idx" in event.get("args", {})]
     assert len({args["correlation"] for args in calls}) == len(calls)
     assert len({args["Python id"] for args in frames}) == len(frames)
     assert len(set(indices)) == len(indices)
@@ -528,7 +542,11 @@ def test_numbers_in_a_large_trace_are_given_once(tmp_path):
 
 def assert_arrows_join(events):
     """Check that each kernel has the arrow of its call."""
-    starts = {e["id"]: e["ts"] for e in events if e["ph"] == "s" and e["cat"] == "ac2g"}
+    starts = {
+        event["id"]: event["ts"]
+        for event in events
+        if event["ph"] == "s" and event["cat"] == "ac2g"
+    }
     for event in events:
         if event.get("cat") == "kernel":
             assert starts[event["args"]["correlation"]] < event["ts"]

@@ -66,8 +66,15 @@ def their_edges(graph, edges, base_ns=0):
         return graph.points.time_ns(point) - base_ns
 
     return Counter(
-        (e.kind, e.role, e.evidence, e.event and e.event.row, time_ns(e.source), time_ns(e.target))
-        for e in edges
+        (
+            edge.kind,
+            edge.role,
+            edge.evidence,
+            edge.event and edge.event.row,
+            time_ns(edge.source),
+            time_ns(edge.target),
+        )
+        for edge in edges
     )
 
 

@@ -86,8 +86,8 @@ def test_every_piece_is_a_row_of_csv(trace, capsys):
     ids=" ".join,
 )
 def test_every_answer_has_every_format(question, form, trace, capsys):
-    verb, *options = question
-    code, out = answer(capsys, verb, trace, *options, "--format", form)
+    command, *options = question
+    code, out = answer(capsys, command, trace, *options, "--format", form)
     assert (code, bool(out)) == (0, True)
 
 
@@ -138,8 +138,8 @@ def test_waits_are_a_table(trace, capsys):
     ids=" ".join,
 )
 def test_what_makes_no_sense_is_a_usage_error(arguments, trace, capsys):
-    verb, *options = arguments
-    assert run([verb, trace, *options]) == exit_codes.USAGE
+    command, *options = arguments
+    assert run([command, trace, *options]) == exit_codes.USAGE
     assert "error: " in capsys.readouterr().err
 
 
@@ -167,8 +167,8 @@ def test_an_inconclusive_verdict_has_one_exit_code(question, tmp_path, capsys):
     unlinked = [kernel(f"K{n}", 400 * n, 400 * n + 20) for n in range(6)]
     trace = written(tmp_path, [operator("a", 0, 10), *unlinked])
     assert longpole.read_trace(trace).verdict().status == "inconclusive"
-    verb, *options = question.split()
-    code, out = answer(capsys, verb, trace, *options, "--json")
+    command, *options = question.split()
+    code, out = answer(capsys, command, trace, *options, "--json")
     assert (code, json.loads(out)["status"]) == (exit_codes.INCONCLUSIVE, "partial")
 
 
@@ -180,8 +180,8 @@ def test_one_long_gap_beside_a_verdict_is_a_warning_and_no_exit_code(question, t
     starts = [*range(100, 919, 91), 1_320]
     kernels = [kernel("gemm", at, at + 90, n + 1) for n, at in enumerate(starts)]
     trace = written(tmp_path, [*launches, *kernels])
-    verb, *options = question.split()
-    code, out = answer(capsys, verb, trace, *options, "--whole", "--json")
+    command, *options = question.split()
+    code, out = answer(capsys, command, trace, *options, "--whole", "--json")
     document = json.loads(out)
     is_of_path = question != "summary"
     assert (code, document["status"]) == (exit_codes.OK, "partial" if is_of_path else "ok")
@@ -197,9 +197,9 @@ def test_a_trace_without_work_gets_one_sentence(tmp_path, capsys):
 
 @pytest.mark.parametrize("question", [("path",), ("whatif", "--ideal"), ("summary",)], ids=" ".join)
 def test_a_window_of_no_length_gets_one_sentence(question, tmp_path, capsys):
-    verb, *options = question
+    command, *options = question
     trace = written(tmp_path, [operator("a", 5, 5), kernel("b", 5, 5)])
-    code, out = answer(capsys, verb, trace, *options)
+    code, out = answer(capsys, command, trace, *options)
     assert code == exit_codes.INCONCLUSIVE
     assert out.endswith(" is 0 ns long, so nothing can be measured\n")
 

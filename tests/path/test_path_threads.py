@@ -52,7 +52,9 @@ def test_numbers_of_processes_and_threads_mean_nothing():
         *(operator(BACKWARD + "B", 15, 50, tid=2), operator("helper", 0, 99, tid=3)),
     ]
     numbers = {1: 900, 2: 70, 3: 5}
-    renumbered = [{**e, "pid": numbers[e["pid"]], "tid": numbers[e["tid"]]} for e in events]
+    renumbered = [
+        {**event, "pid": numbers[event["pid"]], "tid": numbers[event["tid"]]} for event in events
+    ]
     assert path_of(renumbered) == path_of(events)
 
 

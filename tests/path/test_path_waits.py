@@ -35,7 +35,9 @@ def test_a_kernel_may_wait_for_several_recorded_events():
         ),
     ]
     graph = graph_of(events)
-    assert [e.evidence for e in graph.edges if e.role is Role.EVENT_WAIT] == ["recorded"] * 2
+    assert [edge.evidence for edge in graph.edges if edge.role is Role.EVENT_WAIT] == [
+        "recorded"
+    ] * 2
     assert path_of(events)[-3:] == [
         (4, 50, "kernel", "P1"),
         (50, 51, "event_wait", "K"),
@@ -65,7 +67,7 @@ def test_a_recorded_wait_reaches_only_to_work_before_its_event():
 def test_a_late_start_just_after_another_streams_end_waited_for_it():
     events = [*TWO_STREAMS, kernel("P", 4, 50, 1), kernel("K", 55, 60, 2, stream=8)]
     graph = graph_of(events)
-    assert [e.evidence for e in graph.edges if e.role is Role.EVENT_WAIT] == ["inferred"]
+    assert [edge.evidence for edge in graph.edges if edge.role is Role.EVENT_WAIT] == ["inferred"]
     assert path_of(events)[-2:] == [
         (50, 55, "event_wait", "K"),
         (55, 60, "kernel", "K"),

@@ -73,10 +73,13 @@ def communication_links(
     known = arguments.select("event", *numbers, *_ARGUMENTS[3:])
     moved = tasks.join(known, on="event")
     chosen = window_of(trace, window)
-    if chosen is not None:
-        moved = chosen.starting(moved)
+    return matching(_sums(moved if chosen is None else chosen.starting(moved)), where)
+
+
+def _sums(moved: pl.DataFrame) -> pl.DataFrame:
+    """Add up the tasks that moved data, by pair of ranks and kind of link."""
     source, peer = pl.col("src rank"), pl.col("dst rank")
-    found = (
+    return (
         moved.filter(pl.col("size(Byte)") > 0)
         .group_by(
             source_rank=source,
@@ -95,4 +98,3 @@ def communication_links(
         )
         .sort("source_rank", "target_rank", "link")
     )
-    return matching(found, where)

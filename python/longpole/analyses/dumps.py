@@ -9,7 +9,7 @@ from longpole.data import Data, Row
 from longpole.report.blocks import Column, Sentence, Table, Value, tabulated
 from longpole.traces.dump_set import DumpSet, OpenCall
 from longpole.traces.findings import RankFinding, finding_notes
-from longpole.traces.wording import listed
+from longpole.traces.wording import has_or_have, listed
 from longpole.wording import escape
 
 if TYPE_CHECKING:
@@ -79,15 +79,13 @@ class Dumps(Data):
 
     def _state(self, call: OpenCall, name: str) -> str:
         waiting = call.started or call.scheduled
-        verb = "waits" if len(waiting) == 1 else "wait"
-        who = _capitalised(listed(waiting)) if waiting else "Nobody"
         if call.missing:
-            lack = "has" if len(call.missing) == 1 else "have"
-            return f"{who} {verb} in {name}; {listed(call.missing)} {lack} not called it."
+            late = f"{listed(call.missing)} {has_or_have(call.missing)} not called it"
+            return f"{_who_waits(waiting)} in {name}; {late}."
         if call.scheduled and call.started:
             return (
-                f"{who} {verb} in {name}; {listed(call.scheduled)} called it, and it has not "
-                "started there."
+                f"{_who_waits(waiting)} in {name}; {listed(call.scheduled)} called it, and it "
+                "has not started there."
             )
         if call.completed:
             return f"{name} is complete on {listed(call.completed)} and not on {listed(waiting)}."
@@ -151,5 +149,8 @@ def _short(ranks: tuple[int, ...]) -> str | None:
     return listed(ranks).partition(" ")[2] if ranks else None
 
 
-def _capitalised(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def _who_waits(ranks: tuple[int, ...]) -> str:
+    if not ranks:
+        return "No rank waits"
+    who = listed(ranks)
+    return f"{who[:1].upper()}{who[1:]} {'waits' if len(ranks) == 1 else 'wait'}"

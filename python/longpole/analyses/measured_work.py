@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["MeasuredWork", "measured_work"]
+__all__ = ["MeasuredWork", "measured_work", "sum_of_known"]
 
 _KEY: Final = ("name", "shapes", "dtypes")
 _SUMS: Final = ("flops", "cuda_core_flops", "tensor_core_insts", "n_bytes", "dram_bytes")
@@ -107,7 +107,7 @@ def measured_work(
     of_call = rows.group_by("operator", "other", maintain_order=True).agg(
         pl.col("kernel").min(),
         pl.len().cast(pl.Int64).alias("n_kernels"),
-        *(_sum_of_known(name) for name in _SUMS if name in rows.columns),
+        *(sum_of_known(name) for name in _SUMS if name in rows.columns),
     )
     joined = of_call.join(operators, on="operator", how="left", maintain_order="left")
     # The rows of a frame of events are their numbers.
@@ -126,7 +126,7 @@ def _shares(calls: pl.DataFrame) -> pl.DataFrame:
     grouped = calls.group_by(*_KEY, "other", maintain_order=True).agg(
         pl.col("kernel").min(),
         pl.col("n_kernels").sum(),
-        *map(_sum_of_known, _SUMS),
+        *map(sum_of_known, _SUMS),
         calls=pl.when(pl.col("name").count() > 0).then(pl.col("operator").n_unique()),
     )
     is_on_cuda_cores = pl.col("tensor_core_insts") == 0
@@ -145,7 +145,8 @@ def _counter(counted: pl.DataFrame, names: list[str]) -> pl.Expr:
     return pl.sum_horizontal(*names, ignore_nulls=False)
 
 
-def _sum_of_known(name: str) -> pl.Expr:
+def sum_of_known(name: str) -> pl.Expr:
+    """Sum a column; null where a value is not known."""
     return pl.when(~pl.col(name).has_nulls()).then(pl.col(name).sum()).alias(name)
 
 

@@ -187,15 +187,7 @@ def _peaks(curve: pl.DataFrame) -> pl.DataFrame:
 
 def _at_peak(events: pl.DataFrame, peak: dict[str, Any]) -> pl.DataFrame:
     """List what was allocated up to the peak and not freed by then, by owner."""
-    ordered = events.with_row_index("order")
-    at = ordered.filter(
-        pl.col("time_ns").eq_missing(peak["peak_time_ns"]),
-        pl.col("allocated_bytes") == peak["peak_bytes"],
-    )["order"].min()
-    before = ordered.filter(pl.col("order") <= at)
-    has_addresses = before["address"].null_count() < before.height
-    live = _unfreed(before) if has_addresses else _balance(before)
-    largest = live.sort(-pl.col("n_bytes"), "order")
+    largest = _live_at(events, peak).sort(-pl.col("n_bytes"), "order")
     owners = largest.group_by(_OWNER, maintain_order=True).agg(
         inside=pl.col("inside").first(),
         n_blocks=pl.when(~pl.col("count").has_nulls()).then(pl.col("count").sum()),
@@ -219,6 +211,18 @@ def _at_peak(events: pl.DataFrame, peak: dict[str, Any]) -> pl.DataFrame:
             share_of_peak=(pl.lit(None, pl.Float64) if share_of_peak is None else share_of_peak),
         )
     )
+
+
+def _live_at(events: pl.DataFrame, peak: dict[str, Any]) -> pl.DataFrame:
+    """Take the allocations that were not freed when memory first reached its peak."""
+    ordered = events.with_row_index("order")
+    at = ordered.filter(
+        pl.col("time_ns").eq_missing(peak["peak_time_ns"]),
+        pl.col("allocated_bytes") == peak["peak_bytes"],
+    )["order"].min()
+    before = ordered.filter(pl.col("order") <= at)
+    has_addresses = before["address"].null_count() < before.height
+    return _unfreed(before) if has_addresses else _balance(before)
 
 
 def _unfreed(before: pl.DataFrame) -> pl.DataFrame:

@@ -175,15 +175,8 @@ def mfu(
     work, _ = work_in_window(trace, window, where)
     is_matrix = pl.col("is_matrix").fill_null(value=False)
     has_flops = pl.col("flops").is_not_null()
-    counted = work.filter(is_matrix & has_flops).with_columns(precision=precision())
-    again = pl.col("is_recomputed")
-    sums = counted.group_by("device", "precision").agg(
-        flops=pl.col("flops").filter(~again).sum(),
-        recomputed_flops=pl.col("flops").filter(again).sum(),
-        kernel_ns=pl.col("kernel_ns").sum(),
-    )
-    ordered = sums.sort("device", "precision").iter_rows()
-    rows = tuple(_row(row, known, window.duration_ns) for row in ordered)
+    sums = _sums(work.filter(is_matrix & has_flops))
+    rows = tuple(_row(row, known, window.duration_ns) for row in sums.iter_rows())
     unknown = work.filter(pl.col("name").is_not_null() & ~has_flops)
     other = work.filter(pl.col("name").is_null())
     times = (int(part["kernel_ns"].sum()) for part in (unknown, other, work))
@@ -191,6 +184,21 @@ def mfu(
     unknown_ns, without_formula_ns, kernel_ns = times
     hint = None if rows else shapes_hint(trace)
     return Mfu(rows, used, unknown_ns, without_formula_ns, kernel_ns, hint)
+
+
+def _sums(counted: pl.DataFrame) -> pl.DataFrame:
+    """Add up operations and kernel time by device and type."""
+    is_again = pl.col("is_recomputed")
+    return (
+        counted.with_columns(precision=precision())
+        .group_by("device", "precision")
+        .agg(
+            flops=pl.col("flops").filter(~is_again).sum(),
+            recomputed_flops=pl.col("flops").filter(is_again).sum(),
+            kernel_ns=pl.col("kernel_ns").sum(),
+        )
+        .sort("device", "precision")
+    )
 
 
 def _row(row: tuple[Any, ...], peaks: Mapping[int | None, Peaks], window_ns: int) -> MfuRow:

@@ -16,6 +16,8 @@ from longpole.traces.wording import listed
 from longpole.wording import count, duration, escape, share, short_name
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from longpole.report.blocks import Block
 
 __all__ = ["Ranks", "ranks"]
@@ -33,6 +35,10 @@ _LACKS_WAITS: Final = (
     "Most calls run on threads of a CPU library (gloo), and the traces do not connect these to the "
     "threads that wait. The path therefore does not include them, and the cost of a late rank is "
     "unknown. The table of calls shows which rank comes last, and when."
+)
+_NOBODY_LATE: Final = (
+    "No rank makes the others wait: with any rank like the median rank, the run would be less than "
+    "2 % shorter."
 )
 _REMEDIES: Final = {
     "transfer": "fewer bytes, another algorithm, or more overlap",
@@ -290,47 +296,43 @@ class Ranks(Data):
             return [self._recorded() if found.tells_waits else _LACKS_RANKS]
         if found.lacks_waits:
             return [_LACKS_WAITS]
-        said = []
-        if found.has_start_skew:
-            said.append(
-                f"The recordings started at different times: {duration(found.start_skew_ns)} of "
+        late = [remedy.sentence for remedy in found.late_ranks()]
+        return [*self._start_skew(), *(late or [_NOBODY_LATE]), *self._waiting()]
+
+    def _start_skew(self) -> Iterator[str]:
+        if self.set.has_start_skew:
+            yield (
+                f"The recordings started at different times: {duration(self.set.start_skew_ns)} of "
                 "the run is start skew. With one recorded step, start skew cannot be separated "
                 "from a late rank; record two or more."
             )
-        late = found.late_ranks()
-        said += [remedy.sentence for remedy in late]
-        if not late:
-            said.append(
-                "No rank makes the others wait: with any rank like the median rank, the run would "
-                "be less than 2 % shorter."
-            )
-        times = self._waits()
-        waited, moved = (int(times[name].sum()) for name in ("wait_ns", "transfer_ns"))
-        if waited + moved:
-            part = waited / (waited + moved)
-            said.append(
+
+    def _waiting(self) -> Iterator[str]:
+        part = self._wait_share()
+        if part is not None:
+            yield (
                 f"{share(part)} of the time in calls is waiting for the last rank, "
                 f"{share(1 - part)} is transfer. "
                 "The cost of waiting is the gain, not the sum of the waiting times."
             )
-        return said
+
+    def _wait_share(self) -> float | None:
+        """Give how much of the time in calls is waiting; None where none of it is known."""
+        times = self._waits()
+        wait_ns, transfer_ns = (int(times[name].sum()) for name in ("wait_ns", "transfer_ns"))
+        known_ns = wait_ns + transfer_ns
+        return wait_ns / known_ns if known_ns else None
 
     def _recorded(self) -> str:
         """Say for which rank those of the traces wait, by what they recorded themselves."""
         members = self.set.members.join(self.set.calls.select("call", "group"), on="call")
-        times = self._waits()
-        waited, moved = (int(times[name].sum()) for name in ("wait_ns", "transfer_ns"))
-        known = members.filter(pl.col("awaited").is_not_null())
-        peers = known.group_by("group", "awaited").agg(pl.col("awaited_ns").sum(), n=pl.len())
-        most = peers.sort("awaited_ns", "group", "awaited", descending=[True, False, False])
-        top = most.row(0, named=True)
-        group = f"group {short_name(top['group'])}" if top["group"] else "the group"
+        peer = _longest_awaited(members)
+        group = f"group {short_name(peer['group'])}" if peer["group"] else "the group"
         return (
             "Most calls have ranks that are not among the traces. By the tasks of the collectives, "
-            f"{share(waited / (waited + moved) if waited + moved else 0)} of the time in calls is "
-            f"waiting, longest for rank {top['awaited']} of {group}: {duration(top['awaited_ns'])} "
-            f"in {top['n']} of {count(members.height, 'collective')}. "
-            "Add the trace of that rank to see the cause."
+            f"{share(self._wait_share() or 0)} of the time in calls is waiting, longest for rank "
+            f"{peer['awaited']} of {group}: {duration(peer['awaited_ns'])} in {peer['n']} of "
+            f"{count(members.height, 'collective')}. Add the trace of that rank to see the cause."
         )
 
     def _ranks(self) -> Table:
@@ -346,34 +348,42 @@ class Ranks(Data):
         return tabulated(calls.iter_rows(named=True), _CALLS)
 
     def _path(self) -> str:
-        parts = (
-            self.path.group_by("rank", "kind")
-            .agg(pl.col("duration_ns").sum())
-            .sort("duration_ns", "rank", "kind", descending=[True, False, False])
-        )
-        length = int(self.path["duration_ns"].sum())
-        if not length:
+        length_ns = int(self.path["duration_ns"].sum())
+        if not length_ns:
             return "There is no critical path."
-        shown = parts.head(_MOST_KINDS)
-        many = self.path["rank"].n_unique() > 1
-        words = [
-            f"{'rank ' + str(row['rank']) + ' ' if many else ''}"
-            f"{row['kind'].replace('_', ' ')} {duration(row['duration_ns'])}"
-            for row in shown.iter_rows(named=True)
-        ]
-        rest = length - int(shown["duration_ns"].sum())
-        if rest:
-            words.append(f"other {duration(rest)}")
-        n_ranks = self.path["rank"].n_unique()
         longest = self.path.sort("duration_ns", descending=True).row(0, named=True)
         most = (
             f" Its longest part is {short_name(longest['name'])} on rank {longest['rank']}."
             if longest["name"]
             else ""
         )
+        n_ranks = self.path["rank"].n_unique()
         over = listed([longest["rank"]]) if n_ranks == 1 else count(n_ranks, "rank")
         what = "run" if self.step is None else f"step {self.step}"
-        return f"Path of the {what}, {duration(length)} over {over}: {', '.join(words)}.{most}"
+        parts = ", ".join(_path_parts(self.path, length_ns))
+        return f"Path of the {what}, {duration(length_ns)} over {over}: {parts}.{most}"
+
+
+def _longest_awaited(members: pl.DataFrame) -> dict[str, Any]:
+    """Find the rank of a group that the others recorded the longest waits for."""
+    known = members.filter(pl.col("awaited").is_not_null())
+    peers = known.group_by("group", "awaited").agg(pl.col("awaited_ns").sum(), n=pl.len())
+    order = ("awaited_ns", "group", "awaited")
+    return peers.sort(*order, descending=[True, False, False]).row(0, named=True)
+
+
+def _path_parts(path: pl.DataFrame, length_ns: int) -> list[str]:
+    """Name the kinds of time that take most of a path, by rank where there are several."""
+    sums = path.group_by("rank", "kind").agg(pl.col("duration_ns").sum())
+    order = ("duration_ns", "rank", "kind")
+    shown = sums.sort(*order, descending=[True, False, False]).head(_MOST_KINDS)
+    has_several = path["rank"].n_unique() > 1
+    parts = [
+        f"{f'rank {rank} ' if has_several else ''}{kind.replace('_', ' ')} {duration(duration_ns)}"
+        for rank, kind, duration_ns in shown.iter_rows()
+    ]
+    rest_ns = length_ns - int(shown["duration_ns"].sum())
+    return [*parts, f"other {duration(rest_ns)}"] if rest_ns else parts
 
 
 def _call(call: dict[str, Any]) -> str:

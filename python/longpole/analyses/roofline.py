@@ -16,7 +16,7 @@ from longpole.analyses.device_peaks import (
     precision,
 )
 from longpole.analyses.frame_times import flat_rows
-from longpole.analyses.measured_work import MeasuredWork, measured_work
+from longpole.analyses.measured_work import MeasuredWork, measured_work, sum_of_known
 from longpole.analyses.operator_work import shapes_hint, work_in_window
 from longpole.analyses.parameters import shared_parameters
 from longpole.convert.flame import path_of
@@ -239,8 +239,8 @@ def _grouped(work: pl.DataFrame) -> pl.DataFrame:
             pl.col("kernel").first(),
             *(pl.col(name).sum().alias(name) for name in sums),
             calls=_calls(),
-            flops=_sum_of_known("flops"),
-            n_bytes=_sum_of_known("n_bytes"),
+            flops=sum_of_known("flops"),
+            n_bytes=sum_of_known("n_bytes"),
         )
     )
     return grouped.join(named, on="alike", how="left", nulls_equal=True, maintain_order="left")
@@ -250,10 +250,6 @@ def _calls() -> pl.Expr:
     """Count operators; kernels of none have no calls that are known."""
     n_operators = pl.col("operator").count().cast(pl.Int64)
     return pl.when(n_operators > 0).then(n_operators)
-
-
-def _sum_of_known(name: str) -> pl.Expr:
-    return pl.when(~pl.col(name).has_nulls()).then(pl.col(name).sum())
 
 
 def _rooflines(rows: pl.DataFrame, peaks: Mapping[int | None, Peaks]) -> pl.DataFrame:

@@ -153,10 +153,10 @@ def _named(
     Of the tasks that may compute, those do that the table of computing tasks lists. The others
     are the frames around the tasks of a collective or of a kernel that uses both kinds of cores.
     """
-    info = computing.get(row["globalTaskId"])
+    task = computing.get(row["globalTaskId"])
     kind = database.text(row["taskType"])
-    if info is not None:
-        return database.text(info["name"]), database.text_or_none(info["taskType"]) or kind
+    if task is not None:
+        return database.text(task["name"]), database.text_or_none(task["taskType"]) or kind
     is_frame = bool(computing) and bool(_MAY_COMPUTE.fullmatch(kind))
     return kind, _FRAME if is_frame else kind
 

@@ -63,13 +63,13 @@ def _device_folders(folder: Path) -> Iterator[Path]:
 def _job(folder: Path) -> Job:
     findings: list[str] = []
     device = int(folder.name.rpartition("_")[2])
-    info = _document(folder / f"info.json.{device}", findings)
+    device_info = _document(folder / f"info.json.{device}", findings)
     start = _document(folder / f"start_info.{device}", findings)
-    rank, process = _number(info.get("rank_id")), _number(info.get("pid"))
+    rank, process = _number(device_info.get("rank_id")), _number(device_info.get("pid"))
     began_us = _number(start.get("collectionTimeBegin"))
     clock_ns = _number(start.get("clockMonotonicRaw"))
     is_paired = began_us is not None and clock_ns is not None
-    host = info.get("hostname")
+    host = device_info.get("hostname")
     return Job(
         folder,
         device,

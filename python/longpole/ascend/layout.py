@@ -103,8 +103,8 @@ def rank_of(timeline: Path) -> int | None:
     if timeline.name != "trace_view.json" and not named:
         return None
     for folder in list(timeline.absolute().parents)[:_NEAREST]:
-        infos = [_INFO_RANK.match(path.name) for path in _files(folder, "profiler_info_*.json")]
-        numbers = [int(info[1]) for info in infos if info]
+        names = [path.name for path in _files(folder, "profiler_info_*.json")]
+        numbers = [int(found[1]) for found in map(_INFO_RANK.match, names) if found]
         if len(numbers) == 1:
             return numbers[0]
         marked = _NAMED_RANK.search(folder.name)

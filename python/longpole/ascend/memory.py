@@ -95,18 +95,19 @@ def _totals_of(path: Path) -> Iterator[_Row]:
 
 def _of_database(path: Path) -> tuple[list[_Row], list[_Row]]:
     database = Database(path)
+    blocks, totals = _blocks_in(database), _totals_in(database)
+    database.close()
+    return blocks, totals
+
+
+def _blocks_in(database: Database) -> list[_Row]:
     moments = {
         "allocated": ("allocationTime", "allocationTotalAllocated", "allocationTotalReserved"),
         "released": ("releaseTime", "releaseTotalAllocated", "releaseTotalReserved"),
     }
-    columns = (
-        "name",
-        "size",
-        "deviceId",
-        "streamPtr",
-        *(name for names in moments.values() for name in names),
-    )
-    blocks = [
+    times = (name for names in moments.values() for name in names)
+    columns = ("name", "size", "deviceId", "streamPtr", *times)
+    return [
         {
             "name": database.text(row["name"]),
             "size": _whole(row["size"]),
@@ -116,8 +117,11 @@ def _of_database(path: Path) -> tuple[list[_Row], list[_Row]]:
         }
         for row in database.rows("OP_MEMORY", columns)
     ]
-    wanted = ("component", "timestamp", "totalAllocated", "totalReserved", "deviceId")
-    totals = [
+
+
+def _totals_in(database: Database) -> list[_Row]:
+    columns = ("component", "timestamp", "totalAllocated", "totalReserved", "deviceId")
+    return [
         {
             "component": database.text(row["component"]),
             "time_ns": _whole(row["timestamp"]),
@@ -125,10 +129,8 @@ def _of_database(path: Path) -> tuple[list[_Row], list[_Row]]:
             "allocated": _whole(row["totalAllocated"]),
             "reserved": _whole(row["totalReserved"]),
         }
-        for row in database.rows("MEMORY_RECORD", wanted)
+        for row in database.rows("MEMORY_RECORD", columns)
     ]
-    database.close()
-    return blocks, totals
 
 
 def _of_engine(blocks: Sequence[_Row]) -> list[bool]:

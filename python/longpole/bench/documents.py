@@ -216,8 +216,8 @@ def _axes(state: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _summary(summary: Mapping[str, Any]) -> str:
     """Give the value of a summary, a number that is written as a text."""
-    data = {str(each.get("name")): each.get("value") for each in _objects(summary.get("data"))}
-    return _plain(data.get("value")) if "value" in data else ""
+    fields = {str(each.get("name")): each.get("value") for each in _objects(summary.get("data"))}
+    return _plain(fields.get("value")) if "value" in fields else ""
 
 
 def _rocprof(document: Mapping[str, Any], runs: Iterator[int]) -> Iterator[Row]:
@@ -232,10 +232,10 @@ def _rocprof(document: Mapping[str, Any], runs: Iterator[int]) -> Iterator[Row]:
         }
         records = _object(process.get("buffer_records"))
         for dispatch in _objects(records.get("kernel_dispatch")):
-            info = _object(dispatch.get("dispatch_info"))
-            name = names.get(_text(info.get("kernel_id")), "")
+            kernel_id = _text(_object(dispatch.get("dispatch_info")).get("kernel_id"))
+            name = names.get(kernel_id, "")
             stamps = [(each, _text(dispatch.get(each))) for each in _STAMPS]
-            fields = [run, *stamps, ("kernel_id", _text(info.get("kernel_id")))]
+            fields = [run, *stamps, ("kernel_id", kernel_id)]
             yield Row(name, _between(dispatch), "ns", failed=False, fields=fields)
 
 

@@ -48,7 +48,7 @@ class BinaryFile(Protocol):
     """Anything that gives bytes; none, or an empty piece, at the end."""
 
     def read(self, size: int, /) -> bytes | None:
-        """Give at most so many bytes."""
+        """Give at most `size` bytes."""
         ...
 
 

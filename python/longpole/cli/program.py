@@ -49,7 +49,7 @@ class Program(Commands):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Take `FILE` and `--format json FILE` for `summary` of them."""
-        others = (n for n, text in enumerate(args) if text not in _OPTIONS_BEFORE_A_COMMAND)
+        others = (place for place, text in enumerate(args) if text not in _OPTIONS_BEFORE_A_COMMAND)
         first = next(others, None)
         if first is not None and (self._is_file(args[first]) or args[first].startswith("-")):
             args = [*args[:first], "summary", *args[first:]]

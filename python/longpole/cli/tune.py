@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from longpole.bench import Record
+    from longpole.bench.run.cluster import Cluster
     from longpole.bench.tune import Effort, Task, Tuning
+    from longpole.cli.ask.session import Session
+    from longpole.devices import Found
 
 __all__ = ["tune"]
 
@@ -113,6 +117,9 @@ def tune(
     simulate: str | None,
     strategy: str,
     gate: float,
+    write_cache: str | None,
+    write_t4: str | None,
+    write_configs: str | None,
     options: Options,
     **others: Any,
 ) -> int:
@@ -141,17 +148,47 @@ def tune(
     with usage_errors():
         declared = read_task(str(task))
         find_strategy(strategy)
+    asked = _Asked(str(task), declared, strategy, effort, gate)
     if simulate:
-        return _simulated(declared, simulate, strategy, effort, gate, options)
-    return _searched(str(task), declared, strategy, effort, gate, options, **others)
+        return _simulated(asked, simulate, options)
+    exports = _Exports(write_cache, write_t4, write_configs)
+    return _searched(asked, exports, options, **others)
 
 
-def _searched(  # noqa: PLR0917 - as they come from the command line
-    task: str,
-    declared: Task,
-    strategy: str,
-    effort: Effort,
-    gate: float,
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What to search for, and how."""
+
+    path: str
+    task: Task
+    strategy: str
+    effort: Effort
+    gate: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Exports:
+    """The files to write for other programs."""
+
+    cache: str | None
+    t4: str | None
+    configs: str | None
+
+    def write(self, asked: _Asked, found: Tuning, *, force: bool) -> None:
+        from longpole.bench.tune import write_cache, write_t4
+
+        if self.cache:
+            with usage_errors():
+                write_cache(self.cache, found, kernel=Path(asked.path).stem, force=force)
+        if self.configs:
+            _write_configs(asked.task, found, self.configs, force=force)
+        if self.t4:
+            write_t4(self.t4, found, force=force)
+
+
+def _searched(
+    asked: _Asked,
+    exports: _Exports,
     options: Options,
     *,
     results: str | None,
@@ -159,74 +196,72 @@ def _searched(  # noqa: PLR0917 - as they come from the command line
     resume: bool,
     reuse: tuple[str, ...],
     budget_s: float | None,
-    write_cache: str | None,
-    write_t4: str | None,
-    write_configs: str | None,
     record_env: list[str] | None,
     **given: Any,
 ) -> int:
-    from longpole.bench import tune as tuning
+    from longpole.bench.tune import tune
     from longpole.cli.answer.tune import tuning_answer
     from longpole.cli.ask.session import Session, changes_since, stopped_by_signals
 
-    path = Path(results or f"{Path(task).stem}.results.jsonl")
+    path = Path(results or f"{Path(asked.path).stem}.results.jsonl")
     session = Session(path, (), given)
-    is_function = isinstance(declared.candidate, tuning.Function)
-    require(
-        not (is_function and (given["devices"] or given["engine"])),
-        "a function is timed where its clock says: no --devices and no --engine",
-    )
+    devices = _devices(asked.task, session)
     warnings = changes_since(path) if resume else []
     for warned in warnings:
         sys.stderr.write(f"warning: {escape(warned.message)}\n")
-    with stopped_by_signals(), _told_how_to_go_on(task), _progress(options) as on_record:
-        found = tuning.tune(
-            declared,
-            strategy,
-            devices=None if is_function else session.devices(),
+    with stopped_by_signals(), _told_how_to_go_on(asked.path), _progress(options) as on_record:
+        found = tune(
+            asked.task,
+            asked.strategy,
+            devices=devices,
             results=path,
             resume=resume,
             force=force,
             reuse=reuse,
-            effort=effort,
-            gate=gate,
+            effort=asked.effort,
+            gate=asked.gate,
             budget_s=budget_s,
             policy=session.policy(),
             record_env=record_env or (),
             on_record=on_record,
         )
-    if write_cache:
-        with usage_errors():
-            tuning.write_cache(write_cache, found, kernel=Path(task).stem, force=force)
-    if write_configs:
-        _write_configs(declared, found, write_configs, force=force)
-    if write_t4:
-        tuning.write_t4(write_t4, found, force=force)
-    return options.emit(tuning_answer(task, str(path), found, warnings))
+    exports.write(asked, found, force=force)
+    return options.emit(tuning_answer(asked.path, str(path), found, warnings))
 
 
-def _write_configs(declared: Task, found: Tuning, path: str, *, force: bool) -> None:
+def _devices(task: Task, session: Session) -> Found | Cluster | None:
+    """Find the devices of the candidates; the clock of a function decides where it is timed."""
+    from longpole.bench.tune import Function
+
+    if not isinstance(task.candidate, Function):
+        return session.devices()
+    require(
+        not (session.given["devices"] or session.given["engine"]),
+        "a function is timed where its clock says: no --devices and no --engine",
+    )
+    return None
+
+
+def _write_configs(task: Task, found: Tuning, path: str, *, force: bool) -> None:
     """Write the best configurations into the source that they came from, or as JSON."""
     from longpole.bench.tune import write_triton
 
     best = [each.point for each in (found.winner, *found.tied) if each is not None]
-    name, _, kernel = (declared.origin or "").partition(":")
+    name, _, kernel = (task.origin or "").partition(":")
     is_source = name.endswith(".py") and not path.endswith(".json")
-    source = declared.folder / name if is_source else None
+    source = task.folder / name if is_source else None
     with usage_errors():
         write_triton(path, best, source=source, kernel=kernel or None, force=force)
 
 
-def _simulated(  # noqa: PLR0917 - as they come from the command line
-    declared: Task, results: str, strategy: str, effort: Effort, gate: float, options: Options
-) -> int:
+def _simulated(asked: _Asked, results: str, options: Options) -> int:
     from longpole.bench.tune import STRATEGIES, recorded_runs, simulate
     from longpole.cli.answer.tune import simulation_answer
 
-    names = list(dict.fromkeys([*STRATEGIES, strategy]))
+    names = list(dict.fromkeys([*STRATEGIES, asked.strategy]))
     with usage_errors():
         records = recorded_runs(results)
-        found = simulate(records, declared.objective, names, effort, gate=gate)
+        found = simulate(records, asked.task.objective, names, asked.effort, gate=asked.gate)
     return options.emit(simulation_answer(results, found))
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.convert.execution_trace import link_execution_trace, read_execution_trace
-from longpole.inputs import INPUT_ARGUMENTS
+from longpole.inputs import INPUT_ARGUMENTS, item_at
 from longpole.stacks import subtree
 
 if TYPE_CHECKING:
@@ -292,8 +292,8 @@ def _of_kineto(row: dict[str, Any], dims: list[Any]) -> _Call:
     )
     inputs, missing = [], []
     for place, shape in enumerate(dims):
-        type_, text = _at(types, place) or "", _at(values, place) or ""
-        steps = _at(strides, place)
+        type_, text = item_at(types, place) or "", item_at(values, place) or ""
+        steps = item_at(strides, place)
         code, lacks = _kineto_input(type_, text, shape, steps)
         inputs.append(code)
         missing += [f"input {place}: {each}" for each in lacks]
@@ -303,7 +303,7 @@ def _of_kineto(row: dict[str, Any], dims: list[Any]) -> _Call:
 def _kineto_input(type_: str, text: str, shape: Any, steps: Any) -> tuple[str, list[str]]:
     """Put an input into code; say what of it is missing."""
     if type_ == "TensorList" or (shape and isinstance(shape[0], list)):
-        parts = [_tensor(one, _at(steps, place), _ASSUMED) for place, one in enumerate(shape)]
+        parts = [_tensor(one, item_at(steps, place), _ASSUMED) for place, one in enumerate(shape)]
         return f"[{', '.join(parts)}]", [f"the types in its list: {_ASSUMED} is assumed"]
     if type_ in _TORCH_NAMES:
         lacks = [] if steps is not None else ["strides: contiguous is assumed"]
@@ -340,9 +340,9 @@ def _of_node(row: dict[str, Any]) -> _Call:
     )
     inputs, missing, devices = [], [], set()
     for place, type_ in enumerate(types):
-        value = _at(values, place)
-        steps = _at(strides, place)
-        inputs.append(_node_input(type_, value, _at(shapes, place), steps))
+        value = item_at(values, place)
+        steps = item_at(strides, place)
+        inputs.append(_node_input(type_, value, item_at(shapes, place), steps))
         devices |= set(_devices(value))
         if "Tensor(" in type_ and steps is None:
             missing.append(f"input {place}: strides: contiguous is assumed")
@@ -360,7 +360,7 @@ def _node_input(type_: str, value: Any, shape: Any, steps: Any) -> str:
     if type_.startswith("GenericList["):
         parts = list(_list_types(type_))
         codes = [
-            _node_input(part, _at(value, place), _at(shape, place), _at(steps, place))
+            _node_input(part, item_at(value, place), item_at(shape, place), item_at(steps, place))
             for place, part in enumerate(parts)
         ]
         return _UNKNOWN if _UNKNOWN in codes else f"[{', '.join(codes)}]"
@@ -415,7 +415,3 @@ def _literal(text: str) -> str | None:
         return repr(ast.literal_eval(text))
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
-
-
-def _at(values: Any, place: int) -> Any:
-    return values[place] if isinstance(values, list) and place < len(values) else None

@@ -87,7 +87,7 @@ def path_blocks(path: Told, top: int) -> list[Block]:
     names = tabulated(path.name_totals[:top], _NAMES)
     if names.rows:
         blocks.append(names)
-    notes = list(_notes(path))
+    notes = _notes(path)
     return [*blocks, Notes(notes)] if notes else blocks
 
 
@@ -106,40 +106,52 @@ def _kinds(path: Told) -> Chart:
 
 def _notes(path: Told) -> list[str]:
     """Say what the path rests on that is not certain."""
-    notes = []
-    n_inferred, n_waits = path.waits
-    inferred = []
-    if n_inferred:
-        of = "all" if n_inferred == n_waits > 1 else f"{n_inferred:,} of"
-        inferred.append(f"{of} {count(n_waits, 'wait')} on the path")
-    if path.inferred_ns:
-        inferred.append(f"{share(path.inferred_ns / path.length_ns)} of its time")
-    if inferred:
-        notes.append(f"Inferred, not recorded: {' and '.join(inferred)}.")
-    if path.doubtful_ns >= _SMALLEST_SHARE * path.length_ns > 0:
-        part = share(path.doubtful_ns / path.length_ns)
-        notes.append(f"Doubtful: {part} of its time, {_DOUBT}.")
-    notes += [_moved(device, shift_ns) for device, shift_ns in path.clock_shifts]
-    n_early = path.counts.get("clock_skew", 0)
-    if n_early:
-        notes.append(
-            f"{count(n_early, 'GPU activity', 'GPU activities')} began before "
-            f"{'the call that launched it' if n_early == 1 else 'the calls that launched them'}: "
-            "the clocks of host and device differ."
-        )
-    if path.undecided_ns >= _SMALLEST_SHARE * path.length_ns > 0:
-        part = share(path.undecided_ns / path.length_ns)
-        # Of a damaged trace, the other launches may be what is lost.
-        advice = "" if path.damage else f" {_RECORD_LAUNCHES}"
-        notes.append(
-            f"Undecided: {part} of its time lies behind nodes of a graph that ended together."
-            f"{advice}"
-        )
+    shifts = [_moved(device, shift_ns) for device, shift_ns in path.clock_shifts]
+    notes = [_inferred(path), _doubtful(path), *shifts, _early(path), _undecided(path)]
     if path.status == "inconclusive":
         notes.append(
             "More than a tenth of the path is unexplained: its other shares may be too small."
         )
-    return notes
+    return [note for note in notes if note is not None]
+
+
+def _inferred(path: Told) -> str | None:
+    n_inferred, n_waits = path.waits
+    parts = []
+    if n_inferred:
+        of = "all" if n_inferred == n_waits > 1 else f"{n_inferred:,} of"
+        parts.append(f"{of} {count(n_waits, 'wait')} on the path")
+    if path.inferred_ns:
+        parts.append(f"{share(path.inferred_ns / path.length_ns)} of its time")
+    return f"Inferred, not recorded: {' and '.join(parts)}." if parts else None
+
+
+def _doubtful(path: Told) -> str | None:
+    if not path.doubtful_ns >= _SMALLEST_SHARE * path.length_ns > 0:
+        return None
+    return f"Doubtful: {share(path.doubtful_ns / path.length_ns)} of its time, {_DOUBT}."
+
+
+def _early(path: Told) -> str | None:
+    n_early = path.counts.get("clock_skew", 0)
+    if not n_early:
+        return None
+    return (
+        f"{count(n_early, 'GPU activity', 'GPU activities')} began before "
+        f"{'the call that launched it' if n_early == 1 else 'the calls that launched them'}: "
+        "the clocks of host and device differ."
+    )
+
+
+def _undecided(path: Told) -> str | None:
+    if not path.undecided_ns >= _SMALLEST_SHARE * path.length_ns > 0:
+        return None
+    part = share(path.undecided_ns / path.length_ns)
+    # Of a damaged trace, the other launches may be what is lost.
+    advice = "" if path.damage else f" {_RECORD_LAUNCHES}"
+    return (
+        f"Undecided: {part} of its time lies behind nodes of a graph that ended together.{advice}"
+    )
 
 
 def _moved(device: int | None, shift_ns: int) -> str:

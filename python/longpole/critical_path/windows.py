@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import index
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from longpole.windows import two_times
+from longpole.windows import refuse_several, two_times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,17 +26,11 @@ def core_window(
     whole: bool = False,
 ) -> tuple[Any, ...]:
     """Give the window that was asked for; without any choice, the usual one."""
-    if sum(choice is not None for choice in (step, annotation, between, whole or None)) > 1:
-        message = "step, annotation, between and whole exclude each other"
-        raise ValueError(message)
+    refuse_several(step, annotation, between, whole or None)
     if end not in get_args(End):
         message = f"end is one of {', '.join(get_args(End))}, not {end!r}"
         raise ValueError(message)
-    try:
-        instance = index(instance)
-    except TypeError:
-        message = f"instance is the number of one annotation, not {instance!r}"
-        raise TypeError(message) from None
+    instance = _whole(instance)
     if instance and annotation is None:
         message = "instance counts annotations; name one with annotation"
         raise ValueError(message)
@@ -50,3 +44,11 @@ def core_window(
     if between is not None:
         return ("between", *two_times(between))
     return ("whole",) if whole else ("usual",)
+
+
+def _whole(instance: int) -> int:
+    try:
+        return index(instance)
+    except TypeError:
+        message = f"instance is the number of one annotation, not {instance!r}"
+        raise TypeError(message) from None

@@ -167,7 +167,7 @@ def _by_element(call: Call, name: str) -> Work | None:
 
 
 def _moved(flops: int, read: Sequence[Tensor], written: int) -> Work:
-    """Read each tensor once and write so many elements of the type of the first."""
+    """Read each tensor once and write `written` elements of the type of the first."""
     sizes = [tensor.item_bytes for tensor in read]
     dtype = read[0].dtype
     if None in sizes:

@@ -58,15 +58,15 @@ def read_memory_record(path: Path, findings: Findings) -> MemorySummary:
     return MemorySummary("allocator", count, at_ns, *(peaks if count else ()))
 
 
-def host_memory(info: HostInfo) -> MemorySummary | None:
+def host_memory(host_info: HostInfo) -> MemorySummary | None:
     """Find the most memory that the process used at a host stage; None where none is recorded."""
-    if not info.memory:
+    if not host_info.memory:
         return None
-    peak = max(info.memory, key=lambda row: int(row[9]))
+    peak = max(host_info.memory, key=lambda row: int(row[9]))
     at_us = int(peak[10]) if peak[10].isdecimal() else 0
     return MemorySummary(
         "process",
-        len(info.memory),
+        len(host_info.memory),
         at_us * 1000 if at_us > 0 else None,
         peak_rss_bytes=1024 * int(peak[9]),
         peak_stage=f"{peak[4]}::{peak[5]}",

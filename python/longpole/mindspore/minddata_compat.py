@@ -102,7 +102,9 @@ def compatible_pipeline_summary(files: RankFiles) -> tuple[str, str]:
     summary |= {"avg_cpu_pct": use, **_batch_times(files)}
     if len(use) == len(summary["op_ids"]):
         workers = zip(use, summary["num_workers"], strict=False)
-        per_worker = [round(cpu / n if n and cpu >= 0 else _NONE, 2) for cpu, n in workers]
+        per_worker = [
+            round(cpu / number if number and cpu >= 0 else _NONE, 2) for cpu, number in workers
+        ]
         summary["avg_cpu_pct_per_worker"] = per_worker
         summary |= compatible_bottleneck(summary)
     return json.dumps(summary), csv_text([key, *values] for key, values in summary.items())
@@ -143,7 +145,7 @@ def _cpu_use(document: Mapping[str, Any]) -> list[float]:
     for op in document["op_info"]:
         if op["op_id"] != _NONE:
             system, user = op["metrics"]["sys_utilization"], op["metrics"]["user_utilization"]
-            samples[op["op_id"]] = [system[n] + user[n] for n in range(len(system))]
+            samples[op["op_id"]] = [system[at] + user[at] for at in range(len(system))]
     use: list[float] = [_NONE] * len(samples)
     for op_id, values in samples.items():
         use[op_id] = round(sum(values) / len(values) if values else 0, 2)

@@ -255,7 +255,7 @@ class _Side:
         if len(times) != len(order):
             path = self._files.need(f"{self._side}_framework")
             self._findings.add("shapes_not_told_apart", path, None, name)
-            return {shape: (n, None) for shape, n in shapes.items()}
+            return {shape: (n_launches, None) for shape, n_launches in shapes.items()}
         sums: dict[str, tuple[int, int]] = {}
         for shape, time_ns in zip(order, times, strict=True):
             n_runs, total_ns = sums.get(shape, (0, 0))
@@ -272,7 +272,9 @@ class _Side:
         runs, names = self._runs, {operator.full for operator in operators}
         chosen = {row for row, name in enumerate(runs.operators) if name in names}
         rows = (row for row, operator in enumerate(runs.operator) if operator in chosen)
-        return [time for _, time in sorted((runs.start_ns[n], runs.duration_ns[n]) for n in rows)]
+        return [
+            time for _, time in sorted((runs.start_ns[row], runs.duration_ns[row]) for row in rows)
+        ]
 
     @cached_property
     def _shapes_in_order(self) -> dict[str, list[str]]:

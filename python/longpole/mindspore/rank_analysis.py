@@ -91,10 +91,7 @@ def analyse_rank(files: RankFiles, asked: Asked) -> RankAnalysis:
     """Read all that can be read of one rank."""
     findings, of_steps = Findings(), Findings()
     refuse(files, of_steps)
-    info = None
-    if host := files.get("host_info"):
-        info = read_host_info(host, developer_rows=asked.developer_rows)
-        findings.include(info.findings)
+    host_info = _host_info(files, findings, asked)
     operators = None
     if _has_operators(files, of_steps):
         operators = analyse_operators(files)
@@ -107,7 +104,7 @@ def analyse_rank(files: RankFiles, asked: Asked) -> RankAnalysis:
     pipeline = read_data_pipeline(files, findings) if has_pipeline else None
     record, flops = files.get("cpu_ms_memory_record"), files.get("flops")
     of_allocator = read_memory_record(record, findings) if record else None
-    of_process = host_memory(info) if info is not None else None
+    of_process = host_memory(host_info) if host_info is not None else None
     summary = read_flops(flops, files.rank, findings) if flops else None
     findings.include(of_steps.all())
     return RankAnalysis(
@@ -115,14 +112,23 @@ def analyse_rank(files: RankFiles, asked: Asked) -> RankAnalysis:
         folder=files.folder,
         operators=None if operators is None else operators.rows,
         steps=None if trace is None else [_times(step) for step in trace.steps],
-        dataset=None if info is None else info.dataset,
+        dataset=None if host_info is None else host_info.dataset,
         pipeline=pipeline,
         memory=[peak for peak in (of_allocator, of_process) if peak is not None],
         flops=summary,
         written=(),
         findings=findings.all(),
-        reading=Reading(files, info, trace, window_ns),
+        reading=Reading(files, host_info, trace, window_ns),
     )
+
+
+def _host_info(files: RankFiles, findings: Findings, asked: Asked) -> HostInfo | None:
+    path = files.get("host_info")
+    if not path:
+        return None
+    host_info = read_host_info(path, developer_rows=asked.developer_rows)
+    findings.include(host_info.findings)
+    return host_info
 
 
 def _has_operators(files: RankFiles, findings: Findings) -> bool:
@@ -159,26 +165,26 @@ def write_rank(found: RankAnalysis, output: Path, asked: Asked) -> RankAnalysis:
 def _contents(
     found: RankAnalysis, findings: Findings, asked: Asked
 ) -> Iterator[tuple[str, str | Iterable[bytes]]]:
-    rank, reading, info = found.rank, found.reading, found.reading.host_info
+    rank, reading, host_info = found.rank, found.reading, found.reading.host_info
     if any(map(reading.files.get, _TIMED)):
-        again = Findings()
-        trace = rank_timeline(
+        of_timeline = Findings()
+        timeline = rank_timeline(
             reading.files,
-            again,
+            of_timeline,
             developer_rows=asked.developer_rows,
             between_ns=reading.window_ns,
         )
-        yield f"timeline_{rank}.json", trace
-        findings.include(again.all())
+        yield f"timeline_{rank}.json", timeline
+        findings.include(of_timeline.all())
     if found.operators is not None:
         yield f"operators_{rank}.csv", operators_text(found.operators)
     if reading.step_trace is not None:
         yield f"steps_{rank}.csv", steps_text(reading.step_trace)
-    if info is not None:
-        yield f"host_info_{rank}.json", host_info_trace(info)
-        yield f"dataset_{rank}.csv", dataset_text(info.dataset)
-        if info.memory:
-            yield f"host_memory_{rank}.csv", memory_text(info)
+    if host_info is not None:
+        yield f"host_info_{rank}.json", host_info_trace(host_info)
+        yield f"dataset_{rank}.csv", dataset_text(host_info.dataset)
+        if host_info.memory:
+            yield f"host_memory_{rank}.csv", memory_text(host_info)
     indent = 1 if asked.pretty else None
     more = {"data_pipeline": found.pipeline, "flops": found.flops}
     for name, part in more.items():

@@ -38,9 +38,9 @@ _STEPS: Final = (
 )
 
 
-def memory_text(info: HostInfo) -> str:
+def memory_text(host_info: HostInfo) -> str:
     """Write the rows with a memory usage, as they came."""
-    return csv_text([COLUMNS, *info.memory], "\n")
+    return csv_text([COLUMNS, *host_info.memory], "\n")
 
 
 def dataset_text(stages: Iterable[DatasetStage]) -> str:
@@ -59,11 +59,11 @@ def operators_text(rows: Iterable[OpRow]) -> str:
 
 def steps_text(trace: StepTrace) -> str:
     """Write the steps in nanoseconds, with a pair of columns for each collective operation."""
-    names = list(dict.fromkeys(r.operator for step in trace.steps for r in step.reduces))
+    names = list(dict.fromkeys(reduce.operator for step in trace.steps for reduce in step.reduces))
     header = [*_STEPS, *(f"{name} {end}" for name in names for end in ("start_ns", "end_ns"))]
     rows = []
     for step in trace.steps:
-        spans = {r.operator: (r.start_ns, r.end_ns) for r in step.reduces}
+        spans = {reduce.operator: (reduce.start_ns, reduce.end_ns) for reduce in step.reduces}
         more = (time for name in names for time in spans.get(name, (None, None)))
         rows.append([*(getattr(step, name) for name in _STEPS), *more])
     return csv_text([header, *rows], "\n")

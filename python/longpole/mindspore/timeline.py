@@ -109,14 +109,14 @@ def rank_timeline(
     """
     spans = list(_device_spans(files, findings))
     spans += _host_spans(files, findings)
-    host_info = files.get("host_info")
-    if host_info is not None:
-        info = read_host_info(host_info, developer_rows=developer_rows)
-        findings.include(info.findings)
+    host_file = files.get("host_info")
+    if host_file is not None:
+        host_info = read_host_info(host_file, developer_rows=developer_rows)
+        findings.include(host_info.findings)
         if spans and not _is_calendar(spans[0].start_ns):
-            findings.add("other_clock", host_info)
+            findings.add("other_clock", host_file)
         else:
-            spans += _stage_spans(info)
+            spans += _stage_spans(host_info)
     if between_ns is not None:
         spans = [span for span in spans if span.is_between(*between_ns)]
     if not spans:
@@ -125,10 +125,10 @@ def rank_timeline(
     return _written(spans, files, findings)
 
 
-def host_info_trace(info: HostInfo) -> Iterator[bytes]:
+def host_info_trace(host_info: HostInfo) -> Iterator[bytes]:
     """Give the trace of a `host_info` file alone, with its points and open stages, in pieces."""
     yield b'{"schemaVersion":1,"profiler":"mindspore","traceEvents":[\n'
-    for place, event in enumerate(info.events):
+    for place, event in enumerate(host_info.events):
         text: dict[str, Any] = {
             "ph": event.phase,
             "cat": "cpu_op",
@@ -154,8 +154,8 @@ def _is_calendar(stamp_ns: int) -> bool:
     return stamp_ns > _EPOCH_NS
 
 
-def _stage_spans(info: HostInfo) -> Iterator[_Span]:
-    for event in info.events:
+def _stage_spans(host_info: HostInfo) -> Iterator[_Span]:
+    for event in host_info.events:
         if event.end_us is not None:
             args = {"module": event.module}
             place = (_whole(event.pid), _whole(event.tid))

@@ -144,7 +144,10 @@ def _labels(device: str, target: str) -> list[dict[str, Any]]:
     order: dict[Any, int] = {device: 0, **_ORDER}
     return [
         *(_label("process_labels", pid, None, "labels", name) for pid, name in processes.items()),
-        *(_label("process_sort_index", pid, None, "sort_index", n) for pid, n in order.items()),
+        *(
+            _label("process_sort_index", pid, None, "sort_index", index)
+            for pid, index in order.items()
+        ),
         _label("thread_name", 11000, 100003, "name", "Host CPU Op"),
         *(_label("thread_name", 12000, tid, "name", name) for tid, name in _LANES.items()),
         _label("thread_name", device, 100000, "name", "Steps"),

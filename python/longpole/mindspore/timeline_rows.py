@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from longpole.mindspore.layouts import RankFiles
 
@@ -78,15 +78,8 @@ def _of_cpu(files: RankFiles) -> Rows:
 def _of_gpu(files: RankFiles) -> Rows:
     trace = [line.split() for line in _lines(files, "step_trace_profiling")]
     is_async = bool(trace) and trace[0][0].count(",") == 1
-    reduces = {
-        word.partition(",")[0].rpartition("/")[2] for word in (trace[0][4:] if is_async else ())
-    }
-    runs: list[Row] = []
-    collectives: list[Row] = []
-    for run in _runs(files, "gpu_op_execute_timestamp"):
-        is_collective = run.name.strip().rpartition("/")[2] in reduces
-        (collectives if is_collective else runs).append(run)
-    collectives.sort(key=_start)
+    reduces = trace[0][4:] if is_async else []
+    runs, collectives = _without_collectives(_runs(files, "gpu_op_execute_timestamp"), reduces)
     n_operators = len(_lines(files, "gpu_op_execute_timestamp"))
     if files.get("cpu_op_execute_timestamp") is not None:
         runs += _runs(files, "cpu_op_execute_timestamp", _clock_offset_ns(files))
@@ -105,6 +98,19 @@ def _of_gpu(files: RankFiles) -> Rows:
     rows.sort(key=_start)
     rows = sorted([*rows, *kernels], key=_start)
     return Rows(rows, n_operators, _depth(runs), keys, cluster)
+
+
+def _without_collectives(
+    runs: Iterable[Row], reduces: Iterable[str]
+) -> tuple[list[Row], list[Row]]:
+    """Separate the runs of collectives, which the words `reduces` of the step trace name."""
+    names = {word.partition(",")[0].rpartition("/")[2] for word in reduces}
+    others: list[Row] = []
+    collectives: list[Row] = []
+    for run in runs:
+        is_collective = run.name.strip().rpartition("/")[2] in names
+        (collectives if is_collective else others).append(run)
+    return others, sorted(collectives, key=_start)
 
 
 def _lines(files: RankFiles, kind: str) -> list[str]:
@@ -260,15 +266,18 @@ def _overlap(
 def _common(
     first: Sequence[tuple[float, float]], second: Sequence[tuple[float, float]], name: str
 ) -> list[Row]:
-    found, a, b = [], 0, 0
-    while a < len(first) and b < len(second):
-        start, end = max(first[a][0], second[b][0]), min(first[a][1], second[b][1])
+    """Give the rows of the time that lies in spans of both."""
+    found = []
+    at_first, at_second = 0, 0
+    while at_first < len(first) and at_second < len(second):
+        (first_start, first_end), (second_start, second_end) = first[at_first], second[at_second]
+        start, end = max(first_start, second_start), min(first_end, second_end)
         if start < end:
             found.append((start, end))
-        if first[a][1] >= second[b][1]:
-            b += 1
+        if first_end >= second_end:
+            at_second += 1
         else:
-            a += 1
+            at_first += 1
     return _computed(name, found)
 
 
@@ -280,18 +289,22 @@ def _cluster(
 ) -> dict[str, list[float]]:
     waits = _by_step(alone, steps)
     columns = {
-        "computation_time": [s.duration - w for s, w in zip(steps, waits, strict=False)],
+        "computation_time": _without(steps, waits),
         "communication_alone_time": waits,
     }
     if receives is not None:
         apart = _by_step(receives, steps)
-        columns["stage_time"] = [s.duration - w for s, w in zip(steps, apart, strict=False)]
+        columns["stage_time"] = _without(steps, apart)
         columns["receive_alone_time"] = apart
         columns["collective_communication_alone_time"] = _by_step(others, steps)
     if len(steps) > 1:
         for values in columns.values():
             values.append(sum(values[1:]) / (len(steps) - 1))
     return columns
+
+
+def _without(steps: Sequence[Row], waits: Sequence[float]) -> list[float]:
+    return [step.duration - wait for step, wait in zip(steps, waits, strict=False)]
 
 
 def _by_step(parts: Sequence[Row], steps: Sequence[Row]) -> list[float]:

@@ -148,5 +148,5 @@ def _drawn(found: Figure | None, label: str) -> Any:
     if found is None:
         message = "the answer holds nothing that can be drawn"
         raise ValueError(message)
-    data = [_colored(trace) for trace in found.data]
-    return PlotlyFigure(data=data, layout={**found.layout, "title": {"text": label}})
+    traces = [_colored(trace) for trace in found.data]
+    return PlotlyFigure(data=traces, layout={**found.layout, "title": {"text": label}})

@@ -57,7 +57,22 @@ def figure_of(blocks: Iterable[Block], label: str) -> Figure | None:
 
 def lanes_figure(lanes: Lanes) -> Figure:
     """Draw swim lanes as bars: a trace for each kind, the first lane on top."""
-    data = [
+    layout = {
+        "barmode": "overlay",
+        "xaxis": {"title": {"text": "ms"}},
+        "yaxis": {
+            "type": "category",
+            "categoryorder": "array",
+            "categoryarray": [row["label"] for row in reversed(lanes.rows)],
+        },
+        **rows_size(len(lanes.rows), 28, least=20 * len(lanes.kinds)),
+    }
+    return Figure(_lane_bars(lanes), layout, lanes.label)
+
+
+def _lane_bars(lanes: Lanes) -> list[dict[str, Any]]:
+    """Give the bars of each kind, which lie in all lanes."""
+    by_kind: list[dict[str, Any]] = [
         {
             "type": "bar",
             "orientation": "h",
@@ -74,22 +89,12 @@ def lanes_figure(lanes: Lanes) -> Figure:
     for row in lanes.rows:
         spans = zip(accumulate(row["starts"]), row["lengths"], row["names"], strict=True)
         for (start, length, name), kind in zip(spans, row["kinds"], strict=True):
-            bars: dict[str, Any] = data[kind]
+            bars = by_kind[kind]
             bars["y"].append(row["label"])
             bars["base"].append(start / 1e6)
             bars["x"].append(length / 1e6)
             bars["hovertext"].append(lanes.names[name].replace("<", "&lt;"))
-    layout = {
-        "barmode": "overlay",
-        "xaxis": {"title": {"text": "ms"}},
-        "yaxis": {
-            "type": "category",
-            "categoryorder": "array",
-            "categoryarray": [row["label"] for row in reversed(lanes.rows)],
-        },
-        **rows_size(len(lanes.rows), 28, least=20 * len(lanes.kinds)),
-    }
-    return Figure(data, layout, lanes.label)
+    return by_kind
 
 
 def rows_size(n_rows: int, row_pixels: int, *, least: int = 0) -> dict[str, Any]:
@@ -139,21 +144,16 @@ def _bars(rows: list[tuple[str, float]], kind: str, label: str, quantity: str = 
     """Draw horizontal bars, the first row on top."""
     rows = rows[:_MOST_BARS]
     scale = {"duration": 1e-6, "share": 100.0}.get(kind, 1.0)
-    names = short_names([name for name, _ in rows], _WIDEST)
-    words = {"duration": lambda value: duration(round(value)), "share": share}
-    told = words.get(kind, lambda value: count(round(value)))
-    hover = [f"{name}: {told(value)}" for name, value in rows]
-    data = {
+    bars = {
         "type": "bar",
         "orientation": "h",
         "x": [scale * value for _, value in rows],
         # Names may be alike once they are short; the number keeps their bars apart.
         "y": list(range(len(rows))),
-        "hovertext": [text.replace("<", "&lt;") for text in hover],
+        "hovertext": _escaped(f"{name}: {_in_words(kind, value)}" for name, value in rows),
         "hoverinfo": "text",
         "meta": {"color": "bar"},
     }
-    ticks = [name.replace("<", "&lt;") for name in names]
     layout = {
         "showlegend": False,
         "xaxis": {
@@ -163,8 +163,18 @@ def _bars(rows: list[tuple[str, float]], kind: str, label: str, quantity: str = 
         "yaxis": {
             "autorange": "reversed",
             "tickvals": list(range(len(rows))),
-            "ticktext": ticks,
+            "ticktext": _escaped(short_names([name for name, _ in rows], _WIDEST)),
         },
         **rows_size(len(rows), 26),
     }
-    return Figure([data], layout, label)
+    return Figure([bars], layout, label)
+
+
+def _in_words(kind: str, value: float) -> str:
+    if kind == "share":
+        return share(value)
+    return duration(round(value)) if kind == "duration" else count(round(value))
+
+
+def _escaped(texts: Iterable[str]) -> list[str]:
+    return [text.replace("<", "&lt;") for text in texts]

@@ -24,28 +24,19 @@ def lateness_figure(traces: TraceSet) -> Figure | None:
     Earlier is as good as in time. A rank without a share in a call has no colour there. Of many
     calls or ranks, those with the latest arrivals are drawn.
     """
-    import polars as pl
-
-    arrivals = pl.col("arrival_ns")
-    late = traces.members.with_columns(
-        late_ns=(arrivals - arrivals.quantile(0.5, "lower").over("call")).clip(lower_bound=0)
-    )
-    late = late.filter(pl.len().over("call") > 1)
+    late = _lateness(traces)
     if late.is_empty():
         return None
     calls = _latest(late, "call", _MOST_CALLS)
     ranks = _latest(late, "rank", _MOST_RANKS)
     cells = {
-        (rank, call): ns for rank, call, ns in late.select("rank", "call", "late_ns").iter_rows()
+        (rank, call): late_ns / 1e6
+        for rank, call, late_ns in late.select("rank", "call", "late_ns").drop_nulls().iter_rows()
     }
     names = {row["call"]: _call_name(row) for row in traces.calls.iter_rows(named=True)}
-    values = [
-        [None if (ns := cells.get((rank, call))) is None else ns / 1e6 for call in calls]
-        for rank in ranks
-    ]
-    data = {
+    heat_map = {
         "type": "heatmap",
-        "z": values,
+        "z": [[cells.get((rank, call)) for call in calls] for rank in ranks],
         "x": list(range(len(calls))),
         "y": [f"rank {rank}" for rank in ranks],
         "text": [[names[call] for call in calls] for _ in ranks],
@@ -60,7 +51,18 @@ def lateness_figure(traces: TraceSet) -> Figure | None:
         "yaxis": {"autorange": "reversed", "type": "category"},
         **rows_size(len(ranks), 18, least=160),
     }
-    return Figure([data], layout, "By how much each rank came later than the median rank.")
+    return Figure([heat_map], layout, "By how much each rank came later than the median rank.")
+
+
+def _lateness(traces: TraceSet) -> pl.DataFrame:
+    """Give each rank's arrival at a call of several, as time after the median arrival."""
+    import polars as pl
+
+    arrivals = pl.col("arrival_ns")
+    late = traces.members.with_columns(
+        late_ns=(arrivals - arrivals.quantile(0.5, "lower").over("call")).clip(lower_bound=0)
+    )
+    return late.filter(pl.len().over("call") > 1)
 
 
 def _latest(late: pl.DataFrame, key: str, most: int) -> list[int]:

@@ -24,7 +24,7 @@ def best_so_far_figure(found: Tuning) -> Figure | None:
         return None
     scale, unit = _unit(found)
     steps = [*found.curve]
-    data = {
+    curve = {
         "type": "scatter",
         "mode": "lines+markers",
         "line": {"shape": "hv"},
@@ -39,7 +39,7 @@ def best_so_far_figure(found: Tuning) -> Figure | None:
         "xaxis": {"title": {"text": "measuring time, s"}, "rangemode": "tozero"},
         "yaxis": {"title": {"text": _title(found)}},
     }
-    return Figure([data], layout, "Best candidate so far")
+    return Figure([curve], layout, "Best candidate so far")
 
 
 def parallel_coordinates_figure(found: Tuning) -> Figure | None:
@@ -71,8 +71,8 @@ def parallel_coordinates_figure(found: Tuning) -> Figure | None:
         "reversescale": found.goal == "max",
         "showscale": True,
     }
-    data = {"type": "parcoords", "dimensions": dimensions, "line": line}
-    return Figure([data], {"height": 420}, "Candidates")
+    lines = {"type": "parcoords", "dimensions": dimensions, "line": line}
+    return Figure([lines], {"height": 420}, "Candidates")
 
 
 def heat_map_figure(found: Tuning, x: str, y: str) -> Figure | None:
@@ -94,10 +94,7 @@ def heat_map_figure(found: Tuning, x: str, y: str) -> Figure | None:
         return None
     scale, unit = _unit(found)
     columns, lines = (_values(found.candidates, name) for name in (x, y))
-    cells: dict[tuple[Any, Any], Candidate] = {}
-    for row in rows:
-        place = (row.point.get(x), row.point.get(y))
-        cells[place] = min(cells.get(place, row), row, key=lambda it: _cost(found, it))
+    cells = _best_by_place(found, rows, x, y)
     picture = [[cells.get((left, top)) for left in columns] for top in lines]
     heat = {
         "type": "heatmap",
@@ -119,6 +116,16 @@ def heat_map_figure(found: Tuning, x: str, y: str) -> Figure | None:
         "yaxis": {"title": {"text": _html(y)}, "type": "category"},
     }
     return Figure([heat, _marks(found, x, y)], layout, "Best value by two parameters")
+
+
+def _best_by_place(
+    found: Tuning, rows: Sequence[Candidate], x: str, y: str
+) -> dict[tuple[Any, Any], Candidate]:
+    best: dict[tuple[Any, Any], Candidate] = {}
+    for row in rows:
+        place = (row.point.get(x), row.point.get(y))
+        best[place] = min(best.get(place, row), row, key=lambda it: _cost(found, it))
+    return best
 
 
 def _marks(found: Tuning, x: str, y: str) -> Mapping[str, Any]:

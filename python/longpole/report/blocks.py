@@ -27,6 +27,7 @@ __all__ = [
     "Value",
     "shown",
     "tabulated",
+    "without_empty_columns",
 ]
 
 Cell = str | int | float | bool | None
@@ -128,6 +129,22 @@ def tabulated(rows: Iterable[Any], columns: Mapping[Column, Value]) -> Table:
     """
     cells = [[_cell(row, value) for value in columns.values()] for row in rows]
     return Table(tuple(columns), cells)
+
+
+def without_empty_columns(table: Table) -> Table:
+    """Leave out the columns in which nothing is known.
+
+    Examples
+    --------
+    >>> table = Table((Column("call"), Column("bytes")), [["copy", None], ["send", None]])
+    >>> without_empty_columns(table).rows
+    [['copy'], ['send']]
+    """
+    kept = [
+        at for at in range(len(table.columns)) if any(row[at] is not None for row in table.rows)
+    ]
+    rows = [[row[at] for at in kept] for row in table.rows]
+    return Table([table.columns[at] for at in kept], rows)
 
 
 def _cell(row: Any, value: Value) -> Cell:

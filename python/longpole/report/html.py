@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from longpole.report.blocks import Bar, Block, Cell
 
-__all__ = ["html"]
+__all__ = ["html", "inert"]
 
 _WIDEST_NAME: Final = 120
 
@@ -26,23 +26,23 @@ def html(blocks: Iterable[Block]) -> str:
 def _element(block: Block) -> str:
     match block:
         case Headline(text):
-            return f"<h2>{_inert(text)}</h2>"
+            return f"<h2>{inert(text)}</h2>"
         case Sentence(text):
-            return f"<p>{_inert(text)}</p>"
+            return f"<p>{inert(text)}</p>"
         case Table(columns, rows):
             return _table(columns, rows)
         case Chart(bars):
             return f'<div class="wide"><table>{"".join(map(_bar, bars))}</table></div>'
         case Entry(label, style, title, sentences):
-            head = f'<strong class="{style}">{_inert(label)}</strong> {_inert(title)}'
-            return f"<p>{head}<br>{'<br>'.join(map(_inert, sentences))}</p>"
+            head = f'<strong class="{style}">{inert(label)}</strong> {inert(title)}'
+            return f"<p>{head}<br>{'<br>'.join(map(inert, sentences))}</p>"
         case Notes(items, are_numbered):
             kind = "ol" if are_numbered else "ul"
-            return f"<{kind}>{''.join(f'<li>{_inert(item)}</li>' for item in items)}</{kind}>"
+            return f"<{kind}>{''.join(f'<li>{inert(item)}</li>' for item in items)}</{kind}>"
 
 
 def _table(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> str:
-    head = "".join(f"<th{_side(column)}>{_inert(column.title)}</th>" for column in columns)
+    head = "".join(f"<th{_side(column)}>{inert(column.title)}</th>" for column in columns)
     body = "".join(f"<tr>{_cells(columns, row)}</tr>\n" for row in rows)
     table = f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>"
     return f'<div class="wide">{table}</div>'
@@ -56,8 +56,8 @@ def _cell(column: Column, value: Cell) -> str:
     """Show a value; a long name is shortened, and stands as a whole in its tooltip."""
     text = shown(column, value)
     short = short_name(text, _WIDEST_NAME) if column.type == "name" else text
-    tooltip = f' title="{_inert(text)}"' if short != text else ""
-    return f"<td{_side(column)}{tooltip}>{_inert(short)}</td>"
+    tooltip = f' title="{inert(text)}"' if short != text else ""
+    return f"<td{_side(column)}{tooltip}>{inert(short)}</td>"
 
 
 def _side(column: Column) -> str:
@@ -70,12 +70,12 @@ def _side(column: Column) -> str:
 def _bar(bar: Bar) -> str:
     width = f"{min(max(bar.share, 0.0), 1.0):.3f}"
     return (
-        f"<tr><td>{_inert(share(bar.share))}</td><td>{_inert(bar.amount)}</td>"
+        f"<tr><td>{inert(share(bar.share))}</td><td>{inert(bar.amount)}</td>"
         f'<td><div class="bar" style="--share: {width}"></div></td>'
-        f'<td class="text">{_inert(bar.label)}</td></tr>\n'
+        f'<td class="text">{inert(bar.label)}</td></tr>\n'
     )
 
 
-def _inert(text: str) -> str:
+def inert(text: str) -> str:
     """Show a text from a stranger as it is: no markup, nothing that turns its direction."""
     return escape_html(escape(text))

@@ -38,7 +38,10 @@ def _lines(block: Block) -> list[str]:
             return [f"- **{_inert(label)}** {_inert(title)}: {_inert(' '.join(sentences))}"]
         case Notes(items, are_numbered):
             numbered = enumerate(items, 1)
-            return [f"{f'{n}.' if are_numbered else '-'} {_inert(item)}" for n, item in numbered]
+            return [
+                f"{f'{number}.' if are_numbered else '-'} {_inert(item)}"
+                for number, item in numbered
+            ]
 
 
 def _table(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> list[str]:

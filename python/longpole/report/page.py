@@ -14,10 +14,9 @@ from html import escape as escape_html
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
-from longpole.report.html import html
+from longpole.report.html import html, inert
 from longpole.report.lanes import Lanes
 from longpole.report.sections import Section
-from longpole.wording import escape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,9 +94,9 @@ def page_text(page: Page) -> str:
     script = _asset("page.js")
     return _PAGE.format(
         policy=_policy(script),
-        title=_inert(page.title),
+        title=inert(page.title),
         css=_asset("page.css"),
-        facts="\n".join([*(f"<p>{_inert(fact)}</p>" for fact in page.facts), *_links(page)]),
+        facts="\n".join([*(f"<p>{inert(fact)}</p>" for fact in page.facts), *_links(page)]),
         nav=_nav(page.sections),
         sections="\n".join(_section(section, 2) for section in page.sections),
         script=script,
@@ -117,14 +116,14 @@ def _links(page: Page) -> list[str]:
     """Link to what is outside the page."""
     attributes = 'rel="noreferrer noopener" target="_blank"'
     return [
-        f'<p><a href="{escape_html(address)}" {attributes}>{_inert(words)}</a></p>'
+        f'<p><a href="{escape_html(address)}" {attributes}>{inert(words)}</a></p>'
         for words, address in page.links
     ]
 
 
 def _nav(sections: Sequence[Section]) -> str:
     named = [section for section in sections if section.title]
-    links = [f'<a href="#{section.key}">{_inert(section.title)}</a>' for section in named]
+    links = [f'<a href="#{section.key}">{inert(section.title)}</a>' for section in named]
     return _NAV.format(links="".join(links)) if links else ""
 
 
@@ -132,9 +131,9 @@ def _section(section: Section, level: int) -> str:
     """Write a section and those within it: folded, below a title, or without one."""
     within = level if section.is_folded else level + 1
     body = "\n".join(_part(part, within) for part in section.parts)
-    title = _inert(section.title)
+    title = inert(section.title)
     if section.is_folded:
-        note = f' <span class="dim">{_inert(section.note)}</span>' if section.note else ""
+        note = f' <span class="dim">{inert(section.note)}</span>' if section.note else ""
         body = f"<details><summary>{title}{note}</summary>\n{body}\n</details>"
     elif title:
         body = f"<h{level}>{title}</h{level}>\n{body}"
@@ -150,29 +149,29 @@ def _part(part: Part, level: int) -> str:
 def _lanes(lanes: Lanes) -> str:
     """Write what the script draws on a canvas, with the buttons that move it."""
     colors = (
-        f'<span><i style="background: var(--{color})"></i>{_inert(words)}</span>'
+        f'<span><i style="background: var(--{color})"></i>{inert(words)}</span>'
         for color, words in lanes.legend
     )
     buttons = (*_WALK, *_MOVE) if lanes.longest else _MOVE
     names = ("length_ns", "names", "kinds", "colors", "rows", "is_flame")
     hint = _HINT_OF_PATH if lanes.longest else _HINT_OF_FLAME if lanes.is_flame else _HINT
     return _LANES.format(
-        label=_inert(lanes.label),
+        label=inert(lanes.label),
         legend="".join(colors),
         data=_json({name: getattr(lanes, name) for name in names}),
         buttons="".join(
             f'<button type="button" data-do="{do}">{text}</button>' for do, text in buttons
         ),
-        hint=_inert(hint),
+        hint=inert(hint),
         longest=_longest(lanes),
-        notes="".join(f'<p class="dim">{_inert(note)}</p>' for note in lanes.notes),
+        notes="".join(f'<p class="dim">{inert(note)}</p>' for note in lanes.notes),
     )
 
 
 def _longest(lanes: Lanes) -> str:
     items = "".join(
         f'<li><button type="button" data-row="{each.row}" data-segment="{each.place}">'
-        f"{_inert(each.words)}</button></li>"
+        f"{inert(each.words)}</button></li>"
         for each in lanes.longest
     )
     title = "Longest segments of the critical path"
@@ -187,7 +186,3 @@ def _json(value: object) -> str:
 
 def _asset(name: str) -> str:
     return files("longpole.report").joinpath("assets", name).read_text(encoding="utf-8")
-
-
-def _inert(text: str) -> str:
-    return escape_html(escape(text))

@@ -12,7 +12,7 @@ from longpole.frames import frame_of
 from longpole.traces.findings import RankFinding, disagreement
 from longpole.traces.flight_recorder import is_dump, read_dump
 from longpole.traces.sources import find_sources
-from longpole.traces.wording import listed
+from longpole.traces.wording import has_or_have, listed
 
 if TYPE_CHECKING:
     import os
@@ -199,8 +199,7 @@ class DumpSet:
         ]
         absent = sorted({int(rank) for text in self.calls["absent"] for rank in text.split()})
         if absent:
-            verb = "has" if len(absent) == 1 else "have"
-            message = f"{listed(absent)} {verb} no dump"
+            message = f"{listed(absent)} {has_or_have(absent)} no dump"
             found.append(RankFinding("absent rank", message, tuple(absent)))
         return tuple(found)
 
@@ -235,19 +234,12 @@ class DumpSet:
         return next(it for it in self._dumps[rank].entries if it.record == record)
 
     def _open(self, row: dict[str, Any]) -> OpenCall:
-        import polars as pl
-
         own = self._ranks_of(row["call"])
         in_state = {
             state: tuple(sorted(rank for rank, it in own.items() if it.state == state))
             for state in _STATES
         }
         missing = self._missing(row, own)
-        before = self.calls.filter(
-            (pl.col("group") == row["group"])
-            & (pl.col("pair") == row["pair"])
-            & (pl.col("sequence") < row["sequence"])
-        )["sequence"]
         late = missing or (in_state["scheduled"] if in_state["started"] else ())
         places = [(rank, it.place) for rank, it in own.items()]
         places += [(rank, self._last_place(rank)) for rank in missing]
@@ -255,7 +247,7 @@ class DumpSet:
             group=row["group"],
             sequence=row["sequence"],
             operation=row["operation"] or "unknown",
-            last_complete=None if before.is_empty() or row["pair"] else before.to_list()[-1],
+            last_complete=self._last_complete(row),
             missing=missing,
             scheduled=in_state["scheduled"],
             started=in_state["started"],
@@ -265,6 +257,14 @@ class DumpSet:
             waits_for=late,
             is_root=True,
         )
+
+    def _last_complete(self, row: dict[str, Any]) -> int | None:
+        """Give the number of the call before the first open one; messages of pairs have none."""
+        import polars as pl
+
+        is_before = (pl.col("group") == row["group"]) & (pl.col("sequence") < row["sequence"])
+        before = self.calls.filter(is_before & ~pl.col("pair"))["sequence"].to_list()
+        return None if row["pair"] or not before else before[-1]
 
     def _missing(self, row: dict[str, Any], own: dict[int, Entry]) -> tuple[int, ...]:
         """Give the ranks with a dump that should take part and have not called."""

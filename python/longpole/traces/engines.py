@@ -1,8 +1,8 @@
 """Where the ranks are read: threads, processes, or the workers of a Ray cluster.
 
-Every engine does a piece of work for each item and gives the results in the order of the items.
-The work of a worker that dies is done again; an item that kills its worker each time is `Lost`, and
-so are those that a Ray cluster does not answer in time.
+Every engine calls one function for each item and gives the results in the order of the items. When
+a worker dies, its items are tried again; an item that kills its worker each time is `Lost`, and so
+are those that a Ray cluster does not answer in time.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def run(
     timeout_s: float = TIMEOUT_S,
     progress: Callable[[int, int], object] | None = None,
 ) -> list[_Result | Lost]:
-    """Do the work for every item, at most `workers` at once.
+    """Call a function for every item, at most `workers` calls at once.
 
     Where Ray finishes none for `timeout_s`, those left are given up.
 

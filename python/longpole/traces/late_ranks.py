@@ -266,15 +266,10 @@ def _by_name(
     """Compare each name and shape of a rank with the median of all ranks."""
     import polars as pl
 
-    frames = []
-    for at, rank in enumerate(ranks):
-        rows = frame_of(rank.name_totals()).filter(pl.col("class") == time_class)
-        summed = rows.group_by(keys).agg(pl.col("total_ns").sum(), pl.col("count").sum())
-        frames.append(summed.with_columns(pl.col("name").cast(pl.String), place=at))
-    every = pl.concat(frames)
-    own = every.filter(pl.col("place") == place)
+    totals = [_name_totals(rank, time_class, keys) for rank in ranks]
     usual = (
-        every.group_by(keys)
+        pl.concat(totals)
+        .group_by(keys)
         .agg(
             median_ns=pl.col("total_ns").quantile(0.5, "lower"),
             median_count=pl.col("count").quantile(0.5, "lower"),
@@ -282,11 +277,19 @@ def _by_name(
         )
         .with_columns(is_common=pl.col("n_ranks") * 2 > len(ranks))
     )
-    joined = own.join(usual, on=keys, how="left")
+    joined = totals[place].join(usual, on=keys, how="left")
     median = pl.when("is_common").then(pl.col("median_ns")).otherwise(0)
     return joined.with_columns(excess_ns=pl.col("total_ns") - median).sort(
         "excess_ns", *keys, descending=[True, *(False for _ in keys)]
     )
+
+
+def _name_totals(rank: ReducedRank, time_class: str, keys: tuple[str, ...]) -> pl.DataFrame:
+    import polars as pl
+
+    rows = frame_of(rank.name_totals()).filter(pl.col("class") == time_class)
+    summed = rows.group_by(keys).agg(pl.col("total_ns").sum(), pl.col("count").sum())
+    return summed.with_columns(pl.col("name").cast(pl.String))
 
 
 def _is_uniform(names: pl.DataFrame) -> bool:

@@ -221,8 +221,8 @@ def _groups_of(trace: Trace) -> dict[str, list[int]]:
     found = {
         str(group): [int(rank) for rank in str(ranks).split()] for group, ranks in known.iter_rows()
     }
-    info = trace.metadata.get("distributedInfo")
-    listed = info.get("pg_config") if isinstance(info, dict) else None
+    distributed = trace.metadata.get("distributedInfo")
+    listed = distributed.get("pg_config") if isinstance(distributed, dict) else None
     for group in listed if isinstance(listed, list) else []:
         if isinstance(group, dict) and isinstance(group.get("ranks"), list):
             members = [rank for rank in group["ranks"] if isinstance(rank, int)]

@@ -116,9 +116,9 @@ def _write(
     )
     n_left_out = 0
     for place, rank in enumerate(traces.rank_numbers):
-        pieces, n = _rank(traces, place, rank, earlier_ns)
+        pieces, n_of_rank = _rank(traces, place, rank, earlier_ns)
         file.writelines(pieces)
-        n_left_out += n
+        n_left_out += n_of_rank
         if progress is not None:
             progress(place + 1, len(traces))
     return path.height, n_left_out

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["listed"]
+__all__ = ["has_or_have", "listed"]
 
 
 def listed(ranks: Sequence[int]) -> str:
@@ -29,3 +29,8 @@ def listed(ranks: Sequence[int]) -> str:
         for run in runs
     ]
     return f"{'rank' if len(set(ranks)) == 1 else 'ranks'} {', '.join(words)}"
+
+
+def has_or_have(ranks: Sequence[int]) -> str:
+    """Give the auxiliary verb that follows `listed(ranks)`."""
+    return "has" if len(ranks) == 1 else "have"

@@ -15,7 +15,7 @@ from longpole.verdict.sentences import caveat, sentence
 
 if TYPE_CHECKING:
     from longpole.report.blocks import Block
-    from longpole.verdict.parts import VerdictParts
+    from longpole.verdict.parts import RemedyParts, VerdictParts
 
 __all__ = ["Verdict", "verdict_of"]
 
@@ -39,8 +39,7 @@ class Verdict(Findings):
 
 def verdict_of(parts: VerdictParts) -> Verdict:
     """Put what the core found into values and words."""
-    shown_ns, min_ns, max_ns, _ = parts["lengths_ns"]
-    numbers, doubt = parts["numbers"], parts["doubt"]
+    doubt = parts["doubt"]
     reason, record = advice(parts)
     told, against = sentence(parts), caveat(parts)
     first = " ".join(actions(parts, 0))
@@ -50,38 +49,14 @@ def verdict_of(parts: VerdictParts) -> Verdict:
     return Verdict(
         status=parts["status"],
         sides=tuple(parts["sides"]),
-        remedies=tuple(
-            Remedy(
-                remedy=remedy["remedy"],
-                side=remedy["side"],
-                name=remedy["name"],
-                named=remedy["named"],
-                gain_ns=remedy["gain_ns"],
-                gain=remedy["gain"],
-                gain_low=remedy["bounds"][0],
-                gain_high=remedy["bounds"][1],
-                low_by=remedy["bounds"][2],
-                high_by=remedy["bounds"][3],
-                changes=tuple(change_of(change) for change in remedy["changes"]),
-                events=tuple(remedy["events"]),
-            )
-            for remedy in parts["remedies"]
-        ),
+        remedies=tuple(map(_remedy, parts["remedies"])),
         gains=dict(parts["gains"]),
         bounds={side: Bounds(*bounds) for side, bounds in parts["bounds"]},
         gaps=tuple(
             Gap(hole["duration_ns"], hole["event"], hole["busy_ns"]) for hole in parts["holes"]
         ),
-        steps=tuple(numbers),
-        window=Span(
-            unit=parts["unit"],
-            number=numbers[parts["shown"]] if numbers else None,
-            length_ns=shown_ns,
-            min_ns=min_ns,
-            max_ns=max_ns,
-            n=parts["n_windows"],
-            outliers=tuple(numbers[place] if numbers else place for place in parts["outliers"]),
-        ),
+        steps=tuple(parts["numbers"]),
+        window=_window(parts),
         doubt=Doubt(doubt["unknown"], doubt["floor"], doubt["unlinked"], doubt["inferred"]),
         cause=parts["cause"] if parts["status"] == "inconclusive" else None,
         reason=reason,
@@ -89,4 +64,36 @@ def verdict_of(parts: VerdictParts) -> Verdict:
         sentence=told,
         actions=tuple(actions(parts, left)),
         caveat=against,
+    )
+
+
+def _remedy(remedy: RemedyParts) -> Remedy:
+    gain_low, gain_high, low_by, high_by = remedy["bounds"]
+    return Remedy(
+        remedy=remedy["remedy"],
+        side=remedy["side"],
+        name=remedy["name"],
+        named=remedy["named"],
+        gain_ns=remedy["gain_ns"],
+        gain=remedy["gain"],
+        gain_low=gain_low,
+        gain_high=gain_high,
+        low_by=low_by,
+        high_by=high_by,
+        changes=tuple(change_of(change) for change in remedy["changes"]),
+        events=tuple(remedy["events"]),
+    )
+
+
+def _window(parts: VerdictParts) -> Span:
+    length_ns, min_ns, max_ns, _ = parts["lengths_ns"]
+    numbers = parts["numbers"]
+    return Span(
+        unit=parts["unit"],
+        number=numbers[parts["shown"]] if numbers else None,
+        length_ns=length_ns,
+        min_ns=min_ns,
+        max_ns=max_ns,
+        n=parts["n_windows"],
+        outliers=tuple(numbers[place] if numbers else place for place in parts["outliers"]),
     )

@@ -1,5 +1,6 @@
 //! What can go wrong while reading a trace, and where in the file it did.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// The result of a step that can fail.
@@ -186,60 +187,68 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.kind {
-            ErrorKind::Empty => write!(f, "the file is empty or blank")?,
-            ErrorKind::OtherKind { what, .. } => write!(f, "this is {what}, not a trace")?,
-            ErrorKind::UnknownFormat { starts_with } => {
-                write!(
-                    f,
-                    "not JSON and no trace format that longpole reads: it starts with `{starts_with}`"
-                )?;
+        write!(f, "{}", self.kind.sentence())?;
+        if self.kind.has_place() { write!(f, ", at byte {}", self.offset) } else { Ok(()) }
+    }
+}
+
+impl ErrorKind {
+    fn sentence(&self) -> Cow<'_, str> {
+        match self {
+            Self::Empty => "the file is empty or blank".into(),
+            Self::OtherKind { what, .. } => format!("this is {what}, not a trace").into(),
+            Self::UnknownFormat { starts_with } => format!(
+                "not JSON and no trace format that longpole reads: it starts with `{starts_with}`"
+            )
+            .into(),
+            Self::NoEvents => "the document holds no `traceEvents`".into(),
+            Self::EndsBeforeEvents => {
+                "the file is truncated: it ends before any `traceEvents`".into()
             }
-            ErrorKind::NoEvents => write!(f, "the document holds no `traceEvents`")?,
-            ErrorKind::EndsBeforeEvents => {
-                write!(f, "the file is truncated: it ends before any `traceEvents`")?;
+            Self::NoNodes => "the document holds no list `nodes`".into(),
+            Self::EndsBeforeNodes => "the file is truncated: it ends before any `nodes`".into(),
+            Self::EventsNotAnArray => "`traceEvents` is not an array".into(),
+            Self::Compression { by, fault } => {
+                format!("the {by} stream is damaged: {fault}").into()
             }
-            ErrorKind::NoNodes => write!(f, "the document holds no list `nodes`")?,
-            ErrorKind::EndsBeforeNodes => {
-                write!(f, "the file is truncated: it ends before any `nodes`")?;
+            Self::Strict(code) => code.sentence().into(),
+            Self::Io(error) => error.message.as_str().into(),
+            Self::DamagedSave(what) => format!("the saved trace is damaged: {what}").into(),
+            Self::OtherSave { version } => format!(
+                "the trace was saved in version {version} of the format; this longpole reads \
+                 version {SAVE_VERSION}"
+            )
+            .into(),
+            Self::Database(why) => format!("the SQLite database cannot be read: {why}").into(),
+            Self::UnfinishedDatabase(ending) => format!(
+                "the SQLite database is not complete: FILE{ending} beside it holds changes that \
+                 are not in it"
+            )
+            .into(),
+            Self::NotAChakraGraph => "no message of a Chakra graph".into(),
+            Self::NotAPair(figures) => {
+                format!("the two files do not belong together: {figures}").into()
             }
-            ErrorKind::EventsNotAnArray => write!(f, "`traceEvents` is not an array")?,
-            ErrorKind::Compression { by, fault } => {
-                write!(f, "the {by} stream is damaged: {fault}")?;
-            }
-            ErrorKind::Strict(code) => write!(f, "{}", code.sentence())?,
-            ErrorKind::Io(error) => write!(f, "{}", error.message)?,
-            // Not of a place in the file.
-            ErrorKind::DamagedSave(what) => {
-                return write!(f, "the saved trace is damaged: {what}");
-            }
-            ErrorKind::OtherSave { version } => {
-                return write!(
-                    f,
-                    "the trace was saved in version {version} of the format; this longpole reads \
-                     version {SAVE_VERSION}"
-                );
-            }
-            ErrorKind::NotSaved(what) => return write!(f, "{what}"),
-            ErrorKind::Database(why) => {
-                return write!(f, "the SQLite database cannot be read: {why}");
-            }
-            ErrorKind::UnfinishedDatabase(ending) => {
-                return write!(
-                    f,
-                    "the SQLite database is not complete: FILE{ending} beside it holds changes that \
-                     are not in it"
-                );
-            }
-            ErrorKind::NotAChakraGraph => write!(f, "no message of a Chakra graph")?,
-            ErrorKind::NotAPair(figures) => {
-                return write!(f, "the two files do not belong together: {figures}");
-            }
-            ErrorKind::Pattern(why) => return write!(f, "invalid regular expression: {why}"),
-            ErrorKind::Vocabulary(why) | ErrorKind::NoWindow(why) => return write!(f, "{why}"),
-            ErrorKind::Cancelled => write!(f, "stopped by the caller")?,
+            Self::Pattern(why) => format!("invalid regular expression: {why}").into(),
+            Self::NotSaved(why) | Self::Vocabulary(why) | Self::NoWindow(why) => why.into(),
+            Self::Cancelled => "stopped by the caller".into(),
         }
-        write!(f, ", at byte {}", self.offset)
+    }
+
+    /// Whether it is about a place in the file.
+    fn has_place(&self) -> bool {
+        !matches!(
+            self,
+            Self::DamagedSave(_)
+                | Self::OtherSave { .. }
+                | Self::NotSaved(_)
+                | Self::Database(_)
+                | Self::UnfinishedDatabase(_)
+                | Self::NotAPair(_)
+                | Self::Pattern(_)
+                | Self::Vocabulary(_)
+                | Self::NoWindow(_)
+        )
     }
 }
 

@@ -67,37 +67,23 @@ impl LinkedTrace {
         let start_ns = nodes.iter().map(|node| node.span.map_or(NO_INTEGER, |span| span.0));
         let duration_ns =
             nodes.iter().map(|node| node.span.map_or(NO_INTEGER, |span| span.1 - span.0));
-        let lanes = &self.tables.lanes;
-        let place = |node: &workload::WorkloadNode| node.lane.map(|lane| lanes.place(lane));
+        let places =
+            || nodes.iter().map(|node| node.lane.map(|lane| self.tables.lanes.place(lane)));
         Columns::default()
             .integers("node", nodes.iter().map(|node| node.id).collect())
             .words("kind", nodes.iter().map(|node| node.kind))
             .strings("name", nodes.iter().map(|node| Some(linked.name(node))))
             .integers("operator", nodes.iter().map(|node| self.trace.nodes[node.row].id).collect())
             .rows("event", nodes.iter().map(|node| node.event.in_column()).collect())
-            .texts(
-                "process",
-                nodes.iter().map(|node| place(node).map(|place| place.process).in_column()),
-                strings,
-            )
-            .texts(
-                "thread",
-                nodes.iter().map(|node| place(node).map(|place| place.thread).in_column()),
-                strings,
-            )
+            .texts("process", places().map(|place| place.map(|it| it.process).in_column()), strings)
+            .texts("thread", places().map(|place| place.map(|it| it.thread).in_column()), strings)
             .integers(
                 "device",
-                nodes
-                    .iter()
-                    .map(|node| place(node).and_then(|place| place.device).in_column())
-                    .collect(),
+                places().map(|place| place?.device).map(InColumn::in_column).collect(),
             )
             .integers(
                 "stream",
-                nodes
-                    .iter()
-                    .map(|node| place(node).and_then(|place| place.stream).in_column())
-                    .collect(),
+                places().map(|place| place?.stream).map(InColumn::in_column).collect(),
             )
             .integers("start_ns", start_ns.collect())
             .integers("duration_ns", duration_ns.collect())

@@ -77,38 +77,37 @@ def random_ranks(
     dice = random.Random(seed)  # noqa: S311 - no secret
     pattern = pattern or dice.choice(PATTERNS)
     count = dice.choice((0, 1, 1, 1, 2, 2)) if n_stragglers is None else n_stragglers
-    causes = [cause for cause in CAUSES if cause != "more work" or pattern == "expert"]
-    stragglers = tuple(
-        Straggler(rank, dice.choice(causes), dice.uniform(1.3, 1.9), dice.choice((1, 1, 2)))
-        for rank in dice.sample(range(n_ranks), count)
-    )
-    stragglers = tuple(
-        Straggler(one.rank, one.cause, dice.uniform(3, 7), one.every)
-        if one.cause in {"data loading", "host functions"}
-        else one
-        for one in stragglers
-    )
-    clocks = [RankClock()]
-    for _ in range(1, n_ranks):
-        offset_ns = round((2 * dice.random() - 1) * largest_offset_ns)
-        clocks.append(RankClock(offset_ns, dice.uniform(-20e-6, 20e-6)))
+    stragglers = _stragglers(dice, dice.sample(range(n_ranks), count), pattern)
+    clocks = _clocks(dice, n_ranks, largest_offset_ns)
     entries = [round(dice.random() * largest_entry_ns) for _ in range(n_ranks)]
-    shape = _Shape(
-        seed=dice.randrange(1 << 30),
-        pattern=pattern,
-        layers=dice.randint(3, 6),
-        steps=n_steps,
-        kernel_ns=dice.choice((60_000, 150_000, 400_000)),
-        host_ns=dice.choice((8_000, 20_000, 60_000)),
-        loading_ns=dice.choice((200_000, 600_000, 2_000_000)),
-        has_backward_thread=dice.random() < 0.5,
-        synchronizes=dice.random() < 0.5,
-    )
+    shape = _Shape.drawn(dice, pattern, n_steps)
 
     def build(these: tuple[Straggler, ...]) -> Job:
         return _build(shape, n_ranks, entries, these, noise_ns=noise_ns, ring_ns=ring_ns)
 
-    return RankRun(build(stragglers), pattern, stragglers, tuple(clocks), build)
+    return RankRun(build(stragglers), pattern, stragglers, clocks, build)
+
+
+def _stragglers(dice: random.Random, ranks: list[int], pattern: str) -> tuple[Straggler, ...]:
+    causes = [cause for cause in CAUSES if cause != "more work" or pattern == "expert"]
+    drawn = [
+        Straggler(rank, dice.choice(causes), dice.uniform(1.3, 1.9), dice.choice((1, 1, 2)))
+        for rank in ranks
+    ]
+    return tuple(
+        Straggler(one.rank, one.cause, dice.uniform(3, 7), one.every)
+        if one.cause in {"data loading", "host functions"}
+        else one
+        for one in drawn
+    )
+
+
+def _clocks(dice: random.Random, n_ranks: int, largest_offset_ns: int) -> tuple[RankClock, ...]:
+    clocks = [RankClock()]
+    for _ in range(1, n_ranks):
+        offset_ns = round((2 * dice.random() - 1) * largest_offset_ns)
+        clocks.append(RankClock(offset_ns, dice.uniform(-20e-6, 20e-6)))
+    return tuple(clocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +121,20 @@ class _Shape:
     loading_ns: int
     has_backward_thread: bool
     synchronizes: bool
+
+    @classmethod
+    def drawn(cls, dice: random.Random, pattern: str, n_steps: int) -> _Shape:
+        return cls(
+            seed=dice.randrange(1 << 30),
+            pattern=pattern,
+            layers=dice.randint(3, 6),
+            steps=n_steps,
+            kernel_ns=dice.choice((60_000, 150_000, 400_000)),
+            host_ns=dice.choice((8_000, 20_000, 60_000)),
+            loading_ns=dice.choice((200_000, 600_000, 2_000_000)),
+            has_backward_thread=dice.random() < 0.5,
+            synchronizes=dice.random() < 0.5,
+        )
 
 
 def _factors(rank: int, stragglers: tuple[Straggler, ...]) -> dict[str, Callable[[int], float]]:

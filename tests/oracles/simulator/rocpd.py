@@ -174,66 +174,105 @@ class _Database:
 
 def write_rocprof_json(run: Run, path: str | Path) -> None:
     """Write the records of a run as JSON of `rocprofv3`."""
-    pid = next(entry["pid"] for entry in run.events if entry["ph"] == "M")
-    operations: dict[str, dict[str, int]] = {kind: {} for kind in _KINDS}
-    symbols: dict[str, int] = {}
-    markers: list[dict[str, Any]] = []
-    buffers: dict[str, list[dict[str, Any]]] = {"kernel_dispatch": [], "memory_copy": []}
-    buffers |= {name: [] for _, _, name in _INTERFACES}
+    document = _Document()
     for entry in _written(run):
-        args = entry["args"]
-        row: dict[str, Any] = {"thread_id": entry["tid"], "start_timestamp": entry["start_ns"]}
-        row |= {"end_timestamp": entry["start_ns"] + entry["duration_ns"]}
-        row |= {"correlation_id": {"internal": args.get("correlation", 0), "external": 0}}
-        if entry["cat"] == "kernel":
-            axes = dict(zip("xyz", args["block"], strict=True))
-            items = {axis: args["grid"][place] * axes[axis] for place, axis in enumerate("xyz")}
-            info = {"agent_id": {"handle": 900 + args["device"]}, "queue_id": {"handle": 1}}
-            info |= {"kernel_id": symbols.setdefault(entry["name"], len(symbols))}
-            info |= {"group_segment_size": args["shared memory"]}
-            info |= {"workgroup_size": axes, "grid_size": items}
-            row |= {"dispatch_info": info, "stream_id": {"handle": args["stream"]}}
-            buffers["kernel_dispatch"].append(row)
-            continue
-        if entry["cat"] == "gpu_memcpy":
-            kind, name = "MEMORY_COPY", f"MEMORY_COPY_{_direction(entry)}"
-            row |= {"dst_agent_id": {"handle": 900 + args["device"]}, "bytes": args["bytes"]}
-            row |= {"stream_id": {"handle": args["stream"]}}
-            list_name = "memory_copy"
-        else:
-            found = next(one for one in _INTERFACES if one[0] == entry["cat"])
-            _, kind, list_name = found
-            name = entry["name"]
-            if list_name == "marker_api":
-                row["correlation_id"]["internal"] = 1_000_000 + len(markers)
-                markers.append({"key": 1_000_000 + len(markers), "value": entry["name"]})
-                name = "roctxRangePushA"
-        row |= {"kind": _KINDS.index(kind)}
-        of_kind = operations[kind]
-        row |= {"operation": of_kind.setdefault(name, len(of_kind))}
-        buffers[list_name].append(row)
-    agents = [{"id": {"handle": 800}, "type": 1, "logical_node_type_id": 0}]
-    agents += [
-        {"id": {"handle": 900 + device}, "type": 2, "logical_node_type_id": device, "name": "gfx"}
-        for device in range(run.program.n_devices)
-    ]
+        document.add(entry)
     process = {
-        "metadata": {"pid": pid},
-        "agents": agents,
-        "strings": {
-            "buffer_records": [
-                {"kind": kind, "operations": list(operations[kind])} for kind in _KINDS
-            ],
-            "marker_api": markers,
-        },
-        "kernel_symbols": [
-            {"kernel_id": number, "kernel_name": name, "formatted_kernel_name": name}
-            for name, number in symbols.items()
-        ],
-        "buffer_records": buffers,
+        "metadata": {"pid": next(entry["pid"] for entry in run.events if entry["ph"] == "M")},
+        "agents": _agents(run.program.n_devices),
+        **document.records(),
     }
     text = json.dumps({"rocprofiler-sdk-tool": [process]}, separators=(",", ":"))
     Path(path).write_text(text, encoding="utf-8")
+
+
+def _agents(n_devices: int) -> list[dict[str, Any]]:
+    processor = {"id": {"handle": 800}, "type": 1, "logical_node_type_id": 0}
+    devices = [
+        {"id": {"handle": 900 + device}, "type": 2, "logical_node_type_id": device, "name": "gfx"}
+        for device in range(n_devices)
+    ]
+    return [processor, *devices]
+
+
+class _Document:
+    """The records of a process by buffer, and the names that they refer to by number."""
+
+    def __init__(self) -> None:
+        self._operations: dict[str, dict[str, int]] = {kind: {} for kind in _KINDS}
+        self._symbols: dict[str, int] = {}
+        self._markers: list[dict[str, Any]] = []
+        self._buffers: dict[str, list[dict[str, Any]]] = {"kernel_dispatch": [], "memory_copy": []}
+        self._buffers |= {name: [] for _, _, name in _INTERFACES}
+
+    def add(self, entry: Record) -> None:
+        """Put an entry into its buffer."""
+        row: dict[str, Any] = {
+            "thread_id": entry["tid"],
+            "start_timestamp": entry["start_ns"],
+            "end_timestamp": entry["start_ns"] + entry["duration_ns"],
+            "correlation_id": {"internal": entry["args"].get("correlation", 0), "external": 0},
+        }
+        if entry["cat"] == "kernel":
+            self._add_kernel(row, entry)
+        elif entry["cat"] == "gpu_memcpy":
+            self._add_copy(row, entry)
+        else:
+            self._add_call(row, entry)
+
+    def _add_kernel(self, row: dict[str, Any], entry: Record) -> None:
+        args = entry["args"]
+        axes = dict(zip("xyz", args["block"], strict=True))
+        dispatch = {
+            "agent_id": {"handle": 900 + args["device"]},
+            "queue_id": {"handle": 1},
+            "kernel_id": self._symbols.setdefault(entry["name"], len(self._symbols)),
+            "group_segment_size": args["shared memory"],
+            "workgroup_size": axes,
+            "grid_size": {
+                axis: args["grid"][place] * axes[axis] for place, axis in enumerate("xyz")
+            },
+        }
+        row |= {"dispatch_info": dispatch, "stream_id": {"handle": args["stream"]}}
+        self._buffers["kernel_dispatch"].append(row)
+
+    def _add_copy(self, row: dict[str, Any], entry: Record) -> None:
+        args = entry["args"]
+        row |= {"dst_agent_id": {"handle": 900 + args["device"]}, "bytes": args["bytes"]}
+        row |= {"stream_id": {"handle": args["stream"]}}
+        row |= self._operation("MEMORY_COPY", f"MEMORY_COPY_{_direction(entry)}")
+        self._buffers["memory_copy"].append(row)
+
+    def _add_call(self, row: dict[str, Any], entry: Record) -> None:
+        _, kind, buffer = next(one for one in _INTERFACES if one[0] == entry["cat"])
+        name = entry["name"]
+        if buffer == "marker_api":
+            key = 1_000_000 + len(self._markers)
+            row["correlation_id"]["internal"] = key
+            self._markers.append({"key": key, "value": name})
+            name = "roctxRangePushA"
+        row |= self._operation(kind, name)
+        self._buffers[buffer].append(row)
+
+    def _operation(self, kind: str, name: str) -> dict[str, int]:
+        of_kind = self._operations[kind]
+        return {"kind": _KINDS.index(kind), "operation": of_kind.setdefault(name, len(of_kind))}
+
+    def records(self) -> dict[str, Any]:
+        """Give the buffers with the names of operations, markers and kernels."""
+        return {
+            "strings": {
+                "buffer_records": [
+                    {"kind": kind, "operations": list(self._operations[kind])} for kind in _KINDS
+                ],
+                "marker_api": self._markers,
+            },
+            "kernel_symbols": [
+                {"kernel_id": number, "kernel_name": name, "formatted_kernel_name": name}
+                for name, number in self._symbols.items()
+            ],
+            "buffer_records": self._buffers,
+        }
 
 
 def _written(run: Run) -> Iterator[Record]:

@@ -21,47 +21,52 @@ STEP = re.compile(r"ProfilerStep\s*#\s*(\d+)")
 
 def steps(trace: Trace) -> list[dict[str, Any]]:
     """List the steps with the windows in which their work was done, by time."""
-    annotations = [
-        (event.start_ns, int(number[1]), event)
+    annotations = _annotations(trace)
+    submitted = _submitted(trace)
+    complete_ns = {event.row: _completion_ns(event, submitted) for _, event in annotations}
+    rows = []
+    for number, event in annotations:
+        befores = [
+            other
+            for other_number, other in annotations
+            if other_number == number - 1 and other.process == event.process
+        ]
+        before = min(befores, key=outside_in, default=None)
+        window_start_ns = complete_ns[before.row] if before else event.start_ns
+        rows.append(
+            {
+                "step": number,
+                "name": event.name,
+                "start_ns": event.start_ns,
+                "duration_ns": event.duration_ns,
+                "event": event.row,
+                "window_start_ns": window_start_ns,
+                "window_end_ns": max(complete_ns[event.row], window_start_ns),
+            }
+        )
+    return rows
+
+
+def _annotations(trace: Trace) -> list[tuple[int, Event]]:
+    """List the annotations of steps with their numbers, by time."""
+    numbered = [
+        (int(number[1]), event)
         for event in trace.events
         if event.kind == "annotation"
         and event.end_ns is not None
         and (number := STEP.fullmatch(event.name or ""))
     ]
-    annotations.sort(key=lambda step: (*step[:2], step[2].end_ns, step[2].row))
-    submitted = _submitted(trace)
+    return sorted(numbered, key=lambda it: (it[1].start_ns, it[0], it[1].end_ns, it[1].row))
 
-    def completion_ns(step: Event) -> int:
-        launched = [
-            work.end_ns
-            for work, (at_ns, process) in submitted.items()
-            if process == step.process and step.start_ns <= at_ns < step.end_ns
-        ]
-        return max([step.end_ns, *launched])
 
-    complete_ns = {event.row: completion_ns(event) for _, _, event in annotations}
-    rows = []
-    for start_ns, number, event in annotations:
-        befores = [
-            other
-            for _, other_number, other in annotations
-            if other_number == number - 1 and other.process == event.process
-        ]
-        before = min(befores, key=outside_in, default=None)
-        window_start_ns = complete_ns[before.row] if before else start_ns
-        end_ns = complete_ns[event.row]
-        rows.append(
-            {
-                "step": number,
-                "name": event.name,
-                "start_ns": start_ns,
-                "duration_ns": event.duration_ns,
-                "event": event.row,
-                "window_start_ns": window_start_ns,
-                "window_end_ns": max(end_ns, window_start_ns),
-            }
-        )
-    return rows
+def _completion_ns(step: Event, submitted: dict[Event, tuple[int, str]]) -> int:
+    """Say when a step and all work of devices that was launched in it are over."""
+    launched = [
+        work.end_ns
+        for work, (at_ns, process) in submitted.items()
+        if process == step.process and step.start_ns <= at_ns < step.end_ns
+    ]
+    return max([step.end_ns, *launched])
 
 
 def _submitted(trace: Trace) -> dict[Event, tuple[int, str]]:

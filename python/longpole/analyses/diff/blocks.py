@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.analyses.diff.sentences import KINDS, REMEDIES, percent, predicted
-from longpole.report.blocks import Column, Notes, Sentence, Table, Value, tabulated
+from longpole.report.blocks import (
+    Column,
+    Notes,
+    Sentence,
+    Table,
+    Value,
+    tabulated,
+    without_empty_columns,
+)
 from longpole.wording import count, duration, share
 
 if TYPE_CHECKING:
@@ -110,10 +118,7 @@ def _predictions(diff: Findings) -> Table:
         Column("measured", "share"): lambda it: it.measured if it.is_alone else None,
         Column("measured together", "share"): lambda it: None if it.is_alone else it.measured,
     }
-    table = tabulated(diff.predictions, columns)
-    kept = [n for n in range(len(columns)) if any(row[n] is not None for row in table.rows)]
-    rows = [[row[n] for n in kept] for row in table.rows]
-    return Table([table.columns[n] for n in kept], rows)
+    return without_empty_columns(tabulated(diff.predictions, columns))
 
 
 def _path(diff: Findings) -> Table:

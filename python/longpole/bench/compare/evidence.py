@@ -155,7 +155,6 @@ def _weigh_separate(
     few = _too_few(n_base, n_new, FEWEST_SEPARATE, "runs", own_level, limits)
     if is_strict:
         few = few or crowd
-    spreads = [robust_spread(each.log_times) for each in (base, new) if len(each.log_times) > 1]
     return Evidence(
         *sides,
         is_strict=is_strict,
@@ -164,10 +163,16 @@ def _weigh_separate(
         estimate=estimate,
         limits=None if few else _widened(limits, base, new),
         level=own_level,
-        spread=math.sqrt(sum(each**2 for each in spreads) / len(spreads)) if spreads else None,
+        spread=_common_spread(base, new),
         p_value=_shift_p_value(base, new, estimate, gate if is_strict else 0.0),
         warnings=tuple(told),
     )
+
+
+def _common_spread(base: Runs, new: Runs) -> float | None:
+    """Give the root mean square of the spreads of both sides."""
+    spreads = [robust_spread(each.log_times) for each in (base, new) if len(each.log_times) > 1]
+    return math.sqrt(sum(each**2 for each in spreads) / len(spreads)) if spreads else None
 
 
 def _by_session(base: Runs, new: Runs) -> tuple[Runs, Runs] | None:

@@ -82,6 +82,10 @@ class ResultsFile:
                 self.n_records += 1
                 yield record
 
+    def decided(self) -> dict[tuple[str, str], Record]:
+        """Find the last word on each job, by its id and digest, where it was said."""
+        return {(each.id, each.digest): each for each in self.records() if each.is_decided}
+
     def final_records(self) -> Iterator[Record]:
         """Give the last word on each job, in the order of writing.
 

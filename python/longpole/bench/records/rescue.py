@@ -51,21 +51,21 @@ class SideFile:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def _write(self, data: bytes) -> bool:
+    def _write(self, line: bytes) -> bool:
         for folder in (self._results.parent, Path(tempfile.gettempdir())):
             if self._path is not None and self._path.parent != folder:
                 continue
-            if self._write_in(folder, data):
+            if self._write_in(folder, line):
                 return True
         return False
 
-    def _write_in(self, folder: Path, data: bytes) -> bool:
+    def _write_in(self, folder: Path, line: bytes) -> bool:
         is_new = self._path is None
         try:
             if is_new:
                 self._make(folder)
             end = os.fstat(self._descriptor).st_size
-            if os.pwrite(self._descriptor, data, end) < len(data):
+            if os.pwrite(self._descriptor, line, end) < len(line):
                 os.ftruncate(self._descriptor, end)
                 raise OSError  # noqa: TRY301 - as if the system had said so
             os.fsync(self._descriptor)

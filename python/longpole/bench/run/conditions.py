@@ -139,7 +139,7 @@ class Conditions:
         crowded = self._any_of(windows, [_is_crowded(*pair) for pair in pairwise(self.moments)])
         if sum(crowded) > _MOST_DROPPED * len(windows):
             return throttled
-        return [a or b for a, b in zip(throttled, crowded, strict=True)]
+        return [slow or full for slow, full in zip(throttled, crowded, strict=True)]
 
     def summary(self, begin_ns: int, end_ns: int) -> dict[str, Any]:
         """Sum up what was read in a stretch of time."""

@@ -197,20 +197,20 @@ class Guard:
 
     def _frames(self, limit_s: float | None) -> Iterator[tuple[bytes, bytes]]:
         deadline = None if limit_s is None else time.monotonic() + limit_s
-        data, start = self._pending, 0
+        unread, start = self._pending, 0
         while True:
-            while len(data) - start >= HEADER.size:
-                kind, length = HEADER.unpack_from(data, start)
+            while len(unread) - start >= HEADER.size:
+                kind, length = HEADER.unpack_from(unread, start)
                 end = start + HEADER.size + length
-                if end > len(data):
+                if end > len(unread):
                     break
                 self._pending = b""
-                yield kind, data[start + HEADER.size : end]
+                yield kind, unread[start + HEADER.size : end]
                 start = end
             chunk = self._read(deadline)
             if not chunk:
                 return
-            data, start = data[start:] + chunk, 0
+            unread, start = unread[start:] + chunk, 0
 
     def _read(self, deadline: float | None) -> bytes:
         with self._reading:

@@ -134,7 +134,7 @@ class Runner:
         self._quarantined: dict[Device, str] = {}
         self._error: BaseException | None = None
         self._store = None if results is None else Store(results, resume=resume)
-        self._decided = _decided_in(results) if results is not None and resume else {}
+        self._decided = ResultsFile(results).decided() if results is not None and resume else {}
 
     @property
     def quarantined(self) -> dict[str, str]:
@@ -349,9 +349,3 @@ def _choose(
         message = "there is no device to run on"
         raise DeviceError(message)
     return chosen
-
-
-def _decided_in(path: str | os.PathLike[str]) -> dict[tuple[str, str], Record]:
-    """Find the last word on each job in a results file, where it was said."""
-    records = ResultsFile(path).records()
-    return {(each.id, each.digest): each for each in records if each.is_decided}

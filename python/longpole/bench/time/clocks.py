@@ -53,7 +53,7 @@ class Clock(Protocol):
         """Tell the time that budgets are measured in."""
 
     def time_ns(self, function: Function, n_calls: int) -> float:
-        """Call a function so many times, and say how long all calls took together."""
+        """Call a function `n_calls` times, and say how long all calls took together."""
 
     def is_undisturbed(self) -> bool:
         """Say whether nothing was read that spoils the last sample, such as throttling."""
@@ -108,7 +108,7 @@ class CpuClock(Steady):
         return time.perf_counter_ns()
 
     def time_ns(self, function: Function, n_calls: int) -> float:
-        """Call a function so many times, and say how long all calls took together."""
+        """Call a function `n_calls` times, and say how long all calls took together."""
         start_ns = time.perf_counter_ns()
         for _ in repeat(None, n_calls):
             function()
@@ -166,7 +166,7 @@ class FakeClock(Steady):
         return round(self._elapsed_ns)
 
     def time_ns(self, function: Function, n_calls: int) -> float:
-        """Call a function so many times, and say how long all calls took together."""
+        """Call a function `n_calls` times, and say how long all calls took together."""
         start_ns = self._elapsed_ns
         for _ in repeat(None, n_calls):
             function()

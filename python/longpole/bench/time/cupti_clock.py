@@ -63,7 +63,7 @@ class CuptiClock(Steady):
         return time.perf_counter_ns()
 
     def time_ns(self, function: Callable[[], object], n_calls: int) -> float:
-        """Call a function so many times, and say how long its kernels ran.
+        """Call a function `n_calls` times, and say how long its kernels ran.
 
         Raises
         ------

@@ -2,7 +2,7 @@
 
 Two events around a few calls do not time the kernels but their launches, where a launch takes
 longer than a kernel: the device waits for the host between them. So the host gets a head start:
-a *pad*, a kernel that keeps the device busy for a known time, is launched first, then the start
+a *pad*, a kernel that spins for a given number of clock cycles, is launched first, then the start
 event, the calls, and the stop event. Whether the head start was long enough is checked for every
 sample: if the start event has come before the stop event was recorded, the host was late, the
 sample is dropped and the pad is made longer. The pad is bounded, so a function that waits for the
@@ -41,7 +41,7 @@ extern "C" __global__ void longpole_spin(long long cycles) {
     while (clock64() - begin < cycles) { }
 }
 """
-"""A kernel that does nothing for so many steps of a counter, for libraries that have none."""
+"""A kernel that spins for `cycles` of the device's clock, for libraries that have none."""
 
 # The largest last cache so far is that of the MI300X; some devices report a smaller one.
 _SMALLEST_FLUSH_BYTES: Final = 320 << 20
@@ -85,12 +85,12 @@ class GpuLibrary(ABC):
         return time.perf_counter_ns()
 
     def spin(self, duration_ns: float) -> None:
-        """Queue a kernel that does nothing for so long."""
+        """Queue a kernel that keeps the device busy for about `duration_ns`."""
         self.spin_cycles(round(duration_ns * self._cycles_per_ns))
 
     @abstractmethod
     def spin_cycles(self, cycles: int) -> None:
-        """Queue a kernel that waits for so many steps of a counter."""
+        """Queue a kernel that spins for `cycles` of the device's clock."""
 
     @abstractmethod
     def event(self) -> Any:
@@ -118,11 +118,11 @@ class GpuLibrary(ABC):
 
     @abstractmethod
     def capture(self, function: Function, n_calls: int) -> Function:
-        """Give a function that replays so many calls as one graph."""
+        """Give a function that replays `n_calls` calls as one graph."""
 
     @cached_property
     def _cycles_per_ns(self) -> float:
-        """Learn how fast the counter runs that a kernel waits for."""
+        """The rate of the device's clock, from kernels that spin for a fixed number of cycles."""
         durations_ns = []
         for _ in range(_CALIBRATIONS):
             start, stop = self.event(), self.event()
@@ -185,7 +185,7 @@ class GpuClock(Steady):
         return self._library.now_ns()
 
     def time_ns(self, function: Function, n_calls: int) -> float:
-        """Call a function so many times, and say how long the device took for all of them.
+        """Call a function `n_calls` times, and say how long the device took for all of them.
 
         Raises
         ------
@@ -235,7 +235,7 @@ class GpuClock(Steady):
         return float(max(1, host_ns))
 
     def _sample_ns(self, known: _Known, n_calls: int) -> float:
-        """Time so many calls; where the host is late, with a longer pad or fewer calls."""
+        """Time `n_calls` calls; where the host is late, with a longer pad or fewer calls."""
         left, total_ns = n_calls, 0.0
         while left:
             n = min(left, known.n_calls)

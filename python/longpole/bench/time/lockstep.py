@@ -78,7 +78,7 @@ class LockstepClock(CpuClock):
     """Wall time of batches that run in other processes; functions are those of `builds_running`."""
 
     def time_ns(self, function: Callable[[], object], n_calls: int) -> float:
-        """Have a build run so many calls, and say how long they took."""
+        """Have a build run `n_calls` calls, and say how long they took."""
         if not isinstance(function, _Running):
             return super().time_ns(function, n_calls)
         return function.time_ns(n_calls)

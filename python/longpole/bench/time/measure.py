@@ -30,7 +30,7 @@ from longpole.bench.time.turns import (
 from longpole.bench.time.work import Work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from longpole.bench.run.conditions import Conditions
 
@@ -120,19 +120,13 @@ def measure_in_turns(
     deadline_ns = clock.now_ns() + round(effort.budget_s * 1e9)
     warm_up_ns = round(effort.budget_s * 1e9 / 5 / max(1, len(subjects)))
     with _garbage_kept():
-        for subject in subjects:
-            with failures_noted(subject):
-                check_result(subject, check)
-        for subject in alive(subjects):
-            with failures_noted(subject):
-                warm_up(subject, clock, warm_up_ns)
+        _with_each(subjects, check_result, check)
+        _with_each(alive(subjects), warm_up, clock, warm_up_ns)
         make_batches_alike(alive(subjects), clock)
         pressure, begin_ns = Pressure(), clock.now_ns()
         stopped_by = sample_in_turns(subjects, clock, effort, deadline_ns, conditions)
         share, end_ns = pressure.share(), clock.now_ns()
-        for subject in alive(subjects):
-            with failures_noted(subject):
-                check_result(subject, check)
+        _with_each(alive(subjects), check_result, check)
     run = uuid4().hex[:12]
     pair = run if len(subjects) > 1 else ""
     told = (run, pair, started_at, stopped_by)
@@ -141,6 +135,13 @@ def measure_in_turns(
         subject.key: replace(subject.timing(clock, *told), cpu_pressure=share, during=during)
         for subject in subjects
     }
+
+
+def _with_each(subjects: Sequence[Subject], step: Callable[..., object], *given: object) -> None:
+    """Do a step with each subject; one that fails is not measured."""
+    for subject in subjects:
+        with failures_noted(subject):
+            step(subject, *given)
 
 
 @contextmanager

@@ -52,7 +52,7 @@ class Work:
     def rates(
         self, time_ns: float, device: str | None = None, memory_bytes: int | None = None
     ) -> dict[str, float | None]:
-        """Give the rates of a call that took so long, and their shares of the device's peaks.
+        """Give the rates of a call that took `time_ns`, and their shares of the device's peaks.
 
         Parameters
         ----------

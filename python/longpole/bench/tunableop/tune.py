@@ -309,7 +309,7 @@ def _reason(record: Record) -> str:
 
 
 def _devices(gpus: int | Sequence[str | int] | None) -> Found:
-    """Choose the GPUs; a number takes the first so many."""
+    """Choose the GPUs; a number `n` takes the first `n`."""
     if gpus is None:
         return select(["all"])
     if not isinstance(gpus, int):

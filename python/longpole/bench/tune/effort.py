@@ -14,7 +14,7 @@ __all__ = ["Effort", "Evaluate", "Strategy"]
 
 
 class Evaluate(Protocol):
-    """Runs points until each has so many runs; gives their costs, None for one that failed."""
+    """Runs points until each has `n_runs` runs; gives their costs, None for one that failed."""
 
     def __call__(self, points: Sequence[Point], n_runs: int) -> list[float | None]:
         """Run points."""

@@ -71,7 +71,7 @@ class Bench(Runs, Protocol):
     ) -> list[list[Record]]:
         """Make a run in which the points take turns; give the records of each.
 
-        The run has so many turns, or as many as fit into `run_s` where that is known only then.
+        The run has `n_turns` turns, or as many as fit into `run_s` where that is known only then.
         """
         ...
 
@@ -181,7 +181,7 @@ def tune(
     if reuse:
         _copied(reuse, results, _listed(found))
     is_known = resume or bool(reuse)
-    decided = _decided(results) if is_known else {}
+    decided = ResultsFile(results).decided() if is_known else {}
     limits = policy or Policy()
     place = _Place(task, results, decided, found, limits, is_known, record_env)
     return search(
@@ -331,7 +331,7 @@ def evaluated(
     points: Sequence[Point],
     n_runs: int,
 ) -> list[float | None]:
-    """Run points until each has so many runs, round by round, and give their costs."""
+    """Run points until each has `n_runs` runs, round by round, and give their costs."""
     for number in range(1, n_runs + 1):
         due = [point for point in points if ledger.needs_run(label_of(point), number)]
         for point, record in zip(due, bench.run(due), strict=True):
@@ -394,10 +394,10 @@ def _copied(
     devices: Sequence[Device],
 ) -> None:
     """Copy the runs of other searches that were made in the surroundings of today."""
-    known = _decided(results) if Path(results).exists() else {}
+    known = ResultsFile(results).decided() if Path(results).exists() else {}
     with Store(results, resume=True) as store:
         for source in sources:
-            for record in _decided(source).values():
+            for record in ResultsFile(source).decided().values():
                 is_new = (record.id, record.digest) not in known
                 if is_new and _is_of_today(record.environment, devices):
                     store.append(record)
@@ -412,9 +412,3 @@ def _is_of_today(environment: Mapping[str, Any], devices: Sequence[Device]) -> b
         today = [[getattr(each, name) for name in names] for each in devices]
         return not changes and [told.get(name) for name in names] in today
     return not changes
-
-
-def _decided(path: str | os.PathLike[str]) -> dict[tuple[str, str], Record]:
-    """Find what an earlier search has decided."""
-    records = ResultsFile(path).records()
-    return {(each.id, each.digest): each for each in records if each.is_decided}

@@ -161,7 +161,31 @@ def ranks_answer(ranks: LinkedRanks, written: Sequence[Path]) -> Answer:
     *graphs, groups = written
     checked = [_checked(read_chakra(path), path.name) for path in graphs]
     warnings = [warned for _, of_graph in checked for warned in of_graph]
-    pairs = [
+    pairs = _pairs(ranks, graphs)
+    calls = ranks.traces.calls
+    converted = Converted(
+        graphs=[
+            {**pair, "findings": found} for pair, (found, _) in zip(pairs, checked, strict=True)
+        ],
+        groups=str(groups),
+        calls={
+            "count": calls.height,
+            "matched_by": sorted(calls["matched_by"].unique().cast(str)),
+        },
+        findings=[finding.message for finding in ranks.traces.findings],
+    )
+    document = Document(
+        schema=CONVERT,
+        **_known({"path": str(groups.parent), "ranks": [pair["rank"] for pair in pairs]}, warnings),
+        data=converted,
+        blocks=lambda: list(_converted(pairs, converted)),
+        records=lambda: plain(pairs),
+    )
+    return document, max(_exit_code(found, warnings) for found, _ in checked)
+
+
+def _pairs(ranks: LinkedRanks, graphs: Sequence[Path]) -> list[Pair]:
+    return [
         Pair(
             path=str(path),
             rank=pair.rank,
@@ -171,36 +195,18 @@ def ranks_answer(ranks: LinkedRanks, written: Sequence[Path]) -> Answer:
         )
         for pair, path in zip(ranks.pairs, graphs, strict=True)
     ]
-    converted: list[ConvertedGraph] = [
-        {**pair, "findings": found} for pair, (found, _) in zip(pairs, checked, strict=True)
-    ]
-    calls = ranks.traces.calls
-    matched_by = sorted(calls["matched_by"].unique().cast(str))
-    messages = [finding.message for finding in ranks.traces.findings]
 
-    def blocks() -> Iterator[Block]:
-        by = f", matched by {', '.join(matched_by)}" if matched_by else ""
-        yield Headline(f"{count(len(pairs), 'rank')}, {count(calls.height, 'call')} of several{by}")
-        yield tabulated(pairs, {Column(name.replace("_", " ")): name for name in pairs[0]})
-        for graph in converted:
-            yield from _findings(graph["path"], graph["findings"])
-        yield Notes([*messages, f"The ranks of the process groups: {groups}."])
 
-    document = Document(
-        schema=CONVERT,
-        **_known(
-            {"path": str(groups.parent), "ranks": [pair.rank for pair in ranks.pairs]}, warnings
-        ),
-        data=Converted(
-            graphs=converted,
-            groups=str(groups),
-            calls={"count": calls.height, "matched_by": matched_by},
-            findings=messages,
-        ),
-        blocks=lambda: list(blocks()),
-        records=lambda: plain(pairs),
-    )
-    return document, max(_exit_code(found, warnings) for found, _ in checked)
+def _converted(pairs: Sequence[Pair], converted: Converted) -> Iterator[Block]:
+    """Show the pairs, what is wrong with their graphs, and how calls were matched."""
+    calls = converted["calls"]
+    by = f", matched by {', '.join(calls['matched_by'])}" if calls["matched_by"] else ""
+    yield Headline(f"{count(len(pairs), 'rank')}, {count(calls['count'], 'call')} of several{by}")
+    yield tabulated(pairs, {Column(name.replace("_", " ")): name for name in pairs[0]})
+    for graph in converted["graphs"]:
+        yield from _findings(graph["path"], graph["findings"])
+    groups = f"The ranks of the process groups: {converted['groups']}."
+    yield Notes([*converted["findings"], groups])
 
 
 def _checked(graph: ChakraTrace, name: str = "") -> tuple[Findings, list[Warned]]:

@@ -13,10 +13,11 @@ from longpole.traces.merge import merge
 from longpole.wording import count, duration, escape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from longpole.cli.answer.emit import Answer
+    from longpole.report.blocks import Block
     from longpole.traces.trace_set import TraceSet
 
 __all__ = ["MERGE", "MergedFile", "merge_answer"]
@@ -52,7 +53,7 @@ def merge_answer(
     written = merge(traces, output, force=force, progress=progress)
     clocks = traces.clocks
     shift_ns = max((clocks["offset_ns"] - clocks["base_ns"]).abs().to_list())
-    data = MergedFile(
+    merged = MergedFile(
         output=str(output),
         bytes=written.n_bytes,
         ranks=written.n_ranks,
@@ -61,23 +62,28 @@ def merge_answer(
         largest_shift_ns=shift_ns,
     )
     notes = [escape(finding.message) for finding in traces.findings]
-    if written.n_left_out:
-        notes.append(f"{count(written.n_left_out, 'event')} overlap too many others to be drawn")
-    moved = f"clocks shifted by up to {duration(shift_ns)}" if shift_ns else "clocks not shifted"
     path = ", ".join(sources)
     document = Document(
         schema=MERGE,
         input={"path": path},
-        data=data,
-        blocks=lambda: [
-            Headline(f"{escape(path)}: {count(written.n_ranks, 'rank')}, {moved}"),
-            Sentence(
-                f"Wrote {escape(str(output))} ({written.n_bytes / 1e6:.1f} MB) with a path of "
-                f"{count(written.n_segments, 'segment')} across ranks."
-            ),
-            Sentence("Open it in https://ui.perfetto.dev."),
-            *([Notes(notes)] if notes else []),
-        ],
-        records=lambda: [{"path": path, **data.to_dict()}],
+        data=merged,
+        blocks=lambda: list(_blocks(path, merged, notes)),
+        records=lambda: [{"path": path, **merged.to_dict()}],
     )
     return document, exit_codes.OK
+
+
+def _blocks(path: str, merged: MergedFile, notes: list[str]) -> Iterator[Block]:
+    shift_ns = merged.largest_shift_ns
+    moved = f"clocks shifted by up to {duration(shift_ns)}" if shift_ns else "clocks not shifted"
+    yield Headline(f"{escape(path)}: {count(merged.ranks, 'rank')}, {moved}")
+    yield Sentence(
+        f"Wrote {escape(merged.output)} ({merged.bytes / 1e6:.1f} MB) with a path of "
+        f"{count(merged.segments, 'segment')} across ranks."
+    )
+    yield Sentence("Open it in https://ui.perfetto.dev.")
+    if merged.left_out:
+        left_out = f"{count(merged.left_out, 'event')} overlap too many others to be drawn"
+        notes = [*notes, left_out]
+    if notes:
+        yield Notes(notes)

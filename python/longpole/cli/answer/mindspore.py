@@ -110,8 +110,15 @@ def _steps(steps: Sequence[StepPoints]) -> Iterator[Block]:
     columns += [Column(name, "duration") for name in ("before fp", "fp and bp", "tail")]
     columns.append(Column("collectives", "number"))
     rows = [
-        (s.number, s.total_ns, s.interval_ns, s.fp_and_bp_ns, s.tail_ns, len(s.reduces))
-        for s in steps[:_SHOWN]
+        (
+            step.number,
+            step.total_ns,
+            step.interval_ns,
+            step.fp_and_bp_ns,
+            step.tail_ns,
+            len(step.reduces),
+        )
+        for step in steps[:_SHOWN]
     ]
     yield Table(columns, rows)
 
@@ -131,7 +138,10 @@ def _operators(found: Sequence[OpRow]) -> Block:
 def _dataset(stages: Sequence[DatasetStage]) -> Block:
     columns = [Column("dataset operator", "name"), Column("stage", "name")]
     columns += [Column("mean", "duration"), Column("runs", "count")]
-    rows = [(s.operation, s.stage, round(1000 * s.mean_us), s.count) for s in stages[:_SHOWN]]
+    rows = [
+        (stage.operation, stage.stage, round(1000 * stage.mean_us), stage.count)
+        for stage in stages[:_SHOWN]
+    ]
     return Table(columns, rows)
 
 

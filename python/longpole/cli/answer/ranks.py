@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from longpole.analyses.ranks import ranks
 from longpole.cli.answer import exit_codes
@@ -30,40 +30,46 @@ def ranks_answer(
 ) -> Answer:
     """Say who makes the others wait."""
     found = ranks(traces, step, all_ranks=all_ranks)
-    start_ns, end_ns = traces.window(step)
-    name = escape(", ".join(sources))
-    of_all = f" of {traces.world_size}" if (traces.world_size or 0) > len(traces) else ""
-    who = f"{count(len(traces), 'rank')}{of_all} ({listed(traces.rank_numbers).partition(' ')[2]})"
-    what = "whole run" if step is None else f"step {step}"
+    window_ns = traces.window(step)
+    path = ", ".join(sources)
+    part = "whole run" if step is None else f"step {step}"
     losses = [finding for finding in traces.findings if finding.kind in _LOSSES]
     document = Document(
         schema=RANKS,
-        input={
-            "path": ", ".join(sources),
-            "format": None,
-            "compression": None,
-            "bytes": int(traces.ranks["bytes"].sum()),
-            "events": int(traces.ranks["events"].sum()),
-            "rank": None,
-            "world_size": traces.world_size,
-        },
+        input=_input(path, traces),
         warnings=warnings_of_ranks(losses),
         forms_with_warnings=(*DATA_FORMATS, "text"),
         status="abstained" if found.is_inconclusive else ("partial" if losses else "ok"),
-        scope={
-            "rank": None,
-            "step": step,
-            "window_ns": [start_ns, end_ns],
-            "reason": what,
-        },
+        scope={"rank": None, "step": step, "window_ns": list(window_ns), "reason": part},
         abstains_because=[Abstention(code) for code in found.unknown_because],
         data=found,
         blocks=lambda: [
-            Headline(f"{name}: {who}, {what}, {duration(end_ns - start_ns)}"),
+            Headline(f"{escape(path)}: {_who(traces)}, {part}, {_length(window_ns)}"),
             *found.blocks(),
         ],
-        records=lambda: [
-            {"path": ", ".join(sources), **plain(record)} for record in found.records()
-        ],
+        records=lambda: [{"path": path, **plain(record)} for record in found.records()],
     )
     return document, exit_codes.INCONCLUSIVE if found.is_inconclusive else exit_codes.OK
+
+
+def _input(path: str, traces: TraceSet) -> dict[str, Any]:
+    return {
+        "path": path,
+        "format": None,
+        "compression": None,
+        "bytes": int(traces.ranks["bytes"].sum()),
+        "events": int(traces.ranks["events"].sum()),
+        "rank": None,
+        "world_size": traces.world_size,
+    }
+
+
+def _who(traces: TraceSet) -> str:
+    """Name the ranks that were read, and say of how many."""
+    of_all = f" of {traces.world_size}" if (traces.world_size or 0) > len(traces) else ""
+    return f"{count(len(traces), 'rank')}{of_all} ({listed(traces.rank_numbers).partition(' ')[2]})"
+
+
+def _length(window_ns: tuple[int, int]) -> str:
+    start_ns, end_ns = window_ns
+    return duration(end_ns - start_ns)

@@ -8,7 +8,14 @@ from longpole.analyses.serving import serving
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.windows import known_of_trace
-from longpole.report.blocks import Column, Headline, Sentence, Table, Value, tabulated
+from longpole.report.blocks import (
+    Column,
+    Headline,
+    Sentence,
+    Value,
+    tabulated,
+    without_empty_columns,
+)
 from longpole.report.document import Abstention, Document
 from longpole.wording import count
 
@@ -105,7 +112,7 @@ def _blocks(path: str, found: Serving, top: int) -> list[Block]:
     return [
         Headline(f"{name_of(path)}: {_title(found)}"),
         Sentence(found.sentence),
-        *(_without_empty(table) for table in tables if table.rows),
+        *(without_empty_columns(table) for table in tables if table.rows),
     ]
 
 
@@ -115,9 +122,3 @@ def _title(found: Serving) -> str:
         return "no iterations of an inference server"
     servers = f" of {' and '.join(found.servers)}" if found.servers else ""
     return f"{count(found.iterations.height, 'iteration')}{servers}, {_MARKS[found.mark]}"
-
-
-def _without_empty(table: Table) -> Table:
-    """Leave out the columns in which nothing is known."""
-    kept = [n for n in range(len(table.columns)) if any(row[n] is not None for row in table.rows)]
-    return Table([table.columns[n] for n in kept], [[row[n] for n in kept] for row in table.rows])

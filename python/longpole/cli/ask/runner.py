@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -29,52 +29,54 @@ def device_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return busy(lock_clock(command))
 
 
+_RUNNER_OPTIONS: Final = (
+    click.option(
+        "--devices",
+        metavar="LIST",
+        help="Such as 0,2, or UUIDs, `all`, `cpu`, `fake:N`.  [default: 0, the first visible]",
+    ),
+    click.option(
+        "--engine",
+        type=click.Choice(["local", "ray"]),
+        help="Use the devices of this machine, or of every node of the Ray cluster that "
+        "RAY_ADDRESS names.  [default: local]",
+    ),
+    click.option(
+        "--timeout",
+        "timeout_s",
+        type=float,
+        help="Time limit of a job in seconds.  [default: 60]",
+    ),
+    click.option(
+        "--total-timeout",
+        "total_timeout_s",
+        type=float,
+        help="Time limit of the run in seconds.",
+    ),
+    click.option(
+        "--grace",
+        "grace_s",
+        type=float,
+        help="Seconds between SIGTERM and SIGKILL.  [default: 5]",
+    ),
+    click.option(
+        "--retries",
+        type=click.IntRange(min=0),
+        help="How often to repeat a failed job.  [default: 0]",
+    ),
+    device_options,
+    click.option(
+        "--record-env",
+        multiple=True,
+        metavar="NAME",
+        callback=lambda _context, _option, names: list(names) or None,
+        help="Record the value of this environment variable, not only a digest.",
+    ),
+)
+
+
 def runner_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add what `run` and `resume` share. What is not given is None."""
-    options: list[Callable[[Callable[..., Any]], Callable[..., Any]]] = [
-        click.option(
-            "--devices",
-            metavar="LIST",
-            help="Such as 0,2, or UUIDs, `all`, `cpu`, `fake:N`.  [default: 0, the first visible]",
-        ),
-        click.option(
-            "--engine",
-            type=click.Choice(["local", "ray"]),
-            help="Use the devices of this machine, or of every node of the Ray cluster that "
-            "RAY_ADDRESS names.  [default: local]",
-        ),
-        click.option(
-            "--timeout",
-            "timeout_s",
-            type=float,
-            help="Time limit of a job in seconds.  [default: 60]",
-        ),
-        click.option(
-            "--total-timeout",
-            "total_timeout_s",
-            type=float,
-            help="Time limit of the run in seconds.",
-        ),
-        click.option(
-            "--grace",
-            "grace_s",
-            type=float,
-            help="Seconds between SIGTERM and SIGKILL.  [default: 5]",
-        ),
-        click.option(
-            "--retries",
-            type=click.IntRange(min=0),
-            help="How often to repeat a failed job.  [default: 0]",
-        ),
-        device_options,
-        click.option(
-            "--record-env",
-            multiple=True,
-            metavar="NAME",
-            callback=lambda _context, _option, names: list(names) or None,
-            help="Record the value of this environment variable, not only a digest.",
-        ),
-    ]
-    for option in reversed(options):
+    for option in reversed(_RUNNER_OPTIONS):
         command = option(command)
     return command

@@ -148,15 +148,7 @@ def run_session(
         outcomes=dict(sorted(Counter(record.outcome for record in records).items())),
         quarantined=runner.quarantined,
     )
-    document = Document(
-        schema=_SCHEMA,
-        input={"path": str(session.results)},
-        warnings=warnings,
-        data=summary,
-        blocks=lambda: _summary_blocks(summary),
-        records=lambda: [{"outcome": name, "n_jobs": n} for name, n in summary.outcomes.items()],
-    )
-    return options.emit((document, _exit_code(records)))
+    return options.emit((_document(summary, warnings), _exit_code(records)))
 
 
 class _Failures:
@@ -176,6 +168,17 @@ class _Failures:
             self._console.write(escape(said) + "\n")
         elif self._count == _SHOWN_FAILURES + 1:
             self._console.write("further failures are not shown here\n")
+
+
+def _document(summary: Summary, warnings: Sequence[Warned]) -> Document:
+    return Document(
+        schema=_SCHEMA,
+        input={"path": summary.results},
+        warnings=warnings,
+        data=summary,
+        blocks=lambda: _summary_blocks(summary),
+        records=lambda: [{"outcome": name, "n_jobs": n} for name, n in summary.outcomes.items()],
+    )
 
 
 def _summary_blocks(summary: Summary) -> list[Block]:

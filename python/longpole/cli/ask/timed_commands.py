@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -18,47 +18,51 @@ if TYPE_CHECKING:
 __all__ = ["command_options"]
 
 
-def command_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the options about executing others, as its arguments `commands` and `plan`."""
-
-    @click.option(
+_OPTIONS: Final = (
+    click.option(
         "-c",
         "--command",
         "commands",
         multiple=True,
         metavar="COMMAND",
         help="A command to time; several alternate and are compared with the first.",
-    )
-    @click.option(
+    ),
+    click.option(
         "--warm-up",
         "n_warm_up",
         type=click.IntRange(min=0),
         default=1,
         show_default=True,
         help="Untimed executions of each command in a run.",
-    )
-    @click.option(
+    ),
+    click.option(
         "--prepare", metavar="COMMAND", help="Command to run before each execution, untimed."
-    )
-    @click.option("--cleanup", metavar="COMMAND", help="Command to run after each run, untimed.")
-    @click.option(
+    ),
+    click.option("--cleanup", metavar="COMMAND", help="Command to run after each run, untimed."),
+    click.option(
         "--shell",
         metavar="SHELL",
         help="Start commands with `SHELL -c`, and subtract the time of an empty command.",
-    )
-    @click.option(
+    ),
+    click.option(
         "--timeout-s",
         type=click.FloatRange(min=0, min_open=True),
         default=600.0,
         show_default=True,
         help="Time limit of an execution in seconds.",
-    )
-    @click.option(
+    ),
+    click.option(
         "--ignore-failure",
         "allows_failure",
         is_flag=True,
         help="Time commands regardless of their exit status.",
-    )
+    ),
+)
+
+
+def command_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the options about executing others, as its arguments `commands` and `plan`."""
+
     @wraps(command)
     def with_commands(
         *,
@@ -75,7 +79,10 @@ def command_options(command: Callable[..., int]) -> Callable[..., int]:
         plan = CommandPlan(started_by, n_warm_up, prepare, cleanup, timeout_s, allows_failure)
         return command(commands=_names(commands, plan), plan=plan, **rest)
 
-    return with_commands
+    decorated: Callable[..., int] = with_commands
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return decorated
 
 
 def _names(commands: Sequence[str], plan: CommandPlan) -> list[str]:

@@ -78,22 +78,10 @@ def best(*, path: str, by: str | None, options: Options) -> int:
     from longpole.bench.records.choice import best_of_final
     from longpole.cli.ask.records import checked, damage_warnings
 
-    n_left_out = 0
-
-    def in_a_group(records: Iterator[Record]) -> Iterator[Record]:
-        nonlocal n_left_out
-        for record in records:
-            if by is None or by in record.tags:
-                yield record
-            else:
-                n_left_out += 1
-
-    def group(record: Record) -> str:
-        return record.key if by is None else str(record.tags[by])
-
     file = ResultsFile(path)
-    chosen = best_of_final(in_a_group(checked(file, file.final_records())), group)
-    warnings = [*_warnings(by, n_left_out), *damage_warnings(file)]
+    groups = _Groups(by)
+    chosen = best_of_final(groups.having(checked(file, file.final_records())), groups.of)
+    warnings = [*_warnings(by, groups.n_left_out), *damage_warnings(file)]
     choices = [
         _choice(name, record, record.best)
         for name, record in chosen.items()
@@ -112,6 +100,25 @@ def best(*, path: str, by: str | None, options: Options) -> int:
     )
     exit_code = exit_codes.OK if choices else exit_codes.INCONCLUSIVE
     return options.emit((document, exit_code))
+
+
+@dataclass(slots=True)
+class _Groups:
+    """The groups in which results compete: a key, or a value of the tag `by`."""
+
+    by: str | None
+    n_left_out: int = 0
+
+    def having(self, records: Iterator[Record]) -> Iterator[Record]:
+        """Give the records that belong to a group, and count the others."""
+        for record in records:
+            if self.by is None or self.by in record.tags:
+                yield record
+            else:
+                self.n_left_out += 1
+
+    def of(self, record: Record) -> str:
+        return record.key if self.by is None else str(record.tags[self.by])
 
 
 def _warnings(by: str | None, n_left_out: int) -> list[Warned]:

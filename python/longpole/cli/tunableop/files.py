@@ -51,11 +51,7 @@ def files(
     from longpole.cli.answer.tunable_data import Files
     from longpole.cli.answer.tunableop import rows_answer
 
-    environs = [{**os.environ, "CUDA_VISIBLE_DEVICES": text} for text in visible] or [
-        dict(os.environ)
-    ]
-    for environ in environs if visible else ():
-        environ.pop("HIP_VISIBLE_DEVICES", None)
+    environs = _environs(visible)
     found = [
         file
         for process, environ in enumerate(environs)
@@ -77,3 +73,11 @@ def files(
         exit_code=code,
     )
     return options.emit(answer)
+
+
+def _environs(visible: tuple[str, ...]) -> list[dict[str, str]]:
+    """Give the environment of each process; by default that of this one."""
+    if not visible:
+        return [dict(os.environ)]
+    others = {name: text for name, text in os.environ.items() if name != "HIP_VISIBLE_DEVICES"}
+    return [{**others, "CUDA_VISIBLE_DEVICES": text} for text in visible]

@@ -96,20 +96,22 @@ pub fn launches(tables: &Tables, progress: Progress<'_>) -> Result<Launches> {
         if !kind.is_device_work() && !is_record {
             continue;
         }
-        let candidates = calls.with_number_of(work, events);
-        found.ambiguous += u64::from(candidates.len() > 1);
-        let call = match candidates {
+        let call = match calls.with_number_of(work, events) {
             [] => None,
             [(_, _, call)] => Some(*call),
-            several => Some(reused.choose(several, work, homes.of(work, events, lanes), events)),
+            several => {
+                found.ambiguous += 1;
+                Some(reused.choose(several, work, homes.of(work, events, lanes), events))
+            }
         };
         found.launcher[work.row()] = call.in_column();
         if call.is_none() && kind.is_device_work() {
-            found.unlinked += 1;
-            found.without_correlation += u64::from(number(events, work).is_none());
             orphans.push(work);
         }
     }
+    found.unlinked = orphans.len() as u64;
+    found.without_correlation =
+        orphans.iter().filter(|&&work| number(events, work).is_none()).count() as u64;
     found.operator = operators_by_external_id(events, &orphans);
     if found.unlinked > 0 && found.unlinked == found.without_correlation && found.is_unlinked() {
         found.give_to_holders(&orphans, tables);

@@ -126,6 +126,31 @@ struct Sources {
     operator: Option<EventId>,
 }
 
+/// The arguments of a collective, which stand in itself or in the record around it.
+struct Arguments<'a> {
+    events: Vec<EventId>,
+    tables: &'a Tables,
+}
+
+impl<'a> Arguments<'a> {
+    fn number(&self, key: &str) -> Option<i64> {
+        self.events.iter().find_map(|&event| argument(event, key, self.tables))
+    }
+
+    /// The first text that is not empty.
+    fn word(&self, key: &str) -> Option<&'a str> {
+        let mut texts = self.events.iter().filter_map(|&it| argument_text(it, key, self.tables));
+        texts.find(|text| !text.is_empty())
+    }
+
+    fn id(&self) -> Option<String> {
+        self.events.iter().find_map(|&event| {
+            let digits = || argument_text(event, "Comms Id", self.tables).map(str::to_owned);
+            digits().or_else(|| Some(argument(event, "Comms Id", self.tables)?.to_string()))
+        })
+    }
+}
+
 impl Reader<'_> {
     /// A range of a library on the CPU, and no part of another one.
     fn is_cpu_range(&self, event: EventId) -> bool {
@@ -150,14 +175,12 @@ impl Reader<'_> {
         let call = self.launches.launcher(event);
         let sources = self.sources(event, call);
         let (operation, named_by) = self.operation(event, &sources).unzip();
-        let arguments = [Some(event), sources.record].into_iter().flatten();
-        let arguments: Vec<_> = arguments.collect();
-        let number =
-            |key: &str| arguments.iter().find_map(|&event| argument(event, key, self.tables));
-        let word = |key: &str| {
-            let mut texts = arguments.iter().filter_map(|&it| argument_text(it, key, self.tables));
-            texts.find(|text| !text.is_empty())
+        let arguments = Arguments {
+            events: [Some(event), sources.record].into_iter().flatten().collect(),
+            tables: self.tables,
         };
+        let number = |key: &str| arguments.number(key);
+        let word = |key: &str| arguments.word(key);
         let hccl = hccl_number(self.name(event));
         let recorded_type = word("dtype").or_else(|| word("data_type"));
         let (data_type, width) = self.data_type(event, recorded_type, &sources).unzip();
@@ -178,7 +201,7 @@ impl Reader<'_> {
                 word("Process Group Ranks"),
             ),
             sequence: number("Seq").or(hccl.map(|(_, number)| number)),
-            id: self.id(&arguments),
+            id: arguments.id(),
             peer: peer(operation, number),
             in_elements,
             out_elements,
@@ -256,13 +279,6 @@ impl Reader<'_> {
 
     fn dimensions(&self, event: EventId) -> Option<Vec<serde_json::Value>> {
         serde_json::from_str(argument_text(event, "Input Dims", self.tables)?).ok()
-    }
-
-    fn id(&self, arguments: &[EventId]) -> Option<String> {
-        arguments.iter().find_map(|&event| {
-            let digits = || argument_text(event, "Comms Id", self.tables).map(str::to_owned);
-            digits().or_else(|| Some(argument(event, "Comms Id", self.tables)?.to_string()))
-        })
     }
 
     /// By launch, then by start; ranges by the number of the call, for the threads of a

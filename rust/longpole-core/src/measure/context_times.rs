@@ -42,6 +42,13 @@ pub struct ContextTime {
     pub backward_ns: i64,
 }
 
+impl ContextTime {
+    fn add_device_self(&mut self, ns: i64) {
+        self.n_self += 1;
+        self.device_self_ns += ns;
+    }
+}
+
 /// GPU activities that count for no context.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rest {
@@ -190,16 +197,12 @@ impl ContextTimes {
                 self.unlinked.add(ns);
                 continue;
             };
-            let direct = self.contexts.of(anchor);
             let forward = EventId::from_column(owner.forward[anchor.row()]);
             let forward = forward.and_then(|event| self.contexts.of(event));
-            if let Some(row) = direct {
-                self.times[row].n_self += 1;
-                self.times[row].device_self_ns += ns;
-            }
-            match (direct, forward) {
+            match (self.contexts.of(anchor), forward) {
                 (None, None) => self.outside.add(ns),
                 (Some(direct), Some(forward)) if owner.twice => {
+                    self.times[direct].add_device_self(ns);
                     self.times[forward].backward_self_ns += ns;
                     *common.entry((direct, forward)).or_insert(0) += ns;
                 }
@@ -207,7 +210,7 @@ impl ContextTimes {
                     self.times[forward].backward_self_ns += ns;
                     self.times[forward].backward_ns += ns;
                 }
-                (Some(_), _) => {}
+                (Some(direct), _) => self.times[direct].add_device_self(ns),
             }
         }
         for ((direct, forward), ns) in sorted(common) {

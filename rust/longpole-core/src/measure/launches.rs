@@ -44,30 +44,28 @@ pub fn launches(tables: &Tables, launches: &Launches, nesting: &Nesting) -> Vec<
         let enqueue = queued.get(&operator).copied();
         Some(enqueue.and_then(innermost).unwrap_or(operator))
     };
-    events
-        .ids()
-        .filter_map(|event| Some((event, class_of(event)?)))
-        .map(|(work, class)| match launches.launcher(work) {
-            Some(call) => Launch {
-                work,
-                class,
-                call: Some(call),
-                operator: operator_around(call),
-                linked_by: Some(if launches.holders().binary_search(&call).is_ok() {
-                    LinkedBy::Holder
-                } else {
-                    LinkedBy::Correlation
-                }),
-                delay_ns: events.end_ns(call).map(|returned| events.start_ns(work) - returned),
-            },
-            None => Launch {
-                work,
-                class,
-                call: None,
-                operator: by_id.get(&work).copied(),
-                linked_by: by_id.get(&work).map(|_| LinkedBy::ExternalId),
-                delay_ns: None,
-            },
-        })
-        .collect()
+    let row = |work, class| {
+        let call = launches.launcher(work);
+        let operator = call.map_or_else(|| by_id.get(&work).copied(), operator_around);
+        let returned_ns = call.and_then(|call| events.end_ns(call));
+        Launch {
+            work,
+            class,
+            call,
+            operator,
+            linked_by: linked_by(call, operator, launches),
+            delay_ns: returned_ns.map(|returned_ns| events.start_ns(work) - returned_ns),
+        }
+    };
+    events.ids().filter_map(|event| Some(row(event, class_of(event)?))).collect()
+}
+
+fn linked_by(
+    call: Option<EventId>,
+    operator: Option<EventId>,
+    launches: &Launches,
+) -> Option<LinkedBy> {
+    let Some(call) = call else { return operator.map(|_| LinkedBy::ExternalId) };
+    let is_holder = launches.holders().binary_search(&call).is_ok();
+    Some(if is_holder { LinkedBy::Holder } else { LinkedBy::Correlation })
 }

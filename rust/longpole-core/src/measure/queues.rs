@@ -35,6 +35,24 @@ pub fn queues(
     window: (i64, i64),
     chosen: &Chosen,
 ) -> Vec<QueueChange> {
+    let mut found = Vec::new();
+    for ((device, stream), mut changes) in changes_by_place(tables, launches, chosen) {
+        changes.sort();
+        let row = |time_ns, event, length| QueueChange { device, stream, time_ns, event, length };
+        found.extend(
+            cut(&changes, window).map(|(time_ns, event, length)| row(time_ns, event, length)),
+        );
+    }
+    found
+}
+
+/// What joins and leaves the queue of each device and stream: first all that join, then all that
+/// leave, each mostly in order, so that a sort has runs to merge.
+fn changes_by_place(
+    tables: &Tables,
+    launches: &Launches,
+    chosen: &Chosen,
+) -> BTreeMap<(Option<i64>, Option<i64>), Vec<Change>> {
     let events = &tables.events;
     let mut by_lane: Vec<[Vec<Change>; 2]> = vec![Default::default(); tables.lanes.len()];
     let is_work = |work: &EventId| events.kind(*work).is_device_work() && chosen.holds(*work);
@@ -49,22 +67,10 @@ pub fn queues(
     for (lane, changes) in tables.lanes.ids().zip(by_lane) {
         if !changes[0].is_empty() {
             let place = tables.lanes.place(lane);
-            let of_place = by_place.entry((place.device, place.stream)).or_default();
-            // Each side is mostly in order, so that the sort below has runs to merge.
-            for mut side in changes {
-                of_place.append(&mut side);
-            }
+            by_place.entry((place.device, place.stream)).or_default().extend(changes.concat());
         }
     }
-    let mut found = Vec::new();
-    for ((device, stream), mut changes) in by_place {
-        changes.sort();
-        let row = |time_ns, event, length| QueueChange { device, stream, time_ns, event, length };
-        found.extend(
-            cut(&changes, window).map(|(time_ns, event, length)| row(time_ns, event, length)),
-        );
-    }
-    found
+    by_place
 }
 
 /// The lengths of one queue in a window: when, by what, and how long it is from then on.

@@ -26,19 +26,8 @@ pub fn warning_counts(
         let kinds = EventKind::ALL.iter().zip(n_of_kind);
         kinds.filter(|&(&kind, _)| test(kind)).map(|(_, n_events)| n_events).sum()
     };
-    let works = || events.ids().filter(|&event| events.kind(event).is_device_work());
-    let leads_ns = || {
-        let called_ns = |work| Some(events.start_ns(launches.launcher(work)?));
-        works().filter_map(move |work| Some(called_ns(work)? - events.start_ns(work)))
-    };
+    let leads_ns = || leads_ns(tables, launches);
     let operators = events.ids().filter(|&event| events.kind(event) == EventKind::Operator);
-    let mut has_calls = vec![false; tables.lanes.len()];
-    for call in events.ids().filter(|&event| events.kind(event).is_call()) {
-        has_calls[events.lane(call).row()] = true;
-    }
-    let with_calls =
-        tables.lanes.places().iter().zip(has_calls).filter(|(_, has_calls)| *has_calls);
-    let processes: HashSet<_> = with_calls.map(|(place, _)| place.process).collect();
     vec![
         ("device_work", count(&EventKind::is_device_work)),
         ("unlinked_device_work", launches.unlinked),
@@ -59,6 +48,28 @@ pub fn warning_counts(
             "operators_with_external_id",
             operators.filter(|&event| events.external_id(event).is_some()).count() as u64,
         ),
-        ("processes_with_calls", processes.len() as u64),
+        ("processes_with_calls", n_processes_with_calls(tables)),
     ]
+}
+
+/// By how much each GPU activity began before the call that launched it; negative where it began
+/// after it.
+fn leads_ns<'a>(tables: &'a Tables, launches: &'a Launches) -> impl Iterator<Item = i64> + 'a {
+    let events = &tables.events;
+    let activities = events.ids().filter(|&event| events.kind(event).is_device_work());
+    activities.filter_map(|activity| {
+        let call = launches.launcher(activity)?;
+        Some(events.start_ns(call) - events.start_ns(activity))
+    })
+}
+
+fn n_processes_with_calls(tables: &Tables) -> u64 {
+    let events = &tables.events;
+    let mut has_calls = vec![false; tables.lanes.len()];
+    for call in events.ids().filter(|&event| events.kind(event).is_call()) {
+        has_calls[events.lane(call).row()] = true;
+    }
+    let places = tables.lanes.places().iter().zip(has_calls);
+    let with_calls = places.filter(|(_, has_calls)| *has_calls);
+    with_calls.map(|(place, _)| place.process).collect::<HashSet<_>>().len() as u64
 }

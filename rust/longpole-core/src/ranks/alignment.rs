@@ -228,16 +228,7 @@ fn shifts(one: &[Item], other: &[Item], tolerance_ns: i64) -> Vec<i64> {
         })
         .collect();
     differences.sort_unstable();
-    let mut clusters: Vec<(usize, i64)> = Vec::new();
-    let mut behind = 0;
-    for (place, &difference) in differences.iter().enumerate() {
-        behind = behind.max(place);
-        while behind < differences.len() && differences[behind] - difference <= tolerance_ns {
-            behind += 1;
-        }
-        clusters.push((behind - place, differences[(place + behind - 1) / 2]));
-    }
-    clusters.sort_by_key(|&(n, shift)| (std::cmp::Reverse(n), shift.abs(), shift));
+    let clusters = clusters(&differences, tolerance_ns);
     let agreeing = clusters.iter().find(|(_, shift)| shift.abs() <= CLOCKS_AGREE_NS);
     let mut chosen: Vec<i64> = agreeing.iter().map(|(_, shift)| *shift).collect();
     for &(_, shift) in &clusters {
@@ -249,6 +240,22 @@ fn shifts(one: &[Item], other: &[Item], tolerance_ns: i64) -> Vec<i64> {
         }
     }
     chosen
+}
+
+/// From each of the sorted differences on, how many lie within the tolerance, with the median of
+/// these; the largest first.
+fn clusters(differences: &[i64], tolerance_ns: i64) -> Vec<(usize, i64)> {
+    let mut found: Vec<(usize, i64)> = Vec::new();
+    let mut behind = 0;
+    for (place, &difference) in differences.iter().enumerate() {
+        behind = behind.max(place);
+        while behind < differences.len() && differences[behind] - difference <= tolerance_ns {
+            behind += 1;
+        }
+        found.push((behind - place, differences[(place + behind - 1) / 2]));
+    }
+    found.sort_by_key(|&(n, shift)| (std::cmp::Reverse(n), shift.abs(), shift));
+    found
 }
 
 /// The pairs under a shift, which follows a drift: from the middle onward, then back.

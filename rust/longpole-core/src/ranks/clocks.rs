@@ -74,9 +74,42 @@ struct Span {
 }
 
 impl Span {
+    fn of_ranks(n_ranks: usize, ends: &[Vec<(usize, f64)>]) -> Vec<Self> {
+        let mut spans = vec![Self { n: 0, first: f64::MAX, last: f64::MIN }; n_ranks];
+        for &(rank, time) in ends.iter().flatten() {
+            let span = &mut spans[rank];
+            *span = Self { n: span.n + 1, first: span.first.min(time), last: span.last.max(time) };
+        }
+        spans
+    }
+
     fn length(self) -> f64 {
         if self.n == 0 { 0.0 } else { self.last - self.first }
     }
+}
+
+/// The ends of the calls that tell clocks: of those that end together, and of those that may end
+/// apart only where no others join the ranks.
+fn usable_ends(
+    ranks: &[&Rank],
+    calls: &[Call],
+    ends: impl Fn(&Call) -> Vec<(usize, f64)>,
+) -> Vec<Vec<(usize, f64)>> {
+    let (together, apart): (Vec<_>, Vec<_>) = calls
+        .iter()
+        .filter(|call| call.members.len() > 1)
+        .partition(|call| ends_together(call, ranks));
+    let mut found: Vec<_> = together.into_iter().map(&ends).collect();
+    let mut parts: Vec<usize> = (0..ranks.len()).collect();
+    for call in &found {
+        join(&mut parts, call);
+    }
+    let joins_parts = |call: &&Call| {
+        let part = |member: &(u32, u32)| parts[member.0 as usize];
+        call.members.iter().any(|member| part(member) != part(&call.members[0]))
+    };
+    found.extend(apart.into_iter().filter(joins_parts).map(&ends));
+    found
 }
 
 impl Fit {
@@ -93,28 +126,11 @@ impl Fit {
             };
             call.members.iter().map(stamp).collect::<Vec<_>>()
         };
-        let usable: Vec<_> = calls.iter().filter(|call| call.members.len() > 1).collect();
-        let good = usable.iter().filter(|call| ends_together(call, ranks)).map(|call| ends(call));
-        let mut ends_of: Vec<_> = good.collect();
-        // Calls that may end apart serve only where no others join the ranks.
-        let mut parts: Vec<usize> = (0..ranks.len()).collect();
-        for call in &ends_of {
-            join(&mut parts, call);
-        }
-        let others = usable.iter().filter(|call| !ends_together(call, ranks));
-        let others = others.filter(|call| {
-            let part = |member: &(u32, u32)| parts[member.0 as usize];
-            call.members.iter().any(|member| part(member) != part(&call.members[0]))
-        });
-        ends_of.extend(others.map(|call| ends(call)));
+        let ends = usable_ends(ranks, calls, ends);
+        let spans = Span::of_ranks(ranks.len(), &ends);
         let n = ranks.len();
-        let mut spans = vec![Span { n: 0, first: f64::MAX, last: f64::MIN }; n];
-        for &(rank, time) in ends_of.iter().flatten() {
-            let span = &mut spans[rank];
-            *span = Span { n: span.n + 1, first: span.first.min(time), last: span.last.max(time) };
-        }
         Self {
-            ends: ends_of,
+            ends,
             base_ns,
             origin_ns,
             offset: vec![0.0; n],

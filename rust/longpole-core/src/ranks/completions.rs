@@ -3,7 +3,7 @@
 //! A step is complete when the last of a thread and of all its device work is. Where work
 //! of a stream always ends before other work of the same step, it need not be asked.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::error::Result;
 use crate::graph::{Graph, Role};
@@ -59,6 +59,17 @@ impl Completions {
 pub(super) type StepSpan = (i64, i64, i64);
 
 impl Completions {
+    /// Which completions a node may decide.
+    pub(super) fn by_candidate(&self) -> HashMap<NodeId, Vec<usize>> {
+        let mut found: HashMap<NodeId, Vec<usize>> = HashMap::new();
+        for (place, completion) in self.rows.iter().enumerate() {
+            for &node in &completion.candidates {
+                found.entry(node).or_default().push(place);
+            }
+        }
+        found
+    }
+
     /// The steps in order of time.
     pub(super) fn step_spans(&self) -> Vec<StepSpan> {
         let rows = self.steps.iter().flat_map(|steps| &steps.rows);

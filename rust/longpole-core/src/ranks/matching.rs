@@ -137,20 +137,8 @@ impl<'a> Matcher<'a> {
 
     /// Calls without numbers, by their order.
     fn ordered(&self, group: &GroupCalls, found: &mut Matching) {
-        let item = |rank: u32, member: u32| {
-            let row = self.member((rank, member));
-            let base_ns = self.ranks[rank as usize].base_ns;
-            Item {
-                member,
-                step: row.step,
-                likeness: likeness(row),
-                way: way(row),
-                start_ns: base_ns + row.start_ns,
-                end_ns: base_ns + row.end_ns,
-            }
-        };
         let items = |(&rank, members): (&u32, &Vec<u32>)| {
-            (rank, members.iter().map(|&member| item(rank, member)).collect::<Vec<_>>())
+            (rank, members.iter().map(|&member| self.item(rank, member)).collect::<Vec<_>>())
         };
         let sequences: Vec<_> = group.ordered.iter().map(items).collect();
         let aligned = align(sequences);
@@ -168,6 +156,19 @@ impl<'a> Matcher<'a> {
             found.findings.push(finding(FindingKind::AmbiguousAlignment, group, &[one], &[other]));
         }
         self.alone(group, &has_call, found);
+    }
+
+    fn item(&self, rank: u32, member: u32) -> Item {
+        let row = self.member((rank, member));
+        let base_ns = self.ranks[rank as usize].base_ns;
+        Item {
+            member,
+            step: row.step,
+            likeness: likeness(row),
+            way: way(row),
+            start_ns: base_ns + row.start_ns,
+            end_ns: base_ns + row.end_ns,
+        }
     }
 
     /// Calls without partner: of absent ranks they are calls all the same.

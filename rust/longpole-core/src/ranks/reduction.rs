@@ -148,6 +148,18 @@ struct Reached {
 
 type Map = Vec<(u32, i64)>;
 
+/// The nodes at which members arrive and end.
+fn boundaries(graph: &Graph, members: &[(u32, EventId)]) -> HashMap<NodeId, BoundaryKind> {
+    let mut kinds = HashMap::new();
+    for &(place, event) in members {
+        if let (Some(start), Some(end)) = (graph.start_of(event), graph.end_of(event)) {
+            kinds.insert(start, BoundaryKind::Arrival(place));
+            kinds.insert(end, BoundaryKind::End(place));
+        }
+    }
+    kinds
+}
+
 struct Pass<'a> {
     graph: &'a Graph,
     lags_ns: &'a [i64],
@@ -173,26 +185,13 @@ impl<'a> Pass<'a> {
         members: &[(u32, EventId)],
         completions: &'a Completions,
     ) -> Self {
-        let mut kinds = HashMap::new();
-        for &(place, event) in members {
-            if let (Some(start), Some(end)) = (graph.start_of(event), graph.end_of(event)) {
-                kinds.insert(start, BoundaryKind::Arrival(place));
-                kinds.insert(end, BoundaryKind::End(place));
-            }
-        }
-        let mut decides: HashMap<NodeId, Vec<usize>> = HashMap::new();
-        for (place, completion) in completions.rows.iter().enumerate() {
-            for &node in &completion.candidates {
-                decides.entry(node).or_default().push(place);
-            }
-        }
         let n = graph.nodes.len();
         Self {
             graph,
             lags_ns,
-            kinds,
+            kinds: boundaries(graph, members),
             completions,
-            decides,
+            decides: completions.by_candidate(),
             arena: Vec::new(),
             ends: Vec::new(),
             reached: Vec::with_capacity(n),

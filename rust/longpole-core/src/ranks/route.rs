@@ -38,59 +38,83 @@ pub struct Leg {
 
 /// The path to the completion of a step, or with none of the run, back to `start_ns`.
 pub fn route(joint: Joint<'_>, solution: &Solution, step: Option<i64>, start_ns: i64) -> Vec<Leg> {
-    let calls = call_of_member(joint);
-    let arrivals = Arrivals::of(joint);
+    let walk = Walk {
+        joint,
+        solution,
+        calls: call_of_member(joint),
+        arrivals: Arrivals::of(joint),
+        start_ns,
+    };
     let mut legs = Vec::new();
-    let Some((mut rank, mut node)) = last_completion(joint, solution, step) else { return legs };
-    loop {
-        let boundary = joint.ranks[rank].reduced.nodes[node];
-        let end_ns = solution.time_ns(rank, node);
-        let from = solution.reached_from[solution.first[rank] + node];
-        if end_ns <= start_ns {
-            break;
-        }
-        if from == CALL {
-            let BoundaryKind::End(member) = boundary.kind else { break };
-            let Some(&call) = calls[rank].get(member as usize).and_then(Option::as_ref) else {
-                break;
-            };
-            let last = solution.last_of(joint, &arrivals, call, rank, end_ns);
-            let (its_rank, its_member) = joint.calls[call as usize].members[last];
-            rank = its_rank as usize;
-            let Some(arrival) = arrivals.node(rank, its_member) else { break };
-            let leg = Leg {
-                rank: its_rank,
-                kind: LegKind::Transfer,
-                source: ROOT,
-                target: joint.ranks[rank].members[its_member as usize].event,
-                start_ns: solution.time_ns(rank, arrival),
-                end_ns,
-                call: Some(call),
-            };
-            legs.push(leg);
-            node = arrival;
-            continue;
-        }
-        let before = (from != ROOT).then_some(from as usize);
-        let leg = Leg {
-            rank: row_in_column(rank),
-            kind: LegKind::Within,
-            source: before.map_or(ROOT, |it| joint.ranks[rank].reduced.nodes[it].node),
-            target: boundary.node,
-            start_ns: before.map_or(start_ns, |it| solution.time_ns(rank, it)),
-            end_ns,
-            call: None,
-        };
-        if leg.source != leg.target {
-            legs.push(leg);
-        }
-        match before {
-            Some(before) => node = before,
-            None => break,
+    let mut next = last_completion(joint, solution, step);
+    while let Some((rank, node)) = next.filter(|&(rank, node)| walk.is_inside(rank, node)) {
+        if solution.reached_from[solution.first[rank] + node] == CALL {
+            let Some((transfer, arrival)) = walk.transfer(rank, node) else { break };
+            legs.push(transfer);
+            next = Some(arrival);
+        } else {
+            let (stretch, before) = walk.stretch(rank, node);
+            legs.extend(Some(stretch).filter(|leg| leg.source != leg.target));
+            next = before.map(|before| (rank, before));
         }
     }
     legs.reverse();
     legs
+}
+
+/// What it takes to go back along the path.
+struct Walk<'a> {
+    joint: Joint<'a>,
+    solution: &'a Solution,
+    calls: Vec<Vec<Option<u32>>>,
+    arrivals: Arrivals,
+    start_ns: i64,
+}
+
+impl Walk<'_> {
+    fn is_inside(&self, rank: usize, node: usize) -> bool {
+        self.solution.time_ns(rank, node) > self.start_ns
+    }
+
+    /// The transfer that ends at a node, and the arrival of the member that came last.
+    fn transfer(&self, rank: usize, node: usize) -> Option<(Leg, (usize, usize))> {
+        let BoundaryKind::End(member) = self.joint.ranks[rank].reduced.nodes[node].kind else {
+            return None;
+        };
+        let call = *self.calls[rank].get(member as usize)?.as_ref()?;
+        let end_ns = self.solution.time_ns(rank, node);
+        let last = self.solution.last_of(self.joint, &self.arrivals, call, rank, end_ns);
+        let (last_rank, last_member) = self.joint.calls[call as usize].members[last];
+        let rank = last_rank as usize;
+        let arrival = self.arrivals.node(rank, last_member)?;
+        let leg = Leg {
+            rank: last_rank,
+            kind: LegKind::Transfer,
+            source: ROOT,
+            target: self.joint.ranks[rank].members[last_member as usize].event,
+            start_ns: self.solution.time_ns(rank, arrival),
+            end_ns,
+            call: Some(call),
+        };
+        Some((leg, (rank, arrival)))
+    }
+
+    /// The stretch within a rank that ends at a node, and the node at its beginning.
+    fn stretch(&self, rank: usize, node: usize) -> (Leg, Option<usize>) {
+        let nodes = &self.joint.ranks[rank].reduced.nodes;
+        let from = self.solution.reached_from[self.solution.first[rank] + node];
+        let before = (from != ROOT).then_some(from as usize);
+        let leg = Leg {
+            rank: row_in_column(rank),
+            kind: LegKind::Within,
+            source: before.map_or(ROOT, |before| nodes[before].node),
+            target: nodes[node].node,
+            start_ns: before.map_or(self.start_ns, |before| self.solution.time_ns(rank, before)),
+            end_ns: self.solution.time_ns(rank, node),
+            call: None,
+        };
+        (leg, before)
+    }
 }
 
 impl Solution {

@@ -120,12 +120,7 @@ impl<'a> Solver<'a> {
     ) {
         let call = &self.joint.calls[place];
         let seen = |&(rank, member): &(u32, u32)| {
-            let (rank, member) = (rank as usize, member as usize);
-            let now = self.members[rank][member];
-            let then = changed.get(&rank).map_or(now, |nodes| nodes[member]);
-            let node = |place: u32| observed[rank].reduced.nodes.get(place as usize).copied();
-            let is_lost = now.0 == ROOT || now.1 == ROOT;
-            Some((rank, node(then.0)?, node(then.1)?)).filter(|_| !is_lost)
+            self.observed_nodes(rank as usize, member as usize, observed, changed)
         };
         let Some(ends) = call.members.iter().map(seen).collect::<Option<Vec<_>>>() else { return };
         let stamp = |rank: usize, time_ns: i64| self.joint.clocks[rank].common_ns(time_ns);
@@ -156,6 +151,24 @@ impl<'a> Solver<'a> {
                 self.waits_for.insert(node(nodes.1), only);
             }
         }
+    }
+
+    /// The rank of a member, with its arrival and its end as they were observed; None where the
+    /// changes lost one of them.
+    fn observed_nodes(
+        &self,
+        rank: usize,
+        member: usize,
+        observed: &[&Rank],
+        changed: &HashMap<usize, MemberNodes>,
+    ) -> Option<(usize, Boundary, Boundary)> {
+        let now = self.members[rank][member];
+        if now.0 == ROOT || now.1 == ROOT {
+            return None;
+        }
+        let then = changed.get(&rank).map_or(now, |nodes| nodes[member]);
+        let node = |place: u32| observed[rank].reduced.nodes.get(place as usize).copied();
+        Some((rank, node(then.0)?, node(then.1)?))
     }
 
     /// The call at which a node is an arrival.

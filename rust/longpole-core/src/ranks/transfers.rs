@@ -96,21 +96,30 @@ fn transfer(call: &Call, ranks: &[&Rank], clocks: &[Clock]) -> Transfer {
     let others = |of: &[i64]| -> i64 {
         of.iter().enumerate().filter(|&(place, _)| Some(place) != last).map(|(_, ns)| ns).sum()
     };
-    let (waited, moved) = (others(&waits_ns), others(&transfers_ns));
     let cause = if is_alone || is_vague || !is_connected {
         Cause::Inconclusive
-    } else if waited * 100 >= LATE_PERCENT * (waited + moved) {
-        Cause::LateArrival
-    } else if waited * 100 <= TRANSFER_PERCENT * (waited + moved) {
-        Cause::Transfer
     } else {
-        Cause::Mixed
+        Cause::of(others(&waits_ns), others(&transfers_ns))
     };
     Transfer {
         late_ns: last_ns - median(&arrivals_ns),
         last: last.filter(|_| !is_alone),
         is_impossible: first_end_ns < last_ns - bound_ns,
         cause,
+    }
+}
+
+impl Cause {
+    /// What most of the time is, of the time in which ranks waited and data moved.
+    fn of(waited_ns: i64, moved_ns: i64) -> Self {
+        let total_ns = waited_ns + moved_ns;
+        if waited_ns * 100 >= LATE_PERCENT * total_ns {
+            Self::LateArrival
+        } else if waited_ns * 100 <= TRANSFER_PERCENT * total_ns {
+            Self::Transfer
+        } else {
+            Self::Mixed
+        }
     }
 }
 

@@ -29,11 +29,22 @@ fn nodes(
     chains: &chains::Chains,
     devices: &[LinkedDevice],
 ) -> Vec<WorkloadNode> {
-    let events = &sources.tables.events;
     let mut nodes = Vec::with_capacity(sources.trace.nodes.len() * 2 + devices.len());
-    for (row, node) in sources.trace.nodes.iter().enumerate() {
+    nodes.extend(operators(sources, chains));
+    nodes.extend(gaps(sources, chains));
+    nodes.extend(devices.iter().map(|device| activity(sources, device)));
+    nodes.sort_by_key(|node| node.id);
+    nodes
+}
+
+fn operators<'a>(
+    sources: Sources<'a>,
+    chains: &'a chains::Chains,
+) -> impl Iterator<Item = WorkloadNode> + 'a {
+    let events = &sources.tables.events;
+    sources.trace.nodes.iter().enumerate().map(move |(row, node)| {
         let event = sources.link.event(row);
-        nodes.push(WorkloadNode {
+        WorkloadNode {
             id: node.id,
             kind: NodeKind::Operator,
             row,
@@ -43,9 +54,15 @@ fn nodes(
             work_ns: chains.work_ns[row],
             self_ns: chains.self_ns[row],
             blocked_ns: chains.blocked_ns[row],
-        });
-    }
-    nodes.extend(chains.gaps.iter().map(|gap| WorkloadNode {
+        }
+    })
+}
+
+fn gaps<'a>(
+    sources: Sources<'a>,
+    chains: &'a chains::Chains,
+) -> impl Iterator<Item = WorkloadNode> + 'a {
+    chains.gaps.iter().map(move |gap| WorkloadNode {
         id: sources.trace.nodes[gap.row].id + if gap.is_last { LAST_GAP } else { FIRST_GAP },
         kind: NodeKind::Gap,
         row: gap.row,
@@ -55,18 +72,21 @@ fn nodes(
         work_ns: gap.work_ns,
         self_ns: gap.work_ns + gap.blocked_ns,
         blocked_ns: gap.blocked_ns,
-    }));
-    nodes.extend(devices.iter().map(|device| WorkloadNode {
+    })
+}
+
+fn activity(sources: Sources<'_>, device: &LinkedDevice) -> WorkloadNode {
+    let events = &sources.tables.events;
+    let duration_ns = events.duration_ns(device.event).unwrap_or(0);
+    WorkloadNode {
         id: device.id,
         kind: NodeKind::Device,
         row: device.row,
         event: Some(device.event),
         lane: Some(events.lane(device.event)),
         span: events.span(device.event),
-        work_ns: events.duration_ns(device.event).unwrap_or(0),
-        self_ns: events.duration_ns(device.event).unwrap_or(0),
+        work_ns: duration_ns,
+        self_ns: duration_ns,
         blocked_ns: 0,
-    }));
-    nodes.sort_by_key(|node| node.id);
-    nodes
+    }
 }

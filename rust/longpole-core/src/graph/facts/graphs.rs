@@ -80,34 +80,51 @@ fn learn(template: &Template, streams: &Streams<'_>, graphs: &mut Graphs) {
     let usual_ns = usual_wait_ns(&found);
     let quickest_ns = quickest_wait_ns(&found, usual_ns);
     let lags_ns = usual_ns / 2..=usual_ns.saturating_mul(3).min(limits::WAIT_RELEASE_NS);
-    let mut producers_of = vec![Vec::new(); template.n_nodes];
-    for (node, late) in found.into_iter().enumerate() {
-        let late: Vec<_> = late.into_iter().map(|it| it.within(&lags_ns)).collect();
-        if replays.len() < limits::LEAST_REPLAYS {
-            for start in &late {
-                let nodes = replays[start.replay].nodes;
-                let mut candidates = start.likeliest_first(quickest_ns).filter_map(|it| nodes[it]);
-                if let Some(work) = nodes[node] {
-                    graphs.waits.entry(work).or_default().extend(candidates.next());
-                    graphs.rivals.extend(candidates.next().map(|rival| (work, rival)));
-                }
-            }
-            continue;
-        }
-        producers_of[node] = producers(&late);
+    let within = |late: Vec<LateStart>| late.into_iter().map(|it| it.within(&lags_ns)).collect();
+    let late: Vec<Vec<LateStart>> = found.into_iter().map(within).collect();
+    let producers_of = if replays.len() < limits::LEAST_REPLAYS {
+        guess_waits(&late, &replays, quickest_ns, graphs);
+        vec![Vec::new(); template.n_nodes]
+    } else {
+        let producers_of: Vec<_> = late.iter().map(|late| producers(late)).collect();
+        add_waits(&producers_of, &replays, graphs);
+        producers_of
+    };
+    let before = |node: usize| producers_of[node].iter().copied().chain(template.before[node]);
+    let preceding: Vec<Vec<usize>> = (0..template.n_nodes).map(|it| before(it).collect()).collect();
+    for replay in &template.replays {
+        add_lost(&replay.nodes, replay.call, &preceding, late_ns, streams, graphs);
     }
-    for replay in &replays {
+}
+
+/// Of few replays, each late start waits for its likeliest candidate; the next is its rival.
+fn guess_waits(
+    late: &[Vec<LateStart>],
+    replays: &[Replay<'_>],
+    quickest_ns: i64,
+    graphs: &mut Graphs,
+) {
+    for (node, starts) in late.iter().enumerate() {
+        for start in starts {
+            let nodes = replays[start.replay].nodes;
+            let mut candidates = start.likeliest_first(quickest_ns).filter_map(|it| nodes[it]);
+            if let Some(work) = nodes[node] {
+                graphs.waits.entry(work).or_default().extend(candidates.next());
+                graphs.rivals.extend(candidates.next().map(|rival| (work, rival)));
+            }
+        }
+    }
+}
+
+/// In every replay, each node waits for the producers that all replays together show.
+fn add_waits(producers_of: &[Vec<usize>], replays: &[Replay<'_>], graphs: &mut Graphs) {
+    for replay in replays {
         for (node, producers) in producers_of.iter().enumerate() {
             let known = producers.iter().filter_map(|&producer| replay.nodes[producer]);
             if let Some(work) = replay.nodes[node].filter(|_| !producers.is_empty()) {
                 graphs.waits.entry(work).or_default().extend(known);
             }
         }
-    }
-    let before = |node: usize| producers_of[node].iter().copied().chain(template.before[node]);
-    let preceding: Vec<Vec<usize>> = (0..template.n_nodes).map(|it| before(it).collect()).collect();
-    for replay in &template.replays {
-        add_lost(&replay.nodes, replay.call, &preceding, late_ns, streams, graphs);
     }
 }
 

@@ -27,9 +27,6 @@ impl LostLaunches {
         if streams.all.is_empty() {
             return found;
         }
-        let name = |call| timeline.name(call).map_or("", |name| tables.strings.get(name));
-        let is_numbered =
-            |call| tables.events.correlation(timeline.event(call)).is_some_and(|number| number > 0);
         let begins_capture = tables.strings.matching(|name| name.contains("BeginCapture"));
         let ends_capture = tables.strings.matching(|name| name.contains("EndCapture"));
         let is_one =
@@ -37,24 +34,24 @@ impl LostLaunches {
         let mut is_capturing = vec![false; streams.n_lanes()];
         for call in timeline.orders().filter(|&event| timeline.kind(event).is_call()) {
             let thread = timeline.lane(call);
-            match purposes.purpose(call, timeline) {
-                ApiRole::Launch | ApiRole::Copy | ApiRole::BlockingCopy => {
-                    let is_lost = !is_capturing[thread]
-                        && streams.launched_by(call).is_empty()
-                        && is_numbered(call)
-                        && !name(call).contains("Memset");
-                    if is_lost {
-                        found.all.insert(call);
-                        found.calls.push(call);
-                        found.times_ns[thread].push(timeline.start_ns(call));
-                    }
+            let role = purposes.purpose(call, timeline);
+            if matches!(role, ApiRole::Launch | ApiRole::Copy | ApiRole::BlockingCopy) {
+                if !is_capturing[thread] && is_without_work(call, streams, tables) {
+                    found.add(call, thread, timeline.start_ns(call));
                 }
-                _ if is_one(&begins_capture, call) => is_capturing[thread] = true,
-                _ if is_one(&ends_capture, call) => is_capturing[thread] = false,
-                _ => {}
+            } else if is_one(&begins_capture, call) {
+                is_capturing[thread] = true;
+            } else if is_one(&ends_capture, call) {
+                is_capturing[thread] = false;
             }
         }
         found
+    }
+
+    fn add(&mut self, call: Order, thread: usize, time_ns: i64) {
+        self.all.insert(call);
+        self.calls.push(call);
+        self.times_ns[thread].push(time_ns);
     }
 
     /// All of them, in order.
@@ -82,4 +79,14 @@ impl LostLaunches {
             .get(times_ns.partition_point(|&ns| ns <= after_ns))
             .is_some_and(|&ns| ns < until_ns)
     }
+}
+
+/// Whether the trace lacks the work of a call that launches some.
+fn is_without_work(call: Order, streams: &Streams<'_>, tables: &Tables) -> bool {
+    let timeline = streams.timeline;
+    let number = tables.events.correlation(timeline.event(call));
+    let name = timeline.name(call).map_or("", |name| tables.strings.get(name));
+    streams.launched_by(call).is_empty()
+        && number.is_some_and(|number| number > 0)
+        && !name.contains("Memset")
 }

@@ -145,7 +145,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// What the thread let a piece of work wait for, where a process has several devices, all
+    /// What the thread let a GPU activity wait for, where a process has several devices, all
     /// busy with much the same: there the pairing tells more than time does.
     pub(super) fn paired_on_devices(&self, work: Order) -> Option<&Vec<Order>> {
         (self.streams.n_siblings() > 0).then(|| self.paired.get(&work)).flatten()

@@ -10,7 +10,7 @@ use crate::graph::facts::{Asked, Facts, Mark};
 use crate::graph::model::{Edge, Evidence};
 use crate::ids::Order;
 
-/// The edges from what a piece of work is likely to have been made to wait for, where that
+/// The edges from what a GPU activity is likely to have been made to wait for, where that
 /// ended before it was ready.
 pub(super) fn edges<'f>(
     work: Order,
