@@ -463,6 +463,26 @@ def test_loader_workers_are_an_improvement_by_data_loading():
     assert found.changes[0].kind == "data_loading"
     assert found.changes[0].effect_ns < 0
     assert longpole.diff(before, before).n_differences == 0
+    step = before.critical_path(step=found.base.verdict.window.number)
+    alone = {row["kind"]: row["duration_ns"] for row in step.kind_totals}
+    assert {row.kind: row.base_alone_ns for row in found.path if row.base_alone_ns} == alone
+
+
+def test_where_one_step_has_another_path_than_all_together_both_are_told(tmp_path, capsys):
+    trace = TraceBuilder()
+    for number in range(1, 6):
+        start = 100 * number
+        trace.step(number, (start, start + 100)).operator("aten::mm", (start + 1, start + 99))
+        trace.launch("gemm", call=(start + 50, start + 55), work=(start + 55, start + 110))
+    path = trace.write(tmp_path / "trace.json")
+    found = longpole.diff(*[longpole.read_trace(path)] * 2)
+    kernel = next(row for row in found.path if row.kind == "kernel")
+    assert (kernel.base_ns, kernel.base_alone_ns) == (13_750, 55_000)
+    again = path.with_name("again.json")
+    again.write_bytes(path.read_bytes())
+    told = " ".join(asked(capsys, path, again)[1].split())
+    assert "goes through 4 steps together: kernel is 13.8 µs of a step." in told
+    assert "(`longpole path`) it is 55.0 µs" in told
 
 
 def test_a_change_of_one_window_is_read_off_in_the_others(base):

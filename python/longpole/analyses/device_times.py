@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["SHORT_NS", "BusyTime", "DeviceTime", "IdleTime", "device_times"]
 
 SHORT_NS: Final = 30_000
-"""Up to which length an interval before an activity that was launched in time is a pause."""
+"""Up to which length an interval before an activity that had been launched is a pause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class IdleTime:
     """Why nothing ran on a device, as in `idle_time`; all but `host_ns` sum to its idle time."""
 
     waiting_for_launch_ns: int | None
-    """The next activity had not been launched when the interval began."""
+    """The next activity had not been launched, with pauses behind its launch of less than 30 µs."""
     between_activities_ns: int | None
     """It had been launched, and the interval is shorter than 30 µs."""
     other_wait_ns: int | None

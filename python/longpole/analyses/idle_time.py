@@ -28,7 +28,8 @@ class IdleTimeRow(DurationFigures):
     stream: int | None
     """Null for the device as a whole."""
     cause: str
-    """`waiting_for_launch` (the next activity had not been launched when the interval began),
+    """`waiting_for_launch` (the next activity had not been launched when the interval began: until
+    its launch call returned, and the pause after that if it is shorter than `short_ns`),
     `between_activities` (it had been launched, and the interval is shorter than `short_ns`),
     `other_wait` (it had been launched, and waited longer: for another stream, or for a free
     device), `unlinked` (what launched it is not known) or `after_last` (nothing follows in the
@@ -57,8 +58,8 @@ def idle_time(
     where
         A condition on the columns of `activities`; time is idle where none of these ran.
     short_ns
-        Up to which length an interval before an activity that was launched in time is the
-        usual pause between two activities.
+        Up to which length an interval before an activity that had been launched is the usual
+        pause between two activities.
 
     Returns
     -------

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from longpole.analyses.diff.changes import Group
     from longpole.analyses.diff.sides import Side
+    from longpole.critical_path.path import CriticalPath
 
 __all__ = ["path_changes", "path_times"]
 
@@ -25,10 +26,12 @@ _NAMED: Final = ("runtime", "host_gap", "data_loading")
 
 def path_changes(base: Side, new: Side) -> tuple[PathChange, ...]:
     """Give the path of a mean step by kind, what changed most first; changes sum to the whole."""
-    sides = [_by_kind(side) for side in (base, new)]
+    together = [_by_kind(side.account_path, side.n_account) for side in (base, new)]
+    alone = [_by_kind(side.step_path(side.median_row), 1) for side in (base, new)]
+    columns = [*together, *alone]
     rows = [
-        PathChange(kind, sides[0].get(kind, 0.0), sides[1].get(kind, 0.0))
-        for kind in sorted({*sides[0], *sides[1]})
+        PathChange(kind, *(column.get(kind, 0) for column in columns))
+        for kind in sorted({kind for column in columns for kind in column})
     ]
     return tuple(sorted(rows, key=lambda row: (-abs(row.change_ns), row.kind)))
 
@@ -79,8 +82,6 @@ def _told_name(kind: str, name: str | None) -> str | None:
     return re.sub(r"^(ProfilerStep#)\d+$", r"\1N", name)
 
 
-def _by_kind(side: Side) -> dict[str, float]:
-    return {
-        kind: duration_ns / side.n_account
-        for kind, duration_ns in side.account_path.by_kind.select("kind", "duration_ns").iter_rows()
-    }
+def _by_kind(path: CriticalPath, n_steps: int) -> dict[str, float]:
+    """Give the time of each kind on a path through some steps, in a step."""
+    return {row["kind"]: row["duration_ns"] / n_steps for row in path.kind_totals}

@@ -26,6 +26,10 @@ __all__ = ["diff_blocks"]
 
 _LEAST_GAIN: Final = 0.005
 _LEAST_PATH: Final = 0.002
+
+# Where so much of a step lies on another kind, the path of one step is another path.
+_OTHER_PATH: Final = 0.1
+
 _BECAME: Final = ("renamed", "reshaped", "fused", "split", "replaced", "added", "removed")
 _COUNTS: Final = {
     "launches": "launches",
@@ -179,6 +183,24 @@ def _signed(time_ns: float) -> str:
     return f"{'+' if whole > 0 else ''}{duration(whole)}"
 
 
+def _paths_of_one_step(diff: Findings) -> Iterator[str]:
+    """Say where the path of one step, which `longpole path` shows, is of other work."""
+    for name, side in (("base", diff.base), ("new", diff.new)):
+        times = [
+            (row.kind, getattr(row, f"{name}_ns"), getattr(row, f"{name}_alone_ns"))
+            for row in diff.path
+        ]
+        kind, together_ns, alone_ns = max(times, key=lambda row: abs(row[1] - row[2]))
+        if side.n_steps > 1 and abs(together_ns - alone_ns) >= _OTHER_PATH * side.mean_ns:
+            yield (
+                f"The critical path of {name} goes through {count(side.n_steps, 'step')} together: "
+                f"{kind} is {duration(round(together_ns))} of a step. On the path of the median "
+                f"step alone (`longpole path`) it is {duration(round(alone_ns))}: host and device "
+                "work at the same time, and the later of the two at the end of a window is on its "
+                "path."
+            )
+
+
 def _notes(diff: Findings, n_shown: int) -> Iterator[str]:
     if not diff.is_related:
         return
@@ -195,6 +217,7 @@ def _notes(diff: Findings, n_shown: int) -> Iterator[str]:
             "Times and counts are a step's; the effect is what the change alone does to the step, "
             "recomputed with the dependency graph."
         )
+    yield from _paths_of_one_step(diff)
     if diff.similarity < 1:
         yield f"{share(diff.similarity)} of the launches or operators of both sides correspond."
     for name, side in (("base", diff.base), ("new", diff.new)):

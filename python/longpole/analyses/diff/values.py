@@ -116,6 +116,9 @@ class PathChange(Data):
     kind: str
     base_ns: float
     new_ns: float
+    base_alone_ns: float
+    """On the path of the step of median length alone, as `longpole path` shows it."""
+    new_alone_ns: float
 
     @computed
     def change_ns(self) -> float:

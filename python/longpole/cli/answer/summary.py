@@ -43,7 +43,7 @@ _ABOVE_ALL: Final = (
 _IDLE: Final = (
     ("waiting for launch", "waiting_for_launch_ns"),
     ("between activities (under 30 µs)", "between_activities_ns"),
-    ("other wait (launched in time)", "other_wait_ns"),
+    ("other wait (already launched)", "other_wait_ns"),
     ("unlinked (launching call not recorded)", "unlinked_ns"),
     ("after last activity", "after_last_ns"),
 )

@@ -10,7 +10,7 @@ use crate::tables::{EventTable, Tables};
 named! {
     /// Why nothing ran for a while.
     IdleCause {
-        /// The next activity had not been launched when the interval began.
+        /// The next activity had not been launched, with the usual pause behind its launch.
         WaitingForLaunch "waiting_for_launch",
         /// It had been launched, and the interval is short: the usual pause between activities.
         BetweenActivities "between_activities",
@@ -42,8 +42,9 @@ pub struct IdleTime {
     pub spread: Spread,
 }
 
-/// The idle time within a window by device, stream and cause, where `places` says so. Up to
-/// `short_ns` an interval before an activity that was launched in time is a pause.
+/// The idle time within a window by device, stream and cause, where `places` says so. Less than
+/// `short_ns` before an activity that has been launched is a pause. An interval with a late launch
+/// and a longer wait behind it counts as two.
 pub fn idle_causes(
     tables: &Tables,
     launches: &Launches,
@@ -55,11 +56,13 @@ pub fn idle_causes(
     let mut groups: BTreeMap<_, (Vec<i64>, Option<i64>)> = BTreeMap::new();
     for &places in places {
         for gap in gaps(tables, launches, window, places, chosen) {
-            let cause = cause_of(&gap, short_ns, &tables.events);
-            let (durations, host_ns) = groups.entry((gap.device, gap.stream, cause)).or_default();
-            durations.push(gap.end_ns - gap.start_ns);
-            if let Some(ns) = gap.host_ns {
-                *host_ns = Some(host_ns.unwrap_or(0) + ns);
+            for (cause, duration_ns, part_ns) in parts_of(&gap, short_ns, &tables.events) {
+                let place = (gap.device, gap.stream, cause);
+                let (durations, host_ns) = groups.entry(place).or_default();
+                durations.push(duration_ns);
+                if let Some(ns) = part_ns {
+                    *host_ns = Some(host_ns.unwrap_or(0) + ns);
+                }
             }
         }
     }
@@ -75,6 +78,22 @@ pub fn idle_causes(
         })
     };
     groups.into_iter().filter_map(row).collect()
+}
+
+/// The causes of a gap, each with its time, and the part of that before the call returned.
+fn parts_of(
+    gap: &Gap,
+    short_ns: i64,
+    events: &EventTable,
+) -> impl Iterator<Item = (IdleCause, i64, Option<i64>)> {
+    let cause = cause_of(gap, short_ns, events);
+    let duration_ns = gap.end_ns - gap.start_ns;
+    let launched_ns = gap.host_ns.filter(|host_ns| {
+        cause == IdleCause::WaitingForLaunch && duration_ns - host_ns >= short_ns
+    });
+    let first_ns = launched_ns.unwrap_or(duration_ns);
+    let rest = launched_ns.map(|ns| (IdleCause::OtherWait, duration_ns - ns, Some(0)));
+    std::iter::once((cause, first_ns, gap.host_ns)).chain(rest)
 }
 
 fn cause_of(gap: &Gap, short_ns: i64, events: &EventTable) -> IdleCause {
@@ -96,6 +115,31 @@ mod tests {
 
     #[test]
     fn an_interval_before_a_late_launch_waited_for_it() {
+        let both = |stream| {
+            [
+                (stream, IdleCause::WaitingForLaunch, 30, Some(25_000)),
+                (stream, IdleCause::BetweenActivities, 2, Some(1_000)),
+            ]
+        };
+        assert_eq!(causes_before(40), [both(None), both(Some(7))].concat());
+    }
+
+    #[test]
+    fn what_an_interval_lasts_after_the_launch_is_another_wait() {
+        let parts = |stream| {
+            [
+                (stream, IdleCause::WaitingForLaunch, 25, Some(25_000)),
+                (stream, IdleCause::BetweenActivities, 2, Some(1_000)),
+                (stream, IdleCause::OtherWait, 55, Some(0)),
+            ]
+        };
+        assert_eq!(causes_before(90), [parts(None), parts(Some(7))].concat());
+    }
+
+    type Shown = (Option<i64>, IdleCause, i64, Option<i64>);
+
+    /// The idle times before a kernel that starts then, whose call returned at 35 us.
+    fn causes_before(start_us: i64) -> Vec<Shown> {
         let row = |category: &str, tid: i64, ts: i64, dur: i64, id: i64| {
             format!(
                 r#"{{"ph":"X","cat":"{category}","name":"n","pid":1,"tid":{tid},"ts":{ts},"dur":{dur},
@@ -106,24 +150,17 @@ mod tests {
             row("cuda_runtime", 1, 0, 1, 1),
             row("cuda_runtime", 1, 30, 5, 2),
             row("kernel", 7, 2, 8, 1),
-            row("kernel", 7, 40, 10, 2),
+            row("kernel", 7, start_us, 10, 2),
         ];
         let tables =
             read_bytes(format!("[{}]", rows.join(",")).as_bytes(), &Options::default()).unwrap();
         let launches = launches(&tables, &silent).unwrap();
-        let window = (0, 50_000);
+        let window = (0, 1000 * (start_us + 10));
         let places = [Places::Devices, Places::Streams];
         let found = idle_causes(&tables, &launches, window, 30_000, &places, &Chosen::All);
-        let shown: Vec<_> = found
+        found
             .iter()
             .map(|row| (row.stream, row.cause, row.duration_ns / 1000, row.host_ns))
-            .collect();
-        let both = |stream| {
-            [
-                (stream, IdleCause::WaitingForLaunch, 30, Some(25_000)),
-                (stream, IdleCause::BetweenActivities, 2, Some(1_000)),
-            ]
-        };
-        assert_eq!(shown, [both(None), both(Some(7))].concat());
+            .collect()
     }
 }
