@@ -8,7 +8,9 @@ use std::io::{self, Write};
 use serde_json::Value;
 
 use crate::ids::{EventId, NO_ROW, StringId};
+use crate::names::Names as _;
 use crate::tables::{ArgValue, EventKind, FlowTable, Place, Tables};
+use crate::vocabulary::Profiler;
 
 /// Writes the tables of a trace as a document; gives the number of elements in its list. What stands
 /// at a position that `keeps` refuses is left out. The rank is written where the trace names none.
@@ -51,7 +53,9 @@ pub(super) fn fields_of(tables: &Tables, rank: Option<u64>) -> Vec<(String, Stri
     let lacks = |name: &str| header.fields.iter().all(|(field, _)| field != name);
     let base = header.base_time_ns.map(|base_ns| ("baseTimeNanoseconds", base_ns.to_string()));
     let rank = rank.map(|rank| ("distributedInfo", format!("{{\"rank\": {rank}}}")));
-    let known = [base, rank].into_iter().flatten().filter(|(name, _)| lacks(name));
+    let profiler = Profiler::of_format(header.format);
+    let profiler = profiler.map(|profiler| ("profiler", quoted(profiler.name())));
+    let known = [base, rank, profiler].into_iter().flatten().filter(|(name, _)| lacks(name));
     let known = known.map(|(name, value)| (name.to_owned(), value));
     header.fields.iter().cloned().chain(known).collect()
 }
