@@ -165,12 +165,12 @@ impl<'a> Writer<'a> {
         let mut draft = self.draft(if is_instant { INSTANT } else { SLICE_BEGIN }, track)?;
         self.named(&mut draft, events.category(event), events.name(event));
         self.arguments(&mut draft, event);
-        self.send(draft, events.start_ns(event))?;
+        self.send(&draft, events.start_ns(event))?;
         self.n_written += 1;
         match events.end_ns(event) {
             Some(end_ns) if !is_instant => {
                 let end = Message::default().number(TYPE, SLICE_END).number(TRACK_UUID, track);
-                self.send(Draft { event: end, ..Draft::default() }, end_ns)
+                self.send(&Draft { event: end, ..Draft::default() }, end_ns)
             }
             _ => Ok(()),
         }
@@ -246,7 +246,7 @@ impl<'a> Writer<'a> {
                 None => {}
             }
             draft.event = draft.event.message(LEGACY, &legacy);
-            self.send(draft, flows.time_ns(row))?;
+            self.send(&draft, flows.time_ns(row))?;
             self.n_written += 1;
         }
         Ok(())
@@ -262,7 +262,7 @@ impl<'a> Writer<'a> {
             let track = self.counter(name, series, counters.process[row])?;
             let mut draft = self.draft(COUNTER_SAMPLE, track)?;
             draft.event = draft.event.fixed(DOUBLE_VALUE, counters.value[row].to_bits());
-            self.send(draft, time_ns)?;
+            self.send(&draft, time_ns)?;
             self.n_written += 1;
         }
         Ok(())
@@ -280,7 +280,7 @@ impl<'a> Writer<'a> {
                 self.argument(&mut draft, "name", ArgValue::Text(value));
             }
             draft.event = draft.event.message(LEGACY, &legacy(b'M'));
-            self.send(draft, -self.shift_ns)?;
+            self.send(&draft, -self.shift_ns)?;
             self.n_written += 1;
         }
         Ok(())
@@ -320,7 +320,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn send(&mut self, draft: Draft, time_ns: i64) -> io::Result<()> {
+    fn send(&mut self, draft: &Draft, time_ns: i64) -> io::Result<()> {
         let time = time_ns.saturating_add(self.shift_ns).cast_unsigned();
         let packet = Message::default().number(TIMESTAMP, time).number(SEQUENCE_FLAGS, NEEDS_STATE);
         let has_texts = !draft.interned.as_bytes().is_empty();

@@ -16,7 +16,7 @@ pub(super) fn take(bytes: &[u8], found: &mut Vec<(String, String)>) -> Option<bo
     let mut is_all = true;
     fields(bytes, |field, wire| {
         match (field, wire) {
-            (CHROME_METADATA, Wire::Bytes(bytes)) => found.extend(field_of(bytes)?),
+            (CHROME_METADATA, Wire::Bytes(bytes)) => field_of(bytes, found)?,
             _ => is_all = false,
         }
         Some(())
@@ -24,8 +24,8 @@ pub(super) fn take(bytes: &[u8], found: &mut Vec<(String, String)>) -> Option<bo
     Some(is_all)
 }
 
-/// The name and the value as JSON; an empty one where it has no value. None where it is no message.
-fn field_of(bytes: &[u8]) -> Option<Option<(String, String)>> {
+/// Takes the name and the value, as JSON, if it has one; none where it is no message.
+fn field_of(bytes: &[u8], found: &mut Vec<(String, String)>) -> Option<()> {
     let (mut name, mut value) = (String::new(), None);
     fields(bytes, |field, wire| {
         let text = || Some(String::from_utf8_lossy(wire.bytes()?).into_owned());
@@ -39,7 +39,8 @@ fn field_of(bytes: &[u8]) -> Option<Option<(String, String)>> {
         }
         Some(())
     })?;
-    Some(value.map(|value| (name, value)))
+    found.extend(value.map(|value| (name, value)));
+    Some(())
 }
 
 fn is_json(text: &str) -> bool {
