@@ -216,6 +216,15 @@ class Trace:
     def event_names(self, events: Sequence[int]) -> list[str | None]: ...
     def launches_without_work(self) -> list[int]: ...
     def save(self, path: str | os.PathLike[str]) -> None: ...
+    def write(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        perfetto: bool,
+        gzip: bool = False,
+        rank: int | None = None,
+        kept: bytes | None = None,
+    ) -> int: ...
 
 def read_trace(
     source: str | os.PathLike[str] | bytes | BinaryIO,

@@ -30,6 +30,7 @@ _ENDINGS: Final[dict[str, tuple[str, ...]]] = {
     "table": (".parquet", ".arrow", ".csv", ".jsonl"),
     "flame": (".folded", ".speedscope.json"),
     "trace": (".json", ".json.gz"),
+    "perfetto": (".perfetto-trace", ".perfetto-trace.gz"),
     "saved": (".longpole",),
     "overlay": (".pftrace", ".zip"),
 }
@@ -41,7 +42,8 @@ _ENDINGS: Final[dict[str, tuple[str, ...]]] = {
 @trace_argument
 @output_options(
     "The file to write: .parquet, .arrow, .csv or .jsonl for a table; .json or .json.gz for a"
-    " trace; .longpole for all tables; .folded or .speedscope.json for a flame graph; .pftrace or"
+    " trace; .perfetto-trace or .perfetto-trace.gz for a trace of Perfetto; .longpole for all"
+    " tables; .folded or .speedscope.json for a flame graph; .pftrace or"
     " .zip for the critical path in ui.perfetto.dev."
 )
 @click.option(
@@ -97,6 +99,8 @@ def convert(
       .parquet .arrow .csv .jsonl  one table: all events, or another table with --table
       .json .json.gz               a trace: the events of a window and what its critical path
                                    needs; without a window, all that could be read
+      .perfetto-trace .perfetto-trace.gz
+                                   the same as a trace of Perfetto
       .longpole                    all tables, for longpole to open again without parsing
       .folded .speedscope.json     a flame graph of the time that --time names
       .pftrace .zip                the critical path for ui.perfetto.dev, alone or with the trace,
@@ -109,6 +113,7 @@ def convert(
       longpole convert trace.json.gz --step 3 -o step3.json.gz
       longpole convert damaged.json -o whole.json.gz
       longpole convert rank0_ascend_pt -o rank0.json.gz --normalise
+      longpole convert trace.json.gz -o trace.perfetto-trace
       longpole convert trace.json.gz -o trace.longpole
       longpole convert trace.json.gz --time device -o device.folded
       longpole convert trace.json.gz --step 3 --counters -o both.zip
@@ -124,8 +129,9 @@ def convert(
         "--counters": counters,
     }
     _check(form, [*(name for name, value in given.items() if value)], window)
-    is_file = form == "table" or output.suffix == ".pftrace" or trace != "-"
-    require(is_file, "only tables and .pftrace are written from a pipe; give a file")
+    is_file = form in ("table", "perfetto") or output.suffix == ".pftrace" or trace != "-"
+    needed = "only tables, .perfetto-trace and .pftrace are written from a pipe; give a file"
+    require(is_file, needed)
     shown = (table, where)
     if normalise:
         form = "normalised"
@@ -198,10 +204,8 @@ def _answer(
     if form == "flame":
         flame = partial(answers.write_flame, time=time, **to)
         return about_stretch(CONVERT, window, flame), "ids"
-    if form == "trace" and not window.is_any:
-        return partial(answers.repair_trace, **to), "ids"
-    if form == "trace":
-        return about_stretch(CONVERT, window, partial(answers.cut_trace, **to)), "ids"
+    if form in ("trace", "perfetto"):
+        return _trace(form, window, to)
     table, where = shown
     to |= {"shown": Shown(table, where, None)}
     if table in PATH_TABLES:
@@ -211,3 +215,17 @@ def _answer(
     lists_all = table == "events" or table in WHOLE_TABLES
     answer = whole if lists_all and not window.is_any else of_window
     return answer, arguments_of(table)
+
+
+def _trace(form: str, window: Asked, to: dict[str, Any]) -> _Asked:
+    """Find what writes a trace, or a part of it."""
+    from longpole.cli.answer import convert as answers
+    from longpole.cli.answer.convert import CONVERT
+
+    if form == "perfetto":
+        perfetto = partial(answers.write_perfetto, **to)
+        of_window = about_stretch(CONVERT, window, perfetto)
+        return of_window if window.is_any else partial(perfetto, window=None), "default"
+    if window.is_any:
+        return about_stretch(CONVERT, window, partial(answers.cut_trace, **to)), "ids"
+    return partial(answers.repair_trace, **to), "ids"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["cut"]
+__all__ = ["cut", "places_kept"]
 
 _PART: Final = 1 << 20
 _GZIP: Final = b"\x1f\x8b"
@@ -74,7 +74,7 @@ def cut(
     2
     """
     _check(trace)
-    is_kept = _kept(trace, window)
+    is_kept = places_kept(trace, window)
     kept, n_kept = Cut(is_kept.tobytes()), int(is_kept[: trace.n_events].sum())
     path, target = Path(source), Path(output)
     found = timeline_of(path) or FoundTimeline(path, path)
@@ -88,6 +88,20 @@ def cut(
             message = f"{path} has changed since it was read"
             raise ValueError(message)
     return kept.n_written
+
+
+def places_kept(trace: Trace, window: Window) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """Tell for each place of the list of events whether `cut` keeps what stands there."""
+    before = _step_before(trace, window)
+    events = trace.events
+    is_kept = _events_kept(trace, window, before)
+    time_ns = pl.col("time_ns").is_between(_start_ns(before, window), window.end_ns)
+    others = [trace.flows, trace.counters, trace.asynchronous]
+    outside = (each.filter(~time_ns)["position"] for each in others)
+    kept = np.ones(trace.n_events + 1, dtype=np.uint8)
+    for positions in (events.filter(~is_kept)["position"], *outside):
+        kept[positions.to_numpy()] = 0
+    return kept
 
 
 def _with_rank(pieces: Iterator[bytes], rank: int | None) -> Iterator[bytes]:
@@ -115,20 +129,6 @@ def _check(trace: Trace) -> None:
     if apart:
         message = f"a trace whose events begin and end apart (phases {', '.join(apart)}) is not cut"
         raise ValueError(message)
-
-
-def _kept(trace: Trace, window: Window) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """Tell for each place of the list of events whether what stands there is kept."""
-    before = _step_before(trace, window)
-    events = trace.events
-    is_kept = _events_kept(trace, window, before)
-    time_ns = pl.col("time_ns").is_between(_start_ns(before, window), window.end_ns)
-    others = [trace.flows, trace.counters, trace.asynchronous]
-    outside = (each.filter(~time_ns)["position"] for each in others)
-    kept = np.ones(trace.n_events + 1, dtype=np.uint8)
-    for positions in (events.filter(~is_kept)["position"], *outside):
-        kept[positions.to_numpy()] = 0
-    return kept
 
 
 def _step_before(trace: Trace, window: Window) -> pl.DataFrame:

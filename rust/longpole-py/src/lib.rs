@@ -34,6 +34,7 @@ mod trace;
 mod tunable;
 mod verdict;
 mod vocabulary;
+mod written;
 
 /// What `longpole` is made of below Python.
 #[pyo3::pymodule(gil_used = false)]

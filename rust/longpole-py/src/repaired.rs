@@ -1,17 +1,16 @@
 //! What can be read of a trace, as a sound document.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter};
 use std::path::PathBuf;
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use longpole_core::error::{Error, ErrorKind, IoError};
 use longpole_core::read::{self, Options};
 use longpole_core::write::document;
 use pyo3::prelude::*;
 
 use crate::source::Source;
+use crate::written::Output;
 
 /// Writes what can be read of a trace to a file that is made anew, plain or as gzip; gives the
 /// number of its events. The rank is written where the trace names none.
@@ -29,7 +28,7 @@ pub(crate) fn repair_trace(
     let outcome = source.enter(py, None, |source, progress| match source {
         Source::Path(path) if path.is_file() && !read::is_text(&path)? => {
             let tables = read::read_path(&path, &Options::default(), progress)?;
-            let written = document(&tables, rank, &mut out);
+            let written = document(&tables, rank, &|_| true, &mut out);
             written.map_err(|error| not_written(&error))
         }
         Source::Path(path) => read::repair_path(&path, rank, &mut out, progress),
@@ -45,42 +44,4 @@ pub(crate) fn repair_trace(
 fn not_written(error: &io::Error) -> Error {
     let error = IoError { number: error.raw_os_error(), message: error.to_string() };
     Error::new(ErrorKind::Io(error), 0)
-}
-
-enum Output {
-    Plain(BufWriter<File>),
-    Gzip(Box<GzEncoder<BufWriter<File>>>),
-}
-
-impl Output {
-    fn new(file: BufWriter<File>, gzip: bool) -> Self {
-        if gzip {
-            Self::Gzip(Box::new(GzEncoder::new(file, Compression::default())))
-        } else {
-            Self::Plain(file)
-        }
-    }
-
-    fn finish(self) -> io::Result<()> {
-        match self {
-            Self::Plain(mut file) => file.flush(),
-            Self::Gzip(encoder) => encoder.finish()?.flush(),
-        }
-    }
-}
-
-impl Write for Output {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Plain(file) => file.write(bytes),
-            Self::Gzip(encoder) => encoder.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Plain(file) => file.flush(),
-            Self::Gzip(encoder) => encoder.flush(),
-        }
-    }
 }

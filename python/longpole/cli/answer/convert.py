@@ -41,6 +41,7 @@ __all__ = [
     "save_trace",
     "write_flame",
     "write_overlay",
+    "write_perfetto",
     "writer_of",
 ]
 
@@ -103,6 +104,20 @@ def save_trace(path: str, trace: Trace, *, output: Path, force: bool) -> Answer:
     trace.save(output, force=force)
     known = known_of_trace(path, trace)
     return _document("all tables", trace.events.height, output, known), exit_codes.OK
+
+
+def write_perfetto(
+    path: str, trace: Trace, window: Window | None, *, output: Path, force: bool
+) -> Answer:
+    """Write a trace, or the events of a window, for Perfetto."""
+    from pathlib import Path
+
+    from longpole.convert import perfetto
+
+    inputs = [Path(path)]
+    n_written = perfetto.write_perfetto(trace, output, window, inputs=inputs, force=force)
+    known = known_of_window(path, trace, window)
+    return _document("trace", n_written, output, known), exit_codes.OK
 
 
 def write_flame(

@@ -11,8 +11,8 @@ use crate::diagnostics::Diagnostics;
 use crate::ids::{EventId, StringId};
 use crate::strings::Strings;
 use crate::tables::{
-    ArgTables, ArgValue, CounterTable, EventRow, EventTable, FlowSource, FlowTable, Header,
-    LaneTable, MetadataTable, Tables,
+    ArgTables, ArgValue, Arguments, CounterTable, EventRow, EventTable, FlowSource, FlowTable,
+    Header, LaneTable, MetadataTable, Tables,
 };
 use crate::vocabulary::EventKind;
 
@@ -24,12 +24,15 @@ pub(super) struct Rows<'a> {
     pub(super) lanes: LaneTable,
     pub(super) args: ArgTables,
     pub(super) flows: FlowTable,
+    pub(super) asyncs: FlowTable,
     pub(super) counters: CounterTable,
     pub(super) metadata: MetadataTable,
     phases: [u64; 256],
     kinds: HashMap<StringId, EventKind>,
     /// The number of each key that is kept; none for the others.
     keys: HashMap<String, Option<usize>>,
+    /// The number of each counter of counter ranges that is kept for its range alone.
+    counter_keys: HashMap<String, usize>,
     n_kept: usize,
     position: u32,
 }
@@ -43,11 +46,13 @@ impl<'a> Rows<'a> {
             lanes: LaneTable::default(),
             args: ArgTables::default(),
             flows: FlowTable::default(),
+            asyncs: FlowTable::default(),
             counters: CounterTable::default(),
             metadata: MetadataTable::default(),
             phases: [0; 256],
             kinds: HashMap::new(),
             keys: HashMap::new(),
+            counter_keys: HashMap::new(),
             n_kept: 0,
             position: 0,
         }
@@ -116,6 +121,28 @@ impl<'a> Rows<'a> {
         }
     }
 
+    /// Whether the counters of a counter range are kept, whatever their names.
+    pub(super) fn keeps_counters(&self) -> bool {
+        self.options.arguments == Arguments::Default
+    }
+
+    /// Keeps a counter of the last event with arguments, or a later one.
+    pub(super) fn counter_of_range(
+        &mut self,
+        event: EventId,
+        category: Option<StringId>,
+        key: &str,
+        value: ArgValue,
+    ) {
+        let number = self.key(key).or_else(|| self.counter_keys.get(key).copied());
+        let number = number.unwrap_or_else(|| {
+            self.counter_keys.insert(key.to_owned(), self.n_kept);
+            self.n_kept += 1;
+            self.n_kept - 1
+        });
+        self.args.of_mut(category).push(event, number, key, value, &mut self.strings);
+    }
+
     /// What the file says of a process or a thread.
     pub(super) fn statement(&mut self, name: &str, process: &str, thread: &str, value: &str) {
         let position = self.count(b'M');
@@ -132,14 +159,29 @@ impl<'a> Rows<'a> {
             Ok(id) => ArgValue::Integer(id),
             Err(_) => ArgValue::Text(self.strings.intern(&id.to_string())),
         };
-        let source = self.flows.source_row(source);
-        self.flows.push(phase, Some(id), source, time_ns, position, &mut self.strings);
+        self.arrow_at(position, phase, Some(id), source, time_ns);
+    }
+
+    /// One end of an arrow, or a part of an asynchronous event, whose place was counted.
+    pub(super) fn arrow_at(
+        &mut self,
+        position: u32,
+        phase: u8,
+        id: Option<ArgValue>,
+        source: FlowSource,
+        time_ns: i64,
+    ) {
+        let is_arrow = matches!(phase, b's' | b't' | b'f');
+        let table = if is_arrow { &mut self.flows } else { &mut self.asyncs };
+        let source = table.source_row(source);
+        table.push(phase, id, source, time_ns, position, &mut self.strings);
     }
 
     pub(super) fn tables(mut self, header: Header, found: Diagnostics, bytes: u64) -> Tables {
         self.events.finish();
         self.args.finish();
         self.flows.finish();
+        self.asyncs.finish();
         let phases = (0..=u8::MAX).zip(self.phases).filter(|&(_, count)| count > 0).collect();
         Tables {
             strings: self.strings.freeze(),
@@ -150,7 +192,7 @@ impl<'a> Rows<'a> {
             args: Arc::new(self.args),
             flows: Arc::new(self.flows),
             counters: Arc::new(self.counters),
-            asyncs: Arc::default(),
+            asyncs: Arc::new(self.asyncs),
             metadata: Arc::new(self.metadata),
             header: Arc::new(header),
             diagnostics: found,

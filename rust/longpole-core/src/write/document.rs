@@ -8,18 +8,25 @@ use std::io::{self, Write};
 use serde_json::Value;
 
 use crate::ids::{EventId, NO_ROW, StringId};
+use crate::names::Names as _;
 use crate::tables::{ArgValue, EventKind, FlowTable, Place, Tables};
+use crate::vocabulary::Profiler;
 
-/// Writes the tables of a trace as a document; gives the number of elements in its list. The rank
-/// is written where the trace names none.
+/// Writes the tables of a trace as a document; gives the number of elements in its list. What stands
+/// at a position that `keeps` refuses is left out. The rank is written where the trace names none.
 ///
 /// # Errors
 ///
 /// When `out` cannot be written to.
-pub fn document(tables: &Tables, rank: Option<u64>, out: &mut dyn Write) -> io::Result<u64> {
+pub fn document(
+    tables: &Tables,
+    rank: Option<u64>,
+    keeps: &dyn Fn(u32) -> bool,
+    out: &mut dyn Write,
+) -> io::Result<u64> {
     out.write_all(b"{\"traceEvents\": [")?;
-    let mut list = List { out, n_written: 0, tables };
-    for event in tables.events.ids() {
+    let mut list = List { out, n_written: 0, tables, keeps };
+    for event in tables.events.ids().filter(|&event| keeps(tables.events.position(event))) {
         list.event(event)?;
     }
     list.flows(&tables.flows)?;
@@ -34,18 +41,23 @@ pub fn document(tables: &Tables, rank: Option<u64>, out: &mut dyn Write) -> io::
 }
 
 fn header(tables: &Tables, rank: Option<u64>, out: &mut dyn Write) -> io::Result<()> {
-    let header = &tables.header;
-    let has = |name: &str| header.fields.iter().any(|(field, _)| field == name);
-    for (name, value) in &header.fields {
-        write!(out, ",\n{}: {value}", quoted(name))?;
-    }
-    if let Some(base_ns) = header.base_time_ns.filter(|_| !has("baseTimeNanoseconds")) {
-        write!(out, ",\n\"baseTimeNanoseconds\": {base_ns}")?;
-    }
-    if let Some(rank) = rank.filter(|_| !has("distributedInfo")) {
-        write!(out, ",\n\"distributedInfo\": {{\"rank\": {rank}}}")?;
+    for (name, value) in fields_of(tables, rank) {
+        write!(out, ",\n{}: {value}", quoted(&name))?;
     }
     Ok(())
+}
+
+/// The fields of the header, with what the tables know beside them.
+pub(super) fn fields_of(tables: &Tables, rank: Option<u64>) -> Vec<(String, String)> {
+    let header = &tables.header;
+    let lacks = |name: &str| header.fields.iter().all(|(field, _)| field != name);
+    let base = header.base_time_ns.map(|base_ns| ("baseTimeNanoseconds", base_ns.to_string()));
+    let rank = rank.map(|rank| ("distributedInfo", format!("{{\"rank\": {rank}}}")));
+    let profiler = Profiler::of_format(header.format);
+    let profiler = profiler.map(|profiler| ("profiler", quoted(profiler.name())));
+    let known = [base, rank, profiler].into_iter().flatten().filter(|(name, _)| lacks(name));
+    let known = known.map(|(name, value)| (name.to_owned(), value));
+    header.fields.iter().cloned().chain(known).collect()
 }
 
 /// The list of events as it grows.
@@ -53,6 +65,7 @@ struct List<'a> {
     out: &'a mut dyn Write,
     n_written: u64,
     tables: &'a Tables,
+    keeps: &'a dyn Fn(u32) -> bool,
 }
 
 impl List<'_> {
@@ -99,7 +112,7 @@ impl List<'_> {
     }
 
     fn flows(&mut self, flows: &FlowTable) -> io::Result<()> {
-        for row in 0..flows.len() {
+        for row in (0..flows.len()).filter(|&row| (self.keeps)(flows.position.row(row))) {
             let source = flows.source(row);
             self.begin(char::from(flows.phase[row]), flows.time_ns(row))?;
             self.track(source.process, source.thread)?;
@@ -116,6 +129,9 @@ impl List<'_> {
     fn counters(&mut self) -> io::Result<()> {
         let counters = &self.tables.counters;
         for (row, &time_ns) in counters.time_ns.iter().enumerate() {
+            if !(self.keeps)(counters.position[row]) {
+                continue;
+            }
             self.begin('C', time_ns)?;
             self.member("pid", &self.number_or_text(counters.process[row]))?;
             self.text("name", StringId::from_column(counters.name[row]))?;
@@ -240,7 +256,7 @@ mod tests {
         };
         let tables = read_bytes(text.as_bytes(), &Options::default()).unwrap();
         let mut written = Vec::new();
-        assert_eq!(document(&tables, Some(4), &mut written).unwrap(), 6);
+        assert_eq!(document(&tables, Some(4), &|_| true, &mut written).unwrap(), 6);
         let again = read_bytes(&written, &Options::default()).unwrap();
         assert_eq!(shown(&again), shown(&tables));
         assert_eq!(again.header.rank, Some(4));

@@ -6,9 +6,11 @@ mod cut;
 mod document;
 mod et_plus;
 mod merged;
+mod nesting;
 mod perfetto;
 mod protobuf;
 mod saved;
+mod whole;
 
 pub use chakra::chakra;
 pub use counter_tracks::{Counter, counter_tracks};
@@ -18,3 +20,4 @@ pub use et_plus::{Extent, et_plus};
 pub use merged::{MergedRank, MergedSegment, merged_path, merged_rank};
 pub use perfetto::perfetto;
 pub use saved::save;
+pub use whole::whole;

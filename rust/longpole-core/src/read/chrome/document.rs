@@ -407,7 +407,7 @@ impl Document<'_> {
         self.events.collector.pair_brackets(&mut said);
         let mut header = header::facts(
             std::mem::take(&mut self.fields),
-            &self.events.stream.elements.window,
+            self.events.stream.elements.window.compression(),
             &mut said,
         );
         for (code, offset) in said {

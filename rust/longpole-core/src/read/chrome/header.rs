@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use crate::diagnostics::Code;
 use crate::read::json::starts_with_key;
-use crate::read::window::Window;
 use crate::tables::Header;
 
 /// The fields that profilers write beside the events. After damage in the
@@ -46,9 +45,9 @@ pub(super) fn starts_with_field(text: &[u8]) -> Option<bool> {
 }
 
 /// The facts that the analyses need, read out of the fields.
-pub(super) fn facts(
+pub(in crate::read) fn facts(
     fields: Vec<(String, String)>,
-    window: &Window<'_>,
+    compression: Option<&'static str>,
     said: &mut Vec<(Code, u64)>,
 ) -> Header {
     // The last of equal names counts, as in any JSON reader.
@@ -67,7 +66,7 @@ pub(super) fn facts(
         world_size: distributed.get("world_size").and_then(integer),
         base_time_ns: value("baseTimeNanoseconds").as_ref().and_then(integer),
         format: if is_kineto { "kineto-json" } else { "chrome-json" },
-        compression: window.compression(),
+        compression,
         fields,
     }
 }

@@ -30,4 +30,5 @@ mod stream;
 mod values;
 
 pub(super) use document::{read, repair};
+pub(super) use header::facts;
 pub(super) use repaired::Repaired;

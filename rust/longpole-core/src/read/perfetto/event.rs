@@ -2,8 +2,9 @@
 
 use super::fields::{
     CATEGORIES, CATEGORY_IDS, CORRELATION, DEBUG_ANNOTATIONS, DOUBLE_VALUE, FLOW_IDS,
-    INTEGER_VALUE, LEGACY, LEGACY_DURATION_US, LEGACY_PHASE, NAME, NAME_ID, OLD_FLOW_IDS,
-    OLD_TERMINATING_FLOW_IDS, TERMINATING_FLOW_IDS, TRACK_UUID, TYPE,
+    INTEGER_VALUE, LEGACY, LEGACY_DURATION_US, LEGACY_GLOBAL_ID, LEGACY_ID, LEGACY_LOCAL_ID,
+    LEGACY_PHASE, NAME, NAME_ID, OLD_FLOW_IDS, OLD_TERMINATING_FLOW_IDS, TERMINATING_FLOW_IDS,
+    TRACK_UUID, TYPE,
 };
 use crate::read::protobuf::{Wire, fields, variable};
 
@@ -21,8 +22,9 @@ pub(super) struct TrackEvent<'a> {
     pub(super) flows: Vec<u64>,
     pub(super) terminating_flows: Vec<u64>,
     pub(super) correlation: Option<u64>,
-    /// The phase and duration that Chrome's own events have.
+    /// The phase, duration and id that Chrome's own events have.
     pub(super) phase: Option<u8>,
+    pub(super) id: Option<u64>,
     pub(super) duration_us: Option<i64>,
 }
 
@@ -80,6 +82,7 @@ fn legacy<'a>(bytes: &'a [u8], event: &mut TrackEvent<'a>) -> Option<()> {
     fields(bytes, |field, wire| {
         match field {
             LEGACY_PHASE => event.phase = wire.number().and_then(|phase| phase.try_into().ok()),
+            LEGACY_ID | LEGACY_LOCAL_ID | LEGACY_GLOBAL_ID => event.id = wire.number(),
             LEGACY_DURATION_US => event.duration_us = wire.number().map(u64::cast_signed),
             _ => {}
         }

@@ -6,6 +6,7 @@ use crate::read::protobuf::Field;
 // Trace
 pub(crate) const PACKET: Field = 1;
 // TracePacket
+pub(crate) const CHROME_EVENTS: Field = 5;
 pub(crate) const CLOCK_SNAPSHOT: Field = 6;
 pub(crate) const TIMESTAMP: Field = 8;
 pub(crate) const SEQUENCE: Field = 10;
@@ -42,6 +43,7 @@ pub(crate) const THREAD: Field = 4;
 pub(crate) const PARENT: Field = 5;
 pub(crate) const COUNTER: Field = 8;
 pub(crate) const STATIC_NAME: Field = 10;
+pub(crate) const DESCRIPTION: Field = 14;
 pub(crate) const PID: Field = 1;
 pub(crate) const TID: Field = 2;
 pub(crate) const UNIT_MULTIPLIER: Field = 4;
@@ -71,6 +73,17 @@ pub(crate) const COUNTER_SAMPLE: u64 = 4;
 // TrackEvent.LegacyEvent
 pub(crate) const LEGACY_PHASE: Field = 2;
 pub(crate) const LEGACY_DURATION_US: Field = 3;
+pub(crate) const LEGACY_ID: Field = 6;
+pub(crate) const LEGACY_LOCAL_ID: Field = 10;
+pub(crate) const LEGACY_GLOBAL_ID: Field = 11;
+pub(crate) const BIND_TO_ENCLOSING: Field = 12;
+// ChromeEventBundle, ChromeMetadata
+pub(crate) const CHROME_METADATA: Field = 2;
+pub(crate) const METADATA_NAME: Field = 1;
+pub(crate) const METADATA_TEXT: Field = 2;
+pub(crate) const METADATA_BOOLEAN: Field = 3;
+pub(crate) const METADATA_INTEGER: Field = 4;
+pub(crate) const METADATA_JSON: Field = 5;
 // TracePacketDefaults
 pub(crate) const TRACK_EVENT_DEFAULTS: Field = 11;
 // ClockSnapshot, ClockSnapshot.Clock
@@ -102,6 +115,10 @@ pub(crate) const TEXT_ID: Field = 17;
 pub(crate) const INTEGER: Field = 4;
 pub(crate) const TEXT: Field = 6;
 pub(crate) const NAME_OF_ANNOTATION: Field = 10;
+// The sequence of traces that longpole wrote, and the argument of an event there that tells its kind
+// where the category does not.
+pub(crate) const TRACE_SEQUENCE: u64 = 0x10_9b01d;
+pub(crate) const KIND: &str = "longpole.kind";
 // Sequences of longpole's own whose slices repeat a critical path and are no events of the program.
 pub(crate) const OVERLAY_SEQUENCE: u64 = 0x10_9b01e;
 pub(crate) const PATH_SEQUENCE: u64 = 0x10_9b020;

@@ -12,6 +12,8 @@
 //! | annotations of a slice | arguments; `corr_id` and `correlation` are the correlation |
 //! | flow ids | arrows |
 //! | a render stage of a GPU | a kernel on the hardware queue |
+//! | arrows, asynchronous events and statements of Chrome | rows of the same tables |
+//! | metadata of Chrome | fields of the header |
 //!
 //! Limits: packets of other kinds (ftrace, processes, logs) are counted and skipped. Compressed
 //! packets above 64 MiB are skipped. The path that longpole drew is derived, not work.
@@ -20,6 +22,7 @@ mod annotation;
 mod clocks;
 mod event;
 pub(crate) mod fields;
+mod header;
 mod packet;
 mod sequence;
 mod slices;
@@ -30,6 +33,7 @@ use flate2::{Decompress, FlushDecompress};
 use self::fields::PACKET;
 use self::slices::Slices;
 use super::Options;
+use super::chrome::facts;
 use super::elements::Elements;
 use super::protobuf::{Messages, Next, Wire, fields as fields_of, variable};
 use super::rows::Rows;
@@ -81,11 +85,13 @@ pub(super) fn read(
     for (code, offset) in slices.finish() {
         messages.elements.note(code, offset)?;
     }
-    let header = Header {
-        format: "perfetto",
-        compression: messages.elements.window.compression(),
-        ..Header::default()
-    };
+    let mut said = Vec::new();
+    let compression = messages.elements.window.compression();
+    let facts = facts(std::mem::take(&mut slices.fields), compression, &mut said);
+    for (code, offset) in said {
+        messages.elements.note(code, offset)?;
+    }
+    let header = Header { format: "perfetto", ..facts };
     if slices.n_packets == 0 {
         return Err(Error::new(ErrorKind::NoEvents, bytes));
     }

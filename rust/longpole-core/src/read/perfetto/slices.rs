@@ -9,14 +9,16 @@ use super::clocks::Clocks;
 use super::event::{self, TrackEvent};
 use super::fields::{
     BOOT_TIME, COUNTER_SAMPLE, FIRST_CLOCK_OF_SEQUENCE, GPU, HARDWARE_QUEUE, HARDWARE_QUEUE_ID,
-    INSTANT, NEEDS_STATE, OVERLAY_SEQUENCE, PATH_SEQUENCE, SLICE_BEGIN, SLICE_END, STAGE_DURATION,
-    STAGE_ID, STATE_CLEARED,
+    INSTANT, KIND, NEEDS_STATE, OVERLAY_SEQUENCE, PATH_SEQUENCE, SLICE_BEGIN, SLICE_END,
+    STAGE_DURATION, STAGE_ID, STATE_CLEARED, TRACE_SEQUENCE,
 };
+use super::header;
 use super::packet::Packet;
 use super::sequence::Sequence;
 use super::tracks::{Standing, Tracks};
 use crate::diagnostics::Code;
 use crate::ids::{EventId, LaneId, StringId};
+use crate::names::Names as _;
 use crate::read::pairs::Brackets;
 use crate::read::protobuf::fields;
 use crate::read::rows::Rows;
@@ -43,6 +45,9 @@ pub(super) struct Slices<'a> {
     flows: HashSet<u64>,
     arrows: Vec<Arrow>,
     samples: Vec<Sample>,
+    marks: Vec<Mark>,
+    /// The fields of the header.
+    pub(super) fields: Vec<(String, String)>,
 }
 
 /// The device and the stream that an event names.
@@ -56,11 +61,39 @@ struct OwnPlace {
     queue: Option<i64>,
 }
 
+impl OwnPlace {
+    /// Takes an argument that says where an event is; gives whether it is kept as an argument, too.
+    fn take(&mut self, name: &str, number: Option<i64>, value: ArgValue, rows: &Rows<'_>) -> bool {
+        match (name, value) {
+            ("queue", _) => self.queue = number,
+            ("agent", ArgValue::Text(text)) => self.agent = agent_number(rows.strings.get(text)),
+            ("device", _) => self.device = number,
+            ("stream", _) => self.stream = number,
+            _ => {}
+        }
+        !matches!(name, "queue" | "agent")
+    }
+}
+
 /// An end of an arrow, whose track may be described later.
 struct Arrow {
     phase: u8,
     id: u64,
     event: EventId,
+}
+
+/// An end of an arrow, a part of an asynchronous event or a statement as Chrome writes them, whose
+/// track may be described later.
+struct Mark {
+    phase: u8,
+    id: Option<ArgValue>,
+    category: Option<StringId>,
+    name: Option<StringId>,
+    /// What is stated.
+    value: Option<StringId>,
+    track: usize,
+    time_ns: i64,
+    position: u32,
 }
 
 /// A sample of a counter, whose track may be described later.
@@ -87,6 +120,8 @@ impl<'a> Slices<'a> {
             flows: HashSet::new(),
             arrows: Vec::new(),
             samples: Vec::new(),
+            marks: Vec::new(),
+            fields: Vec::new(),
         }
     }
 
@@ -130,6 +165,11 @@ impl<'a> Slices<'a> {
         }
         if let Some(bytes) = packet.clocks {
             Clocks::snapshot(bytes, &mut self.clocks, &mut sequence.clocks)?;
+        }
+        if let Some(bytes) = packet.chrome
+            && !header::take(bytes, &mut self.fields)?
+        {
+            self.say(Code::UnknownPacket);
         }
         if let Some(bytes) = packet.track {
             self.tracks.describe(bytes, &mut self.rows)?;
@@ -185,13 +225,13 @@ impl<'a> Slices<'a> {
         time_ns: i64,
     ) -> Option<()> {
         let uuid = event.track.or(sequence.track).unwrap_or_else(|| track_of_sequence(number));
-        let is_path = matches!(number, OVERLAY_SEQUENCE | PATH_SEQUENCE);
         let phase = match (event.of_type, event.phase) {
             (SLICE_BEGIN, _) | (_, Some(b'B')) => b'B',
             (SLICE_END, _) | (_, Some(b'E')) => b'E',
             (INSTANT, _) | (_, Some(b'i' | b'I' | b'R')) => b'i',
             (COUNTER_SAMPLE, _) => b'C',
             (_, Some(b'X')) => b'X',
+            (_, Some(phase)) if MARKS.contains(&phase) => phase,
             _ => {
                 self.say(Code::UnknownPhase);
                 return Some(());
@@ -203,7 +243,8 @@ impl<'a> Slices<'a> {
                 self.brackets.push(None, uuid, time_ns, (position, self.offset));
             }
             b'C' => self.sample(event, uuid, time_ns),
-            _ => self.slice(event, (uuid, phase, is_path), sequence, time_ns)?,
+            b'B' | b'i' | b'X' => self.slice(event, (uuid, phase, number), sequence, time_ns)?,
+            _ => self.mark(event, (uuid, phase), sequence, time_ns)?,
         }
         Some(())
     }
@@ -211,31 +252,33 @@ impl<'a> Slices<'a> {
     fn slice(
         &mut self,
         event: &TrackEvent<'_>,
-        (uuid, phase, is_path): (u64, u8, bool),
+        (uuid, phase, number): (u64, u8, u64),
         sequence: &Sequence,
         time_ns: i64,
     ) -> Option<()> {
-        let category = match event.category {
-            Some(bytes) => Some(self.rows.text(bytes)),
-            None => event.category_id.and_then(|id| sequence.categories.get(&id).copied()),
-        };
-        let name = match event.name {
-            Some(bytes) => Some(self.rows.text(bytes)),
-            None => event.name_id.and_then(|id| sequence.names.get(&id).copied()),
-        };
+        let (category, name) = self.names(event, sequence);
         if name.is_none() {
             self.say(Code::MissingName);
         }
         let kind = match phase {
             b'i' => EventKind::Instant,
-            _ if is_path => EventKind::Derived,
+            _ if matches!(number, OVERLAY_SEQUENCE | PATH_SEQUENCE) => EventKind::Derived,
             _ => category.map_or(EventKind::Other, |it| self.rows.kind(it)),
         };
         let duration_ns = event.duration_us.and_then(|it| it.checked_mul(1000));
         let duration_ns = duration_ns.filter(|_| phase == b'X');
         let correlation = event.correlation.and_then(|id| id.try_into().ok());
-        let mut own = Arguments { correlation, ..Arguments::default() };
+        let is_own = number == TRACE_SEQUENCE;
+        let mut own = Arguments {
+            kind,
+            is_own,
+            correlation,
+            external_id: None,
+            place: OwnPlace::default(),
+            others: Vec::new(),
+        };
         own.take(event, sequence, &mut self.rows)?;
+        let kind = own.kind;
         let id = self.push(
             phase,
             uuid,
@@ -269,6 +312,47 @@ impl<'a> Slices<'a> {
         Some(())
     }
 
+    fn names(
+        &mut self,
+        event: &TrackEvent<'_>,
+        sequence: &Sequence,
+    ) -> (Option<StringId>, Option<StringId>) {
+        let category = match event.category {
+            Some(bytes) => Some(self.rows.text(bytes)),
+            None => event.category_id.and_then(|id| sequence.categories.get(&id).copied()),
+        };
+        let name = match event.name {
+            Some(bytes) => Some(self.rows.text(bytes)),
+            None => event.name_id.and_then(|id| sequence.names.get(&id).copied()),
+        };
+        (category, name)
+    }
+
+    /// Takes an event of Chrome's own that is no slice.
+    fn mark(
+        &mut self,
+        event: &TrackEvent<'_>,
+        (uuid, phase): (u64, u8),
+        sequence: &Sequence,
+        time_ns: i64,
+    ) -> Option<()> {
+        let (category, name) = self.names(event, sequence);
+        let (mut id, mut value) = (event.id.map(|id| ArgValue::Integer(id.cast_signed())), None);
+        for bytes in &event.annotations {
+            let annotation = annotation::of(bytes)?;
+            let Some(key) = annotation.name(sequence, &mut self.rows) else { continue };
+            let given = annotation.value(sequence, &mut self.rows);
+            match (self.rows.strings.get(key), given) {
+                ("id", Some(_)) => id = given,
+                ("name", Some(ArgValue::Text(text))) => value = Some(text),
+                _ => {}
+            }
+        }
+        let (track, position) = (self.tracks.row(uuid), self.rows.count(phase));
+        self.marks.push(Mark { phase, id, category, name, value, track, time_ns, position });
+        Some(())
+    }
+
     fn push(&mut self, phase: u8, uuid: u64, row: EventRow) -> EventId {
         let track = self.tracks.row(uuid);
         self.track_of.push(u32::try_from(track).unwrap_or(u32::MAX));
@@ -283,7 +367,7 @@ impl<'a> Slices<'a> {
         kind: EventKind,
         own: &Arguments,
     ) {
-        if kind.is_on_device() {
+        if kind.is_on_device() && !own.is_own {
             let agent = own.place.agent.filter(|_| kind == EventKind::Kernel);
             let place = OwnPlace { agent, ..own.place };
             if place != OwnPlace::default() {
@@ -293,7 +377,9 @@ impl<'a> Slices<'a> {
         for &(key, value) in &own.others {
             let name = self.rows.strings.get(key).to_owned();
             let is_place = kind.is_on_device() && matches!(name.as_str(), "device" | "stream");
-            if !is_place {
+            if kind == EventKind::CounterRange && self.rows.keeps_counters() {
+                self.rows.counter_of_range(event, category, &name, value);
+            } else if own.is_own || !is_place {
                 self.rows.argument(event, category, &name, value);
             }
         }
@@ -355,6 +441,7 @@ impl<'a> Slices<'a> {
         std::mem::take(&mut self.brackets).pair(&mut self.rows.events, &mut said);
         let standings = self.tracks.standing(&mut self.rows);
         self.keep_samples(&standings);
+        self.keep_marks(&standings);
         let devices = self.devices();
         self.rows.events.reopen_lanes();
         for event in self.rows.events.ids() {
@@ -380,15 +467,29 @@ impl<'a> Slices<'a> {
     /// Makes rows of the samples of counters.
     #[allow(clippy::cast_precision_loss)] // units are powers of two or ten
     fn keep_samples(&mut self, standings: &[Standing]) {
-        let series = self.rows.strings.intern("value");
+        let value_series = self.rows.strings.intern("value");
         for sample in std::mem::take(&mut self.samples) {
             let track = self.tracks.get_mut(sample.track);
             let value = sample.value * track.unit as f64;
             let value = if track.is_incremental { track.value + value } else { value };
             track.value = value;
             let (name, process) = (track.name, standings[sample.track].process);
+            let series = track.series.unwrap_or(value_series);
             let (time_ns, position) = (sample.time_ns, sample.position);
             self.rows.counters.push(name, series, process, time_ns, value, position);
+        }
+    }
+
+    fn keep_marks(&mut self, standings: &[Standing]) {
+        for mark in std::mem::take(&mut self.marks) {
+            let Mark { category, name, position, .. } = mark;
+            let Standing { process, thread, .. } = standings[mark.track];
+            if mark.phase == b'M' {
+                self.rows.metadata.push(name, process, thread, mark.value, position);
+            } else {
+                let source = FlowSource { category, name, process, thread };
+                self.rows.arrow_at(position, mark.phase, mark.id, source, mark.time_ns);
+            }
         }
     }
 
@@ -406,7 +507,10 @@ impl<'a> Slices<'a> {
     }
 
     fn place(&self, event: EventId, standing: Standing, agent: Option<i64>) -> Place {
-        let Standing { process, thread, .. } = standing;
+        let Standing { process, thread, device, stream, is_own } = standing;
+        if is_own {
+            return Place { process, thread, device, stream };
+        }
         if !self.rows.events.kind(event).is_on_device() {
             return Place { process, thread, device: None, stream: None };
         }
@@ -422,9 +526,14 @@ fn track_of_sequence(sequence: u64) -> u64 {
     sequence | 1 << 63
 }
 
+/// The phases of Chrome's own events that are no slices.
+const MARKS: &[u8] = b"stfbneSTpFM";
+
 /// The arguments of an event.
-#[derive(Default)]
 struct Arguments {
+    kind: EventKind,
+    /// Whether longpole wrote the event, whose track says where it stands.
+    is_own: bool,
     correlation: Option<i64>,
     external_id: Option<i64>,
     place: OwnPlace,
@@ -443,7 +552,13 @@ impl Arguments {
             let annotation = annotation::of(bytes)?;
             let Some(key) = annotation.name(sequence, rows) else { continue };
             let name = known_key(rows.strings.get(key)).to_owned();
-            if !OF_PLACES_AND_LINKS.contains(&name.as_str()) && !rows.keeps(&name) {
+            let is_counter = self.kind == EventKind::CounterRange && rows.keeps_counters();
+            let is_known = if self.is_own {
+                matches!(name.as_str(), "correlation" | "External id" | KIND)
+            } else {
+                OF_PLACES_AND_LINKS.contains(&name.as_str())
+            };
+            if !is_known && !is_counter && !rows.keeps(&name) {
                 continue;
             }
             let Some(value) = annotation.value(sequence, rows) else { continue };
@@ -452,19 +567,22 @@ impl Arguments {
                 ArgValue::Text(text) => rows.strings.get(text).parse().ok(),
                 ArgValue::Float(_) => None,
             };
-            match name.as_str() {
-                "correlation" => self.correlation = number,
-                "External id" => self.external_id = number,
-                "queue" => self.place.queue = number,
-                "agent" => {
-                    let ArgValue::Text(text) = value else { continue };
-                    self.place.agent = agent_number(rows.strings.get(text));
+            let is_kept = match (name.as_str(), value) {
+                ("correlation", _) => {
+                    self.correlation = number;
+                    false
                 }
-                "device" => self.place.device = number,
-                "stream" => self.place.stream = number,
-                _ => {}
-            }
-            if !matches!(name.as_str(), "correlation" | "External id" | "queue" | "agent") {
+                ("External id", _) => {
+                    self.external_id = number;
+                    false
+                }
+                (KIND, ArgValue::Text(text)) if self.is_own => {
+                    self.kind = EventKind::named(rows.strings.get(text)).unwrap_or(self.kind);
+                    false
+                }
+                _ => self.is_own || self.place.take(&name, number, value, rows),
+            };
+            if is_kept {
                 self.others.push((rows.strings.intern(&name), value));
             }
         }

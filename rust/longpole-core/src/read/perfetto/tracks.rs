@@ -2,9 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
+use serde_json::Value;
+
 use super::fields::{
-    COUNTER, IS_INCREMENTAL, NAME_OF_TRACK, PARENT, PID, PROCESS, PROCESS_NAME, STATIC_NAME,
-    THREAD, THREAD_NAME, TID, UNIT_MULTIPLIER, UUID,
+    COUNTER, DESCRIPTION, IS_INCREMENTAL, NAME_OF_TRACK, PARENT, PID, PROCESS, PROCESS_NAME,
+    STATIC_NAME, THREAD, THREAD_NAME, TID, UNIT_MULTIPLIER, UUID,
 };
 use crate::ids::StringId;
 use crate::read::protobuf::{Wire, fields};
@@ -31,6 +33,10 @@ pub(super) struct Track {
     process_name: Option<StringId>,
     thread: Option<i64>,
     thread_name: Option<StringId>,
+    /// What our own description says.
+    own: Option<Standing>,
+    /// The series of samples that our own description names.
+    pub(super) series: Option<StringId>,
     /// What a sample of a counter is multiplied with, and whether samples add up.
     pub(super) unit: i64,
     pub(super) is_incremental: bool,
@@ -45,6 +51,8 @@ pub(super) struct Standing {
     pub(super) thread: StringId,
     pub(super) device: Option<i64>,
     pub(super) stream: Option<i64>,
+    /// Whether that is how longpole described the track, for events of any kind.
+    pub(super) is_own: bool,
 }
 
 impl Tracks {
@@ -74,6 +82,7 @@ impl Tracks {
                 (NAME_OF_TRACK | STATIC_NAME, Wire::Bytes(name)) => {
                     found.name = Some(rows.text(name));
                 }
+                (DESCRIPTION, Wire::Bytes(bytes)) => described(bytes, &mut found, rows),
                 (PROCESS, Wire::Bytes(bytes)) => process(bytes, &mut found, rows)?,
                 (THREAD, Wire::Bytes(bytes)) => thread(bytes, &mut found, rows)?,
                 (COUNTER, Wire::Bytes(bytes)) => counter(bytes, &mut found)?,
@@ -109,9 +118,14 @@ impl Tracks {
     /// What every track stands for; processes and threads with names are stated.
     pub(super) fn standing(&self, rows: &mut Rows<'_>) -> Vec<Standing> {
         let mut stated = HashSet::new();
+        // We state the names of processes and threads as the trace did that was written.
+        let is_ours = self.all.iter().any(|track| track.own.is_some());
         let standings = (0..self.all.len()).map(|row| {
-            let standing = self.standing_of(row, rows);
-            self.state(row, standing, rows, &mut stated);
+            let own = self.all[row].own;
+            let standing = own.unwrap_or_else(|| self.standing_of(row, rows));
+            if !is_ours {
+                self.state(row, standing, rows, &mut stated);
+            }
             standing
         });
         standings.collect()
@@ -133,7 +147,7 @@ impl Tracks {
         let around = self.around(track).skip(1).find_map(|track| track.name.or(track.process_name));
         let of_around = around.and_then(|name| track_numbers(rows.strings.get(name)).0);
         let (process, thread) = (rows.strings.intern(&process), rows.strings.intern(&thread));
-        Standing { process, thread, device: device.or(of_around), stream }
+        Standing { process, thread, device: device.or(of_around), stream, is_own: false }
     }
 
     /// A track and those it lies within.
@@ -163,6 +177,24 @@ impl Tracks {
             rows.statement(what, &process, &thread, &value);
         }
     }
+}
+
+/// Takes a description that longpole wrote; others are for readers.
+fn described(bytes: &[u8], track: &mut Track, rows: &mut Rows<'_>) {
+    let Ok(Value::Object(own)) = serde_json::from_slice(bytes) else { return };
+    let text = |name: &str, rows: &mut Rows<'_>| {
+        own.get(name).and_then(Value::as_str).map(|text| rows.strings.intern(text))
+    };
+    let number = |name: &str| own.get(name).and_then(Value::as_i64);
+    let (process, thread) = (text("process", rows), text("thread", rows));
+    track.own = process.zip(thread).map(|(process, thread)| Standing {
+        process,
+        thread,
+        device: number("device"),
+        stream: number("stream"),
+        is_own: true,
+    });
+    track.series = text("series", rows);
 }
 
 fn process(bytes: &[u8], track: &mut Track, rows: &mut Rows<'_>) -> Option<()> {

@@ -1,0 +1,73 @@
+"""A trace as one of Perfetto, which reads back as the same tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from longpole.convert.cut import places_kept
+from longpole.files import new_file
+
+if TYPE_CHECKING:
+    import os
+
+    from longpole.trace import Trace
+    from longpole.windows import Window
+
+__all__ = ["write_perfetto"]
+
+
+def write_perfetto(
+    trace: Trace,
+    output: str | os.PathLike[str],
+    window: Window | None = None,
+    *,
+    inputs: list[Path] | None = None,
+    force: bool = False,
+) -> int:
+    """Write a trace, or the events of a window as `cut` chooses them, for Perfetto.
+
+    Reading the file gives the same tables. Positions of events count anew, and so does how often
+    a statement about a process or thread is made. Arguments that were not read are not written.
+
+    Parameters
+    ----------
+    trace
+        The trace.
+    output
+        The file to write, as gzip where its name ends in `.gz`.
+    window
+        A part of the trace; None for all of it.
+    inputs
+        The files of the trace, which are not overwritten.
+    force
+        Replace the file if it exists.
+
+    Returns
+    -------
+    int
+        How many events, ends of arrows, samples of counters and statements were written.
+
+    Raises
+    ------
+    FileExistsError
+        The file exists and `force` is not given, or it is one of `inputs`.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from longpole import read_trace
+    >>> from longpole.testing import TraceBuilder
+    >>> with TemporaryDirectory() as folder:
+    ...     trace = read_trace(TraceBuilder().step(1, (0, 50)).write(Path(folder, "trace.json")))
+    ...     path = Path(folder, "trace.perfetto-trace")
+    ...     write_perfetto(trace, path), read_trace(path).events["name"].to_list()
+    (1, ['ProfilerStep#1'])
+    """
+    target = Path(output)
+    kept = None if window is None else places_kept(trace, window).tobytes()
+    with new_file(target, force=force, inputs=inputs or []) as unfinished:
+        is_packed = target.suffix == ".gz"
+        return trace.core.write(
+            unfinished, perfetto=True, gzip=is_packed, rank=trace.rank, kept=kept
+        )
