@@ -11,6 +11,7 @@
 mod ascend;
 pub mod chakra;
 mod chrome;
+mod column;
 mod databases;
 mod elements;
 pub mod execution_trace;
@@ -21,6 +22,7 @@ mod options;
 mod packed;
 mod pairs;
 pub(crate) mod perfetto;
+mod profile;
 mod protobuf;
 mod recent;
 mod records;

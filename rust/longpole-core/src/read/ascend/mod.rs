@@ -18,14 +18,12 @@
 //! Limits: a trace without any of these processes is left as it is. The number of the device is
 //! known only where the profiler put it into the process id; else it is null.
 
-mod column;
 mod layers;
 mod parts;
 mod tasks;
 
 use crate::ids::EventId;
 use crate::vocabulary::{CollectiveTrack, EventKind, Layer, step_number};
-pub(super) use column::Column;
 use layers::Layers;
 pub(super) use parts::Parts;
 use tasks::Tasks;

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::column::Column;
 use super::layers::Layers;
 use super::parts::Parts;
 use crate::ids::{EventId, LaneId, StringId};
+use crate::read::column::Column;
 use crate::tables::Place;
 use crate::vocabulary::{CollectiveTrack, DeviceRange, EventKind, Layer, TaskKind};
 

@@ -13,6 +13,7 @@ use crate::diagnostics::Code;
 use crate::ids::{EventId, LaneId, StringId};
 use crate::read::json::{Keys, Span, Token};
 use crate::read::pairs::{Brackets, Track};
+use crate::read::profile::Profile;
 use crate::read::recent::Recent;
 use crate::read::{ascend, rocm, xprof};
 use crate::strings::Strings;
@@ -372,8 +373,8 @@ impl Collector {
         rocm::interpret(self.profile(vocabulary))
     }
 
-    fn profile<'a>(&'a mut self, vocabulary: &'a Vocabulary) -> xprof::Profile<'a> {
-        xprof::Profile {
+    fn profile<'a>(&'a mut self, vocabulary: &'a Vocabulary) -> Profile<'a> {
+        Profile {
             strings: &mut self.strings,
             events: &mut self.events,
             lanes: &mut self.lanes,

@@ -21,9 +21,9 @@ use std::collections::HashMap;
 
 use super::activities::name_of_copy;
 use crate::ids::{EventId, StringId};
-use crate::read::ascend::Column;
+use crate::read::column::Column;
+use crate::read::profile::Profile;
 use crate::read::statements::statements;
-use crate::read::xprof::Profile;
 use crate::strings::Strings;
 use crate::tables::{ArgTables, MetadataTable, Place};
 use crate::vocabulary::EventKind;
@@ -90,6 +90,7 @@ pub(in crate::read) fn interpret(mut profile: Profile<'_>) -> bool {
     assign_correlations(&events, profile);
     profile.events.reopen_lanes();
     profile.events.reopen_names();
+    let numbers = Numbers::of(profile.args);
     for &(event, section) in &events {
         let name = profile.events.name(event).map_or("", |name| profile.strings.get(name));
         let kind = section.kind(name);
@@ -99,7 +100,8 @@ pub(in crate::read) fn interpret(mut profile: Profile<'_>) -> bool {
             let name = profile.strings.intern(&name);
             profile.events.assign_name(event, name);
         }
-        let place = place(event, section, profile);
+        let own = profile.lanes.place(profile.events.lane(event));
+        let place = numbers.place(event, section, own, profile.strings);
         let lane = profile.lanes.intern(place);
         profile.events.assign_lane(event, lane);
     }
@@ -182,25 +184,37 @@ fn pairs(
     Some(found)
 }
 
-/// The thread of the program, or the stream of the device.
-fn place(event: EventId, section: Section, profile: &mut Profile<'_>) -> Place {
-    let own = profile.lanes.place(profile.events.lane(event));
-    let number = |key: &str, profile: &Profile<'_>| {
-        Column::of(key, profile.args)?.integer(event, profile.strings)
-    };
-    let device = match section {
-        Section::Hip | Section::Hsa | Section::Markers => {
-            // Some versions repeat the number of the section there.
-            let program = number("pid", profile).map(|it| it.to_string());
-            let program = program.filter(|it| it != profile.strings.get(own.process));
-            let process = profile.strings.intern(program.as_deref().unwrap_or(""));
-            return Place { process, device: None, stream: None, ..own };
-        }
-        Section::Copies => number("dev-id", profile),
-        Section::Device(device) => Some(device),
-    };
-    let of_track = profile.strings.get(own.thread).parse().ok();
-    Place { device, stream: number("stream-id", profile).or(of_track), ..own }
+/// The numbers that say where events stand.
+struct Numbers<'a> {
+    process: Option<Column<'a>>,
+    device: Option<Column<'a>>,
+    stream: Option<Column<'a>>,
+}
+
+impl<'a> Numbers<'a> {
+    fn of(args: &'a ArgTables) -> Self {
+        let column = |key| Column::of(key, args);
+        Self { process: column("pid"), device: column("dev-id"), stream: column("stream-id") }
+    }
+
+    /// The thread of the program, or the stream of the device.
+    fn place(&self, event: EventId, section: Section, own: Place, strings: &mut Strings) -> Place {
+        let number =
+            |column: &Option<Column<'_>>, strings| column.as_ref()?.integer(event, strings);
+        let device = match section {
+            Section::Hip | Section::Hsa | Section::Markers => {
+                // Some versions repeat the number of the section there.
+                let program = number(&self.process, strings).map(|it| it.to_string());
+                let program = program.filter(|it| it != strings.get(own.process));
+                let process = strings.intern(program.as_deref().unwrap_or(""));
+                return Place { process, device: None, stream: None, ..own };
+            }
+            Section::Copies => number(&self.device, strings),
+            Section::Device(device) => Some(device),
+        };
+        let of_track = strings.get(own.thread).parse().ok();
+        Place { device, stream: number(&self.stream, strings).or(of_track), ..own }
+    }
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use self::plane::Plane;
 use self::schema::{EVENTS, HOST_NAMES, LINES, PLANES};
 use super::Options;
 use super::elements::Elements;
+use super::profile::Profile;
 use super::protobuf::{Messages, Next, fields, variable};
 use super::rows::Rows;
 use super::window::Window;
@@ -67,7 +68,7 @@ pub(super) fn read(
     }
     header.fields.push(("profiler".to_owned(), "\"xprof\"".to_owned()));
     header.compression = messages.elements.window.compression();
-    let n_unknown = xprof::interpret(xprof::Profile {
+    let n_unknown = xprof::interpret(Profile {
         strings: &mut rows.strings,
         events: &mut rows.events,
         lanes: &mut rows.lanes,

@@ -8,8 +8,9 @@
 
 use std::collections::HashMap;
 
-use super::profile::{Profile, text};
 use crate::ids::StringId;
+use crate::read::column::text;
+use crate::read::profile::Profile;
 use crate::strings::Strings;
 use crate::tables::{ArgValue, Values};
 use crate::vocabulary::xprof_detail;
@@ -62,7 +63,7 @@ fn rows(profile: &Profile<'_>) -> Vec<(usize, Texts)> {
     let columns = DETAILS.map(|key| table.column(key));
     let rows = table.events().enumerate();
     rows.filter(|&(_, event)| profile.events.kind(event).is_device_work())
-        .map(|(row, _)| (row, columns.map(|column| text(column?.values.get(row)))))
+        .map(|(row, _)| (row, columns.map(|column| text(column?.values.get(row)?))))
         .filter(|(_, texts)| texts.iter().any(Option::is_some))
         .collect()
 }

@@ -20,17 +20,16 @@
 
 mod details;
 mod planes;
-mod profile;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::ids::{EventId, LaneId};
-use crate::strings::Strings;
-use crate::tables::{ArgValue, EventTable, Place};
+use crate::read::column::integer;
+use crate::read::profile::Profile;
+use crate::tables::{EventTable, Place};
 use crate::vocabulary::{EventKind, Line, Plane, xprof_activity, xprof_host_event};
 use planes::Planes;
-pub(super) use profile::Profile;
 
 /// Interprets the events of an XProf profile; gives how many stand on a line of a device that is
 /// not known. None for other traces, which stay as they are.
@@ -148,13 +147,4 @@ fn numbered_steps(profile: &Profile<'_>) -> Vec<(EventId, i64)> {
         !is_inside
     });
     steps
-}
-
-/// An integer, which the trace viewer's JSON writes as a text.
-fn integer(value: ArgValue, strings: &Strings) -> Option<i64> {
-    match value {
-        ArgValue::Integer(number) => Some(number),
-        ArgValue::Text(text) => strings.get(text).trim().parse().ok(),
-        ArgValue::Float(_) => None,
-    }
 }

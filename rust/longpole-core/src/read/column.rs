@@ -1,0 +1,49 @@
+//! An argument of the events without category, as all those of a device are.
+
+use crate::ids::{EventId, StringId};
+use crate::strings::Strings;
+use crate::tables::{ArgColumn, ArgTable, ArgTables, ArgValue};
+
+/// The values of one argument, found by event.
+pub(super) struct Column<'a> {
+    table: &'a ArgTable,
+    column: &'a ArgColumn,
+}
+
+impl<'a> Column<'a> {
+    pub(super) fn of(key: &str, args: &'a ArgTables) -> Option<Self> {
+        let table = args.of(None)?;
+        let column = table.column(key)?;
+        Some(Self { table, column })
+    }
+
+    fn value(&self, event: EventId) -> Option<ArgValue> {
+        self.column.values.get(self.table.row_of(event)?)
+    }
+
+    pub(super) fn text(&self, event: EventId) -> Option<StringId> {
+        text(self.value(event)?)
+    }
+
+    /// An integer, written as such or as a text.
+    pub(super) fn integer(&self, event: EventId, strings: &Strings) -> Option<i64> {
+        integer(self.value(event)?, strings)
+    }
+}
+
+/// The text of a value, if it is one.
+pub(super) fn text(value: ArgValue) -> Option<StringId> {
+    match value {
+        ArgValue::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// An integer, written as such or as a text.
+pub(super) fn integer(value: ArgValue, strings: &Strings) -> Option<i64> {
+    match value {
+        ArgValue::Integer(number) => Some(number),
+        ArgValue::Text(text) => strings.get(text).trim().parse().ok(),
+        ArgValue::Float(_) => None,
+    }
+}
