@@ -234,3 +234,14 @@ def test_waits_are_found_in_simulated_traces_without_records(tmp_path):
         assert n_true > 20
         assert both >= 0.95 * n_true
         assert both >= 0.95 * n_found
+
+
+@pytest.mark.parametrize(("offset_ns", "seed"), [(5_000, 7009), (-5_000, 7009), (-5_000, 7017)])
+def test_calls_that_probably_waited_tell_of_a_clock_where_no_wait_is_known(
+    offset_ns, seed, tmp_path
+):
+    machine = simulator.Machine(device_clock_offset_ns=offset_ns)
+    run = simulate("random", seed=seed, machine=machine)
+    trace, _ = written(run, tmp_path, sync_records=False)
+    ((_, shift_ns),) = trace.critical_path(whole=True).clock_shifts
+    assert abs(shift_ns + offset_ns) < 2_000

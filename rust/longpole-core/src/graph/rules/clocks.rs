@@ -497,6 +497,10 @@ mod tests {
     const US: i64 = 1_000;
 
     fn shift_of(launched_ns: &[i64], late_ns: &[i64]) -> Option<i64> {
+        shift_beside(launched_ns, late_ns, &[])
+    }
+
+    fn shift_beside(launched_ns: &[i64], late_ns: &[i64], probable_ns: &[i64]) -> Option<i64> {
         let mut evidence = Evidence::default();
         for &ns in launched_ns {
             evidence.launched(ns, 0);
@@ -504,6 +508,7 @@ mod tests {
         for &ns in late_ns {
             evidence.returned(ns, usize::from(ns > 0));
         }
+        probable_ns.iter().for_each(|&ns| evidence.probable_returns.add(ns));
         evidence.shift().map(|shift| shift.shift_ns)
     }
 
@@ -529,5 +534,22 @@ mod tests {
     #[test]
     fn a_clock_that_is_behind_and_ahead_is_not_off_by_one_number() {
         assert_eq!(shift_of(&[-US, -US, -US], &[US, US, US]), None);
+    }
+
+    #[test]
+    fn calls_that_probably_waited_tell_of_a_clock_that_launches_confirm() {
+        let late = [9 * US, 10 * US, 11 * US];
+        assert_eq!(shift_beside(&late, &[], &[-3 * US, -2 * US, 9 * US]), Some(-5 * US));
+        assert_eq!(shift_beside(&late, &[], &[-3 * US, 2 * US, 9 * US]), None);
+        assert_eq!(shift_beside(&late, &[-US], &[-3 * US, -2 * US]), None);
+        assert_eq!(shift_beside(&[9 * US, 10 * US, 40 * US], &[], &[-3 * US, -2 * US]), None);
+    }
+
+    #[test]
+    fn calls_that_probably_waited_confirm_a_launch_that_came_too_soon() {
+        let launched = [-US, 20 * US, 30 * US];
+        assert_eq!(shift_beside(&launched, &[], &[6 * US, 9 * US]), Some(4 * US));
+        assert_eq!(shift_beside(&launched, &[], &[2 * US, 9 * US]), None);
+        assert_eq!(shift_of(&launched, &[]), None);
     }
 }
