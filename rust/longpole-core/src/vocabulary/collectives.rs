@@ -108,6 +108,12 @@ pub fn runs_on_cpu(name: &str) -> bool {
     ON_CPU.iter().any(|library| name.starts_with(library))
 }
 
+/// Whether a range on a thread launches a collective and nothing else: torch has one for its own
+/// record of it, and one around the call of the library.
+pub fn is_collective_range(name: &str) -> bool {
+    name == "record_param_comms" || name.starts_with("nccl:")
+}
+
 impl Collective {
     /// The collective that a text names, be it the profiler's argument or a kernel's name.
     pub fn of_name(name: &str) -> Option<Self> {

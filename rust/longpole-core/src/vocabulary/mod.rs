@@ -37,7 +37,9 @@ pub use ascend::{
     CollectiveTrack, DeviceRange, Layer, Profiler, TaskKind, hccl_number, stream_number,
 };
 pub use category::EventKind;
-pub use collectives::{Collective, DataType, data_type, data_type_of_kernel, runs_on_cpu};
+pub use collectives::{
+    Collective, DataType, data_type, data_type_of_kernel, is_collective_range, runs_on_cpu,
+};
 pub use frames::is_own_frame;
 pub use kernels::{MEMORY_KINDS, WorkClass, pageable_ends};
 pub use loading::DATA_LOADING;

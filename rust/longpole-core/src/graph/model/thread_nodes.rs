@@ -49,6 +49,14 @@ impl ThreadNodes {
         Some((of_lane[behind.checked_sub(1)?], *of_lane.get(behind)?))
     }
 
+    /// The nodes of a thread behind one of them, until another one.
+    pub(crate) fn between(&self, lane: usize, before: NodeId, until: NodeId) -> &[NodeId] {
+        let of_lane = self.of_lane(lane);
+        let [first, behind] =
+            [before, until].map(|node| of_lane.partition_point(|&other| other <= node));
+        of_lane.get(first..behind).unwrap_or_default()
+    }
+
     /// The nodes of a thread, in order; none for lanes of devices.
     pub(in crate::graph) fn of_lane(&self, lane: usize) -> &[NodeId] {
         match self.first.get(lane..lane + 2) {

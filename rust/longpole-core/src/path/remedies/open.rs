@@ -5,13 +5,14 @@
 //! was launched some time between its neighbours on the stream: for the least gain as late as
 //! that allows. What a launch that came before a gap excludes is no cause of it.
 
+use super::causes::Causes;
 use super::holes::Hole;
 use super::host_waits::host_waits;
+use super::lost::Lost;
 use super::question::Question;
+use super::silences::{Silence, silences};
 use crate::graph::{Edge, Graph, Kind, Role, limits};
 use crate::ids::{NodeId, Order, row_in_column};
-use crate::path::what_if::{Change, Effect, Ratio};
-use crate::vocabulary::ApiRole;
 
 /// Where what is missing is placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,45 +23,6 @@ pub(super) enum Placing {
     Least,
     /// So that a change gains most.
     Most,
-}
-
-/// What may have caused a gap, or what a change removes: one bit each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Causes(u8);
-
-impl Causes {
-    const KERNELS: Self = Self(1);
-    const HOST: Self = Self(2);
-    const COMMUNICATION: Self = Self(4);
-    const COPIES: Self = Self(8);
-    const BLOCKING_CALLS: Self = Self(16);
-    const STREAM_WAITS: Self = Self(32);
-    const DEVICE: Self = Self(1 | 4 | 8);
-
-    pub(super) fn with(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    pub(super) fn meets(self, other: Self) -> bool {
-        self.0 & other.0 != 0
-    }
-
-    /// What a change removes.
-    pub(super) fn of(change: &Change) -> Self {
-        let of_events = change.events.is_some();
-        match (change.effect, change.kind) {
-            (Effect::RemoveWait, Some(Kind::EventWait)) => Self::STREAM_WAITS,
-            (Effect::RemoveWait, _) if !of_events => Self::BLOCKING_CALLS,
-            (Effect::Scale(ratio), Some(kind)) if ratio != Ratio::ONE && !of_events => match kind {
-                Kind::Kernel => Self::KERNELS,
-                Kind::Communication => Self::COMMUNICATION,
-                Kind::Copy => Self::COPIES,
-                Kind::Operator => Self::HOST,
-                _ => Self::default(),
-            },
-            _ => Self::default(),
-        }
-    }
 }
 
 /// An edge whose time nothing explains.
@@ -107,16 +69,19 @@ impl Open {
             return Self::default();
         };
         let host_waits = host_waits(graph, question.tables);
-        if !is_any_missing(graph) && host_waits.is_empty() {
+        let silences = silences(question);
+        if !is_any_missing(graph) && silences.is_empty() && host_waits.is_empty() {
             return Self::default();
         }
         let within = (first.start_ns, last.end_ns);
         let launchers = Launchers::of(graph);
+        let lost_work = Lost::of(question, &silences);
         let mut open = Self { host_waits, ..Self::default() };
-        let gaps_ns = open.add_gaps(graph, within) + open.add_host_waits(graph, within);
-        open.add_lost_work(question, within);
+        let gaps_ns = open.add_gaps(graph, &lost_work, within) + open.add_host_waits(graph, within);
+        open.add_silences((&silences, lost_work.of_device), graph, within);
+        open.add_lost_work(question, &lost_work, within);
         open.n_unlinked = open.add_late_launches(graph, &launchers, within);
-        open.has_lost_work = !graph.lost_launches.is_empty();
+        open.has_lost_work = !graph.lost_launches.is_empty() || !silences.is_empty();
         let is_all_recorded = open.n_unlinked == 0 && !open.has_lost_work;
         if is_all_recorded && gaps_ns < (within.1 - within.0) / NEGLIGIBLE {
             return Self::default();
@@ -143,9 +108,9 @@ impl Open {
     }
 
     /// Adds the gaps of the windows; gives their time.
-    fn add_gaps(&mut self, graph: &Graph, (start_ns, end_ns): (i64, i64)) -> i64 {
+    fn add_gaps(&mut self, graph: &Graph, lost: &Lost, (start_ns, end_ns): (i64, i64)) -> i64 {
         let edges = graph.edges.as_slice();
-        let has_communication = edges.iter().any(|edge| edge.kind == Kind::Communication);
+        let of_lost = lost.all().with(Causes::KERNELS);
         let last_works = LastWorks::of(graph);
         let mut time_ns = 0;
         for (number, edge) in edges.iter().enumerate() {
@@ -155,7 +120,12 @@ impl Open {
                 continue;
             }
             time_ns += edge.gap_ns(&graph.nodes).max(0);
-            let (may, must) = causes(edge, graph, has_communication);
+            let of_edge = if edge.kind == Kind::Unrecorded && edge.role != Role::LostNode {
+                of_lost
+            } else {
+                lost.of_device
+            };
+            let (may, must) = causes(edge, graph, of_edge);
             self.gaps.push(Gap { edge: row_in_column(number), may, must });
             self.add_calls_beside(number, may, graph);
             let before = before(edge, graph).or_else(|| last_works.by(edge.target));
@@ -205,16 +175,45 @@ impl Open {
         self.gaps.extend(beside.map(|place| Gap { edge: row_in_column(place), may, must }));
     }
 
+    /// Adds the time of threads in which calls are missing: they may have waited, or not.
+    fn add_silences(
+        &mut self,
+        (silences, of_device): (&[Silence], Causes),
+        graph: &Graph,
+        (start_ns, end_ns): (i64, i64),
+    ) {
+        let (may, must) = (of_device.with(Causes::BLOCKING_CALLS), Causes::default());
+        for silence in silences {
+            let [from_ns, until_ns] =
+                [silence.before, silence.behind].map(|node| graph.nodes.time_ns(node));
+            if until_ns <= start_ns || from_ns > end_ns {
+                continue;
+            }
+            let gap = |place| Gap { edge: row_in_column(place), may, must };
+            self.gaps.extend(silence.waits(graph).into_iter().map(gap));
+            self.bounds.push(Bound {
+                target: silence.behind,
+                source: silence.before,
+                least_ns: (until_ns - from_ns - silence.host_ns).max(0),
+                unless: must,
+            });
+        }
+    }
+
     /// Adds what the lost work of launches may have held up: the next work on each stream, and the
     /// next call of the thread that synchronises. It may have kept the device busy from its launch,
     /// or from the last work before, until then.
-    fn add_lost_work(&mut self, question: &Question<'_>, (start_ns, end_ns): (i64, i64)) {
+    fn add_lost_work(
+        &mut self,
+        question: &Question<'_>,
+        lost: &Lost,
+        (start_ns, end_ns): (i64, i64),
+    ) {
         let graph = question.graph;
-        if graph.lost_launches.is_empty() {
+        if lost.is_empty() {
             return;
         }
         let (timeline, nodes) = (&graph.timeline, &graph.nodes);
-        let lost = Lost::of(question);
         let last_works = LastWorks::of(graph);
         let is_within = |node: NodeId| (start_ns..end_ns).contains(&(nodes.time_ns(node) - 1));
         for work in timeline.orders().filter(|&work| timeline.kind(work).is_device_work()) {
@@ -243,7 +242,7 @@ impl Open {
     /// Opens the edge that binds a node, and keeps the node behind lost work.
     fn add_lost(
         &mut self,
-        (first, may): (Order, Causes),
+        (first, may): (NodeId, Causes),
         before: Option<NodeId>,
         target: NodeId,
         graph: &Graph,
@@ -259,10 +258,11 @@ impl Open {
             self.gaps.push(Gap { edge: row_in_column(binding), may, must: Causes::default() });
         }
         let is_known = edge.kind == Kind::Unrecorded;
-        let unless = if is_known && may == Causes::KERNELS { may } else { Causes::default() };
+        let is_kernel = is_known && may.without(Causes::STREAM_WAITS) == Causes::KERNELS;
+        let unless = if is_kernel { Causes::KERNELS } else { Causes::default() };
         let from_ns = before.map_or(i64::MIN, |it| nodes.time_ns(it));
-        let busy_ns = nodes.time_ns(target) - from_ns.max(nodes.time_ns(nodes.start(first)));
-        for source in before.into_iter().chain([nodes.start(first)]) {
+        let busy_ns = nodes.time_ns(target) - from_ns.max(nodes.time_ns(first));
+        for source in before.into_iter().chain([first]) {
             self.bounds.push(Bound { target, source, least_ns: busy_ns.max(0), unless });
         }
     }
@@ -327,21 +327,19 @@ fn is_any_missing(graph: &Graph) -> bool {
 }
 
 /// What may have caused a gap, and what must have.
-fn causes(edge: &Edge, graph: &Graph, has_communication: bool) -> (Causes, Causes) {
+fn causes(edge: &Edge, graph: &Graph, of_device: Causes) -> (Causes, Causes) {
     let (timeline, work) = (&graph.timeline, graph.nodes.event(edge.target));
-    let device = Causes::DEVICE;
     if !timeline.kind(work).is_device_work() {
-        return (device.with(Causes::BLOCKING_CALLS), Causes::default());
+        return (of_device.with(Causes::BLOCKING_CALLS), Causes::default());
     }
     let from_ns = graph.nodes.time_ns(edge.source);
     let was_launched = match timeline.launcher(work) {
         Some(_) => true,
         None => timeline.submitted_ns(work) <= from_ns,
     };
-    let waits =
-        if edge.kind == Kind::Unrecorded { device } else { device.with(Causes::STREAM_WAITS) };
+    let waits = of_device.with(Causes::STREAM_WAITS);
     let may = if was_launched { waits } else { waits.with(Causes::HOST) };
-    let is_kernel = edge.kind == Kind::Unrecorded && !has_communication;
+    let is_kernel = edge.kind == Kind::Unrecorded && !of_device.meets(Causes::COMMUNICATION);
     (may, if is_kernel { Causes::KERNELS } else { Causes::default() })
 }
 
@@ -372,75 +370,6 @@ impl LastWorks {
         behind.checked_sub(1).map(|place| self.0[place])
     }
 }
-
-/// Launches without their work, by thread.
-struct Lost {
-    of_thread: Vec<Vec<(Order, Causes)>>,
-    times_ns: Vec<Vec<i64>>,
-}
-
-impl Lost {
-    fn of(question: &Question<'_>) -> Self {
-        let graph = question.graph;
-        let roles = question.tables.roles();
-        let has_communication =
-            graph.edges.as_slice().iter().any(|edge| edge.kind == Kind::Communication);
-        let of_kernel =
-            Causes(Causes::KERNELS.0 | if has_communication { Causes::COMMUNICATION.0 } else { 0 });
-        let mut lost = Self { of_thread: Vec::new(), times_ns: Vec::new() };
-        for &call in &graph.lost_launches {
-            let thread = graph.timeline.lane(call);
-            let role = graph.timeline.name(call).map(|name| roles[name.row()]);
-            let may = if role == Some(ApiRole::Launch) { of_kernel } else { Causes::COPIES };
-            lost.of_thread.resize(lost.of_thread.len().max(thread + 1), Vec::new());
-            lost.times_ns.resize(lost.of_thread.len(), Vec::new());
-            lost.of_thread[thread].push((call, may));
-            lost.times_ns[thread].push(graph.timeline.start_ns(call));
-        }
-        lost
-    }
-
-    /// The first of a thread between two times, and what they may have launched.
-    fn between(&self, thread: usize, after_ns: i64, until_ns: i64) -> Option<(Order, Causes)> {
-        let times_ns = self.times_ns.get(thread)?;
-        let first = times_ns.partition_point(|&ns| ns <= after_ns);
-        let behind = times_ns.partition_point(|&ns| ns < until_ns);
-        let (call, may) = *self.of_thread[thread].get(first..behind)?.first()?;
-        let others = self.of_thread[thread][first..behind].iter().take(MOST_LOST);
-        Some((call, others.fold(may, |may, other| may.with(other.1))))
-    }
-
-    /// The calls that synchronise after some of their thread, with the first of them since the last.
-    fn waits(&self, question: &Question<'_>) -> Vec<(Order, Order, Causes)> {
-        let (timeline, roles) = (&question.graph.timeline, question.tables.roles());
-        let mut last_ns = vec![i64::MIN; self.of_thread.len()];
-        let mut found = Vec::new();
-        for call in timeline.orders().filter(|&call| timeline.kind(call).is_call()) {
-            let thread = timeline.lane(call);
-            let waits = timeline.name(call).is_some_and(|name| {
-                matches!(
-                    roles[name.row()],
-                    ApiRole::StreamSynchronize
-                        | ApiRole::EventSynchronize
-                        | ApiRole::DeviceSynchronize
-                        | ApiRole::BlockingCopy
-                )
-            });
-            if waits && thread < last_ns.len() {
-                let until_ns = timeline.start_ns(call);
-                if let Some((first, may)) = self.between(thread, last_ns[thread], until_ns + 1) {
-                    found.push((call, first, may));
-                }
-                last_ns[thread] = until_ns;
-            }
-        }
-        found
-    }
-}
-
-/// So many lost launches between two others say what they launched. Work on many streams has the
-/// same ones before it, so that looking at all of them would take quadratic time.
-const MOST_LOST: usize = 64;
 
 /// The thread that launches on each lane of a device.
 struct Launchers {

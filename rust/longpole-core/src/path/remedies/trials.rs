@@ -15,9 +15,10 @@ use std::cell::{OnceCell, RefCell};
 
 use super::Fact;
 use super::busy_streams::BusyStreams;
+use super::causes::Causes;
 use super::holes::Hole;
 use super::model::Side;
-use super::open::{Bound, Causes, Open, Placing};
+use super::open::{Bound, Open, Placing};
 use super::slots::Slots;
 use crate::error::Result;
 use crate::graph::{Edge, Graph, Kind, Role, matching};
