@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from longpole.recording import options_of
 from longpole.wording import whole_percent
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def beside(parts: VerdictParts, most: Callable[[float], str]) -> list[str]:
     """
     rows = [] if parts["nearly_balanced"] else _busy_in_vain(parts)
     told = [_shortening(rows, parts, most)] if rows else []
+    told += [_graph_gaps(parts)] if parts["doubt"]["graph_gaps"] > _MUCH_LEFT else []
     is_one_rank = parts["awaited"] is None and "communication" in dict(rows)
     if max(parts["doubt"]["floor"], parts["doubt"]["rest"]) > _MUCH_LEFT:
         return [*told, f"{_REST}; compare the traces of all ranks." if is_one_rank else f"{_REST}."]
@@ -50,6 +52,16 @@ def _busy_in_vain(parts: VerdictParts) -> list[tuple[str, float]]:
         for side, share in parts["recorded"]["busy"]
         if share >= _MUCH_TIME and gains[side] < _LEAST_GAIN
     ]
+
+
+def _graph_gaps(parts: VerdictParts) -> str:
+    """Say what may be kernels, so that the greatest gain counts it as such."""
+    graph = options_of(parts["profiler"], is_of_server=parts["is_of_server"]).graph
+    share = whole_percent(parts["doubt"]["graph_gaps"])
+    return (
+        f"Gaps between the nodes of a {graph}, cause not recorded, take {share} of the path; "
+        "only the greatest gain counts them as kernels."
+    )
 
 
 def _shortening(

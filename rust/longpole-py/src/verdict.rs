@@ -235,6 +235,7 @@ impl VerdictParts {
                 ("host_waits", doubt.host_waits),
                 ("rest", doubt.rest),
                 ("unnamed_host", doubt.unnamed_host),
+                ("graph_gaps", doubt.graph_gaps),
             ]),
             cause: doubt.cause.map(path::Cause::name),
             reason: scope.reason.clone(),

@@ -22,7 +22,6 @@ pub(super) fn whole(question: &Question<'_>, function: Option<&Function>) -> Vec
     let waits = |kind| vec![Change::of_kind(Effect::RemoveWait, kind)];
     let of_kinds = |kinds: &'static [Kind]| question.time_on_path(|kind| kinds.contains(&kind));
     let host_work: Vec<_> = HOST[1..].iter().copied().map(dropped).collect();
-    let hidden = Change::of_kind(Effect::Scale(Ratio::HALF), Kind::GraphGap);
     let mut remedies = vec![
         Remedy::new(RemedyKind::DataLoading, None, vec![dropped(Kind::DataLoading)])
             .shown_by(of_kinds(&[Kind::DataLoading])),
@@ -35,7 +34,7 @@ pub(super) fn whole(question: &Question<'_>, function: Option<&Function>) -> Vec
         Remedy::new(RemedyKind::StreamWaits, None, waits(Kind::EventWait))
             .shown_by(of_kinds(&[Kind::EventWait])),
         Remedy::new(RemedyKind::HostWork, None, host_work).shown_by(of_kinds(&HOST[1..])),
-        Remedy::new(RemedyKind::Kernels, None, vec![halved(None), hidden])
+        Remedy::new(RemedyKind::Kernels, None, vec![halved(None)])
             .shown_by(of_kinds(&[Kind::Kernel])),
     ];
     remedies.extend(allocation(question));

@@ -65,6 +65,8 @@ impl Cause {
 pub struct Doubt {
     /// Of the path: nothing says what it was.
     pub unknown: f64,
+    /// Of the path: gaps between the nodes of a graph, in which the replay may hide more work.
+    pub graph_gaps: f64,
     /// Of the time: it remains when all recorded work is free.
     pub floor: f64,
     /// Of the device work, by number or by time: its launch is not known.
@@ -105,6 +107,7 @@ impl Doubt {
         };
         let mut doubt = Self {
             unknown: share(&is_unknown),
+            graph_gaps: share(&|segment| segment.kind == Kind::GraphGap),
             floor: 1.0 - everything,
             unlinked: unlinked(question, launches),
             inferred: share(&|segment| segment.evidence == Evidence::Inferred),
@@ -140,6 +143,7 @@ impl Doubt {
         let mut doubt = Self {
             unknown: ((self.unknown - hole) / rest).max(0.0),
             floor: 1.0 - everything,
+            graph_gaps: self.graph_gaps / rest,
             inferred: self.inferred / rest,
             polling: self.polling / rest,
             ..self

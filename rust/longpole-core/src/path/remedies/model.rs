@@ -12,7 +12,7 @@ use crate::path::what_if::{Change, Effect, Ratio};
 named! {
     /// What may hold a program up.
     Side {
-        /// Computing kernels, and what a graph replay hides between its nodes.
+        /// Computing kernels; what a graph replay hides between its nodes may be more of them.
         Kernels "kernels",
         /// Everything that threads of the CPU do.
         Host "host",
@@ -30,8 +30,7 @@ impl Side {
 
     fn kinds(self) -> &'static [Kind] {
         match self {
-            // A graph replay that hides its nodes is one activity of known length.
-            Self::Kernels => &[Kind::Kernel, Kind::GraphGap],
+            Self::Kernels => &[Kind::Kernel],
             Self::Host => &HOST,
             Self::Communication => &[Kind::Communication],
             Self::Copies => &[Kind::Copy],

@@ -115,8 +115,7 @@ impl Open {
         let mut time_ns = 0;
         for (number, edge) in edges.iter().enumerate() {
             let target_ns = graph.nodes.time_ns(edge.target);
-            let is_gap = matches!(edge.kind, Kind::Unexplained | Kind::Unrecorded);
-            if !is_gap || target_ns <= start_ns || target_ns > end_ns {
+            if !is_gap(edge) || target_ns <= start_ns || target_ns > end_ns {
                 continue;
             }
             time_ns += edge.gap_ns(&graph.nodes).max(0);
@@ -320,15 +319,23 @@ impl Open {
 
 /// Whether the trace may miss anything: most do not, and are asked no more than that.
 fn is_any_missing(graph: &Graph) -> bool {
-    let is_gap = |edge: &Edge| matches!(edge.kind, Kind::Unexplained | Kind::Unrecorded);
     graph.counts.unlinked_work > 0
         || !graph.lost_launches.is_empty()
         || graph.edges.as_slice().iter().any(is_gap)
 }
 
+/// Whether the time of an edge has no recorded cause.
+fn is_gap(edge: &Edge) -> bool {
+    matches!(edge.kind, Kind::Unexplained | Kind::Unrecorded | Kind::GraphGap)
+}
+
 /// What may have caused a gap, and what must have.
 fn causes(edge: &Edge, graph: &Graph, of_device: Causes) -> (Causes, Causes) {
     let (timeline, work) = (&graph.timeline, graph.nodes.event(edge.target));
+    if edge.kind == Kind::GraphGap {
+        // The replay is one activity of known length, and may hide nodes between those recorded.
+        return (Causes::KERNELS, Causes::default());
+    }
     if !timeline.kind(work).is_device_work() {
         return (of_device.with(Causes::BLOCKING_CALLS), Causes::default());
     }
