@@ -1,0 +1,60 @@
+"""Calls that are missing with all they launched: their numbers are missing, too."""
+
+from longpole.testing import TraceBuilder
+from longpole.verdict import Verdict
+
+PERIOD_US = 30
+SILENT_US = 600
+
+
+def _launch(builder: TraceBuilder, at_us: int, number: int) -> None:
+    call, work = (at_us, at_us + 4), (at_us + 5, at_us + 10)
+    builder.call("cudaLaunchKernel", call, correlation=number)
+    builder.kernel("gemm", work, correlation=number)
+
+
+def _silent(n_missing: int) -> Verdict:
+    """Judge 40 launches with a pause in the middle, in which so many numbers are left out."""
+    builder = TraceBuilder()
+    for launch in range(40):
+        is_behind = launch >= 20
+        at_us = PERIOD_US * launch + is_behind * SILENT_US
+        _launch(builder, at_us, 1 + launch + is_behind * n_missing)
+    return builder.read().verdict()
+
+
+def test_a_pause_in_which_no_number_is_missing_is_time_of_the_host():
+    verdict = _silent(0)
+    assert verdict.bounds["host"].low == verdict.bounds["host"].high
+    assert verdict.bounds["kernels"].low == verdict.bounds["kernels"].high
+
+
+def test_a_pause_in_which_numbers_are_missing_may_have_been_a_wait():
+    complete, lossy = _silent(0), _silent(3)
+    share = (SILENT_US - 4 * PERIOD_US) / (SILENT_US + 40 * PERIOD_US)
+    assert lossy.bounds["host"].low < complete.bounds["host"].low - share
+    assert lossy.bounds["host"].high == complete.bounds["host"].high
+    assert lossy.bounds["kernels"].high > complete.bounds["kernels"].high + share
+    assert lossy.bounds["host"].low_by == "lost_work"
+
+
+def test_numbers_tell_nothing_where_most_calls_leave_some_out():
+    builder = TraceBuilder()
+    for launch in range(40):
+        _launch(builder, PERIOD_US * launch + (launch >= 20) * SILENT_US, 1 + 3 * launch)
+    host = builder.read().verdict().bounds["host"]
+    assert host.low == host.high
+
+
+def test_a_lost_launch_in_the_range_of_a_collective_may_communicate():
+    def greatest_gain(name: str) -> float:
+        builder = TraceBuilder()
+        for launch in range(40):
+            _launch(builder, PERIOD_US * launch, 1 + launch)
+        builder.operator(name, (1200, 1210))
+        builder.call("cudaLaunchKernel", (1202, 1206), correlation=41)
+        builder.call("cudaDeviceSynchronize", (1212, 1900), correlation=42)
+        return builder.read().verdict(whole=True).bounds["communication"].high
+
+    assert greatest_gain("aten::mm") == 0
+    assert greatest_gain("nccl:all_reduce") > 0.3
