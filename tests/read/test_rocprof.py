@@ -123,3 +123,35 @@ def test_counts_and_sums_of_a_real_document_are_those_of_json():
     counted = Counter(names[row["dispatch_info"]["kernel_id"]] for row in rows)
     assert Counter(kernels["name"].cast(pl.String).to_list()) == counted
     assert trace.devices["name"].to_list()[0] == "AMD Instinct MI350X"
+
+
+@pytest.mark.parametrize("is_indented", [False, True], ids=["compact", "indented"])
+def test_the_place_of_a_finding_is_the_byte_of_its_record(is_indented, tmp_path):
+    path = tmp_path / "results.json"
+    write_rocprof_json(simulate("training", seed=1, steps=2), path)
+    document = json.loads(path.read_text())
+    dispatches = document["rocprofiler-sdk-tool"][0]["buffer_records"]["kernel_dispatch"]
+    del dispatches[3]["start_timestamp"]
+    text = json.dumps(document, indent=2 if is_indented else None)
+    path.write_text(text)
+    [found] = read_trace(path).diagnostics.to_dicts()
+    assert (found["code"], found["count"]) == ("missing_timestamp", 1)
+    record = json.JSONDecoder().raw_decode(text, found["first_offset"])[0]
+    assert record == dispatches[3]
+    at_fault = text.index('"marker_api"') + len('"marker_api"')
+    path.write_text(f"{text[:at_fault]}?{text[at_fault:]}")
+    [malformed] = read_trace(path).diagnostics.to_dicts()
+    assert (malformed["code"], malformed["first_offset"]) == ("malformed_event", at_fault)
+
+
+def test_text_behind_a_document_is_said(tmp_path):
+    path = tmp_path / "results.json"
+    write_rocprof_json(simulate("training", seed=1, steps=2), path)
+    whole, text = read_trace(path), path.read_text()
+    path.write_text(f"{text} \n")
+    assert read_trace(path).status == "ok"
+    path.write_text(f"{text} \n{text}")
+    trace = read_trace(path)
+    assert trace.events.height == whole.events.height
+    [found] = trace.diagnostics.to_dicts()
+    assert (found["code"], found["first_offset"]) == ("text_after_end", len(text) + 2)
