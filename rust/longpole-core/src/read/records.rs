@@ -100,9 +100,13 @@ impl<'a> Records<'a> {
         self.is_kept[argument]
     }
 
-    /// The text of bytes that may be no UTF-8.
+    /// The text of bytes that may be no UTF-8. No text has zero bytes, but a lost page has.
     pub(super) fn text(&mut self, bytes: &[u8]) -> StringId {
-        let (text, is_altered) = utf8(bytes);
+        let whole = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
+        if whole.len() < bytes.len() {
+            self.note(Code::DamagedText);
+        }
+        let (text, is_altered) = utf8(whole);
         if is_altered {
             self.note(Code::InvalidUtf8);
         }
