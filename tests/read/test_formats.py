@@ -125,6 +125,21 @@ def test_the_two_files_of_xprof_give_the_same_tables_and_path(run, tmp_path):
     assert path_of(two) == path_of(one)
 
 
+@pytest.mark.parametrize("write", [xplane, perfetto])
+def test_a_name_that_is_no_utf8_is_altered_and_counted(write, tmp_path):
+    content = write(simulate("training", seed=1, steps=2).events)
+    plain = read(content, tmp_path / "plain")
+    altered = read(
+        content.replace(b"cudaLaunchKernel", b"cudaLaunchKerne\xff"), tmp_path / "altered"
+    )
+    assert (plain.status, altered.status) == ("ok", "recovered")
+    assert altered.diagnostics["code"].to_list() == ["invalid_utf8"]
+    assert altered.events.height == plain.events.height
+    assert "cudaLaunchKerne\ufffd" in altered.events["name"].cast(pl.String).to_list()
+    with pytest.raises(longpole.TraceError):
+        longpole.read_trace(tmp_path / "altered", strict=True)
+
+
 def test_merged_traces_read_back_equal(tmp_path):
     found = random_ranks(3, n_ranks=4, pattern="data", n_stragglers=1, n_steps=2)
     folder = tmp_path / "traces"

@@ -315,6 +315,32 @@ def test_rows_that_are_missing_inside_a_table_are_counted(n_lost, is_grave, expo
     assert trace.damage.is_grave is is_grave
 
 
+def test_a_text_whose_last_page_was_lost_is_cut_and_said(export):
+    page = 4096
+    with closing(sqlite3.connect(export)) as database:
+        value = "gemm_" + "x" * (2 * page)
+        database.execute(
+            "UPDATE StringIds SET value = ? || value WHERE value LIKE 'void%'", [value]
+        )
+        database.commit()
+    whole = export.read_bytes()
+    full = range(0, len(whole), page)
+    # The last page of an overflow chain names no next one.
+    ends = [at for at in full if whole[at : at + 4] == bytes(4) and b"xxxx" in whole[at : at + 99]]
+    assert ends
+    damaged = bytearray(whole)
+    damaged[ends[0] : ends[0] + page] = bytes(page)
+    before = read_trace(export)
+    export.write_bytes(damaged)
+    trace = read_trace(export)
+    assert trace.diagnostics.select("code", "count").rows() == [("damaged_text", 1)]
+    assert trace.events.height == before.events.height
+    names = [trace.events["name"].cast(pl.String).to_list() for trace in (before, trace)]
+    cut = {(one, two) for one, two in zip(*names, strict=True) if one != two}
+    assert cut
+    assert all(one.startswith(two) and "\0" not in two for one, two in cut)
+
+
 def test_a_row_with_a_value_that_is_too_long_is_left_out_and_counted(export):
     before = read_trace(export)
     megabytes = 65

@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import sqlite3
 from collections import Counter
+from contextlib import closing
 
 import polars as pl
 import pytest
@@ -123,3 +125,119 @@ def test_counts_and_sums_of_a_real_document_are_those_of_json():
     counted = Counter(names[row["dispatch_info"]["kernel_id"]] for row in rows)
     assert Counter(kernels["name"].cast(pl.String).to_list()) == counted
     assert trace.devices["name"].to_list()[0] == "AMD Instinct MI350X"
+
+
+@pytest.mark.parametrize("is_indented", [False, True], ids=["compact", "indented"])
+def test_the_place_of_a_finding_is_the_byte_of_its_record(is_indented, tmp_path):
+    path = tmp_path / "results.json"
+    write_rocprof_json(simulate("training", seed=1, steps=2), path)
+    document = json.loads(path.read_text())
+    dispatches = document["rocprofiler-sdk-tool"][0]["buffer_records"]["kernel_dispatch"]
+    del dispatches[3]["start_timestamp"]
+    text = json.dumps(document, indent=2 if is_indented else None)
+    path.write_text(text)
+    [found] = read_trace(path).diagnostics.to_dicts()
+    assert (found["code"], found["count"]) == ("missing_timestamp", 1)
+    record = json.JSONDecoder().raw_decode(text, found["first_offset"])[0]
+    assert record == dispatches[3]
+    at_fault = text.index('"marker_api"') + len('"marker_api"')
+    path.write_text(f"{text[:at_fault]}?{text[at_fault:]}")
+    [malformed] = read_trace(path).diagnostics.to_dicts()
+    assert (malformed["code"], malformed["first_offset"]) == ("malformed_event", at_fault)
+
+
+def test_text_behind_a_document_is_said(tmp_path):
+    path = tmp_path / "results.json"
+    write_rocprof_json(simulate("training", seed=1, steps=2), path)
+    whole, text = read_trace(path), path.read_text()
+    path.write_text(f"{text} \n")
+    assert read_trace(path).status == "ok"
+    path.write_text(f"{text} \n{text}")
+    trace = read_trace(path)
+    assert trace.events.height == whole.events.height
+    [found] = trace.diagnostics.to_dicts()
+    assert (found["code"], found["first_offset"]) == ("text_after_end", len(text) + 2)
+
+
+def renamed_as_hip(run, path):
+    """Write JSON of `rocprofv3` with the calls of HIP, which has the stems of CUDA's names."""
+    write_rocprof_json(run, path)
+    document = json.loads(path.read_text().replace('"cuda', '"hip'))
+    path.write_text(json.dumps(document))
+    return document["rocprofiler-sdk-tool"][0]
+
+
+def test_kernels_that_perform_memsets_count_as_such_where_the_call_tells(tmp_path):
+    found = 0
+    for seed in range(SEEDS):
+        run, path = simulate("random", seed=seed), tmp_path / "results.json"
+        run.write(tmp_path / "kineto.json")
+        renamed_as_hip(run, path)
+        kineto, rocm = read_trace(tmp_path / "kineto.json"), read_trace(path)
+        start_of = [
+            dict(trace.events.select("event", "start_ns").iter_rows()) for trace in (kineto, rocm)
+        ]
+        linked = {start_of[0][event] for event in kineto.launches.drop_nulls("call")["event"]}
+        fills = kineto.events.filter(pl.col("kind") == "fill")["start_ns"].to_list()
+        told = [start for start in fills if start in linked]
+        rows = rocm.events.filter(pl.col("kind") == "fill")
+        assert sorted(rows["start_ns"].to_list()) == sorted(told), seed
+        assert set(rows["name"].cast(pl.String)) <= {FILL_KERNEL}
+        found += len(told)
+    assert found > 0
+
+
+def test_the_kernel_of_a_memset_stays_one_where_the_call_does_not_tell(tmp_path):
+    path = tmp_path / "results.json"
+    process = renamed_as_hip(simulate("training", seed=1, steps=2), path)
+    text = path.read_text()
+    assert "fill" in read_trace(path).events["kind"].cast(pl.String).to_list()
+    assert '"hipMemsetAsync"' in text
+    for name in ("hipGraphLaunch", "hipLaunchKernel", "hipMemcpyAsync"):
+        path.write_text(text.replace('"hipMemsetAsync"', f'"{name}"'))
+        assert "fill" not in read_trace(path).events["kind"].cast(pl.String).to_list(), name
+    # Without the calls nothing tells.
+    process["buffer_records"]["hip_api"] = []
+    path.write_text(json.dumps({"rocprofiler-sdk-tool": [process]}))
+    assert "fill" not in read_trace(path).events["kind"].cast(pl.String).to_list()
+
+
+def test_copies_of_pytorch_on_rocm_that_are_kernels_count_as_copies(tmp_path):
+    def event(category, name, start, end, **args):
+        place = {"pid": 0, "tid": 3} if category == "kernel" else {"pid": 9, "tid": 9}
+        return {
+            "ph": "X",
+            "cat": category,
+            "name": name,
+            "ts": start,
+            "dur": end - start,
+            **place,
+            "args": args,
+        }
+
+    on_device = {"device": 0, "stream": 3}
+    events = [
+        event("cuda_runtime", "hipMemcpyWithStream", 0, 5, correlation=1),
+        event("kernel", "__amd_rocclr_copyBuffer", 2, 4, correlation=1, **on_device),
+        event("cuda_runtime", "hipLaunchKernel", 6, 7, correlation=2),
+        event("kernel", "__amd_rocclr_copyBuffer", 8, 9, correlation=2, **on_device),
+        event("kernel", "__amd_rocclr_fillBufferAligned.kd", 9, 10, correlation=0, **on_device),
+        event("kernel", "gemm", 10, 11, correlation=1, **on_device),
+    ]
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    kinds = read_trace(path).events["kind"].cast(pl.String).to_list()
+    assert kinds == ["runtime", "copy", "runtime", "kernel", "kernel", "kernel"]
+
+
+def test_an_event_that_a_record_names_and_the_database_lost_is_counted(tmp_path):
+    path = tmp_path / "results.db"
+    write_rocpd(simulate("training", seed=1, steps=2), path)
+    with closing(sqlite3.connect(path)) as database:
+        [events] = database.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'rocpd_event%'"
+        ).fetchone()
+        database.execute(f'DELETE FROM "{events}" WHERE id > 5 AND id <= 8')  # noqa: S608 - a name of this file
+        database.commit()
+    found = read_trace(path).diagnostics.select("code", "count").rows()
+    assert found == [("missing_rows", 3)]

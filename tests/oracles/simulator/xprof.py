@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
     from .kineto import Record
 
-__all__ = ["trace_viewer", "xplane"]
+__all__ = ["ON_DEVICE", "ON_HOST", "trace_viewer", "xplane"]
 
 _HOST = "/host:CPU"
 _HOST_PID = 701
 _STEP = "ProfilerStep#"
 _COPIES = {"HtoD": "MemcpyH2D", "DtoH": "MemcpyD2H", "DtoD": "MemcpyD2D", "PtoP": "MemcpyP2P"}
-_ON_DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
-_ON_HOST = ("cpu_op", "user_annotation", "python_function", "cuda_runtime", "cuda_driver")
+ON_DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
+ON_HOST = ("cpu_op", "user_annotation", "python_function", "cuda_runtime", "cuda_driver")
 _REPEATED = {1_000_000: "Steps", 1_000_001: "XLA Modules", 1_000_002: "XLA Ops"}
 
 
@@ -48,10 +48,13 @@ class _Plane:
         self.events.setdefault(tid, []).append(event)
 
 
-def trace_viewer(records: Iterable[Record]) -> bytes:
-    """Write `*.trace.json`: all values of arguments are texts, the last event is empty."""
+def trace_viewer(records: Iterable[Record], *, repeated: bool = True) -> bytes:
+    """Write `*.trace.json`: all values of arguments are texts, the last event is empty.
+
+    The lines that repeat the work of a device may be left out.
+    """
     events: list[dict[str, Any]] = []
-    for plane in _planes(records):
+    for plane in _planes(records, repeated=repeated):
         events.append(_meta("process_name", plane.pid, None, plane.name))
         events += [_meta("thread_name", plane.pid, tid, line) for tid, line in plane.lines.items()]
         events += [
@@ -119,21 +122,21 @@ def _value(key: int, value: object) -> bytes:
     return number(1, key) + written
 
 
-def _planes(records: Iterable[Record]) -> list[_Plane]:
+def _planes(records: Iterable[Record], *, repeated: bool = True) -> list[_Plane]:
     host = _Plane(_HOST_PID, _HOST)
     devices: dict[int, _Plane] = {}
     for entry in records:
         category = entry.get("cat", "")
-        if category in _ON_HOST:
+        if category in ON_HOST:
             tid = int(entry["tid"])
             host.add(tid, f"python/{tid}", _host_event(entry))
-        elif category in _ON_DEVICE:
+        elif category in ON_DEVICE:
             device = int(entry["pid"])
             plane = devices.setdefault(device, _Plane(device + 1, f"/device:GPU:{device}"))
             stream = int(entry["tid"])
             event = _device_event(entry)
             plane.add(stream, f"Stream #{stream}(Compute,MemcpyH2D)", event)
-            for tid, line in _REPEATED.items():
+            for tid, line in _REPEATED.items() if repeated else ():
                 plane.add(tid, line, event)
     return [*devices.values(), host]
 

@@ -9,13 +9,13 @@
 //! formats in them (`nsight`, `rocm`) hand their records to `records`, the binary ones to `rows`.
 
 mod ascend;
+mod blits;
 pub mod chakra;
 mod chrome;
 mod column;
 mod databases;
 mod elements;
 pub mod execution_trace;
-mod gzip;
 mod json;
 mod nsight;
 mod options;
@@ -33,7 +33,6 @@ mod sniff;
 mod source;
 mod sqlite;
 mod statements;
-mod unpack;
 mod window;
 mod xplane;
 mod xprof;
@@ -79,14 +78,16 @@ fn read_window(
     progress: Progress<'_>,
 ) -> Result<Tables> {
     let mut diagnostics = Diagnostics::default();
-    match sniff::format(&mut window, &mut diagnostics)? {
+    let mut tables = match sniff::format(&mut window, &mut diagnostics)? {
         Format::Chrome => chrome::read(window, diagnostics, options, progress),
         Format::Saved => saved::read(window, options, progress),
         Format::Rocprof => rocm::read_document(window, diagnostics, options, progress),
         Format::Sqlite => databases::read(path.filter(|_| window.is_on_file()), options, progress),
         Format::Perfetto => perfetto::read(window, diagnostics, options, progress),
         Format::XPlane => xplane::read(window, diagnostics, options, progress),
-    }
+    }?;
+    blits::interpret(&mut tables);
+    Ok(tables)
 }
 
 /// Writes what can be read of a trace as a sound document; gives the number of its events.

@@ -19,6 +19,8 @@ use crate::time::MAX_TIME_NS;
 pub(super) struct Records<'a> {
     pub(super) strings: Strings,
     pub(super) diagnostics: Diagnostics,
+    /// The byte at which the record at hand stands, where the format has such a place.
+    pub(super) offset: Option<u64>,
     events: EventTable,
     lanes: LaneTable,
     args: ArgTables,
@@ -54,6 +56,7 @@ impl<'a> Records<'a> {
             options,
             strings: Strings::default(),
             diagnostics: Diagnostics::default(),
+            offset: None,
             events: EventTable::default(),
             lanes: LaneTable::default(),
             args: ArgTables::default(),
@@ -83,12 +86,13 @@ impl<'a> Records<'a> {
 
     /// Notes what is wrong with the record at hand.
     pub(super) fn note(&mut self, code: Code) {
-        self.diagnostics.add(code, self.n_records());
+        self.note_many(code, 1);
     }
 
     /// Notes what is wrong with several records behind those so far.
     pub(super) fn note_many(&mut self, code: Code, count: u64) {
-        self.diagnostics.add_many(code, self.n_records(), count);
+        let place = self.offset.unwrap_or(self.n_records());
+        self.diagnostics.add_many(code, place, count);
     }
 
     /// Whether an argument is kept, by its place in the list of the format.
@@ -96,9 +100,13 @@ impl<'a> Records<'a> {
         self.is_kept[argument]
     }
 
-    /// The text of bytes that may be no UTF-8.
+    /// The text of bytes that may be no UTF-8. No text has zero bytes, but a lost page has.
     pub(super) fn text(&mut self, bytes: &[u8]) -> StringId {
-        let (text, is_altered) = utf8(bytes);
+        let whole = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
+        if whole.len() < bytes.len() {
+            self.note(Code::DamagedText);
+        }
+        let (text, is_altered) = utf8(whole);
         if is_altered {
             self.note(Code::InvalidUtf8);
         }

@@ -3,6 +3,7 @@
 //! Events get their place in the order in which they are appended, and only the arguments that
 //! were asked for are kept.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -34,6 +35,8 @@ pub(super) struct Rows<'a> {
     /// The number of each counter of counter ranges that is kept for its range alone.
     counter_keys: HashMap<String, usize>,
     n_kept: usize,
+    /// How many texts were altered since that was asked for.
+    n_altered: u64,
     position: u32,
 }
 
@@ -54,6 +57,7 @@ impl<'a> Rows<'a> {
             keys: HashMap::new(),
             counter_keys: HashMap::new(),
             n_kept: 0,
+            n_altered: 0,
             position: 0,
         }
     }
@@ -75,12 +79,16 @@ impl<'a> Rows<'a> {
         self.events.push(&EventRow { position, ..row })
     }
 
-    /// A text, whatever its bytes are.
+    /// A text. Bytes that are no UTF-8 are replaced, which is counted.
     pub(super) fn text(&mut self, bytes: &[u8]) -> StringId {
-        match std::str::from_utf8(bytes) {
-            Ok(text) => self.strings.intern(text),
-            Err(_) => self.strings.intern(&String::from_utf8_lossy(bytes)),
-        }
+        let text = String::from_utf8_lossy(bytes);
+        self.n_altered += u64::from(matches!(text, Cow::Owned(_)));
+        self.strings.intern(&text)
+    }
+
+    /// How many texts were altered since this was asked last.
+    pub(super) fn take_altered(&mut self) -> u64 {
+        std::mem::take(&mut self.n_altered)
     }
 
     /// The kind of events of a category.

@@ -7,9 +7,8 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read};
 
-use super::packed::{MAGIC_BYTES, is_packed, unpack};
+use super::packed::{MAGIC_BYTES, Unpack, is_packed, unpack};
 use super::source::{SharedFile, io_error, read_fully, read_some};
-use super::unpack::Unpack;
 use crate::diagnostics::Diagnostics;
 use crate::error::{Error, ErrorKind, Result};
 

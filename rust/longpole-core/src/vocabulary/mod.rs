@@ -8,6 +8,7 @@
 //! | what an event is, by its category | `category` |
 //! | what a runtime API call does | `api` |
 //! | what a kernel is for | `kernels` |
+//! | which kernels are memsets and memcpys of HIP | `blits` |
 //! | which collective it is, of what data | `collectives` |
 //! | what loads data | `loading` |
 //! | whose a Python function is | `frames` |
@@ -21,6 +22,7 @@
 
 mod api;
 mod ascend;
+mod blits;
 mod category;
 mod collectives;
 mod frames;
@@ -36,6 +38,7 @@ pub use api::{ApiRole, Waiting, api_names};
 pub use ascend::{
     CollectiveTrack, DeviceRange, Layer, Profiler, TaskKind, hccl_number, stream_number,
 };
+pub use blits::{blit_call, blit_kernel};
 pub use category::EventKind;
 pub use collectives::{
     Collective, DataType, data_type, data_type_of_kernel, is_collective_range, runs_on_cpu,

@@ -12,7 +12,7 @@ use crate::graph::facts::{Asked, Facts};
 use crate::graph::model::{ClockShift, limits};
 use crate::ids::Order;
 use crate::tables::EventKind;
-use crate::vocabulary::ApiRole;
+use crate::vocabulary::{ApiRole, blit_kernel};
 
 /// The devices whose clock is off, and by how much.
 pub(in crate::graph) fn shifts(facts: &Facts<'_>) -> Vec<ClockShift> {
@@ -478,7 +478,8 @@ fn last_submitted_before(call: Order, facts: &Facts<'_>) -> Option<Order> {
 }
 
 /// Whether a call returns only when its copy is over: from pageable memory it may return
-/// once the bytes are staged, and within a device it need not wait.
+/// once the bytes are staged, and within a device it need not wait. A copy by a kernel does not tell
+/// from where to where.
 fn blocks(copy: Order, call: Order, facts: &Facts<'_>) -> bool {
     if facts.timeline.kind(copy) != EventKind::Copy {
         return false;
@@ -486,6 +487,7 @@ fn blocks(copy: Order, call: Order, facts: &Facts<'_>) -> bool {
     let name = facts.name(copy);
     let [is_staged, is_fetched] = facts.tables.pageable_ends(facts.timeline.event(copy));
     let stays = name.contains("DtoD") || name.contains("Device -> Device");
+    let stays = stays || blit_kernel(name).is_some();
     let waits = is_fetched || !facts.name(call).contains("Async");
     waits && !is_staged && !stays
 }

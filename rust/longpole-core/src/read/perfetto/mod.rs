@@ -77,6 +77,9 @@ pub(super) fn read(
             }
             Next::Number(..) => {}
         }
+        for _ in 0..slices.rows.take_altered() {
+            slices.say(Code::InvalidUtf8);
+        }
         for (code, offset) in slices.said.drain(..) {
             messages.elements.note(code, offset)?;
         }

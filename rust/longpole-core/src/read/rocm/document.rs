@@ -3,6 +3,7 @@
 //! Records name kernels and operations by numbers, which the writer lists before them. A damaged
 //! or truncated file keeps the records before the damage.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::io::{self, Read};
 
@@ -33,67 +34,91 @@ pub(in crate::read) fn read(
 ) -> Result<Tables> {
     let mut records = Records::new(ARGUMENTS, options);
     records.diagnostics = diagnostics;
-    let mut trace = Trace { records, devices: Devices::default(), process: Process::default() };
+    let n_taken = &Cell::new(0);
+    let (devices, process) = (Devices::default(), Process::default());
+    let mut trace = Trace { records, devices, process, n_taken };
     let compression = window.compression();
-    let mut source =
-        Source { window, progress, diagnostics: Diagnostics::default(), failure: None };
-    let mut input = serde_json::Deserializer::from_reader(io::BufReader::new(&mut source));
+    let mut source = Source::new(window, progress, n_taken);
+    let mut input = serde_json::Deserializer::from_reader(&mut source);
     let outcome = Level { trace: &mut trace, place: Place::Document }.deserialize(&mut input);
+    let is_over = outcome.is_ok();
+    let outcome = outcome.and_then(|()| input.end());
     drop(input);
-    let bytes = source.window.offset();
     if let Some(failure) = source.failure {
         return Err(failure);
     }
-    trace.records.diagnostics.append(&source.diagnostics);
+    let mut bytes = n_taken.get();
     if let Err(error) = outcome
         && !trace.records.is_full()
     {
-        let (code, offset) = damage(&error, bytes);
+        let (code, offset) = match (is_over, error.is_eof()) {
+            (true, _) => (Code::TextAfterEnd, bytes.saturating_sub(1)),
+            (false, true) if source.window.is_limited() => (Code::LimitReached, bytes),
+            (false, true) => (Code::Truncated, bytes),
+            (false, false) => (Code::MalformedEvent, bytes.saturating_sub(1)),
+        };
+        source.skip_rest()?;
+        bytes = source.end;
         trace.records.diagnostics.add(code, offset);
     }
+    trace.records.diagnostics.append(&source.diagnostics);
     let fields = trace.devices.properties().into_iter().collect();
     let header = Header { fields, format: "rocprofv3-json", compression, ..Header::default() };
     trace.records.finish(header, bytes)
 }
 
-/// What ended a document before its end, and at which byte; 0 where the document has several lines,
-/// which the writer does not make.
-fn damage(error: &serde_json::Error, bytes: u64) -> (Code, u64) {
-    match (error.is_eof(), error.line()) {
-        (true, _) => (Code::Truncated, bytes),
-        (false, 1) => (Code::MalformedEvent, error.column() as u64),
-        (false, _) => (Code::MalformedEvent, 0),
-    }
-}
-
-/// The bytes of a window as they are read.
+/// The bytes of a window, which are taken one by one: how many were tells where a record stands.
 struct Source<'a> {
     window: Window<'a>,
     progress: Progress<'a>,
     diagnostics: Diagnostics,
     failure: Option<Error>,
+    n_taken: &'a Cell<u64>,
+    /// Where the bytes at hand end.
+    end: u64,
 }
 
-impl Source<'_> {
-    fn fill(&mut self) -> Result<()> {
-        report(self.progress, self.window.offset())?;
-        if self.window.text().is_empty() {
-            self.window.more(&mut self.diagnostics)?;
-        }
+impl<'a> Source<'a> {
+    fn new(window: Window<'a>, progress: Progress<'a>, n_taken: &'a Cell<u64>) -> Self {
+        n_taken.set(window.offset());
+        let end = window.offset() + window.text().len() as u64;
+        Self { window, progress, diagnostics: Diagnostics::default(), failure: None, n_taken, end }
+    }
+
+    /// Brings more bytes to hand in place of those that are there; false at the end.
+    #[cold]
+    fn fill(&mut self) -> Result<bool> {
+        report(self.progress, self.end)?;
+        self.window.consume(self.window.text().len());
+        let is_more = self.window.more(&mut self.diagnostics)?;
+        self.end = self.window.offset() + self.window.text().len() as u64;
+        Ok(is_more)
+    }
+
+    /// Goes to the end without reading, so that all bytes are counted.
+    fn skip_rest(&mut self) -> Result<()> {
+        while self.fill()? {}
         Ok(())
     }
 }
 
 impl Read for Source<'_> {
+    #[inline]
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if let Err(error) = self.fill() {
+        let taken = self.n_taken.get();
+        if taken == self.end
+            && let Err(error) = self.fill()
+        {
             self.failure = Some(error);
             return Err(io::ErrorKind::Other.into());
         }
-        let count = buffer.len().min(self.window.text().len());
-        buffer[..count].copy_from_slice(&self.window.text()[..count]);
-        self.window.consume(count);
-        Ok(count)
+        let text = self.window.text();
+        let behind = usize::try_from(self.end - taken).unwrap_or(usize::MAX);
+        let next = text.get(text.len().wrapping_sub(behind));
+        let (Some(byte), Some(&next)) = (buffer.first_mut(), next) else { return Ok(0) };
+        *byte = next;
+        self.n_taken.set(taken + 1);
+        Ok(1)
     }
 }
 
@@ -102,6 +127,8 @@ struct Trace<'a> {
     records: Records<'a>,
     devices: Devices,
     process: Process,
+    /// How many bytes were taken of the document.
+    n_taken: &'a Cell<u64>,
 }
 
 /// What is known of the process whose records are read.
@@ -223,10 +250,31 @@ impl<'de> Visitor<'de> for Level<'_, '_> {
             if !is_there {
                 return Ok(());
             }
+            self.trace.records.offset = Some(self.trace.n_taken.get());
             if self.trace.records.is_full() {
                 return Err(serde::de::Error::custom("no more records are wanted"));
             }
         }
+    }
+}
+
+/// A value of which is kept where it begins.
+struct Placed<'t, S> {
+    value: S,
+    n_taken: &'t Cell<u64>,
+    offset: &'t mut Option<u64>,
+}
+
+impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Placed<'_, S> {
+    type Value = S::Value;
+
+    fn deserialize<D: Deserializer<'de>>(
+        self,
+        input: D,
+    ) -> std::result::Result<S::Value, D::Error> {
+        // Its first byte was taken to see that there is a value.
+        *self.offset = Some(self.n_taken.get().saturating_sub(1));
+        self.value.deserialize(input)
     }
 }
 
@@ -282,15 +330,13 @@ impl Trace<'_> {
         let found = match kind {
             List::Agents => {
                 let paths = ["id.handle", "type", "logical_node_type_id", "product_name", "name"];
-                list.next_element_seed(Paths(&paths))?.map(|one| self.agent(&one))
+                self.next(&paths, list)?.map(|one| self.agent(&one))
             }
             List::Symbols => {
                 let paths = ["kernel_id", "formatted_kernel_name", "kernel_name"];
-                list.next_element_seed(Paths(&paths))?.map(|one| self.symbol(&one))
+                self.next(&paths, list)?.map(|one| self.symbol(&one))
             }
-            List::Markers => {
-                list.next_element_seed(Paths(&["key", "value"]))?.map(|one| self.marker(&one))
-            }
+            List::Markers => self.next(&["key", "value"], list)?.map(|one| self.marker(&one)),
             List::Kernels => {
                 let paths = [
                     start,
@@ -309,7 +355,7 @@ impl Trace<'_> {
                     "dispatch_info.workgroup_size.y",
                     "dispatch_info.workgroup_size.z",
                 ];
-                list.next_element_seed(Paths(&paths))?.map(|one| self.dispatch(&one))
+                self.next(&paths, list)?.map(|one| self.dispatch(&one))
             }
             List::Copies => {
                 let paths = [
@@ -324,14 +370,24 @@ impl Trace<'_> {
                     "operation",
                     "bytes",
                 ];
-                list.next_element_seed(Paths(&paths))?.map(|one| self.copy(&one))
+                self.next(&paths, list)?.map(|one| self.copy(&one))
             }
             List::Calls => {
                 let paths = [start, end, correlation, thread, "kind", "operation"];
-                list.next_element_seed(Paths(&paths))?.map(|one| self.call(&one))
+                self.next(&paths, list)?.map(|one| self.call(&one))
             }
         };
         Ok(found.is_some())
+    }
+
+    /// The members of the next element of a list, and notes where it stands.
+    fn next<'de, S: SeqAccess<'de>, const N: usize>(
+        &mut self,
+        paths: &[&str; N],
+        list: &mut S,
+    ) -> std::result::Result<Option<Fields<N>>, S::Error> {
+        let (n_taken, offset) = (self.n_taken, &mut self.records.offset);
+        list.next_element_seed(Placed { value: Paths(paths), n_taken, offset })
     }
 
     fn agent(&mut self, one: &Fields<5>) {

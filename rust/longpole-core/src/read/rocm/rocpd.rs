@@ -12,6 +12,7 @@ use super::activities::{
 use super::devices::Devices;
 use serde_json::Value;
 
+use crate::diagnostics::Code;
 use crate::error::Result;
 use crate::ids::StringId;
 use crate::progress::Progress;
@@ -143,16 +144,20 @@ struct Event {
     category: Option<i64>,
     /// The text of a marker.
     message: Option<String>,
+    /// Whether the file holds something else where more is said.
+    is_damaged: bool,
 }
 
 impl Event {
     fn of(row: &Row<'_>) -> Self {
-        let more = row.text(2).and_then(|text| serde_json::from_slice::<Value>(text).ok());
+        let text = row.text(2).unwrap_or_default();
+        let more = serde_json::from_slice::<Value>(text).ok();
         let message = more.as_ref().and_then(|more| more.get("message")?.as_str());
         Self {
             correlation: row.integer(0),
             category: row.integer(1),
             message: message.filter(|text| !text.is_empty()).map(str::to_owned),
+            is_damaged: text.contains(&0),
         }
     }
 }
@@ -286,9 +291,19 @@ impl<'a> Recording<'a> {
     }
 
     fn event(&mut self, row: &Row<'_>) -> Event {
-        let number = row.integer(5);
-        let found = number.and_then(|number| self.events.as_mut()?.find(number, Event::of));
-        found.unwrap_or_default()
+        let Some((number, events)) = row.integer(5).zip(self.events.as_mut()) else {
+            return Event::default();
+        };
+        let found = events.find(number, Event::of);
+        let records = &mut self.reading.records;
+        if found.is_none() {
+            records.note(Code::MissingRows);
+        }
+        let event = found.unwrap_or_default();
+        if event.is_damaged {
+            records.note(Code::DamagedText);
+        }
+        event
     }
 
     fn each(

@@ -179,6 +179,7 @@ impl Plane {
             (Code::MissingTimestamp, n_without_time),
             (Code::BadTimestamp, n_bad),
             (Code::LimitReached, n_beyond),
+            (Code::InvalidUtf8, rows.take_altered()),
         ];
         said.into_iter().filter(|&(_, count)| count > 0).collect()
     }

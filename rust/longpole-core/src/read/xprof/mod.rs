@@ -27,7 +27,8 @@ use std::collections::BTreeMap;
 use crate::ids::{EventId, LaneId};
 use crate::read::column::integer;
 use crate::read::profile::Profile;
-use crate::tables::{EventTable, Place};
+use crate::strings::Strings;
+use crate::tables::{EventTable, LaneTable, Place};
 use crate::vocabulary::{EventKind, Line, Plane, xprof_activity, xprof_host_event};
 use planes::Planes;
 
@@ -38,23 +39,28 @@ pub(super) fn interpret(mut profile: Profile<'_>) -> Option<u64> {
     let planes = Planes::of(profile.metadata, profile.strings)?;
     profile.events.reopen_lanes();
     let (mut n_unknown, mut operations) = (0, BTreeMap::new());
+    let mut tracks = vec![None; profile.lanes.len()];
+    let mut host_kinds = HostKinds::of(profile.strings);
     for event in profile.events.ids() {
         let has_category = profile.events.category(event).is_some();
         if has_category || profile.events.kind(event) == EventKind::Instant {
             continue;
         }
-        let place = profile.lanes.place(profile.events.lane(event));
-        match planes.of_process(place.process) {
-            Some(Plane::Host) => host(event, profile),
-            Some(Plane::Device(device)) => {
-                let line = planes.line(place);
+        let lane = profile.events.lane(event);
+        let track = tracks[lane.row()].get_or_insert_with(|| track(lane, &planes, profile.lanes));
+        match *track {
+            Track::Host => {
+                let kind = host_kinds.kind(event, profile);
+                profile.events.assign_kind(event, kind);
+            }
+            Track::Device { line, target } => {
                 n_unknown += u64::from(line == Line::Unknown);
-                let on_lane = on_device(event, line, Place { device, ..place }, profile);
+                on_device(event, line, target, profile);
                 if line == Line::Operations {
-                    operations.entry(on_lane).or_insert_with(Vec::new).push(event);
+                    operations.entry(target).or_insert_with(Vec::new).push(event);
                 }
             }
-            None => {}
+            Track::Other => {}
         }
     }
     for events in operations.into_values() {
@@ -66,26 +72,58 @@ pub(super) fn interpret(mut profile: Profile<'_>) -> Option<u64> {
     Some(n_unknown)
 }
 
-fn on_device(event: EventId, line: Line, place: Place, profile: &mut Profile<'_>) -> LaneId {
-    let name = name(event, profile);
+/// What a track shows.
+#[derive(Clone, Copy)]
+enum Track {
+    Host,
+    /// A line of a device, and the lane of its events there.
+    Device {
+        line: Line,
+        target: LaneId,
+    },
+    Other,
+}
+
+fn track(id: LaneId, planes: &Planes, lanes: &mut LaneTable) -> Track {
+    let place = lanes.place(id);
+    match planes.of_process(place.process) {
+        Some(Plane::Host) => Track::Host,
+        Some(Plane::Device(device)) => {
+            let line = planes.line(place);
+            let stream = if let Line::Stream(number) = line { Some(number) } else { None };
+            Track::Device { line, target: lanes.intern(Place { device, stream, ..place }) }
+        }
+        None => Track::Other,
+    }
+}
+
+fn on_device(event: EventId, line: Line, target: LaneId, profile: &mut Profile<'_>) {
     let kind = match line {
-        Line::Stream(_) => xprof_activity(name),
+        Line::Stream(_) => xprof_activity(name(event, profile)),
         Line::Operations => EventKind::Kernel,
         Line::Repeated => EventKind::Derived,
         Line::Unknown => EventKind::DeviceTask,
     };
-    let stream = if let Line::Stream(number) = line { Some(number) } else { None };
-    let on_lane = profile.lanes.intern(Place { stream, ..place });
     profile.events.assign_kind(event, kind);
-    profile.events.assign_lane(event, on_lane);
-    on_lane
+    profile.events.assign_lane(event, target);
 }
 
-fn host(event: EventId, profile: &mut Profile<'_>) {
-    let name = name(event, profile);
-    let role = profile.vocabulary.role(name);
-    let has_correlation = profile.events.correlation(event).is_some_and(|number| number != 0);
-    profile.events.assign_kind(event, xprof_host_event(name, has_correlation, role));
+/// The kinds of events of threads by their names, of which each is looked at once: without a
+/// correlation id, and with one.
+struct HostKinds([Vec<Option<EventKind>>; 2]);
+
+impl HostKinds {
+    fn of(strings: &Strings) -> Self {
+        Self([vec![None; strings.len()], vec![None; strings.len()]])
+    }
+
+    fn kind(&mut self, event: EventId, profile: &Profile<'_>) -> EventKind {
+        let has_correlation = profile.events.correlation(event).is_some_and(|number| number != 0);
+        let of_name = |name| xprof_host_event(name, has_correlation, profile.vocabulary.role(name));
+        let Some(id) = profile.events.name(event) else { return of_name("") };
+        let known = &mut self.0[usize::from(has_correlation)][id.row()];
+        *known.get_or_insert_with(|| of_name(profile.strings.get(id)))
+    }
 }
 
 fn name<'a>(event: EventId, profile: &'a Profile<'_>) -> &'a str {

@@ -151,10 +151,7 @@ fn hole(member: &Member, text: &[u8], plan: &Plan, keys: &Keys, wanted: &Wanted)
             time(member.value, Value::Duration, Value::QuotedDuration)
         }
         (b"dur" | b"args", _) => Part::Unusual,
-        (b"id", Plan::Arrow { .. }) => match member.value {
-            Token::Text(span) if is_digits(span.of(text)) => Part::Hole(Value::QuotedArrowId),
-            value => integer(value, Value::ArrowId),
-        },
+        (b"id", Plan::Arrow { .. }) => id(member, text, Value::ArrowId, Value::QuotedArrowId),
         (b"name", plan) if plan.fixes_name() => Part::Constant,
         (b"name", _) => match member.value {
             Token::Text(span) if span.is_plain() => Part::Hole(Value::Name),
@@ -168,7 +165,9 @@ fn argument(member: &Member, text: &[u8], plan: &Plan, keys: &Keys, wanted: &Wan
     let Plan::Event(plan) = plan else { return any(member.value, None) };
     let Some(key) = keys.find(member.key.of(text)) else { return Part::Unusual };
     match key {
-        CORRELATION | CONNECTION_ID | QUEUE_ID => integer(member.value, Value::Correlation),
+        CORRELATION | CONNECTION_ID | QUEUE_ID => {
+            id(member, text, Value::Correlation, Value::QuotedCorrelation)
+        }
         EXTERNAL_ID | EXTERNAL_ID_LOWER => integer(member.value, Value::ExternalId),
         STREAM | DEVICE => match member.value {
             Token::Integer(_) | Token::Null => Part::Constant,
@@ -186,6 +185,14 @@ fn time(token: Token, plain: Value, quoted: Value) -> Part {
         Token::Integer(_) | Token::Number(_) => Part::Hole(plain),
         Token::Text(span) if span.is_plain() => Part::Hole(quoted),
         _ => Part::Unusual,
+    }
+}
+
+/// A number that some writers put in quotes.
+fn id(member: &Member, text: &[u8], plain: Value, quoted: Value) -> Part {
+    match member.value {
+        Token::Text(span) if is_digits(span.of(text)) => Part::Hole(quoted),
+        value => integer(value, plain),
     }
 }
 
@@ -246,6 +253,30 @@ mod tests {
         assert_eq!(span.of(text.as_bytes()), b"gemm");
         let Token::Number(span) = found.arguments[0].token else { panic!("no number") };
         assert_eq!(span.of(text.as_bytes()), b"3.25");
+    }
+
+    #[test]
+    fn a_correlation_id_in_quotes_is_read_and_other_text_there_is_left_to_the_scanner() {
+        let (keys, wanted) = Arguments::Default.keys();
+        let event = r#"{"ph": "X", "ts": 5, "dur": 2, "args": {"correlation_id": "12"}}"#;
+        let plan = EventPlan {
+            phase: b'X',
+            kind: EventKind::Other,
+            category: None,
+            name: None,
+            lane: LaneId::from_row(0),
+            fixed: Vec::new(),
+        };
+        let shape = Shape::new(event.as_bytes(), Plan::Event(plan), &keys, &wanted).unwrap();
+        let correlation = |id: &str| {
+            let (text, mut found) = (event.replace("12", id), Found::default());
+            shape.read(text.as_bytes(), None, &Strings::default(), &mut found)?;
+            found.correlation
+        };
+        assert_eq!(correlation("3456789"), Some(3_456_789));
+        for other in ["", "-1", "0x1f", "1.5", "12345678901234567890", "1 "] {
+            assert_eq!(correlation(other), None, "{other}");
+        }
     }
 
     #[test]

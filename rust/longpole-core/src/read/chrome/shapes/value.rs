@@ -19,6 +19,7 @@ pub(super) enum Value {
     Duration,
     QuotedDuration,
     Correlation,
+    QuotedCorrelation,
     ExternalId,
     ArrowId,
     QuotedArrowId,
@@ -68,6 +69,7 @@ impl Value {
                 | Self::Text(_)
                 | Self::QuotedStart
                 | Self::QuotedDuration
+                | Self::QuotedCorrelation
                 | Self::QuotedArrowId
         )
     }
@@ -114,10 +116,14 @@ impl Value {
                 *place = Some(value);
                 Some(at + length)
             }
-            Self::QuotedArrowId => {
+            Self::QuotedCorrelation | Self::QuotedArrowId => {
                 let (value, length) = leading(&text[at..])?;
                 let is_whole = length > 0 && text.get(at + length) == Some(&b'"');
-                found.arrow_id = is_whole.then(|| value.cast_signed());
+                let value = is_whole.then(|| value.cast_signed());
+                match self {
+                    Self::QuotedCorrelation => found.correlation = value,
+                    _ => found.arrow_id = value,
+                }
                 is_whole.then_some(at + length)
             }
             Self::Name => {

@@ -4,7 +4,7 @@ use crate::diagnostics::Diagnostics;
 use crate::error::Result;
 
 /// A compressed file as it is read.
-pub(super) trait Unpack {
+pub(in crate::read) trait Unpack {
     /// What compresses it.
     fn name(&self) -> &'static str;
 

@@ -9,10 +9,12 @@ use std::io::Read;
 use crc32fast::Hasher;
 use flate2::{Decompress, FlushDecompress, Status};
 
-use super::source::{io_error, read_some};
 use super::unpack::Unpack;
 use crate::diagnostics::{Code, Diagnostics};
 use crate::error::Result;
+use crate::read::source::{io_error, read_some};
+
+pub(super) const MAGIC: &[u8] = &[0x1f, 0x8b];
 
 const INPUT_BYTES: usize = 64 << 10;
 

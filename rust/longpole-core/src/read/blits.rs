@@ -1,0 +1,70 @@
+//! Gives kernels of HIP's runtime the kind of the memset or memcpy that they perform.
+//!
+//! HIP performs many memsets and memcpys by kernels of its own, and most versions of its profilers
+//! record these as kernels. Which one a program asked for is proved by the call with the same
+//! correlation id. Where no such call was recorded, as for the nodes of a graph, or several calls have
+//! the number and disagree, the kernel stays one.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::ids::{EventId, StringId};
+use crate::tables::{EventTable, Tables};
+use crate::vocabulary::{EventKind, blit_call, blit_kernel};
+
+/// What the calls with a number ask for.
+#[derive(Clone, Copy, PartialEq)]
+enum Asked {
+    ByNoCall,
+    For(EventKind),
+    Unclear,
+}
+
+pub(super) fn interpret(tables: &mut Tables) {
+    let kernels = named(tables, blit_kernel);
+    if kernels.is_empty() {
+        return;
+    }
+    let found = performed(tables, &kernels);
+    let events = Arc::make_mut(&mut tables.events);
+    for (event, kind) in found {
+        events.assign_kind(event, kind);
+    }
+}
+
+/// The names with a meaning.
+fn named(
+    tables: &Tables,
+    meaning: impl Fn(&str) -> Option<EventKind>,
+) -> HashMap<StringId, EventKind> {
+    let names = tables.strings.iter().enumerate();
+    names.filter_map(|(row, name)| Some((StringId::from_row(row), meaning(name)?))).collect()
+}
+
+/// The kernels that do what their call asks for.
+fn performed(tables: &Tables, kernels: &HashMap<StringId, EventKind>) -> Vec<(EventId, EventKind)> {
+    let events = &*tables.events;
+    let does = |event| Some((event, *kernels.get(&events.name(event)?)?, number(event, events)?));
+    let of_kind = |wanted| events.ids().filter(move |&event| events.kind(event) == wanted);
+    let works: Vec<_> = of_kind(EventKind::Kernel).filter_map(does).collect();
+    let mut asked: HashMap<_, _> =
+        works.iter().map(|&(.., number)| (number, Asked::ByNoCall)).collect();
+    let calls = named(tables, blit_call);
+    for call in of_kind(EventKind::Runtime) {
+        let own = events.name(call).and_then(|name| calls.get(&name).copied());
+        if let Some(known) = number(call, events).and_then(|number| asked.get_mut(&number)) {
+            *known = match (*known, own) {
+                (Asked::ByNoCall, Some(own)) => Asked::For(own),
+                (Asked::For(other), Some(own)) if other == own => Asked::For(own),
+                _ => Asked::Unclear,
+            };
+        }
+    }
+    let is_asked = |&(_, kind, number): &(_, _, i64)| asked[&number] == Asked::For(kind);
+    works.into_iter().filter(is_asked).map(|(event, kind, _)| (event, kind)).collect()
+}
+
+/// The correlation id of an event; 0 is none.
+fn number(event: EventId, events: &EventTable) -> Option<i64> {
+    events.correlation(event).filter(|&number| number != 0)
+}

@@ -1,0 +1,45 @@
+//! The compressed bytes, as the decoders of libraries take them.
+
+use std::io::{self, BufReader, Read};
+
+use crate::diagnostics::Code;
+use crate::error::Result;
+use crate::read::source::io_error;
+
+/// A source that remembers whether it ended or failed, which decoders tell as damage.
+pub(super) struct Input<'a> {
+    source: Box<dyn Read + 'a>,
+    has_ended: bool,
+    failure: Option<io::Error>,
+}
+
+impl<'a> Input<'a> {
+    pub(super) fn buffered(source: Box<dyn Read + 'a>) -> BufReader<Self> {
+        BufReader::with_capacity(64 << 10, Self { source, has_ended: false, failure: None })
+    }
+}
+
+impl Read for Input<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.source.read(buffer) {
+            Ok(count) => {
+                self.has_ended |= count == 0 && !buffer.is_empty();
+                Ok(count)
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(error),
+            Err(error) => {
+                self.failure = Some(error);
+                Err(io::ErrorKind::Other.into())
+            }
+        }
+    }
+}
+
+/// What is wrong where a decoder gave up: the source failed, ended or is corrupt.
+pub(super) fn damage(input: &mut Input<'_>) -> Result<(Code, &'static str)> {
+    match input.failure.take() {
+        Some(error) => Err(io_error(&error, 0)),
+        None if input.has_ended => Ok((Code::CompressionTruncated, "it ends inside its data")),
+        None => Ok((Code::CompressionCorrupt, "its data is corrupt")),
+    }
+}
