@@ -21,6 +21,12 @@ def _own_locks(tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def empty_folder(tmp_path, monkeypatch):
+    """Stand in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
 def bench(tmp_path, monkeypatch, capfd):
     """Stand in an empty folder, and run `longpole bench` there."""
     monkeypatch.chdir(tmp_path)

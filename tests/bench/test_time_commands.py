@@ -7,12 +7,9 @@ from timed import answered, time
 
 from longpole.bench import compare, read_results
 
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
 BUSY = "import sys; sum(range(int(sys.argv[1])))"
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def records(path="out.jsonl"):

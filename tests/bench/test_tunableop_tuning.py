@@ -12,12 +12,9 @@ from longpole.bench.tunableop import check, worker
 from longpole.bench.tunableop.tune import tune, work_folder
 from longpole.errors import DeviceError, ResultsError
 
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
 WORKER = Path(__file__).with_name("fake_tunable_worker.py")
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def record(sizes, n_files=3):

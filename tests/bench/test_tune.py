@@ -21,12 +21,9 @@ from longpole.bench.tune.strategies import halving
 from longpole.cli.program import run
 from longpole.devices import select
 
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "tune"
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def write_task(text, name="task.toml"):

@@ -24,10 +24,7 @@ from longpole.bench.tune import (
 )
 from longpole.cli.program import run
 
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("empty_folder")
 
 
 SLEEPS = """

@@ -66,6 +66,11 @@ def test_the_rank_that_has_not_called_is_named(write):
     assert "rank 1 has not called it" in told(found)
 
 
+def test_a_call_that_some_completed_and_one_lacks_makes_no_rank_wait(write):
+    done = [entry(1), entry(2)]
+    assert "No rank waits in all_reduce (call 2" in told(write(done, [entry(1)], done))
+
+
 def test_where_a_late_rank_was_last_is_said(write):
     frames = [
         {"name": "all_reduce", "filename": "/site-packages/torch/distributed.py", "line": 1},

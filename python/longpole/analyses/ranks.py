@@ -190,9 +190,7 @@ class Ranks(Data):
     def records(self) -> list[RankRow]:
         """Give a row for each rank, those that others wait for first."""
         found = self.set
-        gains: dict[int, int] = {}
-        for remedy in found.late_ranks():
-            gains[remedy.rank] = max(gains.get(remedy.rank, 0), remedy.gain_ns)
+        gains = self._gains()
         last = dict(found.calls.group_by("last").len().iter_rows())
         waits = self._waits()
         of_rank = {row["rank"]: row for row in waits.iter_rows(named=True)}
@@ -217,6 +215,13 @@ class Ranks(Data):
                 )
             )
         return sorted(rows, key=lambda row: (-row["gain_ns"], -row["last_at"], row["rank"]))
+
+    def _gains(self) -> dict[int, int]:
+        """Give the largest gain of each rank that others wait for."""
+        gains: dict[int, int] = {}
+        for remedy in self.set.late_ranks():
+            gains[remedy.rank] = max(gains.get(remedy.rank, 0), remedy.gain_ns)
+        return gains
 
     def _waits(self) -> pl.DataFrame:
         """Add up the calls of each rank, and the times of those that tell waiting from transfer."""

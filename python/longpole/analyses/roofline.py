@@ -254,11 +254,7 @@ def _calls() -> pl.Expr:
 
 def _rooflines(rows: pl.DataFrame, peaks: Mapping[int | None, Peaks]) -> pl.DataFrame:
     """Compare with the least time; TFLOP/s are FLOPs a picosecond, GB/s bytes a nanosecond."""
-    compute_ns = pl.col("flops") / (pl.col("peak_tflops") * _UNIT)
-    memory_ns = pl.col("n_bytes") / pl.col("peak_gb_per_s")
-    is_compute = compute_ns >= memory_ns
-    bound = pl.when(is_compute).then(pl.lit("compute")).when(~is_compute).then(pl.lit("memory"))
-    roof_ns = pl.when(bound.is_not_null()).then(pl.max_horizontal(compute_ns, memory_ns))
+    bound, roof_ns = _bound()
     kernel_ns = pl.col("kernel_ns")
     measured = rows.join(
         _limits(rows, peaks), on=["device", "precision", "is_matrix"], how="left", nulls_equal=True
@@ -286,6 +282,15 @@ def _rooflines(rows: pl.DataFrame, peaks: Mapping[int | None, Peaks]) -> pl.Data
         )
         .select(*frame_schema(RooflineRow))
     )
+
+
+def _bound() -> tuple[pl.Expr, pl.Expr]:
+    """Give what limits an operator, and the least time that it takes."""
+    compute_ns = pl.col("flops") / (pl.col("peak_tflops") * _UNIT)
+    memory_ns = pl.col("n_bytes") / pl.col("peak_gb_per_s")
+    is_compute = compute_ns >= memory_ns
+    bound = pl.when(is_compute).then(pl.lit("compute")).when(~is_compute).then(pl.lit("memory"))
+    return bound, pl.when(bound.is_not_null()).then(pl.max_horizontal(compute_ns, memory_ns))
 
 
 def _limits(rows: pl.DataFrame, peaks: Mapping[int | None, Peaks]) -> pl.DataFrame:

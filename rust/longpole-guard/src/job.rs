@@ -138,47 +138,52 @@ impl Job {
     pub(crate) fn advance(&mut self, outbox: &mut Outbox) -> Option<Report> {
         let any_left = self.reap();
         let now = Instant::now();
-        match self.phase {
+        let is_over = match self.phase {
+            Phase::Running { .. } if self.status.is_some() => {
+                self.phase = Phase::Draining { until: now + self.drain };
+                return self.advance(outbox);
+            }
             Phase::Running { deadline } => {
-                if self.status.is_some() {
-                    self.phase = Phase::Draining { until: now + self.drain };
-                    return self.advance(outbox);
-                }
                 if deadline.is_some_and(|at| now >= at) {
                     self.stop("limit", self.grace);
                 }
+                false
             }
-            Phase::Draining { until } => {
-                let silent = self.streams.iter().all(|stream| stream.pipe.is_none());
-                if !any_left && (silent || now >= until) {
-                    return Some(self.finish(outbox));
-                }
-                if now >= until {
-                    self.report.strays = tree::descendants();
-                    self.kill(now);
-                }
-            }
+            Phase::Draining { until } => self.drained(until, now, any_left),
             Phase::Terminating { kill_at } => {
-                if !any_left {
-                    return Some(self.finish(outbox));
-                }
-                if now >= kill_at {
+                if any_left && now >= kill_at {
                     self.report.forced = true;
                     self.kill(now);
                 }
+                !any_left
             }
-            Phase::Killing { give_up_at } => {
-                if !any_left {
-                    return Some(self.finish(outbox));
-                }
-                if now >= give_up_at {
-                    self.report.unkillable = tree::descendants();
-                    return Some(self.finish(outbox));
-                }
-                tree::signal_all(self.pid, Signal::KILL);
-            }
+            Phase::Killing { give_up_at } => self.killed(give_up_at, now, any_left),
+        };
+        is_over.then(|| self.finish(outbox))
+    }
+
+    /// Whether nothing is left of the job. What outlives its time is killed.
+    fn drained(&mut self, until: Instant, now: Instant, any_left: bool) -> bool {
+        let is_silent = self.streams.iter().all(|stream| stream.pipe.is_none());
+        let is_over = !any_left && (is_silent || now >= until);
+        if !is_over && now >= until {
+            self.report.strays = tree::descendants();
+            self.kill(now);
         }
-        None
+        is_over
+    }
+
+    /// Whether nothing is left of the job, or what is left cannot be killed.
+    fn killed(&mut self, give_up_at: Instant, now: Instant, any_left: bool) -> bool {
+        if !any_left {
+            return true;
+        }
+        if now >= give_up_at {
+            self.report.unkillable = tree::descendants();
+            return true;
+        }
+        tree::signal_all(self.pid, Signal::KILL);
+        false
     }
 
     fn kill(&mut self, now: Instant) {

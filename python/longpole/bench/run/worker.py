@@ -219,15 +219,9 @@ class LocalWorker:
         sampling.clear()
         began_ns = time.perf_counter_ns()
         started_at = datetime.now(UTC).isoformat()
-        order = Order(
-            argv=job.argv,
-            env=_environment(job, changes),
-            folder=job.folder,
-            limit_s=limit_s,
-            grace_s=self._policy.grace_s,
-            drain_s=self._policy.drain_s,
+        ending = guard.run(
+            self._order(job, changes, limit_s), output.take, lambda: task.is_cancelled
         )
-        ending = guard.run(order, output.take, lambda: task.is_cancelled)
         during = sampling.conditions().summary(began_ns, time.perf_counter_ns())
         found = output.finish(died=ending.exit_code != 0 or ending.stopped is not None)
         after, lost = self._look_again()
@@ -241,6 +235,16 @@ class LocalWorker:
             "changed": variables_on_record({**job.env, **changes}, self._record_env),
         }
         return Attempt(ending, output, found, started_at, limited_by_total, lost, environment)
+
+    def _order(self, job: Job, changes: Mapping[str, str | None], limit_s: float | None) -> Order:
+        return Order(
+            argv=job.argv,
+            env=_environment(job, changes),
+            folder=job.folder,
+            limit_s=limit_s,
+            grace_s=self._policy.grace_s,
+            drain_s=self._policy.drain_s,
+        )
 
     def _ready(self, lease: Lease) -> tuple[Guard, Sampling]:
         """Give the guard of the device, and what it reads; both are new after it was lost."""

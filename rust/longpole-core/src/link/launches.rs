@@ -109,17 +109,23 @@ pub fn launches(tables: &Tables, progress: Progress<'_>) -> Result<Launches> {
             orphans.push(work);
         }
     }
-    found.unlinked = orphans.len() as u64;
-    found.without_correlation =
-        orphans.iter().filter(|&&work| number(events, work).is_none()).count() as u64;
-    found.operator = operators_by_external_id(events, &orphans);
-    if found.unlinked > 0 && found.unlinked == found.without_correlation && found.is_unlinked() {
-        found.give_to_holders(&orphans, tables);
-    }
+    found.find_orphans(&orphans, tables);
     Ok(found)
 }
 
 impl Launches {
+    /// Finds what can be known of work without a call: its operator, or the launch of its graph.
+    fn find_orphans(&mut self, orphans: &[EventId], tables: &Tables) {
+        let events = &tables.events;
+        let without_number = orphans.iter().filter(|&&work| number(events, work).is_none());
+        self.unlinked = orphans.len() as u64;
+        self.without_correlation = without_number.count() as u64;
+        self.operator = operators_by_external_id(events, orphans);
+        if self.unlinked > 0 && self.unlinked == self.without_correlation && self.is_unlinked() {
+            self.give_to_holders(orphans, tables);
+        }
+    }
+
     fn is_unlinked(&self) -> bool {
         self.launcher.iter().all(|&call| call == NO_ROW)
     }

@@ -331,9 +331,9 @@ impl Groups {
     fn described(tables: &Tables) -> Self {
         let mut groups = Self::default();
         let header = tables.header.fields.iter().find(|(name, _)| name == "distributedInfo");
-        let info = header.and_then(|(_, text)| serde_json::from_str(text).ok());
-        let info: serde_json::Value = info.unwrap_or_default();
-        for entry in info["pg_config"].as_array().into_iter().flatten() {
+        let distributed = header.and_then(|(_, text)| serde_json::from_str(text).ok());
+        let distributed: serde_json::Value = distributed.unwrap_or_default();
+        for entry in distributed["pg_config"].as_array().into_iter().flatten() {
             let Some(group) = described(entry) else { continue };
             let key = (group.name.clone(), group.size);
             groups.place.entry(key).or_insert(groups.rows.len());

@@ -19,8 +19,7 @@ pub(super) fn edges(
     edges: &mut Vec<Edge>,
     progress: Progress<'_>,
 ) -> Result<()> {
-    let mut threads = vec![Recent::default(); facts.tables.lanes.len()];
-    let mut with_backward = threads.clone();
+    let mut threads = Threads::new(facts);
     let never_waiting = learned_waits::never_waiting(facts);
     let may_wait =
         |call| facts.timeline.name(call).is_none_or(|name| !never_waiting.contains(&name));
@@ -29,7 +28,6 @@ pub(super) fn edges(
             report(progress, call.row() as u64)?;
         }
         let thread = facts.timeline.lane(call);
-        let recent = &mut threads[thread];
         match facts.recorded.producers.get(&call) {
             Some(producers) => edges.extend(
                 producers.iter().map(|&it| returns::edge(it, call, Evidence::Recorded, facts)),
@@ -40,20 +38,40 @@ pub(super) fn edges(
                 edges.extend(last.map(|it| returns::edge(it, call, Evidence::Inferred, facts)));
             }
             None if may_wait(call) => {
-                edges.extend(inferred(call, [recent, &with_backward[thread]], facts));
+                edges.extend(inferred(call, threads.of(thread), facts));
             }
             None => {}
         }
         if let Some(&first) = facts.streams.launched_by(call).first() {
             edges.extend(full_queue::edge(call, first, facts));
-            let stream = facts.streams.stream_of(first);
-            recent.launched_on(stream);
-            for thread in facts.forward_of(thread) {
-                with_backward[thread].launched_on(stream);
-            }
+            threads.launched_on(facts.streams.stream_of(first), thread, facts);
         }
     }
     Ok(())
+}
+
+/// What each thread launched on lately, without and with what its backward thread did.
+struct Threads {
+    alone: Vec<Recent>,
+    with_backward: Vec<Recent>,
+}
+
+impl Threads {
+    fn new(facts: &Facts<'_>) -> Self {
+        let alone = vec![Recent::default(); facts.tables.lanes.len()];
+        Self { with_backward: alone.clone(), alone }
+    }
+
+    fn of(&self, thread: usize) -> [&Recent; 2] {
+        [&self.alone[thread], &self.with_backward[thread]]
+    }
+
+    fn launched_on(&mut self, stream: usize, thread: usize, facts: &Facts<'_>) {
+        self.alone[thread].launched_on(stream);
+        for thread in facts.forward_of(thread) {
+            self.with_backward[thread].launched_on(stream);
+        }
+    }
 }
 
 /// The edge of a wait that nothing recorded. What the thread launched on lately is given without
