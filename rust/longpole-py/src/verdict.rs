@@ -237,7 +237,7 @@ impl VerdictParts {
                 ("unnamed_host", doubt.unnamed_host),
             ]),
             cause: doubt.cause.map(path::Cause::name),
-            reason: scope.reason.clone(),
+            reason: scope.reason.text.clone(),
             waits_lead: verdict.waits_lead,
             nearly_balanced: verdict.nearly_balanced,
             function: verdict

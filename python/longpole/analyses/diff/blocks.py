@@ -191,7 +191,7 @@ def _paths_of_one_step(diff: Findings) -> Iterator[str]:
                 f"The critical path of {name} goes through {count(side.n_steps, 'step')} together: "
                 f"{kind} is {duration(round(together_ns))} of a step. On the path of the median "
                 f"step alone (`longpole path`) it is {duration(round(alone_ns))}: host and device "
-                "work at the same time, and the later of the two at the end of a window is on its "
+                "run at the same time, and the later of the two at the end of a window is on its "
                 "path."
             )
 
