@@ -11,6 +11,9 @@ use crate::enter::enter;
 use crate::trace::Trace;
 use crate::verdict::VerdictParts;
 
+/// The unit of a window, its number, its start and end, and its reason and the clause of it.
+type FoundScope = (&'static str, Option<i64>, i64, i64, (String, String));
+
 #[pymethods]
 impl Trace {
     /// One row for each step, with the span in which its work was done.
@@ -48,7 +51,7 @@ impl Trace {
         py: Python<'_>,
         window: WindowChoice,
         step_name: Option<&str>,
-    ) -> PyResult<(&'static str, Option<i64>, i64, i64, (String, String))> {
+    ) -> PyResult<FoundScope> {
         let WindowChoice(choice) = window;
         let scope = self.scope_of(py, choice, step_name)?;
         let (start_ns, end_ns) = (scope.window().start_ns, scope.window().end_ns);

@@ -157,7 +157,7 @@ def _gains(diff: Findings) -> Table:
 
 
 def _counts(diff: Findings) -> Table:
-    columns = (Column("number in a step"), Column("base", "number"), Column("new", "number"))
+    columns = (Column("mean number in a step"), Column("base", "number"), Column("new", "number"))
     rows: list[list[Cell]] = [
         [_COUNTS[row.what], _number(row.base), _number(row.new)] for row in diff.counts
     ]
