@@ -424,7 +424,7 @@ class Trace(TraceTables):
         instance: int = 0,
         whole: bool = False,
         step_name: str | None = None,
-    ) -> tuple[str, int | None, int, int, str]:
+    ) -> tuple[str, int | None, int, int, tuple[str, str]]:
         """Find the window of an answer; see `longpole.choose_window`."""
         from longpole.critical_path.windows import core_window
 

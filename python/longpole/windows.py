@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from operator import index
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from longpole.data import computed
+from longpole.data import Hidden, computed
 from longpole.errors import WindowError
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ class Marked(Protocol):
         instance: int = 0,
         whole: bool = False,
         step_name: str | None = None,
-    ) -> tuple[str, int | None, int, int, str]:
-        """Tell what the window is one of, its number, its times, and why it was chosen."""
+    ) -> tuple[str, int | None, int, int, tuple[str, str]]:
+        """Tell what the window is one of, its number, its times, why, and what of that to show."""
         ...
 
     @property
@@ -64,6 +64,8 @@ class Window:
     start_ns: int
     end_ns: int
     reason: str
+    clause: Hidden[str] = ""
+    """What of the reason changes the answer; mostly nothing."""
 
     @computed
     def duration_ns(self) -> int:
@@ -84,6 +86,11 @@ class Window:
             "stretch": f"from {self.start_ns} to {self.end_ns} ns",
         }
         return names.get(self.kind, f"one {self.kind}")
+
+    @property
+    def title(self) -> str:
+        """The window in words, with what of the reason for it changes the answer."""
+        return f"{self.name} ({self.clause})" if self.clause else self.name
 
     def times(self) -> dict[str, pl.Expr]:
         """Give `start_ns` and `end_ns` as columns."""
@@ -169,7 +176,7 @@ def choose_window(
         message = f"the trace has no step {number}"
         raise WindowError(message)
     try:
-        unit, number, start_ns, end_ns, reason = trace.scope(
+        unit, number, start_ns, end_ns, why = trace.scope(
             number, annotation=annotation, instance=instance, whole=whole, step_name=step_name
         )
     except WindowError:
@@ -177,7 +184,7 @@ def choose_window(
             raise
         return None
     kind: Any = unit
-    return Window(kind, number if unit == "step" else None, start_ns, end_ns, reason)
+    return Window(kind, number if unit == "step" else None, start_ns, end_ns, *why)
 
 
 def window_of(trace: Marked, window: Window | None) -> Window | None:

@@ -119,7 +119,7 @@ def test_a_process_of_a_common_name_makes_no_ascend_profile() -> None:
 
 def test_the_verdict_names_the_rank_that_the_collectives_wait_for() -> None:
     told = str(late_peer().read().verdict())
-    assert "communication holds it up" in told
+    assert "communication limits it" in told
     assert "what makes rank 5 of the group late" in told
     assert "collectives wait for 770 µs of 800 µs" in told
     assert "770 µs for this rank in hcom_allReduce__586_0_1" in told

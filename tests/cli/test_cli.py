@@ -95,9 +95,9 @@ def test_the_sentence_stands_first(longpole, trace):
     code, out, err = longpole("summary", trace)
     lines = out.splitlines()
     assert (code, err) == (exit_codes.OK, "")
-    assert lines[0] == f"{trace}: step 1, 100 µs (the only step), rank 3"
+    assert lines[0] == f"{trace}: step 1, 100 µs, rank 3"
     told = " ".join(line.strip() for line in lines[2:6])
-    assert told.startswith("The step takes 100 µs; the host holds it up: up to 66 % shorter")
+    assert told.startswith("The step takes 100 µs; the host limits it: up to 66 % shorter")
 
 
 @pytest.mark.parametrize("width", [80, 100, 120])

@@ -8,6 +8,7 @@ import longpole
 from longpole.cli.answer import exit_codes
 from longpole.cli.program import run
 from longpole.critical_path import Drop
+from longpole.testing import TraceBuilder
 from tiny_traces import annotation, call, kernel, launch, operator, read
 
 WORK = ("operator", "runtime", "host_gap", "data_loading", "kernel", "copy", "communication")
@@ -51,7 +52,7 @@ def test_the_path_as_json_closes_to_the_nanosecond(trace, capsys):
 @pytest.mark.parametrize(
     ("options", "window", "step"),
     [
-        ((), "step 1 (the only step)", 1),
+        ((), "step 1", 1),
         (("--whole",), "whole trace", None),
         (("--step", "ProfilerStep#1"), "step 1", 1),
         (("--annotation", "ProfilerStep#1"), "annotation ProfilerStep#1 (instance 0)", None),
@@ -66,6 +67,28 @@ def test_every_answer_names_its_window(options, window, step, trace, capsys):
     _, out = answer(capsys, "path", trace, *options, "--json")
     scope = json.loads(out)["scope"]
     assert (scope["step"], scope["window"]) == (step, window.partition(" (the")[0])
+
+
+def test_a_change_of_one_step_says_what_it_does_to_all_steps_of_the_verdict(tmp_path, capsys):
+    builder = TraceBuilder()
+    for number in range(1, 6):
+        start = 100 * number
+        builder.step(number, (start, start + 100)).operator("aten::mm", (start + 1, start + 99))
+        builder.launch("gemm", call=(start + 50, start + 55), work=(start + 55, start + 110))
+    path = str(builder.write(tmp_path / "trace.json"))
+    trace = longpole.read_trace(path)
+    _, out = answer(capsys, "whatif", path, "--drop", "kernel", "--json")
+    data = json.loads(out)["data"]
+    first, last = (trace.critical_path(step=step).window for step in (2, 5))
+    together = trace.critical_path(between=(first[0], last[1]))
+    gain_ns = together.what_if(Drop(kind="kernel")).gain_ns
+    assert data["share_of_steps"] == gain_ns / together.length_ns
+    assert data["share_of_steps"] > data["share"] == 0
+    _, out = answer(capsys, "whatif", path, "--drop", "kernel")
+    told = "The mean of the 4 steps that the verdict is about would be 2.8 % shorter."
+    assert told in " ".join(out.split())
+    _, out = answer(capsys, "whatif", path, "--drop", "kernel", "--whole", "--json")
+    assert json.loads(out)["data"]["share_of_steps"] is None
 
 
 def test_every_piece_is_a_row_of_csv(trace, capsys):

@@ -144,7 +144,7 @@ def test_each_of_several_traces_says_what_holds_it_up_before_it_is_opened(tmp_pa
     trace = builder().write(tmp_path / "one.json")
     page, _ = written(trace, TraceBuilder().write(tmp_path / "two.json"))
     one, two = re.findall(r'id="trace-\d"><details><summary>(.*?)</summary>', page)
-    assert re.sub("<.*?>", "", one) == "Rank 2 one.json, step 1, 1.00 ms, held up by host"
+    assert re.sub("<.*?>", "", one) == "Rank 2 one.json, step 1, 1.00 ms, limited by host"
     assert re.sub("<.*?>", "", two) == (
         "two.json The trace has no event of a known kind with a duration"
     )

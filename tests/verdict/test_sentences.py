@@ -70,8 +70,38 @@ def test_waits_that_gain_more_than_any_work_are_listed_first():
         builder.launch("ncclDevKernel_AllReduce_Sum_f32", call=call, work=work, stream=9)
         builder.call("cudaStreamSynchronize", (begin + 67, begin + 98))
     verdict = builder.read().verdict()
-    assert "waits hold it up more than any work does" in verdict.sentence
+    assert "waits limit it more than any work does" in verdict.sentence
     assert verdict.actions[0].startswith("Do not wait for the GPU")
+
+
+def test_a_function_that_loads_data_is_no_remedy_beside_data_loading():
+    builder = TraceBuilder()
+    for number in range(3):
+        begin = number * 1_000
+        builder.step(number, (begin, begin + 1_000))
+        name = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+        builder.annotation(name, (begin + 1, begin + 800))
+        builder.python("<built-in function zoom_shift>", (begin + 2, begin + 790))
+        builder.launch("gemm", call=(begin + 890, begin + 895), work=(begin + 900, begin + 920))
+        waiting(builder, begin + 900, begin + 925)
+    verdict = builder.read().verdict()
+    assert [row.remedy for row in verdict.remedies if row.named][:2] == ["data_loading", "function"]
+    assert sum("zoom_shift" in line for line in verdict.actions) == 1
+    assert ", longest in <built-in function zoom_shift> (event " in verdict.actions[0]
+
+
+def test_each_gain_of_a_line_has_its_own_event():
+    builder = TraceBuilder()
+    builder.launch("gemm", call=(0, 10), work=(10, 100))
+    builder.launch("vectorized_elementwise_kernel", call=(10, 12), work=(100, 250))
+    builder.launch("gemm", call=(12, 14), work=(250, 340))
+    verdict = builder.read().verdict()
+    row = next(row for row in verdict.remedies if row.remedy == "kernels" and row.name is None)
+    name = next(row for row in verdict.remedies if row.remedy == "kernels" and row.name)
+    assert row.events[0] != name.events[0]
+    first, second = f"(event {row.events[0]}), {name.name} alone", f"(event {name.events[0]})."
+    assert first in verdict.actions[0]
+    assert verdict.actions[0].endswith(second)
 
 
 def test_gains_of_several_steps_are_called_means():
@@ -84,15 +114,16 @@ def test_gains_of_several_steps_are_called_means():
 @pytest.mark.parametrize(
     ("kernel", "told"),
     [
-        ("ncclDevKernel_AllReduce_Sum_f32", "communication (40 % of the time)"),
-        ("gemm", "kernels (42 % of the time)"),
-        ("Memcpy HtoD (Pinned -> Device)", "memory copies (40 % of the time)"),
+        ("ncclDevKernel_AllReduce_Sum_f32", "communication (40 % of step 1)"),
+        ("gemm", "kernels (42 % of step 1)"),
+        ("Memcpy HtoD (Pinned -> Device)", "memory copies (40 % of step 1)"),
     ],
 )
 def test_what_keeps_a_device_busy_without_holding_up_anything_is_told(kernel, told):
     verdict = beside(kernel).verdict()
     assert verdict.sides == ("host",)
     assert f"Shortening {told} alone saves " in str(verdict.caveat)
+    assert str(verdict.caveat).endswith(" of the mean.")
 
 
 def test_what_takes_little_of_the_time_is_not_told():
@@ -227,6 +258,8 @@ def test_one_gap_is_named_and_the_rest_is_answered():
     assert verdict.sentence.startswith("Without one gap of 401 µs before gemm, in which ")
     assert "no device is busy" in verdict.sentence
     assert verdict.gains["kernels"] > 0.8
+    assert verdict.sentence.count(" takes 1.01 ms, recomputed;") == 1
+    assert " of these 1.01 ms (event " in verdict.actions[0]
 
 
 def test_time_that_is_unexplained_in_many_places_leaves_the_answer_open_or_bounded():

@@ -264,8 +264,8 @@ def test_a_step_whose_neighbours_are_slow_says_what_the_mean_says_and_what_the_m
         begin += length
     verdict = read(events).verdict()
     assert next(row.remedy for row in verdict.remedies if row.named) == "data_loading"
-    assert verdict.sentence.startswith("The step takes 327 µs (mean of 11, 100 µs to 600 µs); the")
-    assert "The median step (100 µs) is held up by the kernels" in str(verdict.caveat)
+    assert verdict.sentence.startswith("The step takes 327 µs (mean of 11, 100 to 600 µs); the")
+    assert "The median step (100 µs) is limited by the kernels" in str(verdict.caveat)
     assert verdict.window.outliers == (2, 4, 6, 8, 10)
 
 

@@ -122,3 +122,28 @@ def test_the_steps_of_two_ranks_in_one_file_do_not_mix():
     other = [{**event, "pid": event["pid"] + 10} for event in iterations([40, 140], step)]
     trace = read([*events, *other])
     assert trace.verdict().steps == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "clause"),
+    [((100, 100, 100), ""), ((100, 101, 100), ""), ((100, 140, 120), "the median of 2")],
+)
+def test_a_headline_says_how_a_step_was_chosen_only_where_steps_differ(lengths, clause):
+    events, begin = [], 0
+    for number, length in enumerate(lengths):
+        events += step(number, begin, begin + length)
+        events += [operator("aten::mm", begin + 1, begin + length - 1)]
+        begin += length
+    window = longpole.choose_window(read(events))
+    assert window.reason == "the median of 2 consecutive steps"
+    assert window.clause == clause
+    assert "clause" not in longpole.summary(read(events)).to_dict()["window"]
+
+
+def test_an_annotation_names_itself_and_the_activities_that_end_it():
+    name = "execute_context_0(0)_generation_2(2)"
+    events = [annotation(name, 0, 50), launch(10, 15, 1), kernel("gemm", 20, 90, 1)]
+    window = longpole.choose_window(read(events))
+    assert window.title == f'one annotation ("{name}" and the GPU activities launched in it)'
+    within = [annotation(name, 0, 95), launch(10, 15, 1), kernel("gemm", 20, 90, 1)]
+    assert longpole.choose_window(read(within)).title == f'one annotation ("{name}")'

@@ -90,7 +90,7 @@ def summary(
     >>> from longpole.testing import TraceBuilder
     >>> trace = TraceBuilder().launch("gemm", call=(0, 10), work=(10, 100)).read()
     >>> print(summary(trace))
-    The trace takes 100 µs; the kernels hold it up: up to 90 % shorter without them.
+    The trace takes 100 µs; the kernels limit it: up to 90 % shorter without them.
     """
     chosen: dict[str, Any] = {"instance": instance, "whole": whole, "step_name": step_name}
     chosen |= {"step": step, "annotation": annotation, "between": between}

@@ -109,7 +109,7 @@ class _Actions:
     def host(self) -> Iterator[str]:
         """List what can be done on the host, the cheapest first."""
         if "data_loading" in self.named:
-            yield self.line(self.loading(), "data_loading")
+            yield self.line(self.loading(), "data_loading", self.loading_function())
         long_call = self.long_call()
         if long_call:
             yield long_call
@@ -129,6 +129,19 @@ class _Actions:
                 return f"Give the DataLoader workers ({self.options.workers} > 0)"
             case _:
                 return "Load data in worker processes, prefetch, or decode on the GPU"
+
+    def loading_function(self) -> str:
+        """Name the function that loading data is longest in, which is no remedy beside it."""
+        if self.parts["function"] is None or not self.is_in_loading():
+            return ""
+        return f", longest in {short_name(self.parts['function'][0], WIDEST_NAME)}"
+
+    def is_in_loading(self) -> bool:
+        """Whether an event shows both the function and the loading of data."""
+        loading, rows = self.whole.get("data_loading"), self.parts_of("function")
+        if loading is None or not loading["named"] or not rows:
+            return False
+        return not set(loading["events"]).isdisjoint(rows[0]["events"])
 
     def long_call(self) -> str | None:
         """Name the call that most of the time is in, where no launch can be saved there."""
@@ -178,7 +191,7 @@ class _Actions:
     def function(self) -> list[str]:
         """Name the function that has most of the host's time."""
         function, rows = self.parts["function"], self.parts_of("function")
-        if function is None or not rows:
+        if function is None or not rows or self.is_in_loading():
             return []
         name, part = function
         told = f"Shorten {short_name(name, WIDEST_NAME)} ({100 * part:.0f} % of host time)"
@@ -192,13 +205,21 @@ class _Actions:
     def kernels(self) -> str:
         """Say what kernels twice as fast give, and which of them gives most."""
         whole = self.whole["kernels"]
-        told = f"Kernels twice as fast: saves {self.gains.of_remedy(whole)}"
+        saved = self.gains.percent(whole["gain"])
+        told = f"Kernels twice as fast: saves {self.gains.of_remedy(whole)}{self.then_the_host()}"
         parts = [row for row in self.parts_of("kernels") if row["gain"] >= _LEAST_PART][:1]
-        for row in parts:
-            alone = self.gains.percent(row["gain"])
-            if alone != self.gains.percent(whole["gain"]):
-                told += f", {short_name(row['name'] or '', WIDEST_NAME)} alone {alone}"
-        return f"{told}{_where((parts or [whole])[0])}."
+        alone = [row for row in parts if self.gains.percent(row["gain"]) != saved]
+        for row in alone:
+            where = _where(whole) if row["events"][:1] != whole["events"][:1] else ""
+            name = short_name(row["name"] or "", WIDEST_NAME)
+            told += f"{where}, {name} alone {self.gains.percent(row['gain'])}"
+        return f"{told}{_where((alone or [whole])[0])}."
+
+    def then_the_host(self) -> str:
+        """Say why kernels that take no time would save no more."""
+        saved, without = self.whole["kernels"]["gain"], self.gains.sides["kernels"]
+        is_all = self.gains.percent(saved) == self.gains.percent(without)
+        return ", then host-limited" if is_all and self.parts["nearly_balanced"] else ""
 
     def overlap(self) -> str:
         """Say what to do about communication."""

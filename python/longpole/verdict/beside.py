@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.recording import options_of
-from longpole.wording import whole_percent
+from longpole.wording import duration, whole_percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,10 +22,9 @@ _MUCH_TIME: Final = 0.2
 # ... and where it gains less than this, the answer is no.
 _LEAST_GAIN: Final = 0.05
 
-_REST: Final = "The trace does not show what holds up the rest"
-
-# With more left over, the trace does not show what the rest waits for.
+# With more left over without a cause, of what remains and of the whole, it is worth a sentence.
 _MUCH_LEFT: Final = 0.2
+_LEAST_LEFT: Final = 0.02
 
 _NOUNS: Final = {"copies": "memory copies"}
 
@@ -36,12 +35,27 @@ def beside(parts: VerdictParts, most: Callable[[float], str]) -> list[str]:
     Where only host and kernels together gain much, the sentence has said so already.
     """
     rows = [] if parts["nearly_balanced"] else _busy_in_vain(parts)
-    told = [_shortening(rows, parts, most)] if rows else []
-    told += [_graph_gaps(parts)] if parts["doubt"]["graph_gaps"] > _MUCH_LEFT else []
+    told = [_graph_gaps(parts)] if parts["doubt"]["graph_gaps"] > _MUCH_LEFT else []
+    told += [_shortening(rows, parts, most)] if rows else []
     is_one_rank = parts["awaited"] is None and "communication" in dict(rows)
-    if max(parts["doubt"]["floor"], parts["doubt"]["rest"]) > _MUCH_LEFT:
-        return [*told, f"{_REST}; compare the traces of all ranks." if is_one_rank else f"{_REST}."]
+    rest = _left(parts)
+    if rest is not None:
+        return [*told, f"{rest}; compare the traces of all ranks." if is_one_rank else f"{rest}."]
     return [*told, ONE_RANK] if is_one_rank else told
+
+
+def _left(parts: VerdictParts) -> str | None:
+    """Say of how much of the time nothing recorded is the cause, where that is much."""
+    gains: dict[str, float] = dict(parts["gains"])
+    floor, rest = parts["doubt"]["floor"], parts["doubt"]["rest"]
+    remains = 1.0 - max((gains[side] for side in parts["sides"]), default=0.0)
+    left = max(floor, rest * remains)
+    if max(floor, rest) <= _MUCH_LEFT or left < _LEAST_LEFT:
+        return None
+    if len(parts["sides"]) != 1:
+        return "The trace does not show what limits the rest"
+    left_ns = round(left * parts["lengths_ns"][3] / parts["n_windows"])
+    return f"The trace does not show what limits the other {duration(left_ns)}"
 
 
 def _busy_in_vain(parts: VerdictParts) -> list[tuple[str, float]]:
@@ -59,8 +73,8 @@ def _graph_gaps(parts: VerdictParts) -> str:
     graph = options_of(parts["profiler"], is_of_server=parts["is_of_server"]).graph
     share = whole_percent(parts["doubt"]["graph_gaps"])
     return (
-        f"Gaps between the nodes of a {graph}, cause not recorded, take {share} of the path; "
-        "only the greatest gain counts them as kernels."
+        f"{share} of the path is gaps in {graph}s, cause not recorded; only \"at most\" counts "
+        "them as kernels."
     )
 
 
@@ -68,8 +82,16 @@ def _shortening(
     rows: list[tuple[str, float]], parts: VerdictParts, most: Callable[[float], str]
 ) -> str:
     gains: dict[str, float] = dict(parts["gains"])
-    of_time = "of the median step" if parts["usual"] else "of the time"
+    is_mean = parts["n_windows"] > 1
+    of_time = f"of {_shown(parts)}" if is_mean else "of the time"
     takes = [f"{_NOUNS.get(side, side)} ({whole_percent(share)})" for side, share in rows]
     takes[0] = takes[0].replace(")", f" {of_time})")
     saves = most(max(gains[side] for side, _ in rows))
-    return f"Shortening {' or '.join(takes)} alone saves {saves}."
+    of_mean = " of the mean" if is_mean else ""
+    return f"Shortening {' or '.join(takes)} alone saves {saves}{of_mean}."
+
+
+def _shown(parts: VerdictParts) -> str:
+    """Name the window of which shares are."""
+    numbers, unit = parts["numbers"], parts["unit"]
+    return f"{unit} {numbers[parts['shown']]}" if unit == "step" else f"the {unit} shown"

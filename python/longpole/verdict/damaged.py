@@ -47,9 +47,9 @@ def _rest(parts: VerdictParts) -> str:
         case "no_device":
             return "; no GPU activity was read"
         case "inconclusive":
-            return "; the trace does not tell what holds it up"
+            return "; the trace does not tell what limits it"
         case _ if parts["waits_lead"]:
-            return "; waits hold it up more than any work does"
+            return "; waits limit it more than any work does"
         case _ if not parts["sides"]:
             return "; removing any one side saves less than 5 %"
         case _:

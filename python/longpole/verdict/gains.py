@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from longpole.wording import duration
+
 if TYPE_CHECKING:
     from longpole.verdict.parts import BoundsParts, RemedyParts, Side, VerdictParts
 
@@ -27,6 +29,8 @@ class Gains:
     def __init__(self, parts: VerdictParts) -> None:
         self.sides = dict(parts["gains"])
         self._bounds = dict(parts["bounds"])
+        mean_ns = parts["lengths_ns"][3] // parts["n_windows"]
+        self._of_these = f" of these {duration(mean_ns)}" if parts["holes"] else ""
         self._is_inferred = parts["doubt"]["inferred"] > _MUCH_INFERRED
 
     def of_side(self, side: Side) -> str:
@@ -34,8 +38,8 @@ class Gains:
         return self._between(self.sides[side], self._bounds[side])
 
     def of_remedy(self, row: RemedyParts) -> str:
-        """Say what a remedy gains, in the same way."""
-        return self._between(row["gain"], row["bounds"])
+        """Say what a remedy gains, in the same way; of what, where the answer leaves time out."""
+        return f"{self._between(row['gain'], row['bounds'])}{self._of_these}"
 
     def _between(self, gain: float, bounds: BoundsParts) -> str:
         low, high, *_ = bounds

@@ -36,8 +36,14 @@ def window(parts: VerdictParts) -> str:
     takes = f"{noun} takes {duration(total_ns // n_windows)}{computed}"
     if n_windows == 1:
         return takes
-    spread = f", {duration(min_ns)} to {duration(max_ns)}" if max_ns > _ALIKE * min_ns else ""
+    spread = f", {_range(min_ns, max_ns)}" if max_ns > _ALIKE * min_ns else ""
     return f"{takes} (mean of {n_windows}{spread})"
+
+
+def _range(min_ns: int, max_ns: int) -> str:
+    """Write two times, with their unit once where it is the same."""
+    (least, unit), most = duration(min_ns).split(), duration(max_ns)
+    return f"{least} to {most}" if most.endswith(f" {unit}") else f"{least} {unit} to {most}"
 
 
 def _without(holes: list[HoleParts]) -> str:
@@ -67,7 +73,7 @@ def _around(hole: HoleParts) -> str:
         else f"a device is busy for {duration(hole['busy_ns'])}"
     )
     around = f"in which {host} and {device}" if is_named else f"in which {device}"
-    return f"{around} (likely set-up)" if hole["is_first"] else around
+    return f"{around} (likely set-up on first use)" if hole["is_first"] else around
 
 
 def _noun(parts: VerdictParts) -> str:
@@ -140,5 +146,5 @@ def inconclusive(parts: VerdictParts) -> list[str]:
         f"calls {whole_percent(recorded['host'])}."
     )
     _, record = advice(parts)
-    first = f"{window(parts)}; the trace does not tell what holds it up: {why(parts)}."
+    first = f"{window(parts)}; the trace does not tell what limits it: {why(parts)}."
     return _within(first, [fill] if parts["cause"] == "unlinked" else [], f"Record {record}.")

@@ -26,11 +26,11 @@ _NOUNS: Final = {
     "communication": "communication",
     "copies": "memory copies",
 }
-_HOLD: Final = {
-    "host": ("the host holds", "its work"),
-    "kernels": ("the kernels hold", "them"),
-    "communication": ("communication holds", "it"),
-    "copies": ("memory copies hold", "them"),
+_LIMITS: Final = {
+    "host": ("the host limits", "host work"),
+    "kernels": ("the kernels limit", "them"),
+    "communication": ("communication limits", "communication"),
+    "copies": ("memory copies limit", "them"),
 }
 
 
@@ -42,7 +42,7 @@ def sentence(parts: VerdictParts) -> str:
     >>> from longpole.testing import TraceBuilder
     >>> trace = TraceBuilder().launch("gemm", call=(0, 10), work=(10, 100)).read()
     >>> trace.verdict().sentence
-    'The trace takes 100 µs; the kernels hold it up: up to 90 % shorter without them.'
+    'The trace takes 100 µs; the kernels limit it: up to 90 % shorter without them.'
     """
     match parts["status"]:
         case "no_device":
@@ -59,17 +59,17 @@ def _named(parts: VerdictParts) -> str:
     """Name what holds the program up."""
     gains, taken = Gains(parts), window(parts)
     if parts["waits_lead"]:
-        return f"{taken}; waits hold it up more than any work does."
+        return f"{taken}; waits limit it more than any work does."
     if parts["nearly_balanced"]:
         return _nearly_balanced(parts)
     one, *others = parts["sides"]
     if others:
         both = [f"{_NOUNS[side]} ({gains.of_side(side)})" for side in (one, others[0])]
-        return f"{taken}; {both[0]} and {both[1]} hold it up alike."
-    hold, them = _HOLD[one]
+        return f"{taken}; {both[0]} and {both[1]} limit it alike."
+    limits, them = _LIMITS[one]
     if one == "host" and mostly_stopped(parts):
-        return f"{taken}; {hold} it up, but {stopped(parts)}. Record {ends_in_time(parts)}."
-    return f"{taken}; {hold} it up: {gains.of_side(one)} shorter without {them}."
+        return f"{taken}; {limits} it, but {stopped(parts)}. Record {ends_in_time(parts)}."
+    return f"{taken}; {limits} it: {gains.of_side(one)} shorter without {them}."
 
 
 def _nearly_balanced(parts: VerdictParts) -> str:
@@ -78,7 +78,7 @@ def _nearly_balanced(parts: VerdictParts) -> str:
     host, kernels = (gains.most(gains.sides[side]) for side in ("host", "kernels"))
     return (
         f"{window(parts)}; host and device take almost equally long: removing host work saves "
-        f"{host}, kernels {kernels}, both {gains.most(parts['kernels_and_host'])}."
+        f"{host}, kernels {kernels}, both together {gains.most(parts['kernels_and_host'])}."
     )
 
 
@@ -115,7 +115,7 @@ def _hidden(parts: VerdictParts) -> list[str]:
 
 
 def _usual(parts: VerdictParts) -> list[str]:
-    """Say what holds up the median step alone, where that is something else."""
+    """Say what limits the median step alone, where that is something else."""
     usual = parts["usual"]
     if usual is None or usual[0][:1] == parts["sides"][:1]:
         return []
@@ -124,5 +124,5 @@ def _usual(parts: VerdictParts) -> list[str]:
     held = f"{what} ({Gains(parts).most(gain)})" if sides else what
     if "data_loading" in remedies[:1]:
         held += ", data loading first"
-    told = f"The median step ({duration(parts['lengths_ns'][0])}) is held up by {held}"
+    told = f"The median step ({duration(parts['lengths_ns'][0])}) is limited by {held}"
     return [f"{told}."]

@@ -11,6 +11,9 @@ use crate::enter::enter;
 use crate::trace::Trace;
 use crate::verdict::VerdictParts;
 
+/// The unit of a window, its number, its start and end, and its reason and the clause of it.
+type FoundScope = (&'static str, Option<i64>, i64, i64, (String, String));
+
 #[pymethods]
 impl Trace {
     /// One row for each step, with the span in which its work was done.
@@ -41,18 +44,19 @@ impl Trace {
     }
 
     /// The window of a choice, what it is one of, and why: `(unit, number, start_ns, end_ns,
-    /// reason)`.
+    /// (reason, clause))`.
     #[pyo3(signature = (window, *, step_name))]
     fn scope(
         &self,
         py: Python<'_>,
         window: WindowChoice,
         step_name: Option<&str>,
-    ) -> PyResult<(&'static str, Option<i64>, i64, i64, String)> {
+    ) -> PyResult<FoundScope> {
         let WindowChoice(choice) = window;
         let scope = self.scope_of(py, choice, step_name)?;
         let (start_ns, end_ns) = (scope.window().start_ns, scope.window().end_ns);
-        Ok((scope.unit.name(), scope.number(), start_ns, end_ns, scope.reason.clone()))
+        let path::Reason { text, clause } = scope.reason.clone();
+        Ok((scope.unit.name(), scope.number(), start_ns, end_ns, (text, clause)))
     }
 
     /// The critical path of a window of the trace.

@@ -238,7 +238,7 @@ impl VerdictParts {
                 ("graph_gaps", doubt.graph_gaps),
             ]),
             cause: doubt.cause.map(path::Cause::name),
-            reason: scope.reason.clone(),
+            reason: scope.reason.text.clone(),
             waits_lead: verdict.waits_lead,
             nearly_balanced: verdict.nearly_balanced,
             function: verdict

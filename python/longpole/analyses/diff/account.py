@@ -84,4 +84,4 @@ def _told_name(kind: str, name: str | None) -> str | None:
 
 def _by_kind(path: CriticalPath, n_steps: int) -> dict[str, float]:
     """Give the time of each kind on a path through some steps, in a step."""
-    return {row["kind"]: row["duration_ns"] / n_steps for row in path.kind_totals}
+    return {str(row["kind"]): row["duration_ns"] / n_steps for row in path.kind_totals}

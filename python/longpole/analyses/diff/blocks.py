@@ -162,7 +162,7 @@ def _gains(diff: Findings) -> Table:
 
 
 def _counts(diff: Findings) -> Table:
-    columns = (Column("number in a step"), Column("base", "number"), Column("new", "number"))
+    columns = (Column("mean number in a step"), Column("base", "number"), Column("new", "number"))
     rows: list[list[Cell]] = [
         [_COUNTS[row.what], _number(row.base), _number(row.new)] for row in diff.counts
     ]
@@ -196,7 +196,7 @@ def _paths_of_one_step(diff: Findings) -> Iterator[str]:
                 f"The critical path of {name} goes through {count(side.n_steps, 'step')} together: "
                 f"{kind} is {duration(round(together_ns))} of a step. On the path of the median "
                 f"step alone (`longpole path`) it is {duration(round(alone_ns))}: host and device "
-                "work at the same time, and the later of the two at the end of a window is on its "
+                "run at the same time, and the later of the two at the end of a window is on its "
                 "path."
             )
 

@@ -84,7 +84,7 @@ class Change(Data):
     stands_out: bool
     """Whether the noise between steps does not explain it."""
     effect_ns: float | None
-    """By how much the step is longer through this change alone, timed anew by the graph; None
+    """By how much the step is longer through this change alone, recomputed by the graph; None
     where it was not computed."""
     base_shapes: tuple[str, ...]
     new_shapes: tuple[str, ...]

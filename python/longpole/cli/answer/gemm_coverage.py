@@ -36,7 +36,7 @@ def gemm_coverage_answer(results: str, found: GemmCoverage) -> Answer:
             f"tuned GEMMs are {share(found.share_of_path or 0)} of the critical path, "
             f"all GEMMs {share(found.gemm_path_ns / max(found.path_length_ns, 1))}"
         )
-    notes = [f"window: {found.window.reason}", *_notes_on(found)]
+    notes = [f"window: {found.window.title}", *_notes_on(found)]
     code = exit_codes.INCONCLUSIVE if found.rows.is_empty() else exit_codes.FINDINGS
     return rows_answer(
         "coverage",

@@ -178,7 +178,7 @@ def _found(trace: Trace, choice: Choice) -> tuple[int | None, str, int | None, s
     if window is None:
         return trace.rank, "", None, _NOTHING
     verdict = choice.verdict(trace)
-    held_up = f"held up by {', '.join(verdict.sides)}"
+    held_up = f"limited by {', '.join(verdict.sides)}"
     told = held_up if verdict.sides else verdict.status.replace("_", " ")
     return trace.rank, window.name, window.duration_ns, told
 

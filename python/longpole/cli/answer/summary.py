@@ -99,7 +99,8 @@ def _blocks(path: str, trace: Trace, found: Summary) -> list[Block]:
 
 def _title(path: str, trace: Trace, found: Summary) -> str:
     window = found.window
-    facts = [window.name, f"{duration(window.duration_ns)} ({window.reason})"]
+    clause = f" ({window.clause})" if window.clause else ""
+    facts = [window.name, f"{duration(window.duration_ns)}{clause}"]
     if trace.rank is not None:
         facts.append(f"rank {trace.rank}")
     return f"{name_of(path)}: {', '.join(facts)}"

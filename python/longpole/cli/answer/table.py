@@ -117,7 +117,7 @@ def path_table(path: str, trace: Trace, found: Found, *, shown: Shown) -> Answer
 
 def question_table(path: str, trace: Trace, window: Window | None, *, shown: Shown) -> Answer:
     """Give the table that a question is answered with; without a window, about all of a trace."""
-    title = "whole trace" if window is None else f"{window.name} ({window.reason})"
+    title = "whole trace" if window is None else window.title
     known = known_of_window(path, trace, window)
     return _answered(_answer_of(trace, window, shown), shown, title, known)
 

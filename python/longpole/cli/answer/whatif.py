@@ -54,6 +54,9 @@ class Changed(Gain):
     inferred_ns: int
     kinds: list[KindTotal]
     names: list[NameTotal]
+    share_of_steps: float | None
+    """The gain in all steps of the verdict together, as a share of their time; null where the
+    window is none of several."""
 
 
 class Ideal(Row):
@@ -79,6 +82,7 @@ def changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[C
         warnings = [*known["warnings"], *unmatched]
         known |= {"warnings": warnings, "abstains_because": because, "status": "partial"}
     gains = _gain(found.path, answer)
+    of_steps = _share_of_steps(trace, found, verdict, changes)
     words = ", ".join(map(_words, changes))
     document = Document(
         schema=WHATIF,
@@ -89,12 +93,14 @@ def changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[C
             inferred_ns=answer.critical_path.inferred_ns,
             kinds=answer.critical_path.kind_totals,
             names=answer.critical_path.name_totals[:_MOST_NAMES_IN_DATA],
+            share_of_steps=of_steps,
         ),
         blocks=lambda: [
             Headline(_headline(name, found, answer, words)),
             *([Sentence(trace.damage.sentence)] if trace.damage else []),
             *path_blocks(answer.critical_path, _MOST_NAMES),
             *_why_longer(answer),
+            *_in_all_steps(verdict, of_steps),
         ],
         records=lambda: [{"path": name, "window": found.name, "changes": words, **plain(gains)}],
     )
@@ -130,6 +136,33 @@ def _why_longer(answer: WhatIf) -> list[Block]:
         "begins earlier, and the program is not slower. `--whole` says what it gains in all."
     )
     return [Notes([told])]
+
+
+def _share_of_steps(
+    trace: Trace, found: Found, verdict: Verdict, changes: Sequence[Change]
+) -> float | None:
+    """Compute the change of all steps that the verdict is about, where this is one of them."""
+    if found.step not in verdict.steps or len(verdict.steps) == 1:
+        return None
+    ends = [
+        trace.critical_path(step=step, step_name=found.step_name).window
+        for step in (verdict.steps[0], verdict.steps[-1])
+    ]
+    between = (ends[0][0], ends[1][1])
+    together = trace.critical_path(between=between, data_load=found.data_load)
+    return together.what_if(changes).gain_ns / together.length_ns
+
+
+def _in_all_steps(verdict: Verdict, share_of_steps: float | None) -> list[Block]:
+    """Say what a change of one step does to the mean step, which gains of a verdict are of."""
+    if share_of_steps is None:
+        return []
+    than = "shorter" if share_of_steps > 0 else "longer"
+    becomes = (
+        f"would be {share(abs(share_of_steps))} {than}" if share_of_steps else "stays as it is"
+    )
+    n_steps = count(len(verdict.steps), "step")
+    return [Notes([f"The mean of the {n_steps} that the verdict is about {becomes}."])]
 
 
 def _useless(number: int) -> list[Block]:

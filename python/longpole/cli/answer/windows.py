@@ -41,14 +41,17 @@ class Found:
     name: str
     step: int | None
     reason: str
+    clause: str
+    """What of the reason changes the answer; mostly nothing."""
     path: CriticalPath
     data_load: str | None
+    step_name: str | None
     verdict: Callable[[], Verdict]
 
     @property
     def title(self) -> str:
-        """The window, and why it was chosen where it was not asked for."""
-        return self.name if self.reason == "as asked" else f"{self.name} ({self.reason})"
+        """The window in words, with that clause."""
+        return f"{self.name} ({self.clause})" if self.clause else self.name
 
 
 def known_of(path: str, trace: Trace, found: Found, verdict: Verdict) -> dict[str, Any]:

@@ -135,13 +135,13 @@ class Asked:
 
     def find(self, trace: Trace) -> Found | str:
         """Find the critical path of the window; the reason where there is none."""
-        chosen, name, reason = None, self._name, "as asked"
+        chosen, name, reason, clause = None, self._name, "as asked", ""
         if name is None:
             with usage_errors():
                 chosen = choose_window(trace, self.step, whole=self.whole, step_name=self.step_name)
             if chosen is None:
                 return _NO_WORK
-            name, reason = chosen.name, chosen.reason
+            name, reason, clause = chosen.name, chosen.reason, chosen.clause
         path = self._path(trace, chosen)
         if path is None:
             return _NO_WORK
@@ -149,7 +149,8 @@ class Asked:
             return f"{name} is 0 ns long, so nothing can be measured"
         until = f", --end {self.end}" if self.end else ""
         step = None if chosen is None else chosen.step
-        return Found(name + until, step, reason, path, self.data_load, self._verdict(trace))
+        asked = (self.data_load, self.step_name, self._verdict(trace))
+        return Found(name + until, step, reason, clause, path, *asked)
 
     @property
     def is_any(self) -> bool:

@@ -28,7 +28,7 @@ pub use walk::{Path, Schedule, Segment, segment, walk};
 pub(crate) use what_if::REMOVED;
 pub use what_if::{Change, Effect, Ratio, WhatIf, changed_lags_ns, lags_ns, n_chosen, what_if};
 pub use windows::{
-    Choice, Marked, Moment, Opening, Scope, ServerIterations, ServerMark, Step, Steps, Unit,
-    Window, WindowEnd, is_of_server, scope, server_iterations, steps, whole, window,
+    Choice, Marked, Moment, Opening, Reason, Scope, ServerIterations, ServerMark, Step, Steps,
+    Unit, Window, WindowEnd, is_of_server, scope, server_iterations, steps, whole, window,
 };
 pub use work::{Work, work};

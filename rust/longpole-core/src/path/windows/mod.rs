@@ -14,7 +14,7 @@ mod steps;
 
 pub use choices::whole;
 pub use model::{Choice, Moment, Opening, Window, WindowEnd};
-pub use scope::{Scope, Unit, scope, window};
+pub use scope::{Reason, Scope, Unit, scope, window};
 pub use serving::{ServerIterations, ServerMark, is_of_server, server_iterations};
 pub use steps::{Marked, Step, Steps, steps};
 
@@ -90,14 +90,15 @@ mod tests {
         let (tables, launches) = two_steps();
         let reason = |choice| scope(&tables, &launches, &choice, None).unwrap().reason;
         let second = reason(Choice::Step(2, WindowEnd::Period));
-        assert_eq!(second, "as asked");
+        assert_eq!((&*second.text, &*second.clause), ("as asked", ""));
         let tables = read_bytes(AHEAD.as_bytes(), &Options::default()).unwrap();
         let launches = link::launches(&tables, &silent).unwrap();
         let reason = |choice| scope(&tables, &launches, &choice, None).unwrap().reason;
         let ahead = "as asked; the host ran ahead, so host times in this window belong to other \
                      steps";
-        assert_eq!(reason(Choice::Step(2, WindowEnd::Period)), ahead);
-        assert_eq!(reason(Choice::Step(2, WindowEnd::Last)), "as asked");
+        let found = reason(Choice::Step(2, WindowEnd::Period));
+        assert_eq!((&*found.text, &*found.clause), (ahead, "host times are of other steps"));
+        assert_eq!(reason(Choice::Step(2, WindowEnd::Last)).text, "as asked");
     }
 
     /// The device is done with the first step at 90, when the host is long done with the second.
@@ -118,7 +119,7 @@ mod tests {
         let launches = link::launches(&tables, &silent).unwrap();
         let scope = scope(&tables, &launches, &Choice::Whole, None).unwrap();
         assert_eq!(scope.window().start_ns, 950_000);
-        assert!(scope.reason.contains("most of the trace is annotations outside of these"));
+        assert!(scope.reason.clause.contains("most of the trace is annotations outside of these"));
     }
 
     #[test]

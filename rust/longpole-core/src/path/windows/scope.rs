@@ -37,11 +37,41 @@ pub struct Scope {
     /// The place of the window that is shown.
     pub shown: usize,
     /// Why these.
-    pub reason: String,
+    pub reason: Reason,
+}
+
+/// Why windows were chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reason {
+    /// In full.
+    pub text: String,
+    /// What of it changes the answer, for a headline; mostly nothing.
+    pub clause: String,
+}
+
+impl Reason {
+    fn new(text: impl Into<String>, clause: impl Into<String>) -> Self {
+        Self { text: text.into(), clause: clause.into() }
+    }
+
+    /// What belongs to the answer, however its window was chosen.
+    fn always(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { clause: text.clone(), text }
+    }
+
+    fn and(self, more: Option<Self>) -> Self {
+        let Some(more) = more else { return self };
+        let separator = if self.clause.is_empty() { "" } else { "; " };
+        Self {
+            text: format!("{}; {}", self.text, more.text),
+            clause: format!("{}{separator}{}", self.clause, more.clause),
+        }
+    }
 }
 
 impl Scope {
-    fn single(unit: Unit, window: Window, number: Option<i64>, reason: String) -> Self {
+    fn single(unit: Unit, window: Window, number: Option<i64>, reason: Reason) -> Self {
         let numbers = number.into_iter().collect();
         Self { unit, windows: vec![window], numbers, shown: 0, reason }
     }
@@ -99,14 +129,15 @@ pub fn scope(
 ) -> Result<Scope> {
     let asked = |unit, number| {
         let window = window(tables, launches, choice, step_name)?;
-        Ok(Scope::single(unit, window, number, "as asked".to_owned()))
+        Ok(Scope::single(unit, window, number, Reason::new("as asked", "")))
     };
     match choice {
         Choice::Usual => usual(tables, launches, step_name),
         Choice::Step(number, end) => {
             let found = steps(tables, launches, step_name)?;
             let (window, row) = step(tables, launches, &found, *number, *end)?;
-            let reason = format!("as asked{}", ran_ahead(&found.rows[row], &window, Unit::Step));
+            let ran_ahead = ran_ahead(&found.rows[row], &window, Unit::Step);
+            let reason = Reason::new("as asked", "").and(ran_ahead);
             Ok(Scope::single(Unit::Step, window, Some(*number), reason))
         }
         Choice::Annotation(..) => asked(Unit::Annotation, None),
@@ -118,11 +149,11 @@ pub fn scope(
             }
             let reason =
                 format!("the steps that were completed between {start_ns} and {end_ns} ns");
-            Ok(of_run(&found, &run, reason))
+            Ok(of_run(&found, &run, Reason::new(reason, "")))
         }
         Choice::Whole => {
             let window = whole(tables)?;
-            let reason = format!("as asked{}", left_out(tables, &window));
+            let reason = Reason::new("as asked", "").and(left_out(tables, &window));
             Ok(Scope::single(Unit::Trace, window, None, reason))
         }
     }
@@ -130,7 +161,7 @@ pub fn scope(
 
 /// Says so where annotations reach far beyond the work of a whole trace: they are labels, and no
 /// end of a trace.
-fn left_out(tables: &Tables, window: &Window) -> String {
+fn left_out(tables: &Tables, window: &Window) -> Option<Reason> {
     let events = &tables.events;
     let labels = events.ids().filter(|&event| events.kind(event) == EventKind::Annotation);
     let (mut start_ns, mut end_ns) = (window.start_ns, window.end_ns);
@@ -138,11 +169,12 @@ fn left_out(tables: &Tables, window: &Window) -> String {
         (start_ns, end_ns) = (start_ns.min(start), end_ns.max(end));
     }
     if end_ns - start_ns <= 2 * (window.end_ns - window.start_ns) {
-        return String::new();
+        return None;
     }
-    "; from the first to the last operator, call or GPU activity: most of the trace is annotations \
-     outside of these, to choose with --annotation or --step"
-        .to_owned()
+    Some(Reason::always(
+        "from the first to the last operator, call or GPU activity: most of the trace is \
+         annotations outside of these, to choose with --annotation or --step",
+    ))
 }
 
 /// The steps with a predecessor that began and were completed within a stretch of time.
@@ -171,15 +203,20 @@ fn usual(tables: &Tables, launches: &Launches, step_name: Option<&str>) -> Resul
             1 => "the only iteration".to_owned(),
             count => format!("the longest of {count} iterations"),
         };
-        let reason = format!("{which} that the trace marks, {name:?}");
+        let text = format!("{which} that the trace marks, {name:?}");
+        let until = match tables.events.end_ns(event) {
+            Some(end_ns) if end_ns < window.end_ns => " and the GPU activities launched in it",
+            _ => "",
+        };
+        let reason = Reason::new(text, format!("{name:?}{until}"));
         return Ok(Scope::single(Unit::Annotation, window, None, reason));
     }
     let window = whole(tables)?;
-    let reason = format!("the trace marks no iterations{}", left_out(tables, &window));
+    let reason = Reason::always("the trace marks no iterations").and(left_out(tables, &window));
     Ok(Scope::single(Unit::Trace, window, None, reason))
 }
 
-fn of_run(found: &Steps, run: &[usize], reason: String) -> Scope {
+fn of_run(found: &Steps, run: &[usize], reason: Reason) -> Scope {
     let median = found.median_of(run);
     let unit = match found.marked {
         Marked::Profiler | Marked::Annotations | Marked::Server => Unit::Step,
@@ -192,21 +229,25 @@ fn of_run(found: &Steps, run: &[usize], reason: String) -> Scope {
         windows: run.iter().map(|&row| found.rows[row].period.clone()).collect(),
         numbers: run.iter().map(|&row| found.rows[row].number).collect(),
         shown,
-        reason: reason + &ran_ahead(step, &step.period, unit),
+        reason: reason.and(ran_ahead(step, &step.period, unit)),
     }
 }
 
 /// Says so where most of what the host did for a step lies before its window: the device was
 /// still at the step before.
-fn ran_ahead(step: &Step, window: &Window, unit: Unit) -> String {
+fn ran_ahead(step: &Step, window: &Window, unit: Unit) -> Option<Reason> {
     let (start_ns, end_ns) = step.host_ns;
     let inside_ns = end_ns.min(window.end_ns) - start_ns.max(window.start_ns);
     if 2 * inside_ns.max(0) >= end_ns - start_ns {
-        return String::new();
+        return None;
     }
     let most = if inside_ns > 0 { "most " } else { "" };
     let noun = unit.name();
-    format!("; the host ran ahead, so {most}host times in this window belong to other {noun}s")
+    let of_others = format!("host times in this window belong to other {noun}s");
+    Some(Reason::new(
+        format!("the host ran ahead, so {most}{of_others}"),
+        format!("{most}host times are of other {noun}s"),
+    ))
 }
 
 /// Where no complete step follows another: the median of the complete ones, else of all, in
@@ -221,18 +262,21 @@ fn lone_step(found: &Steps) -> Option<Scope> {
         (complete, "the trace has no step before any complete one")
     };
     let row = found.median_of(&rows)?;
-    let which = match (found.rows.len(), rows.len(), found.rows[row].is_complete) {
-        (1, _, true) => "the only step".to_owned(),
-        (1, _, false) => "the only step, which is not complete".to_owned(),
-        (count, 1, true) => {
-            format!("the only complete one of {count} steps; the trace has no step before it")
+    let reason = match (found.rows.len(), rows.len(), found.rows[row].is_complete) {
+        (1, _, true) => Reason::new("the only step", ""),
+        (1, _, false) => Reason::new("the only step, which is not complete", "not complete"),
+        (count, 1, true) => Reason::new(
+            format!("the only complete one of {count} steps; the trace has no step before it"),
+            "",
+        ),
+        (count, n_rows, _) => {
+            Reason::always(format!("the median of {n_rows} of {count} steps; {which}"))
         }
-        (count, n_rows, _) => format!("the median of {n_rows} of {count} steps; {which}"),
     };
-    Some(of_run(found, &[row], which))
+    Some(of_run(found, &[row], reason))
 }
 
-fn run_reason(found: &Steps, run: &[usize]) -> String {
+fn run_reason(found: &Steps, run: &[usize]) -> Reason {
     let (noun, marked) = match (found.marked, &found.pattern) {
         (Marked::Profiler, _) => ("steps".to_owned(), String::new()),
         (Marked::Annotations, pattern) => {
@@ -245,13 +289,24 @@ fn run_reason(found: &Steps, run: &[usize]) -> String {
         }
         (Marked::Repetition, _) => ("repetitions of device work".to_owned(), String::new()),
     };
+    let clause = marked.trim_start_matches(", ");
+    let n_steps = found.rows.len();
     match run.len() {
-        1 => format!(
-            "of {} {noun}, the only complete one with another before it{marked}",
-            found.rows.len()
+        1 => Reason::new(
+            format!("of {n_steps} {noun}, the only complete one with another before it{marked}"),
+            clause,
         ),
         count => {
-            format!("the median of {count} consecutive {noun}{marked}")
+            let median = format!("the median of {count}");
+            let differ = !are_alike(run.iter().map(|&row| found.rows[row].length_ns()));
+            let clause = if differ { format!("{median}{marked}") } else { clause.to_owned() };
+            Reason::new(format!("{median} consecutive {noun}{marked}"), clause)
         }
     }
+}
+
+/// Whether lengths differ by so little that any of them stands for all.
+fn are_alike(lengths_ns: impl Iterator<Item = i64> + Clone) -> bool {
+    let (least, most) = (lengths_ns.clone().min(), lengths_ns.max());
+    most.zip(least).is_none_or(|(most, least)| most - least <= least / 50)
 }
