@@ -1,5 +1,6 @@
 //! What an answer is about: one window to show, and the windows over which gains hold.
 
+use super::bulk::bulk;
 use super::choices::{annotated, annotation, between, step, whole};
 use super::markers::single;
 use super::model::{Choice, Window, WindowEnd};
@@ -158,7 +159,7 @@ fn usual(tables: &Tables, launches: &Launches, step_name: Option<&str>) -> Resul
     let found = steps(tables, launches, step_name)?;
     let run = found.run();
     if !run.is_empty() {
-        let reason = run_reason(&found, &run);
+        let reason = run_reason(&found, &run) + &covered(tables, &found, &run);
         return Ok(of_run(&found, &run, reason));
     }
     if let Some(scope) = lone_step(&found) {
@@ -175,8 +176,24 @@ fn usual(tables: &Tables, launches: &Launches, step_name: Option<&str>) -> Resul
         return Ok(Scope::single(Unit::Annotation, window, None, reason));
     }
     let window = whole(tables)?;
-    let reason = format!("the trace marks no iterations{}", left_out(tables, &window));
+    let bulk = bulk(tables, &window);
+    let part = bulk.map_or_else(String::new, |bulk| format!("; {bulk}"));
+    let reason = format!("the trace marks no iterations{part}{}", left_out(tables, &window));
     Ok(Scope::single(Unit::Trace, window, None, reason))
+}
+
+/// Says so where the windows are less than half of the trace.
+fn covered(tables: &Tables, found: &Steps, run: &[usize]) -> String {
+    let length_ns = |window: &Window| i128::from(window.end_ns) - i128::from(window.start_ns);
+    let run_ns: i128 = run.iter().map(|&row| length_ns(&found.rows[row].period)).sum();
+    let whole_ns = whole(tables).map_or(0, |window| length_ns(&window));
+    if 2 * run_ns >= whole_ns {
+        return String::new();
+    }
+    let (percent, them) =
+        (100 * run_ns / whole_ns, if run.len() == 1 { "it is" } else { "they are" });
+    let percent = if percent == 0 { "less than 1".to_owned() } else { percent.to_string() };
+    format!("; {them} {percent} % of the trace")
 }
 
 fn of_run(found: &Steps, run: &[usize], reason: String) -> Scope {
@@ -245,13 +262,9 @@ fn run_reason(found: &Steps, run: &[usize]) -> String {
         }
         (Marked::Repetition, _) => ("repetitions of device work".to_owned(), String::new()),
     };
+    let n_all = found.alike().len();
     match run.len() {
-        1 => format!(
-            "of {} {noun}, the only complete one with another before it{marked}",
-            found.rows.len()
-        ),
-        count => {
-            format!("the median of {count} consecutive {noun}{marked}")
-        }
+        1 => format!("of {n_all} {noun}, the only complete one with another before it{marked}"),
+        count => format!("the median of {count} of {n_all} {noun}{marked}"),
     }
 }
