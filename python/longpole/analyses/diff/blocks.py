@@ -21,7 +21,7 @@ _LEAST_PATH: Final = 0.002
 _BECAME: Final = ("renamed", "reshaped", "fused", "split", "replaced", "added", "removed")
 _COUNTS: Final = {
     "launches": "launches",
-    "gpu_activities": "GPU activities",
+    "gpu_activities": "launched GPU activities",
     "blocking_calls": "blocking calls",
     "operators": "operators",
 }
