@@ -153,7 +153,7 @@ def _gains(diff: Findings) -> Table:
 
 
 def _counts(diff: Findings) -> Table:
-    columns = (Column("number in a step"), Column("base", "number"), Column("new", "number"))
+    columns = (Column("mean number in a step"), Column("base", "number"), Column("new", "number"))
     rows: list[list[Cell]] = [
         [_COUNTS[row.what], _number(row.base), _number(row.new)] for row in diff.counts
     ]
@@ -187,8 +187,9 @@ def _notes(diff: Findings, n_shown: int) -> Iterator[str]:
         yield f"{more} beyond the noise of the steps: see --top and --json."
     if n_shown:
         yield (
-            "Times and counts are a step's; the effect is what the change alone does to the step, "
-            "recomputed with the dependency graph."
+            "Times and counts are a step's, those of calls without their waits; the effect is what "
+            "the change alone does to the step, recomputed with the dependency graph, or - where "
+            "it was not computed."
         )
     if diff.similarity < 1:
         yield f"{share(diff.similarity)} of the launches or operators of both sides correspond."

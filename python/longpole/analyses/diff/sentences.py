@@ -117,7 +117,7 @@ def _predicted(diff: Findings) -> list[str]:
     """Say of a remedy that was applied what was predicted and measured."""
     return [
         f"{REMEDIES[row.remedy].capitalize()}: {predicted(row)} predicted, "
-        f"{100 * row.measured:.1f} % measured."
+        f"{100 * row.measured:.1f} % measured for the whole step."
         for row in diff.predictions
         if row.is_alone
     ]
