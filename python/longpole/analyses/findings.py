@@ -116,7 +116,7 @@ KINDS: Final = {
     "launches_without_work": Kind(
         "warning",
         "launches whose kernel is not in the trace",
-        "the device looks less busy than it was, except during the capture of a graph",
+        "the device may be busier than the trace shows, except during the capture of a graph",
         "stop the profiler after the device has finished ({synchronize})",
     ),
     "ambiguous_correlations": Kind(
