@@ -31,6 +31,8 @@ const LEAST_COVER: f64 = 0.8;
 /// the last.
 pub(super) struct Cycle {
     pub(super) moments: Vec<Moment>,
+    /// Repetitions whose launch the trace lacks.
+    pub(super) n_unlaunched: usize,
 }
 
 /// Finds the cycle in the work of the stream that has most.
@@ -48,11 +50,12 @@ pub(super) fn cycle(tables: &Tables, launches: &Launches) -> Option<Cycle> {
         return None;
     }
     let rarest = rarest(&names[first..behind])?;
-    let begins = (first..behind).filter(|&place| names[place] == rarest);
-    let calls = begins.filter_map(|place| launches.launcher(works[place]));
+    let begins: Vec<_> = (first..behind).filter(|&place| names[place] == rarest).collect();
+    let calls = begins.iter().filter_map(|&place| launches.launcher(works[place]));
     let mut moments: Vec<_> = calls.map(Moment::Start).collect();
+    let n_unlaunched = begins.len() - moments.len();
     moments.dedup();
-    (moments.len() > FEWEST_REPETITIONS).then_some(Cycle { moments })
+    (moments.len() > FEWEST_REPETITIONS).then_some(Cycle { moments, n_unlaunched })
 }
 
 /// The places at which a sequence of launches begins anew: each where all are alike or too few to

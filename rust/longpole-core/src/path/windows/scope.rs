@@ -200,7 +200,7 @@ fn of_run(found: &Steps, run: &[usize], reason: String) -> Scope {
     let median = found.median_of(run);
     let unit = match found.marked {
         Marked::Profiler | Marked::Annotations | Marked::Server => Unit::Step,
-        Marked::Repetition => Unit::Repetition,
+        Marked::Repetition(_) => Unit::Repetition,
     };
     let shown = median.and_then(|row| run.iter().position(|&other| other == row)).unwrap_or(0);
     let step = &found.rows[run[shown]];
@@ -260,7 +260,14 @@ fn run_reason(found: &Steps, run: &[usize]) -> String {
             let kind = found.kind().map_or_else(String::new, |kind| format!("{} ", kind.name()));
             (format!("{kind}steps"), ", marked by the server".to_owned())
         }
-        (Marked::Repetition, _) => ("repetitions of device work".to_owned(), String::new()),
+        (Marked::Repetition(n_unlaunched), _) => {
+            let more = match n_unlaunched {
+                0 => String::new(),
+                1 => "; one more has no recorded launch".to_owned(),
+                count => format!("; {count} more have no recorded launch"),
+            };
+            ("repetitions of device work".to_owned(), more)
+        }
     };
     let n_all = found.alike().len();
     match run.len() {
