@@ -93,5 +93,7 @@ def _reason(error: Exception, rows: pl.DataFrame) -> str:
     from polars.exceptions import ColumnNotFoundError
 
     if isinstance(error, ColumnNotFoundError):
-        return f"the columns are {', '.join(rows.columns)}"
+        return (
+            f"the columns are {', '.join(rows.columns)}; texts need quotes, as in kind = 'kernel'"
+        )
     return str(error).splitlines()[0]

@@ -54,6 +54,13 @@ def test_a_trace_without_any_correlation_says_so_instead():
     assert "unlinked_device_work" not in found
 
 
+def test_a_trace_without_any_call_of_the_host_says_so_and_not_that_it_began_too_late():
+    found = findings(TraceBuilder().kernel("gemm", (10, 20), correlation=3))
+    assert found["no_host_calls"].count == 1
+    assert found["no_host_calls"].hint == "record the runtime API calls of the host, too"
+    assert "unlinked_device_work" not in found
+
+
 def test_a_launch_without_its_kernel_is_found():
     finding = findings(sound().call("cudaLaunchKernel", (20, 21), correlation=99))
     assert finding["launches_without_work"].first.event == 5

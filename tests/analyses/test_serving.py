@@ -61,7 +61,7 @@ def test_the_verdict_is_over_iterations_of_one_kind():
         decode(builder, at, name)
     trace = builder.read()
     assert trace.verdict().steps == (1, 2, 3)
-    assert "consecutive decode steps, marked by the server" in trace.verdict().reason
+    assert "the median of 3 of 7 decode steps, marked by the server" in trace.verdict().reason
 
 
 def test_of_few_iterations_the_longest_is_the_window():

@@ -90,7 +90,7 @@ def test_the_median_of_the_complete_steps_that_follow_another_is_the_default():
         )
     window = summary(builder).window
     assert (window.step, window.duration_ns) == (3, 20_000)
-    assert window.reason == "the median of 2 consecutive steps"
+    assert window.reason == "the median of 2 of 3 steps"
 
 
 def test_of_two_steps_the_second_is_chosen_and_the_first_named_as_the_one_before():
@@ -306,7 +306,56 @@ def test_shares_of_several_threads_above_all_of_the_time_say_so(tmp_path, capsys
     run(["summary", str(builder.write(tmp_path / "trace.json"))])
     out = " ".join(capsys.readouterr().out.split())
     assert "270 µs 270.0 %" in out
-    assert "Shares above 100 % are sums over several threads" in out
+    assert "Shares above 100 % are sums over several devices, threads or streams" in out
+
+
+def test_times_of_several_devices_and_processes_are_said_to_be_sums(tmp_path, capsys):
+    builder = TraceBuilder()
+    for device in (0, 1):
+        builder.event(
+            ph="X",
+            cat="cuda_runtime",
+            name="cudaLaunchKernel",
+            pid=10 + device,
+            tid=1,
+            ts=0,
+            dur=1,
+            args={"correlation": device + 1},
+        )
+        arguments = {"device": device, "stream": 7, "correlation": device + 1}
+        builder.event(
+            ph="X", cat="kernel", name="gemm", pid=device, tid=7, ts=2, dur=98, args=arguments
+        )
+        builder.event(ph="X", cat="cpu_op", name="aten::mm", pid=10 + device, tid=1, ts=0, dur=5)
+    path = str(builder.write(tmp_path / "trace.json"))
+    run(["summary", path])
+    out = " ".join(capsys.readouterr().out.split())
+    assert "kernels of 2 devices time" in out
+    assert "operators of 2 processes self time" in out
+    assert "196 µs 196.0 %" in out
+    run(["table", path, "kernels"])
+    assert "sums over several devices" in capsys.readouterr().out
+
+
+def test_an_event_that_the_window_cuts_is_given_with_its_whole_length(tmp_path, capsys):
+    builder = TraceBuilder().launch("gemm", call=(0, 1), work=(1, 100))
+    builder.call("cudaDeviceSynchronize", (10, 100))
+    path = str(builder.write(tmp_path / "trace.json"))
+    cut = "lasts 90.0 µs; 40.0 µs of it lies in the window."
+    run(["summary", path, "--between", "0", "50000"])
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"(cudaDeviceSynchronize) {cut}" in out
+    assert "(gemm) lasts 99.0 µs; 49.0 µs of it lies in the window." in out
+    run(["summary", path])
+    assert "lies in the window" not in capsys.readouterr().out
+
+
+def test_queues_say_which_activities_they_do_not_count(tmp_path, capsys):
+    builder = TraceBuilder().launch("gemm", call=(0, 1), work=(1, 100))
+    builder.kernel("early", (0, 1), correlation=77)
+    run(["table", str(builder.write(tmp_path / "trace.json")), "full_queue"])
+    out = " ".join(capsys.readouterr().out.split())
+    assert "Not counted: 1 of 2 GPU activities, which are not linked to a launching call." in out
 
 
 def test_a_share_of_kernels_is_of_the_window():

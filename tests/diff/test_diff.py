@@ -289,6 +289,16 @@ def test_the_place_of_an_object_is_no_part_of_its_name(read_steps):
     assert found.n_differences == 0
 
 
+def test_one_step_a_side_names_no_change():
+    def one(end):
+        builder = TraceBuilder().step(1, (0, end)).kernel("unlinked", (4, 9), correlation=7)
+        return builder.launch("gemm", call=(0, 1), work=(10, end)).read()
+
+    found = longpole.diff(one(100), one(200))
+    assert "One step does not show how much steps differ, so no change is named." in found.sentence
+    assert {row.what: (row.base, row.new) for row in found.counts}["gpu_activities"] == (1, 1)
+
+
 @pytest.fixture
 def read_steps():
     def read_steps(function):

@@ -98,7 +98,7 @@ def test_the_command_keeps_what_was_predicted_of_a_real_change(tmp_path, capsys)
     file = tmp_path / "gains.jsonl"
     assert program.run(["diff", *sides, "--ledger", str(file)]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "predicted, 20.3 % measured." in told
+    assert "predicted, 20.3 % measured for the whole step." in told
     assert program.run(["ledger", str(file), "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["data"]["pairs"]
     assert (row["remedy"], row["base"], row["new"]) == ("data_loading", *sides)

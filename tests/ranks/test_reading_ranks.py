@@ -52,7 +52,63 @@ def test_where_ranks_are_missing_no_wait_is_given_and_the_declared_size_is(folde
         assert (row["wait_ns"], row["transfer_ns"]) == (None, None)
     assert document["data"]["calls"][0]["transfer_ns"] is None
     program.run(["ranks", str(folder)])
-    assert "2 ranks of 3 (0, 2)" in capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())
+    assert "2 ranks of 3 (0, 2)" in said
+    assert (
+        "Traces are missing of ranks that take part in 1 of 1 call (rank 1 of 3), so waiting"
+        in said
+    )
+
+
+def test_where_ranks_are_missing_the_others_waited_at_least_for_each_other(folder, capsys):
+    folder.joinpath("trace_rank1.json.gz").unlink()
+    ranks = read_traces(folder)
+    errors_ns = ranks.clocks["bound_ns"].sum()
+    program.run(["ranks", str(folder), "--json"])
+    rows = json.loads(capsys.readouterr().out)["data"]["ranks"]
+    least = {row["rank"]: row["wait_at_least_ns"] for row in rows}
+    assert least == {0: 90_000 - errors_ns, 2: 0}
+    assert 80_000 < least[0] < 90_000
+    program.run(["ranks", str(folder)])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "for rank 2; a missing rank may have come even later" in said
+
+
+def test_operations_that_do_not_wait_for_all_ranks_have_no_least_wait(tmp_path):
+    for number, start in enumerate((10, 100)):
+        builder = TraceBuilder().header(distributedInfo={"rank": number, "world_size": 3})
+        name = "ncclDevKernel_Broadcast"
+        builder.launch(name, call=(start, start + 3), work=(start + 5, 130))
+        builder.write(tmp_path / f"rank{number}.json")
+    found = longpole.ranks(read_traces(tmp_path)).records()
+    assert {row["wait_at_least_ns"] for row in found} == {0}
+
+
+def test_recordings_that_start_at_different_times_are_said_first_even_without_all_ranks(
+    tmp_path, capsys
+):
+    for number, start in enumerate((0, 1_000)):
+        builder = TraceBuilder().header(distributedInfo={"rank": number, "world_size": 3})
+        builder.operator("aten::mm", (start, start + 10))
+        work = (start + 15, 1_100)
+        builder.launch("ncclDevKernel_AllReduce", call=(start + 10, start + 13), work=work)
+        builder.write(tmp_path / f"rank{number}.json")
+    program.run(["ranks", str(tmp_path)])
+    said = " ".join(capsys.readouterr().out.split())
+    assert 0 < said.index("of the run is start skew") < said.index("Traces are missing")
+
+
+def test_one_rank_has_nothing_to_match(tmp_path, capsys):
+    builder = TraceBuilder()
+    for number in range(7):
+        at = 100 * number
+        builder.launch("ncclDevKernel_Generic_1", call=(at, at + 3), work=(at + 5, at + 50))
+    builder.write(tmp_path / "rank0.json")
+    program.run(["ranks", str(tmp_path / "rank0.json")])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Only the trace of rank 0 is given" in said
+    assert "7 calls in 1 group; with one rank, there is nothing to match." in said
+    assert "call (5 of 7)" in said
 
 
 def test_where_all_ranks_are_there_waits_are_given(folder, capsys):

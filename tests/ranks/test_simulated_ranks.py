@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+import longpole
 from longpole import read_traces
 from oracles.simulator.ranks_judge import judge
 from oracles.simulator.ranks_kineto import write_ranks
@@ -62,6 +65,29 @@ def test_what_is_slow_is_mended_and_nothing_beside_it(tmp_path, seed, mended, sa
     assert {name: getattr(remedy, name) for name in mended} == mended
     assert remedy.changed_ns == pytest.approx(run.without_ns(straggler), rel=0.03)
     assert said in remedy.sentence
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("absent", [{0}, {1, 2}])
+def test_no_rank_is_said_to_wait_longer_than_it_did_where_ranks_are_absent(
+    tmp_path, pattern, absent
+):
+    run = random_ranks(3, pattern=pattern, n_stragglers=1)
+    times = run.job.times_ns()
+    write_ranks(run.job, times, run.clocks, tmp_path)
+    for file in tmp_path.iterdir():
+        if int(re.search(r"(\d+)\.", file.name)[1]) in absent:
+            file.unlink()
+    waited_ns = dict.fromkeys(range(run.job.n_ranks), 0)
+    for call in run.job.calls.values():
+        last_ns = max(times[event.start] for event in call.members.values())
+        for rank, event in call.members.items():
+            waited_ns[rank] += last_ns - times[event.start]
+    rows = longpole.ranks(read_traces(tmp_path)).records()
+    least_ns = {row["rank"]: row["wait_at_least_ns"] for row in rows}
+    assert set(least_ns) == set(waited_ns) - absent
+    assert all(least_ns[rank] <= waited_ns[rank] for rank in least_ns)
+    assert max(least_ns.values()) > 0 or pattern == "pipeline"
 
 
 def errors_at_calls_ns(run, ranks):

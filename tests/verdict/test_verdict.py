@@ -269,6 +269,17 @@ def test_a_step_whose_neighbours_are_slow_says_what_the_mean_says_and_what_the_m
     assert verdict.window.outliers == (2, 4, 6, 8, 10)
 
 
+def test_one_long_step_that_raises_the_mean_is_said():
+    events, begin = [], 0
+    for number in range(12):
+        length = 1_000 if number == 5 else 100
+        events.append(annotation(f"ProfilerStep#{number}", begin, begin + length))
+        events += device_bound(begin + length - 100, 100 * number + 1)
+        begin += length
+    told = "(mean of 11, 100 µs to 1.00 ms; 100 µs without the longest)"
+    assert told in read(events).verdict().sentence
+
+
 def test_a_part_of_the_time_gives_the_steps_completed_in_it():
     trace = read(loop(host_bound))
     whole = trace.verdict()

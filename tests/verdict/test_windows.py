@@ -1,5 +1,8 @@
 """Which part of a trace stands for the rest: steps, annotations, repetitions, all of it."""
 
+import re
+
+import polars as pl
 import pytest
 
 import longpole
@@ -115,6 +118,53 @@ def test_work_that_repeats_is_not_called_a_step():
 def test_a_trace_without_any_marks_is_answered_as_a_whole():
     events = [launch(0, 5, 1), kernel("gemm", 7, 50, 1), call("cudaDeviceSynchronize", 6, 60)]
     assert scope(events) == ("trace", None, (0, 60))
+
+
+def test_steps_that_are_a_small_part_of_a_trace_say_so():
+    events, number = [], 0
+    for start in range(0, 2_000, 100):
+        for place, name in enumerate(("gemm", "relu", "norm")):
+            number += 1
+            at = start + 20 * place
+            events += [launch(at, at + 5, number), kernel(name, at + 7, at + 17, number)]
+    alone = longpole.choose_window(read(events))
+    assert alone.reason == "the median of 18 of 19 repetitions of device work"
+    late = [launch(19_000, 19_005, 1_000), kernel("save", 19_010, 20_000, 1_000)]
+    window = longpole.choose_window(read(events + late))
+    assert window.reason == f"{alone.reason}; they are 9 % of the trace"
+
+
+def bulk(n_start_up, gap):
+    """Give kernels of new names, a few of them a long time before the rest."""
+    events = []
+    for number in range(200):
+        at = 10 * number + (gap if number >= n_start_up else 0)
+        events += [launch(at, at + 2, number + 1), kernel(f"k{number}", at + 3, at + 9, number + 1)]
+    return events
+
+
+def test_a_trace_without_iterations_says_where_most_of_its_activities_lie():
+    trace = read(bulk(10, 50_000))
+    window = longpole.choose_window(trace)
+    assert window.kind == "trace"
+    told = re.fullmatch(
+        r"the trace marks no iterations; (\d+) % of its GPU activities lie in (\d+) % of its time: "
+        r"to analyse only these, add --between (\d+) (\d+)",
+        window.reason,
+    )
+    share, of_time, start_ns, end_ns = map(int, told.groups())
+    assert (share, of_time) == (90, 3)
+    inside = trace.events.filter(
+        (pl.col("kind") == "kernel") & pl.col("start_ns").is_between(start_ns, end_ns)
+    )
+    assert inside.height == 180
+    part = longpole.choose_window(trace, between=(start_ns, end_ns))
+    assert longpole.kernels(trace, part)["count"].sum() == 180
+
+
+def test_activities_all_over_a_trace_have_no_bulk():
+    assert longpole.choose_window(read(bulk(0, 0))).reason == "the trace marks no iterations"
+    assert longpole.choose_window(read(bulk(10, 300))).reason == "the trace marks no iterations"
 
 
 def test_the_steps_of_two_ranks_in_one_file_do_not_mix():

@@ -106,6 +106,8 @@ def _links(counts: Mapping[str, int], warnings: Sequence[_EventWarning]) -> Iter
             yield warning._replace(code="zero_correlations").found()
         elif counts["device_work_without_correlation"] == n_work:
             yield warning._replace(code="no_correlations").found()
+        elif not counts["processes_with_calls"]:
+            yield warning._replace(code="no_host_calls").found()
         else:
             yield warning.found(share=share(warning.n_events / n_work))
     codes = ("narrowed_correlations", "narrowed_external_ids", "launches_without_work")

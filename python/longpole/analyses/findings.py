@@ -107,10 +107,16 @@ KINDS: Final = {
         "their launch delay, operator and step are unknown",
         "record from before the first launch, with the calls of the host",
     ),
+    "no_host_calls": Kind(
+        "warning",
+        "GPU activities, but the trace has no runtime API call of the host",
+        "their launch delay, operator and step are unknown",
+        "record the runtime API calls of the host, too",
+    ),
     "launches_without_work": Kind(
         "warning",
         "launches whose kernel is not in the trace",
-        "the device looks less busy than it was, except during the capture of a graph",
+        "the device may be busier than the trace shows, except during the capture of a graph",
         "stop the profiler after the device has finished ({synchronize})",
     ),
     "ambiguous_correlations": Kind(

@@ -26,11 +26,16 @@ _WIDEST_GROUP: Final = 20
 _MOST_ROWS: Final = 8
 _MOST_CALLS: Final = 5
 _MOST_KINDS: Final = 6
+_MOST_WAITS: Final = 4
 _FEWEST_CLOCKS: Final = 2
 _LACKS_RANKS: Final = (
-    "The traces of some ranks of most calls are missing, so waiting cannot be separated from "
-    "transfer, and the rank that comes last is unknown."
+    "so waiting cannot be separated from transfer, and the rank that comes last is unknown."
 )
+_ONE_STEP: Final = (
+    "With one recorded step, start skew cannot be separated from a late rank; record two or more."
+)
+_OF_ALL: Final = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier")
+"""Operations that no rank finishes before all have come."""
 _LACKS_WAITS: Final = (
     "Most calls run on threads of a CPU library (gloo), and the traces do not connect these to the "
     "threads that wait. The path therefore does not include them, and the cost of a late rank is "
@@ -62,6 +67,8 @@ class RankRow(Row):
     """At how many calls it came last."""
     wait_ns: int | None
     """In calls that tell waiting from transfer; None if none does, as where ranks are missing."""
+    wait_at_least_ns: int
+    """For ranks that are among the traces, in calls in which others are missing."""
     transfer_ns: int | None
     path_ns: int
     """Its time on the critical path."""
@@ -193,6 +200,8 @@ class Ranks(Data):
         gains = self._gains()
         last = dict(found.calls.group_by("last").len().iter_rows())
         waits = self._waits()
+        least = self._least_waits().group_by("rank").agg(pl.col("least_ns").sum())
+        at_least = dict(least.iter_rows())
         of_rank = {row["rank"]: row for row in waits.iter_rows(named=True)}
         clocks = {row["rank"]: row for row in found.clocks.iter_rows(named=True)}
         on_path = dict(self.path.group_by("rank").agg(pl.col("duration_ns").sum()).iter_rows())
@@ -208,6 +217,7 @@ class Ranks(Data):
                     decided_calls=row["decided"],
                     last_at=last.get(rank, 0),
                     wait_ns=row["wait_ns"],
+                    wait_at_least_ns=at_least.get(rank, 0),
                     transfer_ns=row["transfer_ns"],
                     path_ns=on_path.get(rank, 0),
                     gain_ns=gains.get(rank, 0),
@@ -234,6 +244,28 @@ class Ranks(Data):
             for name in ("wait_ns", "transfer_ns")
         ]
         return members.group_by("rank").agg(*times, calls=pl.len(), decided=is_decided.sum())
+
+    def _least_waits(self) -> pl.DataFrame:
+        """Give how long each rank waited at least, where ranks are missing and cannot shorten it.
+
+        Until the last of the ranks that are there came, less the errors of both clocks.
+        """
+        found = self.set
+        calls = found.calls.filter(
+            pl.col("last").is_null()
+            & (pl.col("n_absent") > 0)
+            & pl.col("operation").cast(pl.String).is_in(_OF_ALL)
+        )
+        bounds = found.clocks.filter("connected").select("rank", "bound_ns")
+        members = found.members.join(bounds, on="rank")
+        by_arrival = members.sort("arrival_ns", "rank")
+        latest = by_arrival.group_by("call", maintain_order=True).agg(
+            latest=pl.col("rank").last(), latest_bound_ns=pl.col("bound_ns").last()
+        )
+        least_ns = pl.col("wait_ns") - pl.col("bound_ns") - pl.col("latest_bound_ns")
+        told = members.join(calls.select("call", "group", "sequence"), on="call")
+        told = told.join(latest, on="call").with_columns(least_ns=least_ns)
+        return told.filter(pl.col("least_ns") > 0)
 
     def blocks(self) -> list[Block]:
         """Say who makes the others wait, then show ranks, calls and the path."""
@@ -268,14 +300,14 @@ class Ranks(Data):
                 "No collectives were found: the ranks cannot be joined, and each is on its own "
                 "clock. Ask each with `longpole summary`, and compare two with `longpole diff`."
             )
-        operations = ", ".join(sorted({str(name) for name in calls["operation"].drop_nulls()}))
+        named = ", ".join(sorted({str(name) for name in calls["operation"].drop_nulls()}))
+        operations = f" ({named})" if named else ""
         how = calls["matched_by"].cast(str).value_counts(sort=True).rows()
         matched = ", ".join(f"{n:,} by {_METHODS[by]}" for by, n in how)
-        n_groups = calls["group"].n_unique()
-        return (
-            f"{count(calls.height, 'call')} in {count(n_groups, 'group')} ({operations}), "
-            f"matched {matched}."
-        )
+        found = f"{count(calls.height, 'call')} in {count(calls['group'].n_unique(), 'group')}"
+        if len(self.set) == 1:
+            return f"{found}{operations}; with one rank, there is nothing to match."
+        return f"{found}{operations}, matched {matched}."
 
     def _clocks(self) -> list[str]:
         clocks = self.set.clocks
@@ -297,20 +329,15 @@ class Ranks(Data):
         found = self.set
         if found.calls.is_empty():
             return []
+        said = self._skew()
+        if found.lacks_ranks and found.tells_waits:
+            return [*said, self._recorded()]
         if found.lacks_ranks:
-            return [self._recorded() if found.tells_waits else _LACKS_RANKS]
+            return [*said, f"{self._missing()}, {_LACKS_RANKS}", *self._at_least()]
         if found.lacks_waits:
             return [_LACKS_WAITS]
         late = [remedy.sentence for remedy in found.late_ranks()]
-        return [*self._start_skew(), *(late or [_NOBODY_LATE]), *self._waiting()]
-
-    def _start_skew(self) -> Iterator[str]:
-        if self.set.has_start_skew:
-            yield (
-                f"The recordings started at different times: {duration(self.set.start_skew_ns)} of "
-                "the run is start skew. With one recorded step, start skew cannot be separated "
-                "from a late rank; record two or more."
-            )
+        return [*said, *(late or [_NOBODY_LATE]), *self._waiting()]
 
     def _waiting(self) -> Iterator[str]:
         part = self._wait_share()
@@ -327,6 +354,44 @@ class Ranks(Data):
         wait_ns, transfer_ns = (int(times[name].sum()) for name in ("wait_ns", "transfer_ns"))
         known_ns = wait_ns + transfer_ns
         return wait_ns / known_ns if known_ns else None
+
+    def _skew(self) -> list[str]:
+        """Say how much of the run is start skew, where that matters."""
+        if not self.set.has_start_skew:
+            return []
+        skew = duration(self.set.start_skew_ns)
+        said = f"The recordings started at different times: {skew} of the run is start skew."
+        return [f"{said} {_ONE_STEP}"]
+
+    def _missing(self) -> str:
+        """Say which ranks have no trace, and of how many calls."""
+        found = self.set
+        if len(found) == 1:
+            return f"Only the trace of {listed(found.rank_numbers)} is given"
+        absent = sorted(set(range(found.world_size or 0)) - set(found.rank_numbers))
+        n_calls = int((found.calls["n_absent"] > 0).sum())
+        if not n_calls:
+            return "Most calls were found on one rank only"
+        who = f" ({listed(absent)} of {found.world_size})" if absent else ""
+        calls = f"{n_calls:,} of {count(found.calls.height, 'call')}"
+        return f"Traces are missing of ranks that take part in {calls}{who}"
+
+    def _at_least(self) -> list[str]:
+        """Say how long ranks waited at least, whatever the missing ranks did."""
+        waits = self._least_waits()
+        if waits.is_empty():
+            return []
+        of_rank = waits.group_by("rank").agg(pl.col("least_ns").sum())
+        shown = of_rank.sort("least_ns", "rank", descending=[True, False]).head(_MOST_WAITS)
+        told = ", ".join(
+            f"rank {rank} at least {duration(least_ns)}" for rank, least_ns in shown.iter_rows()
+        )
+        top = waits.sort("least_ns", "call", "rank", descending=[True, False, False])
+        call = top.row(0, named=True)
+        least = f"waited at least {duration(call['least_ns'])} for rank {call['latest']}"
+        longest = f"Longest in call {_call(call)}: rank {call['rank']} {least}"
+        known = f"Waiting for ranks that are among the traces: {told}."
+        return [f"{known} {longest}; a missing rank may have come even later."]
 
     def _recorded(self) -> str:
         """Say for which rank those of the traces wait, by what they recorded themselves."""
@@ -350,23 +415,20 @@ class Ranks(Data):
         recorded = pl.col("wait_ns") * pl.col("awaited").is_not_null()
         order = pl.max_horizontal(late, recorded)
         calls = self.set.calls.sort(order, "call", descending=[True, False]).head(_MOST_CALLS)
-        return tabulated(calls.iter_rows(named=True), _CALLS)
+        n_calls = self.set.calls.height
+        of_all = f" ({calls.height} of {n_calls:,})" if calls.height < n_calls else ""
+        columns = {Column(f"call{of_all}"): _call, **_CALLS}
+        return tabulated(calls.iter_rows(named=True), columns)
 
     def _path(self) -> str:
         length_ns = int(self.path["duration_ns"].sum())
         if not length_ns:
             return "There is no critical path."
-        longest = self.path.sort("duration_ns", descending=True).row(0, named=True)
-        most = (
-            f" Its longest part is {short_name(longest['name'])} on rank {longest['rank']}."
-            if longest["name"]
-            else ""
-        )
         n_ranks = self.path["rank"].n_unique()
-        over = listed([longest["rank"]]) if n_ranks == 1 else count(n_ranks, "rank")
+        over = listed([self.path["rank"][0]]) if n_ranks == 1 else count(n_ranks, "rank")
         what = "run" if self.step is None else f"step {self.step}"
         parts = ", ".join(_path_parts(self.path, length_ns))
-        return f"Path of the {what}, {duration(length_ns)} over {over}: {parts}.{most}"
+        return f"Path of the {what}, {duration(length_ns)} over {over}: {parts}."
 
 
 def _longest_awaited(members: pl.DataFrame) -> dict[str, Any]:
@@ -421,7 +483,6 @@ _RANKS: Final[dict[Column, Value]] = {
     Column("clock shift", "duration"): "clock_offset_ns",
 }
 _CALLS: Final[dict[Column, Value]] = {
-    Column("call"): _call,
     Column("operation"): lambda row: row["operation"] or "unknown",
     Column("bytes", "count"): "bytes",
     Column("last", "number"): "last",

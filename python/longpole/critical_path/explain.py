@@ -46,7 +46,7 @@ MEANINGS: Final = {
     "queue_full": "return from launches that found the queue full",
     "handover": "thread handoff between forward and backward",
     "graph_gap": "late start inside a graph, cause not recorded",
-    "unexplained": "late start, cause not recorded",
+    "unexplained": "idle before a start, cause not recorded",
     "unrecorded": "waits for something that the trace does not hold",
     "before_first_event": "before the first recorded event",
     "after_last_event": "after the last recorded event",

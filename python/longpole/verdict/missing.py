@@ -19,6 +19,10 @@ WIDEST_NAME: Final = 60
 # Windows whose lengths differ by less are as long as their mean.
 _ALIKE: Final = 1.02
 
+# The longest of so many windows is named if it alone raises their mean so much.
+_FEWEST_OTHERS: Final = 3
+_RAISES: Final = 1.1
+
 # A device that is busy for less of a gap is as good as idle.
 _HARDLY_BUSY: Final = 0.01
 
@@ -37,7 +41,10 @@ def window(parts: VerdictParts) -> str:
     if n_windows == 1:
         return takes
     spread = f", {_range(min_ns, max_ns)}" if max_ns > _ALIKE * min_ns else ""
-    return f"{takes} (mean of {n_windows}{spread})"
+    rest_ns = (total_ns - max_ns) // (n_windows - 1)
+    alone = n_windows >= _FEWEST_OTHERS and total_ns >= _RAISES * rest_ns * n_windows
+    without = f"; {duration(rest_ns)} without the longest" if alone else ""
+    return f"{takes} (mean of {n_windows}{spread}{without})"
 
 
 def _range(min_ns: int, max_ns: int) -> str:

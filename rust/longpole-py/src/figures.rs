@@ -129,6 +129,19 @@ impl Trace {
         events.into_iter().map(name).collect()
     }
 
+    /// How long some events last; none for instants and events without an end.
+    #[allow(clippy::needless_pass_by_value)] // from Python
+    fn event_durations_ns(&self, events: Vec<usize>) -> PyResult<Vec<Option<i64>>> {
+        let tables = self.tables();
+        let duration_ns = |row: usize| {
+            if row >= tables.events.len() {
+                return Err(PyIndexError::new_err("the trace has no such event"));
+            }
+            Ok(tables.events.duration_ns(EventId::from_row(row)))
+        };
+        events.into_iter().map(duration_ns).collect()
+    }
+
     /// The events that are launches of work which the trace does not hold.
     fn launches_without_work(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
         let (tables, launches, nesting) = (self.tables(), self.linked(py)?, self.nesting(py)?);

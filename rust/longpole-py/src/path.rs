@@ -21,7 +21,7 @@ impl Trace {
     fn steps(&self, py: Python<'_>, step_name: Option<&str>) -> PyResult<Table> {
         let (launches, tables) = (self.linked(py)?, self.tables());
         let found = enter(py, None, None, |_| path::steps(tables, &launches, step_name))?;
-        let is_step = found.marked != path::Marked::Repetition;
+        let is_step = !matches!(found.marked, path::Marked::Repetition(_));
         let rows = if is_step { found.rows } else { Vec::new() };
         let events = &self.tables().events;
         let names = rows.iter().map(|row| events.name(row.event).in_column());

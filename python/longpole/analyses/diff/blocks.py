@@ -33,7 +33,7 @@ _OTHER_PATH: Final = 0.1
 _BECAME: Final = ("renamed", "reshaped", "fused", "split", "replaced", "added", "removed")
 _COUNTS: Final = {
     "launches": "launches",
-    "gpu_activities": "GPU activities",
+    "gpu_activities": "launched GPU activities",
     "blocking_calls": "blocking calls",
     "operators": "operators",
 }
@@ -214,8 +214,9 @@ def _notes(diff: Findings, n_shown: int) -> Iterator[str]:
         yield f"{more} beyond the noise of the steps: see --top and --json."
     if n_shown:
         yield (
-            "Times and counts are a step's; the effect is what the change alone does to the step, "
-            "recomputed with the dependency graph."
+            "Times and counts are a step's, those of calls without their waits; the effect is what "
+            "the change alone does to the step, recomputed with the dependency graph, or - where "
+            "it was not computed."
         )
     yield from _paths_of_one_step(diff)
     if diff.similarity < 1:

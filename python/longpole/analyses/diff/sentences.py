@@ -117,7 +117,7 @@ def _predicted(diff: Findings) -> list[str]:
     """Say of a remedy that was applied what was predicted and measured."""
     return [
         f"{REMEDIES[row.remedy].capitalize()}: {predicted(row)} predicted, "
-        f"{100 * row.measured:.1f} % measured."
+        f"{100 * row.measured:.1f} % measured for the whole step."
         for row in diff.predictions
         if row.is_alone
     ]
@@ -137,6 +137,8 @@ def cause(change: Change) -> str:
 def _causes(diff: Findings) -> list[str]:
     """Name what changed most."""
     certain = [change for change in diff.changes if change.stands_out]
+    if not certain and min(diff.base.n_steps, diff.new.n_steps) == 1:
+        return ["One step does not show how much steps differ, so no change is named."]
     if not certain:
         return ["Nothing that ran changed by more than the steps differ themselves."]
     first = cause(certain[0])

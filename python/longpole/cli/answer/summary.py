@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 from longpole.analyses.summary import summary
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.summary_records import rankings, records
-from longpole.cli.answer.windows import abstained, abstentions, exit_code_of, known_of_trace
+from longpole.cli.answer.windows import (
+    ABOVE_ALL,
+    abstained,
+    abstentions,
+    exit_code_of,
+    known_of_trace,
+)
 from longpole.report.blocks import Column, Headline, Notes, Table
 from longpole.report.document import DATA_FORMATS, Document
 from longpole.verdict.blocks import verdict_blocks
@@ -37,9 +43,6 @@ _DEVICE_TITLES: Final = (
     "idle",
 )
 _STREAM_TITLES: Final = ("busy", "compute", "communication", "memcpy/memset", "idle")
-_ABOVE_ALL: Final = (
-    "Shares above 100 % are sums over several threads or streams that ran at the same time."
-)
 _IDLE: Final = (
     ("waiting for launch", "waiting_for_launch_ns"),
     ("between activities (under 30 µs)", "between_activities_ns"),
@@ -84,7 +87,7 @@ def summary_answer(path: str, trace: Trace, top: int, **choice: Any) -> Answer:
 
 def time_blocks(trace: Trace, found: Summary) -> list[Block]:
     """Show where the time went: devices, idle time, kernels, operators, blocking calls."""
-    tables = [_devices(found), _streams(found), _idle(found), *_lists(found)]
+    tables = [_devices(found), _streams(found), _idle(found), *_lists(trace, found)]
     notes = _notes(trace, found)
     return [*(table for table in tables if table.rows), *([Notes(notes)] if notes else [])]
 
@@ -143,14 +146,24 @@ def _idle(found: Summary) -> Table:
     return Table(columns, rows if devices else [])
 
 
-def _lists(found: Summary) -> list[Table]:
+def _lists(trace: Trace, found: Summary) -> list[Table]:
     """Kernels, operators and blocking calls, each with the names that took longest."""
     ranked = rankings(found)
     calls = ranked["blocking call"]
+    n_devices = sum(device.whole.count > 0 for device in found.devices)
+    n_processes = trace.warning_counts["processes_with_calls"]
+    kernels = f"kernels of {n_devices} devices" if n_devices > 1 else "kernels"
+    of_hosts = f" of {n_processes} processes" if n_processes > 1 else ""
     return [
-        _ranked(found, "kernels", "time", found.kernels.n_total, ranked["kernel"]),
-        _ranked(found, "operators", "self time", found.operators.n_total, ranked["operator"]),
-        _ranked(found, "blocking calls", "time", len(calls), calls[:_N_BLOCKING]),
+        _ranked(found, kernels, "time", found.kernels.n_total, ranked["kernel"]),
+        _ranked(
+            found,
+            f"operators{of_hosts}",
+            "self time",
+            found.operators.n_total,
+            ranked["operator"],
+        ),
+        _ranked(found, f"blocking calls{of_hosts}", "time", len(calls), calls[:_N_BLOCKING]),
     ]
 
 
@@ -186,7 +199,8 @@ def _notes(trace: Trace, found: Summary) -> list[str]:
     ]
     times_ns = (total_ns for rows in rankings(found).values() for _, total_ns, *_ in rows)
     if max(times_ns, default=0) > found.window.duration_ns:
-        notes.append(_ABOVE_ALL)
+        notes.append(ABOVE_ALL)
+    notes += _cut(trace, found)
     unlinked = found.unlinked
     if unlinked.n_unlinked:
         n_work = count(unlinked.n_device_work, "GPU activity", "GPU activities")
@@ -195,6 +209,18 @@ def _notes(trace: Trace, found: Summary) -> list[str]:
     if trace.status == "recovered" and trace.damage is None:
         notes.append("The file is malformed, but nothing was lost: see `longpole check`.")
     return notes
+
+
+def _cut(trace: Trace, found: Summary) -> list[str]:
+    """Name the longest events of which only a part lies in the window."""
+    rows = [*found.kernels.rows, *found.blocking_calls[:_N_BLOCKING]]
+    whole_ns = trace.core.event_durations_ns([row.longest_event for row in rows])
+    return [
+        f"Event {row.longest_event} ({short_name(row.name, 30)}) lasts {duration(length_ns)}; "
+        f"{duration(row.longest_ns)} of it lies in the window."
+        for row, length_ns in zip(rows, whole_ns, strict=True)
+        if length_ns is not None and length_ns > row.longest_ns
+    ]
 
 
 def _busy(found: Summary, busy: BusyTime) -> tuple[Cell, ...]:

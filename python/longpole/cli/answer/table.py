@@ -10,7 +10,13 @@ from longpole.cli.answer import exit_codes
 from longpole.cli.answer.frames import json_rows, records_of
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.usage import usage_errors
-from longpole.cli.answer.windows import code_of, exit_code_of, known_of, known_of_window
+from longpole.cli.answer.windows import (
+    ABOVE_ALL,
+    code_of,
+    exit_code_of,
+    known_of,
+    known_of_window,
+)
 from longpole.data import Row, plain
 from longpole.report.blocks import Column, Headline, Sentence, Table
 from longpole.report.document import Abstention, Document
@@ -78,6 +84,7 @@ class Shown:
     choices: Mapping[str, object] = field(default_factory=dict)
 
 
+_OF_QUEUES: Final = ("full_queue", "queue_length", "queue_summary")
 _OF_PATH: Final[dict[str, Callable[[CriticalPath, Trace], pl.DataFrame]]] = {
     "sync": lambda path, trace: _timed(path.sync_dependencies, trace),
     "segments": lambda path, _: path.segments,
@@ -119,7 +126,8 @@ def question_table(path: str, trace: Trace, window: Window | None, *, shown: Sho
     """Give the table that a question is answered with; without a window, about all of a trace."""
     title = "whole trace" if window is None else window.title
     known = known_of_window(path, trace, window)
-    return _answered(_answer_of(trace, window, shown), shown, title, known)
+    notes = _uncounted(trace, window) if shown.table in _OF_QUEUES and window else []
+    return _answered(_answer_of(trace, window, shown), shown, title, known, notes)
 
 
 def memory_table(path: str, recording: Allocations, *, shown: Shown) -> Answer:
@@ -157,13 +165,29 @@ def _answer_of(recording: Trace | Allocations, window: Window | None, shown: Sho
     return question(shown.table)(recording, window, **chosen)
 
 
-def _answered(answer: Any, shown: Shown, title: str, known: dict[str, Any]) -> Answer:
+def _uncounted(trace: Trace, window: Window) -> list[Block]:
+    """Say that queues lack the activities whose launch is not recorded."""
+    n_work, n_unlinked = trace.core.unlinked(window.start_ns, window.end_ns)
+    if not n_unlinked:
+        return []
+    told = f"{n_unlinked:,} of {count(n_work, 'GPU activity', 'GPU activities')}"
+    return [
+        Sentence(
+            f"Not counted: {told}, which are not linked to a launching call. Queues may have been "
+            "longer: launches that waited for room are in the table sync, as queue_full."
+        )
+    ]
+
+
+def _answered(
+    answer: Any, shown: Shown, title: str, known: dict[str, Any], notes: Sequence[Block] = ()
+) -> Answer:
     """Show a frame by its rows, anything else as it shows itself."""
     import polars as pl
 
     if isinstance(answer, pl.DataFrame):
         # No row is an answer, too: that nothing is as the question or the condition says.
-        return _of_rows(shown, _sorted(answer, shown), title, known), exit_codes.OK
+        return _of_rows(shown, _sorted(answer, shown), title, known, notes), exit_codes.OK
     blocks, records = answer.blocks(), answer.records()
     path = known["input"]["path"]
     code = code_of(records, blocks)
@@ -186,7 +210,13 @@ def _sorted(rows: pl.DataFrame, shown: Shown) -> pl.DataFrame:
     return sorted_by(rows, shown.sort)
 
 
-def _of_rows(shown: Shown, rows: pl.DataFrame, title: str, known: dict[str, Any]) -> Document:
+def _of_rows(
+    shown: Shown,
+    rows: pl.DataFrame,
+    title: str,
+    known: dict[str, Any],
+    notes: Sequence[Block] = (),
+) -> Document:
     path = known["input"]["path"]
     kept = rows if shown.top is None else rows.head(shown.top)
     truncated = {"rows": {"shown": kept.height, "total": rows.height}}
@@ -199,6 +229,7 @@ def _of_rows(shown: Shown, rows: pl.DataFrame, title: str, known: dict[str, Any]
         blocks=lambda: [
             Headline(f"{name_of(path)}: {shown.table}, {title}"),
             *_blocks(rows, shown.top or _SHOWN_ROWS),
+            *notes,
         ],
         records=lambda: records_of(path, kept),
         columns=("path", *rows.columns),
@@ -206,12 +237,20 @@ def _of_rows(shown: Shown, rows: pl.DataFrame, title: str, known: dict[str, Any]
 
 
 def _blocks(rows: pl.DataFrame, most: int) -> list[Block]:
-    shown = table_of(rows.head(most))
+    shown: list[Block] = [table_of(rows.head(most)), *_above_all(rows)]
     if rows.height <= most:
-        return [shown]
+        return shown
     of_all = f"The first {most} of {count(rows.height, 'row')}"
     rest = f"{of_all}; --top N shows more, --format csv all of them."
-    return [shown, Sentence(rest)]
+    return [*shown, Sentence(rest)]
+
+
+def _above_all(rows: pl.DataFrame) -> list[Sentence]:
+    """Explain shares of a window above the whole of it."""
+    if "window_share" not in rows.columns or rows.is_empty():
+        return []
+    largest = rows["window_share"].max()
+    return [Sentence(ABOVE_ALL)] if isinstance(largest, float) and largest > 1 else []
 
 
 def _timed(waits: pl.DataFrame, trace: Trace) -> pl.DataFrame:

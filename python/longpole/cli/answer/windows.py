@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import describe, name_of, warnings_of
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from longpole.windows import Window
 
 __all__ = [
+    "ABOVE_ALL",
     "Found",
     "abstained",
     "abstentions",
@@ -32,6 +33,8 @@ __all__ = [
     "known_of_trace",
     "known_of_window",
 ]
+
+ABOVE_ALL: Final = "Shares above 100 % are sums over several devices, threads or streams."
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ _BETWEEN: Final = click.option(
     "--between",
     type=(_TIME_NS, _TIME_NS),
     metavar="START END",
-    help="Time span to analyse, in ns.",
+    help="Time span to analyse, in ns on the clock of the trace, as `start_ns` of a table.",
 )
 
 

@@ -37,7 +37,7 @@ impl Completions {
         step_name: Option<&str>,
     ) -> Result<Self> {
         let found = path::steps(tables, launches, step_name)?;
-        let steps = Some(found).filter(|steps| steps.marked != Marked::Repetition);
+        let steps = Some(found).filter(|steps| !matches!(steps.marked, Marked::Repetition(_)));
         let whole = path::whole(tables).ok();
         let mut rows = Vec::new();
         let mut known = HashSet::new();

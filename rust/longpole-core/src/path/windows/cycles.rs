@@ -31,6 +31,8 @@ const LEAST_COVER: f64 = 0.8;
 /// the last.
 pub(super) struct Cycle {
     pub(super) moments: Vec<Moment>,
+    /// Repetitions whose launch the trace lacks.
+    pub(super) n_unlaunched: usize,
 }
 
 /// Finds the cycle in the work of the stream that has most.
@@ -47,12 +49,13 @@ pub(super) fn cycle(tables: &Tables, launches: &Launches) -> Option<Cycle> {
     if behind - first < FEWEST_REPETITIONS * length || cover < LEAST_COVER {
         return None;
     }
-    let rarest = rarest(&names[first..behind])?;
-    let begins = (first..behind).filter(|&place| names[place] == rarest);
-    let calls = begins.filter_map(|place| launches.launcher(works[place]));
+    let beginning = once_each(&names[first..behind], length)?;
+    let begins: Vec<_> = (first..behind).filter(|&place| names[place] == beginning).collect();
+    let calls = begins.iter().filter_map(|&place| launches.launcher(works[place]));
     let mut moments: Vec<_> = calls.map(Moment::Start).collect();
+    let n_unlaunched = begins.len() - moments.len();
     moments.dedup();
-    (moments.len() > FEWEST_REPETITIONS).then_some(Cycle { moments })
+    (moments.len() > FEWEST_REPETITIONS).then_some(Cycle { moments, n_unlaunched })
 }
 
 /// The places at which a sequence of launches begins anew: each where all are alike or too few to
@@ -67,7 +70,7 @@ pub(super) fn beginnings(names: &[usize]) -> Vec<usize> {
         Some(1) => all,
         Some(length) => {
             let (first, behind) = longest_stretch(names, length);
-            let begins = rarest(&names[first..behind]);
+            let begins = once_each(&names[first..behind], length);
             (first..behind).filter(|&place| Some(names[place]) == begins).collect()
         }
     }
@@ -127,16 +130,17 @@ fn longest_stretch(names: &[usize], lag: usize) -> (usize, usize) {
     (best.0, best.1 + lag)
 }
 
-/// The name that comes least often, but in every repetition.
-fn rarest(names: &[usize]) -> Option<usize> {
+/// The name that comes nearest to once in every repetition.
+fn once_each(names: &[usize], length: usize) -> Option<usize> {
     let mut counts: HashMap<usize, (usize, usize)> = HashMap::new();
     for (place, &name) in names.iter().enumerate() {
         counts.entry(name).or_insert((0, place)).0 += 1;
     }
-    let mut counts: Vec<_> = counts.into_iter().collect();
-    counts.sort_unstable_by_key(|&(name, (count, first))| (count, first, name));
-    let often_enough = |count: usize| count > FEWEST_REPETITIONS;
-    counts.into_iter().find(|&(_, (count, _))| often_enough(count)).map(|(name, _)| name)
+    let n_repetitions = (names.len() + length / 2) / length;
+    let often_enough = counts.into_iter().filter(|&(_, (count, _))| count > FEWEST_REPETITIONS);
+    let nearest = often_enough
+        .min_by_key(|&(name, (count, first))| (count.abs_diff(n_repetitions), count, first, name));
+    nearest.map(|(name, _)| name)
 }
 
 #[cfg(test)]
@@ -148,6 +152,14 @@ mod tests {
         let names: Vec<_> = [1, 2, 3].repeat(20);
         assert_eq!(shortest_cycle(&names), Some(3));
         assert_eq!(shortest_cycle(&(0..60).collect::<Vec<_>>()), None);
+    }
+
+    #[test]
+    fn a_name_that_comes_in_a_few_repetitions_begins_none() {
+        let turn = |turn| [1, if [3, 10, 16, 31].contains(&turn) { 9 } else { 2 }, 3, 3];
+        let names: Vec<_> = (0..60).flat_map(turn).collect();
+        assert_eq!(shortest_cycle(&names), Some(4));
+        assert_eq!(beginnings(&names), (0..60).map(|turn| 4 * turn).collect::<Vec<_>>());
     }
 
     #[test]

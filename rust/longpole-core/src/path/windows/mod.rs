@@ -3,6 +3,7 @@
 //! A window is more than two times: it knows which events open and end it, so that it
 //! moves with them when a change is tried.
 
+mod bulk;
 mod choices;
 mod completion;
 mod cycles;

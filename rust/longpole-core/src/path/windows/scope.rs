@@ -1,5 +1,6 @@
 //! What an answer is about: one window to show, and the windows over which gains hold.
 
+use super::bulk::bulk;
 use super::choices::{annotated, annotation, between, step, whole};
 use super::markers::single;
 use super::model::{Choice, Window, WindowEnd};
@@ -190,7 +191,7 @@ fn usual(tables: &Tables, launches: &Launches, step_name: Option<&str>) -> Resul
     let found = steps(tables, launches, step_name)?;
     let run = found.run();
     if !run.is_empty() {
-        let reason = run_reason(&found, &run);
+        let reason = run_reason(&found, &run).and(covered(tables, &found, &run));
         return Ok(of_run(&found, &run, reason));
     }
     if let Some(scope) = lone_step(&found) {
@@ -212,15 +213,31 @@ fn usual(tables: &Tables, launches: &Launches, step_name: Option<&str>) -> Resul
         return Ok(Scope::single(Unit::Annotation, window, None, reason));
     }
     let window = whole(tables)?;
-    let reason = Reason::always("the trace marks no iterations").and(left_out(tables, &window));
+    let bulk = bulk(tables, &window).map(|bulk| Reason::always(bulk.to_string()));
+    let reason = Reason::always("the trace marks no iterations");
+    let reason = reason.and(bulk).and(left_out(tables, &window));
     Ok(Scope::single(Unit::Trace, window, None, reason))
+}
+
+/// Says so where the windows are less than half of the trace.
+fn covered(tables: &Tables, found: &Steps, run: &[usize]) -> Option<Reason> {
+    let length_ns = |window: &Window| i128::from(window.end_ns) - i128::from(window.start_ns);
+    let run_ns: i128 = run.iter().map(|&row| length_ns(&found.rows[row].period)).sum();
+    let whole_ns = whole(tables).map_or(0, |window| length_ns(&window));
+    if 2 * run_ns >= whole_ns {
+        return None;
+    }
+    let (percent, them) =
+        (100 * run_ns / whole_ns, if run.len() == 1 { "it is" } else { "they are" });
+    let percent = if percent == 0 { "less than 1".to_owned() } else { percent.to_string() };
+    Some(Reason::always(format!("{them} {percent} % of the trace")))
 }
 
 fn of_run(found: &Steps, run: &[usize], reason: Reason) -> Scope {
     let median = found.median_of(run);
     let unit = match found.marked {
         Marked::Profiler | Marked::Annotations | Marked::Server => Unit::Step,
-        Marked::Repetition => Unit::Repetition,
+        Marked::Repetition(_) => Unit::Repetition,
     };
     let shown = median.and_then(|row| run.iter().position(|&other| other == row)).unwrap_or(0);
     let step = &found.rows[run[shown]];
@@ -287,22 +304,24 @@ fn run_reason(found: &Steps, run: &[usize]) -> Reason {
             let kind = found.kind().map_or_else(String::new, |kind| format!("{} ", kind.name()));
             (format!("{kind}steps"), ", marked by the server".to_owned())
         }
-        (Marked::Repetition, _) => ("repetitions of device work".to_owned(), String::new()),
-    };
-    let clause = marked.trim_start_matches(", ");
-    let n_steps = found.rows.len();
-    match run.len() {
-        1 => Reason::new(
-            format!("of {n_steps} {noun}, the only complete one with another before it{marked}"),
-            clause,
-        ),
-        count => {
-            let median = format!("the median of {count}");
-            let differ = !are_alike(run.iter().map(|&row| found.rows[row].length_ns()));
-            let clause = if differ { format!("{median}{marked}") } else { clause.to_owned() };
-            Reason::new(format!("{median} consecutive {noun}{marked}"), clause)
+        (Marked::Repetition(n_unlaunched), _) => {
+            let more = match n_unlaunched {
+                0 => String::new(),
+                1 => "; one more has no recorded launch".to_owned(),
+                count => format!("; {count} more have no recorded launch"),
+            };
+            ("repetitions of device work".to_owned(), more)
         }
+    };
+    let n_all = found.alike().len();
+    if run.len() == 1 {
+        let only = format!("of {n_all} {noun}, the only complete one with another before it");
+        return Reason::new(format!("{only}{marked}"), marked.trim_start_matches([',', ';', ' ']));
     }
+    let median = format!("the median of {} of {n_all} {noun}{marked}", run.len());
+    let differ = !are_alike(run.iter().map(|&row| found.rows[row].length_ns()));
+    let clause = if differ { &median } else { marked.trim_start_matches([',', ';', ' ']) };
+    Reason::new(median.clone(), clause)
 }
 
 /// Whether lengths differ by so little that any of them stands for all.

@@ -42,8 +42,9 @@ pub enum Marked {
     Annotations,
     /// By what an inference server marks.
     Server,
-    /// By device work that repeats: no iterations of the program perhaps.
-    Repetition,
+    /// By device work that repeats: no iterations of the program perhaps; and how many more
+    /// repetitions there are whose launch the trace lacks.
+    Repetition(usize),
 }
 
 /// An iteration of the program's loop.
@@ -164,8 +165,9 @@ fn unprofiled(
     }
     let is_open = single(tables).is_none();
     let cycle = is_open.then(|| cycle(tables, launches)).flatten();
+    let n_unlaunched = cycle.as_ref().map_or(0, |cycle| cycle.n_unlaunched);
     let rows = cycle.map_or_else(Vec::new, |cycle| between(&cycle.moments, tables, submissions));
-    Ok(Steps { marked: Marked::Repetition, pattern: None, rows })
+    Ok(Steps { marked: Marked::Repetition(n_unlaunched), pattern: None, rows })
 }
 
 /// The iterations of an inference server, each up to the next.
