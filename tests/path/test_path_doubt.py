@@ -8,7 +8,7 @@ from itertools import chain
 import pytest
 from path_rules import TWO_STREAMS
 
-from tiny_traces import call, kernel, launch, read
+from tiny_traces import call, kernel, launch, operator, read
 
 
 def certainties(events):
@@ -82,6 +82,34 @@ def test_a_clock_that_is_behind_is_said_with_its_shift():
     ((device, shift_ns),) = path.clock_shifts
     assert (device, shift_ns > 0) == (0, True)
     assert f"Device 0 has a clock {shift_ns / 1000:.1f} µs behind the host's" in path.explain()
+
+
+@pytest.mark.parametrize(("start_us", "doubtful"), [(103, True), (99, False)])
+def test_work_that_begins_late_after_work_and_launch_at_once_may_have_waited_for_either(
+    start_us, doubtful
+):
+    events = [
+        *(launch(0, 2, 1), launch(3, 5, 2), launch(95, 97.5, 3), kernel("A", 7, 50, 1)),
+        *(kernel("B", 51, 98, 2), kernel("C", start_us, 120, 3)),
+    ]
+    way = "doubtful" if doubtful else "certain"
+    assert certainties(events) == [
+        ("runtime", "cudaLaunchKernel", "certain", None),
+        ("launch", "A", way, None),
+        ("kernel", "A", way, None),
+        ("kernel_delay", "B", way, None),
+        ("kernel", "B", way, None),
+        ("kernel_delay", "C", way, None),
+        ("kernel", "C", "certain", None),
+    ]
+    rivals = read(events).critical_path(whole=True).segments["rival"].drop_nulls()
+    assert len(rivals) == doubtful
+
+
+@pytest.mark.parametrize(("end_us", "certainty"), [(49, "doubtful"), (43, "certain")])
+def test_a_window_that_host_and_device_end_at_once_may_have_ended_with_either(end_us, certainty):
+    events = [launch(0, 2, 1), operator("aten::mm", 3, end_us), kernel("A", 7, 50, 1)]
+    assert [row[2] for row in certainties(events)] == ["certain", certainty, certainty]
 
 
 def graph_launch(start, number, ends):

@@ -139,8 +139,9 @@ class CriticalPath:
         Columns: `kind`, `event` (whose time it is; null where nobody's), `name`, `lane`
         (row in `Trace.lanes`), `start_ns`, `duration_ns`, `evidence` (`order`,
         `correlation`, `recorded`, `replayed`, `inferred` or `none`), `certainty` (`certain`;
-        `likely`: inferred; `doubtful`: inferred where other work may have been meant, or on the way
-        back from a gap that nothing explains; `unknown`), `rival` (the event that may have
+        `likely`: inferred; `doubtful`: inferred where other work may have been meant, on the way
+        back from a gap that nothing explains, or where the clocks of host and device do not tell
+        which of two ways is the path; `unknown`), `rival` (the event that may have
         been meant instead; null for none) and `busy_ns` (for unexplained time, how long
         some device was busy meanwhile; null otherwise).
         """

@@ -16,8 +16,8 @@ mod names;
 mod rules;
 
 pub use model::{
-    Certainty, ClockShift, Counts, Edge, Edges, Evidence, Graph, Kind, Nodes, Role, Timeline,
-    limits,
+    Certainty, ClockShift, ClockSlack, Counts, Edge, Edges, Evidence, Graph, Kind, Nodes, Role,
+    Timeline, limits,
 };
 pub(crate) use names::{matching, pattern_of};
 
@@ -56,6 +56,7 @@ pub fn build(
             }
         }
         let (edges, counts) = rules::edges(&facts, progress)?;
+        let clock_slacks = ClockSlack::by_lane(&rules::clock_slacks(&facts), &tables.lanes);
         let lost_launches = facts.lost_launches.calls().to_vec();
         let thread_nodes = facts.into_thread_nodes();
         report(progress, edges.len() as u64)?;
@@ -63,6 +64,7 @@ pub fn build(
         return Ok(Graph {
             lost_launches,
             clock_shifts,
+            clock_slacks,
             ..Graph::of((timeline, nodes, thread_nodes), edges, counts)
         });
     }

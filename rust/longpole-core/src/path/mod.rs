@@ -1,6 +1,7 @@
 //! The graph and a window -> the chain that decided when it was over, and what would
 //! decide if something were different.
 
+mod alternatives;
 #[cfg(test)]
 mod brute_force;
 mod busy;

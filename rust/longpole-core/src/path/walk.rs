@@ -1,5 +1,6 @@
 //! The critical path: from the end of a window back along what finished last.
 
+use super::alternatives::Alternatives;
 use super::clip::{last_of, moved};
 use super::windows::Window;
 use crate::graph::limits::{INCONCLUSIVE_PART, TOGETHER_NS};
@@ -64,6 +65,11 @@ impl Schedule {
         Self::default()
     }
 
+    /// Whether nodes are reached by what finishes last in these times, and not by the most work.
+    pub(super) fn is_by_time(&self) -> bool {
+        self.times_ns.is_some() || self.reached_by.is_none()
+    }
+
     /// The time of each node.
     pub fn times_ns<'a>(&'a self, graph: &'a Graph) -> &'a [i64] {
         self.times_ns.as_deref().unwrap_or(graph.nodes.times_ns())
@@ -124,7 +130,8 @@ impl Path {
 ///
 /// What lies behind an edge that nothing explains is doubtful until the walk comes to
 /// another lane: had the true reason been known, the path might not have come this way.
-/// The same holds behind an undecided wait, until the walk leaves the devices.
+/// The same holds behind an undecided wait, until the walk leaves the devices, and where the clocks
+/// of host and device do not tell which of two ways is the path, until these meet.
 pub fn walk(graph: &Graph, window: &Window, schedule: &Schedule) -> Path {
     let time_ns = |node| schedule.time_ns(node, graph);
     let (start_ns, end_ns) = moved(graph, window, &time_ns);
@@ -132,6 +139,7 @@ pub fn walk(graph: &Graph, window: &Window, schedule: &Schedule) -> Path {
     let Some(mut node) = last_node(graph, window, schedule) else { return path };
     let mut is_behind_unknown = false;
     let mut is_undecided = false;
+    let mut alternatives = Alternatives::of(graph, window, schedule, node);
     if time_ns(node) < end_ns {
         path.push(unknown(time_ns(node), end_ns, Kind::AfterLastEvent));
     }
@@ -145,6 +153,7 @@ pub fn walk(graph: &Graph, window: &Window, schedule: &Schedule) -> Path {
         is_behind_unknown = is_behind_unknown && graph.is_within_lane(edge);
         is_undecided = is_undecided && is_on_device(graph, edge.source);
         let mut found = segment(graph, edge, schedule.times_ns(graph));
+        alternatives.doubt(edge, &mut found);
         if is_behind_unknown || is_undecided {
             found.certainty = found.certainty.max(Certainty::Doubtful);
         }

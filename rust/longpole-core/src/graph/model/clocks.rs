@@ -13,6 +13,26 @@ pub struct ClockShift {
     pub shift_ns: i64,
 }
 
+/// How much more the stamps of a device may be moved, earlier and later, before its work begins
+/// ahead of its call, or ends after a call that is known to have waited for it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ClockSlack {
+    /// The number of the device; none where the trace names none.
+    pub device: Option<i64>,
+    /// By how much they may be moved back.
+    pub earlier_ns: i64,
+    /// By how much they may be moved ahead.
+    pub later_ns: i64,
+}
+
+impl ClockSlack {
+    /// The slack of each lane, none but on devices.
+    pub(in crate::graph) fn by_lane(slacks: &[Self], lanes: &LaneTable) -> Vec<Self> {
+        let of = |device| slacks.iter().find(|slack| slack.device == device).copied();
+        lanes.places().iter().map(|place| of(place.device).unwrap_or_default()).collect()
+    }
+}
+
 /// The corrections of all devices, by lane.
 #[derive(Debug, Clone, Default)]
 pub(in crate::graph) struct Clocks {

@@ -4,13 +4,13 @@
 //! taken out and kept apart, so that the nodes stand in an order in which every edge
 //! leads onward.
 
-use super::clocks::ClockShift;
+use super::clocks::{ClockShift, ClockSlack};
 use super::edges::{Edge, Edges};
 use super::kinds::Role;
 use super::nodes::Nodes;
 use super::thread_nodes::ThreadNodes;
 use super::timeline::Timeline;
-use super::{instants, limits};
+use super::{instants, latencies, limits};
 use crate::ids::{EventId, NodeId, Order};
 
 /// Why every moment of a trace came when it did. See [`build`](crate::graph::build).
@@ -32,6 +32,10 @@ pub struct Graph {
     pub cut: Vec<Edge>,
     /// The devices whose stamps were moved, for their clocks disagree with the host's.
     pub clock_shifts: Vec<ClockShift>,
+    /// How much more the stamps of each lane of a device may be moved.
+    pub(in crate::graph) clock_slacks: Vec<ClockSlack>,
+    /// What the edges of each role usually take.
+    pub(in crate::graph) typical_ns: Vec<i64>,
     /// What could not be settled, or settled with a doubt.
     pub counts: Counts,
 }
@@ -129,6 +133,7 @@ impl Graph {
             graph.reorder(&order, &mut edges);
         }
         graph.edges = Edges::of(edges, &graph.nodes);
+        graph.typical_ns = latencies::typical_ns(&graph.edges, &graph.nodes);
         graph.count_skew();
         graph
     }
@@ -155,6 +160,31 @@ impl Graph {
         self.counts.clock_skew = skews.len() as u64;
         self.counts.violation = self.violations.len() as u64;
         self.counts.circle = self.cut.len() as u64;
+    }
+
+    /// What an edge of a role usually takes; 0 where none ever bound.
+    pub(crate) fn typical_ns(&self, role: Role) -> i64 {
+        self.typical_ns[role as usize]
+    }
+
+    /// How much more the stamps of a piece of device work may be moved.
+    pub(crate) fn clock_slack(&self, work: Order) -> ClockSlack {
+        self.clock_slacks.get(self.timeline.lane(work)).copied().unwrap_or_default()
+    }
+
+    /// Whether work was launched so shortly before that its launch and not what bound it says how
+    /// long it took to begin.
+    pub(crate) fn was_on_the_way(&self, launch: &Edge, binding: &Edge) -> bool {
+        launch.role.launches()
+            && launch.gap_ns(&self.nodes) <= limits::UNDISTURBED_NS
+            && binding.role.releases()
+            && self.is_oddly_late(binding)
+    }
+
+    /// Whether an edge took so much longer than is typical that there is another reason.
+    pub(crate) fn is_oddly_late(&self, edge: &Edge) -> bool {
+        let typical_ns = self.typical_ns(edge.role);
+        typical_ns > 0 && edge.gap_ns(&self.nodes) / limits::ODDLY_LONG > typical_ns
     }
 
     /// Whether an edge leads from a thread or stream to itself.

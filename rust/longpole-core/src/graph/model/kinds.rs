@@ -183,6 +183,16 @@ impl Role {
         }
     }
 
+    /// Whether the edge leads from the call that launched the work.
+    pub fn launches(self) -> bool {
+        matches!(self, Self::Launch | Self::LaunchInside)
+    }
+
+    /// Whether the edge leads from the end of other work that had to be over first.
+    pub fn releases(self) -> bool {
+        matches!(self, Self::StreamOrder | Self::EventWait | Self::GraphOrder)
+    }
+
     /// The kind of waiting that the edge stands for, if a program could leave it out.
     pub fn waits(self) -> Option<Kind> {
         match self {

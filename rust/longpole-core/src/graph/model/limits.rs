@@ -200,6 +200,9 @@ pub const NEVER_WAITING_PART: usize = 10;
 /// of its role that did: low, for whatever else delays an edge makes it longer.
 pub const TYPICAL_PERCENT: usize = 10;
 
+/// A gap that is so many times as long as is typical has another reason.
+pub const ODDLY_LONG: i64 = 2;
+
 /// What finished this long before has no part in a latency: 13 us were seen at the most
 /// after a predecessor, 8 us after a launch.
 pub const UNDISTURBED_NS: i64 = 10 * US;

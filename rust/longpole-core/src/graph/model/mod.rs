@@ -8,14 +8,15 @@ mod edges;
 mod graph;
 mod instants;
 mod kinds;
+mod latencies;
 pub mod limits;
 mod nodes;
 mod streams;
 mod thread_nodes;
 mod timeline;
 
-pub use clocks::ClockShift;
 pub(super) use clocks::Clocks;
+pub use clocks::{ClockShift, ClockSlack};
 pub use edges::{Edge, Edges};
 pub use graph::{Counts, Graph};
 pub use kinds::{Certainty, Evidence, Kind, Role};

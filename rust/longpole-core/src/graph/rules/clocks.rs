@@ -9,38 +9,14 @@
 use std::collections::BTreeMap;
 
 use crate::graph::facts::{Asked, Facts};
-use crate::graph::model::{ClockShift, limits};
+use crate::graph::model::{ClockShift, ClockSlack, limits};
 use crate::ids::Order;
 use crate::tables::EventKind;
 use crate::vocabulary::{ApiRole, blit_kernel};
 
 /// The devices whose clock is off, and by how much.
 pub(in crate::graph) fn shifts(facts: &Facts<'_>) -> Vec<ClockShift> {
-    let mut devices = vec![Evidence::default(); facts.streams.n_devices()];
-    for work in facts.works() {
-        if let Some(call) = facts.timeline.launcher(work) {
-            if is_idle_launch(work, call, facts) {
-                let after_ns = facts.timeline.start_ns(work) - facts.timeline.start_ns(call);
-                devices[facts.streams.device_of(work)].idle_launches_ns.add(after_ns);
-            }
-            let start_ns = facts.timeline.start_ns(work);
-            let after_ns = start_ns - facts.timeline.start_ns(call);
-            let usual_ns = if facts.is_in_graph(work) {
-                facts.timeline.duration_ns(call) // the nodes of a graph start after its call
-            } else {
-                0
-            };
-            devices[facts.streams.device_of(work)].launched(after_ns, usual_ns);
-        }
-    }
-    for (work, call) in known_waits(facts) {
-        let end_ns = facts.timeline.end_ns(call);
-        let late_ns = facts.timeline.end_ns(work) - end_ns;
-        let stream = &facts.streams.all[facts.streams.stream_of(work)];
-        let n_too_late =
-            stream.n_ending_after(work, end_ns, limits::LEAST_CLOCK_EVIDENCE, facts.timeline);
-        devices[facts.streams.device_of(work)].returned(late_ns, n_too_late);
-    }
+    let mut devices = evidence(facts);
     let delays_ns = waits_between_devices(facts);
     for (&(_, waiting), delays_ns) in &delays_ns {
         devices[waiting].releases_ns.extend(delays_ns);
@@ -72,6 +48,52 @@ pub(in crate::graph) fn shifts(facts: &Facts<'_>) -> Vec<ClockShift> {
         Some(ClockShift { device: facts.streams.device_number(device), shift_ns: shift_ns? })
     };
     shifts.iter().enumerate().filter_map(shift).collect()
+}
+
+/// How much more the stamps of each device may be moved before they contradict its launches, or the
+/// calls that are known to have waited for it.
+pub(in crate::graph) fn slacks(facts: &Facts<'_>) -> Vec<ClockSlack> {
+    let slack = |(device, evidence): (usize, &Evidence)| {
+        let quickest_ns = evidence.quickest_launches_ns.first();
+        let latest_ns = evidence.latest_return_ns;
+        let may_be = |ns: i64| ns.clamp(0, limits::CLOCK_TOLERANCE_NS);
+        ClockSlack {
+            device: facts.streams.device_number(device),
+            earlier_ns: may_be(quickest_ns.saturating_sub(limits::QUICKEST_LAUNCH_NS)),
+            later_ns: may_be((-limits::QUICKEST_RETURN_NS).saturating_sub(latest_ns)),
+        }
+    };
+    evidence(facts).iter().enumerate().map(slack).collect()
+}
+
+/// What the launches of each device say about its clock, and the calls known to have waited for it.
+fn evidence(facts: &Facts<'_>) -> Vec<Evidence> {
+    let mut devices = vec![Evidence::default(); facts.streams.n_devices()];
+    for work in facts.works() {
+        if let Some(call) = facts.timeline.launcher(work) {
+            if is_idle_launch(work, call, facts) {
+                let after_ns = facts.timeline.start_ns(work) - facts.timeline.start_ns(call);
+                devices[facts.streams.device_of(work)].idle_launches_ns.add(after_ns);
+            }
+            let start_ns = facts.timeline.start_ns(work);
+            let after_ns = start_ns - facts.timeline.start_ns(call);
+            let usual_ns = if facts.is_in_graph(work) {
+                facts.timeline.duration_ns(call) // the nodes of a graph start after its call
+            } else {
+                0
+            };
+            devices[facts.streams.device_of(work)].launched(after_ns, usual_ns);
+        }
+    }
+    for (work, call) in known_waits(facts) {
+        let end_ns = facts.timeline.end_ns(call);
+        let late_ns = facts.timeline.end_ns(work) - end_ns;
+        let stream = &facts.streams.all[facts.streams.stream_of(work)];
+        let n_too_late =
+            stream.n_ending_after(work, end_ns, limits::LEAST_CLOCK_EVIDENCE, facts.timeline);
+        devices[facts.streams.device_of(work)].returned(late_ns, n_too_late);
+    }
+    devices
 }
 
 /// Makes up for what is left of a clock that was moved: calls that wait for a device seem to return

@@ -45,7 +45,7 @@ use super::facts::Facts;
 use super::model::{Counts, Edge, Kind};
 use crate::error::Result;
 use crate::progress::Progress;
-pub(super) use clocks::shifts as clock_shifts;
+pub(super) use clocks::{shifts as clock_shifts, slacks as clock_slacks};
 
 /// All edges of a trace, and what could not be settled.
 pub(super) fn edges(facts: &Facts<'_>, progress: Progress<'_>) -> Result<(Vec<Edge>, Counts)> {

@@ -1,0 +1,89 @@
+//! Other ways that the path may have come, where the clocks of host and device do not tell.
+//!
+//! Stamps of a device may be moved by its [`ClockSlack`](crate::graph::ClockSlack) without
+//! contradicting anything. Of a call and of work that released a start, or that ended a window, either
+//! may be the last if they lie closer together. What the typical latency tells apart is no doubt.
+
+use std::collections::BTreeSet;
+
+use super::clip::{last_of, node_of};
+use super::walk::{Schedule, Segment};
+use super::windows::Window;
+use crate::graph::{Certainty, Edge, Graph};
+use crate::ids::NodeId;
+
+/// Where the other ways have got to, while the path is walked back.
+pub(super) struct Alternatives<'a> {
+    graph: &'a Graph,
+    schedule: &'a Schedule,
+    nodes: BTreeSet<NodeId>,
+}
+
+impl<'a> Alternatives<'a> {
+    /// The other end of a window whose path ends with `last`.
+    pub(super) fn of(
+        graph: &'a Graph,
+        window: &Window,
+        schedule: &'a Schedule,
+        last: NodeId,
+    ) -> Self {
+        let mut alternatives = Self { graph, schedule, nodes: BTreeSet::new() };
+        if schedule.is_by_time() {
+            alternatives.nodes.extend(alternatives.other_end(window, last));
+        }
+        alternatives
+    }
+
+    /// Makes the segment of the next edge of the path doubtful, if another way is left or begins.
+    pub(super) fn doubt(&mut self, edge: &Edge, segment: &mut Segment) {
+        let rival = self.rival(edge);
+        if self.are_open_at(edge.target) || rival.is_some() {
+            segment.certainty = segment.certainty.max(Certainty::Doubtful);
+        }
+        self.nodes.extend(rival.map(|it| it.source));
+        let event = |it: &Edge| self.graph.timeline.event(self.graph.nodes.event(it.source));
+        segment.rival = segment.rival.or(rival.map(event));
+    }
+
+    /// Walks back until a node of the path, and gives up the ways that come to it. Whether others
+    /// are left.
+    fn are_open_at(&mut self, node: NodeId) -> bool {
+        while let Some(&last) = self.nodes.last().filter(|&&last| last > node) {
+            self.nodes.pop_last();
+            let reached_by = self.schedule.reached_by(last, self.graph);
+            self.nodes.extend(reached_by.map(|it| self.graph.edges.as_slice()[it].source));
+        }
+        self.nodes.remove(&node);
+        !self.nodes.is_empty()
+    }
+
+    /// The edge that would bind the start of a piece of work, could the stamps of its device be moved.
+    fn rival(&self, binding: &Edge) -> Option<&'a Edge> {
+        let (graph, times_ns) = (self.graph, self.schedule.times_ns(self.graph));
+        let slack = graph.clock_slack(graph.nodes.event(binding.target));
+        let others = graph.edges.as_slice()[graph.edges.range(binding.target)].iter();
+        others.filter(|_| self.schedule.is_by_time()).find(|other| {
+            let apart_ns = binding.finished_ns(times_ns) - other.finished_ns(times_ns);
+            if binding.role.launches() {
+                other.role.releases() && !graph.is_oddly_late(other) && apart_ns < slack.later_ns
+            } else {
+                graph.was_on_the_way(other, binding) && apart_ns < slack.earlier_ns
+            }
+        })
+    }
+
+    /// The last candidate of the host for the end of a window that ends on a device, or the other
+    /// way round, if it may come later.
+    fn other_end(&self, window: &Window, last: NodeId) -> Option<NodeId> {
+        let graph = self.graph;
+        let time_ns = |node| self.schedule.time_ns(node, graph);
+        let is_work = |node| graph.timeline.kind(graph.nodes.event(node)).is_device_work();
+        let is_other =
+            |moment: &_| node_of(graph, *moment).is_some_and(|it| is_work(it) != is_work(last));
+        let others: Vec<_> = window.candidates.iter().copied().filter(is_other).collect();
+        let other = last_of(graph, &others, &time_ns)?;
+        let slack = |node| graph.clock_slack(graph.nodes.event(node));
+        let slack_ns = if is_work(last) { slack(last).earlier_ns } else { slack(other).later_ns };
+        (time_ns(last) - time_ns(other) < slack_ns).then_some(other)
+    }
+}
