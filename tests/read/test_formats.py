@@ -19,6 +19,7 @@ import pytest
 import longpole
 from longpole.convert.cut import cut
 from longpole.convert.normalised import normalise
+from longpole.convert.perfetto import write_perfetto
 from longpole.convert.repaired import repair
 from oracles.simulator import simulate
 from oracles.simulator.perfetto import perfetto
@@ -160,10 +161,18 @@ def test_merged_traces_read_back_equal(tmp_path):
 def test_a_path_that_longpole_drew_is_no_work(tmp_path):
     trace = kineto(simulate("training", seed=1, steps=2), tmp_path)
     trace.critical_path(whole=True).to_perfetto(tmp_path / "path.pftrace")
-    drawn = longpole.read_trace(tmp_path / "path.pftrace")
+    with pytest.raises(longpole.TraceError, match="the critical path of a trace") as refused:
+        longpole.read_trace(tmp_path / "path.pftrace")
+    assert "longpole convert TRACE" in refused.value.hint
+    write_perfetto(trace, tmp_path / "both.pftrace")
+    with (tmp_path / "both.pftrace").open("ab") as file:
+        file.write((tmp_path / "path.pftrace").read_bytes())
+    both = longpole.read_trace(tmp_path / "both.pftrace")
     segments = trace.critical_path(whole=True).segments
-    assert set(drawn.events["kind"]) == {"derived"}
-    assert drawn.events["duration_ns"].sum() == segments["duration_ns"].sum()
+    drawn = both.events.filter(pl.col("kind") == "derived")
+    assert drawn["duration_ns"].sum() == segments["duration_ns"].sum()
+    assert both.events.height == trace.events.height + segments.height
+    assert path_of(both) == path_of(trace)
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress], ids=["gzip", "xz"])

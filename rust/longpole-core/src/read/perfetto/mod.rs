@@ -16,7 +16,8 @@
 //! | metadata of Chrome | fields of the header |
 //!
 //! Limits: packets of other kinds (ftrace, processes, logs) are counted and skipped. Compressed
-//! packets above 64 MiB are skipped. The path that longpole drew is derived, not work.
+//! packets above 64 MiB are skipped. The path that longpole drew is derived, not work; a file
+//! that holds nothing else is refused.
 
 mod annotation;
 mod clocks;
@@ -45,6 +46,13 @@ use crate::tables::{Header, Tables};
 
 /// Compressed packets may hold so much.
 const MAX_INFLATED_BYTES: usize = 64 << 20;
+
+/// The refusal of a path without the trace it is of.
+const OVERLAY: ErrorKind = ErrorKind::OtherKind {
+    what: "the critical path of a trace, as `longpole convert` draws it for Perfetto",
+    hint: "give the trace that the path is of; to write the trace itself for Perfetto, run \
+           `longpole convert TRACE -o FILE.perfetto-trace`",
+};
 
 /// Reads a trace of Perfetto into tables.
 pub(super) fn read(
@@ -97,6 +105,9 @@ pub(super) fn read(
     let header = Header { format: "perfetto", ..facts };
     if slices.n_packets == 0 {
         return Err(Error::new(ErrorKind::NoEvents, bytes));
+    }
+    if slices.is_overlay() {
+        return Err(Error::new(OVERLAY, 0));
     }
     Ok(slices.rows.tables(header, messages.elements.diagnostics, bytes))
 }

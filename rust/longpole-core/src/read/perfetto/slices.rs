@@ -32,6 +32,8 @@ pub(super) struct Slices<'a> {
     /// The byte of the file at which the packet at hand stands.
     pub(super) offset: u64,
     pub(super) n_packets: u64,
+    /// How many events repeat the critical path of another file.
+    n_of_path: usize,
     /// What is to be said of the packet at hand.
     pub(super) said: Vec<(Code, u64)>,
     clocks: Clocks,
@@ -110,6 +112,7 @@ impl<'a> Slices<'a> {
             rows,
             offset: 0,
             n_packets: 0,
+            n_of_path: 0,
             said: Vec::new(),
             clocks: Clocks::default(),
             sequences: HashMap::new(),
@@ -127,6 +130,11 @@ impl<'a> Slices<'a> {
 
     pub(super) fn say(&mut self, code: Code) {
         self.said.push((code, self.offset));
+    }
+
+    /// Whether the file holds a critical path that longpole drew, and no other event.
+    pub(super) fn is_overlay(&self) -> bool {
+        self.n_of_path > 0 && self.n_of_path == self.rows.events.len()
     }
 
     /// Takes a packet that is not compressed.
@@ -260,6 +268,7 @@ impl<'a> Slices<'a> {
         if name.is_none() {
             self.say(Code::MissingName);
         }
+        self.n_of_path += usize::from(number == OVERLAY_SEQUENCE);
         let kind = match phase {
             b'i' => EventKind::Instant,
             _ if matches!(number, OVERLAY_SEQUENCE | PATH_SEQUENCE) => EventKind::Derived,
