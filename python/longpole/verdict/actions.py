@@ -22,6 +22,9 @@ _MOST: Final = 3
 # A part is worth naming from here.
 _LEAST_PART: Final = 0.02
 
+# Beyond this gain, less other work remains than what could be hidden beside it.
+_MOST_HIDDEN: Final = 0.5
+
 # From this share of their time on, collectives are said to wait.
 _MOSTLY_WAITING: Final = 0.5
 
@@ -96,8 +99,8 @@ class _Actions:
                 case "communication":
                     yield self.overlap()
                 case "copies":
-                    how = "Copy less, or copy from pinned memory on a stream of its own"
-                    yield self.line(how, "copies")
+                    how = "copy from pinned memory on a stream of its own"
+                    yield self.line(*self.fewer_or_beside("Copy less", how, "copies"))
 
     def line(self, how: str, kind: RemedyKind, beside: str = "") -> str:
         """Say what to do, what it saves and where."""
@@ -105,6 +108,16 @@ class _Actions:
         if row is None:
             return f"{how}."
         return f"{how}: saves {self.gains.of_remedy(row)}{beside}{_where(row)}."
+
+    def fewer_or_beside(
+        self, fewer: str, overlap: str, kind: RemedyKind
+    ) -> tuple[str, RemedyKind, str]:
+        """Say what to do less or beside other work, which saves no more than that work takes."""
+        row = self.whole.get(kind)
+        if row is None or row["gain"] <= _MOST_HIDDEN:
+            return f"{fewer}, or {overlap}", kind, ""
+        beside = self.gains.most(max(1.0 - row["gain"], 0.0))
+        return fewer, kind, f"; overlap with other work saves {beside}"
 
     def host(self) -> Iterator[str]:
         """List what can be done on the host, the cheapest first."""
@@ -224,13 +237,15 @@ class _Actions:
     def overlap(self) -> str:
         """Say what to do about communication."""
         awaited = self.parts["awaited"]
-        how = "Start communication earlier or send fewer bytes"
+        how, kind, most = self.fewer_or_beside(
+            "Send fewer bytes", "start communication earlier", "communication"
+        )
         if awaited is None:
-            return self.line(how, "communication")
+            return self.line(how, kind, most)
         waiting, total = duration(awaited["waiting_ns"]), duration(awaited["total_ns"])
         if awaited["waiting_ns"] < _MOSTLY_WAITING * awaited["total_ns"]:
             beside = f", waiting for other ranks is {waiting} of {total}"
-            return self.line(how, "communication", beside)
+            return self.line(how, kind, beside + most)
         name, peer_ns = short_name(awaited["name"]), min(awaited["peer_ns"], awaited["waiting_ns"])
         return (
             f"See what makes rank {awaited['peer']} of the group late: collectives wait for "
