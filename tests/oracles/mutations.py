@@ -91,8 +91,8 @@ FAULTS = (
     Fault(
         "an edge that did not bind keeps all of its time",
         "path/what_if/lags.rs",
-        "edge.gap_ns(&graph.nodes).min(typical[edge.role as usize])",
-        "edge.gap_ns(&graph.nodes).max(typical[edge.role as usize])",
+        "edge.gap_ns(&graph.nodes).min(graph.typical_ns(edge.role))",
+        "edge.gap_ns(&graph.nodes).max(graph.typical_ns(edge.role))",
     ),
     Fault(
         "what lies before a window between two times changes too",
