@@ -532,7 +532,9 @@ mod tests {
         for &ns in late_ns {
             evidence.returned(ns, usize::from(ns > 0));
         }
-        probable_ns.iter().for_each(|&ns| evidence.probable_returns.add(ns));
+        for &ns in probable_ns {
+            evidence.probable_returns.add(ns);
+        }
         evidence.shift().map(|shift| shift.shift_ns)
     }
 

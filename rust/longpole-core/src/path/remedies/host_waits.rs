@@ -2,55 +2,60 @@
 //! runtime API calls is work, or a wait for another thread: nothing recorded tells which. If that
 //! thread makes a call meanwhile, the wait may be one for the device.
 //!
-//! A thread that is alone with its calls can only wait for what is no GPU work: its time is the
-//! host's, whatever it is. So is a gap in which no other thread ends a call.
+//! Such a wait ends with something that another thread did. It is one for the device only where a
+//! call of that thread waited for a device: what threads spend on launches, between calls, or on
+//! waiting for each other is the host's time, whichever of them it is. So is a gap in which no call
+//! ends that may have waited.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::graph::{Edge, Graph, Kind, Role};
-use crate::ids::{StringId, row_in_column};
+use crate::graph::{Edge, Graph, Kind, Role, limits};
+use crate::ids::{Order, StringId, row_in_column};
 use crate::intervals::Spans;
 use crate::path::walk::Path;
 use crate::tables::{EventKind, Tables};
+use crate::vocabulary::ApiRole;
 
 /// The numbers of the edges whose time may be a wait for another thread, in order.
 pub(super) fn host_waits(graph: &Graph, tables: &Tables) -> Vec<u32> {
-    let ends_ns = ends_of_calls(graph, tables);
+    let ends_ns = ends_of_waits(graph, tables);
     let may_wait = |edge: &Edge| {
         let lane = graph.timeline.lane(graph.nodes.event(edge.target));
         let until_ns = graph.nodes.time_ns(edge.target);
         edge.kind == Kind::HostGap
             && edge.role == Role::ThreadOrder
-            && ends_ns.get(&tables.lanes.places()[lane].process).is_some_and(|ends| {
-                let first = ends.partition_point(|end| end.0 <= graph.nodes.time_ns(edge.source));
-                ends[first..].first().is_some_and(|end| end.0 < until_ns && end.1 != lane)
+            && ends_ns.get(&tables.lanes.places()[lane].process).is_some_and(|ends_ns| {
+                let first = ends_ns.partition_point(|&ns| ns <= graph.nodes.time_ns(edge.source));
+                ends_ns.get(first).is_some_and(|&end_ns| end_ns < until_ns)
             })
     };
     let edges = graph.edges.as_slice().iter().enumerate();
     edges.filter(|(_, edge)| may_wait(edge)).map(|(number, _)| row_in_column(number)).collect()
 }
 
-/// The times at which calls end and their lanes, in order, of each process with several threads that
+/// The times at which calls end that may have waited for a device, in order, of each process that
 /// records nothing else.
-fn ends_of_calls(graph: &Graph, tables: &Tables) -> BTreeMap<StringId, Vec<(i64, usize)>> {
+fn ends_of_waits(graph: &Graph, tables: &Tables) -> BTreeMap<StringId, Vec<i64>> {
     let timeline = &graph.timeline;
-    let process = |lane: usize| tables.lanes.places()[lane].process;
+    let roles = tables.roles();
+    let may_wait = |call: Order| {
+        let role = timeline.name(call).map_or(ApiRole::Other, |name| roles[name.row()]);
+        let returns = matches!(role, ApiRole::Launch | ApiRole::EventRecord | ApiRole::StreamWait);
+        !returns || timeline.duration_ns(call) > limits::LONG_LAUNCH_NS
+    };
     let mut named = BTreeSet::new();
-    let mut ends_ns: BTreeMap<StringId, Vec<(i64, usize)>> = BTreeMap::new();
+    let mut ends_ns: BTreeMap<StringId, Vec<i64>> = BTreeMap::new();
     for event in timeline.orders() {
-        let (kind, lane) = (timeline.kind(event), timeline.lane(event));
+        let process = tables.lanes.places()[timeline.lane(event)].process;
+        let kind = timeline.kind(event);
         if matches!(kind, EventKind::Operator | EventKind::Python) {
-            named.insert(process(lane));
-        } else if kind.is_call() {
-            ends_ns.entry(process(lane)).or_default().push((timeline.end_ns(event), lane));
+            named.insert(process);
+        } else if kind.is_call() && may_wait(event) {
+            ends_ns.entry(process).or_default().push(timeline.end_ns(event));
         }
     }
-    ends_ns.retain(|process, ends| {
-        !named.contains(process) && ends.iter().any(|end| end.1 != ends[0].1)
-    });
-    for ends in ends_ns.values_mut() {
-        ends.sort_unstable();
-    }
+    ends_ns.retain(|process, _| !named.contains(process));
+    ends_ns.values_mut().for_each(|ends_ns| ends_ns.sort_unstable());
     ends_ns
 }
 
