@@ -7,10 +7,10 @@
 use std::collections::BTreeSet;
 
 use super::clip::{last_of, node_of};
-use super::walk::{Schedule, Segment};
+use super::schedule::Schedule;
 use super::windows::Window;
-use crate::graph::{Certainty, Edge, Graph};
-use crate::ids::NodeId;
+use crate::graph::{Edge, Graph};
+use crate::ids::{EventId, NodeId};
 
 /// Where the other ways have got to, while the path is walked back.
 pub(super) struct Alternatives<'a> {
@@ -34,15 +34,14 @@ impl<'a> Alternatives<'a> {
         alternatives
     }
 
-    /// Makes the segment of the next edge of the path doubtful, if another way is left or begins.
-    pub(super) fn doubt(&mut self, edge: &Edge, segment: &mut Segment) {
+    /// Goes along the next edge of the path. Whether another way is left or begins, and the event that
+    /// such a way comes from.
+    pub(super) fn step(&mut self, edge: &Edge) -> (bool, Option<EventId>) {
         let rival = self.rival(edge);
-        if self.are_open_at(edge.target) || rival.is_some() {
-            segment.certainty = segment.certainty.max(Certainty::Doubtful);
-        }
+        let is_open = self.are_open_at(edge.target) || rival.is_some();
         self.nodes.extend(rival.map(|it| it.source));
         let event = |it: &Edge| self.graph.timeline.event(self.graph.nodes.event(it.source));
-        segment.rival = segment.rival.or(rival.map(event));
+        (is_open, rival.map(event))
     }
 
     /// Walks back until a node of the path, and gives up the ways that come to it. Whether others

@@ -3,7 +3,8 @@
 //! "Nothing in the trace says why" is no claim that the devices were silent. A gap with a
 //! busy device asks another question than one with an idle device, so it is measured.
 
-use super::walk::{Path, Schedule};
+use super::schedule::Schedule;
+use super::walk::Path;
 use crate::graph::{Evidence, Graph};
 use crate::intervals::Spans;
 

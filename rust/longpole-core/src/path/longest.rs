@@ -1,6 +1,6 @@
 //! The longest path by work, for comparison with tools that define the path so.
 
-use super::walk::Schedule;
+use super::schedule::Schedule;
 use super::windows::Window;
 use crate::graph::{Edge, Graph, Role};
 use crate::ids::{NO_ROW, row_in_column};

@@ -8,6 +8,7 @@ mod busy;
 mod clip;
 mod longest;
 mod remedies;
+mod schedule;
 mod slack;
 mod syncs;
 mod totals;
@@ -22,10 +23,11 @@ pub use remedies::{
     Bounds, Busiest, Cause, Doubt, Fact, Function, Hole, Lengths, Loader, Remedy, RemedyKind, Side,
     Status, Usual, Verdict, verdict,
 };
+pub use schedule::Schedule;
 pub use slack::slack_ns;
 pub use syncs::{SyncDependency, sync_dependencies};
 pub use totals::{Total, totals, waits_on_path};
-pub use walk::{Path, Schedule, Segment, segment, walk};
+pub use walk::{Path, Segment, segment, walk};
 pub(crate) use what_if::REMOVED;
 pub use what_if::{Change, Effect, Ratio, WhatIf, changed_lags_ns, lags_ns, n_chosen, what_if};
 pub use windows::{

@@ -1,6 +1,7 @@
 //! By how much an event may end later before the window's end moves.
 
-use super::walk::{Schedule, last_node};
+use super::schedule::Schedule;
+use super::walk::last_node;
 use super::what_if::REMOVED;
 use super::windows::Window;
 use crate::graph::{Edge, Graph};

@@ -1,6 +1,7 @@
 //! Who waited for whom inside a window.
 
-use super::walk::{Path, Schedule};
+use super::schedule::Schedule;
+use super::walk::Path;
 use crate::graph::{Evidence, Graph, Kind};
 use crate::ids::EventId;
 

@@ -2,10 +2,11 @@
 
 use super::alternatives::Alternatives;
 use super::clip::{last_of, moved};
+use super::schedule::Schedule;
 use super::windows::Window;
 use crate::graph::limits::{INCONCLUSIVE_PART, TOGETHER_NS};
 use crate::graph::{Certainty, Edge, Evidence, Graph, Kind, Role};
-use crate::ids::{EventId, NO_ROW, NodeId, row_in_column};
+use crate::ids::{EventId, NodeId, row_in_column};
 
 /// A piece of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,46 +48,6 @@ pub struct Path {
     /// The time behind a choice that nothing in the trace decides: of a graph launched once or
     /// twice, two nodes that ended together may both have been waited for.
     pub undecided_ns: i64,
-}
-
-/// When every node of a graph comes, and the number of the edge it is reached by: as observed,
-/// or after a change.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Schedule {
-    /// The time of each node; none where it is what was observed, which is not copied.
-    pub(super) times_ns: Option<Vec<i64>>,
-    /// The edge each node is reached by, [`NO_ROW`] for none; none where it is the one that binds.
-    pub(super) reached_by: Option<Vec<u32>>,
-}
-
-impl Schedule {
-    /// What was observed.
-    pub fn observed() -> Self {
-        Self::default()
-    }
-
-    /// Whether nodes are reached by what finishes last in these times, and not by the most work.
-    pub(super) fn is_by_time(&self) -> bool {
-        self.times_ns.is_some() || self.reached_by.is_none()
-    }
-
-    /// The time of each node.
-    pub fn times_ns<'a>(&'a self, graph: &'a Graph) -> &'a [i64] {
-        self.times_ns.as_deref().unwrap_or(graph.nodes.times_ns())
-    }
-
-    /// When a node comes.
-    pub fn time_ns(&self, node: NodeId, graph: &Graph) -> i64 {
-        self.times_ns(graph)[node.row()]
-    }
-
-    /// The number of the edge a node is reached by.
-    pub fn reached_by(&self, node: NodeId, graph: &Graph) -> Option<usize> {
-        match &self.reached_by {
-            Some(edges) => Some(edges[node.row()]).filter(|&it| it != NO_ROW).map(|it| it as usize),
-            None => graph.edges.binding(node),
-        }
-    }
 }
 
 impl Path {
@@ -153,8 +114,9 @@ pub fn walk(graph: &Graph, window: &Window, schedule: &Schedule) -> Path {
         is_behind_unknown = is_behind_unknown && graph.is_within_lane(edge);
         is_undecided = is_undecided && is_on_device(graph, edge.source);
         let mut found = segment(graph, edge, schedule.times_ns(graph));
-        alternatives.doubt(edge, &mut found);
-        if is_behind_unknown || is_undecided {
+        let (is_open, rival) = alternatives.step(edge);
+        found.rival = found.rival.or(rival);
+        if is_open || is_behind_unknown || is_undecided {
             found.certainty = found.certainty.max(Certainty::Doubtful);
         }
         if is_undecided {

@@ -55,7 +55,9 @@ fn ends_of_waits(graph: &Graph, tables: &Tables) -> BTreeMap<StringId, Vec<i64>>
         }
     }
     ends_ns.retain(|process, _| !named.contains(process));
-    ends_ns.values_mut().for_each(|ends_ns| ends_ns.sort_unstable());
+    for ends_ns in ends_ns.values_mut() {
+        ends_ns.sort_unstable();
+    }
     ends_ns
 }
 

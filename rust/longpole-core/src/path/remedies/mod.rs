@@ -30,7 +30,8 @@ mod sites;
 mod slots;
 mod trials;
 
-use super::walk::{Schedule, walk};
+use super::schedule::Schedule;
+use super::walk::walk;
 use super::what_if::{Change, lags_ns, what_if};
 use super::windows::Scope;
 use crate::error::Result;

@@ -10,7 +10,8 @@ mod changes;
 mod lags;
 mod retime;
 
-use super::walk::{Path, Schedule, walk};
+use super::schedule::Schedule;
+use super::walk::{Path, walk};
 use super::windows::Window;
 use crate::error::Result;
 use crate::graph::Graph;

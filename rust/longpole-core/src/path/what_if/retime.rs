@@ -6,7 +6,7 @@ use super::changes::REMOVED;
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::ids::{NO_ROW, NodeId, row_in_column};
-use crate::path::walk::Schedule;
+use crate::path::schedule::Schedule;
 use crate::progress::{Progress, report};
 
 /// Computes all times anew, in the order of the nodes: each comes when the last of its
