@@ -116,7 +116,8 @@ KINDS: Final = {
     "launches_without_work": Kind(
         "warning",
         "launches whose kernel is not in the trace",
-        "the device may be busier than the trace shows, except during the capture of a graph",
+        "the device may be busier than the trace shows, unless the kernels are among those without "
+        "a launch, or a graph was captured",
         "stop the profiler after the device has finished ({synchronize})",
     ),
     "ambiguous_correlations": Kind(

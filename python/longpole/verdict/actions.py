@@ -22,6 +22,9 @@ _MOST: Final = 3
 # A part is worth naming from here.
 _LEAST_PART: Final = 0.02
 
+# A place that waits gains less than this where the next one waits for the same work.
+_LEAST_ALONE: Final = 0.01
+
 # Beyond this gain, less other work remains than what could be hidden beside it.
 _MOST_HIDDEN: Final = 0.5
 
@@ -278,7 +281,9 @@ class _Actions:
         if len(sites) > 1:
             more = count(len(sites) - 1, "more place")
             told = f"Do not wait for the GPU in {where} and {more}{how}: saves {together}"
-            return f"{told}, the first alone {alone}{_where(sites[0])}."
+            is_little = max(sites[0]["gain"], 0.0) < _LEAST_ALONE
+            first = "but only all together" if is_little else f"the first alone {alone}"
+            return f"{told}, {first}{_where(sites[0])}."
         told = f"Do not wait for the GPU{how}: saves {saved}, in {where} alone {alone}"
         return f"{told}{_where(sites[0])}."
 

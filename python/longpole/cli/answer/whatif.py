@@ -75,7 +75,7 @@ def changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[C
         answer = found.path.what_if(changes)
     verdict = found.verdict()
     known = known_of(name, trace, found, verdict)
-    chosen = zip(changes, found.path.n_chosen(changes), strict=True)
+    chosen = list(zip(changes, found.path.n_chosen(changes), strict=True))
     unmatched = [_unmatched(change) for change, n_edges in chosen if n_edges == 0]
     if unmatched:
         because = [*known["abstains_because"], Abstention("change_without_effect", found.name)]
@@ -99,6 +99,7 @@ def changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[C
             Headline(_headline(name, found, answer, words)),
             *([Sentence(trace.damage.sentence)] if trace.damage else []),
             *path_blocks(answer.critical_path, _MOST_NAMES),
+            *_selected(chosen),
             *_why_longer(answer),
             *_in_all_steps(verdict, of_steps),
         ],
@@ -125,6 +126,17 @@ def ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
         records=lambda: [_record(name, row) for row in ranked],
     )
     return document, exit_code_of(verdict)
+
+
+def _selected(chosen: list[tuple[Change, int]]) -> list[Block]:
+    """Say how much a pattern selects: it may be other events than were meant."""
+    told = [
+        f"{_words(change)}: the pattern selects {count(n_edges, 'edge')} of the graph of the whole "
+        "trace. It is matched with case."
+        for change, n_edges in chosen
+        if change.matching is not None and n_edges > 0
+    ]
+    return [Notes(told)] if told else []
 
 
 def _why_longer(answer: WhatIf) -> list[Block]:
