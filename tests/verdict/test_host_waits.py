@@ -6,6 +6,7 @@ from longpole import read_trace
 from longpole.testing import TraceBuilder
 from oracles.simulator import simulate
 from oracles.simulator.rocpd import write_rocpd
+from tiny_traces import call, kernel, launch, read
 
 
 @pytest.mark.parametrize("seed", [14, 54])
@@ -31,3 +32,25 @@ def test_a_single_thread_that_launches_late_is_held_up_by_the_host_whatever_it_d
         "outside runtime API calls and may be work or waiting; record operators"
         in verdict.actions[0]
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "lasts_us", "is_open"),
+    [
+        ("cudaStreamSynchronize", 9, True),
+        ("cudaEventRecord", 9, False),
+        ("cudaLaunchKernel", 9, False),
+        ("cudaLaunchKernel", 21, True),
+    ],
+)
+def test_a_gap_is_open_only_if_another_thread_may_have_waited_for_a_device(name, lasts_us, is_open):
+    events = []
+    for number in range(1, 9):
+        at = 100 * number
+        events += [
+            launch(at, at + 4, number),
+            kernel("K", at + 9, at + 29, number),
+            call(name, at + 30, at + 30 + lasts_us, tid=2),
+        ]
+    bounds = read(events).verdict().bounds["host"]
+    assert (bounds.low < bounds.high) == is_open
