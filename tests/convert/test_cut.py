@@ -12,6 +12,8 @@ import longpole
 from longpole.cli import program
 from longpole.convert.cut import cut
 from longpole.testing import TraceBuilder
+from oracles.simulator import simulate
+from oracles.simulator.nsight import write_nsight
 from real_traces import SHARED
 
 REAL = [("ns_resolution", 103), ("amd_mi250", 1), ("two_ranks/sampled_rank-0", 552)]
@@ -77,6 +79,17 @@ def test_the_path_of_a_step_of_a_real_trace_is_the_same(name, step, tmp_path):
     assert path_of(cut_down, step).equals(path_of(trace, step))
     one, other = (longpole.choose_window(each, step) for each in (trace, cut_down))
     assert longpole.breakdown(cut_down, other).equals(longpole.breakdown(trace, one))
+
+
+def test_a_step_of_a_database_is_written_as_it_was_read(tmp_path):
+    source, output = tmp_path / "run.sqlite", tmp_path / "step.json.gz"
+    write_nsight(simulate("training", seed=3, steps=4), source)
+    trace = longpole.read_trace(source)
+    step = trace.steps["step"][2]
+    assert program.run(["convert", str(source), "--step", str(step), "-o", str(output)]) == 0
+    cut_down = longpole.read_trace(output, strict=True)
+    assert 0 < cut_down.n_events < trace.n_events
+    assert path_of(cut_down, step).equals(path_of(trace, step))
 
 
 def test_a_damaged_trace_is_not_cut(tmp_path):

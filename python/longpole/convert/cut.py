@@ -29,9 +29,9 @@ _PART: Final = 1 << 20
 _GZIP: Final = b"\x1f\x8b"
 _OTHER_PACKED: Final = (b"\x28\xb5", b"\xfd7")
 """zstd and xz, which the core unpacks."""
-_NO_JSON: Final = frozenset({"perfetto", "xplane"})
+_NO_JSON: Final = frozenset({"perfetto", "xplane", "nsight-sqlite", "rocpd"})
+"""Formats without the text of events: what was read of these is written."""
 _ZIP: Final = b"PK"
-_DATABASE: Final = b"SQ"
 _BEFORE_TEXT: Final = b"\xef\xbb\xbf \t\r\n"
 
 
@@ -49,6 +49,7 @@ def cut(
     activities, all that these calls launched, what encloses the calls, and for a step all of
     the step before. Other steps lose their annotations, so that no part of a step is taken for
     a whole. What stands beside the events is copied, and the rank that a profile names is written.
+    Of databases and binary files, what was read of the events is written.
 
     The trace is as it was read from `source`. Gives how many elements of the list of events were
     written. Source and output are those of `repair`.
@@ -77,6 +78,12 @@ def cut(
     is_kept = places_kept(trace, window)
     kept, n_kept = Cut(is_kept.tobytes()), int(is_kept[: trace.n_events].sum())
     path, target = Path(source), Path(output)
+    if trace.format in _NO_JSON:
+        with new_file(target, force=force, inputs=[path]) as unfinished:
+            is_packed = target.suffix == ".gz"
+            return trace.core.write(
+                unfinished, perfetto=False, gzip=is_packed, rank=trace.rank, kept=is_kept.tobytes()
+            )
     found = timeline_of(path) or FoundTimeline(path, path)
     with new_file(target, force=force, inputs=[path, found.path]) as unfinished:
         opened: Any = gzip.open if target.suffix == ".gz" else open
@@ -116,9 +123,6 @@ def _with_rank(pieces: Iterator[bytes], rank: int | None) -> Iterator[bytes]:
 
 
 def _check(trace: Trace) -> None:
-    if trace.format in _NO_JSON:
-        message = f"a {trace.format} file has no text that could be cut; write it as JSON first"
-        raise ValueError(message)
     altered = trace.diagnostics.filter(pl.col("severity").is_in(["altered", "data_loss"]))
     if altered.height:
         message = (
@@ -126,7 +130,7 @@ def _check(trace: Trace) -> None:
         )
         raise ValueError(message)
     apart = sorted(set(trace.phases) & {"B", "E"})
-    if apart:
+    if apart and trace.format not in _NO_JSON:
         message = f"a trace whose events begin and end apart (phases {', '.join(apart)}) is not cut"
         raise ValueError(message)
 
@@ -189,9 +193,6 @@ def _parts_of_file(source: Path) -> Iterator[bytes]:
         magic = file.read(2)
     if magic == _ZIP:
         message = "a saved trace has no text that could be cut; cut the trace it was made from"
-        raise ValueError(message)
-    if magic == _DATABASE:
-        message = "a database has no text that could be cut; write it as JSON and cut that"
         raise ValueError(message)
     if magic in _OTHER_PACKED:
         with TemporaryDirectory() as folder:
