@@ -157,7 +157,8 @@ def write_overlay(
     verdict = found.verdict()
     known = known_of(path, trace, found, verdict)
     n_written = found.path.segments.height
-    document = _document("critical path", n_written, output, known, unit="segment")
+    alone = "" if beside else " It is the path alone; .perfetto-trace writes the trace."
+    document = _document("critical path", n_written, output, known, unit="segment", more=alone)
     return document, exit_code_of(verdict)
 
 
@@ -199,7 +200,13 @@ def _written(
 
 
 def _document(
-    what: str, n_rows: int, output: Path, known: dict[str, Any], *, unit: str = "row"
+    what: str,
+    n_rows: int,
+    output: Path,
+    known: dict[str, Any],
+    *,
+    unit: str = "row",
+    more: str = "",
 ) -> Document:
     path = known["input"]["path"]
     written = Converted(output=str(output), bytes=output.stat().st_size, table=what, rows=n_rows)
@@ -209,7 +216,7 @@ def _document(
         data=written,
         blocks=lambda: [
             Headline(f"{name_of(path)}: {what}"),
-            Sentence(f"Wrote {count(n_rows, unit)} to {output}."),
+            Sentence(f"Wrote {count(n_rows, unit)} to {output}.{more}"),
         ],
         records=lambda: [{"path": path, **written.to_dict()}],
     )
