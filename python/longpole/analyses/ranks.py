@@ -372,9 +372,10 @@ class Ranks(Data):
         n_calls = int((found.calls["n_absent"] > 0).sum())
         if not n_calls:
             return "Most calls were found on one rank only"
-        who = f" ({listed(absent)} of {found.world_size})" if absent else ""
+        who = f"{listed(absent)} (of {found.world_size})" if absent else "some ranks"
+        take = "takes" if len(absent) == 1 else "take"
         calls = f"{n_calls:,} of {count(found.calls.height, 'call')}"
-        return f"Traces are missing of ranks that take part in {calls}{who}"
+        return f"No trace is given of {who}, which {take} part in {calls}"
 
     def _at_least(self) -> list[str]:
         """Say how long ranks waited at least, whatever the missing ranks did."""

@@ -32,5 +32,5 @@ def listed(ranks: Sequence[int]) -> str:
 
 
 def has_or_have(ranks: Sequence[int]) -> str:
-    """Give the auxiliary verb that follows `listed(ranks)`."""
+    """Give the form of `have` that agrees with so many ranks."""
     return "has" if len(ranks) == 1 else "have"

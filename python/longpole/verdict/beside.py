@@ -45,7 +45,7 @@ def beside(parts: VerdictParts, most: Callable[[float], str]) -> list[str]:
 
 
 def _left(parts: VerdictParts) -> str | None:
-    """Say of how much of the time nothing recorded is the cause, where that is much."""
+    """Say how much time has no recorded cause, if that is much."""
     gains: dict[str, float] = dict(parts["gains"])
     floor, rest = parts["doubt"]["floor"], parts["doubt"]["rest"]
     remains = 1.0 - max((gains[side] for side in parts["sides"]), default=0.0)

@@ -157,7 +157,7 @@ def write_overlay(
     verdict = found.verdict()
     known = known_of(path, trace, found, verdict)
     n_written = found.path.segments.height
-    alone = "" if beside else " It is the path alone; .perfetto-trace writes the trace."
+    alone = "" if beside else " For the whole trace, use .perfetto-trace."
     document = _document("critical path", n_written, output, known, unit="segment", more=alone)
     return document, exit_code_of(verdict)
 

@@ -131,8 +131,8 @@ def ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
 def _selected(chosen: list[tuple[Change, int]]) -> list[Block]:
     """Say how much a pattern selects: it may be other events than were meant."""
     told = [
-        f"{_words(change)}: the pattern selects {count(n_edges, 'edge')} of the graph of the whole "
-        "trace. It is matched with case."
+        f"{_words(change)}: the pattern (case-sensitive) selects {count(n_edges, 'edge')} of the "
+        "dependency graph of the whole trace."
         for change, n_edges in chosen
         if change.matching is not None and n_edges > 0
     ]

@@ -98,7 +98,7 @@ mod tests {
         let ahead = "as asked; the host ran ahead, so host times in this window belong to other \
                      steps";
         let found = reason(Choice::Step(2, WindowEnd::Period));
-        assert_eq!((&*found.text, &*found.clause), (ahead, "host times are of other steps"));
+        assert_eq!((&*found.text, &*found.clause), (ahead, "host times belong to other steps"));
         assert_eq!(reason(Choice::Step(2, WindowEnd::Last)).text, "as asked");
     }
 

@@ -263,7 +263,7 @@ fn ran_ahead(step: &Step, window: &Window, unit: Unit) -> Option<Reason> {
     let of_others = format!("host times in this window belong to other {noun}s");
     Some(Reason::new(
         format!("the host ran ahead, so {most}{of_others}"),
-        format!("{most}host times are of other {noun}s"),
+        format!("{most}host times belong to other {noun}s"),
     ))
 }
 
