@@ -25,6 +25,7 @@ from oracles.simulator import simulate
 from oracles.simulator.perfetto import perfetto
 from oracles.simulator.ranks_kineto import write_ranks
 from oracles.simulator.ranks_programs import random_ranks
+from oracles.simulator.torch_perfetto import torch_perfetto
 from oracles.simulator.wire import message, number, text
 from oracles.simulator.xprof import trace_viewer, xplane
 
@@ -97,6 +98,75 @@ def test_perfetto_gives_the_tables_and_the_path_of_kineto(run, tmp_path):
     rows = [sorted(trace.events.select(columns).iter_rows(), key=repr) for trace in (one, two)]
     assert rows[1] == rows[0]
     assert path_of(two) == path_of(one)
+
+
+def test_the_perfetto_trace_of_pytorch_gives_the_activities_and_the_path_of_kineto(run, tmp_path):
+    one = kineto(run, tmp_path)
+    two = read(torch_perfetto(run.events), tmp_path / "trace.pftrace")
+    assert two.status == "ok"
+    # Memcpys and memsets have no direction there.
+    assert activities(two, names=False) == activities(one, names=False)
+    columns = ["kind", "category", pl.col("start_ns") - pl.col("start_ns").min(), "duration_ns"]
+    columns += ["correlation", "device", "stream"]
+    rows = [
+        sorted(trace.events.filter(pl.col("kind") != "instant").select(columns).rows(), key=repr)
+        for trace in (one, two)
+    ]
+    assert rows[1] == rows[0]
+    arguments = [
+        trace.args("kernel").select("grid", "block", "context").rows() for trace in (one, two)
+    ]
+    assert sorted(arguments[1], key=repr) == sorted(arguments[0], key=repr)
+    # No record says for which stream it waited, so waits are inferred.
+    paths = [[row[:2] for row in path_of(trace)] for trace in (one, two)]
+    assert paths[1] == paths[0]
+    without = kineto(run, tmp_path, sync_records=False)
+    assert set(two.verdict().sides) == set(without.verdict().sides)
+
+
+def test_counters_of_a_gpu_are_counters(tmp_path):
+    records = simulate("training", seed=1, steps=2).events
+    trace = read(torch_perfetto(records, watts=[250.5, 300.0]), tmp_path / "trace.pftrace")
+    shown = trace.counters.select("name", "process", "value").rows()
+    assert shown == [("Power (W)", "GPU 0 Counters", 250.5), ("Power (W)", "GPU 0 Counters", 300.0)]
+    # The description may stand in the event itself.
+    described = message(1, message(1, number(1, 4), text(2, "SM Clock")))
+    samples = (message(52, described, number(3, 1), message(2, number(1, 4), number(2, 1980))),)
+    samples += (message(52, number(3, 1), message(2, number(1, 4), number(2, 1410))),)
+    samples += (message(52, number(3, 2), message(2, number(1, 4), number(2, 7))),)
+    packets = [message(1, number(8, 5), number(10, 3), sample) for sample in samples]
+    trace = read(torch_perfetto(records) + b"".join(packets), tmp_path / "described.pftrace")
+    shown = trace.counters.select("name", "process", "value").rows()
+    assert shown == [("SM Clock", "GPU 1 Counters", 1980), ("SM Clock", "GPU 1 Counters", 1410)]
+    # The counters of GPU 2 were never described.
+    assert trace.diagnostics.select("code", "count").rows() == [("missing_state", 1)]
+
+
+def test_slices_that_touch_keep_their_ends_where_ends_stand_behind_all_begins(tmp_path):
+    spans = {"one": (0, 10), "two": (10, 30), "inner": (10, 20), "three": (30, 40)}
+
+    def packet(time_ns: int, *parts: bytes) -> bytes:
+        return message(1, number(8, time_ns), number(10, 1), message(11, number(11, 1), *parts))
+
+    begins = [packet(start, number(9, 1), text(23, name)) for name, (start, _) in spans.items()]
+    ends = [packet(end, number(9, 2)) for _, end in spans.values()]
+    trace = read(b"".join(begins + ends), tmp_path / "trace.pftrace")
+    rows = trace.events.select("name", "start_ns", "duration_ns").rows()
+    assert rows == [(name, start, end - start) for name, (start, end) in spans.items()]
+    assert trace.status == "ok"
+
+
+def test_slices_within_each_other_stay_so_where_another_track_is_behind_in_time(tmp_path):
+    def packet(time_ns: int, track: int, *parts: bytes) -> bytes:
+        event = message(11, number(11, track), *parts)
+        return message(1, number(8, time_ns), number(10, track), event)
+
+    begins = [(100, 1, "outer"), (105, 1, "inner"), (50, 2, "other")]
+    packets = [packet(*place, number(9, 1), text(23, name)) for *place, name in begins]
+    packets += [packet(*place, number(9, 2)) for place in ((107, 1), (110, 1), (60, 2))]
+    trace = read(b"".join(packets), tmp_path / "trace.pftrace")
+    rows = trace.events.select("name", "duration_ns").rows()
+    assert rows == [("outer", 10), ("inner", 2), ("other", 10)]
 
 
 def test_xprof_gives_the_activities_launches_and_steps_of_kineto(run, tmp_path):

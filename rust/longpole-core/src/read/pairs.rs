@@ -1,5 +1,8 @@
 //! Begin and end events, which belong together by where and when they stand.
 
+use std::collections::HashMap;
+use std::hash::Hash;
+
 use crate::diagnostics::Code;
 use crate::ids::{EventId, StringId};
 use crate::tables::EventTable;
@@ -64,6 +67,47 @@ impl<T: Copy + Ord> Brackets<T> {
             findings.extend(open.into_iter().map(unmatched));
         }
     }
+}
+
+impl<T: Copy + Eq + Hash> Brackets<T> {
+    /// Closes and leaves out blocks of begins behind which their ends stand in the same order.
+    ///
+    /// PyTorch writes its Perfetto traces so. Paired in order of time, a slice that begins when another
+    /// ends would take that end. A block is only told from slices within each other where the times of a
+    /// track go back in it.
+    pub(super) fn close_blocks(&mut self, events: &mut EventTable) {
+        let brackets = std::mem::take(&mut self.brackets);
+        let mut rest = &brackets[..];
+        while !rest.is_empty() {
+            let ends = rest.iter().position(|it| it.begin.is_none()).unwrap_or(rest.len());
+            let n_ends = rest[ends..].iter().take_while(|it| it.begin.is_none()).count();
+            let (block, behind) = rest.split_at(ends + n_ends);
+            let (begins, ends) = block.split_at(ends);
+            if is_block(begins, ends) {
+                for (begin, end) in begins.iter().zip(ends) {
+                    begin.begin.into_iter().for_each(|event| events.close(event, end.time_ns));
+                }
+            } else {
+                self.brackets.extend_from_slice(block);
+            }
+            rest = behind;
+        }
+    }
+}
+
+/// Whether ends stand in the order of their begins, and not in that of time.
+fn is_block<T: Copy + Eq + Hash>(begins: &[Bracket<T>], ends: &[Bracket<T>]) -> bool {
+    let is_pair = |(begin, end): (&Bracket<T>, &Bracket<T>)| {
+        begin.track == end.track && begin.time_ns <= end.time_ns
+    };
+    if begins.len() != ends.len() || !begins.iter().zip(ends).all(is_pair) {
+        return false;
+    }
+    let mut last_ns = HashMap::new();
+    let mut goes_back = |it: &Bracket<T>| {
+        last_ns.insert(it.track, it.time_ns).is_some_and(|last| last > it.time_ns)
+    };
+    begins.iter().chain(ends).any(&mut goes_back)
 }
 
 impl Brackets {

@@ -86,6 +86,9 @@ const CATEGORIES: &[(&str, EventKind)] = &[
     ("rccl_api", EventKind::Operator),
     ("marker_api", EventKind::Annotation),
     ("gpu_render_stage", EventKind::Kernel),
+    // Nodes of CUDA graphs that record an event or call the host, of PyTorch.
+    ("graph_event_node", EventKind::DeviceTask),
+    ("graph_host_node", EventKind::DeviceTask),
     // unitrace of Intel.
     ("gpu_op", EventKind::Kernel),
 ];

@@ -17,6 +17,7 @@ pub(crate) const PREVIOUS_DROPPED: Field = 42;
 pub(crate) const PROCESS_DESCRIPTOR: Field = 43;
 pub(crate) const THREAD_DESCRIPTOR: Field = 44;
 pub(crate) const COMPRESSED: Field = 50;
+pub(crate) const GPU_COUNTERS: Field = 52;
 pub(crate) const RENDER_STAGE: Field = 53;
 pub(crate) const TIMESTAMP_CLOCK: Field = 58;
 pub(crate) const DEFAULTS: Field = 59;
@@ -27,14 +28,17 @@ pub(crate) const TRACK_DESCRIPTOR: Field = 60;
 pub(crate) const ABOUT_THE_TRACE: &[Field] = &[3, 33, 35, 36, 41, 45, 69, 79, 87, 89, 98];
 pub(crate) const STATE_CLEARED: u64 = 1;
 pub(crate) const NEEDS_STATE: u64 = 2;
-// InternedData, EventName
+// InternedData, EventName, InternedComputeKernel
 pub(crate) const EVENT_CATEGORIES: Field = 1;
 pub(crate) const EVENT_NAMES: Field = 2;
 pub(crate) const ANNOTATION_NAMES: Field = 3;
 pub(crate) const STAGES: Field = 24;
 pub(crate) const ANNOTATION_TEXTS: Field = 29;
+pub(crate) const COUNTERS_OF_GPU: Field = 47;
+pub(crate) const KERNELS: Field = 1000;
 pub(crate) const INTERNED_ID: Field = 1;
 pub(crate) const INTERNED_NAME: Field = 2;
+pub(crate) const DEMANGLED_NAME: Field = 3;
 // TrackDescriptor, ProcessDescriptor, ThreadDescriptor, CounterDescriptor
 pub(crate) const UUID: Field = 1;
 pub(crate) const NAME_OF_TRACK: Field = 2;
@@ -96,12 +100,36 @@ pub(crate) const CLOCK_UNIT_NS: Field = 4;
 pub(crate) const BOOT_TIME: u64 = 6;
 /// Clocks from here on belong to one sequence.
 pub(crate) const FIRST_CLOCK_OF_SEQUENCE: u64 = 64;
-// GpuRenderStageEvent
+// GpuRenderStageEvent, its ExtraData and ComputeKernelLaunch, Dim3
 pub(crate) const STAGE_DURATION: Field = 2;
 pub(crate) const HARDWARE_QUEUE: Field = 3;
+pub(crate) const EXTRA_DATA: Field = 6;
 pub(crate) const GPU: Field = 11;
 pub(crate) const HARDWARE_QUEUE_ID: Field = 13;
 pub(crate) const STAGE_ID: Field = 14;
+pub(crate) const NAME_OF_STAGE: Field = 17;
+pub(crate) const KERNEL_ID: Field = 19;
+pub(crate) const NAME_OF_STAGE_ID: Field = 20;
+pub(crate) const LAUNCH: Field = 21;
+pub(crate) const EXTRA_NAME: Field = 1;
+pub(crate) const EXTRA_VALUE: Field = 2;
+pub(crate) const GRID_SIZE: Field = 1;
+pub(crate) const WORKGROUP_SIZE: Field = 2;
+pub(crate) const DIMENSION_X: Field = 1;
+pub(crate) const DIMENSION_Z: Field = 3;
+// GpuCounterEvent, its GpuCounter, GpuCounterDescriptor, its GpuCounterSpec,
+// InternedGpuCounterDescriptor
+pub(crate) const COUNTERS_OF_EVENT: Field = 1;
+pub(crate) const SAMPLES: Field = 2;
+pub(crate) const GPU_OF_EVENT: Field = 3;
+pub(crate) const COUNTERS_ID: Field = 4;
+pub(crate) const COUNTER_ID: Field = 1;
+pub(crate) const INTEGER_SAMPLE: Field = 2;
+pub(crate) const DOUBLE_SAMPLE: Field = 3;
+pub(crate) const COUNTER_SPECS: Field = 1;
+pub(crate) const COUNTER_NAME: Field = 2;
+pub(crate) const INTERNED_COUNTERS: Field = 2;
+pub(crate) const INTERNED_GPU: Field = 3;
 // DebugAnnotation
 pub(crate) const ANNOTATION_NAME_ID: Field = 1;
 pub(crate) const BOOLEAN: Field = 2;

@@ -11,7 +11,7 @@
 //! | a slice | an event; its first category tells the kind, as in Kineto's JSON |
 //! | annotations of a slice | arguments; `corr_id` and `correlation` are the correlation |
 //! | flow ids | arrows |
-//! | a render stage of a GPU | a kernel on the hardware queue |
+//! | a render stage of a GPU | a kernel, or what the name of the stage says |
 //! | arrows, asynchronous events and statements of Chrome | rows of the same tables |
 //! | metadata of Chrome | fields of the header |
 //!
@@ -21,12 +21,14 @@
 
 mod annotation;
 mod clocks;
+mod counters;
 mod event;
 pub(crate) mod fields;
 mod header;
 mod packet;
 mod sequence;
 mod slices;
+mod stages;
 mod tracks;
 
 use flate2::{Decompress, FlushDecompress};

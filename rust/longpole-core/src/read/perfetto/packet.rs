@@ -1,7 +1,7 @@
 //! What a packet holds, as it stands in the file.
 
 use super::fields::{
-    ABOUT_THE_TRACE, CHROME_EVENTS, CLOCK_SNAPSHOT, COMPRESSED, DEFAULTS, INTERNED,
+    ABOUT_THE_TRACE, CHROME_EVENTS, CLOCK_SNAPSHOT, COMPRESSED, DEFAULTS, GPU_COUNTERS, INTERNED,
     PREVIOUS_DROPPED, PROCESS_DESCRIPTOR, RENDER_STAGE, SEQUENCE, SEQUENCE_FLAGS,
     THREAD_DESCRIPTOR, TIMESTAMP, TIMESTAMP_CLOCK, TRACK_DESCRIPTOR, TRACK_EVENT,
 };
@@ -24,6 +24,7 @@ pub(super) struct Packet<'a> {
     pub(super) thread: Option<&'a [u8]>,
     pub(super) event: Option<&'a [u8]>,
     pub(super) stage: Option<&'a [u8]>,
+    pub(super) gpu_counters: Option<&'a [u8]>,
     /// What Chrome says of itself, as fields of a header.
     pub(super) chrome: Option<&'a [u8]>,
     /// Whether it holds something that is not looked at.
@@ -49,6 +50,7 @@ pub(super) fn of(bytes: &[u8]) -> Option<Packet<'_>> {
             (THREAD_DESCRIPTOR, Wire::Bytes(bytes)) => packet.thread = Some(bytes),
             (TRACK_EVENT, Wire::Bytes(bytes)) => packet.event = Some(bytes),
             (RENDER_STAGE, Wire::Bytes(bytes)) => packet.stage = Some(bytes),
+            (GPU_COUNTERS, Wire::Bytes(bytes)) => packet.gpu_counters = Some(bytes),
             (CHROME_EVENTS, Wire::Bytes(bytes)) => packet.chrome = Some(bytes),
             (0, _) => return None,
             (field, _) => packet.is_unknown |= !ABOUT_THE_TRACE.contains(&field),

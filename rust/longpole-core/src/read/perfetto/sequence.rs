@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 
 use super::clocks::Clocks;
+use super::counters::GpuCounters;
 use super::fields::{
-    ANNOTATION_NAMES, ANNOTATION_TEXTS, EVENT_CATEGORIES, EVENT_NAMES, INTERNED_ID, INTERNED_NAME,
-    STAGES, TIMESTAMP_CLOCK, TRACK_EVENT_DEFAULTS, TRACK_UUID,
+    ANNOTATION_NAMES, ANNOTATION_TEXTS, COUNTERS_OF_GPU, DEMANGLED_NAME, EVENT_CATEGORIES,
+    EVENT_NAMES, INTERNED_ID, INTERNED_NAME, KERNELS, STAGES, TIMESTAMP_CLOCK,
+    TRACK_EVENT_DEFAULTS, TRACK_UUID,
 };
 use crate::ids::StringId;
 use crate::read::protobuf::{Wire, fields};
@@ -22,6 +24,9 @@ pub(super) struct Sequence {
     pub(super) texts: HashMap<u64, StringId>,
     /// The stages and queues of a GPU.
     pub(super) stages: HashMap<u64, StringId>,
+    /// Functions that run on a GPU.
+    pub(super) kernels: HashMap<u64, StringId>,
+    pub(super) gpu_counters: HashMap<u64, GpuCounters>,
     pub(super) clocks: Clocks,
     pub(super) clock: Option<u64>,
     pub(super) track: Option<u64>,
@@ -31,15 +36,22 @@ impl Sequence {
     /// Takes names with their numbers; none where it is no message.
     pub(super) fn intern(&mut self, bytes: &[u8], rows: &mut Rows<'_>) -> Option<()> {
         fields(bytes, |field, wire| {
+            let bytes = wire.bytes();
             let names = match field {
                 EVENT_CATEGORIES => &mut self.categories,
                 EVENT_NAMES => &mut self.names,
                 ANNOTATION_NAMES => &mut self.annotation_names,
                 ANNOTATION_TEXTS => &mut self.texts,
                 STAGES => &mut self.stages,
+                KERNELS => &mut self.kernels,
+                COUNTERS_OF_GPU => {
+                    let (number, counters) = GpuCounters::interned(bytes?, rows)?;
+                    self.gpu_counters.insert(number, counters);
+                    return Some(());
+                }
                 _ => return Some(()),
             };
-            let (number, name) = numbered(wire.bytes()?)?;
+            let (number, name) = numbered(bytes?, field == KERNELS)?;
             names.insert(number, rows.text(name));
             Some(())
         })
@@ -63,13 +75,14 @@ impl Sequence {
     }
 }
 
-/// A number and the name or text it stands for.
-fn numbered(bytes: &[u8]) -> Option<(u64, &[u8])> {
+/// A number and the name or text it stands for; of a kernel rather the demangled name.
+fn numbered(bytes: &[u8], is_kernel: bool) -> Option<(u64, &[u8])> {
     let (mut number, mut name) = (0, &[][..]);
     fields(bytes, |field, wire| {
         match (field, wire) {
             (INTERNED_ID, _) => number = wire.number()?,
-            (INTERNED_NAME, Wire::Bytes(bytes)) => name = bytes,
+            (INTERNED_NAME, Wire::Bytes(bytes)) if name.is_empty() => name = bytes,
+            (DEMANGLED_NAME, Wire::Bytes(bytes)) if is_kernel && !bytes.is_empty() => name = bytes,
             _ => {}
         }
         Some(())

@@ -6,21 +6,21 @@ use std::collections::{HashMap, HashSet};
 
 use super::annotation;
 use super::clocks::Clocks;
+use super::counters::{self, GpuCounters};
 use super::event::{self, TrackEvent};
 use super::fields::{
-    BOOT_TIME, COUNTER_SAMPLE, FIRST_CLOCK_OF_SEQUENCE, GPU, HARDWARE_QUEUE, HARDWARE_QUEUE_ID,
-    INSTANT, KIND, NEEDS_STATE, OVERLAY_SEQUENCE, PATH_SEQUENCE, SLICE_BEGIN, SLICE_END,
-    STAGE_DURATION, STAGE_ID, STATE_CLEARED, TRACE_SEQUENCE,
+    BOOT_TIME, COUNTER_SAMPLE, FIRST_CLOCK_OF_SEQUENCE, INSTANT, KIND, NEEDS_STATE,
+    OVERLAY_SEQUENCE, PATH_SEQUENCE, SLICE_BEGIN, SLICE_END, STATE_CLEARED, TRACE_SEQUENCE,
 };
 use super::header;
 use super::packet::Packet;
 use super::sequence::Sequence;
+use super::stages::{self, Stage};
 use super::tracks::{Standing, Tracks};
 use crate::diagnostics::Code;
 use crate::ids::{EventId, LaneId, StringId};
 use crate::names::Names as _;
 use crate::read::pairs::Brackets;
-use crate::read::protobuf::fields;
 use crate::read::rows::Rows;
 use crate::tables::{ArgValue, EventRow, FlowSource, Place};
 use crate::time::MAX_TIME_NS;
@@ -48,6 +48,8 @@ pub(super) struct Slices<'a> {
     arrows: Vec<Arrow>,
     samples: Vec<Sample>,
     marks: Vec<Mark>,
+    /// The counters that a sequence describes for a GPU itself.
+    gpu_counters: HashMap<(u64, i64), GpuCounters>,
     /// The fields of the header.
     pub(super) fields: Vec<(String, String)>,
 }
@@ -124,6 +126,7 @@ impl<'a> Slices<'a> {
             arrows: Vec::new(),
             samples: Vec::new(),
             marks: Vec::new(),
+            gpu_counters: HashMap::new(),
             fields: Vec::new(),
         }
     }
@@ -197,7 +200,12 @@ impl<'a> Slices<'a> {
         if let Some(bytes) = packet.stage
             && let Some(time_ns) = self.time_ns(packet, sequence)
         {
-            self.stage(bytes, packet, sequence, time_ns)?;
+            self.stage(&stages::of(bytes)?, packet.sequence, sequence, time_ns);
+        }
+        if let Some(bytes) = packet.gpu_counters
+            && let Some(time_ns) = self.time_ns(packet, sequence)
+        {
+            self.gpu_samples(bytes, packet.sequence, sequence, time_ns)?;
         }
         Some(())
     }
@@ -278,16 +286,9 @@ impl<'a> Slices<'a> {
         let duration_ns = duration_ns.filter(|_| phase == b'X');
         let correlation = event.correlation.and_then(|id| id.try_into().ok());
         let is_own = number == TRACE_SEQUENCE;
-        let mut own = Arguments {
-            kind,
-            is_own,
-            correlation,
-            external_id: None,
-            place: OwnPlace::default(),
-            others: Vec::new(),
-        };
+        let mut own = Arguments { category, is_own, correlation, ..Arguments::of_kind(kind) };
         own.take(event, sequence, &mut self.rows)?;
-        let kind = own.kind;
+        let (kind, category) = (own.kind, own.category);
         let id = self.push(
             phase,
             uuid,
@@ -402,52 +403,65 @@ impl<'a> Slices<'a> {
     }
 
     /// A render stage: work on a hardware queue of a GPU.
-    fn stage(
+    fn stage(&mut self, stage: &Stage<'_>, number: u64, sequence: &Sequence, time_ns: i64) {
+        let (category, name) = stage.names(sequence, &mut self.rows);
+        let kind = self.rows.kind(category);
+        let mut own = Arguments::of_kind(kind);
+        own.take_stage(stage, &mut self.rows);
+        let row = EventRow {
+            kind,
+            category: Some(category),
+            name,
+            lane: LaneId::from_row(0),
+            start_ns: time_ns,
+            duration_ns: stage.duration_ns.filter(|it| (0..=MAX_TIME_NS).contains(it)),
+            correlation: own.correlation,
+            external_id: None,
+            position: 0,
+        };
+        let id = self.push(b'X', track_of_sequence(number), row);
+        self.keep(id, Some(category), kind, &own);
+    }
+
+    /// Takes samples of the counters of a GPU.
+    fn gpu_samples(
         &mut self,
         bytes: &[u8],
-        packet: &Packet<'_>,
+        number: u64,
         sequence: &Sequence,
         time_ns: i64,
     ) -> Option<()> {
-        let (mut duration_ns, mut name, mut place) = (None, None, OwnPlace::default());
-        fields(bytes, |field, wire| {
-            let number = wire.number().map(u64::cast_signed);
-            match field {
-                STAGE_DURATION => duration_ns = number,
-                STAGE_ID => name = sequence.stages.get(&wire.number()?).copied(),
-                GPU => place.device = number,
-                HARDWARE_QUEUE | HARDWARE_QUEUE_ID => place.stream = number,
-                _ => {}
-            }
-            Some(())
-        })?;
-        let category = Some(self.rows.strings.intern("gpu_render_stage"));
-        let kind = self.rows.kind(category?);
-        let uuid = track_of_sequence(packet.sequence);
-        let id = self.push(
-            b'X',
-            uuid,
-            EventRow {
-                kind,
-                category,
-                name,
-                lane: LaneId::from_row(0),
-                start_ns: time_ns,
-                duration_ns: duration_ns.filter(|it| (0..=MAX_TIME_NS).contains(it)),
-                correlation: None,
-                external_id: None,
-                position: 0,
-            },
-        );
-        place.device = place.device.or(Some(0));
-        self.places.insert(id, place);
+        let event = counters::of(bytes)?;
+        let gpu = event.gpu.unwrap_or(0);
+        if let Some(bytes) = event.described {
+            let described = GpuCounters::of(bytes, Some(gpu), &mut self.rows)?;
+            self.gpu_counters.insert((number, gpu), described);
+        }
+        let counters = match event.counters_id {
+            Some(id) => sequence.gpu_counters.get(&id),
+            None => self.gpu_counters.get(&(number, gpu)),
+        };
+        let Some(counters) = counters else {
+            self.say(Code::MissingState);
+            return Some(());
+        };
+        let gpu = counters.gpu.unwrap_or(gpu);
+        let process = self.rows.strings.intern(&format!("GPU {gpu} Counters"));
+        let series = self.rows.strings.intern("value");
+        for (counter, value) in event.samples {
+            let position = self.rows.count(b'C');
+            let name = counters.names.get(&counter).copied();
+            self.rows.counters.push(name, series, process, time_ns, value, position);
+        }
         Some(())
     }
 
     /// Pairs begins with ends, and gives every event its place; gives what is to be said.
     pub(super) fn finish(&mut self) -> Vec<(Code, u64)> {
         let mut said = std::mem::take(&mut self.said);
-        std::mem::take(&mut self.brackets).pair(&mut self.rows.events, &mut said);
+        let mut brackets = std::mem::take(&mut self.brackets);
+        brackets.close_blocks(&mut self.rows.events);
+        brackets.pair(&mut self.rows.events, &mut said);
         let standings = self.tracks.standing(&mut self.rows);
         self.keep_samples(&standings);
         self.keep_marks(&standings);
@@ -541,6 +555,7 @@ const MARKS: &[u8] = b"stfbneSTpFM";
 /// The arguments of an event.
 struct Arguments {
     kind: EventKind,
+    category: Option<StringId>,
     /// Whether longpole wrote the event, whose track says where it stands.
     is_own: bool,
     correlation: Option<i64>,
@@ -550,6 +565,43 @@ struct Arguments {
 }
 
 impl Arguments {
+    fn of_kind(kind: EventKind) -> Self {
+        Self {
+            kind,
+            category: None,
+            is_own: false,
+            correlation: None,
+            external_id: None,
+            place: OwnPlace::default(),
+            others: Vec::new(),
+        }
+    }
+
+    /// Takes what a render stage of a GPU says besides its kind and name.
+    fn take_stage(&mut self, stage: &Stage<'_>, rows: &mut Rows<'_>) {
+        self.place = OwnPlace { device: stage.gpu, stream: stage.queue, ..OwnPlace::default() };
+        for (name, sizes) in ["grid", "block"].into_iter().zip(stage.sizes) {
+            if let Some([x, y, z]) = sizes.filter(|_| rows.keeps(name)) {
+                let text = rows.strings.intern(&format!("[{x}, {y}, {z}]"));
+                self.others.push((rows.strings.intern(name), ArgValue::Text(text)));
+            }
+        }
+        for &(name, bytes) in &stage.extra {
+            let Ok(name) = std::str::from_utf8(name) else { continue };
+            let value = stages::value(name, bytes, rows);
+            match (stages::known_key(name), value) {
+                ("correlation", ArgValue::Integer(id)) => self.correlation = Some(id),
+                ("stream", ArgValue::Integer(stream)) => self.place.stream = Some(stream),
+                ("device", ArgValue::Integer(device)) => self.place.device = Some(device),
+                (name, value) if rows.keeps(name) => {
+                    self.others.push((rows.strings.intern(name), value));
+                }
+                _ => {}
+            }
+        }
+        self.place.device = self.place.device.or(Some(0));
+    }
+
     /// Takes the annotations of an event; none where one is no message.
     fn take(
         &mut self,
@@ -585,6 +637,12 @@ impl Arguments {
                     self.external_id = number;
                     false
                 }
+                // PyTorch gives records of synchronization no category.
+                ("cuda_sync_kind", _) if self.category.is_none() => {
+                    let category = rows.strings.intern("cuda_sync");
+                    (self.kind, self.category) = (rows.kind(category), Some(category));
+                    true
+                }
                 (KIND, ArgValue::Text(text)) if self.is_own => {
                     self.kind = EventKind::named(rows.strings.get(text)).unwrap_or(self.kind);
                     false
@@ -601,7 +659,7 @@ impl Arguments {
 
 /// Arguments that say where an event is, and what it belongs to.
 const OF_PLACES_AND_LINKS: &[&str] =
-    &["correlation", "External id", "queue", "agent", "device", "stream"];
+    &["correlation", "External id", "queue", "agent", "device", "stream", "cuda_sync_kind"];
 
 /// What Kineto calls an argument that others call something else.
 fn known_key(key: &str) -> &str {
