@@ -13,6 +13,7 @@ mod blits;
 pub mod chakra;
 mod chrome;
 mod column;
+mod csv;
 mod databases;
 mod elements;
 pub mod execution_trace;
@@ -82,6 +83,7 @@ fn read_window(
         Format::Chrome => chrome::read(window, diagnostics, options, progress),
         Format::Saved => saved::read(window, options, progress),
         Format::Rocprof => rocm::read_document(window, diagnostics, options, progress),
+        Format::RocprofCsv => rocm::read_csv(window, path, diagnostics, options, progress),
         Format::Sqlite => databases::read(path.filter(|_| window.is_on_file()), options, progress),
         Format::Perfetto => perfetto::read(window, diagnostics, options, progress),
         Format::XPlane => xplane::read(window, diagnostics, options, progress),
@@ -122,20 +124,12 @@ pub fn repair(
 ) -> Result<u64> {
     let mut window = window::Window::new(Box::new(source), None)?;
     let mut diagnostics = Diagnostics::default();
-    match sniff::format(&mut window, &mut diagnostics)? {
-        Format::Chrome => {
-            let (options, repaired) = (Options::default(), chrome::Repaired::new(out, rank));
-            chrome::repair(window, diagnostics, &options, repaired, progress)
-        }
-        Format::Saved | Format::Rocprof | Format::Sqlite | Format::Perfetto | Format::XPlane => {
-            Err(Error::new(
-                ErrorKind::NotSaved(
-                    "the trace is no JSON that could be written as such".to_owned(),
-                ),
-                0,
-            ))
-        }
+    if sniff::format(&mut window, &mut diagnostics)? != Format::Chrome {
+        let why = "the trace is no JSON that could be written as such";
+        return Err(Error::new(ErrorKind::NotSaved(why.to_owned()), 0));
     }
+    let (options, repaired) = (Options::default(), chrome::Repaired::new(out, rank));
+    chrome::repair(window, diagnostics, &options, repaired, progress)
 }
 
 /// Whether a file holds a trace as text, which can be written as it stands.
