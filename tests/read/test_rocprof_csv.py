@@ -168,6 +168,18 @@ def test_allocations_are_said_to_be_unread(tmp_path):
         assert codes(read_trace(given)) == {"unread_table": 1}
 
 
+@pytest.mark.parametrize(
+    ("content", "code"), [(b"", "truncated"), (b"\0" * 600 + b"\n", "malformed_header")]
+)
+def test_a_file_beside_that_was_lost_is_said(content, code, tmp_path):
+    paths = training(tmp_path)
+    paths["hip_api_trace"].write_bytes(content)
+    trace = read_trace(paths["kernel_trace"])
+    assert code in codes(trace)
+    assert "runtime" not in trace.events["kind"].cast(pl.String).to_list()
+    assert trace.status == "recovered"
+
+
 def test_an_open_quote_costs_its_row_and_no_more(tmp_path):
     path = training(tmp_path)["kernel_trace"]
     whole = read_trace(path).events
@@ -213,6 +225,11 @@ def test_damage_is_counted_and_the_rest_is_kept(code, tmp_path):
 def test_a_file_that_was_cut_anywhere_keeps_its_whole_rows_and_says_so(kind, tmp_path):
     text = b"".join(training(tmp_path)[kind].read_bytes().splitlines(keepends=True)[:12])
     header = text.index(b"\n") + 1
+    for cut in range(1, header):
+        try:
+            assert codes(read_trace(text[:cut])) == {"truncated": 1}, cut
+        except longpole.TraceError:
+            assert b'"End_Timestamp"' not in text[:cut]
     for cut in range(header + 1, len(text)):
         trace = read_trace(text[:cut])
         n_whole = text[header:cut].count(b"\n")

@@ -68,7 +68,7 @@ codes! {
     TextAfterEnd "text_after_end" Loss "extra text follows the end of the document" "only the first document is read";
     RepeatedEvents "repeated_trace_events" Altered "`traceEvents` occurs more than once" "the events of all of them are kept";
     LimitReached "limit_reached" Loss "reading stopped at the requested limit" "the rest of the trace is missing";
-    MalformedHeader "malformed_header" Loss "a header field is malformed" "the field is skipped";
+    MalformedHeader "malformed_header" Loss "a header field, or the header of a CSV file, is malformed" "the field or the file is skipped";
     HeaderTooLarge "header_too_large" Loss "a header field exceeds the size limit" "the field is skipped";
     BadRank "bad_rank" Warning "the rank in `distributedInfo` is not an integer" "the rank is unknown";
     // Events as a whole.

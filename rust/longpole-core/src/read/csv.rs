@@ -93,6 +93,10 @@ impl<'a> Rows<'a> {
         let mut rows = Self { window, progress, fields: Fields::new(0), n_columns: 0 };
         rows.skip_blank_lines(found)?;
         let line = rows.line(0, found)?;
+        if let Line::Last(end) = line {
+            let code = rows.code_of_end();
+            found.add(code, rows.window.offset() + end as u64);
+        }
         let columns = columns(content(&rows.window.text()[..line.end()]));
         rows.window.consume(line.end());
         rows.n_columns = columns.len();
@@ -127,8 +131,7 @@ impl<'a> Rows<'a> {
             };
             let Some(line) = end else {
                 let code = match first {
-                    Line::Last(_) if self.window.is_limited() => Code::LimitReached,
-                    Line::Last(_) => Code::Truncated,
+                    Line::Last(_) => self.code_of_end(),
                     _ => Code::MalformedEvent,
                 };
                 found.add_skipped(code, offset, first.end() as u64);
@@ -214,6 +217,11 @@ impl<'a> Rows<'a> {
                 return Ok(self.window.offset() - begin);
             }
         }
+    }
+
+    /// Why the text ends before a line does.
+    fn code_of_end(&self) -> Code {
+        if self.window.is_limited() { Code::LimitReached } else { Code::Truncated }
     }
 
     fn note_limit(&self, found: &mut Diagnostics) {
