@@ -18,7 +18,7 @@ use crate::progress::{Progress, report};
 const MOST_LINES: usize = 16;
 
 /// A line beyond this is skipped.
-const MAX_LINE_BYTES: usize = 16 << 20;
+const MAX_LINE_BYTES: usize = 4 << 20;
 
 /// A file at the row that is read next.
 pub(super) struct Rows<'a> {
