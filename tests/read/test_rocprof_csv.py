@@ -144,6 +144,7 @@ def test_the_kernels_of_older_versions_are_those_of_kineto(write, tmp_path):
     ("header", "hint"),
     [
         ("Index,KernelName,gpu-id,queue-id,queue-index,pid,tid,grd,wgr,Wavefronts", "--timestamp"),
+        ("Domain,Function,Start_Timestamp,End_Timestamp,Correlation_ID", "results_"),
         ('"Name","Calls","TotalDurationNs","AverageNs","Percentage"', "_kernel_trace.csv"),
         ('"Correlation_Id","Dispatch_Id","Agent_Id","Counter_Name","Counter_Value"', "--hip-trace"),
         ('"Node_Id","Logical_Node_Id","Agent_Type"', "--hip-trace"),

@@ -5,8 +5,9 @@
 //! The first bytes tell the format, not the name of the file. Bytes come through `source`,
 //! `packed` and `window`; `sniff` says which format they are; each format has a room of its
 //! own (`chrome`), and those that are JSON share a scanner (`json`) and the way from one
-//! element of the document to the next (`elements`). Databases are read in place by `sqlite`; the
-//! formats in them (`nsight`, `rocm`) hand their records to `records`, the binary ones to `rows`.
+//! element of the document to the next (`elements`). The rows of CSV files come from `csv`.
+//! Databases are read in place by `sqlite`; the formats in them (`nsight`, `rocm`) hand their
+//! records to `records`, the binary ones to `rows`.
 
 mod ascend;
 mod blits;

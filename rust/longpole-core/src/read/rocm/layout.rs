@@ -45,13 +45,13 @@ pub(super) fn rows_with(columns: &[String]) -> Option<Result<Rows, Refused>> {
     if has(&["nodeid", "agenttype"]) {
         return Some(Ok(Rows::Agents));
     }
+    let calls = if has(&["threadid"]) { Ok(Rows::Calls) } else { Err(NO_THREADS) };
     let known = [
-        (["kind", "direction"], Rows::Copies),
-        (["domain", "function"], Rows::Calls),
-        (["kind", "operation"], Rows::Others),
+        (["kind", "direction"], Ok(Rows::Copies)),
+        (["domain", "function"], calls),
+        (["kind", "operation"], Ok(Rows::Others)),
     ];
-    let found = known.iter().find(|(names, _)| is_timed && has(names));
-    found.map(|&(_, rows)| Ok(rows))
+    known.into_iter().find(|(names, _)| is_timed && has(names)).map(|(_, rows)| rows)
 }
 
 const COUNTERS: Refused = (
@@ -61,6 +61,10 @@ const COUNTERS: Refused = (
 const STATISTICS: Refused = (
     "a CSV file of rocprof with statistics, which have no times",
     "give the `_kernel_trace.csv` beside it (rocprofv3), or the `results.json` (rocprof)",
+);
+const NO_THREADS: Refused = (
+    "a CSV file of rocprofv2 with calls, which names no threads",
+    "give the `results_*.csv`, or record with `rocprofv3 --kernel-trace --hip-trace`",
 );
 const NO_TIMES: Refused = (
     "a CSV file of rocprof without the times of kernels",
