@@ -36,6 +36,7 @@ _SUFFIXES: Final = (
     ".pftrace",
     ".perfetto-trace",
     ".sqlite",
+    *(f"kernel_trace.csv{packed}" for packed in ("", ".gz", ".zst", ".xz")),
 )
 _EXECUTION_TRACE: Final = re.compile(r"[._]et\.json(\.(gz|zst|xz))?$")
 

@@ -35,8 +35,8 @@ def read_trace(
     """Read a trace of the PyTorch profiler, or of another one.
 
     Chrome trace events in JSON, as the PyTorch profiler and XProf write them, `xplane.pb` of XProf,
-    a trace of Perfetto, an SQLite export of Nsight Systems, a database or JSON of `rocprofv3`, or
-    what `Trace.save` wrote; plain, gzip, zstd or xz. The first bytes tell, not the name. Of an
+    a trace of Perfetto, an SQLite export of Nsight Systems, a database, JSON or CSV of `rocprofv3`,
+    or what `Trace.save` wrote; plain, gzip, zstd or xz. The first bytes tell, not the name. Of an
     Ascend or MindSpore profile also the folder, of an Ascend profile its SQLite database. The file
     is read once, in windows: memory is bounded by the events that are kept. A damaged file gives
     all events that are whole in it, and `Trace.diagnostics` says what was lost or altered.

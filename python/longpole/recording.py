@@ -55,6 +55,8 @@ class Options(NamedTuple):
     """Work on devices."""
     launches: str
     """The calls that launch work; follows "record" alone."""
+    calls: str
+    """The runtime API calls of the host."""
     waits: str
     """Who waits for whom on a device."""
     schedule: str
@@ -100,6 +102,7 @@ _TORCH: Final = Options(
     vendor="NVIDIA",
     device="activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]",
     launches="with fewer activities and without with_stack, or with a larger buffer",
+    calls="ProfilerActivity.CPU among the activities",
     waits="enable_cuda_sync_events=True",
     schedule=_SCHEDULE,
     stack="with_stack=True",
@@ -160,6 +163,7 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
         device="activities=[ProfilerActivity.CPU, ProfilerActivity.NPU]",
         launches="with profiler_level=ProfilerLevel.Level1 or higher, which records the calls into "
         "CANN",
+        calls="profiler_level=ProfilerLevel.Level1 or higher",
         waits="profiler_level=ProfilerLevel.Level2, which records the calls into the runtime",
         ranges="torch_npu.npu.mstx.range_start",
         operators="operators (ProfilerActivity.CPU among the activities)",
@@ -174,6 +178,7 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
         device="device_target='Ascend' or 'GPU'",
         launches="with mindspore.profiler.profile of MindSpore 2.4 or later, on Ascend "
         "(profiler_level=ProfilerLevel.Level1), since its text files name no launching calls",
+        calls="profiler_level=ProfilerLevel.Level1, on Ascend (MindSpore 2.4 or later)",
         waits="profiler_level=ProfilerLevel.Level2, on Ascend",
         schedule=f"mindspore.profiler.{_SCHEDULE}",
         stack="with_stack=True (MindSpore 2.4 or later)",
@@ -196,6 +201,7 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
         vendor="Huawei",
         device="msprof --task-time=on",
         launches="with msprof --ascendcl=on --runtime-api=on",
+        calls="msprof --ascendcl=on --runtime-api=on",
         waits="msprof --runtime-api=on",
         schedule="msprof over several iterations",
         stack=_FRAMEWORK,
@@ -218,6 +224,7 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
         vendor="NVIDIA",
         device="nsys profile --trace=cuda,nvtx",
         launches="with nsys profile --trace=cuda from before the first launch",
+        calls="nsys profile --trace=cuda",
         waits="",
         schedule="nsys profile --capture-range=cudaProfilerApi over iterations after a warm-up",
         stack="nsys profile --python-sampling=true",
@@ -240,6 +247,7 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
         vendor="AMD",
         device="rocprofv3 --kernel-trace --memory-copy-trace",
         launches="with rocprofv3 --hip-runtime-trace --kernel-trace --memory-copy-trace",
+        calls="rocprofv3 --hip-runtime-trace",
         waits="",
         schedule="rocprofv3 --collection-period over iterations after a warm-up",
         stack=_OF_FRAMEWORK,
@@ -263,6 +271,7 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
         device="jax.profiler.trace on a machine with a GPU or TPU that the program uses",
         launches="with fewer steps, or without the Python tracer "
         "(ProfileOptions.python_tracer_level = 0)",
+        calls="the host tracer (ProfileOptions.host_tracer_level = 2)",
         waits="",
         schedule="jax.profiler.trace around some steps after a warm-up",
         stack="the Python tracer (ProfileOptions.python_tracer_level = 1)",

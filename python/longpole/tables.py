@@ -245,8 +245,8 @@ class TraceTables:
     def format(self) -> str:
         """`kineto-json`, or `chrome-json` for JSON without its fields; or another format.
 
-        Those are `xprof-json`, `xplane`, `perfetto`, `nsight-sqlite`, `rocpd`, `rocprofv3-json` and
-        `rocprof-json`.
+        Those are `xprof-json`, `xplane`, `perfetto`, `nsight-sqlite`, `rocpd`, `rocprofv3-json`,
+        `rocprofv3-csv`, `rocprof-json` and `rocprof-csv`.
         """
         return self._core.format
 

@@ -14,6 +14,8 @@ from longpole.convert.cut import cut
 from longpole.testing import TraceBuilder
 from oracles.simulator import simulate
 from oracles.simulator.nsight import write_nsight
+from oracles.simulator.rocpd import write_rocprof_json
+from oracles.simulator.rocprof_csv import write_rocprof_csv
 from real_traces import SHARED
 
 REAL = [("ns_resolution", 103), ("amd_mi250", 1), ("two_ranks/sampled_rank-0", 552)]
@@ -81,9 +83,23 @@ def test_the_path_of_a_step_of_a_real_trace_is_the_same(name, step, tmp_path):
     assert longpole.breakdown(cut_down, other).equals(longpole.breakdown(trace, one))
 
 
-def test_a_step_of_a_database_is_written_as_it_was_read(tmp_path):
-    source, output = tmp_path / "run.sqlite", tmp_path / "step.json.gz"
-    write_nsight(simulate("training", seed=3, steps=4), source)
+def csv_of_rocprof(run, path):
+    """Write the files of `rocprofv3`, of which `path` is one."""
+    prefix, _ = path.name.split("_kernel")
+    write_rocprof_csv(run, path.parent, prefix=prefix)
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("run.sqlite", write_nsight),
+        ("1_results.json", write_rocprof_json),
+        ("1_kernel_trace.csv", csv_of_rocprof),
+    ],
+)
+def test_a_step_of_another_profiler_is_written_as_it_was_read(name, write, tmp_path):
+    source, output = tmp_path / name, tmp_path / "step.json.gz"
+    write(simulate("training", seed=3, steps=4), source)
     trace = longpole.read_trace(source)
     step = trace.steps["step"][2]
     assert program.run(["convert", str(source), "--step", str(step), "-o", str(output)]) == 0

@@ -434,22 +434,6 @@ def test_counts_and_sums_are_those_of_the_schema_of_perfetto(tmp_path):
     assert trace.flows.height == n_flows > 0
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        '"Kind","Agent_Id","Queue_Id","Stream_Id","Thread_Id","Dispatch_Id","Kernel_Id"',
-        '"Kind","Direction","Stream_Id","Source_Agent_Id","Destination_Agent_Id"',
-        '"Domain","Function","Process_Id","Thread_Id","Correlation_Id"',
-        '"Index","KernelName","gpu-id","queue-id","queue-index","pid","tid"',
-        "Index,KernelName,gpu-id,queue-id,queue-index,pid,tid,BeginNs,EndNs",
-    ],
-)
-def test_csv_files_of_rocprof_are_refused_with_what_to_record(header, tmp_path):
-    with pytest.raises(longpole.TraceError, match="a CSV file of rocprof") as refused:
-        read(f"{header}\n1,2,3\n".encode(), tmp_path / "1_kernel_trace.csv")
-    assert "--output-format json" in refused.value.hint
-
-
 def test_hatchet_files_are_refused_with_what_to_record(tmp_path):
     frames = [{"children": [], "frame": {"name": "ROOT"}, "metrics": {"count": 0}}, {"CUDA": {}}]
     with pytest.raises(longpole.TraceError, match="Triton Proton"):

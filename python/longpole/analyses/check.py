@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from longpole.analyses.findings import KINDS, READING_HINTS, SEVERITIES, Finding, Place
 from longpole.damage import DATABASES
 from longpole.recording import options_for
-from longpole.wording import duration, share
+from longpole.wording import duration, escape, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ def check(trace: Trace) -> tuple[Finding, ...]:
     # What a damaged file lacks may have been recorded: nothing to record otherwise.
     hint = _hint if trace.damage is None else lambda *_: None
     of_events = [replace(found, hint=hint(trace, found)) for found in _of_events(trace)]
-    findings = [*_of_reading(trace), *of_events]
+    findings = [*_of_reading(trace), *_of_files(trace), *of_events]
     return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
 
 
@@ -65,6 +65,14 @@ def _of_reading(trace: Trace) -> Iterator[Finding]:
             hint=READING_HINTS.get(row["code"]),
             first=Place(offset=row["first_offset"]) if has_bytes else None,
         )
+
+
+def _of_files(trace: Trace) -> Iterator[Finding]:
+    """Name the files of a trace that stands in several, each with one kind of record."""
+    files = trace.metadata.get("files", ()) if trace.format == "rocprofv3-csv" else ()
+    if len(files) > 1:
+        names = ", ".join(escape(file["name"]) for file in files)
+        yield finding("several_files", len(files), files=names)
 
 
 class _EventWarning(NamedTuple):

@@ -111,7 +111,7 @@ KINDS: Final = {
         "warning",
         "GPU activities, but the trace has no runtime API call of the host",
         "their launch delay, operator and step are unknown",
-        "record the runtime API calls of the host, too",
+        "record the runtime API calls of the host, too, with {calls}",
     ),
     "launches_without_work": Kind(
         "warning",
@@ -195,6 +195,11 @@ KINDS: Final = {
         "{apart} apart",
         "they belong to different runs or their clocks differ: their times cannot be compared",
         "record all ranks in one run, on machines with synchronised clocks",
+    ),
+    "several_files": Kind(
+        "info",
+        "the trace was read from several files: {files}",
+        "byte offsets count the bytes of all of them, in this order",
     ),
     "no_rank": Kind(
         "info",

@@ -29,8 +29,18 @@ _PART: Final = 1 << 20
 _GZIP: Final = b"\x1f\x8b"
 _OTHER_PACKED: Final = (b"\x28\xb5", b"\xfd7")
 """zstd and xz, which the core unpacks."""
-_NO_JSON: Final = frozenset({"perfetto", "xplane", "nsight-sqlite", "rocpd"})
-"""Formats without the text of events: what was read of these is written."""
+_NO_JSON: Final = frozenset(
+    {
+        "perfetto",
+        "xplane",
+        "nsight-sqlite",
+        "rocpd",
+        "rocprofv3-json",
+        "rocprofv3-csv",
+        "rocprof-csv",
+    }
+)
+"""Formats without Chrome trace events as text: what was read of these is written."""
 _ZIP: Final = b"PK"
 _BEFORE_TEXT: Final = b"\xef\xbb\xbf \t\r\n"
 

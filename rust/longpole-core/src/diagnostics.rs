@@ -61,14 +61,14 @@ codes! {
     // The frame of the document.
     ByteOrderMark "byte_order_mark" Info "the file starts with a UTF-8 byte order mark" "none";
     Truncated "truncated" Loss "the file ends inside the trace" "the rest of the trace is missing";
-    MissingEnd "missing_end" Altered "the closing `]` or `}` is missing" "every event before it is kept";
+    MissingEnd "missing_end" Altered "the closing `]` or `}`, or the last line break of a CSV file, is missing" "every event before it is kept";
     TrailingComma "trailing_comma" Altered "no value follows a comma" "none; the comma is ignored";
     ExtraComma "extra_comma" Altered "there are more commas than values" "none; the comma is ignored";
     MissingComma "missing_comma" Altered "the comma between two values is missing" "none; both values are kept";
     TextAfterEnd "text_after_end" Loss "extra text follows the end of the document" "only the first document is read";
     RepeatedEvents "repeated_trace_events" Altered "`traceEvents` occurs more than once" "the events of all of them are kept";
     LimitReached "limit_reached" Loss "reading stopped at the requested limit" "the rest of the trace is missing";
-    MalformedHeader "malformed_header" Loss "a header field is malformed" "the field is skipped";
+    MalformedHeader "malformed_header" Loss "a header field, or the header of a CSV file, is malformed" "the field or the file is skipped";
     HeaderTooLarge "header_too_large" Loss "a header field exceeds the size limit" "the field is skipped";
     BadRank "bad_rank" Warning "the rank in `distributedInfo` is not an integer" "the rank is unknown";
     // Events as a whole.
@@ -104,7 +104,7 @@ codes! {
     NodeTooLarge "node_too_large" Loss "a node exceeds the size limit" "the node is skipped";
     NodeWithoutId "node_without_id" Loss "a node has no id or no name" "the node is skipped";
     RepeatedNode "repeated_node" Loss "two nodes have the same id" "the first of them is kept";
-    UnescapedName "unescaped_name" Altered "a name has quotation marks that are not escaped" "the name is read up to the next member of the node";
+    UnescapedName "unescaped_name" Altered "a name has quotation marks that are not escaped" "the name is read as far as it can be told";
     MissingParent "missing_parent" Warning "the file does not contain the parent of a node" "the node has no parent";
     // Values.
     InvalidUtf8 "invalid_utf8" Altered "a text has bytes that are not UTF-8" "they are replaced by U+FFFD";
@@ -117,7 +117,7 @@ codes! {
     BadId "bad_id" Warning "an id is not a 64-bit integer" "the id is null";
     // Databases.
     DamagedTable "damaged_table" Loss "a table of the database is damaged" "the rest of its rows is missing";
-    DamagedText "damaged_text" Loss "a text of the database has zero bytes, as where a page was lost" "the text is cut there";
+    DamagedText "damaged_text" Loss "a text has zero bytes, as where a part of the file was lost" "the text is cut there";
     ValueTooLong "value_too_long" Loss "a value in the database is longer than 64 MiB" "its row is skipped";
     MissingRows "missing_rows" Loss "rows are missing inside a table of the database: they were deleted, or a page was lost" "their records are missing";
     NoWriteAheadLog "no_write_ahead_log" Warning "the write-ahead log of the database is missing" "the last rows are missing if the file was copied while it was open";
@@ -176,7 +176,14 @@ impl Diagnostics {
 
     /// Counts the findings of a later part of the file.
     pub(crate) fn append(&mut self, later: &Self) {
-        later.rows.iter().for_each(|&row| self.add_row(row));
+        self.append_at(later, 0);
+    }
+
+    /// Counts the findings of another file, which stands behind so many bytes.
+    pub(crate) fn append_at(&mut self, later: &Self, bytes: u64) {
+        for &row in &later.rows {
+            self.add_row(Diagnostic { first_offset: row.first_offset + bytes, ..row });
+        }
     }
 
     fn add_row(&mut self, later: Diagnostic) {

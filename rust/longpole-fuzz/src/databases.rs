@@ -104,6 +104,39 @@ const DOCUMENT: &str = r#"{"rocprofiler-sdk-tool":[{"metadata":{"pid":908,"confi
 "memory_copy":[{"kind":2,"operation":0,"correlation_id":{"internal":3},"start_timestamp":-1,
 "end_timestamp":1e3,"dst_agent_id":{"handle":7},"bytes":18446744073709551615}]}}]}"#;
 
+const KERNELS: &str = r#""Guid","Kind","Agent_Id","Queue_Id","Stream_Id","Kernel_Name","Correlation_Id",
+"Start_Timestamp","End_Timestamp","LDS_Block_Size","Workgroup_Size_X","Workgroup_Size_Y",
+"Workgroup_Size_Z","Grid_Size_X","Grid_Size_Y","Grid_Size_Z""#;
+const CALLS: &str = r#""Domain","Function","Process_Id","Thread_Id","Correlation_Id",
+"Start_Timestamp","End_Timestamp""#;
+const COPIES: &str = r#""Kind","Direction","Stream_Id","Source_Agent_Id","Destination_Agent_Id",
+"Correlation_Id","Start_Timestamp","End_Timestamp""#;
+const OLD: &str = "Index,KernelName,gpu-id,queue-id,lds,WriteSize,DispatchNs,BeginNs,EndNs";
+
+/// CSV files: one for each kind of rows.
+pub(crate) fn csv() -> Vec<Vec<u8>> {
+    let row = |number: u64| {
+        let (start, end) = (number * 100, number * 100 + 70);
+        [
+            format!(
+                r#""g","K","Agent 4",1,2,"f<int, ""{number}"">",{number},{start},{end},0,64,1,0,64,1,1"#
+            ),
+            format!(r#""MARKER_CORE_API","two{}lines",7,8,{number},{start},{end}"#, '\n'),
+            format!(
+                r#""M","MEMORY_COPY_DEVICE_TO_HOST",1,"Agent 4","CPU 0",{number},{start},{end}"#
+            ),
+            format!(r#"{number},"gemm.kd",8,0,512,2.5,{start},{start},{end}"#),
+        ]
+    };
+    let rows: Vec<_> = (1..20).map(row).collect();
+    let file = |(place, header): (usize, &str)| {
+        let rows = rows.iter().map(|row| row[place].clone());
+        let lines: Vec<_> = std::iter::once(header.replace('\n', "")).chain(rows).collect();
+        (lines.join("\n") + "\n").into_bytes()
+    };
+    [KERNELS, CALLS, COPIES, OLD].into_iter().enumerate().map(file).collect()
+}
+
 /// Any bytes as a document of `rocprofv3`.
 pub(crate) fn rocprof(bytes: &[u8]) {
     if let Ok(tables) = read_bytes(bytes, &Options::default()) {

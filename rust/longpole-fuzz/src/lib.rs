@@ -34,6 +34,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "gzip", check: reading::gzip, seeds: seeds::packed_traces },
     Target { name: "database", check: databases::database, seeds: databases::seeds },
     Target { name: "rocprof", check: databases::rocprof, seeds: databases::documents },
+    Target { name: "csv", check: databases::rocprof, seeds: databases::csv },
     Target { name: "zstd", check: reading::zstd, seeds: binary::zstd },
     Target { name: "xz", check: reading::xz, seeds: binary::xz },
     Target { name: "perfetto", check: reading::binary, seeds: binary::packets },

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .kineto import Record
     from .run import Run
 
-__all__ = ["FILL_KERNEL", "write_rocpd", "write_rocprof_json"]
+__all__ = ["FILL_KERNEL", "direction", "write_rocpd", "write_rocprof_json", "written"]
 
 _ID: Final = "_00001234_5678_7abc_8def_0123456789ab"
 _COLUMNS: Final = {
@@ -99,7 +99,7 @@ class _Database:
         for number, (kind, device) in enumerate(agents):
             row = {"id": number, "type": kind, "logical_index": device, "product_name": "MI300X"}
             self._insert("rocpd_info_agent", row)
-        for entry in _written(run):
+        for entry in written(run):
             self._record(entry, int(pid))
 
     def _record(self, entry: Record, pid: int) -> None:
@@ -112,7 +112,7 @@ class _Database:
                 row |= {f"grid_size_{axis}": args["grid"][place] * args["block"][place]}
             self._row("rocpd_kernel_dispatch", entry, pid, row, kind=_KINDS[0])
         elif entry["cat"] == "gpu_memcpy":
-            name = self._text(f"MEMORY_COPY_{_direction(entry)}")
+            name = self._text(f"MEMORY_COPY_{direction(entry)}")
             agent = _FIRST_AGENT + args["device"]
             row = {"name_id": name, "size": args["bytes"], "dst_agent_id": agent}
             self._row("rocpd_memory_copy", entry, pid, row, kind=_KINDS[1])
@@ -175,7 +175,7 @@ class _Database:
 def write_rocprof_json(run: Run, path: str | Path) -> None:
     """Write the records of a run as JSON of `rocprofv3`."""
     document = _Document()
-    for entry in _written(run):
+    for entry in written(run):
         document.add(entry)
     process = {
         "metadata": {"pid": next(entry["pid"] for entry in run.events if entry["ph"] == "M")},
@@ -240,7 +240,7 @@ class _Document:
         args = entry["args"]
         row |= {"dst_agent_id": {"handle": 900 + args["device"]}, "bytes": args["bytes"]}
         row |= {"stream_id": {"handle": args["stream"]}}
-        row |= self._operation("MEMORY_COPY", f"MEMORY_COPY_{_direction(entry)}")
+        row |= self._operation("MEMORY_COPY", f"MEMORY_COPY_{direction(entry)}")
         self._buffers["memory_copy"].append(row)
 
     def _add_call(self, row: dict[str, Any], entry: Record) -> None:
@@ -275,7 +275,8 @@ class _Document:
         }
 
 
-def _written(run: Run) -> Iterator[Record]:
+def written(run: Run) -> Iterator[Record]:
+    """Give what rocprofv3 records of a run."""
     categories = {"kernel", "gpu_memcpy", *(category for category, _, _ in _INTERFACES)}
     for entry in run.events:
         if entry["ph"] == "X" and entry.get("cat") == "gpu_memset":
@@ -292,5 +293,6 @@ def _as_fill_kernel(entry: Record) -> Record:
     return {**entry, "cat": "kernel", "name": FILL_KERNEL, "args": args}
 
 
-def _direction(entry: Record) -> str:
+def direction(entry: Record) -> str:
+    """Give the direction of a copy."""
     return _DIRECTIONS[entry["name"].split()[1]]

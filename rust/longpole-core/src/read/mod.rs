@@ -5,14 +5,16 @@
 //! The first bytes tell the format, not the name of the file. Bytes come through `source`,
 //! `packed` and `window`; `sniff` says which format they are; each format has a room of its
 //! own (`chrome`), and those that are JSON share a scanner (`json`) and the way from one
-//! element of the document to the next (`elements`). Databases are read in place by `sqlite`; the
-//! formats in them (`nsight`, `rocm`) hand their records to `records`, the binary ones to `rows`.
+//! element of the document to the next (`elements`). The rows of CSV files come from `csv`.
+//! Databases are read in place by `sqlite`; the formats in them (`nsight`, `rocm`) hand their
+//! records to `records`, the binary ones to `rows`.
 
 mod ascend;
 mod blits;
 pub mod chakra;
 mod chrome;
 mod column;
+mod csv;
 mod databases;
 mod elements;
 pub mod execution_trace;
@@ -82,6 +84,7 @@ fn read_window(
         Format::Chrome => chrome::read(window, diagnostics, options, progress),
         Format::Saved => saved::read(window, options, progress),
         Format::Rocprof => rocm::read_document(window, diagnostics, options, progress),
+        Format::RocprofCsv => rocm::read_csv(window, path, diagnostics, options, progress),
         Format::Sqlite => databases::read(path.filter(|_| window.is_on_file()), options, progress),
         Format::Perfetto => perfetto::read(window, diagnostics, options, progress),
         Format::XPlane => xplane::read(window, diagnostics, options, progress),
@@ -122,20 +125,12 @@ pub fn repair(
 ) -> Result<u64> {
     let mut window = window::Window::new(Box::new(source), None)?;
     let mut diagnostics = Diagnostics::default();
-    match sniff::format(&mut window, &mut diagnostics)? {
-        Format::Chrome => {
-            let (options, repaired) = (Options::default(), chrome::Repaired::new(out, rank));
-            chrome::repair(window, diagnostics, &options, repaired, progress)
-        }
-        Format::Saved | Format::Rocprof | Format::Sqlite | Format::Perfetto | Format::XPlane => {
-            Err(Error::new(
-                ErrorKind::NotSaved(
-                    "the trace is no JSON that could be written as such".to_owned(),
-                ),
-                0,
-            ))
-        }
+    if sniff::format(&mut window, &mut diagnostics)? != Format::Chrome {
+        let why = "the trace is no JSON that could be written as such";
+        return Err(Error::new(ErrorKind::NotSaved(why.to_owned()), 0));
     }
+    let (options, repaired) = (Options::default(), chrome::Repaired::new(out, rank));
+    chrome::repair(window, diagnostics, &options, repaired, progress)
 }
 
 /// Whether a file holds a trace as text, which can be written as it stands.

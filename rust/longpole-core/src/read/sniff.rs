@@ -9,6 +9,7 @@
 
 use super::packed::is_packed;
 use super::perfetto::is_perfetto;
+use super::rocm::is_csv;
 use super::saved::is_saved;
 use super::window::Window;
 use super::xplane::is_xplane;
@@ -25,6 +26,8 @@ pub enum Format {
     Saved,
     /// JSON of `rocprofv3`.
     Rocprof,
+    /// CSV of `rocprofv3` or the older `rocprof`.
+    RocprofCsv,
     /// A database in SQLite, of Nsight Systems or ROCm.
     Sqlite,
     /// Packets of Perfetto.
@@ -94,11 +97,18 @@ pub(super) fn format(window: &mut Window<'_>, diagnostics: &mut Diagnostics) -> 
     if is_perfetto(head) {
         return Ok(Format::Perfetto);
     }
+    if is_csv(significant(head)).map_err(refused)? {
+        return Ok(Format::RocprofCsv);
+    }
     match known(head, window.compression().is_some()) {
-        Some((what, hint)) => Err(Error::new(ErrorKind::OtherKind { what, hint }, 0)),
+        Some(known) => Err(refused(known)),
         None if may_be_json(head) => Ok(Format::Chrome),
         None => Err(unknown(head)),
     }
+}
+
+fn refused((what, hint): Known) -> Error {
+    Error::new(ErrorKind::OtherKind { what, hint }, 0)
 }
 
 /// The error for a file that begins like nothing known.
@@ -123,7 +133,6 @@ fn known(head: &[u8], compressed: bool) -> Option<Known> {
     magic
         .map(|&(_, known)| known)
         .or_else(|| hatchet(significant(head)))
-        .or_else(|| rocprof_csv(significant(head)))
         .or_else(|| markup(significant(head)))
         .or_else(|| archive(head, compressed))
 }
@@ -143,26 +152,6 @@ fn hatchet(text: &[u8]) -> Option<Known> {
     let keys: [&[u8]; 2] = [b"\"frame\"", b"\"metrics\""];
     let is_tree = text.starts_with(b"[") && !contains(text, b"\"ph\"");
     (is_tree && keys.iter().all(|key| contains(text, key))).then_some(HATCHET)
-}
-
-const ROCPROF_CSV: Known = (
-    "a CSV file of rocprof or rocprofv3, which holds only one kind of record",
-    "record with `rocprofv3 --output-format json` (or `rocpd`) and give that file",
-);
-
-/// The header of a list of records begins with one of these pairs of columns, in quotes or not.
-fn rocprof_csv(text: &[u8]) -> Option<Known> {
-    const COLUMNS: [&[u8]; 7] = [
-        b"Kind,Agent_Id,",
-        b"Kind,Direction,",
-        b"Kind,Operation,",
-        b"Correlation_Id,Dispatch_Id,",
-        b"Domain,Function,",
-        b"Index,KernelName,",
-        b"Dispatch_ID,GPU_ID,",
-    ];
-    let line: Vec<u8> = text.iter().take(64).copied().filter(|&byte| byte != b'"').collect();
-    COLUMNS.iter().any(|columns| line.starts_with(columns)).then_some(ROCPROF_CSV)
 }
 
 fn markup(text: &[u8]) -> Option<Known> {
@@ -234,9 +223,6 @@ mod tests {
             (b"\x7fELF\x02\x01\x01", "ELF"),
             (b"\x80\x04\x95\x1e", "pickle"),
             (b"PK\x03\x04", "zip"),
-            (b"\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Stream_Id\"\n", "rocprofv3"),
-            (b"\"Domain\",\"Function\",\"Process_Id\"\n", "rocprofv3"),
-            (b"Index,KernelName,gpu-id,queue-id\n", "rocprof"),
             (b"\n <!DOCTYPE html>", "HTML"),
         ];
         for (head, part) in cases {

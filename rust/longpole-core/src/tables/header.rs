@@ -14,7 +14,7 @@ pub struct Header {
     pub base_time_ns: Option<i64>,
     /// `kineto-json`, or `chrome-json` for other JSON; or the name of another format: `xprof-json`,
     /// `xplane`, `perfetto`, `nsight-sqlite`, `rocpd`, `rocprofv3-json`,
-    /// `rocprof-json`.
+    /// `rocprofv3-csv`, `rocprof-json`, `rocprof-csv`.
     pub format: &'static str,
     /// `gzip`, `zstd`, `xz` or none.
     pub compression: Option<&'static str>,

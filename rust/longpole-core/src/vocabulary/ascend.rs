@@ -82,7 +82,9 @@ impl Profiler {
     pub fn of_format(format: &str) -> Option<Self> {
         match format {
             "nsight-sqlite" => Some(Self::Nsys),
-            "rocpd" | "rocprofv3-json" | "rocprof-json" => Some(Self::Rocprofv3),
+            "rocpd" | "rocprofv3-json" | "rocprofv3-csv" | "rocprof-json" | "rocprof-csv" => {
+                Some(Self::Rocprofv3)
+            }
             "xprof-json" | "xplane" => Some(Self::XProf),
             _ => None,
         }

@@ -20,7 +20,9 @@ const FORMATS: &[&str] = &[
     "nsight-sqlite",
     "rocpd",
     "rocprofv3-json",
+    "rocprofv3-csv",
     "rocprof-json",
+    "rocprof-csv",
 ];
 
 const COMPRESSIONS: &[&str] = &["gzip", "zstd", "xz"];

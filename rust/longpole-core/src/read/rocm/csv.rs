@@ -1,0 +1,381 @@
+//! CSV files: those of a process that `rocprofv3` wrote, or the one of `rocprof` 1 and 2.
+//!
+//! Columns are found by their names, which differ between versions in case and in `_` and `-`.
+//! Places of findings count the bytes of all files in the order in which they were read.
+//!
+//! Limits: a copy has no size. Without `_agent_info.csv` a device has the number of its agent.
+//! `rocprof` 1 and 2 count the work items of all dimensions together: a kernel has no grid.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use serde_json::json;
+
+use super::activities::{
+    ARGUMENTS, Activity, Launch, kernel, kind_of_interface, memory_copy, of_recording, thread,
+};
+use super::beside::files;
+use super::devices::Devices;
+use super::layout::{Refused, Rows as Kind, rows_of, rows_with};
+use crate::diagnostics::{Code, Diagnostics};
+use crate::error::{Error, ErrorKind, Result};
+use crate::progress::Progress;
+use crate::read::csv::{Row, Rows};
+use crate::read::options::Options;
+use crate::read::records::{Record, Records};
+use crate::read::source;
+use crate::read::window::Window;
+use crate::tables::{Header, Tables};
+
+/// Whether a file is one of these, by its first bytes; an error for those that cannot be read.
+pub(in crate::read) fn is_csv(head: &[u8]) -> std::result::Result<bool, Refused> {
+    rows_of(head).map_or(Ok(false), |found| found.map(|_| true))
+}
+
+/// Reads the file in a window, and those beside the path that it has.
+pub(in crate::read) fn read(
+    window: Window<'_>,
+    path: Option<&Path>,
+    diagnostics: Diagnostics,
+    options: &Options,
+    progress: Progress<'_>,
+) -> Result<Tables> {
+    let compression = window.compression();
+    let mut records = Records::new(ARGUMENTS, options);
+    records.diagnostics = diagnostics;
+    let mut trace = Trace::new(records, progress);
+    let mut given = Some(window);
+    for file in path.map_or_else(|| vec![Path::new("").to_owned()], files) {
+        let is_given = path.is_none_or(|path| path == file);
+        let window = match given.take_if(|_| is_given) {
+            Some(window) => window,
+            None => Window::of_file(source::open(&file)?, options.max_bytes)?,
+        };
+        trace.file(window, &file)?;
+        if trace.is_limited() {
+            break;
+        }
+    }
+    if !trace.has_events && !trace.is_limited() {
+        return Err(Error::new(NOTHING, 0));
+    }
+    let files = ("files".to_owned(), json!(trace.files).to_string());
+    let fields = trace.agents.devices.properties().into_iter().chain([files]).collect();
+    let format = if trace.is_old { "rocprof-csv" } else { "rocprofv3-csv" };
+    let header = Header { fields, format, compression, ..Header::default() };
+    trace.records.finish(header, trace.n_bytes)
+}
+
+const NOTHING: ErrorKind = ErrorKind::OtherKind {
+    what: "a CSV file of rocprofv3 without kernels, copies and calls",
+    hint: "record with `rocprofv3 --kernel-trace --hip-trace` and give the `_kernel_trace.csv`",
+};
+
+/// The files on their way into tables.
+struct Trace<'a> {
+    records: Records<'a>,
+    progress: Progress<'a>,
+    agents: Agents,
+    /// The recordings that rows name, in the order in which they turned up.
+    recordings: HashMap<Vec<u8>, i64>,
+    /// What was read: the name of each file, and how much of it.
+    files: Vec<serde_json::Value>,
+    n_bytes: u64,
+    has_events: bool,
+    /// Whether `rocprof` 1 or 2 wrote it.
+    is_old: bool,
+}
+
+impl<'a> Trace<'a> {
+    fn new(records: Records<'a>, progress: Progress<'a>) -> Self {
+        Self {
+            records,
+            progress,
+            agents: Agents::default(),
+            recordings: HashMap::new(),
+            files: Vec::new(),
+            n_bytes: 0,
+            has_events: false,
+            is_old: false,
+        }
+    }
+
+    /// Whether the caller wants no more.
+    fn is_limited(&self) -> bool {
+        self.records.diagnostics.count(Code::LimitReached) > 0
+    }
+
+    /// Reads one file, whose findings count bytes from its own beginning until they are joined.
+    fn file(&mut self, window: Window<'a>, path: &Path) -> Result<()> {
+        let before = std::mem::take(&mut self.records.diagnostics);
+        let mut found = Diagnostics::default();
+        let (mut rows, columns) = Rows::of(window, &mut found, self.progress)?;
+        self.records.offset = Some(0);
+        let mut n_rows = 0_u64;
+        match rows_with(&columns) {
+            Some(Ok(Kind::Others)) => self.records.note(Code::UnreadTable),
+            Some(Ok(kind)) => n_rows = self.rows(kind, &columns, &mut rows, &mut found)?,
+            None | Some(Err(_)) => self.records.note(Code::MalformedHeader),
+        }
+        found.append(&self.records.diagnostics);
+        self.records.diagnostics = before;
+        self.records.diagnostics.append_at(&found, self.n_bytes);
+        self.n_bytes += rows.offset();
+        let name = path.file_name().map(|name| name.to_string_lossy());
+        self.files.push(json!({"name": name, "rows": n_rows, "bytes": rows.offset()}));
+        Ok(())
+    }
+
+    /// Reads the rows of a file; gives their number.
+    fn rows(
+        &mut self,
+        kind: Kind,
+        columns: &[String],
+        rows: &mut Rows<'a>,
+        found: &mut Diagnostics,
+    ) -> Result<u64> {
+        let columns = Columns::of(columns);
+        self.has_events |= kind != Kind::Agents;
+        self.is_old |= columns.is_old && kind == Kind::Kernels;
+        let mut n_rows = 0;
+        while !self.records.is_full() {
+            let Some(row) = rows.next(found)? else { break };
+            self.records.offset = Some(row.offset);
+            if row.is_last && is_cut(&columns, &row) {
+                self.records.note(Code::Truncated);
+                break;
+            }
+            if row.is_last {
+                self.records.note(Code::MissingEnd);
+            }
+            match kind {
+                Kind::Kernels => self.kernel(&columns, &row),
+                Kind::Copies => self.copy(&columns, &row),
+                Kind::Calls => self.call(&columns, &row),
+                Kind::Agents => self.agent(&columns, &row),
+                Kind::Others => {}
+            }
+            n_rows += 1;
+        }
+        Ok(n_rows)
+    }
+
+    fn kernel(&mut self, columns: &Columns, row: &Row<'_>) {
+        let Some([start_ns, end_ns]) = self.times(columns, row) else { return };
+        let recording = self.recording(columns, row);
+        let activity = Activity {
+            start_ns,
+            end_ns,
+            correlation: of_recording(
+                recording,
+                self.number(Code::BadId, columns.correlation, row),
+            ),
+            device: self.agents.device(recording, row.text(columns.agent)),
+            stream: self.stream(columns, row),
+        };
+        let launch = Launch {
+            work_items: columns.work_items.map(|size| self.size(size, row)),
+            block: columns.block.map(|size| self.size(size, row)),
+            shared_memory: self.size(columns.shared_memory, row),
+        };
+        let name = row.text(columns.kernel).map(|name| self.records.text(name));
+        kernel(&activity, &launch, name, &mut self.records);
+    }
+
+    fn copy(&mut self, columns: &Columns, row: &Row<'_>) {
+        let Some([start_ns, end_ns]) = self.times(columns, row) else { return };
+        let recording = self.recording(columns, row);
+        let direction = String::from_utf8_lossy(row.text(columns.direction).unwrap_or_default());
+        let agent = match direction.trim_start_matches("MEMORY_COPY_").split_once("_TO_") {
+            Some((_, "DEVICE")) => columns.to,
+            Some(("DEVICE", _)) => columns.from,
+            _ => None,
+        };
+        let activity = Activity {
+            start_ns,
+            end_ns,
+            correlation: of_recording(
+                recording,
+                self.number(Code::BadId, columns.correlation, row),
+            ),
+            device: self.agents.device(recording, row.text(agent)),
+            stream: self.stream(columns, row),
+        };
+        memory_copy(&activity, &direction, None, &mut self.records);
+    }
+
+    fn call(&mut self, columns: &Columns, row: &Row<'_>) {
+        let Some([start_ns, end_ns]) = self.times(columns, row) else { return };
+        let recording = self.recording(columns, row);
+        let interface = String::from_utf8_lossy(row.text(columns.domain).unwrap_or_default());
+        let (kind, category) = kind_of_interface(&interface);
+        let place = [columns.process, columns.thread];
+        let place = place.map(|place| self.number(Code::BadId, place, row));
+        let called = columns.correlation.filter(|_| kind.is_call());
+        let called = self.number(Code::BadId, called, row);
+        let name = row.text(columns.function).map(|name| self.records.text(name));
+        let lane = thread(place, &mut self.records);
+        let category = self.records.strings.intern(category);
+        let correlation = of_recording(recording, called);
+        self.records.add(&Record { kind, category, name, lane, start_ns, end_ns, correlation });
+    }
+
+    fn agent(&mut self, columns: &Columns, row: &Row<'_>) {
+        let recording = self.recording(columns, row);
+        let numbers = [columns.logical_node, columns.node];
+        let numbers = numbers.map(|number| self.number(Code::BadId, number, row));
+        if row.text(columns.agent_type) == Some(b"GPU") {
+            let name = row.text(columns.product).map(String::from_utf8_lossy);
+            self.agents.add((recording, numbers), name.as_deref());
+        }
+    }
+
+    /// When a row began and ended; none where that cannot be told, which is noted.
+    fn times(&mut self, columns: &Columns, row: &Row<'_>) -> Option<[Option<i64>; 2]> {
+        let start_ns = self.number(Code::BadTimestamp, columns.start, row);
+        if start_ns.is_none() && row.text(columns.start).is_some() {
+            return None;
+        }
+        Some([start_ns, self.number(Code::InvalidNumber, columns.end, row)])
+    }
+
+    fn stream(&mut self, columns: &Columns, row: &Row<'_>) -> Option<i64> {
+        let column = columns.stream.filter(|&stream| row.text(Some(stream)).is_some());
+        self.number(Code::BadId, column.or(columns.queue), row)
+    }
+
+    fn size(&mut self, column: Option<usize>, row: &Row<'_>) -> Option<i64> {
+        self.number(Code::InvalidNumber, column, row)
+    }
+
+    /// A number; none where there is none, or where it is not one, which is noted.
+    fn number(&mut self, fault: Code, column: Option<usize>, row: &Row<'_>) -> Option<i64> {
+        let text = row.text(column)?;
+        let number = integer(text);
+        if number.is_none() {
+            self.records.note(fault);
+        }
+        number
+    }
+
+    /// Which recording a row is of: a file may hold several, which count their ids alike.
+    fn recording(&mut self, columns: &Columns, row: &Row<'_>) -> i64 {
+        let Some(name) = row.text(columns.recording) else { return 0 };
+        if let Some(&number) = self.recordings.get(name) {
+            return number;
+        }
+        let number = i64::try_from(self.recordings.len()).unwrap_or(i64::MAX);
+        self.recordings.insert(name.to_owned(), number);
+        number
+    }
+}
+
+/// Whether the last row of a file lost digits of its end, which stand last where a file has calls.
+fn is_cut(columns: &Columns, row: &Row<'_>) -> bool {
+    let [start_ns, end_ns] = [columns.start, columns.end].map(|time| integer(row.text(time)?));
+    end_ns < start_ns
+}
+
+fn integer(text: &[u8]) -> Option<i64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// The devices by the numbers of their agents: rows name the logical node, or the node.
+#[derive(Default)]
+struct Agents {
+    of_number: [HashMap<(i64, i64), i64>; 2],
+    n_devices: HashMap<i64, i64>,
+    devices: Devices,
+}
+
+impl Agents {
+    /// Adds the next device of a recording.
+    fn add(&mut self, (recording, numbers): (i64, [Option<i64>; 2]), name: Option<&str>) {
+        let next = self.n_devices.entry(recording).or_default();
+        let device = *next;
+        *next += 1;
+        self.devices.add(device, device, name);
+        for (of_number, number) in self.of_number.iter_mut().zip(numbers) {
+            if let Some(number) = number {
+                of_number.entry((recording, number)).or_insert(device);
+            }
+        }
+    }
+
+    /// The device of `GPU 0`, `Agent 4` or 4. Where nothing tells the agents, their numbers do.
+    fn device(&self, recording: i64, agent: Option<&[u8]>) -> Option<i64> {
+        let text = agent?;
+        let digits = text.iter().rposition(|byte| !byte.is_ascii_digit()).map_or(0, |at| at + 1);
+        let number = integer(&text[digits..])?;
+        if text.starts_with(b"GPU") {
+            return Some(number);
+        }
+        if self.n_devices.is_empty() {
+            return Some(number).filter(|_| !text.starts_with(b"CPU"));
+        }
+        self.of_number.iter().find_map(|known| known.get(&(recording, number)).copied())
+    }
+}
+
+/// Where the columns are, as far as a file has them.
+struct Columns {
+    start: Option<usize>,
+    end: Option<usize>,
+    correlation: Option<usize>,
+    recording: Option<usize>,
+    kernel: Option<usize>,
+    agent: Option<usize>,
+    stream: Option<usize>,
+    queue: Option<usize>,
+    work_items: [Option<usize>; 3],
+    block: [Option<usize>; 3],
+    shared_memory: Option<usize>,
+    direction: Option<usize>,
+    from: Option<usize>,
+    to: Option<usize>,
+    domain: Option<usize>,
+    function: Option<usize>,
+    process: Option<usize>,
+    thread: Option<usize>,
+    node: Option<usize>,
+    logical_node: Option<usize>,
+    agent_type: Option<usize>,
+    product: Option<usize>,
+    /// Whether `rocprof` 1 or 2 names the columns so.
+    is_old: bool,
+}
+
+impl Columns {
+    /// Finds the columns by their [plain names](crate::read::csv::columns).
+    fn of(columns: &[String]) -> Self {
+        let one = |name: &str| columns.iter().position(|column| column == name);
+        let any = |names: [&str; 2]| names.into_iter().find_map(one);
+        let axes = |name: &str| ["x", "y", "z"].map(|axis| one(&format!("{name}{axis}")));
+        Self {
+            start: any(["starttimestamp", "beginns"]),
+            end: any(["endtimestamp", "endns"]),
+            correlation: one("correlationid"),
+            recording: one("guid"),
+            kernel: one("kernelname"),
+            agent: any(["agentid", "gpuid"]),
+            stream: one("streamid"),
+            queue: one("queueid"),
+            work_items: axes("gridsize"),
+            block: axes("workgroupsize"),
+            shared_memory: any(["ldsblocksize", "groupsegmentsize"])
+                .or_else(|| any(["ldsperworkgroup", "lds"])),
+            direction: one("direction"),
+            from: one("sourceagentid"),
+            to: one("destinationagentid"),
+            domain: one("domain"),
+            function: one("function"),
+            process: one("processid"),
+            thread: one("threadid"),
+            node: one("nodeid"),
+            logical_node: one("logicalnodeid"),
+            agent_type: one("agenttype"),
+            product: any(["productname", "name"]),
+            is_old: one("gpuid").is_some(),
+        }
+    }
+}
