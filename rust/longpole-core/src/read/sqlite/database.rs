@@ -1,5 +1,7 @@
 //! An open database: its tables, and guards against what the file may hold.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use rusqlite::config::DbConfig;
@@ -7,9 +9,13 @@ use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags};
 
 use super::address;
+use super::pages::{self, Damaged, Tree};
 use super::scan::{End, Source, Take};
 use super::table::{self, Finder, Table};
+use crate::diagnostics::Code;
 use crate::error::{Error, ErrorKind, Result};
+use crate::progress::Progress;
+use crate::read::records::Records;
 
 /// The longest value that is read from a row.
 const MOST_VALUE_BYTES: i32 = 64 << 20;
@@ -29,6 +35,8 @@ pub(in crate::read) struct Database {
     pub(in crate::read) n_bytes: u64,
     /// The names of its tables, in order.
     names: Vec<String>,
+    /// Those of which rows were asked for.
+    read: RefCell<BTreeSet<String>>,
 }
 
 impl Database {
@@ -40,7 +48,8 @@ impl Database {
         let is_without_log = address::has_log(&path);
         let source = opened(&path)?;
         let names = names(&source.connection).map_err(|error| failure(&error))?;
-        Ok(Self { source, path, has_threads: threads > 1, is_without_log, n_bytes, names })
+        let (has_threads, read) = (threads > 1, RefCell::default());
+        Ok(Self { source, path, has_threads, is_without_log, n_bytes, names, read })
     }
 
     /// The names of its tables, in order.
@@ -64,6 +73,7 @@ impl Database {
         if !self.has(name) {
             return Ok(End::default());
         }
+        self.read.borrow_mut().insert(name.to_owned());
         let connection = &self.source.connection;
         let Ok(table) = Table::of(name, connection) else { return Ok(End::DAMAGED) };
         let scan = table.scan(columns);
@@ -88,7 +98,35 @@ impl Database {
         key: &str,
         columns: &[&str],
     ) -> Option<Finder<'_>> {
+        self.read.borrow_mut().insert(name.to_owned());
         Table::of(name, &self.source.connection).ok()?.finder(key, columns)
+    }
+
+    /// Notes damaged pages, unless the caller wanted only some of the records.
+    pub(in crate::read) fn note_damaged_pages(
+        &self,
+        records: &mut Records<'_>,
+        progress: Progress<'_>,
+    ) -> Result<()> {
+        if records.diagnostics.count(Code::LimitReached) == 0 {
+            let Damaged { n_pages, first_offset } = match self.trees() {
+                Ok(trees) => pages::damaged(&self.path, &trees, progress)?,
+                Err(_) => Damaged::SCHEMA,
+            };
+            records.diagnostics.add_many(Code::DamagedPage, first_offset, n_pages);
+        }
+        Ok(())
+    }
+
+    /// The trees of the tables and their indexes, that of the schema first.
+    fn trees(&self) -> rusqlite::Result<Vec<Tree>> {
+        let text = "SELECT name, rootpage FROM sqlite_schema WHERE rootpage > 0";
+        let mut statement = self.source.connection.prepare(text)?;
+        let trees = statement.query_map([], |row| {
+            let is_read = self.read.borrow().contains(&row.get::<_, String>(0)?);
+            Ok(Tree { root: row.get(1)?, is_read })
+        })?;
+        std::iter::once(Ok(Tree { root: 1, is_read: true })).chain(trees).collect()
     }
 
     /// The largest row ids of all tables together, which is about the number of rows.
