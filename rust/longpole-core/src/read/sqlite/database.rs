@@ -23,6 +23,9 @@ const MOST_VALUE_BYTES: i32 = 64 << 20;
 /// A table with more rows than these is worth a thread of its own.
 const ROWS_FOR_A_THREAD: u64 = 20_000;
 
+/// The table that lists the others.
+const SCHEMA: &str = "sqlite_schema";
+
 /// An open database.
 pub(in crate::read) struct Database {
     source: Source,
@@ -122,11 +125,15 @@ impl Database {
     fn trees(&self) -> rusqlite::Result<Vec<Tree>> {
         let text = "SELECT name, rootpage FROM sqlite_schema WHERE rootpage > 0";
         let mut statement = self.source.connection.prepare(text)?;
-        let trees = statement.query_map([], |row| {
-            let is_read = self.read.borrow().contains(&row.get::<_, String>(0)?);
-            Ok(Tree { root: row.get(1)?, is_read })
-        })?;
-        std::iter::once(Ok(Tree { root: 1, is_read: true })).chain(trees).collect()
+        let trees =
+            statement.query_map([], |row| self.tree(&row.get::<_, String>(0)?, row.get(1)?))?;
+        std::iter::once(self.tree(SCHEMA, 1)).chain(trees).collect()
+    }
+
+    fn tree(&self, name: &str, root: u32) -> rusqlite::Result<Tree> {
+        let is_read = name == SCHEMA || self.read.borrow().contains(name);
+        let n_values = is_read.then(|| table::n_values(name, &self.source.connection));
+        Ok(Tree { root, n_values: n_values.transpose()? })
     }
 
     /// The largest row ids of all tables together, which is about the number of rows.

@@ -5,6 +5,7 @@
 //! header counts. A number of cells or a pointer that was altered breaks the sum.
 
 use std::iter;
+use std::ops::RangeInclusive;
 
 const INTERIOR_OF_INDEX: u8 = 2;
 const INTERIOR_OF_TABLE: u8 = 5;
@@ -73,8 +74,17 @@ impl<'a> Page<'a> {
         Some(children)
     }
 
-    /// Whether the cells of a leaf of a table fill it, with row ids that grow; else none.
-    pub(super) fn checked_rows(&self, mut ids: Ids) -> Option<()> {
+    /// Whether the cells of a leaf fill it, with row ids that grow, and the first has so many values;
+    /// else none. Leaves of indexes, and of tables that are not read, are not looked at.
+    pub(super) fn checked(&self, ids: Ids, n_values: Option<&RangeInclusive<i64>>) -> Option<()> {
+        let Some(n_values) = n_values.filter(|_| self.is_of_table()) else { return Some(()) };
+        if let Some(at) = self.cells().next() {
+            n_values.contains(&self.n_values(at)?).then_some(())?;
+        }
+        self.checked_rows(ids)
+    }
+
+    fn checked_rows(&self, mut ids: Ids) -> Option<()> {
         let begin = self.content();
         let mut n_bytes = self.n_free()?;
         for at in self.cells() {
@@ -89,6 +99,19 @@ impl<'a> Page<'a> {
         }
         (self.pointers() + 2 * self.n_cells() <= begin && begin + n_bytes == self.bytes.len())
             .then_some(())
+    }
+
+    /// How many values the row in a cell has.
+    fn n_values(&self, cell: usize) -> Option<i64> {
+        let (_, id) = varint(self.bytes, cell)?;
+        let (_, begin) = varint(self.bytes, id)?;
+        let (n_header, mut at) = varint(self.bytes, begin)?;
+        let mut n_values = 0;
+        while ((at - begin) as u64) < n_header {
+            (_, at) = varint(self.bytes, at)?;
+            n_values += 1;
+        }
+        Some(n_values)
     }
 
     /// The bytes in free blocks and in fragments.

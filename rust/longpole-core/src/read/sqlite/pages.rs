@@ -10,6 +10,7 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use super::page::{self, Ids, Page, long};
@@ -28,8 +29,8 @@ const PAGES_A_REPORT: u64 = 1024;
 /// A tree of the schema.
 pub(super) struct Tree {
     pub(super) root: u32,
-    /// Whether rows of it are read.
-    pub(super) is_read: bool,
+    /// How many values each of its rows has; none where its rows are not read.
+    pub(super) n_values: Option<RangeInclusive<i64>>,
 }
 
 /// The pages in which a fault was found.
@@ -54,7 +55,7 @@ pub(super) fn damaged(path: &Path, trees: &[Tree], progress: Progress<'_>) -> Re
         pages.name_maps();
     }
     for tree in trees {
-        pages.walk(tree.root, Ids::ALL, tree.is_read, MOST_LEVELS)?;
+        pages.walk(tree.root, Ids::ALL, tree, MOST_LEVELS)?;
     }
     pages.find_lost()?;
     Ok(pages.damaged)
@@ -146,7 +147,7 @@ impl<'a> Pages<'a> {
     }
 
     /// Looks at a page and those below it; says whether it is a leaf.
-    fn walk(&mut self, number: u32, ids: Ids, is_read: bool, n_levels: usize) -> Result<bool> {
+    fn walk(&mut self, number: u32, ids: Ids, tree: &Tree, n_levels: usize) -> Result<bool> {
         if !self.name(number) {
             return Ok(false);
         }
@@ -156,33 +157,25 @@ impl<'a> Pages<'a> {
         let page = Page::of(&self.bytes[..self.n_usable], header).filter(|_| is_there);
         let is_leaf = page.as_ref().is_some_and(Page::is_leaf);
         let below = match page {
-            Some(page) if is_leaf && is_read && page.is_of_table() => {
-                page.checked_rows(ids).map(|()| Vec::new())
-            }
-            Some(_) if is_leaf => Some(Vec::new()),
+            Some(page) if is_leaf => page.checked(ids, tree.n_values.as_ref()).map(|()| Vec::new()),
             Some(page) if n_levels > 0 => page.children(ids),
             _ => None,
         };
         if below.is_none() {
             self.note(number);
         }
-        self.walk_below(below.unwrap_or_default(), is_read, n_levels.saturating_sub(1))?;
+        self.walk_below(below.unwrap_or_default(), tree, n_levels.saturating_sub(1))?;
         Ok(is_leaf)
     }
 
     /// Looks at the pages below one. Where the first is a leaf, all are.
-    fn walk_below(
-        &mut self,
-        below: Vec<(u32, Ids)>,
-        is_read: bool,
-        n_levels: usize,
-    ) -> Result<()> {
+    fn walk_below(&mut self, below: Vec<(u32, Ids)>, tree: &Tree, n_levels: usize) -> Result<()> {
         let mut is_enough = false;
         for (child, ids) in below {
             if is_enough {
                 self.name(child);
             } else {
-                is_enough = self.walk(child, ids, is_read, n_levels)? && !is_read;
+                is_enough = self.walk(child, ids, tree, n_levels)? && tree.n_values.is_none();
             }
         }
         Ok(())
@@ -190,12 +183,12 @@ impl<'a> Pages<'a> {
 
     /// Finds the pages of trees that nothing names.
     fn find_lost(&mut self) -> Result<()> {
-        let (lock, is_named) = (self.lock(), std::mem::take(&mut self.is_named));
-        if is_named.len() > MOST_PAGES {
+        let lock = self.lock();
+        if self.is_named.len() > MOST_PAGES {
             return Ok(());
         }
-        for (number, index) in (1..).zip(0..is_named.len()) {
-            if !is_named[index] && index != lock {
+        for (number, index) in (1..).zip(0..self.is_named.len()) {
+            if !self.is_named[index] && index != lock {
                 self.report()?;
                 if self.read(number) && page::is_of_tree(self.bytes[0]) {
                     self.note(number);
