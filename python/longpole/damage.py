@@ -13,12 +13,13 @@ from longpole.recording import options_for
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["DATABASES", "Damage", "advised", "blaming", "damage_of", "record_hint"]
+__all__ = ["Damage", "advised", "blaming", "damage_of", "has_offset", "record_hint"]
 
 # Behind these, any number of events may be missing, or any value be wrong.
 _WITHOUT_BOUND: Final = frozenset(
     {
-        *("truncated", "missing_end", "limit_reached", "damaged_table"),
+        *("truncated", "missing_end", "limit_reached"),
+        *("damaged_table", "damaged_page"),
         *("compression_corrupt", "compression_checksum"),
     }
 )
@@ -44,8 +45,8 @@ _SKIPPED: Final = frozenset(
         *("missing_rows", "value_too_long"),
     }
 )
-# Their records have no bytes of their own.
-DATABASES: Final = frozenset({"nsight-sqlite", "rocpd"})
+# Their records have no bytes of their own, but their pages have.
+_DATABASES: Final = frozenset({"nsight-sqlite", "rocpd"})
 _HEADER: Final = frozenset({"malformed_header", "header_too_large"})
 
 
@@ -88,8 +89,14 @@ def damage_of(
         row for row in lost if row["code"] in _WITHOUT_BOUND or _is_much(row, n_bytes, n_events)
     ]
     row = (grave or lost)[0]
-    place = "" if format_name in DATABASES else f", at byte {row['first_offset']:,}"
+    has_place = has_offset(row["code"], format_name)
+    place = f", at byte {row['first_offset']:,}" if has_place else ""
     return Damage(bool(grave), _sentence(row, place, len(lost), is_grave=bool(grave)))
+
+
+def has_offset(code: str, format_name: str) -> bool:
+    """Tell whether the place of a finding is a byte of the file."""
+    return format_name not in _DATABASES or code == "damaged_page"
 
 
 def advised(damage: Damage | None, hint: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from longpole.analyses.findings import KINDS, READING_HINTS, SEVERITIES, Finding, Place
-from longpole.damage import DATABASES
+from longpole.damage import has_offset
 from longpole.recording import options_for
 from longpole.wording import duration, escape, share
 
@@ -54,7 +54,6 @@ def _hint(trace: Trace, found: Finding) -> str | None:
 
 
 def _of_reading(trace: Trace) -> Iterator[Finding]:
-    has_bytes = trace.format not in DATABASES
     for row in trace.core.diagnostics().to_dicts():
         yield Finding(
             code=row["code"],
@@ -63,7 +62,9 @@ def _of_reading(trace: Trace) -> Iterator[Finding]:
             sentence=row["sentence"],
             effect=row["effect"],
             hint=READING_HINTS.get(row["code"]),
-            first=Place(offset=row["first_offset"]) if has_bytes else None,
+            first=Place(offset=row["first_offset"])
+            if has_offset(row["code"], trace.format)
+            else None,
         )
 
 

@@ -216,6 +216,7 @@ READING_HINTS: Final = {
     "compression_corrupt": "copy the file again",
     "compression_checksum": "copy the file again",
     "damaged_table": "export or copy the file again; `PRAGMA integrity_check` names the damage",
+    "damaged_page": "export or copy the file again; `PRAGMA integrity_check` names the damage",
     "damaged_text": "export or copy the file again",
     "missing_rows": "export the report again",
     "no_write_ahead_log": "close the program that writes the database before you copy the file",

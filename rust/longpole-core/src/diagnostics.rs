@@ -117,6 +117,7 @@ codes! {
     BadId "bad_id" Warning "an id is not a 64-bit integer" "the id is null";
     // Databases.
     DamagedTable "damaged_table" Loss "a table of the database is damaged" "the rest of its rows is missing";
+    DamagedPage "damaged_page" Loss "a page of the database is damaged" "rows of a table may be missing";
     DamagedText "damaged_text" Loss "a text has zero bytes, as where a part of the file was lost" "the text is cut there";
     ValueTooLong "value_too_long" Loss "a value in the database is longer than 64 MiB" "its row is skipped";
     MissingRows "missing_rows" Loss "rows are missing inside a table of the database: they were deleted, or a page was lost" "their records are missing";

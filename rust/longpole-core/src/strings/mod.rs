@@ -212,7 +212,7 @@ fn low_bits(hash: u64) -> usize {
 /// Multiply and fold, eight bytes at a time, seeded for each table
 /// (the construction of wyhash and foldhash; not for use against a reader who
 /// sees the handles come out).
-fn hash(text: &[u8], seed: u64) -> u64 {
+pub(crate) fn hash(text: &[u8], seed: u64) -> u64 {
     let mut state = seed ^ (text.len() as u64);
     let mut chunks = text.chunks_exact(8);
     for chunk in &mut chunks {

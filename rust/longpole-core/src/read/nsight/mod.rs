@@ -86,6 +86,7 @@ pub(super) fn read(
     export.note_unread();
     let header = export.header()?;
     export.reading.note_lookups(&[]);
+    database.note_damaged_pages(&mut export.reading.records, progress)?;
     export.reading.records.finish(header, database.n_bytes)
 }
 

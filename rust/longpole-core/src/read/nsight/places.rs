@@ -38,7 +38,8 @@ pub(super) struct Places {
     first_of_device: HashMap<i64, i64>,
     /// The device of each context of a process.
     device_of_context: HashMap<[Option<i64>; 2], i64>,
-    last_learned: Option<([Option<i64>; 2], i64)>,
+    /// Which device of which context was learned.
+    learned: Recent<([Option<i64>; 2], i64), ()>,
     threads: Recent<GlobalId, LaneId>,
     streams: Recent<[Option<i64>; 3], LaneId>,
 }
@@ -62,10 +63,10 @@ impl Places {
     /// Learns on which device a context of a process is.
     pub(super) fn learn(&mut self, context: [Option<i64>; 2], device: Option<i64>) {
         let Some(device) = device else { return };
-        if self.last_learned != Some((context, device)) {
-            self.device_of_context.entry(context).or_insert(device);
-            self.last_learned = Some((context, device));
-        }
+        let devices = &mut self.device_of_context;
+        self.learned.get((context, device), || {
+            devices.entry(context).or_insert(device);
+        });
     }
 
     /// The device of a context. Records of synchronisation name the context, and device 0 always.

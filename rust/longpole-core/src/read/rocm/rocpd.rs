@@ -88,6 +88,7 @@ pub(in crate::read) fn read(
     }
     let fields = devices.properties().into_iter().collect();
     let header = Header { fields, format: "rocpd", ..Header::default() };
+    database.note_damaged_pages(&mut records, progress)?;
     records.finish(header, database.n_bytes)
 }
 

@@ -1,5 +1,7 @@
 //! An open database: its tables, and guards against what the file may hold.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use rusqlite::config::DbConfig;
@@ -7,15 +9,22 @@ use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags};
 
 use super::address;
+use super::pages::{self, Damaged, Tree};
 use super::scan::{End, Source, Take};
 use super::table::{self, Finder, Table};
+use crate::diagnostics::Code;
 use crate::error::{Error, ErrorKind, Result};
+use crate::progress::Progress;
+use crate::read::records::Records;
 
 /// The longest value that is read from a row.
 const MOST_VALUE_BYTES: i32 = 64 << 20;
 
 /// A table with more rows than these is worth a thread of its own.
 const ROWS_FOR_A_THREAD: u64 = 20_000;
+
+/// The table that lists the others.
+const SCHEMA: &str = "sqlite_schema";
 
 /// An open database.
 pub(in crate::read) struct Database {
@@ -29,6 +38,8 @@ pub(in crate::read) struct Database {
     pub(in crate::read) n_bytes: u64,
     /// The names of its tables, in order.
     names: Vec<String>,
+    /// Those of which rows were asked for.
+    read: RefCell<BTreeSet<String>>,
 }
 
 impl Database {
@@ -40,7 +51,8 @@ impl Database {
         let is_without_log = address::has_log(&path);
         let source = opened(&path)?;
         let names = names(&source.connection).map_err(|error| failure(&error))?;
-        Ok(Self { source, path, has_threads: threads > 1, is_without_log, n_bytes, names })
+        let (has_threads, read) = (threads > 1, RefCell::default());
+        Ok(Self { source, path, has_threads, is_without_log, n_bytes, names, read })
     }
 
     /// The names of its tables, in order.
@@ -64,6 +76,7 @@ impl Database {
         if !self.has(name) {
             return Ok(End::default());
         }
+        self.read.borrow_mut().insert(name.to_owned());
         let connection = &self.source.connection;
         let Ok(table) = Table::of(name, connection) else { return Ok(End::DAMAGED) };
         let scan = table.scan(columns);
@@ -88,7 +101,39 @@ impl Database {
         key: &str,
         columns: &[&str],
     ) -> Option<Finder<'_>> {
+        self.read.borrow_mut().insert(name.to_owned());
         Table::of(name, &self.source.connection).ok()?.finder(key, columns)
+    }
+
+    /// Notes damaged pages, unless the caller wanted only some of the records.
+    pub(in crate::read) fn note_damaged_pages(
+        &self,
+        records: &mut Records<'_>,
+        progress: Progress<'_>,
+    ) -> Result<()> {
+        if records.diagnostics.count(Code::LimitReached) == 0 {
+            let Damaged { n_pages, first_offset } = match self.trees() {
+                Ok(trees) => pages::damaged(&self.path, &trees, progress)?,
+                Err(_) => Damaged::SCHEMA,
+            };
+            records.diagnostics.add_many(Code::DamagedPage, first_offset, n_pages);
+        }
+        Ok(())
+    }
+
+    /// The trees of the tables and their indexes, that of the schema first.
+    fn trees(&self) -> rusqlite::Result<Vec<Tree>> {
+        let text = "SELECT name, rootpage FROM sqlite_schema WHERE rootpage > 0";
+        let mut statement = self.source.connection.prepare(text)?;
+        let trees =
+            statement.query_map([], |row| self.tree(&row.get::<_, String>(0)?, row.get(1)?))?;
+        std::iter::once(self.tree(SCHEMA, 1)).chain(trees).collect()
+    }
+
+    fn tree(&self, name: &str, root: u32) -> rusqlite::Result<Tree> {
+        let is_read = name == SCHEMA || self.read.borrow().contains(name);
+        let n_values = is_read.then(|| table::n_values(name, &self.source.connection));
+        Ok(Tree { root, n_values: n_values.transpose()? })
     }
 
     /// The largest row ids of all tables together, which is about the number of rows.

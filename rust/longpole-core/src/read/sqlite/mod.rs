@@ -7,11 +7,13 @@
 //! Limits: a database whose write-ahead log or rollback journal lies beside it is refused, because
 //! reading it as it stands would leave rows out. A table is read in the order of its row ids; where
 //! these do not grow, a page is damaged, and the rest of the table is left out. Ids that SQLite
-//! counted have no gaps, so that rows which are missing in between are counted; those behind the
-//! last one are not seen.
+//! counted have no gaps, so that rows which are missing in between are counted. Rows behind the last
+//! one are missed only where a page lost them (`pages`), not where they were deleted.
 
 mod address;
 mod database;
+mod page;
+mod pages;
 mod reading;
 mod rows;
 mod scan;

@@ -1,5 +1,7 @@
 //! One table of a database: its columns, and its rows by their numbers.
 
+use std::ops::RangeInclusive;
+
 use rusqlite::{Connection, OptionalExtension, Statement};
 
 use super::rows::{Batch, Row};
@@ -69,6 +71,17 @@ pub(super) fn largest_row(name: &str, connection: &Connection) -> Option<u64> {
     let text = format!("SELECT max(_rowid_) FROM {}", quoted(name));
     let largest: Option<i64> = connection.query_row(&text, [], |row| row.get(0)).ok()?;
     u64::try_from(largest?).ok()
+}
+
+/// How many values a row of a table may have. `ALTER TABLE` adds no column without a default that
+/// must not be null, so that rows have at least those.
+pub(super) fn n_values(
+    name: &str,
+    connection: &Connection,
+) -> rusqlite::Result<RangeInclusive<i64>> {
+    let text = "SELECT max(0, max(iif(\"notnull\" AND dflt_value IS NULL, cid + 1, 0))
+        - sum(hidden > 0)), count(*) FROM pragma_table_xinfo(?1)";
+    connection.query_row(text, [name], |row| Ok(row.get(0)?..=row.get(1)?))
 }
 
 /// Finds rows by their number.

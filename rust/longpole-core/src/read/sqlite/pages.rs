@@ -1,0 +1,212 @@
+//! Finds pages that cannot be as SQLite wrote them, and from which it reads fewer rows, or rows of
+//! another table, without an error.
+//!
+//! Each page of a tree is named once, by the page above it or by the schema; free pages are named by
+//! the list of free pages. So a page that looks like one of a tree and is named nowhere was lost.
+//! The leaves of the tables that are read are looked at cell by cell (`page`); of other trees, only
+//! the pages above the leaves.
+//!
+//! Limits: rows that were deleted leave no trace. Values are not looked at, nor are overflow chains.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::ops::RangeInclusive;
+use std::path::Path;
+
+use super::page::{self, Ids, Page, long};
+use crate::error::Result;
+use crate::progress::{Progress, report};
+
+const FILE_HEADER: usize = 100;
+/// SQLite leaves out the page with this byte.
+const LOCK_BYTE: u64 = 1 << 30;
+/// SQLite follows no more pages from a root to a leaf.
+const MOST_LEVELS: usize = 20;
+/// In larger files an overflow page can begin like one of a tree.
+const MOST_PAGES: usize = 1 << 25;
+const PAGES_A_REPORT: u64 = 1024;
+
+/// A tree of the schema.
+pub(super) struct Tree {
+    pub(super) root: u32,
+    /// How many values each of its rows has; none where its rows are not read.
+    pub(super) n_values: Option<RangeInclusive<i64>>,
+}
+
+/// The pages in which a fault was found.
+#[derive(Default)]
+pub(super) struct Damaged {
+    pub(super) n_pages: u64,
+    /// The place of the first of them in the file.
+    pub(super) first_offset: u64,
+}
+
+impl Damaged {
+    /// The page in which the schema begins.
+    pub(super) const SCHEMA: Self = Self { n_pages: 1, first_offset: 0 };
+}
+
+/// Looks at the pages of a database with these trees.
+pub(super) fn damaged(path: &Path, trees: &[Tree], progress: Progress<'_>) -> Result<Damaged> {
+    let Some(mut pages) = Pages::open(path, progress) else { return Ok(Damaged::default()) };
+    let first = pages.bytes.clone();
+    pages.name_free(long(&first, 32).unwrap_or(0));
+    if long(&first, 52) > Some(0) {
+        pages.name_maps();
+    }
+    for tree in trees {
+        pages.walk(tree.root, Ids::ALL, tree, MOST_LEVELS)?;
+    }
+    pages.find_lost()?;
+    Ok(pages.damaged)
+}
+
+struct Pages<'a> {
+    file: File,
+    /// The page that was read last.
+    bytes: Vec<u8>,
+    n_usable: usize,
+    /// Whether each page was named so far.
+    is_named: Vec<bool>,
+    damaged: Damaged,
+    n_read: u64,
+    progress: Progress<'a>,
+}
+
+impl<'a> Pages<'a> {
+    /// None where the file has no such header, which SQLite has refused then.
+    fn open(path: &Path, progress: Progress<'a>) -> Option<Self> {
+        let mut file = File::open(path).ok()?;
+        let n_bytes = usize::try_from(file.metadata().ok()?.len()).ok()?;
+        let mut header = [0; FILE_HEADER];
+        file.read_exact(&mut header).ok()?;
+        let size = match u16::from_be_bytes([header[16], header[17]]) {
+            1 => 1 << 16,
+            size => usize::from(size),
+        };
+        let n_usable = size.checked_sub(header[20].into()).filter(|usable| *usable >= 480)?;
+        // Only who sets both counters the same has set the number of pages.
+        let counted = long(&header, 28).filter(|_| header[24..28] == header[92..96]);
+        let n_pages = counted.map_or(usize::MAX, |counted| counted as usize).min(n_bytes / size);
+        let (is_named, damaged) = (vec![false; n_pages], Damaged::default());
+        let mut pages =
+            Self { file, bytes: vec![0; size], n_usable, is_named, damaged, n_read: 0, progress };
+        pages.read(1).then_some(pages)
+    }
+
+    fn read(&mut self, number: u32) -> bool {
+        let at = offset(number, self.bytes.len());
+        let found = self.file.seek(SeekFrom::Start(at));
+        found.and_then(|_| self.file.read_exact(&mut self.bytes)).is_ok()
+    }
+
+    /// Notes that something names a page; says whether nothing else did.
+    fn name(&mut self, number: u32) -> bool {
+        let index = (number as usize).wrapping_sub(1);
+        let is_first = self.is_named.get_mut(index).is_some_and(|it| !std::mem::replace(it, true));
+        if !is_first {
+            self.note(number);
+        }
+        is_first
+    }
+
+    fn note(&mut self, number: u32) {
+        let Damaged { n_pages, first_offset } = &mut self.damaged;
+        let offset = offset(number, self.bytes.len());
+        *first_offset = if *n_pages == 0 { offset } else { offset.min(*first_offset) };
+        *n_pages += 1;
+    }
+
+    /// Names the free pages, which are listed in some of them.
+    fn name_free(&mut self, first: u32) {
+        let mut list = first;
+        while list > 0 && self.name(list) && self.read(list) {
+            let numbers = self.bytes[..self.n_usable].chunks_exact(4);
+            let mut numbers = numbers.filter_map(|bytes| long(bytes, 0));
+            list = numbers.next().unwrap_or(0);
+            let n_free = numbers.next().unwrap_or(0) as usize;
+            let free: Vec<_> = numbers.take(n_free).collect();
+            for number in free {
+                self.name(number);
+            }
+        }
+    }
+
+    /// Names the pages that say, in databases which shrink, what names each other page.
+    fn name_maps(&mut self) {
+        let lock = self.lock();
+        for index in (1..self.is_named.len()).step_by(self.n_usable / 5 + 1) {
+            let index = if index == lock { index + 1 } else { index };
+            self.is_named.get_mut(index).into_iter().for_each(|it| *it = true);
+        }
+    }
+
+    /// The index of the page that is left out.
+    fn lock(&self) -> usize {
+        usize::try_from(LOCK_BYTE).unwrap_or(usize::MAX) / self.bytes.len()
+    }
+
+    /// Looks at a page and those below it; says whether it is a leaf.
+    fn walk(&mut self, number: u32, ids: Ids, tree: &Tree, n_levels: usize) -> Result<bool> {
+        if !self.name(number) {
+            return Ok(false);
+        }
+        self.report()?;
+        let is_there = self.read(number);
+        let header = if number == 1 { FILE_HEADER } else { 0 };
+        let page = Page::of(&self.bytes[..self.n_usable], header).filter(|_| is_there);
+        let is_leaf = page.as_ref().is_some_and(Page::is_leaf);
+        let below = match page {
+            Some(page) if is_leaf => page.checked(ids, tree.n_values.as_ref()).map(|()| Vec::new()),
+            Some(page) if n_levels > 0 => page.children(ids),
+            _ => None,
+        };
+        if below.is_none() {
+            self.note(number);
+        }
+        self.walk_below(below.unwrap_or_default(), tree, n_levels.saturating_sub(1))?;
+        Ok(is_leaf)
+    }
+
+    /// Looks at the pages below one. Where the first is a leaf, all are.
+    fn walk_below(&mut self, below: Vec<(u32, Ids)>, tree: &Tree, n_levels: usize) -> Result<()> {
+        let mut is_enough = false;
+        for (child, ids) in below {
+            if is_enough {
+                self.name(child);
+            } else {
+                is_enough = self.walk(child, ids, tree, n_levels)? && tree.n_values.is_none();
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds the pages of trees that nothing names.
+    fn find_lost(&mut self) -> Result<()> {
+        let lock = self.lock();
+        if self.is_named.len() > MOST_PAGES {
+            return Ok(());
+        }
+        for (number, index) in (1..).zip(0..self.is_named.len()) {
+            if !self.is_named[index] && index != lock {
+                self.report()?;
+                if self.read(number) && page::is_of_tree(self.bytes[0]) {
+                    self.note(number);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn report(&mut self) -> Result<()> {
+        self.n_read += 1;
+        if self.n_read.is_multiple_of(PAGES_A_REPORT) {
+            report(self.progress, self.is_named.len() as u64 * self.bytes.len() as u64)?;
+        }
+        Ok(())
+    }
+}
+
+fn offset(number: u32, page_bytes: usize) -> u64 {
+    u64::from(number.saturating_sub(1)) * page_bytes as u64
+}
