@@ -206,10 +206,19 @@ def test_one_long_gap_beside_a_verdict_is_a_warning_and_no_exit_code(question, t
     command, *options = question.split()
     code, out = answer(capsys, command, trace, *options, "--whole", "--json")
     document = json.loads(out)
-    is_of_path = question != "summary"
-    assert (code, document["status"]) == (exit_codes.OK, "partial" if is_of_path else "ok")
-    codes = [warning["code"] for warning in document["warnings"]]
-    assert codes == (["much_unexplained"] if is_of_path else [])
+    assert (code, document["status"]) == (exit_codes.OK, "partial")
+    assert [warning["code"] for warning in document["warnings"]] == ["much_unexplained"]
+
+
+def test_the_summary_says_as_the_path_does_that_much_is_unexplained(tmp_path, capsys):
+    launches = [launch(2 * n, 2 * n + 2, n + 1) for n in range(10)]
+    starts = [*range(100, 919, 91), 1_320]
+    kernels = [kernel("gemm", at, at + 90, n + 1) for n, at in enumerate(starts)]
+    trace = written(tmp_path, [*launches, *kernels])
+    _, out = answer(capsys, "summary", trace, "--whole")
+    assert "More than a tenth of the critical path of this trace is unexplained" in out
+    _, out = answer(capsys, "summary", written(tmp_path, [*launches, *kernels[:-1]]), "--whole")
+    assert "is unexplained" not in out
 
 
 def test_a_trace_without_work_gets_one_sentence(tmp_path, capsys):
