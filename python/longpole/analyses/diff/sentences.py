@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.analyses.diff.setups import described, differing
-from longpole.wording import count, duration, short_name
+from longpole.wording import change, count, duration, short_name
 
 if TYPE_CHECKING:
     from longpole.analyses.diff.values import Change, DiffSide, Findings, Prediction
@@ -110,7 +110,7 @@ def percent(share: float | None) -> str:
     """
     if share is None:
         return "unknown"
-    return f"{100 * share:+.1f} %" if abs(share) >= _LEAST else "±0.0 %"
+    return change(share) if abs(share) >= _LEAST else "±0.0 %"
 
 
 def _predicted(diff: Findings) -> list[str]:
@@ -186,5 +186,5 @@ def _times(change: Change) -> str:
         return new
     if not change.new_names:
         return base
-    share = f", {percent(change.change)}" if change.base_ns else ""
+    share = f" ({percent(change.change)})" if change.base_ns else ""
     return f"{base} to {new}{share}"
