@@ -216,7 +216,7 @@ def test_the_summary_says_as_the_path_does_that_much_is_unexplained(tmp_path, ca
     kernels = [kernel("gemm", at, at + 90, n + 1) for n, at in enumerate(starts)]
     trace = written(tmp_path, [*launches, *kernels])
     _, out = answer(capsys, "summary", trace, "--whole")
-    assert "More than a tenth of the critical path of this trace is unexplained" in out
+    assert "More than a tenth of the path of whole trace is unexplained" in out
     _, out = answer(capsys, "summary", written(tmp_path, [*launches, *kernels[:-1]]), "--whole")
     assert "is unexplained" not in out
 
@@ -363,3 +363,17 @@ def test_slack_is_listed_with_what_has_least_of_it_first(trace, capsys):
     slack = [row["slack_ns"] for row in rows if row["slack_ns"] is not None]
     assert slack == sorted(slack)
     assert {"kind", "name", "start_ns", "duration_ns"} <= rows[0].keys()
+
+
+def test_work_from_before_the_recording_is_no_gain_that_is_named_without_a_word(tmp_path, capsys):
+    earlier = [kernel("old", 0, 20), kernel("old", 20, 40)]
+    recorded = [launch(10, 12, 1), kernel("gemm", 41, 90, 1)]
+    trace = written(tmp_path, [*earlier, *recorded, annotation("ProfilerStep#1", 0, 90)])
+    _, out = answer(capsys, "whatif", trace, "--ideal", "--json")
+    [warning] = [row for row in json.loads(out)["warnings"] if row["code"] == "earlier_work"]
+    assert (warning["count"], "(40.0 µs of step 1)" in warning["message"]) == (2, True)
+    _, out = answer(capsys, "summary", trace)
+    assert "2 GPU activities (40.0 µs of step 1) were most likely launched before" in out
+    later = [kernel("late", 90, 99), annotation("ProfilerStep#1", 0, 99)]
+    _, out = answer(capsys, "path", written(tmp_path, [*recorded, *later]), "--json")
+    assert "earlier_work" not in out

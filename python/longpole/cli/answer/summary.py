@@ -45,6 +45,7 @@ _DEVICE_TITLES: Final = (
     "idle",
 )
 _STREAM_TITLES: Final = ("busy", "compute", "communication", "memcpy/memset", "idle")
+_OF_VERDICT: Final = frozenset({"earlier_work", "much_unexplained"})
 _IDLE: Final = (
     ("waiting for launch", "waiting_for_launch_ns"),
     ("between activities (under 30 µs)", "between_activities_ns"),
@@ -101,18 +102,18 @@ def _blocks(path: str, trace: Trace, found: Summary, warnings: Sequence[Warned])
     return [
         Headline(_title(path, trace, found)),
         *verdict_blocks(found.verdict),
-        *_unexplained(found, warnings),
+        *_warned(found, warnings),
         *time_blocks(trace, found),
     ]
 
 
-def _unexplained(found: Summary, warnings: Sequence[Warned]) -> list[Block]:
-    """Say that the path behind the verdict has much unexplained time; without one, that did."""
-    is_much = any(warned.code == "much_unexplained" for warned in warnings)
-    if not is_much or exit_code_of(found.verdict):
+def _warned(found: Summary, warnings: Sequence[Warned]) -> list[Block]:
+    """Say what limits the verdict; without a verdict, its sentence did."""
+    if exit_code_of(found.verdict):
         return []
-    of = f"the critical path of this {found.window.noun}"
-    return [Notes([f"More than a tenth of {of} is unexplained: see `longpole path`."])]
+    told = [warned for warned in warnings if warned.code in _OF_VERDICT]
+    sentences = [f"{it.message[:1].upper()}{it.message[1:]}: {it.effect}." for it in told]
+    return [Notes(sentences)] if sentences else []
 
 
 def _title(path: str, trace: Trace, found: Summary) -> str:

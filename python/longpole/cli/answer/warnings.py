@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from longpole.report.document import Warned
+from longpole.wording import count, duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
 
 __all__ = ["window_warnings"]
+
+# Less work from before recording changes no gain that is worth naming.
+_MUCH_EARLIER: Final = 0.01
 
 
 def window_warnings(
@@ -28,6 +32,19 @@ def window_warnings(
             message="calls launched GPU activities, and the trace has none of them",
             effect="the answer is about the host only",
             hint="see `longpole check`",
+        )
+    n_earlier, earlier_ns = trace.core.earlier_work(*path.window)
+    if earlier_ns > _MUCH_EARLIER * path.length_ns:
+        yield Warned(
+            code="earlier_work",
+            count=n_earlier,
+            message=(
+                f"{count(n_earlier, 'GPU activity', 'GPU activities')} "
+                f"({duration(earlier_ns)} of {window_name}) "
+                f"{'was' if n_earlier == 1 else 'were'} most likely launched before recording "
+                f"began and {'belongs' if n_earlier == 1 else 'belong'} to earlier work"
+            ),
+            effect="shares and gains include this time",
         )
     if path.status == "inconclusive":
         yield Warned(
