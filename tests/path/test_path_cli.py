@@ -151,6 +151,8 @@ def test_waits_are_a_table(trace, capsys):
         ("whatif", "--remove-wait", "kernel"),
         ("path", "--between", "5", "1"),
         ("path", "--between", "0", "99999999999999999999"),
+        ("path", "--between", "0", "+10ms"),
+        ("path", "--between", "+5", "+10"),
         ("path", "--step", "99999999999999999999"),
         ("path", "--instance", "1"),
         ("path", "--annotation", "fit", "--instance", "99999999999999999999"),
@@ -170,6 +172,9 @@ def test_what_makes_no_sense_is_a_usage_error(arguments, trace, capsys):
     ("options", "sentence"),
     [
         (("--between", "5", "1"), "the end is before the start"),
+        (("--between", "+5ms", "+1ms"), "the end is before the start"),
+        (("--between", "5", "+1ms"), "both from its start"),
+        (("--between", "+5", "+9"), "'+5' is no time from the start of the trace, such as +10ms"),
         (("--instance", "1"), "--instance counts annotations"),
         (("--whole", "--end", "cpu"), "--end is about a step or an annotation"),
     ],
@@ -177,6 +182,21 @@ def test_what_makes_no_sense_is_a_usage_error(arguments, trace, capsys):
 def test_a_usage_error_names_what_conflicts(options, sentence, trace, capsys):
     run(["path", trace, *options])
     assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["summary", "path", "table kernels"])
+def test_a_time_span_may_count_from_the_start_of_the_trace(command, tmp_path, capsys):
+    at_us = 1_000_000
+    work = [launch(at_us, at_us + 2, 1), kernel("gemm", at_us + 5, at_us + 90, 1)]
+    trace = written(tmp_path, [operator("first", at_us, at_us + 100), *work])
+    name, *table = command.split()
+    spans = [("1000010000", "1000050000"), ("+10us", "+0.05ms")]
+    documents = [
+        json.loads(answer(capsys, name, trace, *table, "--between", *span, "--json")[1])
+        for span in spans
+    ]
+    assert documents[0] == documents[1]
+    assert documents[0]["scope"]["window_ns"] == [1_000_010_000, 1_000_050_000]
 
 
 def test_a_path_that_is_mostly_unexplained_is_inconclusive(tmp_path, capsys):
