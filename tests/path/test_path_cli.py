@@ -41,6 +41,16 @@ def test_the_path_is_told_in_words(trace, capsys):
     assert "  68.9 %  31.0 µs  ████████████████  kernel execution (kernel)" in out.splitlines()
 
 
+def test_the_first_answer_with_shortened_names_says_where_they_are_whole(tmp_path, capsys):
+    name = "gemm_" * 40
+    trace = written(tmp_path, [launch(0, 2, 1), kernel(name, 5, 90, 1)])
+    _, out = answer(capsys, "path", trace, trace)
+    assert out.count("see --json, or set COLUMNS=200") == 1
+    assert name in answer(capsys, "path", trace, "--json")[1]
+    _, out = answer(capsys, "path", written(tmp_path, [launch(0, 2, 1), kernel("gemm", 5, 90, 1)]))
+    assert "COLUMNS" not in out
+
+
 def test_the_path_as_json_closes_to_the_nanosecond(trace, capsys):
     code, out = answer(capsys, "path", trace, "--step", "1", "--json")
     envelope = json.loads(out)
