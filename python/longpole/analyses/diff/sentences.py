@@ -70,15 +70,15 @@ def _damage(diff: Findings) -> list[str]:
 def _compared(diff: Findings) -> str:
     base, new = diff.base, diff.new
     verdict = " ".join(filter(None, [diff.verdict.capitalize(), described(diff.setups)]))
+    unit = "step" if base.unit == new.unit == "step" else "window"
+    if diff.n_differences == 0 and diff.change == 0:
+        length = duration(round(base.mean_ns))
+        return f"{verdict}: the two sides are the same; the {unit} takes {length}."
     if not diff.is_related:
         return (
             f"{verdict}: these seem to be two different programs; only "
             f"{100 * diff.similarity:.0f} % of their launches or operators correspond."
         )
-    unit = "step" if base.unit == new.unit == "step" else "window"
-    if diff.n_differences == 0 and diff.change == 0:
-        length = duration(round(base.mean_ns))
-        return f"{verdict}: the two sides are the same; the {unit} takes {length}."
     times = f"{duration(round(base.mean_ns))} to {duration(round(new.mean_ns))}"
     told = f"{verdict}: the mean {unit} goes from {times}"
     told += f" ({percent(diff.change)}; {_numbers(base)} and {_numbers(new)})."
