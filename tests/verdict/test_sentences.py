@@ -123,7 +123,7 @@ def test_what_keeps_a_device_busy_without_holding_up_anything_is_told(kernel, to
     verdict = beside(kernel).verdict()
     assert verdict.sides == ("host",)
     assert f"Shortening {told} alone saves " in str(verdict.caveat)
-    assert str(verdict.caveat).endswith(" of the mean.")
+    assert str(verdict.caveat).endswith(" in the mean step.")
 
 
 def test_what_takes_little_of_the_time_is_not_told():
