@@ -246,7 +246,7 @@ def test_the_summary_says_as_the_path_does_that_much_is_unexplained(tmp_path, ca
     kernels = [kernel("gemm", at, at + 90, n + 1) for n, at in enumerate(starts)]
     trace = written(tmp_path, [*launches, *kernels])
     _, out = answer(capsys, "summary", trace, "--whole")
-    assert "More than a tenth of the path of whole trace is unexplained" in out
+    assert "More than a tenth of the path of the whole trace is unexplained" in out
     _, out = answer(capsys, "summary", written(tmp_path, [*launches, *kernels[:-1]]), "--whole")
     assert "is unexplained" not in out
 

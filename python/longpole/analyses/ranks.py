@@ -416,9 +416,10 @@ class Ranks(Data):
         members = self.set.members.join(self.set.calls.select("call", "group"), on="call")
         peer = _longest_awaited(members)
         group = f"group {short_name(peer['group'])}" if peer["group"] else "the group"
+        waiting = share(self._wait_share() or 0)
         return (
-            "Most calls have ranks that are not among the traces. By the tasks of the collectives, "
-            f"{share(self._wait_share() or 0)} of the time in calls is waiting, longest for rank "
+            "Most calls have ranks that are not among the traces. The tasks of the collectives "
+            f"show that {waiting} of the time in calls is waiting, longest for rank "
             f"{peer['awaited']} of {group}: {duration(peer['awaited_ns'])} in {peer['n']} of "
             f"{count(members.height, 'collective')}. Add the trace of that rank to see the cause."
         )

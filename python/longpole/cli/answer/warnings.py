@@ -23,6 +23,7 @@ def window_warnings(
     trace: Trace, path: CriticalPath, window_name: str, data_load: str | None
 ) -> Iterator[Warned]:
     """Give the warnings about the path of a window."""
+    window_name = "the whole trace" if window_name == "whole trace" else window_name
     has_work = trace.warning_counts["device_work"] > 0
     n_launches = 0 if has_work else len(trace.core.launches_without_work())
     if n_launches:
