@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = [
+    "change",
     "count",
     "duration",
     "escape",
@@ -25,6 +26,7 @@ _UNITS: Final = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "n
 _ROUNDS_UP: Final = 0.9995
 _FIXED_POINT: Final = (1e-4, 1e15)
 _SMALLEST_SHARE: Final = 0.001
+_LARGEST_CHANGE: Final = 9.0
 
 # What moves the cursor, colours the screen or turns the direction of the text.
 _UNPRINTABLE: Final = re.compile(
@@ -89,6 +91,17 @@ def share(part: float) -> str:
     if 1 - _SMALLEST_SHARE < part < 1:
         return ">99.9 %"
     return f"{100 * part:,.1f} %"
+
+
+def change(part: float) -> str:
+    """Write a change in percent with its sign, and one to ten times as much or more as a factor.
+
+    Examples
+    --------
+    >>> change(-0.2), change(0.0312), change(8.5), change(39.47), change(9)
+    ('-20.0 %', '+3.1 %', '+850.0 %', '40x', '10x')
+    """
+    return f"{1 + part:,.0f}x" if part >= _LARGEST_CHANGE else f"{100 * part:+.1f} %"
 
 
 def whole_percent(part: float) -> str:

@@ -43,7 +43,7 @@ def test_what_reading_found_comes_with_its_first_byte():
 def test_work_without_its_call_is_counted_with_the_first():
     finding = findings(sound().kernel("orphan", (70, 80), correlation=77))["unlinked_device_work"]
     assert (finding.severity, finding.count) == ("warning", 1)
-    assert finding.sentence.endswith("(50.0 % of the whole trace's)")
+    assert finding.sentence.endswith("(50.0 % of all in the trace)")
     assert (finding.first.event, finding.first.name) == (5, "orphan")
 
 

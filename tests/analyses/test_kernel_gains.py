@@ -58,3 +58,17 @@ def test_tune_lists_them(tmp_path, capsys):
     data = json.loads(capsys.readouterr().out)["data"]
     assert (data["table"], data["rows"][0]["name"]) == ("kernel_gains", "gemm")
     assert program.run(["tune"]) == 2
+
+
+def test_tune_counts_what_is_not_worth_it(tmp_path, capsys):
+    path = tmp_path / "trace.json"
+    builder = TraceBuilder().launch("gemm", call=(0, 1), work=(1, 1_000))
+    builder.launch("tiny", call=(2, 3), work=(1_000, 1_004)).write(path)
+    assert program.run(["tune", "--from-trace", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "1 more kernel would save less than 0.5 % if twice as fast" in said
+    assert "tiny" not in said
+    assert program.run(["table", str(path), "kernel_gains"]) == 0
+    assert "tiny" in capsys.readouterr().out
+    assert program.run(["tune", "--from-trace", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["truncated"]["rows"] == {"shown": 1, "total": 2}

@@ -7,7 +7,7 @@ import pytest
 
 import longpole
 from longpole.devices.peaks import PEAKS, peaks_of
-from longpole.report.blocks import Table
+from longpole.report.blocks import Sentence, Table
 from longpole.testing import TraceBuilder
 from real_traces import real_traces
 
@@ -111,9 +111,17 @@ def test_kernels_of_no_known_operator_stand_under_their_own_name_without_calls()
         None,
         1,
     )
+    assert not any(isinstance(block, Table) for block in found.blocks())
+
+
+def test_the_table_shows_kernels_with_a_formula_and_names_the_longest_of_the_others():
+    builder = product(TraceBuilder().header(deviceProperties=H100), 0, 50)
+    found = longpole.roofline(builder.launch("mine", call=(60, 61), work=(70, 90)).read())
+    assert found.rows.height == 2
     [table] = [block for block in found.blocks() if isinstance(block, Table)]
-    shown = dict(zip((column.title for column in table.columns), table.rows[0], strict=True))
-    assert (shown["operator"], shown["calls"], shown["bound by"]) == ("gemm", None, "unknown")
+    assert [row[0].split()[0] for row in table.rows] == ["aten::mm"]
+    told = " ".join(block.text for block in found.blocks() if isinstance(block, Sentence))
+    assert "leaves out the others, such as mine (20.0 µs)" in told
 
 
 def test_communication_is_not_compared_with_the_peaks_of_a_device():

@@ -553,3 +553,10 @@ def test_a_step_of_a_damaged_trace_tells_the_damage_once():
     found = longpole.diff_steps(longpole.read_trace(text[: len(text) // 2]), 2)
     assert found.verdict == "inconclusive"
     assert found.sentence.count("is damaged") == 1
+
+
+def test_a_trace_without_launches_is_the_same_program_as_itself():
+    trace = TraceBuilder().kernel("gemm", (0, 50)).kernel("gemm", (60, 110)).read()
+    found = longpole.diff(trace, trace)
+    assert "the two sides are the same" in found.sentence
+    assert "different programs" not in found.sentence

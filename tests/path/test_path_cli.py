@@ -41,6 +41,16 @@ def test_the_path_is_told_in_words(trace, capsys):
     assert "  68.9 %  31.0 µs  ████████████████  kernel execution (kernel)" in out.splitlines()
 
 
+def test_the_first_answer_with_shortened_names_says_where_they_are_whole(tmp_path, capsys):
+    name = "gemm_" * 40
+    trace = written(tmp_path, [launch(0, 2, 1), kernel(name, 5, 90, 1)])
+    _, out = answer(capsys, "path", trace, trace)
+    assert out.count("see --json, or set COLUMNS=200") == 1
+    assert name in answer(capsys, "path", trace, "--json")[1]
+    _, out = answer(capsys, "path", written(tmp_path, [launch(0, 2, 1), kernel("gemm", 5, 90, 1)]))
+    assert "COLUMNS" not in out
+
+
 def test_the_path_as_json_closes_to_the_nanosecond(trace, capsys):
     code, out = answer(capsys, "path", trace, "--step", "1", "--json")
     envelope = json.loads(out)
@@ -151,6 +161,8 @@ def test_waits_are_a_table(trace, capsys):
         ("whatif", "--remove-wait", "kernel"),
         ("path", "--between", "5", "1"),
         ("path", "--between", "0", "99999999999999999999"),
+        ("path", "--between", "0", "+10ms"),
+        ("path", "--between", "+5", "+10"),
         ("path", "--step", "99999999999999999999"),
         ("path", "--instance", "1"),
         ("path", "--annotation", "fit", "--instance", "99999999999999999999"),
@@ -170,6 +182,9 @@ def test_what_makes_no_sense_is_a_usage_error(arguments, trace, capsys):
     ("options", "sentence"),
     [
         (("--between", "5", "1"), "the end is before the start"),
+        (("--between", "+5ms", "+1ms"), "the end is before the start"),
+        (("--between", "5", "+1ms"), "both from its start"),
+        (("--between", "+5", "+9"), "'+5' is no time from the start of the trace, such as +10ms"),
         (("--instance", "1"), "--instance counts annotations"),
         (("--whole", "--end", "cpu"), "--end is about a step or an annotation"),
     ],
@@ -177,6 +192,21 @@ def test_what_makes_no_sense_is_a_usage_error(arguments, trace, capsys):
 def test_a_usage_error_names_what_conflicts(options, sentence, trace, capsys):
     run(["path", trace, *options])
     assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["summary", "path", "table kernels"])
+def test_a_time_span_may_count_from_the_start_of_the_trace(command, tmp_path, capsys):
+    at_us = 1_000_000
+    work = [launch(at_us, at_us + 2, 1), kernel("gemm", at_us + 5, at_us + 90, 1)]
+    trace = written(tmp_path, [operator("first", at_us, at_us + 100), *work])
+    name, *table = command.split()
+    spans = [("1000010000", "1000050000"), ("+10us", "+0.05ms")]
+    documents = [
+        json.loads(answer(capsys, name, trace, *table, "--between", *span, "--json")[1])
+        for span in spans
+    ]
+    assert documents[0] == documents[1]
+    assert documents[0]["scope"]["window_ns"] == [1_000_010_000, 1_000_050_000]
 
 
 def test_a_path_that_is_mostly_unexplained_is_inconclusive(tmp_path, capsys):
@@ -206,10 +236,19 @@ def test_one_long_gap_beside_a_verdict_is_a_warning_and_no_exit_code(question, t
     command, *options = question.split()
     code, out = answer(capsys, command, trace, *options, "--whole", "--json")
     document = json.loads(out)
-    is_of_path = question != "summary"
-    assert (code, document["status"]) == (exit_codes.OK, "partial" if is_of_path else "ok")
-    codes = [warning["code"] for warning in document["warnings"]]
-    assert codes == (["much_unexplained"] if is_of_path else [])
+    assert (code, document["status"]) == (exit_codes.OK, "partial")
+    assert [warning["code"] for warning in document["warnings"]] == ["much_unexplained"]
+
+
+def test_the_summary_says_as_the_path_does_that_much_is_unexplained(tmp_path, capsys):
+    launches = [launch(2 * n, 2 * n + 2, n + 1) for n in range(10)]
+    starts = [*range(100, 919, 91), 1_320]
+    kernels = [kernel("gemm", at, at + 90, n + 1) for n, at in enumerate(starts)]
+    trace = written(tmp_path, [*launches, *kernels])
+    _, out = answer(capsys, "summary", trace, "--whole")
+    assert "More than a tenth of the path of the whole trace is unexplained" in out
+    _, out = answer(capsys, "summary", written(tmp_path, [*launches, *kernels[:-1]]), "--whole")
+    assert "is unexplained" not in out
 
 
 def test_a_trace_without_work_gets_one_sentence(tmp_path, capsys):
@@ -354,3 +393,17 @@ def test_slack_is_listed_with_what_has_least_of_it_first(trace, capsys):
     slack = [row["slack_ns"] for row in rows if row["slack_ns"] is not None]
     assert slack == sorted(slack)
     assert {"kind", "name", "start_ns", "duration_ns"} <= rows[0].keys()
+
+
+def test_work_from_before_the_recording_is_no_gain_that_is_named_without_a_word(tmp_path, capsys):
+    earlier = [kernel("old", 0, 20), kernel("old", 20, 40)]
+    recorded = [launch(10, 12, 1), kernel("gemm", 41, 90, 1)]
+    trace = written(tmp_path, [*earlier, *recorded, annotation("ProfilerStep#1", 0, 90)])
+    _, out = answer(capsys, "whatif", trace, "--ideal", "--json")
+    [warning] = [row for row in json.loads(out)["warnings"] if row["code"] == "earlier_work"]
+    assert (warning["count"], "(40.0 µs of step 1)" in warning["message"]) == (2, True)
+    _, out = answer(capsys, "summary", trace)
+    assert "2 GPU activities (40.0 µs of step 1) were most likely launched before" in out
+    later = [kernel("late", 90, 99), annotation("ProfilerStep#1", 0, 99)]
+    _, out = answer(capsys, "path", written(tmp_path, [*recorded, *later]), "--json")
+    assert "earlier_work" not in out

@@ -187,3 +187,18 @@ def test_other_json_files_of_the_folder_are_not_ranks(tmp_path, capsys):
 def test_a_rank_whose_file_is_no_trace_is_lost(folder):
     folder.joinpath("trace_rank1.json.gz").write_text("{}")
     assert "unreadable rank" in kinds(read_traces(folder))
+
+
+def test_one_file_of_two_processes_is_said_to_be_read_as_one_rank(tmp_path, capsys):
+    calls = [
+        {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": process, "tid": 1}
+        | {"ts": 10 * process, "dur": 5, "args": {"correlation": process}}
+        for process in (1, 2)
+    ]
+    (tmp_path / "both.json").write_text(json.dumps({"traceEvents": calls}))
+    program.run(["ranks", str(tmp_path / "both.json")])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "calls of 2 processes and is read as one rank" in said
+    (tmp_path / "one.json").write_text(json.dumps({"traceEvents": calls[:1]}))
+    program.run(["ranks", str(tmp_path / "one.json")])
+    assert "read as one rank" not in capsys.readouterr().out

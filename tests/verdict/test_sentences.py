@@ -123,7 +123,7 @@ def test_what_keeps_a_device_busy_without_holding_up_anything_is_told(kernel, to
     verdict = beside(kernel).verdict()
     assert verdict.sides == ("host",)
     assert f"Shortening {told} alone saves " in str(verdict.caveat)
-    assert str(verdict.caveat).endswith(" of the mean.")
+    assert str(verdict.caveat).endswith(" in the mean step.")
 
 
 def test_what_takes_little_of_the_time_is_not_told():
@@ -151,7 +151,7 @@ def test_counters_are_the_reason_where_they_replace_gpu_activities():
 def test_collectives_of_the_cpu_are_told_where_nothing_else_is_recorded():
     builder = TraceBuilder().step(1, (0, 100)).annotation("gloo:all_reduce", (10, 90), thread=2)
     sentence = builder.read().verdict().sentence
-    assert "Collectives on the CPU (gloo:all_reduce) are open for 80 % of the time" in sentence
+    assert "Collectives on the CPU (gloo:all_reduce) are in progress for 80 % of the time" in sentence
     assert "No operator or call is recorded" in sentence
 
 

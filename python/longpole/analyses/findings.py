@@ -103,7 +103,7 @@ KINDS: Final = {
     ),
     "unlinked_device_work": Kind(
         "warning",
-        "GPU activities whose launch is not in the trace ({share} of the whole trace's)",
+        "GPU activities whose launch is not in the trace ({share} of all in the trace)",
         "their launch delay, operator and step are unknown",
         "record from before the first launch, with the calls of the host",
     ),

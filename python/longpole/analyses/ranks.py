@@ -28,6 +28,7 @@ _MOST_CALLS: Final = 5
 _MOST_KINDS: Final = 6
 _MOST_WAITS: Final = 4
 _FEWEST_CLOCKS: Final = 2
+_FEWEST_PROCESSES: Final = 2
 _LACKS_RANKS: Final = (
     "so waiting cannot be separated from transfer, and the rank that comes last is unknown."
 )
@@ -273,11 +274,27 @@ class Ranks(Data):
             return [Sentence(self._matched()), self._apart(), *finding_notes(self.set.findings)]
         tables = [self._ranks(), self._calls()]
         return [
-            *(Sentence(text) for text in (*self._verdict(), self._matched(), *self._clocks())),
+            *(Sentence(text) for text in self._sentences()),
             *(table for table in tables if table.rows),
             Sentence(self._path()),
             *finding_notes(self.set.findings),
         ]
+
+    def _sentences(self) -> list[str]:
+        return [*self._verdict(), self._matched(), *self._processes(), *self._clocks()]
+
+    def _processes(self) -> list[str]:
+        """Say that what counts as one rank may be several."""
+        if len(self.set) > 1:
+            return []
+        counts = self.set.trace(*self.set.rank_numbers).warning_counts
+        if counts["processes_with_calls"] < _FEWEST_PROCESSES:
+            return []
+        told = (
+            f"The file has runtime API calls of {counts['processes_with_calls']} processes and is "
+            "read as one rank. If each process is a rank, record one file for each."
+        )
+        return [told]
 
     def _apart(self) -> Table:
         """Show ranks that nothing joins."""
@@ -399,9 +416,10 @@ class Ranks(Data):
         members = self.set.members.join(self.set.calls.select("call", "group"), on="call")
         peer = _longest_awaited(members)
         group = f"group {short_name(peer['group'])}" if peer["group"] else "the group"
+        waiting = share(self._wait_share() or 0)
         return (
-            "Most calls have ranks that are not among the traces. By the tasks of the collectives, "
-            f"{share(self._wait_share() or 0)} of the time in calls is waiting, longest for rank "
+            "Most calls have ranks that are not among the traces. The tasks of the collectives "
+            f"show that {waiting} of the time in calls is waiting, longest for rank "
             f"{peer['awaited']} of {group}: {duration(peer['awaited_ns'])} in {peer['n']} of "
             f"{count(members.height, 'collective')}. Add the trace of that rank to see the cause."
         )

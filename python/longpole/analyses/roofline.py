@@ -24,7 +24,7 @@ from longpole.data import Data, Hidden, Row, computed
 from longpole.devices.peaks import Peaks
 from longpole.frames import frame_schema
 from longpole.inputs import shapes_in_words
-from longpole.report.blocks import Column, Sentence, Table, Value, tabulated
+from longpole.report.blocks import Column, Sentence, Table, Value, tabulated, without_empty_columns
 from longpole.windows import Window, window_of
 from longpole.wording import count, duration, share, short_name
 
@@ -43,7 +43,7 @@ _SHOWN: Final[dict[Column, Value]] = {
     Column("GB/s", "number"): "gb_per_s",
     Column("FLOP/B", "number"): "intensity",
     Column("type"): "precision",
-    Column("bound by"): lambda row: "unknown" if row["flops"] is None else row["bound"],
+    Column("bound by"): "bound",
     Column("of roofline", "share"): "of_roof",
     Column("time lost", "duration"): "lost_ns",
     Column("on the path", "duration"): "path_ns",
@@ -151,7 +151,8 @@ class Roofline(Data):
                     "--bandwidth."
                 )
             )
-        return [_table(self.rows, self.top), *sentences, *counted]
+        table = _table(self.rows.filter(pl.col("flops").is_not_null()), self.top)
+        return [*([table] if table.rows else []), *sentences, *counted]
 
     def _missing(self) -> str:
         """Name the kernel that takes most of the time without a formula."""
@@ -160,7 +161,8 @@ class Roofline(Data):
             return ""
         name, kernel, kernel_ns = unknown.select("name", "kernel", "kernel_ns").row(0)
         return (
-            f" The longest kernel without one: {short_name(name or kernel)}, {duration(kernel_ns)}."
+            f" The table leaves out the others, such as {short_name(name or kernel)} "
+            f"({duration(kernel_ns)}); --json has them."
         )
 
 
@@ -316,7 +318,7 @@ def _tflops(peaks: Peaks, precision: str | None, is_matrix: bool) -> float | Non
 def _table(rows: pl.DataFrame, top: int) -> Table:
     title = f"operator ({top} of {count(rows.height)})" if rows.height > top else "operator"
     first: dict[Column, Value] = {Column(title, "name"): _label}
-    return tabulated(rows.head(top).iter_rows(named=True), first | _SHOWN)
+    return without_empty_columns(tabulated(rows.head(top).iter_rows(named=True), first | _SHOWN))
 
 
 def _measured_table(measured: pl.DataFrame, top: int) -> list[Block]:

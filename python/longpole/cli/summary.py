@@ -51,6 +51,6 @@ def summary(
         from longpole.cli.answer.summary import summary_answer
 
         with usage_errors():
-            return summary_answer(path, trace, top, **window.choice)
+            return summary_answer(path, trace, top, **window.on_clock(trace).choice)
 
     return answer_each(traces, options, "longpole.summary/1", answer)

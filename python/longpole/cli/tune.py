@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -267,15 +266,14 @@ def _simulated(asked: _Asked, results: str, options: Options) -> int:
 
 def _from_trace(trace: str, options: Options) -> int:
     """Answer with the table of kernels by gain."""
-    from longpole.cli.answer.table import TABLE, Shown, question_table
+    from longpole.cli.answer.table import TABLE, worth_tuning
     from longpole.cli.ask.traces import answer_each
     from longpole.cli.ask.windows import Asked, about_stretch
 
-    shown = Shown("kernel_gains", None, None, None, {})
     usual = Asked(
         step=None, whole=False, annotation=None, instance=None, between=None, step_name=None
     )
-    answer = about_stretch(TABLE, usual, partial(question_table, shown=shown))
+    answer = about_stretch(TABLE, usual, worth_tuning)
     return answer_each([trace], options, TABLE, answer, arguments="default")
 
 

@@ -31,7 +31,8 @@ def whatif(
     """Compute how long a step would take after a change.
 
     WHAT is a kind, a kind and a pattern of names (`kernel:gemm`), or a pattern of names
-    of any work (`:gemm`). Several changes hold together.
+    of any work (`:gemm`). Several changes hold together. The families that --ideal ranks, such
+    as attention, group kernels by what they compute; a pattern selects by name alone.
 
     \b
     Examples:

@@ -120,16 +120,18 @@ def _inferred(path: Told) -> str | None:
     parts = []
     if n_inferred:
         of = "all" if n_inferred == n_waits > 1 else f"{n_inferred:,} of"
-        parts.append(f"{of} {count(n_waits, 'wait')} on the path")
+        waits = "the only wait" if n_waits == 1 else f"{of} {count(n_waits, 'wait')}"
+        parts.append(f"{waits} on the path")
     if path.inferred_ns:
-        parts.append(f"{share(path.inferred_ns / path.length_ns)} of its time")
+        of = "its time" if parts else "the path"
+        parts.append(f"{share(path.inferred_ns / path.length_ns)} of {of}")
     return f"Inferred, not recorded: {' and '.join(parts)}." if parts else None
 
 
 def _doubtful(path: Told) -> str | None:
     if not path.doubtful_ns >= _SMALLEST_SHARE * path.length_ns > 0:
         return None
-    return f"Doubtful: {share(path.doubtful_ns / path.length_ns)} of its time, {_DOUBT}."
+    return f"Doubtful: {share(path.doubtful_ns / path.length_ns)} of the path, {_DOUBT}."
 
 
 def _early(path: Told) -> str | None:
@@ -150,7 +152,7 @@ def _undecided(path: Told) -> str | None:
     # Of a damaged trace, the other launches may be what is lost.
     advice = "" if path.damage else f" {_RECORD_LAUNCHES}"
     return (
-        f"Undecided: {part} of its time lies behind nodes of a graph that ended together.{advice}"
+        f"Undecided: {part} of the path lies behind nodes of a graph that ended together.{advice}"
     )
 
 

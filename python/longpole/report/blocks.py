@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from longpole.wording import count, duration, number, share
+from longpole.wording import change, count, duration, number, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -180,7 +180,7 @@ def _number(value: float) -> str:
 _WORDS: Final[dict[str, Callable[[float], str]]] = {
     "duration": lambda value: duration(round(value)),
     "share": share,
-    "change": lambda value: f"{100 * value:+.1f} %",
+    "change": change,
     "count": lambda value: count(round(value)),
     "number": _number,
     "flag": lambda value: "yes" if value else "no",

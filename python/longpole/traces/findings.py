@@ -73,7 +73,8 @@ def in_order(read: Sequence[ReadRank]) -> tuple[list[ReadRank], list[RankFinding
 def _unread(rank: ReadRank, named_ranks: Container[int | None]) -> RankFinding:
     path, named = rank.source.path, rank.source.named_rank
     if rank.is_trace or named not in named_ranks:
-        return RankFinding("unreadable rank", f"{path} cannot be read: {rank.problem}")
+        problem = str(rank.problem).removeprefix(f"{path}: ")
+        return RankFinding("unreadable rank", f"{path} cannot be read: {problem}")
     return RankFinding(NOT_A_TRACE, f"{path} is not a trace: it holds no `traceEvents`")
 
 

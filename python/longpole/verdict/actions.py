@@ -133,7 +133,7 @@ class _Actions:
         if "allocation" in self.named:
             yield self.line(f"Keep the memory ({self.options.memory})", "allocation")
         if "host_work" in self.named or self.parts["nearly_balanced"]:
-            yield self.line(self.how_to_shorten_the_host(), "host_work")
+            yield self.line(self.how_to_shorten_the_host(), "host_work") + self.what_to_record()
         yield from self.function()
 
     def loading(self) -> str:
@@ -176,17 +176,9 @@ class _Actions:
         return f"{calls} {take} {100 * part:.0f} % of the time. {advice}"
 
     def how_to_shorten_the_host(self) -> str:
-        """Say what removes host work, or what to record where the trace does not tell."""
-        if self.parts["doubt"]["unnamed_host"] > MOSTLY_UNNAMED:
-            stack = self.options.stack
-            if not self.parts["recorded"]["has_operators"]:
-                return (
-                    "Most host time lies outside runtime API calls and may be work or waiting; "
-                    f"record {self.options.operators}"
-                )
-            return (
-                f"Most host time lies outside operators and calls; record Python stacks ({stack})"
-            )
+        """Say what removes host work."""
+        if self.what_to_record():
+            return "Shorten host work"
         if self.parts["unit"] == "trace":
             return "Shorten host work (no iterations are marked, so most may be set-up)"
         busiest = self.parts["busiest"]
@@ -198,6 +190,16 @@ class _Actions:
         name, share, n_events, *_ = busiest
         where = f"{short_name(name, WIDEST_NAME)} ({100 * share:.0f} %, {count(n_events, 'call')})"
         return f"Shorten host work, longest in {where}"
+
+    def what_to_record(self) -> str:
+        """Say what to record where the trace does not tell what most of the host work is."""
+        if self.parts["doubt"]["unnamed_host"] <= MOSTLY_UNNAMED:
+            return ""
+        if self.parts["recorded"]["has_operators"]:
+            stack = f"record Python stacks ({self.options.stack})"
+            return f" Most of it lies outside operators and calls; {stack}."
+        operators = f"record {self.options.operators}"
+        return f" Most of it lies outside runtime API calls and may be waiting; {operators}."
 
     def launches_are_sparse(self) -> bool:
         """Whether the host does much for each GPU activity that it launches."""
@@ -247,7 +249,7 @@ class _Actions:
             return self.line(how, kind, most)
         waiting, total = duration(awaited["waiting_ns"]), duration(awaited["total_ns"])
         if awaited["waiting_ns"] < _MOSTLY_WAITING * awaited["total_ns"]:
-            beside = f", waiting for other ranks is {waiting} of {total}"
+            beside = f" (waiting for other ranks takes {waiting} of {total})"
             return self.line(how, kind, beside + most)
         name, peer_ns = short_name(awaited["name"]), min(awaited["peer_ns"], awaited["waiting_ns"])
         return (

@@ -87,8 +87,8 @@ def _shortening(
     takes = [f"{_NOUNS.get(side, side)} ({whole_percent(share)})" for side, share in rows]
     takes[0] = takes[0].replace(")", f" {of_time})")
     saves = most(max(gains[side] for side, _ in rows))
-    of_mean = " of the mean" if is_mean else ""
-    return f"Shortening {' or '.join(takes)} alone saves {saves}{of_mean}."
+    in_mean = f" in the mean {parts['unit']}" if is_mean else ""
+    return f"Shortening {' or '.join(takes)} alone saves {saves}{in_mean}."
 
 
 def _shown(parts: VerdictParts) -> str:

@@ -131,7 +131,7 @@ def _host(parts: VerdictParts) -> list[str]:
     if collectives is not None and collectives[1] >= _MUCH_COLLECTIVE:
         name, share = collectives
         told.append(
-            f"Collectives on the CPU ({short_name(name, WIDEST_NAME)}) are open for "
+            f"Collectives on the CPU ({short_name(name, WIDEST_NAME)}) are in progress for "
             f"{whole_percent(share)} of the time: compare all ranks to see who is late."
         )
     busiest = parts["busiest"]

@@ -78,7 +78,7 @@ def _nearly_balanced(parts: VerdictParts) -> str:
     host, kernels = (gains.most(gains.sides[side]) for side in ("host", "kernels"))
     return (
         f"{window(parts)}; host and device take almost equally long: removing host work saves "
-        f"{host}, kernels {kernels}, both {gains.most(parts['kernels_and_host'])}: shorten both."
+        f"{host}, kernels {kernels}, both {gains.most(parts['kernels_and_host'])}; shorten both."
     )
 
 

@@ -73,6 +73,15 @@ impl Trace {
         })
     }
 
+    /// How many GPU activities of a window were launched before recording began, and for how long
+    /// any of them runs.
+    fn earlier_work(&self, py: Python<'_>, start_ns: i64, end_ns: i64) -> PyResult<(u64, i64)> {
+        let launches = self.linked(py)?;
+        enter(py, None, None, |_| {
+            Ok(measure::earlier_work(self.tables(), &launches, (start_ns, end_ns)))
+        })
+    }
+
     /// Why nothing ran on each device that was idle in a window: a row for each cause, in which
     /// `short_ns` is what a pause takes at most.
     fn idle(

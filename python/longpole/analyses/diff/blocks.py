@@ -33,7 +33,7 @@ _OTHER_PATH: Final = 0.1
 _BECAME: Final = ("renamed", "reshaped", "fused", "split", "replaced", "added", "removed")
 _COUNTS: Final = {
     "launches": "launches",
-    "gpu_activities": "launched GPU activities",
+    "gpu_activities": "GPU activities with a launch",
     "blocking_calls": "blocking calls",
     "operators": "operators",
 }
@@ -52,7 +52,7 @@ def diff_blocks(diff: Findings, top: int) -> list[Block]:
     return [
         Sentence(diff.sentence),
         *(table for table in tables if table.rows),
-        Notes([*diff.reasons, *_notes(diff, len(shown))]),
+        Notes([*diff.reasons, *_notes(diff, shown)]),
     ]
 
 
@@ -91,7 +91,7 @@ def _changes(changes: list[Change]) -> Table:
         Column("count", "number"): lambda it: None if it.kind == "data_loading" else _numbers(it),
         Column("effect", "number"): _effect,
     }
-    return tabulated(changes, columns)
+    return without_empty_columns(tabulated(changes, columns))
 
 
 def _relation(change: Change) -> str:
@@ -201,7 +201,7 @@ def _paths_of_one_step(diff: Findings) -> Iterator[str]:
             )
 
 
-def _notes(diff: Findings, n_shown: int) -> Iterator[str]:
+def _notes(diff: Findings, shown: list[Change]) -> Iterator[str]:
     if not diff.is_related:
         return
     if diff.interval is not None and diff.n_differences:
@@ -209,14 +209,14 @@ def _notes(diff: Findings, n_shown: int) -> Iterator[str]:
         limits = f"{percent(low)} and {percent(high)}"
         yield f"{_of(diff)} between {limits}, the gate is {share(diff.gate)}."
     n_certain = sum(change.stands_out for change in diff.changes)
-    if n_certain > n_shown:
-        more = count(n_certain - n_shown, "more change")
+    if n_certain > len(shown):
+        more = count(n_certain - len(shown), "more change")
         yield f"{more} beyond the noise of the steps: see --top and --json."
-    if n_shown:
+    if shown:
+        limit = ", for the largest changes" if any(it.effect_ns is None for it in shown) else ""
         yield (
             "Times and counts are a step's, those of calls without their waits; the effect is what "
-            "the change alone does to the step, recomputed with the dependency graph, or - where "
-            "it was not computed."
+            f"the change alone does to the step, recomputed with the dependency graph{limit}."
         )
     yield from _paths_of_one_step(diff)
     if diff.similarity < 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.analyses.diff.setups import described, differing
-from longpole.wording import count, duration, short_name
+from longpole.wording import change, count, duration, short_name
 
 if TYPE_CHECKING:
     from longpole.analyses.diff.values import Change, DiffSide, Findings, Prediction
@@ -70,15 +70,15 @@ def _damage(diff: Findings) -> list[str]:
 def _compared(diff: Findings) -> str:
     base, new = diff.base, diff.new
     verdict = " ".join(filter(None, [diff.verdict.capitalize(), described(diff.setups)]))
+    unit = "step" if base.unit == new.unit == "step" else "window"
+    if diff.n_differences == 0 and diff.change == 0:
+        length = duration(round(base.mean_ns))
+        return f"{verdict}: the two sides are the same; the {unit} takes {length}."
     if not diff.is_related:
         return (
             f"{verdict}: these seem to be two different programs; only "
             f"{100 * diff.similarity:.0f} % of their launches or operators correspond."
         )
-    unit = "step" if base.unit == new.unit == "step" else "window"
-    if diff.n_differences == 0 and diff.change == 0:
-        length = duration(round(base.mean_ns))
-        return f"{verdict}: the two sides are the same; the {unit} takes {length}."
     times = f"{duration(round(base.mean_ns))} to {duration(round(new.mean_ns))}"
     told = f"{verdict}: the mean {unit} goes from {times}"
     told += f" ({percent(diff.change)}; {_numbers(base)} and {_numbers(new)})."
@@ -110,7 +110,7 @@ def percent(share: float | None) -> str:
     """
     if share is None:
         return "unknown"
-    return f"{100 * share:+.1f} %" if abs(share) >= _LEAST else "±0.0 %"
+    return change(share) if abs(share) >= _LEAST else "±0.0 %"
 
 
 def _predicted(diff: Findings) -> list[str]:
@@ -186,5 +186,5 @@ def _times(change: Change) -> str:
         return new
     if not change.new_names:
         return base
-    share = f", {percent(change.change)}" if change.base_ns else ""
+    share = f" ({percent(change.change)})" if change.base_ns else ""
     return f"{base} to {new}{share}"

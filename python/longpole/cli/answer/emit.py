@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from longpole.cli.answer import exit_codes
 from longpole.report.document import Document
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from longpole.report.terminal import Terminal
 
 __all__ = ["Answer", "ClosedPipeError", "emit", "failed"]
+
+_WHOLE_NAMES: Final = "Names with … are shortened: see --json, or set COLUMNS=200 for wider tables."
 
 Answer = tuple[Document, int]
 """A document and the exit code that it stands for."""
@@ -98,7 +100,15 @@ def _for_people(blocks: Sequence[Block], form: str, terminal: Terminal, written:
     from longpole.report.text import text
 
     answer = markdown(blocks) if form == "md" else text(blocks, terminal) + "\n"
-    return ("\n" if written else "") + answer if blocks else ""
+    hint = "" if written or form == "md" else _hint(answer, terminal)
+    return ("\n" if written else "") + answer + hint if blocks else ""
+
+
+def _hint(answer: str, terminal: Terminal) -> str:
+    """Say where names are whole, if the first answer shortens some."""
+    if terminal.encodable("…") not in answer:
+        return ""
+    return terminal.styled(f"\n  {terminal.encodable(_WHOLE_NAMES)}", "dim") + "\n"
 
 
 def _warn(document: Document) -> None:

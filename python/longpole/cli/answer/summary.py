@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from longpole.analyses.summary import summary
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.summary_records import rankings, records
+from longpole.cli.answer.warnings import window_warnings
 from longpole.cli.answer.windows import (
     ABOVE_ALL,
     abstained,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from longpole.cli.answer.emit import Answer
     from longpole.cli.answer.summary_records import Figures
     from longpole.report.blocks import Block, Cell
+    from longpole.report.document import Warned
     from longpole.trace import Trace
 
 __all__ = ["SUMMARY", "summary_answer", "time_blocks"]
@@ -43,6 +45,7 @@ _DEVICE_TITLES: Final = (
     "idle",
 )
 _STREAM_TITLES: Final = ("busy", "compute", "communication", "memcpy/memset", "idle")
+_OF_VERDICT: Final = frozenset({"earlier_work", "much_unexplained"})
 _IDLE: Final = (
     ("waiting for launch", "waiting_for_launch_ns"),
     ("between activities (under 30 µs)", "between_activities_ns"),
@@ -62,8 +65,11 @@ def summary_answer(path: str, trace: Trace, top: int, **choice: Any) -> Answer:
     if not window.duration_ns:
         reason = f"{window.name} is 0 ns long, so nothing can be measured"
         return abstained(SUMMARY, path, trace, reason, "empty_window")
+    times = (window.start_ns, window.end_ns)
+    warnings = [*window_warnings(trace, trace.critical_path(between=times), window.name, None)]
     known = known_of_trace(path, trace) | {"forms_with_warnings": (*DATA_FORMATS, "text")}
-    known |= {"status": "partial"} if exit_code_of(found.verdict) else {}
+    known["warnings"] = [*known["warnings"], *warnings]
+    known |= {"status": "partial"} if known["warnings"] or exit_code_of(found.verdict) else {}
     document = Document(
         schema=SUMMARY,
         **known,
@@ -79,7 +85,7 @@ def summary_answer(path: str, trace: Trace, top: int, **choice: Any) -> Answer:
             "kernels": {"shown": len(found.kernels.rows), "total": found.kernels.n_total},
             "operators": {"shown": len(found.operators.rows), "total": found.operators.n_total},
         },
-        blocks=lambda: _blocks(path, trace, found),
+        blocks=lambda: _blocks(path, trace, found, warnings),
         records=lambda: records(path, found),
     )
     return document, exit_code_of(found.verdict)
@@ -92,12 +98,22 @@ def time_blocks(trace: Trace, found: Summary) -> list[Block]:
     return [*(table for table in tables if table.rows), *([Notes(notes)] if notes else [])]
 
 
-def _blocks(path: str, trace: Trace, found: Summary) -> list[Block]:
+def _blocks(path: str, trace: Trace, found: Summary, warnings: Sequence[Warned]) -> list[Block]:
     return [
         Headline(_title(path, trace, found)),
         *verdict_blocks(found.verdict),
+        *_warned(found, warnings),
         *time_blocks(trace, found),
     ]
+
+
+def _warned(found: Summary, warnings: Sequence[Warned]) -> list[Block]:
+    """Say what limits the verdict; without a verdict, its sentence did."""
+    if exit_code_of(found.verdict):
+        return []
+    told = [warned for warned in warnings if warned.code in _OF_VERDICT]
+    sentences = [f"{it.message[:1].upper()}{it.message[1:]}: {it.effect}." for it in told]
+    return [Notes(sentences)] if sentences else []
 
 
 def _title(path: str, trace: Trace, found: Summary) -> str:

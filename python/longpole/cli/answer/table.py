@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.analyses.questions import choices_of, question, questions
@@ -21,7 +21,7 @@ from longpole.data import Row, plain
 from longpole.report.blocks import Column, Headline, Sentence, Table
 from longpole.report.document import Abstention, Document
 from longpole.report.frames import table_of
-from longpole.wording import count
+from longpole.wording import count, share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -49,6 +49,7 @@ __all__ = [
     "rows_of_path",
     "rows_of_question",
     "tables",
+    "worth_tuning",
 ]
 
 TABLE: Final = "longpole.table/1"
@@ -61,6 +62,8 @@ PATH_TABLES: Final = {
 WHOLE_TABLES: Final = frozenset(("iterations", "steps"))
 """Those that list all of a trace where no window is asked for."""
 _SHOWN_ROWS: Final = 50
+_LEAST_GAIN: Final = 0.005
+"""Kernels that save less if they get twice as fast are not worth tuning."""
 
 
 class TableData(Row):
@@ -128,6 +131,30 @@ def question_table(path: str, trace: Trace, window: Window | None, *, shown: Sho
     known = known_of_window(path, trace, window)
     notes = _uncounted(trace, window) if shown.table in _OF_QUEUES and window else []
     return _answered(_answer_of(trace, window, shown), shown, title, known, notes)
+
+
+def worth_tuning(path: str, trace: Trace, window: Window | None) -> Answer:
+    """Give the kernels whose tuning can save something, and count the others."""
+    shown = Shown("kernel_gains", None, None)
+    rows = rows_of_question(trace, window, shown)
+    worth = rows.filter(rows["gain_share"] >= _LEAST_GAIN)
+    title = "whole trace" if window is None else window.title
+    n_others = rows.height - worth.height
+    document = _of_rows(
+        shown, worth, title, known_of_window(path, trace, window), _less(rows, worth)
+    )
+    truncated = {"rows": {"shown": worth.height, "total": rows.height}} if n_others else None
+    return replace(document, truncated=truncated), exit_codes.OK
+
+
+def _less(rows: pl.DataFrame, worth: pl.DataFrame) -> list[Block]:
+    """Say that some rows gain too little to be shown."""
+    n_others = rows.height - worth.height
+    if not n_others:
+        return []
+    others = count(n_others, f"more {rows['kind'][0]}")
+    told = f"{others} would save less than {share(_LEAST_GAIN)}"
+    return [Sentence(f"{told} if twice as fast: `longpole table TRACE kernel_gains` lists all.")]
 
 
 def memory_table(path: str, recording: Allocations, *, shown: Shown) -> Answer:

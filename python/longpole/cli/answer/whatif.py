@@ -181,7 +181,8 @@ def _useless(number: int) -> list[Block]:
     """Count what hardly gains anything."""
     if not number:
         return []
-    return [Notes([f"{count(number, 'more remedy', 'more remedies')} gain less than 0.1 %."])]
+    gain = "gains" if number == 1 else "gain"
+    return [Notes([f"{count(number, 'more remedy', 'more remedies')} {gain} less than 0.1 %."])]
 
 
 def _record(name: str, remedy: Remedy) -> Record:

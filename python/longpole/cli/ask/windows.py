@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, fields
+import re
+from dataclasses import dataclass, fields, replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -34,7 +36,9 @@ __all__ = [
 ]
 
 _LAST_NS: Final = 2**63 - 1
-_TIME_NS: Final = click.IntRange(-_LAST_NS, _LAST_NS)
+_ABSOLUTE: Final = click.IntRange(-_LAST_NS, _LAST_NS)
+_SINCE_START: Final = re.compile(r"\+(\d{1,18}(?:\.\d+)?)(ns|us|µs|ms|s)")
+_UNITS_NS: Final = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9}
 _OF_TIME: Final = ("step", "whole", "annotation", "instance", "between", "step_name")
 _NO_WORK: Final = "the trace has no work on a main thread or a device"
 
@@ -52,6 +56,26 @@ class _Step(click.ParamType[int]):
             return step_number(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+class _SinceStart(int):
+    """A time in ns from the start of the trace."""
+
+
+class _Time(click.ParamType[int]):
+    """A time of the trace: ns on its clock, or `+` and a time with its unit from its start."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        text = str(value)
+        if not text.startswith("+"):
+            return int(_ABSOLUTE.convert(value, param, ctx))
+        found = _SINCE_START.fullmatch(text)
+        if found is None:
+            self.fail(f"{text!r} is no time from the start of the trace, such as +10ms", param, ctx)
+        number, unit = found.groups()
+        return _SinceStart(Decimal(number) * _UNITS_NS[unit])
 
 
 _STEP: Final = click.option(
@@ -79,9 +103,10 @@ _INSTANCE: Final = click.option(
 )
 _BETWEEN: Final = click.option(
     "--between",
-    type=(_TIME_NS, _TIME_NS),
+    type=(_Time(), _Time()),
     metavar="START END",
-    help="Time span to analyse, in ns on the clock of the trace, as `start_ns` of a table.",
+    help="Time span to analyse, in ns on the clock of the trace, as `start_ns` of a table, or"
+    " from the start of the trace, such as +10ms +20ms.",
 )
 
 
@@ -127,11 +152,22 @@ class Asked:
             message = "--instance counts annotations; name one with --annotation"
         elif self.end is not None and (self.whole or self.between):
             message = "--end is about a step or an annotation, not about --whole or --between"
+        elif self.between is not None and len(set(map(type, self.between))) > 1:
+            message = "--between: give both times on the clock of the trace, or both from its start"
         elif self.between is not None and self.between[1] < self.between[0]:
             message = "--between: the end is before the start"
         else:
             return
         raise click.UsageError(message)
+
+    def on_clock(self, trace: Trace) -> Asked:
+        """Give what was asked for with times on the clock of the trace."""
+        if self.between is None or not isinstance(self.between[0], _SinceStart):
+            return self
+        whole = choose_window(trace, whole=True)
+        start_ns = whole.start_ns if whole else 0
+        start, end = (min(start_ns + int(time_ns), _LAST_NS) for time_ns in self.between)
+        return replace(self, between=(start, end))
 
     def find(self, trace: Trace) -> Found | str:
         """Find the critical path of the window; the reason where there is none."""
@@ -217,14 +253,14 @@ def about_window(
     schema: str, window: Asked, answer: Callable[[str, Trace, Found], Answer]
 ) -> Callable[[str, Trace], Answer]:
     """Answer from the critical path of the window, where there is one to measure."""
-    return _about(schema, window.find, answer)
+    return _about(schema, lambda trace: window.on_clock(trace).find(trace), answer)
 
 
 def about_stretch(
     schema: str, window: Asked, answer: Callable[[str, Trace, Window], Answer]
 ) -> Callable[[str, Trace], Answer]:
     """Answer about the time of the window, where there is one."""
-    return _about(schema, window.choose, answer)
+    return _about(schema, lambda trace: window.on_clock(trace).choose(trace), answer)
 
 
 def _about(

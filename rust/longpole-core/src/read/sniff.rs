@@ -203,7 +203,7 @@ pub(super) fn not_an_execution_trace(offset: u64) -> Error {
 pub(super) fn array_of_arrays(offset: u64) -> Error {
     let kind = ErrorKind::OtherKind {
         what: "a memory timeline of the PyTorch memory profiler",
-        hint: "`longpole memory FILE` shows it",
+        hint: "`longpole table FILE memory` shows it",
     };
     Error::new(kind, offset)
 }
