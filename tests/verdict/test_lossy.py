@@ -8,7 +8,7 @@ SEEDS = 24
 LONG_SEEDS = 1_000
 
 # The share of gains that hold, of programs that are answered, and of those with a wrong side.
-LEAST_HELD, LEAST_NAMED, MOST_WRONG = 0.86, 0.88, 0.05
+LEAST_HELD, LEAST_NAMED, MOST_WRONG = 0.91, 0.87, 0.05
 
 
 @pytest.mark.parametrize(
@@ -21,3 +21,14 @@ def test_measured_gains_lie_in_their_intervals(seeds, tmp_path):
     assert sum(one.holds for one in intervals) >= LEAST_HELD * len(intervals)
     assert sum(one.is_named for one in judged) >= LEAST_NAMED * len(judged)
     assert sum(one.is_wrong for one in judged) <= MOST_WRONG * len(judged)
+
+
+@pytest.mark.parametrize(
+    ("seed", "remedy"),
+    [(91155, "blocking_calls"), (91161, "stream_waits"), (91216, "stream_waits")],
+)
+def test_lost_records_may_have_held_up_the_start_of_the_first_window(seed, remedy, tmp_path):
+    judged = judged_lossy(seed, tmp_path)
+    (interval,) = (one for one in judged.intervals if one.remedy == remedy)
+    assert interval.width > 0.05
+    assert interval.holds

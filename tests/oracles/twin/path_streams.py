@@ -7,6 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from . import path_limits as limits
+from .call_order import CallOrder, Numbered
 from .path_events import Event, EventClass, Trace
 
 if TYPE_CHECKING:
@@ -29,20 +30,33 @@ class Launches:
                 if call:
                     self._call_of[work] = call
                     self.work_of[call].append(work)
+        self.order = CallOrder(
+            Numbered(call.correlation, call.start_ns, call.end_ns, call.lane.owner, call.lane)
+            for calls in self._calls.values()
+            for call in calls
+        )
         self._bounds_ns: dict[Event, tuple[int, int]] = {}
         for work in trace.events:
             if work.event_class is EventClass.DEVICE and work not in self._call_of:
                 self._bounds_ns[work] = self._submission_bounds_ns(work, trace)
 
     def _submission_bounds_ns(self, work: Event, trace: Trace) -> tuple[int, int]:
-        """Say when work without a launcher was submitted: between the linked work around it."""
-        linked = [other for other in trace.events if other in self._call_of]
-        before = [it for it in linked if it.lane == work.lane and it.rank < work.rank]
-        behind = [it for it in linked if it.lane == work.lane and it.rank > work.rank]
+        """Say when work without a launcher was submitted: between the linked work around it.
+
+        And between the calls with the numbers around its own.
+        """
+        linked = [it for it in trace.events if it in self._call_of and it.lane == work.lane]
+        before = [it for it in linked if it.rank < work.rank]
+        behind = [it for it in linked if it.rank > work.rank]
         after_ns = self._call_of[before[-1]].start_ns if before else -(2**63)
         before_ns = max(work.start_ns, after_ns)
         if behind:
             before_ns = max(min(before_ns, self._call_of[behind[0]].start_ns), after_ns)
+        if linked:
+            process = self._call_of[linked[0]].lane.owner
+            numbered_ns = self.order.around(process, work.correlation)
+            after_ns = min(max(after_ns, numbered_ns[0]), before_ns)
+            before_ns = max(min(before_ns, numbered_ns[1]), after_ns)
         return after_ns, before_ns
 
     def call(self, correlation: int | None, at_ns: int) -> Event | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from . import path_limits as limits
+from .call_order import ALWAYS
 from .path_events import STEP_PREFIX, Event, EventClass
 from .path_threads import main_threads
 
@@ -160,24 +161,32 @@ def _unlinked(graph: Graph) -> dict[Event, tuple[int, object]]:
     """Say when work whose launch is not in the trace is likely to have been launched, by whom.
 
     That is with the work before it on its stream, if it followed that at once, else just before it
-    began. Times are those of the trace: no clock is corrected.
+    began, between the calls with the numbers around its own. Times are those of the trace: no clock
+    is corrected.
     """
     found: dict[Event, tuple[int, object]] = {}
     launches = graph.devices.launches
     for stream in graph.devices.streams.values():
-        call: Event | None = None
-        ended_ns: int | None = None
-        for place, work in enumerate(stream.works):
-            shift_ns = graph.trace.shift_ns(work)
-            launcher = launches.call_of(work)
-            if launcher is None and call is not None and ended_ns is not None:
-                behind = (launches.call_of(other) for other in stream.works[place:])
-                next_ns = next((it.start_ns for it in behind if it), limits.LARGEST_TIME_NS)
-                follows = work.start_ns - ended_ns <= limits.LATE_AFTER_LOST_NS
-                at_ns = call.start_ns if follows else max(work.start_ns - shift_ns, call.start_ns)
-                found[work] = (min(at_ns, next_ns), call.lane.owner)
-            call = launcher or call
-            ended_ns = max(work.end_ns, ended_ns or work.end_ns)
+        calls = [launches.call_of(work) for work in stream.works]
+        process = next((call.lane.owner for call in calls if call), None)
+        last_ns: int | None = None
+        ended_ns = -limits.LARGEST_TIME_NS
+        for place, (work, call) in enumerate(zip(stream.works, calls, strict=True)):
+            if call is not None:
+                last_ns, process = call.start_ns, call.lane.owner
+            elif process is not None:
+                start_ns = work.start_ns - graph.trace.shift_ns(work)
+                numbered_ns = launches.order.around(process, work.correlation)
+                follows = last_ns is not None and (
+                    work.start_ns - ended_ns <= limits.LATE_AFTER_LOST_NS
+                )
+                at_ns = last_ns if follows else max(start_ns, last_ns or start_ns)
+                at_ns = min(max(at_ns, numbered_ns[0]), numbered_ns[1])
+                next_ns = next((it.start_ns for it in calls[place:] if it), limits.LARGEST_TIME_NS)
+                if last_ns is not None or numbered_ns != ALWAYS:
+                    found[work] = min(at_ns, next_ns), process
+                    last_ns = at_ns
+            ended_ns = max(work.end_ns, ended_ns)
     return found
 
 

@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
+from .call_order import ALWAYS, CallOrder, Numbered
 from .path_limits import LARGEST_TIME_NS, LATE_AFTER_LOST_NS
 from .trace_links import calls
 from .trace_nesting import outside_in
@@ -73,10 +74,15 @@ def _submitted(trace: Trace) -> dict[Event, tuple[int, str]]:
     """Say when the work of devices was launched, or is likely to have been, and by which process.
 
     Work without a launch was launched with the work before it on its stream, if it followed that at
-    once, else just before it began, and before what was launched after it. Without launched work
-    before it, nothing tells.
+    once, else just before it began, before what was launched after it, and between the calls with
+    the numbers around its own. Without launched work on its stream, nothing tells.
     """
     call_of = calls(trace)
+    order = CallOrder(
+        Numbered(call.correlation, call.start_ns, call.end_ns, call.process, call.lane)
+        for call in trace.events
+        if call.is_call and call.end_ns is not None and call.correlation and call.correlation > 0
+    )
     streams = defaultdict(list)
     for event in trace.events:
         if event.is_work and event.end_ns is not None:
@@ -87,15 +93,23 @@ def _submitted(trace: Trace) -> dict[Event, tuple[int, str]]:
         called = [
             (call.start_ns, call.process) if (call := call_of[w.row]) else None for w in works
         ]
+        process = next((call[1] for call in called if call), None)
+        last_ns = None
         for place, work in enumerate(works):
-            before = next(filter(None, reversed(called[:place])), None)
-            if called[place] is not None:
-                found[work] = called[place]
-            elif before is not None:
-                follows_ns = work.start_ns - max(other.end_ns for other in works[:place])
-                at_ns = work.start_ns if follows_ns > LATE_AFTER_LOST_NS else before[0]
-                behind = next(filter(None, called[place:]), (LARGEST_TIME_NS, None))
-                found[work] = min(max(at_ns, before[0]), behind[0]), before[1]
+            call = called[place]
+            if call:
+                found[work] = call
+                last_ns, process = call
+            elif process is not None:
+                numbered_ns = order.around(process, work.correlation)
+                ended_ns = max((it.end_ns for it in works[:place]), default=-LARGEST_TIME_NS)
+                follows = last_ns is not None and work.start_ns - ended_ns <= LATE_AFTER_LOST_NS
+                at_ns = last_ns if follows else max(work.start_ns, last_ns or work.start_ns)
+                at_ns = min(max(at_ns, numbered_ns[0]), numbered_ns[1])
+                behind_ns = next(filter(None, called[place:]), (LARGEST_TIME_NS, None))[0]
+                if last_ns is not None or numbered_ns != ALWAYS:
+                    found[work] = min(at_ns, behind_ns), process
+                    last_ns = at_ns
     return found
 
 

@@ -2,6 +2,7 @@
 
 mod autograd;
 mod backward;
+mod call_order;
 mod calls;
 mod execution;
 mod homes;
@@ -15,6 +16,7 @@ mod task_queue;
 
 pub use autograd::{AutogradPair, autograd_pairs};
 pub use backward::{BackwardLink, backward_links};
+pub use call_order::CallOrder;
 pub use execution::{ExecutionLink, Iteration, Method, Unlinked, execution};
 pub use launches::{Launches, LinkedBy, launches};
 pub use main_threads::main_threads;

@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use super::clocks::Clocks;
 use super::limits::LARGEST_TIME_NS;
 use crate::ids::{EventId, InColumn, NO_ROW, Order, StringId, row_in_column};
-use crate::link::Launches;
+use crate::link::{CallOrder, Launches};
 use crate::tables::{EventKind, Tables, by_content};
 
 /// The events that take part in the critical path, in content order: a row for each,
@@ -36,7 +36,8 @@ pub struct Timeline {
 }
 
 /// When work without a launcher was submitted: after the work before it on its stream whose
-/// call is known, and before the next one or its own start.
+/// call is known, and before the next one or its own start; and between the calls with the numbers
+/// around its own.
 #[derive(Debug, Clone, Copy)]
 struct Unlinked {
     work: Order,
@@ -60,6 +61,7 @@ impl Timeline {
             })
             .collect();
         timeline.unlinked = timeline.bounds_of_unlinked(tables.lanes.len());
+        timeline.narrow_by_number(tables);
         timeline
     }
 
@@ -83,6 +85,35 @@ impl Timeline {
                 unlinked.before_ns = unlinked.before_ns.min(called_ns).max(unlinked.after_ns);
             }
             last_ns[lane] = called_ns;
+        }
+        found
+    }
+
+    /// Narrows these bounds by the numbers of calls.
+    fn narrow_by_number(&mut self, tables: &Tables) {
+        if self.unlinked.is_empty() {
+            return;
+        }
+        let order = CallOrder::of(tables);
+        let process_of_lane = self.process_of_lane(tables);
+        for place in 0..self.unlinked.len() {
+            let Unlinked { work, after_ns, before_ns } = self.unlinked[place];
+            let Some(process) = process_of_lane[self.lane(work)] else { continue };
+            let numbered = order.around(process, self.event(work), tables);
+            let unlinked = &mut self.unlinked[place];
+            unlinked.after_ns = after_ns.max(numbered.0).min(before_ns);
+            unlinked.before_ns = before_ns.min(numbered.1).max(unlinked.after_ns);
+        }
+    }
+
+    /// The process that launched the first work on each lane whose call is known.
+    fn process_of_lane(&self, tables: &Tables) -> Vec<Option<StringId>> {
+        let mut found = vec![None; tables.lanes.len()];
+        for work in self.orders().rev() {
+            if let Some(call) = self.launcher(work) {
+                let lane = tables.events.lane(self.event(call));
+                found[self.lane(work)] = Some(tables.lanes.place(lane).process);
+            }
         }
         found
     }

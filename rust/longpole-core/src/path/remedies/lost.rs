@@ -59,6 +59,11 @@ impl Lost {
         self.of_thread.is_empty()
     }
 
+    /// Whether any comes before a time.
+    pub(super) fn is_any_before(&self, at_ns: i64) -> bool {
+        self.times_ns.iter().filter_map(|times_ns| times_ns.first()).any(|&ns| ns < at_ns)
+    }
+
     /// What all of them may have done on devices.
     pub(super) fn all(&self) -> Causes {
         let each = self.of_thread.iter().flatten();

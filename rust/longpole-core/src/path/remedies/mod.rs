@@ -228,8 +228,8 @@ impl Trial {
         let [least_ns, most_ns] = lengths_ns.map(|of| total_ns - of.iter().sum::<i64>());
         let gain_ns = self.gain_ns();
         // Nothing takes longer because something else does not.
-        let low_ns = least_ns.max(0).min(gain_ns);
-        let high_ns = most_ns.min(total_ns - busy_ns).max(gain_ns);
+        let low_ns = least_ns.max(0).min(self.bounds_ns.0);
+        let high_ns = most_ns.min(total_ns - busy_ns).max(self.bounds_ns.1);
         let is_busy = (total_ns - high_ns) * NEARLY_ALL.1 <= busy_ns * NEARLY_ALL.0;
         let low_by = if low_ns < gain_ns { missing } else { Fact::Recorded };
         let high_by = match high_ns > gain_ns {
@@ -293,9 +293,12 @@ impl Question<'_> {
     /// Tries the catalogue: sides and remedies first, then the parts of what gains.
     fn answers(&self, open: &Open, holes: &[Hole], progress: Progress<'_>) -> Result<Answers> {
         let windows = &self.scope.windows;
-        let busy = if open.is_empty() { BusyStreams::default() } else { BusyStreams::of(self) };
+        let is_closed = open.is_empty() && open.held_ns.is_none();
+        let busy = if is_closed { BusyStreams::default() } else { BusyStreams::of(self) };
         let missing = (open, holes, &busy);
-        let trials = Trials::new(self.graph, self.tables, self.lags_ns, windows, missing);
+        let from =
+            |held_ns| Trials::new(self.graph, self.tables, self.lags_ns, windows, missing, held_ns);
+        let trials = Starts { free: from(None), held: open.held_ns.map(|ns| from(Some(ns))) };
         let function = functions::function(self);
         let mut changes: Vec<_> = Side::ALL.iter().map(|side| side.removed()).collect();
         let everything = changes.concat();
@@ -305,7 +308,7 @@ impl Question<'_> {
         let whole = catalogue::whole(self, function.as_ref());
         changes.extend(whole.iter().map(|remedy| remedy.changes.clone()));
         let places = sites::sites(self);
-        let fits = places.len() <= trials.n_free(&changes);
+        let fits = places.len() <= trials.free.n_free(&changes);
         if fits {
             changes.extend(changes_of(&places));
         }
@@ -436,7 +439,7 @@ impl Question<'_> {
 }
 
 fn each(
-    trials: &Trials<'_>,
+    trials: &Starts<'_>,
     remedies: Vec<Remedy>,
     progress: Progress<'_>,
 ) -> Result<Vec<(Remedy, Trial)>> {
@@ -447,7 +450,7 @@ fn each(
 /// Tries kernels, and the sites that block together, in order of their own gain: one alone
 /// gains little where the next call waits for the same work.
 fn parts(
-    trials: &Trials<'_>,
+    trials: &Starts<'_>,
     kernels: Vec<Remedy>,
     mut sites: Vec<(Remedy, Trial)>,
     progress: Progress<'_>,
@@ -469,14 +472,23 @@ fn parts(
     Ok(kernels.into_iter().zip(gained).chain(sites).collect())
 }
 
+/// Trials with both starts of the first window that are possible.
+struct Starts<'a> {
+    /// It moves with what opens it.
+    free: Trials<'a>,
+    /// It stays: what was lost before may have held it up.
+    held: Option<Trials<'a>>,
+}
+
 fn tried(
-    trials: &Trials<'_>,
+    trials: &Starts<'_>,
     changes: &[Vec<Change>],
     progress: Progress<'_>,
 ) -> Result<Vec<Trial>> {
+    let Starts { free, held } = trials;
     let changes: Vec<_> = changes.iter().map(Vec::as_slice).collect();
-    let lengths = trials.lengths_ns(&changes, Placing::AsTimed, progress)?;
-    let before_ns = trials.unchanged_ns(progress)?;
+    let lengths = free.lengths_ns(&changes, Placing::AsTimed, progress)?;
+    let before_ns = free.unchanged_ns(progress)?;
     let trial = |changed: Vec<i64>| {
         let lengths_ns = before_ns.clone();
         let pairs = lengths_ns.iter().zip(&changed);
@@ -485,9 +497,14 @@ fn tried(
         Trial { gains_ns, lengths_ns, bounds_ns: (total_ns, total_ns), facts: None }
     };
     let mut found: Vec<_> = lengths.into_iter().map(trial).collect();
-    if !trials.is_closed() {
+    let open = Some(free).filter(|free| !free.is_closed());
+    for trials in open.into_iter().chain(held) {
         let least = trials.lengths_ns(&changes, Placing::Least, progress)?;
-        let most = trials.lengths_ns(&changes, Placing::Most, progress)?;
+        let most = if trials.is_closed() {
+            least.clone()
+        } else {
+            trials.lengths_ns(&changes, Placing::Most, progress)?
+        };
         let lengths = least.into_iter().zip(most);
         for ((trial, changes), (least, most)) in found.iter_mut().zip(&changes).zip(lengths) {
             trial.widen([least, most], trials.busy_ns(changes), trials.missing());

@@ -55,6 +55,9 @@ pub(super) struct Open {
     pub(super) n_unlinked: usize,
     /// Whether launches of the trace miss their work.
     pub(super) has_lost_work: bool,
+    /// When the first window begins, where something is lost before: it may have held up the start,
+    /// so that this does not move whatever is changed.
+    pub(super) held_ns: Option<i64>,
     /// Edges of threads that may be waits for other threads, in order.
     pub(super) host_waits: Vec<u32>,
 }
@@ -86,25 +89,16 @@ impl Open {
         if is_all_recorded && gaps_ns < (within.1 - within.0) / NEGLIGIBLE {
             return Self::default();
         }
-        if let Some(start_ns) = first.fixed_start_ns() {
-            open.begin_at(start_ns, graph);
-        }
+        let is_held = first.fixed_start_ns().is_none() && lost_work.is_any_before(first.start_ns);
+        open.held_ns = is_held.then_some(first.start_ns);
         open.bounds.retain(|bound| bound.source < bound.target);
         open.bounds.sort_by_key(|bound| bound.target);
         open
     }
 
-    /// Whether nothing is missing.
+    /// Whether nothing is missing in the windows.
     pub(super) fn is_empty(&self) -> bool {
         self.gaps.is_empty() && self.bounds.is_empty()
-    }
-
-    /// Counts no time before the start of a window that begins at a time.
-    fn begin_at(&mut self, start_ns: i64, graph: &Graph) {
-        for bound in &mut self.bounds {
-            let passed_ns = (start_ns - graph.nodes.time_ns(bound.source)).max(0);
-            bound.least_ns = (bound.least_ns - passed_ns).max(0);
-        }
     }
 
     /// Adds the gaps of the windows; gives their time.

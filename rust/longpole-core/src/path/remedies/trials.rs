@@ -73,14 +73,17 @@ struct Scratch {
 }
 
 impl<'a> Trials<'a> {
+    /// `held_ns` is a time at which the first window begins, whatever changes.
     pub(super) fn new(
         graph: &'a Graph,
         tables: &'a Tables,
         lags_ns: &'a [i64],
         windows: &'a [Window],
         (open, holes, busy): (&'a Open, &[Hole], &'a BusyStreams),
+        held_ns: Option<i64>,
     ) -> Self {
-        let start = FixedStart::of(windows, graph);
+        let fixed_ns = windows.iter().find_map(Window::fixed_start_ns).or(held_ns);
+        let start = fixed_ns.map(|at_ns| FixedStart::at(at_ns, graph));
         let lags_ns = match &start {
             Some(start) => Cow::Owned(start.left_ns(lags_ns, graph)),
             None => Cow::Borrowed(lags_ns),
@@ -107,7 +110,7 @@ impl<'a> Trials<'a> {
         }
     }
 
-    /// Whether nothing is missing, so that there is one gain and no interval.
+    /// Whether nothing is missing in the windows, so that there is one gain from one start.
     pub(super) fn is_closed(&self) -> bool {
         self.open.is_empty()
     }
@@ -374,10 +377,11 @@ impl<'a> Trials<'a> {
             }
             while let Some(bound) = bounds.next_if(|bound| bound.target == node) {
                 let source = &times[self.slots.slot(bound.source)];
+                let left_ns = self.left_ns(bound);
                 if bound.unless == Causes::default() {
-                    kept.reach(&mut latest, source, bound.least_ns);
+                    kept.reach(&mut latest, source, left_ns);
                 } else {
-                    removed(bound).reach(&mut latest, source, bound.least_ns);
+                    removed(bound).reach(&mut latest, source, left_ns);
                 }
             }
             // Nodes to which nothing leads keep their time; all others come behind the first.
@@ -388,6 +392,13 @@ impl<'a> Trials<'a> {
             times[slot] = latest;
         }
         Ok(())
+    }
+
+    /// What is left of a bound at the start, if that is fixed.
+    fn left_ns(&self, bound: &Bound) -> i64 {
+        let before_ns = |start: &FixedStart| start.at_ns - self.graph.nodes.time_ns(bound.source);
+        let passed_ns = self.start.as_ref().map_or(0, before_ns).max(0);
+        if passed_ns == 0 { bound.least_ns } else { (bound.least_ns - passed_ns).max(0) }
     }
 
     fn first_ns(&self) -> i64 {
@@ -413,10 +424,9 @@ struct FixedStart {
 }
 
 impl FixedStart {
-    fn of(windows: &[Window], graph: &Graph) -> Option<Self> {
-        let at_ns = windows.iter().find_map(Window::fixed_start_ns)?;
+    fn at(at_ns: i64, graph: &Graph) -> Self {
         let n_before = graph.nodes.times_ns().partition_point(|&time_ns| time_ns <= at_ns);
-        Some(Self { at_ns, n_before })
+        Self { at_ns, n_before }
     }
 
     /// What is left of each lag.

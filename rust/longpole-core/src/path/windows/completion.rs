@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::model::{Moment, WindowEnd};
 use crate::graph::limits::LATE_AFTER_LOST_NS;
 use crate::ids::{EventId, LaneId, StringId};
-use crate::link::Launches;
+use crate::link::{CallOrder, Launches};
 use crate::tables::{Tables, by_content};
 
 /// The device work that each process submitted, in order of submission.
@@ -80,7 +80,8 @@ impl Submissions {
 
 /// Work whose launch is not in the trace, with when it is likely to have been launched and by
 /// which process: with the work before it on its stream, if it followed that at once, else just
-/// before it began. Without launched work before it, nothing tells.
+/// before it began, but between the calls with the numbers around its own. Without launched work
+/// on its stream, nothing tells.
 fn unlinked(tables: &Tables, launches: &Launches) -> Vec<(i64, StringId, EventId)> {
     let events = &tables.events;
     let is_work = |&event: &EventId| events.kind(event).is_device_work();
@@ -94,37 +95,50 @@ fn unlinked(tables: &Tables, launches: &Launches) -> Vec<(i64, StringId, EventId
         lanes.entry(events.lane(work)).or_default().push(work);
     }
     let mut found = Vec::new();
+    if lanes.is_empty() {
+        return found;
+    }
+    let order = CallOrder::of(tables);
     for mut works in lanes.into_values() {
         works.sort_by(|&one, &two| by_content(one, two, tables));
-        unlinked_of_lane(&works, tables, launches, &mut found);
+        unlinked_of_lane(&works, (launches, &order), tables, &mut found);
     }
     found
 }
 
 fn unlinked_of_lane(
     works: &[EventId],
+    (launches, order): (&Launches, &CallOrder),
     tables: &Tables,
-    launches: &Launches,
     found: &mut Vec<(i64, StringId, EventId)>,
 ) {
     let events = &tables.events;
-    let mut before: Option<(i64, StringId)> = None;
-    let mut ended_ns = i64::MIN;
+    let call_of =
+        |work| launches.launcher(work).filter(|&call: &EventId| events.end_ns(call).is_some());
+    let Some(first) = works.iter().find_map(|&work| call_of(work)) else { return };
+    let mut process = process_of(first, tables);
+    let (mut last_ns, mut ended_ns) = (None, i64::MIN);
     let mut first_open = found.len();
     for &work in works {
         let (start_ns, end_ns) = events.span(work).unwrap_or_default();
-        let call = launches.launcher(work).filter(|&call| events.end_ns(call).is_some());
-        if let Some(call) = call {
-            let called_ns = events.start_ns(call);
+        if let Some(call) = call_of(work) {
+            let next_ns = events.start_ns(call);
             for open in &mut found[first_open..] {
-                open.0 = open.0.min(called_ns);
+                open.0 = open.0.min(next_ns);
             }
             first_open = found.len();
-            before = Some((called_ns, process_of(call, tables)));
-        } else if let Some((called_ns, process)) = before {
+            last_ns = Some(next_ns);
+            process = process_of(call, tables);
+        } else {
+            let (after_ns, before_ns) = order.around(process, work, tables);
             let follows = start_ns.saturating_sub(ended_ns) <= LATE_AFTER_LOST_NS;
-            let submitted_ns = if follows { called_ns } else { start_ns.max(called_ns) };
-            found.push((submitted_ns, process, work));
+            let begun_ns = last_ns.unwrap_or(start_ns).max(start_ns);
+            let likely_ns = last_ns.filter(|_| follows).unwrap_or(begun_ns);
+            if last_ns.is_some() || (after_ns, before_ns) != (i64::MIN, i64::MAX) {
+                let submitted_ns = likely_ns.max(after_ns).min(before_ns);
+                found.push((submitted_ns, process, work));
+                last_ns = Some(submitted_ns);
+            }
         }
         ended_ns = ended_ns.max(end_ns);
     }

@@ -139,6 +139,26 @@ mod tests {
     }
 
     #[test]
+    fn the_number_of_work_tells_in_which_step_its_lost_launch_was() {
+        let lost_from_2 = |number: i64| {
+            let text = format!(
+                r#"[
+            {{"ph":"X","cat":"user_annotation","name":"ProfilerStep#1","pid":1,"tid":1,"ts":0,"dur":20}},
+            {{"ph":"X","cat":"user_annotation","name":"ProfilerStep#2","pid":1,"tid":1,"ts":20,"dur":20}},
+            {{"ph":"X","cat":"cuda_runtime","name":"c","pid":1,"tid":1,"ts":5,"dur":1,"args":{{"correlation":1}}}},
+            {{"ph":"X","cat":"cuda_runtime","name":"c","pid":1,"tid":1,"ts":18,"dur":1,"args":{{"correlation":5}}}},
+            {{"ph":"X","cat":"cuda_runtime","name":"c","pid":1,"tid":1,"ts":21,"dur":1,"args":{{"correlation":7}}}},
+            {{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":10,"dur":50,"args":{{"correlation":1}}}},
+            {{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":60,"dur":50,"args":{{"correlation":{number}}}}}]"#
+            );
+            let tables = read_bytes(text.as_bytes(), &Options::default()).unwrap();
+            let launches = link::launches(&tables, &silent).unwrap();
+            steps(&tables, &launches, None).unwrap().rows[0].period.end_ns
+        };
+        assert_eq!((lost_from_2(3), lost_from_2(8)), (110_000, 60_000));
+    }
+
+    #[test]
     fn a_window_that_is_not_there_is_an_error_in_words() {
         let words = |choice| times(&choice).unwrap_err().to_string();
         assert_eq!(
