@@ -493,8 +493,8 @@ class JointRanks:
         lanes: Sequence[str],
         calls: Mapping[int, int],
         earlier_ns: int,
-    ) -> tuple[list[bytes], int]:
-        """Give a rank as packets of a Perfetto trace, and how many events are left out."""
+    ) -> list[bytes]:
+        """Give a rank as packets of a Perfetto trace."""
 
     def solve(
         self, changed: Sequence[tuple[int, ReducedRank]], *, together: bool
