@@ -139,6 +139,15 @@ def test_thousands_of_events_that_overlap_come_back(tmp_path):
     assert_same_tables(trace, written(trace, tmp_path))
 
 
+def test_an_event_that_ends_before_it_begins_changes_no_other(tmp_path):
+    builder = TraceBuilder().operator("outer", (0, 10)).kernel("backwards", (5, 3))
+    builder.operator("backwards", (5, 3)).operator("inner", (6, 8))
+    trace = builder.read()
+    back = written(trace, tmp_path)
+    assert_same_tables(trace, back)
+    assert back.diagnostics["code"].to_list() == ["negative_duration"]
+
+
 def test_texts_are_written_anew_after_the_state_was_cleared(tmp_path):
     schema = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
     builder = TraceBuilder()

@@ -97,9 +97,7 @@ def _is_large(traces: TraceSet) -> bool:
     return int(traces.ranks["bytes"].sum()) > _LARGE_BYTES
 
 
-def _write(
-    traces: TraceSet, file: BinaryIO, progress: Callable[[int, int], object] | None
-) -> int:
+def _write(traces: TraceSet, file: BinaryIO, progress: Callable[[int, int], object] | None) -> int:
     path = traces.path()
     # Perfetto knows no times before 0; clocks that count from a start may be shifted there.
     earlier_ns = min(traces.run_ns[0], 0)

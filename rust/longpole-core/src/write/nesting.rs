@@ -27,7 +27,7 @@ pub(super) fn track_numbers(tables: &Tables, keeps: impl Fn(EventId) -> bool) ->
     for event in events.ids().filter(|&event| keeps(event)) {
         if events.end_ns(event).is_some() {
             of_lane[events.lane(event).row()].push(event);
-        } else if events.kind(event) != EventKind::Instant {
+        } else if events.duration_ns(event).is_none() && events.kind(event) != EventKind::Instant {
             numbers[event.row()] = UNFINISHED;
         }
     }

@@ -8,9 +8,9 @@ use super::annotation;
 use super::clocks::Clocks;
 use super::event::{self, TrackEvent};
 use super::fields::{
-    BOOT_TIME, COUNTER_SAMPLE, FIRST_CLOCK_OF_SEQUENCE, GPU, HARDWARE_QUEUE, HARDWARE_QUEUE_ID,
-    INSTANT, KIND, NEEDS_STATE, OVERLAY_SEQUENCE, PATH_SEQUENCE, SLICE_BEGIN, SLICE_END,
-    STAGE_DURATION, STAGE_ID, STATE_CLEARED, TRACE_SEQUENCE,
+    BOOT_TIME, COUNTER_SAMPLE, DURATION, FIRST_CLOCK_OF_SEQUENCE, GPU, HARDWARE_QUEUE,
+    HARDWARE_QUEUE_ID, INSTANT, KIND, NEEDS_STATE, OVERLAY_SEQUENCE, PATH_SEQUENCE, SLICE_BEGIN,
+    SLICE_END, STAGE_DURATION, STAGE_ID, STATE_CLEARED, TRACE_SEQUENCE,
 };
 use super::header;
 use super::packet::Packet;
@@ -21,7 +21,7 @@ use crate::ids::{EventId, LaneId, StringId};
 use crate::names::Names as _;
 use crate::read::pairs::Brackets;
 use crate::read::protobuf::fields;
-use crate::read::rows::Rows;
+use crate::read::rows::{Rows, kept_duration};
 use crate::tables::{ArgValue, EventRow, FlowSource, Place};
 use crate::time::MAX_TIME_NS;
 use crate::vocabulary::{EventKind, agent_number};
@@ -274,8 +274,6 @@ impl<'a> Slices<'a> {
             _ if matches!(number, OVERLAY_SEQUENCE | PATH_SEQUENCE) => EventKind::Derived,
             _ => category.map_or(EventKind::Other, |it| self.rows.kind(it)),
         };
-        let duration_ns = event.duration_us.and_then(|it| it.checked_mul(1000));
-        let duration_ns = duration_ns.filter(|_| phase == b'X');
         let correlation = event.correlation.and_then(|id| id.try_into().ok());
         let is_own = number == TRACE_SEQUENCE;
         let mut own = Arguments {
@@ -283,10 +281,16 @@ impl<'a> Slices<'a> {
             is_own,
             correlation,
             external_id: None,
+            duration_ns: None,
             place: OwnPlace::default(),
             others: Vec::new(),
         };
         own.take(event, sequence, &mut self.rows)?;
+        let duration_ns = match phase {
+            b'X' => self.duration_ns(time_ns, event.duration_us.map(|us| us.checked_mul(1000))),
+            b'i' if own.duration_ns.is_some() => self.duration_ns(time_ns, Some(own.duration_ns)),
+            _ => None,
+        };
         let kind = own.kind;
         let id = self.push(
             phase,
@@ -319,6 +323,18 @@ impl<'a> Slices<'a> {
         let last = event.terminating_flows.iter();
         self.arrows.extend(last.map(|&flow| Arrow { phase: b'f', id: flow, event: id }));
         Some(())
+    }
+
+    /// What is kept of a duration, where one is given; it may be beyond 64 bits.
+    fn duration_ns(&mut self, start_ns: i64, given: Option<Option<i64>>) -> Option<i64> {
+        let (duration_ns, fault) = match given {
+            Some(duration_ns) => kept_duration(start_ns, duration_ns),
+            None => (None, Some(Code::MissingDuration)),
+        };
+        if let Some(fault) = fault {
+            self.say(fault);
+        }
+        duration_ns
     }
 
     fn names(
@@ -409,11 +425,11 @@ impl<'a> Slices<'a> {
         sequence: &Sequence,
         time_ns: i64,
     ) -> Option<()> {
-        let (mut duration_ns, mut name, mut place) = (None, None, OwnPlace::default());
+        let (mut duration, mut name, mut place) = (None, None, OwnPlace::default());
         fields(bytes, |field, wire| {
             let number = wire.number().map(u64::cast_signed);
             match field {
-                STAGE_DURATION => duration_ns = number,
+                STAGE_DURATION => duration = wire.number(),
                 STAGE_ID => name = sequence.stages.get(&wire.number()?).copied(),
                 GPU => place.device = number,
                 HARDWARE_QUEUE | HARDWARE_QUEUE_ID => place.stream = number,
@@ -424,6 +440,7 @@ impl<'a> Slices<'a> {
         let category = Some(self.rows.strings.intern("gpu_render_stage"));
         let kind = self.rows.kind(category?);
         let uuid = track_of_sequence(packet.sequence);
+        let duration_ns = self.duration_ns(time_ns, duration.map(|ns| ns.try_into().ok()));
         let id = self.push(
             b'X',
             uuid,
@@ -433,7 +450,7 @@ impl<'a> Slices<'a> {
                 name,
                 lane: LaneId::from_row(0),
                 start_ns: time_ns,
-                duration_ns: duration_ns.filter(|it| (0..=MAX_TIME_NS).contains(it)),
+                duration_ns,
                 correlation: None,
                 external_id: None,
                 position: 0,
@@ -545,6 +562,8 @@ struct Arguments {
     is_own: bool,
     correlation: Option<i64>,
     external_id: Option<i64>,
+    /// A duration that no end can tell.
+    duration_ns: Option<i64>,
     place: OwnPlace,
     others: Vec<(StringId, ArgValue)>,
 }
@@ -563,7 +582,7 @@ impl Arguments {
             let name = known_key(rows.strings.get(key)).to_owned();
             let is_counter = self.kind == EventKind::CounterRange && rows.keeps_counters();
             let is_known = if self.is_own {
-                matches!(name.as_str(), "correlation" | "External id" | KIND)
+                matches!(name.as_str(), "correlation" | "External id" | KIND | DURATION)
             } else {
                 OF_PLACES_AND_LINKS.contains(&name.as_str())
             };
@@ -587,6 +606,10 @@ impl Arguments {
                 }
                 (KIND, ArgValue::Text(text)) if self.is_own => {
                     self.kind = EventKind::named(rows.strings.get(text)).unwrap_or(self.kind);
+                    false
+                }
+                (DURATION, ArgValue::Integer(ns)) if self.is_own => {
+                    self.duration_ns = Some(ns);
                     false
                 }
                 _ => self.is_own || self.place.take(&name, number, value, rows),
