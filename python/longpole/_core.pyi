@@ -198,6 +198,7 @@ class Trace:
     def categories(self) -> list[str | None]: ...
     def args(self, category: str | None, names: Sequence[str] | None = None) -> Table | None: ...
     def diagnostics(self) -> Table: ...
+    def losses(self) -> Table: ...
     def warning_counts(self) -> dict[str, int]: ...
     def kernels_by_name(
         self, start_ns: int, end_ns: int, top: int
@@ -567,7 +568,9 @@ def repair_trace(
     output: str | os.PathLike[str],
     gzip: bool,
     rank: int | None = None,
-) -> int:
+    *,
+    as_object: bool = False,
+) -> int | None:
     """Write what can be read of a trace; see `longpole.convert.repaired.repair`."""
 
 def align(

@@ -12,6 +12,7 @@ import polars as pl
 
 from longpole._core import Cut
 from longpole.convert.repaired import repair
+from longpole.damage import source_losses
 from longpole.files import new_file
 from longpole.profiles import FoundTimeline, timeline_of
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["cut", "places_kept"]
+__all__ = ["cut", "write_tables"]
 
 _PART: Final = 1 << 20
 _GZIP: Final = b"\x1f\x8b"
@@ -59,8 +60,8 @@ def cut(
     FileExistsError
         The file exists and `force` is not given, or it is the source, or a file in it.
     ValueError
-        The file is damaged, a saved trace, or another one than the trace was read from, or has
-        events whose beginnings and ends stand apart.
+        The file is JSON and damaged, a saved trace, or another one than the trace was read from,
+        or has events whose beginnings and ends stand apart.
 
     Examples
     --------
@@ -74,16 +75,12 @@ def cut(
     ...     cut(trace, path, choose_window(trace, 2), Path(folder, "step2.json"))
     2
     """
+    path, target = Path(source), Path(output)
+    if trace.format in _NO_JSON:
+        return write_tables(trace, target, window, perfetto=False, inputs=[path], force=force)
     _check(trace)
     is_kept = places_kept(trace, window)
     kept, n_kept = Cut(is_kept.tobytes()), int(is_kept[: trace.n_events].sum())
-    path, target = Path(source), Path(output)
-    if trace.format in _NO_JSON:
-        with new_file(target, force=force, inputs=[path]) as unfinished:
-            is_packed = target.suffix == ".gz"
-            return trace.core.write(
-                unfinished, perfetto=False, gzip=is_packed, rank=trace.rank, kept=is_kept.tobytes()
-            )
     found = timeline_of(path) or FoundTimeline(path, path)
     with new_file(target, force=force, inputs=[path, found.path]) as unfinished:
         opened: Any = gzip.open if target.suffix == ".gz" else open
@@ -95,6 +92,27 @@ def cut(
             message = f"{path} has changed since it was read"
             raise ValueError(message)
     return kept.n_written
+
+
+def write_tables(
+    trace: Trace,
+    target: Path,
+    window: Window | None,
+    *,
+    perfetto: bool,
+    inputs: list[Path],
+    force: bool,
+) -> int:
+    """Write what was read of a trace, or of a window, as Chrome JSON or as a trace of Perfetto."""
+    kept = None if window is None else places_kept(trace, window).tobytes()
+    with new_file(target, force=force, inputs=inputs) as unfinished:
+        return trace.core.write(
+            unfinished,
+            perfetto=perfetto,
+            gzip=target.suffix == ".gz",
+            rank=trace.rank,
+            kept=kept,
+        )
 
 
 def places_kept(trace: Trace, window: Window) -> np.ndarray[Any, np.dtype[np.uint8]]:
@@ -123,14 +141,16 @@ def _with_rank(pieces: Iterator[bytes], rank: int | None) -> Iterator[bytes]:
 
 
 def _check(trace: Trace) -> None:
+    source = source_losses(trace.metadata)
+    # What was lost of the source of a converted file does not stand in its text.
+    before = source.counts if source else {}
     altered = trace.diagnostics.filter(pl.col("severity").is_in(["altered", "data_loss"]))
-    if altered.height:
-        message = (
-            f"a damaged trace cannot be cut: {altered['sentence'][0]}; write it back whole first"
-        )
-        raise ValueError(message)
+    for code, count, sentence in altered.select("code", "count", "sentence").iter_rows():
+        if count > before.get(code, 0):
+            message = f"a damaged trace cannot be cut: {sentence}; write it back whole first"
+            raise ValueError(message)
     apart = sorted(set(trace.phases) & {"B", "E"})
-    if apart and trace.format not in _NO_JSON:
+    if apart:
         message = f"a trace whose events begin and end apart (phases {', '.join(apart)}) is not cut"
         raise ValueError(message)
 

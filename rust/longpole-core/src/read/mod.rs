@@ -31,6 +31,7 @@ mod rows;
 pub(crate) mod saved;
 mod sniff;
 mod source;
+mod source_losses;
 mod sqlite;
 mod statements;
 mod window;
@@ -44,6 +45,7 @@ pub use crate::tables::Arguments;
 pub use options::Options;
 pub(crate) use protobuf::Field;
 pub use sniff::Format;
+pub(crate) use source_losses::with_losses;
 
 use crate::diagnostics::Diagnostics;
 use crate::error::{Error, ErrorKind, Result};
@@ -93,8 +95,10 @@ fn read_window(
 /// Writes what can be read of a trace as a sound document; gives the number of its events.
 ///
 /// Every event that reading keeps is copied, with what was wrong with its text as it was read, so
-/// that reading the document gives the same tables with nothing lost or altered. Only the
-/// positions of events count anew. Fields of the header stand behind the events.
+/// that reading the document gives the same tables. Only the positions of events count anew. Fields
+/// of the header stand behind the events, and what was lost with them. A bare list of events stays
+/// one unless an object is asked for; where something of it was lost, it has no place for that, and
+/// none is given.
 ///
 /// # Errors
 ///
@@ -102,11 +106,11 @@ fn read_window(
 /// to, and when `progress` asks to stop.
 pub fn repair_path(
     path: &Path,
-    rank: Option<u64>,
+    (rank, as_object): (Option<u64>, bool),
     out: &mut dyn Write,
     progress: Progress<'_>,
-) -> Result<u64> {
-    repair(source::open(path)?, rank, out, progress)
+) -> Result<Option<u64>> {
+    repair(source::open(path)?, (rank, as_object), out, progress)
 }
 
 /// Writes what can be read of the trace that a reader gives as a sound document.
@@ -116,15 +120,16 @@ pub fn repair_path(
 /// As [`repair_path`].
 pub fn repair(
     source: impl Read,
-    rank: Option<u64>,
+    (rank, as_object): (Option<u64>, bool),
     out: &mut dyn Write,
     progress: Progress<'_>,
-) -> Result<u64> {
+) -> Result<Option<u64>> {
     let mut window = window::Window::new(Box::new(source), None)?;
     let mut diagnostics = Diagnostics::default();
     match sniff::format(&mut window, &mut diagnostics)? {
         Format::Chrome => {
-            let (options, repaired) = (Options::default(), chrome::Repaired::new(out, rank));
+            let (options, repaired) =
+                (Options::default(), chrome::Repaired::new(out, rank, as_object));
             chrome::repair(window, diagnostics, &options, repaired, progress)
         }
         Format::Saved | Format::Rocprof | Format::Sqlite | Format::Perfetto | Format::XPlane => {

@@ -211,14 +211,11 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// What is kept of a duration, which is none beyond 64 bits, and what is wrong with it.
-pub(super) fn kept_duration(
-    start_ns: i64,
-    duration_ns: Option<i64>,
-) -> (Option<i64>, Option<Code>) {
-    match duration_ns {
-        Some(ns) if ns < 0 => (Some(ns), Some(Code::NegativeDuration)),
-        Some(ns) if start_ns.saturating_add(ns) <= MAX_TIME_NS => (Some(ns), None),
+/// What is kept of a duration, and what is wrong with it.
+pub(super) fn kept_duration(start_ns: i64, duration_ns: i128) -> (Option<i64>, Option<Code>) {
+    match i64::try_from(duration_ns) {
+        Ok(ns) if ns < 0 => (Some(ns), Some(Code::NegativeDuration)),
+        Ok(ns) if start_ns.saturating_add(ns) <= MAX_TIME_NS => (Some(ns), None),
         _ => (None, Some(Code::HugeDuration)),
     }
 }

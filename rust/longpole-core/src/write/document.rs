@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::ids::{EventId, NO_ROW, StringId};
 use crate::names::Names as _;
+use crate::read::with_losses;
 use crate::tables::{ArgValue, EventKind, FlowTable, Place, Tables};
 use crate::vocabulary::Profiler;
 
@@ -57,7 +58,7 @@ pub(super) fn fields_of(tables: &Tables, rank: Option<u64>) -> Vec<(String, Stri
     let profiler = profiler.map(|profiler| ("profiler", quoted(profiler.name())));
     let known = [base, rank, profiler].into_iter().flatten().filter(|(name, _)| lacks(name));
     let known = known.map(|(name, value)| (name.to_owned(), value));
-    header.fields.iter().cloned().chain(known).collect()
+    with_losses(header.fields.iter().cloned().chain(known), tables)
 }
 
 /// The list of events as it grows.

@@ -287,8 +287,10 @@ impl<'a> Slices<'a> {
         };
         own.take(event, sequence, &mut self.rows)?;
         let duration_ns = match phase {
-            b'X' => self.duration_ns(time_ns, event.duration_us.map(|us| us.checked_mul(1000))),
-            b'i' if own.duration_ns.is_some() => self.duration_ns(time_ns, Some(own.duration_ns)),
+            b'X' => self.duration_ns(time_ns, event.duration_us.map(|us| i128::from(us) * 1000)),
+            b'i' if own.duration_ns.is_some() => {
+                self.duration_ns(time_ns, own.duration_ns.map(i128::from))
+            }
             _ => None,
         };
         let kind = own.kind;
@@ -325,8 +327,8 @@ impl<'a> Slices<'a> {
         Some(())
     }
 
-    /// What is kept of a duration, where one is given; it may be beyond 64 bits.
-    fn duration_ns(&mut self, start_ns: i64, given: Option<Option<i64>>) -> Option<i64> {
+    /// What is kept of the duration of an event that should have one.
+    fn duration_ns(&mut self, start_ns: i64, given: Option<i128>) -> Option<i64> {
         let (duration_ns, fault) = match given {
             Some(duration_ns) => kept_duration(start_ns, duration_ns),
             None => (None, Some(Code::MissingDuration)),
@@ -440,7 +442,7 @@ impl<'a> Slices<'a> {
         let category = Some(self.rows.strings.intern("gpu_render_stage"));
         let kind = self.rows.kind(category?);
         let uuid = track_of_sequence(packet.sequence);
-        let duration_ns = self.duration_ns(time_ns, duration.map(|ns| ns.try_into().ok()));
+        let duration_ns = self.duration_ns(time_ns, duration.map(i128::from));
         let id = self.push(
             b'X',
             uuid,

@@ -232,7 +232,8 @@ impl Plane {
                 _ => others.push((key, value)),
             }
         }
-        let (duration_ns, fault) = kept_duration(start_ns, rounded_ns(event.duration_ps.into()));
+        let duration_ns = rounded_ns(event.duration_ps.into()).map_or(i128::MAX, i128::from);
+        let (duration_ns, fault) = kept_duration(start_ns, duration_ns);
         let id = rows.event(
             b'X',
             EventRow {
