@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 
+use super::chrome::sound_value;
 use super::elements::Elements;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::error::Result;
@@ -13,12 +14,13 @@ use crate::tables::Tables;
 /// The name of the field.
 const FIELD: &str = "longpole.losses";
 
-/// The fields of a header, with what was lost of the trace, if anything was, as the last one.
+/// The fields of a header as sound JSON, with what was lost of the trace, if anything was, as the
+/// last one.
 pub(crate) fn with_losses(
     fields: impl Iterator<Item = (String, String)>,
     tables: &Tables,
 ) -> Vec<(String, String)> {
-    let mut fields: Vec<_> = fields.collect();
+    let mut fields: Vec<_> = fields.map(|(name, value)| (name, sound_value(&value))).collect();
     if !tables.diagnostics.iter().any(|row| row.code.is_loss()) {
         return fields;
     }

@@ -73,12 +73,13 @@ impl List<'_> {
     fn event(&mut self, event: EventId) -> io::Result<()> {
         let events = &self.tables.events;
         let place = self.tables.lanes.place(events.lane(event));
-        let is_instant = events.kind(event) == EventKind::Instant;
+        let duration_ns = events.duration_ns(event);
+        let is_instant = events.kind(event) == EventKind::Instant && duration_ns.is_none();
         self.begin(if is_instant { 'i' } else { 'X' }, events.start_ns(event))?;
         self.track(place.process, place.thread)?;
         self.text("cat", events.category(event))?;
         self.text("name", events.name(event))?;
-        if let Some(ns) = events.duration_ns(event) {
+        if let Some(ns) = duration_ns {
             write!(self.out, ", \"dur\": {}", Microseconds(ns))?;
         }
         self.arguments(event, place)?;

@@ -161,8 +161,10 @@ impl<'a> Writer<'a> {
 
     fn event(&mut self, event: EventId, number: u32) -> io::Result<()> {
         let events = &self.tables.events;
-        let backwards_ns = events.duration_ns(event).filter(|_| events.end_ns(event).is_none());
-        let is_instant = events.kind(event) == EventKind::Instant || backwards_ns.is_some();
+        let has_end = events.end_ns(event).is_some();
+        let backwards_ns = events.duration_ns(event).filter(|_| !has_end);
+        let is_instant =
+            backwards_ns.is_some() || (events.kind(event) == EventKind::Instant && !has_end);
         let track = self.lane(events.lane(event), number)?;
         let mut draft = self.draft(if is_instant { INSTANT } else { SLICE_BEGIN }, track)?;
         self.named(&mut draft, events.category(event), events.name(event));
@@ -195,7 +197,7 @@ impl<'a> Writer<'a> {
         let (kind, category) = (events.kind(event), events.category(event));
         let text = category.map_or("", |category| self.tables.strings.get(category));
         let known = if is_instant { EventKind::Instant } else { EventKind::of_category(text) };
-        if kind != EventKind::Instant && kind != known {
+        if kind != known {
             self.annotate(draft, KIND, |annotation, _, _| annotation.text(TEXT, kind.name()));
         }
         let table = self.tables.args.of(category);

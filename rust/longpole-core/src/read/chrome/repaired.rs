@@ -43,7 +43,7 @@ impl<'a> Repaired<'a> {
         self.write(&sound)
     }
 
-    /// Ends the document with the fields of its header; gives how many events were written. None
+    /// Ends the document with the fields of its header, which are sound; gives how many events were written. None
     /// where it is a list, which has no place for them.
     pub(super) fn finish(mut self, fields: &[(String, String)]) -> Result<Option<u64>> {
         self.write(b"\n]")?;
@@ -55,7 +55,7 @@ impl<'a> Repaired<'a> {
             let mut field = b",\n".to_vec();
             push_text(&mut field, name);
             field.extend(b": ");
-            push_sound(&mut field, value.as_bytes(), false);
+            field.extend(value.as_bytes());
             self.write(&field)?;
         }
         if let Some(rank) = self.rank.filter(|_| !names_rank(fields)) {
@@ -68,6 +68,13 @@ impl<'a> Repaired<'a> {
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.out.write_all(bytes).map_err(|error| io_error(&error, 0))
     }
+}
+
+/// The value of a field as sound JSON: what is sound stays as it is.
+pub(in crate::read) fn sound_value(text: &str) -> String {
+    let mut sound = Vec::with_capacity(text.len());
+    push_sound(&mut sound, text.as_bytes(), false);
+    String::from_utf8_lossy(&sound).into_owned()
 }
 
 /// A second field of that name would hide the first.

@@ -478,10 +478,13 @@ impl<'a> Slices<'a> {
             let lane = self.rows.lanes.intern(place);
             self.rows.events.assign_lane(event, lane);
         }
+        // The ends of an arrow have one category, by which others who read it again join them.
+        let mut categories = HashMap::new();
         for arrow in std::mem::take(&mut self.arrows) {
             let standing = standings[self.track_of[arrow.event.row()] as usize];
+            let category = self.rows.events.category(arrow.event);
             let source = FlowSource {
-                category: self.rows.events.category(arrow.event),
+                category: *categories.entry(arrow.id).or_insert(category),
                 name: None,
                 process: standing.process,
                 thread: standing.thread,
