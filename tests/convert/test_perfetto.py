@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
 
 import polars as pl
 import pytest
@@ -239,6 +241,16 @@ def test_other_formats_come_back_with_their_profiler(form, tmp_path):
     assert_same_tables(trace, back, header=("rank", "base_time_ns", "categories"))
     assert back.core.profiler == trace.core.profiler
     assert str(back.verdict()) == str(trace.verdict())
+
+
+def test_a_whole_trace_is_written_without_polars(tmp_path):
+    source = TraceBuilder().step(1, (0, 9)).write(tmp_path / "trace.json")
+    words = ["convert", str(source), "-o", str(tmp_path / "a.perfetto-trace")]
+    program_text = (
+        "import sys; from longpole.cli import program;"
+        f"code = program.run({words!r}); sys.exit(code or 'polars' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program_text], check=True)
 
 
 def test_a_step_holds_what_the_step_as_json_holds(tmp_path):

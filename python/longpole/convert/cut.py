@@ -7,9 +7,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-import polars as pl
-
 from longpole._core import Cut
 from longpole.convert.repaired import repair
 from longpole.damage import source_losses
@@ -20,6 +17,9 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
     from typing import BinaryIO
+
+    import numpy as np
+    import polars as pl
 
     from longpole.trace import Trace
     from longpole.windows import Window
@@ -117,6 +117,9 @@ def write_tables(
 
 def places_kept(trace: Trace, window: Window) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """Tell for each place of the list of events whether `cut` keeps what stands there."""
+    import numpy as np
+    import polars as pl
+
     before = _step_before(trace, window)
     events = trace.events
     is_kept = _events_kept(trace, window, before)
@@ -141,6 +144,8 @@ def _with_rank(pieces: Iterator[bytes], rank: int | None) -> Iterator[bytes]:
 
 
 def _check(trace: Trace) -> None:
+    import polars as pl
+
     source = source_losses(trace.metadata)
     # What was lost of the source of a converted file does not stand in its text.
     before = source.counts if source else {}
@@ -157,11 +162,15 @@ def _check(trace: Trace) -> None:
 
 def _step_before(trace: Trace, window: Window) -> pl.DataFrame:
     """Find the step that a step follows, which tells when that one begins; a row or none."""
+    import polars as pl
+
     before = trace.steps.filter(pl.col("window_end_ns") <= window.start_ns)
     return before.sort("window_end_ns").tail(1) if window.kind == "step" else before.clear()
 
 
 def _events_kept(trace: Trace, window: Window, before: pl.DataFrame) -> pl.Series:
+    import polars as pl
+
     events = trace.events
     start_ns = _start_ns(before, window)
     begins, lasts = events["start_ns"], events["duration_ns"].fill_null(0)
@@ -180,6 +189,8 @@ def _events_kept(trace: Trace, window: Window, before: pl.DataFrame) -> pl.Serie
 
 def _start_ns(before: pl.DataFrame, window: Window) -> int:
     """Find from when on events are needed: for a step, from the step before."""
+    import polars as pl
+
     if before.is_empty():
         return window.start_ns
     start_ns: int = before.select(pl.min_horizontal("start_ns", "window_start_ns")).item()
@@ -190,6 +201,9 @@ def _with_ancestors(
     parents: pl.Series, events: np.ndarray[Any, Any]
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Give events with all that enclose them on their threads."""
+    import numpy as np
+    import polars as pl
+
     parent = parents.cast(pl.Int64).fill_null(-1).to_numpy()
     found = [np.unique(events.astype(np.int64))]
     while len(found[-1]):
