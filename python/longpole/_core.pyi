@@ -198,6 +198,7 @@ class Trace:
     def categories(self) -> list[str | None]: ...
     def args(self, category: str | None, names: Sequence[str] | None = None) -> Table | None: ...
     def diagnostics(self) -> Table: ...
+    def losses(self) -> Table: ...
     def warning_counts(self) -> dict[str, int]: ...
     def kernels_by_name(
         self, start_ns: int, end_ns: int, top: int
@@ -494,8 +495,8 @@ class JointRanks:
         lanes: Sequence[str],
         calls: Mapping[int, int],
         earlier_ns: int,
-    ) -> tuple[list[bytes], int]:
-        """Give a rank as packets of a Perfetto trace, and how many events are left out."""
+    ) -> list[bytes]:
+        """Give a rank as packets of a Perfetto trace."""
 
     def solve(
         self, changed: Sequence[tuple[int, ReducedRank]], *, together: bool
@@ -568,7 +569,9 @@ def repair_trace(
     output: str | os.PathLike[str],
     gzip: bool,
     rank: int | None = None,
-) -> int:
+    *,
+    as_object: bool = False,
+) -> int | None:
     """Write what can be read of a trace; see `longpole.convert.repaired.repair`."""
 
 def align(

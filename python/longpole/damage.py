@@ -11,9 +11,18 @@ from longpole.errors import WindowError
 from longpole.recording import options_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["Damage", "advised", "blaming", "damage_of", "has_offset", "record_hint"]
+__all__ = [
+    "Damage",
+    "SourceLosses",
+    "advised",
+    "blaming",
+    "damage_of",
+    "has_offset",
+    "record_hint",
+    "source_losses",
+]
 
 # Behind these, any number of events may be missing, or any value be wrong.
 _WITHOUT_BOUND: Final = frozenset(
@@ -21,19 +30,6 @@ _WITHOUT_BOUND: Final = frozenset(
         *("truncated", "missing_end", "limit_reached"),
         *("damaged_table", "damaged_page"),
         *("compression_corrupt", "compression_checksum"),
-    }
-)
-# Every event is kept, with its times and its texts.
-_WITHOUT_LOSS: Final = frozenset(
-    {
-        "trailing_comma",
-        "extra_comma",
-        "missing_comma",
-        "repeated_trace_events",
-        "compression_trailing_bytes",
-        "invalid_escape",
-        "lone_surrogate",
-        "non_finite_number",
     }
 )
 # With more of the bytes or events lost, those that are left do not stand for all.
@@ -69,29 +65,61 @@ class Damage(Data):
     """What was found, what that means for an answer, and what to do."""
 
 
-def damage_of(
-    findings: Iterable[dict[str, Any]], n_bytes: int, n_events: int, format_name: str = ""
-) -> Damage | None:
-    """Judge what reading found; None where no event, text or value is lost.
+@dataclass(frozen=True, slots=True)
+class SourceLosses:
+    """What a converted file says was lost of the file that it was converted from."""
+
+    n_bytes: int
+    """Of that file."""
+    n_events: int
+    counts: dict[str, int]
+    """How often each code was found."""
+
+
+def source_losses(metadata: Mapping[str, Any]) -> SourceLosses | None:
+    """Find what was lost of the source; None where a file is not converted or nothing was.
 
     Examples
     --------
-    >>> comma = {"code": "trailing_comma", "severity": "altered"}
-    >>> damage_of([comma], 1_000, 10) is None
+    >>> field = {"bytes": 900, "events": 8, "codes": [["truncated", 1, 900, 0]]}
+    >>> source_losses({"longpole.losses": field}).counts
+    {'truncated': 1}
+    """
+    field: Any = metadata.get("longpole.losses")
+    try:
+        counts = {code: count for code, count, *_ in field["codes"]}
+        return SourceLosses(int(field["bytes"]), int(field["events"]), counts)
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def damage_of(
+    lost: Sequence[dict[str, Any]],
+    size: tuple[int, int],
+    *,
+    format_name: str = "",
+    is_of_source: bool = False,
+) -> Damage | None:
+    """Judge what was lost, of how many bytes and events; None where nothing was.
+
+    Examples
+    --------
+    >>> damage_of([], (1_000, 10)) is None
     True
     """
-    severe = ("data_loss", "altered")
-    lost = [row for row in findings if row["severity"] in severe]
-    lost = [row for row in lost if row["code"] not in _WITHOUT_LOSS]
     if not lost:
         return None
+    n_bytes, n_events = size
     grave = [
         row for row in lost if row["code"] in _WITHOUT_BOUND or _is_much(row, n_bytes, n_events)
     ]
     row = (grave or lost)[0]
-    has_place = has_offset(row["code"], format_name)
+    has_place = row["first_offset"] if is_of_source else has_offset(row["code"], format_name)
     place = f", at byte {row['first_offset']:,}" if has_place else ""
-    return Damage(bool(grave), _sentence(row, place, len(lost), is_grave=bool(grave)))
+    state = "incomplete" if row["code"] == "limit_reached" else "damaged"
+    state = f"was converted from a file that is {state}" if is_of_source else f"is {state}"
+    told = _sentence(row, f"The trace {state}", place, len(lost), is_grave=bool(grave))
+    return Damage(bool(grave), told)
 
 
 def has_offset(code: str, format_name: str) -> bool:
@@ -134,8 +162,7 @@ def _is_much(row: dict[str, Any], n_bytes: int, n_events: int) -> bool:
     return n_lost > _MUCH_LOST * n_bytes or n_skipped > _MUCH_LOST * (n_events + n_skipped)
 
 
-def _sentence(row: dict[str, Any], place: str, n_kinds: int, *, is_grave: bool) -> str:
-    state = "incomplete" if row["code"] == "limit_reached" else "damaged"
+def _sentence(row: dict[str, Any], state: str, place: str, n_kinds: int, *, is_grave: bool) -> str:
     more = f", and {n_kinds - 1} more: see `longpole check`" if n_kinds > 1 else ""
     found = f"{row['sentence']}{place}{more}"
     effect = f"{row['effect'][:1].upper()}{row['effect'][1:]}"
@@ -145,4 +172,4 @@ def _sentence(row: dict[str, Any], place: str, n_kinds: int, *, is_grave: bool) 
         means = "A name or a value there may be wrong; the answer rests on the others"
     else:
         means = f"{effect}, and the answer rests on the rest"
-    return f"The trace is {state} ({found}). {means}."
+    return f"{state} ({found}). {means}."

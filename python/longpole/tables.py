@@ -6,7 +6,7 @@ import json
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from longpole.damage import damage_of
+from longpole.damage import damage_of, source_losses
 from longpole.frames import frame_of, typed
 
 if TYPE_CHECKING:
@@ -207,8 +207,13 @@ class TraceTables:
     @cached_property
     def damage(self) -> Damage | None:
         """What reading lost, whether it is grave, and what that means for an answer; else None."""
+        source = source_losses(self.metadata)
+        size = (source.n_bytes, source.n_events) if source else (self.n_bytes, self.n_events)
         return damage_of(
-            self._core.diagnostics().to_dicts(), self.n_bytes, self.n_events, self.format
+            self._core.losses().to_dicts(),
+            size,
+            format_name=self.format,
+            is_of_source=source is not None,
         )
 
     @property

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,6 +25,7 @@ from longpole.convert.perfetto import write_perfetto
 from longpole.testing import TraceBuilder
 from oracles.simulator import simulate
 from oracles.simulator.nsight import write_nsight
+from oracles.simulator.perfetto import perfetto
 from oracles.simulator.rocpd import write_rocpd
 from oracles.simulator.xprof import xplane
 from real_traces import real_traces
@@ -131,12 +135,60 @@ def assert_slices_nest(path, spans):
     assert not any(stacks.values())
 
 
+@pytest.mark.parametrize("form", ["kineto", "xplane", "perfetto", "nsight", "rocpd"])
+def test_perfetto_knows_every_field_number_and_arrow(form, tmp_path):
+    schema = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    from google.protobuf.unknown_fields import UnknownFieldSet
+
+    run, path = simulate("training", seed=3, steps=3), tmp_path / "run"
+    of_bytes = {"xplane": xplane, "perfetto": perfetto}
+    if form in of_bytes:
+        path.write_bytes(of_bytes[form](run.events))
+    else:
+        {"kineto": type(run).write, "nsight": write_nsight, "rocpd": write_rocpd}[form](run, path)
+    trace = longpole.read_trace(path)
+    written(trace, tmp_path)
+    known, tracks, arrows = {}, set(), {}
+    for packet in schema.Trace.FromString((tmp_path / "trace.perfetto-trace").read_bytes()).packet:
+        event, texts = packet.track_event, packet.interned_data
+        assert not [*UnknownFieldSet(packet), *UnknownFieldSet(event), *UnknownFieldSet(texts)]
+        if packet.sequence_flags & 1:
+            known = {}
+        for field in ("event_names", "event_categories", "debug_annotation_names"):
+            known |= {(field, it.iid): it.name for it in getattr(texts, field)}
+        tracks.add(packet.track_descriptor.uuid)
+        if not packet.HasField("track_event"):
+            continue
+        assert event.track_uuid in tracks
+        name = known["event_names", event.name_iid] if event.name_iid else None
+        categories = [known["event_categories", iid] for iid in event.category_iids]
+        assert all(
+            ("debug_annotation_names", it.name_iid) in known for it in event.debug_annotations
+        )
+        if chr(event.legacy_event.phase) in "stf":
+            # Perfetto joins the ends of an arrow that agree in these.
+            key = (*categories, name, event.legacy_event.unscoped_id)
+            arrows.setdefault(key, set()).add(chr(event.legacy_event.phase))
+    n_whole = trace.flows.group_by("flow").agg(pl.col("phase").n_unique())["phase"].eq(2).sum()
+    assert sum(len(phases) == 2 for phases in arrows.values()) == n_whole
+    assert n_whole > 0 or form not in ("kineto", "perfetto")
+
+
 def test_thousands_of_events_that_overlap_come_back(tmp_path):
     builder = TraceBuilder()
     for row in range(3_000):
         builder.kernel(f"k{row}", (row, row + 1_500))
     trace = builder.read()
     assert_same_tables(trace, written(trace, tmp_path))
+
+
+def test_an_event_that_ends_before_it_begins_changes_no_other(tmp_path):
+    builder = TraceBuilder().operator("outer", (0, 10)).kernel("backwards", (5, 3))
+    builder.operator("backwards", (5, 3)).operator("inner", (6, 8))
+    trace = builder.read()
+    back = written(trace, tmp_path)
+    assert_same_tables(trace, back)
+    assert back.diagnostics["code"].to_list() == ["negative_duration"]
 
 
 def test_texts_are_written_anew_after_the_state_was_cleared(tmp_path):
@@ -189,6 +241,16 @@ def test_other_formats_come_back_with_their_profiler(form, tmp_path):
     assert_same_tables(trace, back, header=("rank", "base_time_ns", "categories"))
     assert back.core.profiler == trace.core.profiler
     assert str(back.verdict()) == str(trace.verdict())
+
+
+def test_a_whole_trace_is_written_without_polars(tmp_path):
+    source = TraceBuilder().step(1, (0, 9)).write(tmp_path / "trace.json")
+    words = ["convert", str(source), "-o", str(tmp_path / "a.perfetto-trace")]
+    program_text = (
+        "import sys; from longpole.cli import program;"
+        f"code = program.run({words!r}); sys.exit(code or 'polars' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program_text], check=True)
 
 
 def test_a_step_holds_what_the_step_as_json_holds(tmp_path):

@@ -94,6 +94,9 @@ Words in italics stand for names and figures. A GPU activity is a kernel, memcpy
 OF_READING_HEAD: Final = """
 ## Problems of the file
 
+A file that longpole converted from a damaged one has the losses of that file, with the words
+"in the file before conversion".
+
 `trace.diagnostics` has the same rows. With `strict=True`, `read_trace` raises an error at the first
 problem of severity `altered` or `data_loss`, and at a byte order mark.
 

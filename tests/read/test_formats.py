@@ -545,3 +545,42 @@ def test_state_clocks_counters_and_stages_of_perfetto(tmp_path):
         ]
         counts = dict(found.diagnostics.select("code", "count").iter_rows())
         assert counts == {"lost_packet": 1, "missing_state": 1}
+
+
+def test_durations_that_cannot_be_right_are_counted(tmp_path):
+    schema = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    trace = schema.Trace()
+
+    def slice_of(name, duration_us):
+        packet = trace.packet.add(trusted_packet_sequence_id=3, timestamp=2_000)
+        packet.track_event.name = name
+        packet.track_event.legacy_event.phase = ord("X")
+        if duration_us is not None:
+            packet.track_event.legacy_event.duration_us = duration_us
+
+    for name, duration_us in [("a", 5), ("b", -5), ("c", 1 << 61), ("d", 1 << 53), ("e", None)]:
+        slice_of(name, duration_us)
+    for duration_ns in (40, 1 << 62, (1 << 64) - 1):
+        packet = trace.packet.add(trusted_packet_sequence_id=3, timestamp=2_000)
+        packet.gpu_render_stage_event.duration = duration_ns
+    found = read(trace.SerializeToString(), tmp_path / "trace")
+    durations = [5_000, -5_000, None, None, None, 40, None, None]
+    assert found.events["duration_ns"].to_list() == durations
+    counts = dict(found.diagnostics.select("code", "count").iter_rows())
+    assert {code: counts[code] for code in counts if code.endswith("duration")} == {
+        "negative_duration": 1,
+        "huge_duration": 4,
+        "missing_duration": 1,
+    }
+
+
+def test_durations_of_xplane_that_cannot_be_right_are_counted(tmp_path):
+    # An event (4) of a line (3) that begins at the last time there is, and one that ends before.
+    late = message(4, number(1, 1), number(2, 0), number(3, 5_000))
+    backwards = message(4, number(1, 1), number(2, 0), number(3, -5_000))
+    line = message(3, number(1, 1), number(3, (1 << 62) - 1), late, backwards)
+    named = message(4, number(1, 1), message(2, number(1, 1), text(2, "a")))
+    found = read(message(1, text(2, "/host:CPU"), line, named), tmp_path / "xplane.pb")
+    assert found.events["duration_ns"].to_list() == [None, -5]
+    counts = dict(found.diagnostics.select("code", "count").iter_rows())
+    assert counts == {"negative_duration": 1, "huge_duration": 1}

@@ -109,6 +109,18 @@ def test_reading_stops_where_the_caller_wants(tmp_path):
     assert trace.diagnostics["code"].to_list() == ["limit_reached"]
 
 
+def test_reading_stops_at_the_byte_that_the_caller_wants(tmp_path):
+    path = tmp_path / "results.json"
+    write_rocprof_json(simulate("training", seed=1, steps=2), path)
+    whole, limit = read_trace(path), path.stat().st_size * 3 // 4
+    trace = read_trace(path, max_bytes=limit)
+    assert 0 < trace.events.height < whole.events.height
+    found = trace.diagnostics.select("code", "count", "first_offset").rows()
+    assert found == [("limit_reached", 1, limit)]
+    assert trace.damage.is_grave
+    assert read_trace(path, max_bytes=path.stat().st_size).diagnostics.equals(whole.diagnostics)
+
+
 @needs_file
 def test_counts_and_sums_of_a_real_document_are_those_of_json():
     with gzip.open(REAL) as file:

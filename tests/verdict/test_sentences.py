@@ -151,7 +151,9 @@ def test_counters_are_the_reason_where_they_replace_gpu_activities():
 def test_collectives_of_the_cpu_are_told_where_nothing_else_is_recorded():
     builder = TraceBuilder().step(1, (0, 100)).annotation("gloo:all_reduce", (10, 90), thread=2)
     sentence = builder.read().verdict().sentence
-    assert "Collectives on the CPU (gloo:all_reduce) are in progress for 80 % of the time" in sentence
+    assert (
+        "Collectives on the CPU (gloo:all_reduce) are in progress for 80 % of the time" in sentence
+    )
     assert "No operator or call is recorded" in sentence
 
 

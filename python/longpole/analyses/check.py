@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from longpole.analyses.findings import KINDS, READING_HINTS, SEVERITIES, Finding, Place
-from longpole.damage import has_offset
+from longpole.damage import has_offset, source_losses
 from longpole.recording import options_for
 from longpole.wording import duration, escape, share
 
@@ -54,16 +54,20 @@ def _hint(trace: Trace, found: Finding) -> str | None:
 
 
 def _of_reading(trace: Trace) -> Iterator[Finding]:
+    source = source_losses(trace.metadata)
+    counts = source.counts if source else {}
     for row in trace.core.diagnostics().to_dicts():
+        is_of_source = counts.get(row["code"]) == row["count"]
+        before = "in the file before conversion: " if is_of_source else ""
         yield Finding(
             code=row["code"],
             severity=row["severity"],
             count=row["count"],
-            sentence=row["sentence"],
+            sentence=before + row["sentence"],
             effect=row["effect"],
             hint=READING_HINTS.get(row["code"]),
             first=Place(offset=row["first_offset"])
-            if has_offset(row["code"], trace.format)
+            if has_offset(row["code"], trace.format) and row["code"] not in counts
             else None,
         )
 

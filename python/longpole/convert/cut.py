@@ -7,11 +7,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-import polars as pl
-
 from longpole._core import Cut
 from longpole.convert.repaired import repair
+from longpole.damage import source_losses
 from longpole.files import new_file
 from longpole.profiles import FoundTimeline, timeline_of
 
@@ -20,10 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
+    import numpy as np
+    import polars as pl
+
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["cut", "places_kept"]
+__all__ = ["cut", "write_tables"]
 
 _PART: Final = 1 << 20
 _GZIP: Final = b"\x1f\x8b"
@@ -69,8 +70,8 @@ def cut(
     FileExistsError
         The file exists and `force` is not given, or it is the source, or a file in it.
     ValueError
-        The file is damaged, a saved trace, or another one than the trace was read from, or has
-        events whose beginnings and ends stand apart.
+        The file is JSON and damaged, a saved trace, or another one than the trace was read from,
+        or has events whose beginnings and ends stand apart.
 
     Examples
     --------
@@ -84,16 +85,12 @@ def cut(
     ...     cut(trace, path, choose_window(trace, 2), Path(folder, "step2.json"))
     2
     """
+    path, target = Path(source), Path(output)
+    if trace.format in _NO_JSON:
+        return write_tables(trace, target, window, perfetto=False, inputs=[path], force=force)
     _check(trace)
     is_kept = places_kept(trace, window)
     kept, n_kept = Cut(is_kept.tobytes()), int(is_kept[: trace.n_events].sum())
-    path, target = Path(source), Path(output)
-    if trace.format in _NO_JSON:
-        with new_file(target, force=force, inputs=[path]) as unfinished:
-            is_packed = target.suffix == ".gz"
-            return trace.core.write(
-                unfinished, perfetto=False, gzip=is_packed, rank=trace.rank, kept=is_kept.tobytes()
-            )
     found = timeline_of(path) or FoundTimeline(path, path)
     with new_file(target, force=force, inputs=[path, found.path]) as unfinished:
         opened: Any = gzip.open if target.suffix == ".gz" else open
@@ -107,8 +104,32 @@ def cut(
     return kept.n_written
 
 
+def write_tables(
+    trace: Trace,
+    target: Path,
+    window: Window | None,
+    *,
+    perfetto: bool,
+    inputs: list[Path],
+    force: bool,
+) -> int:
+    """Write what was read of a trace, or of a window, as Chrome JSON or as a trace of Perfetto."""
+    kept = None if window is None else places_kept(trace, window).tobytes()
+    with new_file(target, force=force, inputs=inputs) as unfinished:
+        return trace.core.write(
+            unfinished,
+            perfetto=perfetto,
+            gzip=target.suffix == ".gz",
+            rank=trace.rank,
+            kept=kept,
+        )
+
+
 def places_kept(trace: Trace, window: Window) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """Tell for each place of the list of events whether `cut` keeps what stands there."""
+    import numpy as np
+    import polars as pl
+
     before = _step_before(trace, window)
     events = trace.events
     is_kept = _events_kept(trace, window, before)
@@ -133,25 +154,33 @@ def _with_rank(pieces: Iterator[bytes], rank: int | None) -> Iterator[bytes]:
 
 
 def _check(trace: Trace) -> None:
+    import polars as pl
+
+    source = source_losses(trace.metadata)
+    # What was lost of the source of a converted file does not stand in its text.
+    before = source.counts if source else {}
     altered = trace.diagnostics.filter(pl.col("severity").is_in(["altered", "data_loss"]))
-    if altered.height:
-        message = (
-            f"a damaged trace cannot be cut: {altered['sentence'][0]}; write it back whole first"
-        )
-        raise ValueError(message)
+    for code, count, sentence in altered.select("code", "count", "sentence").iter_rows():
+        if count > before.get(code, 0):
+            message = f"a damaged trace cannot be cut: {sentence}; write it back whole first"
+            raise ValueError(message)
     apart = sorted(set(trace.phases) & {"B", "E"})
-    if apart and trace.format not in _NO_JSON:
+    if apart:
         message = f"a trace whose events begin and end apart (phases {', '.join(apart)}) is not cut"
         raise ValueError(message)
 
 
 def _step_before(trace: Trace, window: Window) -> pl.DataFrame:
     """Find the step that a step follows, which tells when that one begins; a row or none."""
+    import polars as pl
+
     before = trace.steps.filter(pl.col("window_end_ns") <= window.start_ns)
     return before.sort("window_end_ns").tail(1) if window.kind == "step" else before.clear()
 
 
 def _events_kept(trace: Trace, window: Window, before: pl.DataFrame) -> pl.Series:
+    import polars as pl
+
     events = trace.events
     start_ns = _start_ns(before, window)
     begins, lasts = events["start_ns"], events["duration_ns"].fill_null(0)
@@ -170,6 +199,8 @@ def _events_kept(trace: Trace, window: Window, before: pl.DataFrame) -> pl.Serie
 
 def _start_ns(before: pl.DataFrame, window: Window) -> int:
     """Find from when on events are needed: for a step, from the step before."""
+    import polars as pl
+
     if before.is_empty():
         return window.start_ns
     start_ns: int = before.select(pl.min_horizontal("start_ns", "window_start_ns")).item()
@@ -180,6 +211,9 @@ def _with_ancestors(
     parents: pl.Series, events: np.ndarray[Any, Any]
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Give events with all that enclose them on their threads."""
+    import numpy as np
+    import polars as pl
+
     parent = parents.cast(pl.Int64).fill_null(-1).to_numpy()
     found = [np.unique(events.astype(np.int64))]
     while len(found[-1]):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from longpole.convert.cut import places_kept
-from longpole.files import new_file
+from longpole.convert.cut import write_tables
 
 if TYPE_CHECKING:
     import os
@@ -64,10 +63,6 @@ def write_perfetto(
     ...     write_perfetto(trace, path), read_trace(path).events["name"].to_list()
     (1, ['ProfilerStep#1'])
     """
-    target = Path(output)
-    kept = None if window is None else places_kept(trace, window).tobytes()
-    with new_file(target, force=force, inputs=inputs or []) as unfinished:
-        is_packed = target.suffix == ".gz"
-        return trace.core.write(
-            unfinished, perfetto=True, gzip=is_packed, rank=trace.rank, kept=kept
-        )
+    return write_tables(
+        trace, Path(output), window, perfetto=True, inputs=inputs or [], force=force
+    )

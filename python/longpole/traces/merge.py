@@ -38,8 +38,6 @@ class Merged:
     n_ranks: int
     n_segments: int
     """Of the path across ranks."""
-    n_left_out: int
-    """Events that cross the ends of too many others to be drawn."""
 
 
 def merge(
@@ -84,14 +82,14 @@ def merge(
     with new_file(path, force=force, inputs=inputs) as unfinished:
         if path.suffix == ".pftrace":
             with unfinished.open("wb") as file:
-                n_segments, n_left_out = _write(traces, file, progress)
+                n_segments = _write(traces, file, progress)
         else:
             with (
                 ZipFile(unfinished, "w", ZIP_DEFLATED) as archive,
                 archive.open(_IN_ARCHIVE, "w", force_zip64=_is_large(traces)) as member,
             ):
-                n_segments, n_left_out = _write(traces, cast("BinaryIO", member), progress)
-    return Merged(path, path.stat().st_size, len(traces), n_segments, n_left_out)
+                n_segments = _write(traces, cast("BinaryIO", member), progress)
+    return Merged(path, path.stat().st_size, len(traces), n_segments)
 
 
 def _is_large(traces: TraceSet) -> bool:
@@ -99,9 +97,7 @@ def _is_large(traces: TraceSet) -> bool:
     return int(traces.ranks["bytes"].sum()) > _LARGE_BYTES
 
 
-def _write(
-    traces: TraceSet, file: BinaryIO, progress: Callable[[int, int], object] | None
-) -> tuple[int, int]:
+def _write(traces: TraceSet, file: BinaryIO, progress: Callable[[int, int], object] | None) -> int:
     path = traces.path()
     # Perfetto knows no times before 0; clocks that count from a start may be shifted there.
     earlier_ns = min(traces.run_ns[0], 0)
@@ -114,17 +110,14 @@ def _write(
             ]
         )
     )
-    n_left_out = 0
     for place, rank in enumerate(traces.rank_numbers):
-        pieces, n_of_rank = _rank(traces, place, rank, earlier_ns)
-        file.writelines(pieces)
-        n_left_out += n_of_rank
+        file.writelines(_rank(traces, place, rank, earlier_ns))
         if progress is not None:
             progress(place + 1, len(traces))
-    return path.height, n_left_out
+    return path.height
 
 
-def _rank(traces: TraceSet, place: int, rank: int, earlier_ns: int) -> tuple[list[bytes], int]:
+def _rank(traces: TraceSet, place: int, rank: int, earlier_ns: int) -> list[bytes]:
     import polars as pl
 
     trace = traces.trace(rank)

@@ -3,6 +3,8 @@
 //! A million bad names are one line. Nothing is left out of a table without a
 //! line here.
 
+use serde_json::{Value, json};
+
 use crate::names::named;
 
 named! {
@@ -132,6 +134,22 @@ codes! {
 }
 
 impl Code {
+    /// Whether an event, a text or a value is missing or may be wrong.
+    pub fn is_loss(self) -> bool {
+        let is_kept = matches!(
+            self,
+            Self::TrailingComma
+                | Self::ExtraComma
+                | Self::MissingComma
+                | Self::RepeatedEvents
+                | Self::CompressionTrailing
+                | Self::InvalidEscape
+                | Self::LoneSurrogate
+                | Self::NonFinite
+        );
+        self.severity() >= Severity::Altered && !is_kept
+    }
+
     /// Whether strict reading refuses a file for it.
     pub fn is_refused_by_strict(self) -> bool {
         self.severity() >= Severity::Altered || self == Self::ByteOrderMark
@@ -149,6 +167,21 @@ pub struct Diagnostic {
     pub first_offset: u64,
     /// How many bytes were skipped for it, over all occurrences.
     pub skipped_bytes: u64,
+}
+
+impl Diagnostic {
+    /// A row as files have it that longpole writes.
+    pub(crate) fn to_json(self) -> Value {
+        json!([self.code.name(), self.count, self.first_offset, self.skipped_bytes])
+    }
+
+    /// A row of such a file.
+    pub(crate) fn of_json(row: &Value) -> Option<Self> {
+        let (name, count, first_offset, skipped_bytes): (String, u64, u64, u64) =
+            serde_json::from_value(row.clone()).ok()?;
+        let code = *Code::ALL.iter().find(|code| code.name() == name)?;
+        Some(Self { code, count, first_offset, skipped_bytes })
+    }
 }
 
 /// All findings of one file, in the order in which their kinds turned up.
@@ -187,11 +220,11 @@ impl Diagnostics {
         }
     }
 
-    fn add_row(&mut self, later: Diagnostic) {
+    pub(crate) fn add_row(&mut self, later: Diagnostic) {
         if let Some(row) = self.rows.iter_mut().find(|row| row.code == later.code) {
             row.count = row.count.saturating_add(later.count);
             row.first_offset = row.first_offset.min(later.first_offset);
-            row.skipped_bytes += later.skipped_bytes;
+            row.skipped_bytes = row.skipped_bytes.saturating_add(later.skipped_bytes);
         } else {
             self.rows.push(later);
         }

@@ -13,6 +13,7 @@ mod mutation;
 mod reading;
 mod seeds;
 mod text;
+mod writing;
 
 pub use mutation::{Random, mutated};
 
@@ -37,8 +38,9 @@ pub const TARGETS: &[Target] = &[
     Target { name: "csv", check: databases::rocprof, seeds: databases::csv },
     Target { name: "zstd", check: reading::zstd, seeds: binary::zstd },
     Target { name: "xz", check: reading::xz, seeds: binary::xz },
-    Target { name: "perfetto", check: reading::binary, seeds: binary::packets },
+    Target { name: "perfetto", check: reading::binary, seeds: writing::packets },
     Target { name: "xplane", check: reading::binary, seeds: binary::planes },
+    Target { name: "written", check: writing::written, seeds: writing::inputs },
     Target { name: "extract", check: text::extract, seeds: seeds::logs },
     Target { name: "graph", check: graphs::graph, seeds: seeds::tables },
 ];

@@ -74,7 +74,7 @@ impl ExecutionTrace {
 
     /// What was found wrong, a row a kind.
     fn diagnostics(&self) -> PyResult<Table> {
-        diagnostics_table(&self.trace.diagnostics)
+        diagnostics_table(self.trace.diagnostics.iter())
     }
 
     /// Whether something of the file was lost or altered.

@@ -11,13 +11,10 @@ use crate::enter::enter;
 use crate::joint::JointRanks;
 use crate::trace::Trace;
 
-/// A rank in pieces, and how many of its events are left out.
-type Written<'py> = (Vec<Bound<'py, PyBytes>>, u64);
-
 #[pymethods]
 impl JointRanks {
     /// A rank as packets of a Perfetto trace, in pieces, `earlier_ns` before its times on the
-    /// common clock; and how many of its events are left out.
+    /// common clock.
     #[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)] // from Python
     #[pyo3(signature = (trace, place, *, number, title, lanes, calls, earlier_ns))]
     fn merged_rank<'py>(
@@ -30,20 +27,20 @@ impl JointRanks {
         lanes: Vec<String>,
         calls: HashMap<u32, u32>,
         earlier_ns: i64,
-    ) -> PyResult<Written<'py>> {
+    ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
         let clock = *self
             .fitted()
             .get(place)
             .ok_or_else(|| PyIndexError::new_err("no rank has that place"))?;
         let tables = trace.tables();
-        let (pieces, n_left_out) = enter(py, None, None, |_| {
+        let pieces = enter(py, None, None, |_| {
             let time_ns = |time_ns: i64| clock.common_ns(time_ns) - earlier_ns;
             let number = i64::from(number);
             let rank =
                 MergedRank { number, title, lanes: &lanes, time_ns: &time_ns, calls: &calls };
             Ok(write::merged_rank(tables, &rank))
         })?;
-        Ok((pieces.iter().map(|piece| PyBytes::new(py, piece)).collect(), n_left_out))
+        Ok(pieces.iter().map(|piece| PyBytes::new(py, piece)).collect())
     }
 }
 

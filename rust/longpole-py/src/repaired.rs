@@ -13,9 +13,10 @@ use crate::source::Source;
 use crate::written::Output;
 
 /// Writes what can be read of a trace to a file that is made anew, plain or as gzip; gives the
-/// number of its events. The rank is written where the trace names none.
+/// number of its events. The rank is written where the trace names none. None where a bare list
+/// was written that has no place for what was lost: ask for an object.
 #[pyfunction]
-#[pyo3(signature = (source, output, gzip, rank = None))]
+#[pyo3(signature = (source, output, gzip, rank = None, *, as_object = false))]
 #[allow(clippy::needless_pass_by_value)] // by value, from Python
 pub(crate) fn repair_trace(
     py: Python<'_>,
@@ -23,17 +24,18 @@ pub(crate) fn repair_trace(
     output: PathBuf,
     gzip: bool,
     rank: Option<u64>,
-) -> PyResult<u64> {
+    as_object: bool,
+) -> PyResult<Option<u64>> {
     let mut out = Output::new(BufWriter::new(File::create(&output)?), gzip);
     let outcome = source.enter(py, None, |source, progress| match source {
         Source::Path(path) if path.is_file() && !read::is_text(&path)? => {
             let tables = read::read_path(&path, &Options::default(), progress)?;
             let written = document(&tables, rank, &|_| true, &mut out);
-            written.map_err(|error| not_written(&error))
+            written.map(Some).map_err(|error| not_written(&error))
         }
-        Source::Path(path) => read::repair_path(&path, rank, &mut out, progress),
-        Source::Bytes(bytes) => read::repair(&bytes[..], rank, &mut out, progress),
-        Source::Reader(reader) => read::repair(reader, rank, &mut out, progress),
+        Source::Path(path) => read::repair_path(&path, (rank, as_object), &mut out, progress),
+        Source::Bytes(bytes) => read::repair(&bytes[..], (rank, as_object), &mut out, progress),
+        Source::Reader(reader) => read::repair(reader, (rank, as_object), &mut out, progress),
     });
     let n_written = outcome?;
     out.finish()?;

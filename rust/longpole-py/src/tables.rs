@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longpole_core::diagnostics::Diagnostics;
+use longpole_core::diagnostics::Diagnostic;
 use longpole_core::ids::row_in_column;
 use longpole_core::names::Names;
 use longpole_core::stack::Nesting;
@@ -127,7 +127,14 @@ impl Trace {
 
     /// What was found wrong, a row a kind.
     fn diagnostics(&self, py: Python<'_>) -> PyResult<Table> {
-        detached(py, || diagnostics_table(&self.tables().diagnostics))
+        detached(py, || diagnostics_table(self.tables().diagnostics.iter()))
+    }
+
+    /// What was lost or may be wrong, a row a kind.
+    fn losses(&self, py: Python<'_>) -> PyResult<Table> {
+        detached(py, || {
+            diagnostics_table(self.tables().diagnostics.iter().filter(|row| row.code.is_loss()))
+        })
     }
 }
 
@@ -186,8 +193,8 @@ impl Trace {
 }
 
 /// What was found wrong, a row a kind.
-pub(crate) fn diagnostics_table(diagnostics: &Diagnostics) -> PyResult<Table> {
-    let rows: Vec<_> = diagnostics.iter().copied().collect();
+pub(crate) fn diagnostics_table<'a>(rows: impl Iterator<Item = &'a Diagnostic>) -> PyResult<Table> {
+    let rows: Vec<_> = rows.copied().collect();
     let count = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
     Columns::default()
         .strings("code", rows.iter().map(|row| Some(row.code.name())))

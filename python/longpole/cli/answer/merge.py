@@ -35,8 +35,6 @@ class MergedFile(Data):
     ranks: int
     segments: int
     """Of the path across ranks."""
-    left_out: int
-    """Events that overlap too many others to be drawn."""
     largest_shift_ns: int
     """The most that a clock was shifted by."""
 
@@ -58,7 +56,6 @@ def merge_answer(
         bytes=written.n_bytes,
         ranks=written.n_ranks,
         segments=written.n_segments,
-        left_out=written.n_left_out,
         largest_shift_ns=shift_ns,
     )
     notes = [escape(finding.message) for finding in traces.findings]
@@ -82,8 +79,5 @@ def _blocks(path: str, merged: MergedFile, notes: list[str]) -> Iterator[Block]:
         f"{count(merged.segments, 'segment')} across ranks."
     )
     yield Sentence("Open it in https://ui.perfetto.dev.")
-    if merged.left_out:
-        left_out = f"{count(merged.left_out, 'event')} overlap too many others to be drawn"
-        notes = [*notes, left_out]
     if notes:
         yield Notes(notes)

@@ -4,7 +4,7 @@
 //! what was wrong with it. An element that the window cuts through is scanned again in a
 //! longer window, so that the result does not depend on where windows end.
 
-use crate::diagnostics::{Code, Diagnostics};
+use crate::diagnostics::{Code, Diagnostic, Diagnostics};
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{Progress, report};
 
@@ -173,10 +173,14 @@ impl<'a> Elements<'a> {
     }
 
     pub(super) fn note_skipped(&mut self, code: Code, offset: u64, bytes: u64) -> Result<()> {
-        if self.strict && code.is_refused_by_strict() {
-            return Err(Error::new(ErrorKind::Strict(code), offset));
+        self.note_row(Diagnostic { code, count: 1, first_offset: offset, skipped_bytes: bytes })
+    }
+
+    pub(super) fn note_row(&mut self, row: Diagnostic) -> Result<()> {
+        if self.strict && row.code.is_refused_by_strict() {
+            return Err(Error::new(ErrorKind::Strict(row.code), row.first_offset));
         }
-        self.diagnostics.add_skipped(code, offset, bytes);
+        self.diagnostics.add_row(row);
         Ok(())
     }
 }

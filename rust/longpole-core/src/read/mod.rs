@@ -33,6 +33,7 @@ mod rows;
 pub(crate) mod saved;
 mod sniff;
 mod source;
+mod source_losses;
 mod sqlite;
 mod statements;
 mod window;
@@ -46,6 +47,7 @@ pub use crate::tables::Arguments;
 pub use options::Options;
 pub(crate) use protobuf::Field;
 pub use sniff::Format;
+pub(crate) use source_losses::with_losses;
 
 use crate::diagnostics::Diagnostics;
 use crate::error::{Error, ErrorKind, Result};
@@ -96,8 +98,10 @@ fn read_window(
 /// Writes what can be read of a trace as a sound document; gives the number of its events.
 ///
 /// Every event that reading keeps is copied, with what was wrong with its text as it was read, so
-/// that reading the document gives the same tables with nothing lost or altered. Only the
-/// positions of events count anew. Fields of the header stand behind the events.
+/// that reading the document gives the same tables. Only the positions of events count anew. Fields
+/// of the header stand behind the events, and what was lost with them. A bare list of events stays
+/// one unless an object is asked for; where something of it was lost, it has no place for that, and
+/// none is given.
 ///
 /// # Errors
 ///
@@ -105,11 +109,11 @@ fn read_window(
 /// to, and when `progress` asks to stop.
 pub fn repair_path(
     path: &Path,
-    rank: Option<u64>,
+    (rank, as_object): (Option<u64>, bool),
     out: &mut dyn Write,
     progress: Progress<'_>,
-) -> Result<u64> {
-    repair(source::open(path)?, rank, out, progress)
+) -> Result<Option<u64>> {
+    repair(source::open(path)?, (rank, as_object), out, progress)
 }
 
 /// Writes what can be read of the trace that a reader gives as a sound document.
@@ -119,17 +123,17 @@ pub fn repair_path(
 /// As [`repair_path`].
 pub fn repair(
     source: impl Read,
-    rank: Option<u64>,
+    (rank, as_object): (Option<u64>, bool),
     out: &mut dyn Write,
     progress: Progress<'_>,
-) -> Result<u64> {
+) -> Result<Option<u64>> {
     let mut window = window::Window::new(Box::new(source), None)?;
     let mut diagnostics = Diagnostics::default();
     if sniff::format(&mut window, &mut diagnostics)? != Format::Chrome {
         let why = "the trace is no JSON that could be written as such";
         return Err(Error::new(ErrorKind::NotSaved(why.to_owned()), 0));
     }
-    let (options, repaired) = (Options::default(), chrome::Repaired::new(out, rank));
+    let (options, repaired) = (Options::default(), chrome::Repaired::new(out, rank, as_object));
     chrome::repair(window, diagnostics, &options, repaired, progress)
 }
 

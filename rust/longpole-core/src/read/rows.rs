@@ -8,13 +8,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Options;
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Code, Diagnostics};
 use crate::ids::{EventId, StringId};
 use crate::strings::Strings;
 use crate::tables::{
     ArgTables, ArgValue, Arguments, CounterTable, EventRow, EventTable, FlowSource, FlowTable,
     Header, LaneTable, MetadataTable, Tables,
 };
+use crate::time::MAX_TIME_NS;
 use crate::vocabulary::EventKind;
 
 /// The tables as they grow.
@@ -207,6 +208,15 @@ impl<'a> Rows<'a> {
             phases,
             bytes,
         }
+    }
+}
+
+/// What is kept of a duration, and what is wrong with it.
+pub(super) fn kept_duration(start_ns: i64, duration_ns: i128) -> (Option<i64>, Option<Code>) {
+    match i64::try_from(duration_ns) {
+        Ok(ns) if ns < 0 => (Some(ns), Some(Code::NegativeDuration)),
+        Ok(ns) if start_ns.saturating_add(ns) <= MAX_TIME_NS => (Some(ns), None),
+        _ => (None, Some(Code::HugeDuration)),
     }
 }
 

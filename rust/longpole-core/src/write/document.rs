@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::ids::{EventId, NO_ROW, StringId};
 use crate::names::Names as _;
+use crate::read::with_losses;
 use crate::tables::{ArgValue, EventKind, FlowTable, Place, Tables};
 use crate::vocabulary::Profiler;
 
@@ -57,7 +58,7 @@ pub(super) fn fields_of(tables: &Tables, rank: Option<u64>) -> Vec<(String, Stri
     let profiler = profiler.map(|profiler| ("profiler", quoted(profiler.name())));
     let known = [base, rank, profiler].into_iter().flatten().filter(|(name, _)| lacks(name));
     let known = known.map(|(name, value)| (name.to_owned(), value));
-    header.fields.iter().cloned().chain(known).collect()
+    with_losses(header.fields.iter().cloned().chain(known), tables)
 }
 
 /// The list of events as it grows.
@@ -72,12 +73,13 @@ impl List<'_> {
     fn event(&mut self, event: EventId) -> io::Result<()> {
         let events = &self.tables.events;
         let place = self.tables.lanes.place(events.lane(event));
-        let is_instant = events.kind(event) == EventKind::Instant;
+        let duration_ns = events.duration_ns(event);
+        let is_instant = events.kind(event) == EventKind::Instant && duration_ns.is_none();
         self.begin(if is_instant { 'i' } else { 'X' }, events.start_ns(event))?;
         self.track(place.process, place.thread)?;
         self.text("cat", events.category(event))?;
         self.text("name", events.name(event))?;
-        if let Some(ns) = events.duration_ns(event) {
+        if let Some(ns) = duration_ns {
             write!(self.out, ", \"dur\": {}", Microseconds(ns))?;
         }
         self.arguments(event, place)?;

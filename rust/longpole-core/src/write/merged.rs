@@ -1,15 +1,17 @@
 //! Writes several ranks as one Perfetto trace on a common clock, with the path across them.
 //!
-//! A rank is a process, each of its threads and streams a track. Names are written once a rank
-//! and referred to by number. Perfetto wants the slices of a track to lie within one another:
-//! an event that crosses the end of another one goes to a second track of the same lane.
+//! A rank is a process, each of its threads and streams a track, and more than one where events
+//! cross. Names are written once a rank and referred to by number. Events are written in order of
+//! time, so that slices nest as well where clocks bring two times together.
 //!
 //! Limits: complete events only, and no arguments but the number of the call of a collective.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
+use super::nesting::track_numbers;
 use super::protobuf::Message;
-use crate::ids::EventId;
+use crate::ids::{EventId, LaneId};
 use crate::read::perfetto::fields::{
     CATEGORIES, DEBUG_ANNOTATIONS, EVENT_NAMES, FLOW_IDS, INTEGER, INTERNED, INTERNED_ID,
     INTERNED_NAME, NAME, NAME_ID, NAME_OF_ANNOTATION, NAME_OF_TRACK, NEEDS_STATE, PACKET, PARENT,
@@ -48,22 +50,18 @@ pub struct MergedSegment {
     pub title: String,
 }
 
-/// A rank as packets of a Perfetto trace, in pieces, and how many events could not be drawn:
-/// they cross the ends of too many others.
-pub fn merged_rank(tables: &Tables, rank: &MergedRank<'_>) -> (Vec<Vec<u8>>, u64) {
+/// A rank as packets of a Perfetto trace, in pieces.
+pub fn merged_rank(tables: &Tables, rank: &MergedRank<'_>) -> Vec<Vec<u8>> {
+    let events = &tables.events;
+    let mut spans: Vec<_> =
+        events.ids().filter_map(|event| Some((event, events.span(event)?))).collect();
+    spans.sort_unstable_by_key(|&(event, (start_ns, end_ns))| (start_ns, Reverse(end_ns), event));
+    let numbers = track_numbers(tables, |event| events.span(event).is_some());
     let mut writer = RankWriter::new(tables, rank);
-    let mut of_lane: Vec<Vec<EventId>> = vec![Vec::new(); tables.lanes.len()];
-    for event in tables.events.ids().filter(|&it| tables.events.end_ns(it).is_some()) {
-        of_lane[tables.events.lane(event).row()].push(event);
+    for (event, span) in spans {
+        writer.slice(event, span, numbers[event.row()]);
     }
-    for (lane, events) in of_lane.iter_mut().enumerate() {
-        let length = |it: EventId| tables.events.duration_ns(it);
-        events.sort_unstable_by_key(|&it| {
-            (tables.events.start_ns(it), std::cmp::Reverse(length(it)), it)
-        });
-        writer.lane(lane, events);
-    }
-    (writer.pieces.finish(), writer.n_left_out)
+    writer.pieces.finish()
 }
 
 /// The path across ranks as packets: a track for each rank on it, and an arrow from every
@@ -104,16 +102,18 @@ const PATH_TRACK: u64 = 0x6c6f_6e69_0000_0000;
 const PATH_NAME: &str = "critical path across ranks";
 const FIRST_FLOW: u64 = 0x6c6f_6e69_0000_0000;
 const RANK_TRACKS: u64 = 0x6c6f_6f00_0000_0000;
-const TRACKS_OF_RANK: u64 = 1 << 24;
+const TRACKS_OF_RANK: u64 = 1 << 32;
 
 /// The path comes first among the processes; ranks count on from it.
 const PATH_PID: u64 = 1;
 
-/// So many tracks a lane may have for events that cross.
-const MOST_TRACKS: usize = 32;
-
 /// A piece holds about so many bytes.
 const PIECE_BYTES: usize = 1 << 20;
+
+/// The track of a rank, which those of its lanes follow.
+fn track_of(rank: &MergedRank<'_>) -> u64 {
+    RANK_TRACKS + rank.number.cast_unsigned() * TRACKS_OF_RANK
+}
 
 fn described(track: u64, name: &str) -> Message {
     Message::default().number(UUID, track).text(NAME_OF_TRACK, name)
@@ -153,32 +153,25 @@ struct RankWriter<'a> {
     tables: &'a Tables,
     rank: &'a MergedRank<'a>,
     sequence: u64,
-    next_track: u64,
+    /// The tracks of each lane, by number.
+    tracks: HashMap<(LaneId, u32), u64>,
     named: Vec<bool>,
     is_first: bool,
     pieces: Pieces,
-    n_left_out: u64,
-}
-
-/// A track, and the ends of the slices that are open on it.
-struct Track {
-    uuid: u64,
-    open_ns: Vec<i64>,
 }
 
 impl<'a> RankWriter<'a> {
     fn new(tables: &'a Tables, rank: &'a MergedRank<'a>) -> Self {
         let number = rank.number.cast_unsigned();
-        let own = RANK_TRACKS + number * TRACKS_OF_RANK;
+        let own = track_of(rank);
         let mut writer = Self {
             tables,
             rank,
             sequence: PATH_SEQUENCE + 1 + number,
-            next_track: own + 1,
+            tracks: HashMap::new(),
             named: vec![false; tables.strings.len()],
             is_first: true,
             pieces: Pieces::default(),
-            n_left_out: 0,
         };
         let process =
             Message::default().number(PID, PATH_PID + 1 + number).text(PROCESS_NAME, rank.title);
@@ -187,69 +180,30 @@ impl<'a> RankWriter<'a> {
         writer
     }
 
-    fn lane(&mut self, lane: usize, events: &[EventId]) {
-        let mut tracks: Vec<Track> = Vec::new();
-        for &event in events {
-            let (Some(end_ns), start_ns) =
-                (self.tables.events.end_ns(event), self.tables.events.start_ns(event))
-            else {
-                continue;
-            };
-            let Some(place) = self.room(&mut tracks, lane, start_ns, end_ns) else {
-                self.n_left_out += 1;
-                continue;
-            };
-            self.begin(tracks[place].uuid, event);
-            tracks[place].open_ns.push(end_ns);
-        }
-        for track in &mut tracks {
-            self.close(track, i64::MAX);
-        }
+    /// Writes an event as its begin with its end behind it.
+    fn slice(&mut self, event: EventId, (start_ns, end_ns): (i64, i64), number: u32) {
+        let track = self.track(self.tables.events.lane(event), number);
+        self.begin(track, event, start_ns);
+        let end = Message::default().number(TYPE, SLICE_END).number(TRACK_UUID, track);
+        let packet = at(self.sequence, (self.rank.time_ns)(end_ns));
+        self.pieces.push(&packet.message(TRACK_EVENT, &end));
     }
 
-    /// The first track on which an event lies within the open slices.
-    fn room(
-        &mut self,
-        tracks: &mut Vec<Track>,
-        lane: usize,
-        start_ns: i64,
-        end_ns: i64,
-    ) -> Option<usize> {
-        for (place, track) in tracks.iter_mut().enumerate() {
-            self.close(track, start_ns);
-            if track.open_ns.last().is_none_or(|&open_ns| end_ns <= open_ns) {
-                return Some(place);
-            }
+    fn track(&mut self, lane: LaneId, number: u32) -> u64 {
+        if let Some(&track) = self.tracks.get(&(lane, number)) {
+            return track;
         }
-        if tracks.len() >= MOST_TRACKS {
-            return None;
-        }
-        tracks.push(Track { uuid: self.track(lane), open_ns: Vec::new() });
-        Some(tracks.len() - 1)
+        let track = track_of(self.rank) + 1 + self.tracks.len() as u64;
+        self.tracks.insert((lane, number), track);
+        let name = self.rank.lanes.get(lane.row()).map_or("", String::as_str);
+        let described = described(track, name).number(PARENT, track_of(self.rank));
+        self.pieces.push(&packet(self.sequence).message(TRACK_DESCRIPTOR, &described));
+        track
     }
 
-    fn track(&mut self, lane: usize) -> u64 {
-        let uuid = self.next_track;
-        self.next_track += 1;
-        let name = self.rank.lanes.get(lane).map_or("", String::as_str);
-        let own = RANK_TRACKS + self.rank.number.cast_unsigned() * TRACKS_OF_RANK;
-        let track = described(uuid, name).number(PARENT, own);
-        self.pieces.push(&packet(self.sequence).message(TRACK_DESCRIPTOR, &track));
-        uuid
-    }
-
-    /// Ends the slices of a track that are over by a time.
-    fn close(&mut self, track: &mut Track, until_ns: i64) {
-        while let Some(end_ns) = track.open_ns.pop_if(|end_ns| *end_ns <= until_ns) {
-            let end = Message::default().number(TYPE, SLICE_END).number(TRACK_UUID, track.uuid);
-            let packet = at(self.sequence, (self.rank.time_ns)(end_ns));
-            self.pieces.push(&packet.message(TRACK_EVENT, &end));
-        }
-    }
-
-    fn begin(&mut self, track: u64, event: EventId) {
+    fn begin(&mut self, track: u64, event: EventId, start_ns: i64) {
         let events = &self.tables.events;
-        let time_ns = (self.rank.time_ns)(events.start_ns(event));
+        let time_ns = (self.rank.time_ns)(start_ns);
         let flags = if self.is_first { STATE_CLEARED | NEEDS_STATE } else { NEEDS_STATE };
         self.is_first = false;
         let mut packet = at(self.sequence, time_ns).number(SEQUENCE_FLAGS, flags);

@@ -25,9 +25,9 @@ pub(super) fn track_numbers(tables: &Tables, keeps: impl Fn(EventId) -> bool) ->
     let mut numbers = vec![0; events.len()];
     let mut of_lane: Vec<Vec<EventId>> = vec![Vec::new(); tables.lanes.len()];
     for event in events.ids().filter(|&event| keeps(event)) {
-        if events.duration_ns(event).is_some() {
+        if events.end_ns(event).is_some() {
             of_lane[events.lane(event).row()].push(event);
-        } else if events.kind(event) != EventKind::Instant {
+        } else if events.duration_ns(event).is_none() && events.kind(event) != EventKind::Instant {
             numbers[event.row()] = UNFINISHED;
         }
     }

@@ -1,6 +1,7 @@
 //! Writes a whole trace as one of Perfetto, which reads back as the same tables.
 //!
-//! An event is a slice on a track of its lane. A track is described before its first event, and the
+//! An event is a slice on a track of its lane; one that would end before it begins is an instant
+//! with its duration as an argument. A track is described before its first event, and the
 //! description holds the process and thread as the trace spells them, and the device and stream.
 //! Arrows, asynchronous events and statements are the events that Chrome's own writer puts into such
 //! a file. Texts stand in the file once, until the state with their numbers is cleared.
@@ -23,7 +24,7 @@ use crate::read::perfetto::fields::{
     ANNOTATION_NAME_ID, ANNOTATION_NAMES, ANNOTATION_TEXTS, BIND_TO_ENCLOSING, BOOT_TIME,
     CATEGORY_IDS, CHROME_EVENTS, CHROME_METADATA, CLOCK_ID, CLOCK_SNAPSHOT, CLOCK_TIME, CLOCKS,
     COUNTER, COUNTER_SAMPLE, DEBUG_ANNOTATIONS, DEFAULTS, DESCRIPTION, DOUBLE, DOUBLE_VALUE,
-    EVENT_CATEGORIES, EVENT_NAMES, FIRST_CLOCK_OF_SEQUENCE, INSTANT, INTEGER, INTERNED,
+    DURATION, EVENT_CATEGORIES, EVENT_NAMES, FIRST_CLOCK_OF_SEQUENCE, INSTANT, INTEGER, INTERNED,
     INTERNED_ID, INTERNED_NAME, KIND, LEGACY, LEGACY_ID, LEGACY_PHASE, METADATA_JSON,
     METADATA_NAME, NAME_ID, NAME_OF_TRACK, NEEDS_STATE, PACKET, PARENT, PID, PROCESS, PROCESS_NAME,
     SEQUENCE, SEQUENCE_FLAGS, SLICE_BEGIN, SLICE_END, STATE_CLEARED, TEXT, TEXT_ID, THREAD,
@@ -160,11 +161,17 @@ impl<'a> Writer<'a> {
 
     fn event(&mut self, event: EventId, number: u32) -> io::Result<()> {
         let events = &self.tables.events;
-        let is_instant = events.kind(event) == EventKind::Instant;
+        let has_end = events.end_ns(event).is_some();
+        let backwards_ns = events.duration_ns(event).filter(|_| !has_end);
+        let is_instant =
+            backwards_ns.is_some() || (events.kind(event) == EventKind::Instant && !has_end);
         let track = self.lane(events.lane(event), number)?;
         let mut draft = self.draft(if is_instant { INSTANT } else { SLICE_BEGIN }, track)?;
         self.named(&mut draft, events.category(event), events.name(event));
-        self.arguments(&mut draft, event);
+        if let Some(ns) = backwards_ns {
+            self.argument(&mut draft, DURATION, ArgValue::Integer(ns));
+        }
+        self.arguments(&mut draft, event, is_instant);
         self.send(&draft, events.start_ns(event))?;
         self.n_written += 1;
         match events.end_ns(event) {
@@ -176,7 +183,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn arguments(&mut self, draft: &mut Draft, event: EventId) {
+    fn arguments(&mut self, draft: &mut Draft, event: EventId, is_instant: bool) {
         let events = &self.tables.events;
         let given = [
             ("External id", events.external_id(event)),
@@ -189,7 +196,8 @@ impl<'a> Writer<'a> {
         }
         let (kind, category) = (events.kind(event), events.category(event));
         let text = category.map_or("", |category| self.tables.strings.get(category));
-        if kind != EventKind::Instant && kind != EventKind::of_category(text) {
+        let known = if is_instant { EventKind::Instant } else { EventKind::of_category(text) };
+        if kind != known {
             self.annotate(draft, KIND, |annotation, _, _| annotation.text(TEXT, kind.name()));
         }
         let table = self.tables.args.of(category);

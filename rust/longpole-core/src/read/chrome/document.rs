@@ -21,6 +21,7 @@ use crate::read::Options;
 use crate::read::elements::{Elements, Outcome};
 use crate::read::json::Token;
 use crate::read::sniff;
+use crate::read::source_losses::{self, with_losses};
 use crate::read::window::Window;
 use crate::strings::spelled_text;
 use crate::tables::Tables;
@@ -42,22 +43,21 @@ pub(in crate::read) fn read(
     document.finish(end)
 }
 
-/// Writes what can be read of a document as a sound one; gives how many events that is.
+/// Writes what can be read of a document as a sound one; gives how many events that is, and none
+/// where a list was written that has no place for what was lost.
 pub(in crate::read) fn repair<'a>(
     window: Window<'a>,
     diagnostics: Diagnostics,
     options: &'a Options,
     repaired: Repaired<'a>,
     progress: Progress<'a>,
-) -> Result<u64> {
+) -> Result<Option<u64>> {
     let mut document = document(window, diagnostics, options, progress);
     document.events.repaired = Some(repaired);
     let end = document.whole()?;
     let (fields, repaired) = (document.fields.clone(), document.events.repaired.take());
-    document.finish(end)?;
-    let Some(mut repaired) = repaired else { return Ok(0) };
-    repaired.finish(&fields)?;
-    Ok(repaired.n_written())
+    let tables = document.finish(end)?;
+    repaired.map_or(Ok(None), |repaired| repaired.finish(&with_losses(fields.into_iter(), &tables)))
 }
 
 fn document<'a>(
@@ -413,6 +413,7 @@ impl Document<'_> {
         for (code, offset) in said {
             self.events.stream.elements.note(code, offset)?;
         }
+        source_losses::count(&header.fields, &mut self.events.stream.elements)?;
         self.events.collector.finish();
         for _ in 0..self.events.collector.interpret() {
             self.events.stream.elements.note(Code::UnknownTaskType, 0)?;

@@ -31,4 +31,4 @@ mod values;
 
 pub(super) use document::{read, repair};
 pub(super) use header::facts;
-pub(super) use repaired::Repaired;
+pub(super) use repaired::{Repaired, sound_value};

@@ -17,24 +17,20 @@ use crate::strings::{SpellingFaults, spelled_text, spelling_faults};
 pub(in crate::read) struct Repaired<'a> {
     out: &'a mut dyn Write,
     rank: Option<u64>,
+    as_object: bool,
     is_list: bool,
     n_written: u64,
 }
 
 impl<'a> Repaired<'a> {
-    /// A rank is written where the header names none.
-    pub(in crate::read) fn new(out: &'a mut dyn Write, rank: Option<u64>) -> Self {
-        Self { out, rank, is_list: false, n_written: 0 }
-    }
-
-    /// How many events were written.
-    pub(in crate::read) fn n_written(&self) -> u64 {
-        self.n_written
+    /// A rank is written where the header names none. A list is written as an object on request.
+    pub(in crate::read) fn new(out: &'a mut dyn Write, rank: Option<u64>, as_object: bool) -> Self {
+        Self { out, rank, as_object, is_list: false, n_written: 0 }
     }
 
     /// Begins the document, which is a bare list of events or an object: a list has no rank.
     pub(super) fn begin(&mut self, is_list: bool) -> Result<()> {
-        self.is_list = is_list && self.rank.is_none();
+        self.is_list = is_list && self.rank.is_none() && !self.as_object;
         self.write(if self.is_list { b"[" } else { b"{\"traceEvents\": [" })
     }
 
@@ -47,28 +43,38 @@ impl<'a> Repaired<'a> {
         self.write(&sound)
     }
 
-    /// Ends the document with the fields of its header.
-    pub(super) fn finish(&mut self, fields: &[(String, String)]) -> Result<()> {
+    /// Ends the document with the fields of its header, which are sound; gives how many events were written. None
+    /// where it is a list, which has no place for them.
+    pub(super) fn finish(mut self, fields: &[(String, String)]) -> Result<Option<u64>> {
         self.write(b"\n]")?;
         if self.is_list {
-            return self.write(b"\n");
+            self.write(b"\n")?;
+            return Ok(fields.is_empty().then_some(self.n_written));
         }
         for (name, value) in fields {
             let mut field = b",\n".to_vec();
             push_text(&mut field, name);
             field.extend(b": ");
-            push_sound(&mut field, value.as_bytes(), false);
+            field.extend(value.as_bytes());
             self.write(&field)?;
         }
         if let Some(rank) = self.rank.filter(|_| !names_rank(fields)) {
             self.write(format!(",\n\"distributedInfo\": {{\"rank\": {rank}}}").as_bytes())?;
         }
-        self.write(b"}\n")
+        self.write(b"}\n")?;
+        Ok(Some(self.n_written))
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.out.write_all(bytes).map_err(|error| io_error(&error, 0))
     }
+}
+
+/// The value of a field as sound JSON: what is sound stays as it is.
+pub(in crate::read) fn sound_value(text: &str) -> String {
+    let mut sound = Vec::with_capacity(text.len());
+    push_sound(&mut sound, text.as_bytes(), false);
+    String::from_utf8_lossy(&sound).into_owned()
 }
 
 /// A second field of that name would hide the first.

@@ -143,10 +143,11 @@ pub(crate) const TEXT_ID: Field = 17;
 pub(crate) const INTEGER: Field = 4;
 pub(crate) const TEXT: Field = 6;
 pub(crate) const NAME_OF_ANNOTATION: Field = 10;
-// The sequence of traces that longpole wrote, and the argument of an event there that tells its kind
-// where the category does not.
+// The sequence of traces that longpole wrote, and the arguments of an event there that tell its kind
+// where the category does not, and a duration that no end can tell.
 pub(crate) const TRACE_SEQUENCE: u64 = 0x10_9b01d;
 pub(crate) const KIND: &str = "longpole.kind";
+pub(crate) const DURATION: &str = "longpole.duration_ns";
 // Sequences of longpole's own whose slices repeat a critical path and are no events of the program.
 pub(crate) const OVERLAY_SEQUENCE: u64 = 0x10_9b01e;
 pub(crate) const PATH_SEQUENCE: u64 = 0x10_9b020;

@@ -40,6 +40,7 @@ use super::chrome::facts;
 use super::elements::Elements;
 use super::protobuf::{Messages, Next, Wire, fields as fields_of, variable};
 use super::rows::Rows;
+use super::source_losses;
 use super::window::Window;
 use crate::diagnostics::{Code, Diagnostics};
 use crate::error::{Error, ErrorKind, Result};
@@ -104,6 +105,7 @@ pub(super) fn read(
     for (code, offset) in said {
         messages.elements.note(code, offset)?;
     }
+    source_losses::count(&facts.fields, &mut messages.elements)?;
     let header = Header { format: "perfetto", ..facts };
     if slices.n_packets == 0 {
         return Err(Error::new(ErrorKind::NoEvents, bytes));

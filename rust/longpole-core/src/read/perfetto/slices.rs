@@ -9,7 +9,7 @@ use super::clocks::Clocks;
 use super::counters::{self, GpuCounters};
 use super::event::{self, TrackEvent};
 use super::fields::{
-    BOOT_TIME, COUNTER_SAMPLE, FIRST_CLOCK_OF_SEQUENCE, INSTANT, KIND, NEEDS_STATE,
+    BOOT_TIME, COUNTER_SAMPLE, DURATION, FIRST_CLOCK_OF_SEQUENCE, INSTANT, KIND, NEEDS_STATE,
     OVERLAY_SEQUENCE, PATH_SEQUENCE, SLICE_BEGIN, SLICE_END, STATE_CLEARED, TRACE_SEQUENCE,
 };
 use super::header;
@@ -21,7 +21,7 @@ use crate::diagnostics::Code;
 use crate::ids::{EventId, LaneId, StringId};
 use crate::names::Names as _;
 use crate::read::pairs::Brackets;
-use crate::read::rows::Rows;
+use crate::read::rows::{Rows, kept_duration};
 use crate::tables::{ArgValue, EventRow, FlowSource, Place};
 use crate::time::MAX_TIME_NS;
 use crate::vocabulary::{EventKind, agent_number};
@@ -282,12 +282,17 @@ impl<'a> Slices<'a> {
             _ if matches!(number, OVERLAY_SEQUENCE | PATH_SEQUENCE) => EventKind::Derived,
             _ => category.map_or(EventKind::Other, |it| self.rows.kind(it)),
         };
-        let duration_ns = event.duration_us.and_then(|it| it.checked_mul(1000));
-        let duration_ns = duration_ns.filter(|_| phase == b'X');
         let correlation = event.correlation.and_then(|id| id.try_into().ok());
         let is_own = number == TRACE_SEQUENCE;
         let mut own = Arguments { category, is_own, correlation, ..Arguments::of_kind(kind) };
         own.take(event, sequence, &mut self.rows)?;
+        let duration_ns = match phase {
+            b'X' => self.duration_ns(time_ns, event.duration_us.map(|us| i128::from(us) * 1000)),
+            b'i' if own.duration_ns.is_some() => {
+                self.duration_ns(time_ns, own.duration_ns.map(i128::from))
+            }
+            _ => None,
+        };
         let (kind, category) = (own.kind, own.category);
         let id = self.push(
             phase,
@@ -320,6 +325,18 @@ impl<'a> Slices<'a> {
         let last = event.terminating_flows.iter();
         self.arrows.extend(last.map(|&flow| Arrow { phase: b'f', id: flow, event: id }));
         Some(())
+    }
+
+    /// What is kept of the duration of an event that should have one.
+    fn duration_ns(&mut self, start_ns: i64, given: Option<i128>) -> Option<i64> {
+        let (duration_ns, fault) = match given {
+            Some(duration_ns) => kept_duration(start_ns, duration_ns),
+            None => (None, Some(Code::MissingDuration)),
+        };
+        if let Some(fault) = fault {
+            self.say(fault);
+        }
+        duration_ns
     }
 
     fn names(
@@ -414,7 +431,7 @@ impl<'a> Slices<'a> {
             name,
             lane: LaneId::from_row(0),
             start_ns: time_ns,
-            duration_ns: stage.duration_ns.filter(|it| (0..=MAX_TIME_NS).contains(it)),
+            duration_ns: self.duration_ns(time_ns, stage.duration.map(i128::from)),
             correlation: own.correlation,
             external_id: None,
             position: 0,
@@ -473,10 +490,13 @@ impl<'a> Slices<'a> {
             let lane = self.rows.lanes.intern(place);
             self.rows.events.assign_lane(event, lane);
         }
+        // The ends of an arrow have one category, by which others who read it again join them.
+        let mut categories = HashMap::new();
         for arrow in std::mem::take(&mut self.arrows) {
             let standing = standings[self.track_of[arrow.event.row()] as usize];
+            let category = self.rows.events.category(arrow.event);
             let source = FlowSource {
-                category: self.rows.events.category(arrow.event),
+                category: *categories.entry(arrow.id).or_insert(category),
                 name: None,
                 process: standing.process,
                 thread: standing.thread,
@@ -560,6 +580,8 @@ struct Arguments {
     is_own: bool,
     correlation: Option<i64>,
     external_id: Option<i64>,
+    /// A duration that no end can tell.
+    duration_ns: Option<i64>,
     place: OwnPlace,
     others: Vec<(StringId, ArgValue)>,
 }
@@ -572,6 +594,7 @@ impl Arguments {
             is_own: false,
             correlation: None,
             external_id: None,
+            duration_ns: None,
             place: OwnPlace::default(),
             others: Vec::new(),
         }
@@ -615,7 +638,7 @@ impl Arguments {
             let name = known_key(rows.strings.get(key)).to_owned();
             let is_counter = self.kind == EventKind::CounterRange && rows.keeps_counters();
             let is_known = if self.is_own {
-                matches!(name.as_str(), "correlation" | "External id" | KIND)
+                matches!(name.as_str(), "correlation" | "External id" | KIND | DURATION)
             } else {
                 OF_PLACES_AND_LINKS.contains(&name.as_str())
             };
@@ -645,6 +668,10 @@ impl Arguments {
                 }
                 (KIND, ArgValue::Text(text)) if self.is_own => {
                     self.kind = EventKind::named(rows.strings.get(text)).unwrap_or(self.kind);
+                    false
+                }
+                (DURATION, ArgValue::Integer(ns)) if self.is_own => {
+                    self.duration_ns = Some(ns);
                     false
                 }
                 _ => self.is_own || self.place.take(&name, number, value, rows),

@@ -30,7 +30,7 @@ const CATEGORIES: &[(&str, &str)] = &[
 /// The fields of a stage that are looked at.
 #[derive(Default)]
 pub(super) struct Stage<'a> {
-    pub(super) duration_ns: Option<i64>,
+    pub(super) duration: Option<u64>,
     pub(super) gpu: Option<i64>,
     pub(super) queue: Option<i64>,
     /// What was launched: the size of the grid and of a block.
@@ -49,7 +49,7 @@ pub(super) fn of(bytes: &[u8]) -> Option<Stage<'_>> {
     fields(bytes, |field, wire| {
         let number = wire.number();
         match (field, wire) {
-            (STAGE_DURATION, _) => stage.duration_ns = number.map(u64::cast_signed),
+            (STAGE_DURATION, _) => stage.duration = number,
             (STAGE_ID, _) => stage.id = number,
             (GPU, _) => stage.gpu = number.map(u64::cast_signed),
             (HARDWARE_QUEUE | HARDWARE_QUEUE_ID, _) => stage.queue = number.map(u64::cast_signed),

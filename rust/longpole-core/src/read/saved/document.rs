@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::layout::damaged;
-use crate::diagnostics::{Code, Diagnostic, Diagnostics};
+use crate::diagnostics::{Diagnostic, Diagnostics};
 use crate::error::{Error, ErrorKind, Result, SAVE_VERSION};
 use crate::ids::StringId;
 use crate::tables::{ArgTable, ArgTables, Arguments, Header, Tables};
@@ -62,9 +62,7 @@ pub(crate) fn document_of(tables: &Tables) -> String {
         "compression": header.compression,
         "bytes": tables.bytes,
         "phases": tables.phases,
-        "diagnostics": diagnostics
-            .map(|row| json!([row.code.name(), row.count, row.first_offset, row.skipped_bytes]))
-            .collect::<Vec<_>>(),
+        "diagnostics": diagnostics.map(|row| row.to_json()).collect::<Vec<_>>(),
         "args": args_of(&tables.args),
     });
     document.to_string()
@@ -97,7 +95,7 @@ impl Document {
             arguments: arguments(&document["arguments"])?,
             vocabulary: vocabulary(&document["vocabulary"])?,
             header: header(document)?,
-            diagnostics: Diagnostics::of_rows(each(&document["diagnostics"], diagnostic)?),
+            diagnostics: Diagnostics::of_rows(each(&document["diagnostics"], Diagnostic::of_json)?),
             phases: serde_json::from_value(document["phases"].clone()).ok()?,
             bytes: document["bytes"].as_u64()?,
             args: serde_json::from_value(document["args"].clone()).ok()?,
@@ -140,13 +138,6 @@ fn header(document: &Value) -> Option<Header> {
             None => None,
         },
     })
-}
-
-fn diagnostic(row: &Value) -> Option<Diagnostic> {
-    let (name, count, first_offset, skipped_bytes): (String, u64, u64, u64) =
-        serde_json::from_value(row.clone()).ok()?;
-    let code = *Code::ALL.iter().find(|code| code.name() == name)?;
-    Some(Diagnostic { code, count, first_offset, skipped_bytes })
 }
 
 fn each<T>(values: &Value, of: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> {

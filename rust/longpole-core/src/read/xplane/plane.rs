@@ -10,7 +10,7 @@ use super::schema::{
 use crate::diagnostics::Code;
 use crate::ids::{LaneId, StringId};
 use crate::read::protobuf::{Field, Wire, fields};
-use crate::read::rows::Rows;
+use crate::read::rows::{Rows, kept_duration};
 use crate::tables::{ArgValue, EventKind, EventRow, Place};
 use crate::time::MAX_TIME_NS;
 
@@ -157,6 +157,7 @@ impl Plane {
         }
         let lanes = self.lanes(&process, rows);
         let (mut n_without_time, mut n_bad, mut n_beyond, mut first) = (0, 0, 0, 0);
+        let (mut n_negative, mut n_huge) = (0, 0);
         for event in &self.events {
             let stats = &self.stats[first..event.end_of_stats];
             first = event.end_of_stats;
@@ -173,12 +174,16 @@ impl Plane {
                 n_beyond += 1;
                 break;
             }
-            self.row(event, stats, (start_ns, lanes[event.line as usize]), rows);
+            let fault = self.row(event, stats, (start_ns, lanes[event.line as usize]), rows);
+            n_negative += u64::from(fault == Some(Code::NegativeDuration));
+            n_huge += u64::from(fault == Some(Code::HugeDuration));
         }
         let said = [
             (Code::MissingTimestamp, n_without_time),
             (Code::BadTimestamp, n_bad),
             (Code::LimitReached, n_beyond),
+            (Code::NegativeDuration, n_negative),
+            (Code::HugeDuration, n_huge),
             (Code::InvalidUtf8, rows.take_altered()),
         ];
         said.into_iter().filter(|&(_, count)| count > 0).collect()
@@ -205,7 +210,7 @@ impl Plane {
         stats: &[Stat],
         (start_ns, lane): (i64, LaneId),
         rows: &mut Rows<'_>,
-    ) {
+    ) -> Option<Code> {
         let metadata = self.metadata.get(&event.metadata);
         let common = metadata.map_or(&[][..], |it| &it.stats);
         let mut name = metadata.and_then(|it| it.display_name.or(it.name));
@@ -227,7 +232,8 @@ impl Plane {
                 _ => others.push((key, value)),
             }
         }
-        let duration_ns = rounded_ns(event.duration_ps.into());
+        let duration_ns = rounded_ns(event.duration_ps.into()).map_or(i128::MAX, i128::from);
+        let (duration_ns, fault) = kept_duration(start_ns, duration_ns);
         let id = rows.event(
             b'X',
             EventRow {
@@ -236,7 +242,7 @@ impl Plane {
                 name,
                 lane,
                 start_ns,
-                duration_ns: duration_ns.filter(|it| start_ns + it <= MAX_TIME_NS),
+                duration_ns,
                 correlation,
                 external_id: None,
                 position: 0,
@@ -246,6 +252,7 @@ impl Plane {
             let key = rows.strings.get(key).to_owned();
             rows.argument(id, None, &key, value);
         }
+        fault
     }
 }
 
