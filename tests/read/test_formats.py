@@ -440,6 +440,24 @@ def test_hatchet_files_are_refused_with_what_to_record(tmp_path):
         read(json.dumps(frames).encode(), tmp_path / "proton.hatchet")
 
 
+def test_a_timeline_of_tensorflow_1_is_refused_with_what_to_record(tmp_path):
+    # As `tensorflow/python/client/timeline.py` lays it out.
+    devices = ["/device:CPU:0", "/device:GPU:0/stream:all", "/device:GPU:0/memcpy"]
+    events = [
+        {"name": "process_name", "ph": "M", "pid": pid, "args": {"name": f"{device} Compute"}}
+        for pid, device in enumerate(devices, start=1)
+    ]
+    for pid, name in [(1, "Const"), (2, "MatMul"), (3, "MEMCPYHtoD")]:
+        args = {"name": f"dense/{name}", "op": name}
+        event = {"ph": "X", "cat": "Op", "name": name, "pid": pid, "tid": 0, "ts": 9, "dur": 5}
+        events.append(event | {"args": args})
+    flow = {"ph": "s", "cat": "DataFlow", "name": "c", "id": 1, "pid": 1, "tid": 0, "ts": 9}
+    events.append({"ph": "O", "cat": "Tensor", "name": "x", "id": 3, "pid": 1, "tid": 0, "ts": 9})
+    with pytest.raises(longpole.TraceError, match="a timeline of TensorFlow 1") as refused:
+        read(json.dumps({"traceEvents": [*events, flow]}).encode(), tmp_path / "timeline.json")
+    assert "xplane.pb" in refused.value.hint
+
+
 def test_gpu_activities_of_unitrace_are_known_by_name(tmp_path):
     names = ["gemm[SIMD32]", "zeCommandListAppendMemoryCopy(M2D)[64 bytes]"]
     names += ["zeCommandListAppendBarrier", "zeCommandListAppendMemoryFill(D)[64 bytes]"]

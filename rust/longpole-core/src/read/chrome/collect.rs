@@ -15,6 +15,7 @@ use crate::read::json::{Keys, Span, Token};
 use crate::read::pairs::{Brackets, Track};
 use crate::read::profile::Profile;
 use crate::read::recent::Recent;
+use crate::read::statements::statements;
 use crate::read::{ascend, rocm, xprof};
 use crate::strings::Strings;
 use crate::tables::{
@@ -371,6 +372,18 @@ impl Collector {
     /// The same for a timeline of rocprof; false where it is another trace.
     pub(super) fn interpret_rocprof(&mut self, vocabulary: &Vocabulary) -> bool {
         rocm::interpret(self.profile(vocabulary))
+    }
+
+    /// Whether the trace is what `timeline.py` of `TensorFlow` 1 writes: events of the category `Op`
+    /// and none of a known kind, on processes that are called after a device.
+    pub(super) fn is_timeline_of_tensorflow(&self) -> bool {
+        let Some(op) = self.strings.lookup("Op") else { return false };
+        let is_op = |event| self.events.category(event) == Some(op);
+        let is_unknown = |event| self.events.kind(event) == EventKind::Other;
+        let mut processes = statements(&self.metadata, &self.strings, "process_name");
+        self.events.ids().any(is_op)
+            && self.events.ids().all(is_unknown)
+            && processes.any(|process| process.value.ends_with(" Compute"))
     }
 
     fn profile<'a>(&'a mut self, vocabulary: &'a Vocabulary) -> Profile<'a> {

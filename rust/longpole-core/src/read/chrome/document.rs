@@ -29,6 +29,12 @@ use crate::tables::Tables;
 /// Header fields above this are skipped: they are facts, not data.
 const MAX_FIELD_BYTES: usize = 1 << 20;
 
+/// The refusal of what does not tell kernels from the operators that they belong to.
+const TENSORFLOW_TIMELINE: ErrorKind = ErrorKind::OtherKind {
+    what: "a timeline of TensorFlow 1 (`timeline.Timeline`)",
+    hint: "record with `tf.profiler.experimental.start` and give the `*.xplane.pb` file",
+};
+
 /// Reads a document into tables. `diagnostics` says what was found wrong with the bytes that
 /// are already in the window.
 pub(in crate::read) fn read(
@@ -417,6 +423,9 @@ impl Document<'_> {
         self.events.collector.finish();
         for _ in 0..self.events.collector.interpret() {
             self.events.stream.elements.note(Code::UnknownTaskType, 0)?;
+        }
+        if header.format == "chrome-json" && self.events.collector.is_timeline_of_tensorflow() {
+            return Err(Error::new(TENSORFLOW_TIMELINE, 0));
         }
         // What Kineto writes has categories, and so has what we write as Kineto does.
         if header.format == "chrome-json"
