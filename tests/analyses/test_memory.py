@@ -296,7 +296,7 @@ def test_the_command_answers_about_a_timeline_and_refuses_its_steps(tmp_path, ca
 def test_a_memory_timeline_given_as_a_trace_names_the_command_that_shows_it(tmp_path, capsys):
     path = str(written(tmp_path / "timeline.raw.json.gz", [[5, 2, MIB, 4]]))
     assert program.run([path]) == 3
-    assert "hint: `longpole memory FILE` shows it" in capsys.readouterr().err
+    assert "hint: `longpole table FILE memory` shows it" in capsys.readouterr().err
 
 
 def test_an_answer_with_nothing_to_show_is_inconclusive(tmp_path, capsys):

@@ -300,6 +300,14 @@ def invented(trace: longpole.Trace) -> set[tuple[str, int]]:
     return found - known - altered
 
 
+@pytest.mark.parametrize("field", ['"name":"run"', '"id" : 3', '"cat":["a"],"args":{}'])
+def test_a_header_field_named_like_a_key_of_events_is_no_damage(field):
+    event = '{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":2}'
+    trace = longpole.read_trace(f'{{"traceEvents":[{event}]\n,{field}}}'.encode())
+    assert (trace.status, trace.events.height) == ("ok", 1)
+    assert trace.metadata == json.loads(f"{{{field}}}")
+
+
 def test_a_hole_never_joins_two_events() -> None:
     for length in range(20, 400, 7):
         for fill in (b"\0", b"\xff"):

@@ -106,12 +106,16 @@ impl EventStream<'_> {
     }
 
     /// Whether the bracket at the front of the window belongs to no list: behind it
-    /// comes another event, or the inside of one.
+    /// comes another event, or the inside of one. Behind a comma, a key is that of a header field.
     pub(super) fn is_stray_bracket(&mut self) -> Result<bool> {
         let next_is_event = |text: &[u8]| {
             let rest = significant(&text[1..]);
-            let rest = significant(rest.strip_prefix(b",").unwrap_or(rest));
-            starts_with_key(rest.strip_prefix(b"{").unwrap_or(rest), EVENT_KEYS)
+            let behind_comma = rest.strip_prefix(b",").map(significant);
+            match (behind_comma, behind_comma.unwrap_or(rest)) {
+                (_, [b'{', rest @ ..]) => starts_with_key(rest, EVENT_KEYS),
+                (Some([_, ..]), _) => Some(false),
+                (_, rest) => starts_with_key(rest, EVENT_KEYS),
+            }
         };
         self.looks_like(next_is_event, false)
     }
