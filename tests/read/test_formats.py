@@ -121,7 +121,7 @@ def test_the_perfetto_trace_of_pytorch_gives_the_activities_and_the_path_of_kine
     paths = [[row[:2] for row in path_of(trace)] for trace in (one, two)]
     assert paths[1] == paths[0]
     without = kineto(run, tmp_path, sync_records=False)
-    assert set(two.verdict().sides) == set(without.verdict().sides)
+    assert two.verdict().sides in (one.verdict().sides, without.verdict().sides)
 
 
 def test_counters_of_a_gpu_are_counters(tmp_path):
