@@ -58,3 +58,27 @@ def test_a_lost_launch_in_the_range_of_a_collective_may_communicate():
 
     assert greatest_gain("aten::mm") == 0
     assert greatest_gain("nccl:all_reduce") > 0.3
+
+
+def _kernels_alone(gap_us: float) -> Verdict:
+    """Judge 100 kernels of 100 us with such gaps, of which no launch is recorded."""
+    builder = TraceBuilder()
+    for number in range(100):
+        start_us = number * (100 + gap_us)
+        builder.kernel("gemm", (start_us, start_us + 100), correlation=1 + number)
+    return builder.read().verdict()
+
+
+def test_without_any_launch_the_host_may_have_taken_all_the_time():
+    verdict = _kernels_alone(gap_us=25)
+    assert (verdict.status, verdict.sides, verdict.cause) == ("inconclusive", (), "unlinked")
+    assert verdict.bounds["kernels"].low <= 0.011, "the last kernel alone is behind all launches"
+    assert verdict.bounds["kernels"].high > 0.75
+    assert "GPU activities fill 80 % of the time" in verdict.sentence
+
+
+def test_without_any_launch_a_device_that_is_always_busy_is_what_limits():
+    verdict = _kernels_alone(gap_us=1)
+    assert (verdict.status, verdict.sides) == ("ok", ("kernels",))
+    assert verdict.bounds["kernels"].low <= 0.011
+    assert "at most 99 %" in verdict.sentence

@@ -158,6 +158,12 @@ impl Doubt {
         self.unlinked > MOST_UNLINKED && self.unnamed_host > MOST_UNNAMED
     }
 
+    /// Whether no launch is known and more than is allowed has no explanation: the host, of which
+    /// nothing is seen, may have taken it.
+    pub(super) fn is_of_unseen_host(&self) -> bool {
+        self.unlinked >= 1.0 && self.unknown > MOST_UNKNOWN
+    }
+
     /// Whether more of the path than is allowed has no explanation, though the launches are known.
     pub(super) fn is_unexplained(&self) -> bool {
         self.unknown > MOST_UNKNOWN && self.unlinked <= MOST_UNLINKED

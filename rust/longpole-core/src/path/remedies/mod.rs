@@ -175,6 +175,7 @@ pub fn verdict(
     if doubt.cause.is_some()
         && let Some(sides) = certain(&answers.bounds(), &ruling.sides)
         && !(sides.contains(&Side::Host) && doubt.is_of_nobody())
+        && !doubt.is_of_unseen_host()
         && doubt.unknown <= MOST_GUESSED
     {
         ruling = ruling.of_sides(sides, &answers.gains(None));

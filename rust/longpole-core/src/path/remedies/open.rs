@@ -261,7 +261,7 @@ impl Open {
     }
 
     /// Keeps work without a launcher behind the last that its thread did before it must have
-    /// launched it; gives how many there are.
+    /// launched it, or where it is if no thread is known; gives how many there are.
     fn add_late_launches(
         &mut self,
         graph: &Graph,
@@ -279,7 +279,10 @@ impl Open {
             let launched_ns = timeline.submitted_ns(work).min(begun_ns - limits::USUAL_LAUNCH_NS);
             let target = graph.nodes.start(work);
             self.open_to_host(work, target, graph);
-            let Some(thread) = launchers.of_lane(timeline.lane(work)) else { continue };
+            let Some(thread) = launchers.of_lane(timeline.lane(work)) else {
+                self.add_unseen_host(target, graph);
+                continue;
+            };
             if let Some((source, _)) = graph.thread_nodes.around(thread, launched_ns, &graph.nodes)
             {
                 let least_ns = limits::USUAL_LAUNCH_NS.min(begun_ns - graph.nodes.time_ns(source));
@@ -291,6 +294,14 @@ impl Open {
 }
 
 impl Open {
+    /// Keeps work where it is unless the host's work is removed: where no launch at all is known, the
+    /// host may have taken all the time until then, whatever the device did meanwhile.
+    fn add_unseen_host(&mut self, target: NodeId, graph: &Graph) {
+        let Some(source) = graph.nodes.ids().next() else { return };
+        let least_ns = graph.nodes.time_ns(target) - graph.nodes.time_ns(source);
+        self.bounds.push(Bound { target, source, least_ns, unless: Causes::HOST });
+    }
+
     /// The gap before work without a launcher may be the host's where it may have been launched in it.
     fn open_to_host(&mut self, work: Order, target: NodeId, graph: &Graph) {
         let Some(binding) = graph.edges.binding(target) else { return };
