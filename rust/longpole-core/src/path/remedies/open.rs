@@ -261,7 +261,7 @@ impl Open {
     }
 
     /// Keeps work without a launcher behind the last that its thread did before it must have
-    /// launched it, or where it is if no thread is known; gives how many there are.
+    /// launched it, or where it is if no call is recorded; gives how many there are.
     fn add_late_launches(
         &mut self,
         graph: &Graph,
@@ -294,7 +294,7 @@ impl Open {
 }
 
 impl Open {
-    /// Keeps work where it is unless the host's work is removed: where no launch at all is known, the
+    /// Keeps work where it is unless the host's work is removed: where no call at all is recorded, the
     /// host may have taken all the time until then, whatever the device did meanwhile.
     fn add_unseen_host(&mut self, target: NodeId, graph: &Graph) {
         let Some(source) = graph.nodes.ids().next() else { return };
@@ -401,6 +401,14 @@ impl Launchers {
             counts.resize(counts.len().max(thread + 1), 0);
             of_lane[lane] = Some(thread);
             counts[thread] += 1;
+        }
+        if counts.is_empty() {
+            // Then the thread that calls most.
+            for call in timeline.orders().filter(|&event| timeline.kind(event).is_call()) {
+                let thread = timeline.lane(call);
+                counts.resize(counts.len().max(thread + 1), 0);
+                counts[thread] += 1;
+            }
         }
         let usual = (0..counts.len()).max_by_key(|&thread| counts[thread]);
         Self { of_lane, usual }
