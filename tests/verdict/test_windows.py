@@ -101,13 +101,18 @@ def test_annotations_that_nobody_knows_mark_nothing_unless_they_are_named():
     assert scope(events, step_name="^stage")[:2] == ("step", 1)
 
 
-def test_work_that_repeats_is_not_called_a_step():
+def repeated_work():
     events, number = [], 0
     for start in range(0, 2_000, 100):
         for place, name in enumerate(("gemm", "relu", "norm")):
             number += 1
             at = start + 20 * place
             events += [launch(at, at + 5, number), kernel(name, at + 7, at + 17, number)]
+    return events
+
+
+def test_work_that_repeats_is_not_called_a_step():
+    events = repeated_work()
     trace = read(events)
     window = longpole.choose_window(trace)
     assert (window.kind, window.step) == ("repetition", None)
@@ -121,12 +126,7 @@ def test_a_trace_without_any_marks_is_answered_as_a_whole():
 
 
 def test_steps_that_are_a_small_part_of_a_trace_say_so():
-    events, number = [], 0
-    for start in range(0, 2_000, 100):
-        for place, name in enumerate(("gemm", "relu", "norm")):
-            number += 1
-            at = start + 20 * place
-            events += [launch(at, at + 5, number), kernel(name, at + 7, at + 17, number)]
+    events = repeated_work()
     alone = longpole.choose_window(read(events))
     assert alone.reason == "the median of 18 of 19 repetitions of device work"
     late = [launch(19_000, 19_005, 1_000), kernel("save", 19_010, 20_000, 1_000)]

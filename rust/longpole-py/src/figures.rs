@@ -128,13 +128,8 @@ impl Trace {
     #[allow(clippy::needless_pass_by_value)] // from Python
     fn event_names(&self, events: Vec<usize>) -> PyResult<Vec<Option<String>>> {
         let tables = self.tables();
-        let name = |row: usize| {
-            if row >= tables.events.len() {
-                return Err(PyIndexError::new_err("the trace has no such event"));
-            }
-            let name = tables.events.name(EventId::from_row(row));
-            Ok(name.map(|name| tables.strings.get(name).to_owned()))
-        };
+        let text = |name| tables.strings.get(name).to_owned();
+        let name = |row: usize| Ok(tables.events.name(event(tables, row)?).map(text));
         events.into_iter().map(name).collect()
     }
 
@@ -142,12 +137,7 @@ impl Trace {
     #[allow(clippy::needless_pass_by_value)] // from Python
     fn event_durations_ns(&self, events: Vec<usize>) -> PyResult<Vec<Option<i64>>> {
         let tables = self.tables();
-        let duration_ns = |row: usize| {
-            if row >= tables.events.len() {
-                return Err(PyIndexError::new_err("the trace has no such event"));
-            }
-            Ok(tables.events.duration_ns(EventId::from_row(row)))
-        };
+        let duration_ns = |row: usize| Ok(tables.events.duration_ns(event(tables, row)?));
         events.into_iter().map(duration_ns).collect()
     }
 
@@ -159,6 +149,14 @@ impl Trace {
         })?;
         Ok(lost.into_iter().map(EventId::row).collect())
     }
+}
+
+/// The event of a row that Python names.
+fn event(tables: &Tables, row: usize) -> PyResult<EventId> {
+    if row >= tables.events.len() {
+        return Err(PyIndexError::new_err("the trace has no such event"));
+    }
+    Ok(EventId::from_row(row))
 }
 
 fn first(tables: &Tables, rows: &[NameTime], top: usize) -> (Vec<NameRow>, usize) {

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from .kineto import Record
 
-__all__ = ["perfetto"]
+__all__ = ["annotated", "perfetto"]
 
 _SEQUENCE = 7
 _CLEARED, _NEEDS = 1, 2
@@ -117,7 +117,7 @@ def _begin(
         parts.append(number(3, state.id(_CATEGORIES, entry["cat"])))
     for key, value in entry.get("args", {}).items():
         if value is not None:
-            annotation = number(1, state.id(_KEYS, key)) + _annotated(value)
+            annotation = number(1, state.id(_KEYS, key)) + annotated(value)
             parts.append(message(4, annotation))
     place = (str(entry["pid"]), str(entry["tid"]), entry["start_ns"])
     if entry.get("cat") in {"kernel", "gpu_memcpy", "gpu_memset", "cuda_runtime", "cuda_driver"}:
@@ -129,7 +129,8 @@ def _end(track: int) -> bytes:
     return number(9, _END) + number(11, track)
 
 
-def _annotated(value: Any) -> bytes:
+def annotated(value: Any) -> bytes:
+    """Write the value of an annotation."""
     match value:
         case bool():
             return number(2, int(value))
@@ -138,7 +139,7 @@ def _annotated(value: Any) -> bytes:
         case float():
             return eight(5, value)
         case list():
-            return b"".join(message(12, _annotated(part)) for part in value)
+            return b"".join(message(12, annotated(part)) for part in value)
         case _:
             return text(6, str(value))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from .perfetto import annotated
 from .wire import eight, message, number, text
 
 if TYPE_CHECKING:
@@ -120,21 +121,7 @@ def _slice(entry: Record, names: dict[str, int], categories: dict[str, int]) -> 
         args = {key: args[key] for key in ("cbid", "correlation") if key in args}
     for key, value in args.items():
         if value is not None:
-            yield message(4, text(10, key), _annotated(value))
-
-
-def _annotated(value: Any) -> bytes:
-    match value:
-        case bool():
-            return number(2, int(value))
-        case int():
-            return number(4, value)
-        case float():
-            return eight(5, value)
-        case list():
-            return b"".join(message(12, _annotated(part)) for part in value)
-        case _:
-            return text(6, str(value))
+            yield message(4, text(10, key), annotated(value))
 
 
 def _stage(entry: Record, names: dict[str, int], queues: dict[Any, int]) -> bytes:

@@ -394,20 +394,21 @@ impl Launchers {
         let timeline = &graph.timeline;
         let mut of_lane: Vec<Option<usize>> = Vec::new();
         let mut counts: Vec<usize> = Vec::new();
+        let count = |counts: &mut Vec<usize>, thread: usize| {
+            counts.resize(counts.len().max(thread + 1), 0);
+            counts[thread] += 1;
+        };
         for work in timeline.orders().filter(|&work| timeline.kind(work).is_device_work()) {
             let Some(call) = timeline.launcher(work) else { continue };
             let (lane, thread) = (timeline.lane(work), timeline.lane(call));
             of_lane.resize(of_lane.len().max(lane + 1), None);
-            counts.resize(counts.len().max(thread + 1), 0);
             of_lane[lane] = Some(thread);
-            counts[thread] += 1;
+            count(&mut counts, thread);
         }
         if counts.is_empty() {
             // Then the thread that calls most.
             for call in timeline.orders().filter(|&event| timeline.kind(event).is_call()) {
-                let thread = timeline.lane(call);
-                counts.resize(counts.len().max(thread + 1), 0);
-                counts[thread] += 1;
+                count(&mut counts, timeline.lane(call));
             }
         }
         let usual = (0..counts.len()).max_by_key(|&thread| counts[thread]);

@@ -24,7 +24,7 @@ use crate::read::sniff;
 use crate::read::source_losses::{self, with_losses};
 use crate::read::window::Window;
 use crate::strings::spelled_text;
-use crate::tables::Tables;
+use crate::tables::{Header, Tables};
 
 /// Header fields above this are skipped: they are facts, not data.
 const MAX_FIELD_BYTES: usize = 1 << 20;
@@ -396,6 +396,31 @@ impl Document<'_> {
         Ok(End::Cut)
     }
 
+    /// Finds out what wrote the document, and gives events the kinds that they have there.
+    fn interpret(&mut self, header: &mut Header) -> Result<()> {
+        for _ in 0..self.events.collector.interpret() {
+            self.events.stream.elements.note(Code::UnknownTaskType, 0)?;
+        }
+        if header.format == "chrome-json" && self.events.collector.is_timeline_of_tensorflow() {
+            return Err(Error::new(TENSORFLOW_TIMELINE, 0));
+        }
+        // What Kineto writes has categories, and so has what we write as Kineto does.
+        if header.format == "chrome-json"
+            && let Some(n_unknown) = self.events.collector.interpret_xprof(&self.options.vocabulary)
+        {
+            header.format = "xprof-json";
+            for _ in 0..n_unknown {
+                self.events.stream.elements.note(Code::UnknownDeviceLine, 0)?;
+            }
+        }
+        if header.format == "chrome-json"
+            && self.events.collector.interpret_rocprof(&self.options.vocabulary)
+        {
+            header.format = "rocprof-json";
+        }
+        Ok(())
+    }
+
     fn finish(mut self, end: End) -> Result<Tables> {
         let offset = self.events.stream.elements.window.offset();
         if self.n_lists == 0 {
@@ -421,26 +446,7 @@ impl Document<'_> {
         }
         source_losses::count(&header.fields, &mut self.events.stream.elements)?;
         self.events.collector.finish();
-        for _ in 0..self.events.collector.interpret() {
-            self.events.stream.elements.note(Code::UnknownTaskType, 0)?;
-        }
-        if header.format == "chrome-json" && self.events.collector.is_timeline_of_tensorflow() {
-            return Err(Error::new(TENSORFLOW_TIMELINE, 0));
-        }
-        // What Kineto writes has categories, and so has what we write as Kineto does.
-        if header.format == "chrome-json"
-            && let Some(n_unknown) = self.events.collector.interpret_xprof(&self.options.vocabulary)
-        {
-            header.format = "xprof-json";
-            for _ in 0..n_unknown {
-                self.events.stream.elements.note(Code::UnknownDeviceLine, 0)?;
-            }
-        }
-        if header.format == "chrome-json"
-            && self.events.collector.interpret_rocprof(&self.options.vocabulary)
-        {
-            header.format = "rocprof-json";
-        }
+        self.interpret(&mut header)?;
         let phases = self.events.collector.phases();
         let strings = self.events.collector.freeze_strings();
         let collector = self.events.collector;

@@ -610,9 +610,11 @@ impl Arguments {
             }
         }
         for &(name, bytes) in &stage.extra {
-            let Ok(name) = std::str::from_utf8(name) else { continue };
-            let value = stages::value(name, bytes, rows);
-            match (stages::known_key(name), value) {
+            let Ok(name) = std::str::from_utf8(name).map(stages::known_key) else { continue };
+            if !OF_PLACES_AND_LINKS.contains(&name) && !rows.keeps(name) {
+                continue;
+            }
+            match (name, stages::value(name, bytes, rows)) {
                 ("correlation", ArgValue::Integer(id)) => self.correlation = Some(id),
                 ("stream", ArgValue::Integer(stream)) => self.place.stream = Some(stream),
                 ("device", ArgValue::Integer(device)) => self.place.device = Some(device),

@@ -161,18 +161,7 @@ impl<'a> Trace<'a> {
     }
 
     fn kernel(&mut self, columns: &Columns, row: &Row<'_>) {
-        let Some([start_ns, end_ns]) = self.times(columns, row) else { return };
-        let recording = self.recording(columns, row);
-        let activity = Activity {
-            start_ns,
-            end_ns,
-            correlation: of_recording(
-                recording,
-                self.number(Code::BadId, columns.correlation, row),
-            ),
-            device: self.agents.device(recording, row.text(columns.agent)),
-            stream: self.stream(columns, row),
-        };
+        let Some(activity) = self.activity(columns, columns.agent, row) else { return };
         let launch = Launch {
             work_items: columns.work_items.map(|size| self.size(size, row)),
             block: columns.block.map(|size| self.size(size, row)),
@@ -183,25 +172,33 @@ impl<'a> Trace<'a> {
     }
 
     fn copy(&mut self, columns: &Columns, row: &Row<'_>) {
-        let Some([start_ns, end_ns]) = self.times(columns, row) else { return };
-        let recording = self.recording(columns, row);
         let direction = String::from_utf8_lossy(row.text(columns.direction).unwrap_or_default());
         let agent = match direction.trim_start_matches("MEMORY_COPY_").split_once("_TO_") {
             Some((_, "DEVICE")) => columns.to,
             Some(("DEVICE", _)) => columns.from,
             _ => None,
         };
-        let activity = Activity {
+        let Some(activity) = self.activity(columns, agent, row) else { return };
+        memory_copy(&activity, &direction, None, &mut self.records);
+    }
+
+    /// What ran on the device of an agent; none without times.
+    fn activity(
+        &mut self,
+        columns: &Columns,
+        agent: Option<usize>,
+        row: &Row<'_>,
+    ) -> Option<Activity> {
+        let [start_ns, end_ns] = self.times(columns, row)?;
+        let recording = self.recording(columns, row);
+        let correlation = self.number(Code::BadId, columns.correlation, row);
+        Some(Activity {
             start_ns,
             end_ns,
-            correlation: of_recording(
-                recording,
-                self.number(Code::BadId, columns.correlation, row),
-            ),
+            correlation: of_recording(recording, correlation),
             device: self.agents.device(recording, row.text(agent)),
             stream: self.stream(columns, row),
-        };
-        memory_copy(&activity, &direction, None, &mut self.records);
+        })
     }
 
     fn call(&mut self, columns: &Columns, row: &Row<'_>) {
