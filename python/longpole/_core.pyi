@@ -32,6 +32,7 @@ __all__ = [
     "class_times",
     "collective_waits",
     "collectives",
+    "confine",
     "context_times",
     "counter_tracks",
     "device_ranges",
@@ -42,9 +43,12 @@ __all__ = [
     "guard_main",
     "host_parts",
     "idle_causes",
+    "is_confined",
     "is_own_frame",
     "link_execution_trace",
     "merged_path",
+    "open_file",
+    "open_folder",
     "overlaps",
     "queues",
     "rank_of_calls",
@@ -228,6 +232,24 @@ class Trace:
         rank: int | None = None,
         kept: bytes | None = None,
     ) -> int: ...
+
+def confine(folders: Sequence[str | os.PathLike[str]]) -> None:
+    """Confine this process: from now on it opens only files in these folders and below them.
+
+    The folders are given by their real paths.
+    """
+
+def is_confined() -> bool:
+    """Whether the process is confined to folders."""
+
+def open_file(path: str | os.PathLike[str], *, is_named: bool) -> int:
+    """Open a file for reading; give its descriptor. POSIX only.
+
+    A pipe or a terminal is opened only if the user named it, devices and sockets never.
+    """
+
+def open_folder(path: str | os.PathLike[str]) -> int:
+    """Open a folder, whose entries can then be listed; give its descriptor. POSIX only."""
 
 def read_trace(
     source: str | os.PathLike[str] | bytes | BinaryIO,

@@ -20,6 +20,7 @@ mod joint;
 mod linked;
 mod measure;
 mod merged;
+mod opening;
 mod path;
 mod ranks;
 mod read;
@@ -71,6 +72,11 @@ mod _core {
     use crate::linked::{LinkedTrace, link_execution_trace};
     #[pymodule_export]
     use crate::merged::merged_path;
+    #[pymodule_export]
+    use crate::opening::{confine, is_confined};
+    #[cfg(unix)]
+    #[pymodule_export]
+    use crate::opening::{open_file, open_folder};
     #[pymodule_export]
     use crate::ranks::{ReducedRank, rank_of_calls, reduce_rank, unpack_rank};
     #[pymodule_export]
