@@ -11,6 +11,8 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
+from longpole.opening import entries
+
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
@@ -129,7 +131,7 @@ def timeline_in(folder: Path) -> FoundTimeline | None:
 
 def _traces(folder: Path) -> list[Path]:
     """List the traces of a folder: files named like one that hold events, or the only such file."""
-    files = sorted(path for path in folder.iterdir() if has_trace_name(path.name))
+    files = [it for it in entries(folder) if has_trace_name(it.name) and it.is_file()]
     return files if len(files) == 1 else [path for path in files if _holds_events(path)]
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from longpole.ascend.job import read_job
 from longpole.ascend.pieces import PieceFile
+from longpole.opening import open_file, read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -72,7 +73,7 @@ def _document(parts: Sequence[Path]) -> Iterator[bytes]:
 
 def _events(part: Path, findings: list[str]) -> Iterator[bytes]:
     """Give what stands between the brackets of an array; a cut array up to its last whole event."""
-    with part.open("rb") as file:
+    with open_file(part) as file:
         held = file.read(_PIECE).removeprefix(b"\xef\xbb\xbf").lstrip(_SPACE).removeprefix(b"[")
         while piece := file.read(_PIECE):
             yield held
@@ -118,7 +119,7 @@ def _steps(parts: Sequence[Path], job: Job | None) -> Iterator[dict[str, Any]]:
 def _run(part: Path) -> dict[str, Any] | None:
     """Find the one call that ran the graph; None where the part is damaged, or shows several."""
     try:
-        events = json.loads(part.read_bytes().decode())
+        events = json.loads(read_bytes(part).decode())
     except (ValueError, RecursionError):
         return None
     runs = [

@@ -16,6 +16,7 @@ from longpole.bench.tune.kernel_tuner_inputs import read_t1
 from longpole.bench.tune.objective import Objective
 from longpole.bench.tune.space import Space, label_of
 from longpole.bench.tune.triton_source import read_triton
+from longpole.opening import read_text
 
 if TYPE_CHECKING:
     import os
@@ -184,7 +185,7 @@ def read_task(path: str | os.PathLike[str]) -> Task:
 
 
 def _fields(path: Path) -> dict[str, Any]:
-    text = path.read_text(encoding="utf-8")
+    text = read_text(path)
     fields = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     if not isinstance(fields, dict):
         message = "it holds no object"
