@@ -41,6 +41,14 @@ _LARGEST: Final = 2**63 - 1
 _EVENT: Final = ("event", "kind", "name", "process", "thread", "device", "stream")
 _TIMES: Final = ("start_ns", "duration_ns")
 
+_NO_EVIDENCE: Final[Answer] = {
+    "code": "no_evidence",
+    "count": 1,
+    "message": "the trace could not be read again for the events that the answer names",
+    "effect": "the answer stands without its evidence; the file may have been replaced meanwhile",
+    "hint": "ask again",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Tool:
@@ -119,7 +127,9 @@ def call(name: str, arguments: Mapping[str, Any], folders: Sequence[Path]) -> An
     answer = bounded(_told([name, *words, "--json"]), _MOST_ROWS)
     events = events_in(answer["data"], _MOST_EVENTS) if TOOLS[name].has_events else []
     evidence = _rows_of(files["trace"], events) if events else []
-    return bounded({**answer, "evidence": evidence}, _MOST_ROWS)
+    if evidence is None:
+        answer["warnings"] = [*answer["warnings"], _NO_EVIDENCE]
+    return bounded({**answer, "evidence": evidence or []}, _MOST_ROWS)
 
 
 def refused(code: str, message: str, hint: str) -> Answer:
@@ -175,11 +185,17 @@ def _told(words: Sequence[str]) -> Answer:
     return answer
 
 
-def _rows_of(trace: str, events: Sequence[int]) -> list[Answer]:
-    """Return the rows of some events, with the columns that prove a figure."""
+def _rows_of(trace: str, events: Sequence[int]) -> list[Answer] | None:
+    """Return the rows of some events, with the columns that prove a figure.
+
+    None if the trace could not be read again, as when it was replaced meanwhile.
+    """
     where = f"event IN ({', '.join(map(str, events))})"
     told = _told(["table", trace, "events", "--whole", f"--where={where}", "--json"])
-    rows = bounded(told, _MOST_ROWS)["data"]["rows"]
+    data = bounded(told, _MOST_ROWS)["data"]
+    if data is None:
+        return None
+    rows = data["rows"]
     return [{key: row[key] for key in (*_EVENT, *_TIMES)} for row in rows]
 
 
