@@ -99,11 +99,19 @@ def given(tmp_path):
     return tmp_path / "given"
 
 
+def foreign(watched, script):
+    """List what was opened but the script itself, its folder and the tests."""
+    own = {path for path in watched.opened if Path(path).name == script}
+    own |= {str(Path(path).parent) for path in own}
+    return {path for path in watched.opened - own if not path.startswith(str(ROOT / "tests"))}
+
+
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_question_opens_the_trace_and_what_it_writes(given, question):
     watched = run_module("longpole", *question.split(), cwd=given)
     assert watched.returncode == 0, watched.stderr
-    read = {path for path in watched.opened if not path.startswith(str(given.parent / "out"))}
+    own = (str(given.parent / "out"), str(ROOT / "tests"))
+    read = {path for path in watched.opened if not path.startswith(own) and path != str(given)}
     assert read == {str(given / "trace.json")}
     assert watched.connected == ()
 
@@ -119,13 +127,12 @@ command = "./program {tile}"
 
 def test_reading_a_task_opens_the_task_only(given):
     (given / "task.toml").write_text(TASK)
-    (given / "read_it.py").write_text(
-        "from longpole.bench.tune.task import read_task; print(read_task('task.toml').space)"
+    (given.parent / "reads.py").write_text(
+        "from longpole.bench.tune.task import read_task; print(read_task('given/task.toml').space)"
     )
-    watched = run_module("read_it", cwd=given)
+    watched = run_module("reads", cwd=given.parent)
     assert watched.returncode == 0, watched.stderr
-    own = {str(given / name) for name in ("read_it.py", "__pycache__")}
-    assert watched.opened - own - {str(given)} == {str(given / "task.toml")}
+    assert foreign(watched, "reads.py") == {str(given / "task.toml")}
     assert watched.connected == ()
 
 
@@ -151,10 +158,7 @@ def test_a_question_of_an_agent_opens_files_of_its_folders_only(given):
     ]
     watched = run_module("asks", cwd=given.parent, stdin=json.dumps(questions))
     assert watched.stdout.split() == ["ok", "ok", "ok", "error", "error"], watched.stderr
-    asking = {str(given.parent), str(given.parent / "asks.py")}
-    folders = {str(given), str(given / "trace.json")}
-    foreign = {path for path in watched.opened - asking if not path.startswith(str(ROOT / "tests"))}
-    assert foreign == folders
+    assert foreign(watched, "asks.py") == {str(given), str(given / "trace.json")}
     assert watched.connected == ()
 
 

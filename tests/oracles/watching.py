@@ -25,18 +25,13 @@ _CALLS: Final = "open,openat,openat2,creat,connect"
 _OPENED: Final = re.compile(r"open(?:at2?)?\((?:(?:AT_FDCWD|\d+)(?:<([^>]*)>)?, )?\"([^\"]*)\"")
 _CONNECTED: Final = re.compile(r"connect\(.*")
 _SYSTEM: Final = (
-    *(
-        "/usr/",
-        "/lib/",
-        "/lib64/",
-        "/etc/ld.so.",
-        "/etc/localtime",
-        "/etc/ssl/",
-        "/etc/alternatives/",
-    ),
+    *("/usr/", "/lib/", "/lib64/", "/etc/ld.so.", "/etc/locale", "/etc/ssl/", "/etc/alternatives/"),
     *("/proc/", "/sys/", "/dev/null", "/dev/urandom", "/dev/shm"),  # noqa: S108
 )
 """Shared libraries, locales, and what they ask about the machine."""
+
+_OF_LIBRARIES: Final = re.compile(r"/openssl\.cnf$|/polars-[^/]+/spill$|/__pycache__/[^/]+\.pyc$")
+"""The configuration of OpenSSL, and the folder to which polars would write large frames."""
 
 _AUDITED = """
 import json, os, runpy, sys
@@ -122,4 +117,4 @@ def _is_own(path: str) -> bool:
     is_of_python = any(
         path == each or path.startswith(f"{each}{os.sep}") for each in own if each not in folders
     )
-    return is_of_python or path.startswith(_SYSTEM) or path == "/"
+    return is_of_python or path.startswith(_SYSTEM) or _OF_LIBRARIES.search(path) is not None

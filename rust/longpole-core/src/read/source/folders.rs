@@ -132,23 +132,23 @@ mod tests {
     use super::*;
 
     /// A folder with `inside/file`, `outside/file`, and links from the first to both.
-    fn layout(name: &str) -> PathBuf {
+    fn layout(name: &str) -> io::Result<PathBuf> {
         let folder = std::env::temp_dir().join(format!("longpole-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         for place in ["inside", "outside"] {
-            std::fs::create_dir_all(folder.join(place)).unwrap();
-            File::create(folder.join(place).join("file")).unwrap();
+            std::fs::create_dir_all(folder.join(place))?;
+            File::create(folder.join(place).join("file"))?;
         }
-        symlink("file", folder.join("inside/to_file")).unwrap();
-        symlink("../outside", folder.join("inside/to_folder")).unwrap();
-        symlink("../outside/file", folder.join("inside/to_outside")).unwrap();
-        symlink("../outside/missing", folder.join("inside/to_missing")).unwrap();
-        folder.canonicalize().unwrap()
+        symlink("file", folder.join("inside/to_file"))?;
+        symlink("../outside", folder.join("inside/to_folder"))?;
+        symlink("../outside/file", folder.join("inside/to_outside"))?;
+        symlink("../outside/missing", folder.join("inside/to_missing"))?;
+        folder.canonicalize()
     }
 
     #[test]
     fn only_what_is_resolved_to_a_place_in_the_folders_is_inside() {
-        let folder = layout("within");
+        let folder = layout("within").unwrap();
         let inside = [folder.join("inside")];
         let real = within(&folder.join("inside/to_file"), &inside).unwrap();
         assert_eq!(real, folder.join("inside/file"));
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn no_link_is_followed_when_a_resolved_path_is_opened() {
-        let folder = layout("strictly");
+        let folder = layout("strictly").unwrap();
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         for open in [strictly::open, strictly::part_by_part] {
             assert!(open(&folder.join("inside/file"), flags).is_ok());
