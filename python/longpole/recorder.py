@@ -196,6 +196,7 @@ class Recorder:
         self._n_steps = 0
         self._raw: Path | None = None
         self._profiler = _profiler()
+        self._path = path
         self._file = _file_of_rank(path, self._profiler)
         check_free(self._file, force=overwrite)
         self._work: Generator[None, None, None] | None = None
@@ -296,6 +297,7 @@ class Recorder:
         for _ in range(self._plan.warm_up):
             yield
         yield from self._timing("before", profiler)
+        self._file = _file_of_rank(self._path, profiler)  # ranks may be known only now
         with tempfile.TemporaryDirectory(
             dir=self._file.parent, prefix=f".{self._file.name}."
         ) as folder:
@@ -434,6 +436,59 @@ class _TorchProfiler:
         return any(device is not None and device.is_available() for device in devices)
 
 
+class _JaxProfiler:
+    """The profiler of JAX, which writes a folder; the timeline in it is kept."""
+
+    def __init__(self) -> None:
+        self._jax = import_module("jax")
+        self._folder: Path | None = None
+        self._file = Path()
+        self._annotation: Any = None
+        self._number = 0
+        self._n_steps = 0
+
+    def start(self, plan: _Plan, path: Path) -> None:
+        self._file = path
+        self._n_steps = plan.steps
+        self._number = -PROFILER_WARM_UP
+
+    def step(self) -> None:
+        self._number += 1
+        if self._number == 0:
+            self._folder = self._file.parent / "jax"
+            self._jax.profiler.start_trace(str(self._folder))
+        self._end_mark()
+        if 0 <= self._number < self._n_steps:
+            self._mark()
+
+    def stop(self) -> None:
+        if self._folder is None:
+            return
+        folder, self._folder = self._folder, None
+        self._end_mark()
+        self.synchronize()
+        self._jax.profiler.stop_trace()
+        timeline = max(folder.rglob("*.trace.json.gz"))
+        with gzip.open(timeline, "rb") as source, self._file.open("wb") as target:
+            shutil.copyfileobj(source, target, 1 << 20)
+
+    def synchronize(self) -> None:
+        (self._jax.device_put(0) + 1).block_until_ready()
+
+    def rank(self) -> tuple[int, int]:
+        return int(self._jax.process_index()), int(self._jax.process_count())
+
+    def _mark(self) -> None:
+        """Begin the mark of a step."""
+        self._annotation = self._jax.profiler.StepTraceAnnotation("step", step_num=self._number)
+        self._annotation.__enter__()
+
+    def _end_mark(self) -> None:
+        if self._annotation is not None:
+            self._annotation.__exit__(None, None, None)
+            self._annotation = None
+
+
 def _experimental() -> dict[str, Any]:
     """Ask for records of waits and for the operators of all threads, as far as torch knows them."""
     with suppress(ImportError):
@@ -448,9 +503,11 @@ def _experimental() -> dict[str, Any]:
 
 
 def _profiler() -> _Profiler | None:
-    """Return the profiler of the framework that is installed."""
-    with suppress(ImportError):
-        return _TorchProfiler()
+    """Return the profiler of the framework in use, or of one that is installed."""
+    profilers: dict[str, Callable[[], _Profiler]] = {"torch": _TorchProfiler, "jax": _JaxProfiler}
+    for name in sorted(profilers, key=lambda name: name not in sys.modules):
+        with suppress(ImportError):
+            return profilers[name]()
     return None
 
 
