@@ -295,6 +295,20 @@ def test_an_error_in_the_program_of_torch_keeps_the_steps_before_it(tmp_path):
     assert longpole.read_trace(tmp_path / "t.json.gz").steps.height >= 2
 
 
+@pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="needs jax")
+def test_jax_records_the_steps_with_marks(tmp_path):
+    program = """
+    import jax, longpole
+    square = jax.jit(lambda x: (x @ x).sum())
+    x = jax.numpy.ones((64, 64))
+    longpole.record(lambda: square(x).block_until_ready(), "jax.json.gz", steps=3)
+    """
+    done = ran(tmp_path, program)
+    assert done.returncode == 0, done.stderr
+    trace = longpole.read_trace(tmp_path / "jax.json.gz")
+    assert (trace.status, trace.format, trace.steps.height) == ("ok", "xprof-json", 3)
+
+
 @pytest.mark.torch
 @needs_torch
 def test_two_ranks_of_ddp_write_two_files(tmp_path):
@@ -324,4 +338,4 @@ def test_two_ranks_of_ddp_write_two_files(tmp_path):
     assert "recorded" in said[0]
     assert "recorded" not in said[1]
     found = longpole.read_traces(str(tmp_path / "trace-rank*.json.gz"))
-    assert sorted(found.ranks) == [0, 1]
+    assert sorted(map(int, found.ranks["rank"])) == [0, 1]

@@ -528,12 +528,14 @@ def _opened(unfinished: Path, file: Path) -> IO[bytes]:
 
 
 def _opening_brace(source: IO[bytes], path: Path) -> bytes:
-    """Read up to the brace that opens the document."""
-    start = source.read(1)
-    if start != b"{":
-        message = f"{path} is not a JSON object"
+    """Read up to the brace that opens the document, which blanks may precede."""
+    blanks = b""
+    while (byte := source.read(1)).isspace():
+        blanks += byte
+    if byte != b"{":
+        message = f"the profiler wrote no JSON object to {path}"
         raise ValueError(message)
-    return start
+    return blanks + byte
 
 
 def _nothing() -> None:
