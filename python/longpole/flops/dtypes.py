@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from longpole.flops.tensors import Tensor
-
 __all__ = ["is_integral", "item_bytes", "promoted", "scalar_type"]
 
 
@@ -88,24 +86,28 @@ def scalar_type(number: object, default: str | None) -> str:
     return _NUMBERS.get(number, "")
 
 
-def promoted(tensors: Iterable[Tensor]) -> str | None:
+def promoted(tensors: Iterable[tuple[str, bool]]) -> str | None:
     """Return the type that an operator on tensors returns; None if one is not known.
 
     A tensor without dimensions counts only where its category is higher, as in torch.
 
+    Parameters
+    ----------
+    tensors
+        The type of each, and whether it has dimensions.
+
     Examples
     --------
-    >>> from longpole.flops import Tensor
-    >>> half, full = Tensor((4,), None, "c10::BFloat16"), Tensor((4,), None, "float")
-    >>> promoted([half, full]), promoted([half, Tensor((), None, "double")])
+    >>> half = ("c10::BFloat16", True)
+    >>> promoted([half, ("float", True)]), promoted([half, ("double", False)])
     ('float', 'c10::BFloat16')
     """
     best: tuple[int, bool, int, str] | None = None
-    for tensor in tensors:
-        kind = _KINDS.get(tensor.dtype)
+    for dtype, has_dimensions in tensors:
+        kind = _KINDS.get(dtype)
         if kind is None:
             return None
-        rank = (kind.category, bool(tensor.shape), kind.n_bytes, tensor.dtype)
+        rank = (kind.category, has_dimensions, kind.n_bytes, dtype)
         if best is None or rank[:3] > best[:3]:
             best = rank
         elif rank[:3] == best[:3] and rank[3] != best[3] and {rank[3], best[3]} == _HALVES:

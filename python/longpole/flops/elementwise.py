@@ -210,7 +210,7 @@ def _pointwise(call: Call, name: str, *, is_in_place: bool) -> Work | None:
     shape = _broadcast([tensor.shape for tensor in tensors])
     if shape is None:
         return None
-    computed = promoted(tensors)
+    computed = _promoted(tensors)
     written = computed
     if is_in_place:
         written = tensors[0].dtype
@@ -237,6 +237,10 @@ def _moved(
     known = [size for size in sizes if size is not None]
     n_bytes = sum(known) if len(known) == len(sizes) else None
     return Work(flops, n_bytes, dtype or (read or written)[0].dtype, is_matrix=False)
+
+
+def _promoted(tensors: Sequence[Tensor]) -> str | None:
+    return promoted((tensor.dtype, bool(tensor.shape)) for tensor in tensors)
 
 
 def _bytes_of(tensor: Tensor) -> int | None:
@@ -272,7 +276,7 @@ def _copy(call: Call, name: str, *, is_in_place: bool) -> Work | None:
         return _moved(0, tensors[1:2], [first])
     if name == "masked_fill":
         return _moved(0, tensors[:2], [Tensor(first.shape, None, first.dtype)])
-    dtype = promoted(tensors)
+    dtype = _promoted(tensors)
     if name == "_to_copy":
         dtype = scalar_type(call.value(1), dtype)
     n_written = sum(tensor.numel for tensor in tensors)
