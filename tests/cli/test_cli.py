@@ -209,7 +209,7 @@ def test_a_missing_file_is_one_sentence_and_exit_3(longpole):
 
 
 READERS = (
-    *("summary", "check", "path", "whatif --ideal", "table", "serving", "diff", "ranks", "ledger"),
+    *("summary", "check", "path", "whatif --ideal", "table", "serving", "diff", "ranks"),
     *("report -o out.html", "convert -o out.json", "merge -o out.pftrace", "chakra check", "tune"),
     *("bench results", "bench best", "bench compare", "bench extract", "summary --vocabulary"),
 )

@@ -36,7 +36,7 @@ class Program(Commands):
             *("summary", "path", "whatif", "table", "serving"),
             *("check", "report", "view"),
         ),
-        "Compare runs": ("diff", "ledger"),
+        "Compare runs": ("diff",),
         "Several ranks": ("ranks",),
         "Run benchmarks": ("bench", "tune", "repro", "devices"),
         "Convert and exchange files": (
