@@ -122,11 +122,9 @@ def _beside(source: object, how: Mapping[str, Any]) -> tuple[Trace, ...]:
     """Read the trace of a capture that lies beside a trace, if one does."""
     if not isinstance(source, str | os.PathLike):
         return ()
-    path = Path(source)
-    stem = path.name.removesuffix(".gz").removesuffix(".json")
-    names = (f"{stem}.capture.json.gz", f"{stem}.capture.json")
-    files = [found for name in names if (found := path.with_name(name)).is_file()]
-    return tuple(_capture(found, how) for found in files[:1])
+    from longpole.profiles import captures_of
+
+    return tuple(_capture(found, how) for found in captures_of(Path(source))[:1])
 
 
 def _timeline(source: str | os.PathLike[str] | bytes | BinaryIO) -> FoundTimeline | None:

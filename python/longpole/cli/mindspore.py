@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from longpole.cli.ask.files import OutputPath
 from longpole.cli.ask.options import Options, answers, shared_options
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ __all__ = ["mindspore"]
 @click.option(
     "-o",
     "--output",
-    type=click.Path(file_okay=False, readable=False),
+    type=OutputPath(is_folder=True),
     help="Write files to a folder.",
 )
 @click.option("--compat", is_flag=True, help="Write the same files as MindSpore r2.3.")

@@ -15,6 +15,8 @@ from longpole.cli.answer import exit_codes
 from longpole.cli.answer.emit import ClosedPipeError, emit, failed
 from longpole.cli.answer.problems import Problem
 from longpole.cli.ask.commands import Commands
+from longpole.cli.ask.files import given_files
+from longpole.files import inputs_protected
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,7 +112,10 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run the command line; give its exit code."""
     try:
-        with longpole.make_context("longpole", list(arguments)) as context:
+        with (
+            longpole.make_context("longpole", list(arguments)) as context,
+            inputs_protected(given_files),
+        ):
             code: Any = longpole.invoke(context)
             sys.stdout.flush()
     except click.exceptions.Exit as end:

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from longpole.cli.answer.usage import require, usage_errors
+from longpole.cli.ask.files import OutputPath
 from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.cli.ask.runner import runner_options
 from longpole.cli.ask.shares import gate_option
+from longpole.files import inputs_protected
 from longpole.wording import escape
 
 if TYPE_CHECKING:
@@ -74,7 +76,7 @@ __all__ = ["tune"]
 @click.option(
     "-o",
     "--results",
-    type=click.Path(dir_okay=False, readable=False),
+    type=OutputPath(),
     metavar="FILE",
     help="Results file to write.  [default: TASK.results.jsonl]",
 )
@@ -94,11 +96,17 @@ __all__ = ["tune"]
     help="Run nothing: compare strategies on the runs in this file.",
 )
 @click.option(
-    "--write-cache", metavar="FILE", help="Write a cache file of Kernel Tuner with all candidates."
+    "--write-cache",
+    type=OutputPath(),
+    metavar="FILE",
+    help="Write a cache file of Kernel Tuner with all candidates.",
 )
-@click.option("--write-t4", metavar="FILE", help="Write all candidates in the format T4.")
+@click.option(
+    "--write-t4", type=OutputPath(), metavar="FILE", help="Write all candidates in the format T4."
+)
 @click.option(
     "--write-configs",
+    type=OutputPath(),
     metavar="FILE",
     help="Write the winner and what is tied with it as Triton configurations, JSON or source.",
 )
@@ -151,7 +159,8 @@ def tune(
     if simulate:
         return _simulated(asked, simulate, options)
     exports = _Exports(write_cache, write_t4, write_configs)
-    return _searched(asked, exports, options, **others)
+    with inputs_protected(declared.files):
+        return _searched(asked, exports, options, **others)
 
 
 @dataclass(frozen=True, slots=True)

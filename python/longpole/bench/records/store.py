@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 from longpole.bench.records.reading import MAX_ROW_BYTES, RowKind, row_kind, rows_of
 from longpole.bench.records.rescue import SideFile
 from longpole.errors import ResultsError
+from longpole.files import check_no_input
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,10 +60,13 @@ class Store:
     ResultsError
         The file holds something else, holds records and is not to be resumed, cannot be
         written, or another runner writes to it.
+    FileExistsError
+        The file is an input of the command.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, resume: bool = False) -> None:
         self.path = Path(path)
+        check_no_input(self.path)
         self._mutex = Lock()
         self._fault = ""
         self._side: SideFile | None = None
@@ -161,8 +165,11 @@ def make_room(path: str | os.PathLike[str], *, force: bool) -> None:
     ResultsError
         Something is there that is not to be replaced: results without `force`, results that
         another runner writes to, or anything that is no file of results.
+    FileExistsError
+        The file is an input of the command.
     """
     path = Path(path)
+    check_no_input(path)
     if not path.exists():
         return
     descriptor = _open_plain(path, os.O_RDWR)

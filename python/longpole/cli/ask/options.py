@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import sys
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from longpole.cli.answer.emit import emit, failed
 from longpole.cli.answer.problems import Problem
+from longpole.cli.ask.files import OutputPath
 from longpole.errors import LongpoleError
 from longpole.report.document import FORMATS
 from longpole.report.terminal import Terminal
@@ -146,7 +146,7 @@ def output_options(told: str = "The file to write.") -> Callable[[Command], Comm
             "-o",
             "--output",
             required=True,
-            type=click.Path(dir_okay=False, path_type=Path, readable=False),
+            type=OutputPath(is_path=True),
             help=told,
         )
         force = click.option("-f", "--force", is_flag=True, help="Replace the file if it exists.")

@@ -10,6 +10,7 @@ import click
 
 from longpole.cli.answer.usage import require, usage_errors
 from longpole.cli.ask.dashes import CommandBehindDashes, behind_dashes
+from longpole.cli.ask.files import OutputPath
 from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.cli.ask.runner import runner_options
 
@@ -27,7 +28,7 @@ __all__ = ["run"]
 @click.option(
     "-o",
     "--results",
-    type=click.Path(dir_okay=False, readable=False),
+    type=OutputPath(),
     metavar="FILE",
     help="Results file to write.",
 )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from longpole.cli.ask.files import OutputPath
 from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.files import check_free
 
@@ -17,7 +18,11 @@ __all__ = ["split"]
 @click.argument("file", metavar="FILE")
 @click.option("--gpus", type=int, required=True, metavar="N", help="Number of parts.")
 @click.option(
-    "-o", "--output", metavar="NAME", help="Name of the parts, to which the ordinal is added."
+    "-o",
+    "--output",
+    type=OutputPath(),
+    metavar="NAME",
+    help="Name of the parts, to which the ordinal is added.",
 )
 @click.option("-f", "--force", is_flag=True, help="Replace the parts.")
 @answer_options

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from longpole.cli.answer.usage import usage_errors
+from longpole.cli.ask.files import OutputPath
 from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.wording import escape
 
@@ -27,6 +28,7 @@ __all__ = ["tune"]
 )
 @click.option(
     "--name",
+    type=OutputPath(),
     default="tunableop_results.csv",
     show_default=True,
     help="Name of the results file without an ordinal.",
