@@ -15,7 +15,7 @@ from longpole.cli.ask.files import OutputPath
 from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.cli.ask.runner import runner_options
 from longpole.cli.ask.shares import gate_option
-from longpole.files import inputs_protected
+from longpole.files import check_free, inputs_protected
 from longpole.wording import escape
 
 if TYPE_CHECKING:
@@ -160,6 +160,7 @@ def tune(
         return _simulated(asked, simulate, options)
     exports = _Exports(write_cache, write_t4, write_configs)
     with inputs_protected(declared.files):
+        exports.check(force=others["force"])
         return _searched(asked, exports, options, **others)
 
 
@@ -181,6 +182,11 @@ class _Exports:
     cache: str | None
     t4: str | None
     configs: str | None
+
+    def check(self, *, force: bool) -> None:
+        """Refuse files that are not to be replaced before anything is run."""
+        for path in filter(None, (self.cache, self.t4, self.configs)):
+            check_free(Path(path), force=force)
 
     def write(self, asked: _Asked, found: Tuning, *, force: bool) -> None:
         from longpole.bench.tune import write_cache, write_t4
