@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from longpole.cli.answer.usage import require
+from longpole.cli.ask.numbers import NUMBER
 from longpole.cli.ask.options import Options, answers, shared_options, top_option
 from longpole.cli.ask.shares import parse_share
 from longpole.cli.ask.traces import named_traces
@@ -23,7 +24,9 @@ __all__ = ["diff"]
 @click.argument("new", type=click.Path(readable=False), required=False, metavar="[NEW]")
 @click.option("--base", "more_base", multiple=True, metavar="TRACE", help="Another trace of BASE.")
 @click.option("--new", "more_new", multiple=True, metavar="TRACE", help="Another trace of NEW.")
-@click.option("--step", type=int, metavar="N", help="Compare this step of BASE with other steps.")
+@click.option(
+    "--step", type=NUMBER, metavar="N", help="Compare this step of BASE with other steps."
+)
 @click.option(
     "--against",
     metavar="median|N",

@@ -8,6 +8,7 @@ import click
 
 from longpole.cli.answer.usage import require
 from longpole.cli.ask.files import OutputPath
+from longpole.cli.ask.numbers import NUMBER
 from longpole.cli.ask.options import Options, answers, shared_options
 
 __all__ = ["link", "pair_options"]
@@ -16,7 +17,7 @@ __all__ = ["link", "pair_options"]
 def pair_options(command: Any) -> Any:
     """Give a command the two files, by the names of longpole and those of Chakra."""
     for option in (
-        click.option("--iteration", type=int, help="Which of the matching iterations to use."),
+        click.option("--iteration", type=NUMBER, help="Which of the matching iterations to use."),
         click.option(
             "--kineto",
             "--kineto-file",
@@ -48,7 +49,7 @@ def pair_options(command: Any) -> Any:
     "--compat", type=click.Choice(["chakra"]), help="Write the same file as the linker of Chakra."
 )
 @click.option("--parquet", type=OutputPath(is_folder=True), help="Write the tables to this folder.")
-@click.option("--rank", type=int, help="Fail if the trace is of another rank.")
+@click.option("--rank", type=NUMBER, help="Fail if the trace is of another rank.")
 @click.option("--explain", is_flag=True, help="List every dependency on GPU activities.")
 @click.option("-f", "--force", is_flag=True, help="Replace files that exist.")
 @shared_options

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from longpole.cli.ask.files import OutputPath
+from longpole.cli.ask.numbers import NUMBER
 from longpole.cli.ask.options import Options, answers, shared_options
 
 if TYPE_CHECKING:
@@ -27,7 +28,9 @@ __all__ = ["mindspore"]
     help="Write files to a folder.",
 )
 @click.option("--compat", is_flag=True, help="Write the same files as MindSpore r2.3.")
-@click.option("--step", "steps", type=int, multiple=True, help="Keep only this step. Repeatable.")
+@click.option(
+    "--step", "steps", type=NUMBER, multiple=True, help="Keep only this step. Repeatable."
+)
 @click.option("--no-developer-rows", is_flag=True, help="Leave out level 0 of host_info.")
 @shared_options
 def mindspore(

@@ -100,13 +100,27 @@ def longpole(*, debug: bool) -> None:
 
 def main() -> None:
     """Run the command line and end the process with its exit code."""
-    if sys.stdout is None:
-        # Somebody closed it; what is written then goes nowhere.
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    _open_closed_streams()
     instruction = os.environ.get(_COMPLETION)
     if instruction:
         sys.exit(shell_complete(longpole, {}, "longpole", _COMPLETION, instruction))
     sys.exit(run(sys.argv[1:]))
+
+
+def _open_closed_streams() -> None:
+    """Put an empty file in the place of each standard stream that is closed.
+
+    Else the next file that is opened takes its number, and receives what libraries write to
+    stdout or stderr.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+    for name, mode in {"stdin": "r", "stdout": "w", "stderr": "w"}.items():
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -12,6 +12,7 @@ import click
 
 from longpole.cli.answer.usage import require, usage_errors
 from longpole.cli.ask.files import OutputPath
+from longpole.cli.ask.numbers import MOST, NUMBER
 from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.cli.ask.runner import runner_options
 from longpole.cli.ask.shares import gate_option
@@ -45,14 +46,14 @@ __all__ = ["tune"]
 @click.option(
     "--trials",
     "n_trials",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, MOST),
     metavar="N",
     help="Number of candidates to try.  [default: 1000 for halving, else 100]",
 )
 @click.option(
     "--runs",
     "n_runs",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, MOST),
     default=7,
     show_default=True,
     help="Runs of a candidate that is measured in full.",
@@ -65,7 +66,7 @@ __all__ = ["tune"]
     show_default=True,
     help="Candidates to measure in turns at the end.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of random choices.")
+@click.option("--seed", type=NUMBER, default=0, show_default=True, help="Seed of random choices.")
 @click.option(
     "--budget-s",
     type=click.FloatRange(min=0, min_open=True),
