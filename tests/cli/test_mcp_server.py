@@ -220,7 +220,7 @@ def a_folder_of_ascend(inside, outside):
 
 def a_database(inside, outside):
     for path, name in ((inside / "real.sqlite", "public"), (outside / "trace.sqlite", "SECRET")):
-        write_nsight(simulate(1), path)
+        write_nsight(simulate("training", seed=1, steps=1), path)
         with closing(sqlite3.connect(path)) as database:
             database.execute("UPDATE StringIds SET value = value || ' ' || ?", (name,))
             database.commit()

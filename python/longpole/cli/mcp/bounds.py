@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from longpole.wording import escape
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["MOST_BYTES", "bounded", "events_in", "size_of"]
+__all__ = ["MOST_BYTES", "bounded", "events_in", "size_of", "visible"]
 
 MOST_BYTES: Final = 60_000
 """Maximum length of an answer as JSON, in bytes of UTF-8."""
@@ -106,6 +108,23 @@ class _Cut:
             return sound
         self.n_texts += 1
         return f"{sound[:longest]}…"
+
+
+def visible(value: Any) -> Any:
+    r"""Return a value with the characters that nobody sees written as escapes, in every text.
+
+    Examples
+    --------
+    >>> visible({"rows": [{"name": "gemm\U000e0041", "count": 2}]})
+    {'rows': [{'name': 'gemm\\U000e0041', 'count': 2}]}
+    """
+    if isinstance(value, dict):
+        return {visible(key): visible(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [visible(part) for part in value]
+    if not isinstance(value, str):
+        return value
+    return "\n".join(map(escape, value.split("\n")))
 
 
 def events_in(value: Any, most: int) -> list[int]:

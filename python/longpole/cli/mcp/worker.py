@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from longpole._core import confine
+from longpole.cli.mcp.bounds import bounded, visible
 from longpole.cli.mcp.tools import call
 
 __all__ = ["main", "watch"]
 
 _GRACE_S: Final = 5
+_MOST_ROWS: Final = 50
 _ABOVE: Final = "a question may take at most {:g} GB of memory"
 _REFUSED: Final = (
     *("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork"),
@@ -44,7 +46,7 @@ def main() -> None:
     _limit(asked["time_limit_s"], asked["memory_limit_gb"])
     confine(folders)
     watch()
-    answer = call(asked["name"], asked["arguments"], folders)
+    answer = bounded(visible(call(asked["name"], asked["arguments"], folders)), _MOST_ROWS)
     if (answer["error"] or {}).get("code") == "MemoryError":
         limit = _ABOVE.format(asked["memory_limit_gb"])
         answer["error"] |= {"code": "memory_limit", "message": limit, "hint": None}
