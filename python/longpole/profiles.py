@@ -96,7 +96,7 @@ def files_read_with(path: Path) -> list[Path]:
     if files is not None:
         found += files.files.values()
     rocprof = _ROCPROF_FILE.match(path.name)
-    for each in path.parent.iterdir() if rocprof or _ASCEND_TIMELINE.search(path.name) else ():
+    for each in entries(path.parent) if rocprof or _ASCEND_TIMELINE.search(path.name) else ():
         if rocprof is None:
             is_read = _PROFILE_FILE.search(each.name) is not None
         else:
