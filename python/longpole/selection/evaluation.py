@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import polars as pl
 
-from longpole import _core
+from longpole._core import check_pattern
 from longpole.selection.tokens import ConditionError, quoted
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["holds"]
 
 Kind: TypeAlias = Literal["truth value", "number", "text", "list", "null"]
-Arithmetic: TypeAlias = "Callable[[Any, Any], Any]"
+Arithmetic: TypeAlias = "Callable[[Any, Any], Any]"  # of columns, and of integers
 
 _MOST_LISTED: Final = 60
 _LARGEST_64: Final = 2**63 - 1
@@ -114,7 +114,7 @@ class _Evaluation:
         if node.operation != "REGEXP":
             pattern = _like(pattern, ignore_case=node.operation == "ILIKE")
         try:
-            _core.check_pattern(pattern)
+            check_pattern(pattern)
             why = None
         except ValueError as error:
             why = str(error)
@@ -299,22 +299,21 @@ def _kind_of_literal(value: object) -> Kind:
 def _alike(left: pl.Series, right: pl.Series) -> tuple[pl.Series, pl.Series]:
     """Bring two columns of one kind to one dtype; integers stay exact unless one side is float."""
     dtypes = {left.dtype, right.dtype} - {pl.Null}
-    common = next((each for each in (pl.Float64, pl.Int128) if each in dtypes), None)
-    if common is None:
-        common = next(iter(dtypes), pl.Boolean)
+    widest = [each for each in (pl.Float64, pl.Int128) if each in dtypes]
+    common: Any = [*widest, *dtypes, pl.Boolean][0]
     return left.cast(common), right.cast(common)
 
 
 def _computed(compute: Arithmetic, left: pl.Series, right: pl.Series) -> pl.Series:
     """Compute in the narrowest type in which no result can overflow."""
     left, right = _alike(left, right)
-    if left.dtype == pl.Float64:
-        return compute(left, right).fill_nan(None)
-    largest = _largest(compute, left, right)
-    if largest > _LARGEST_128:
-        return compute(_float(left), _float(right)).fill_nan(None)
-    dtype = pl.Int128 if largest > _LARGEST_64 else left.dtype
-    return compute(left.cast(dtype), right.cast(dtype))
+    dtype: Any = left.dtype
+    if dtype != pl.Float64:
+        largest = _largest(compute, left, right)
+        if largest > _LARGEST_64:
+            dtype = pl.Int128 if largest <= _LARGEST_128 else pl.Float64
+    found: pl.Series = compute(left.cast(dtype), right.cast(dtype))
+    return found.fill_nan(None) if dtype == pl.Float64 else found
 
 
 def _largest(compute: Arithmetic, left: pl.Series, right: pl.Series) -> int:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["read_cache", "write_cache", "write_t4"]
 
 _NS_PER_MS: Final = 1e6
+_LONGEST_MS: Final = 1e12
 _ERRORS: Final = {
     "not_started": "CompilationFailedConfig",
     "wrong": "InvalidConfig",
@@ -132,7 +133,7 @@ def _records(entry: Mapping[str, Any], point: Mapping[str, Value]) -> list[Recor
     """Make a record of each run of a configuration; one that says how it failed."""
     label, tags = label_of(point), {"point": dict(point)}
     times_ms = entry.get("times") or [entry.get("time")]
-    if not all(isinstance(each, int | float) and each > 0 for each in times_ms):
+    if not isinstance(times_ms, list) or not all(map(_is_time, times_ms)):
         said = str(entry.get("__error__") or entry.get("time"))
         return [Record(id=label, key=label, outcome=Outcome.RAISED, message=said, tags=tags)]
     return [
@@ -146,6 +147,10 @@ def _records(entry: Mapping[str, Any], point: Mapping[str, Value]) -> list[Recor
         )
         for number, each in enumerate(times_ms, start=1)
     ]
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, int | float) and 0 < value < _LONGEST_MS
 
 
 def _entry(candidate: Candidate) -> dict[str, Any]:
