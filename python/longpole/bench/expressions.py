@@ -203,7 +203,7 @@ def _computed(node: ast.UnaryOp | ast.BinOp, *operands: Meaning) -> Meaning:
         _refuse(node)
     operation = _ARITHMETIC[type(node.op)]
 
-    def checked(result: Any) -> int | float:
+    def checked(result: complex) -> int | float:
         if not isinstance(result, complex) and -_LARGEST <= result <= _LARGEST:
             return result
         message = f"{ast.unparse(node)!r} is too large or not a real number"
