@@ -134,7 +134,8 @@ def _records(entry: Mapping[str, Any], point: Mapping[str, Value]) -> list[Recor
     label, tags = label_of(point), {"point": dict(point)}
     times_ms = entry.get("times") or [entry.get("time")]
     if not isinstance(times_ms, list) or not all(map(_is_time, times_ms)):
-        said = str(entry.get("__error__") or entry.get("time"))
+        failure = entry.get("__error__") or entry.get("time")
+        said = failure if isinstance(failure, str) else "its times are not numbers above 0"
         return [Record(id=label, key=label, outcome=Outcome.RAISED, message=said, tags=tags)]
     return [
         Record(

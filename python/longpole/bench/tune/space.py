@@ -17,7 +17,7 @@ __all__ = ["Point", "Space", "TaskError", "Value", "label_of", "powers_of_two"]
 Value: TypeAlias = int | float | str | bool
 Point: TypeAlias = Mapping[str, Value]
 
-_LARGEST_LISTED: Final = 1_000_000
+_LARGEST_LISTED: Final = 500_000
 """Combinations that are looked at one after the other."""
 _DRAWS_A_POINT: Final = 1000
 _FRUITLESS_DRAWS: Final = 100_000
@@ -142,7 +142,7 @@ class Space:
         Raises
         ------
         TaskError
-            A million combinations were looked at, and more are left.
+            Too many combinations were looked at, and more are left.
         """
         if self.listed is not None:
             return iter(self.listed)
@@ -188,7 +188,7 @@ class Space:
         Raises
         ------
         TaskError
-            There is none, or none among the first million combinations.
+            There is none, or none among the first combinations that are looked at.
         """
         return self._first
 
