@@ -15,6 +15,7 @@ import pytest
 import longpole
 from longpole.cli import program
 from longpole.cli.mcp import tools
+from longpole.cli.mcp.bounds import visible
 from longpole.testing import TraceBuilder
 
 EXAMPLES = Path(longpole.__file__).parent / "examples"
@@ -130,6 +131,14 @@ def test_the_files_are_listed(folder):
 
 def test_an_unknown_tool_is_answered_with_those_there_are(folder):
     assert "the tools are traces, summary" in tools.call("delete", {}, [folder])["error"]["message"]
+
+
+def test_an_agent_sees_every_character_of_a_name(tmp_path):
+    builder = TraceBuilder().launch("gemm\U000e0041\u202e", call=(0, 1), work=(1, 9))
+    builder.write(tmp_path / "a.json")
+    asked = {"trace": "a.json", "table": "kernels"}
+    [row] = visible(tools.call("table", asked, [tmp_path]))["data"]["rows"]
+    assert row["name"] == "gemm\\U000e0041\\u202e"
 
 
 CLIENT = """

@@ -2,7 +2,9 @@
 
 use longpole_core::names::Names;
 use longpole_core::patterns;
-use longpole_core::vocabulary::{Vocabulary, api_names as names, is_own_frame as is_own};
+use longpole_core::vocabulary::{
+    Vocabulary, api_names as names, is_own_frame as is_own, kernel_family as family,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -39,4 +41,10 @@ pub(crate) fn check_pattern(pattern: &str) -> PyResult<()> {
         Ok(_) => Ok(()),
         Err(error) => Err(PyValueError::new_err(error.to_string())),
     }
+}
+
+/// The family of a kernel, by its name.
+#[pyfunction]
+pub(crate) fn kernel_family(name: &str) -> &'static str {
+    family(name)
 }

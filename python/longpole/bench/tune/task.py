@@ -140,6 +140,15 @@ class Task:
         """The point to compare with."""
         return self.space.first() if self.baseline is None else self.space.own(self.baseline)
 
+    def files(self) -> list[Path]:
+        """List the files that the task names: sources, the right numbers, parameters."""
+        names = [*(self.candidate.sources if isinstance(self.candidate, Command) else ())]
+        if self.origin is not None:
+            names += [self.origin, self.origin.partition(":")[0]]
+        if self.reference is not None and self.reference.file is not None:
+            names.append(self.reference.file)
+        return [self.folder / name for name in names]
+
     def _check_holes(self, candidate: Command) -> None:
         if taken := sorted(_RESERVED & self.space.parameters.keys()):
             message = f"a parameter cannot be called {taken[0]!r}: commands use that name"

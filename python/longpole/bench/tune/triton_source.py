@@ -82,7 +82,7 @@ def write_triton(
     Raises
     ------
     FileExistsError
-        The file exists and `force` is not given.
+        The file exists and `force` is not given, or it is the source.
     ValueError
         As of `read_triton`.
     """
@@ -90,7 +90,8 @@ def write_triton(
         text = json.dumps([_plain(point) for point in points], indent=1) + "\n"
     else:
         text = _replaced(Path(source).read_text(encoding="utf-8"), kernel, points)
-    with new_file(Path(path), force=force) as unfinished:
+    inputs = [] if source is None else [Path(source)]
+    with new_file(Path(path), force=force, inputs=inputs) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
 
 

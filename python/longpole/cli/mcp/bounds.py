@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from longpole.wording import escape
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["bounded", "events_in"]
+__all__ = ["bounded", "events_in", "visible"]
 
 _MOST_BYTES: Final = 60_000
 _LONGEST_TEXT: Final = 2_000
@@ -46,6 +48,23 @@ def _short(value: Any, most: int, where: str, shortened: dict[str, Any]) -> Any:
             shortened[where] = {"shown": most, "total": len(value)}
         return [_short(part, most, where, shortened) for part in value[:most]]
     return f"{value[:_LONGEST_TEXT]}…" if _is_long(value) else value
+
+
+def visible(value: Any) -> Any:
+    r"""Return a value with the characters that nobody sees written as escapes, in every text.
+
+    Examples
+    --------
+    >>> visible({"rows": [{"name": "gemm\U000e0041", "count": 2}]})
+    {'rows': [{'name': 'gemm\\U000e0041', 'count': 2}]}
+    """
+    if isinstance(value, dict):
+        return {visible(key): visible(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [visible(part) for part in value]
+    if not isinstance(value, str):
+        return value
+    return "\n".join(map(escape, value.split("\n")))
 
 
 def _is_long(value: Any) -> bool:

@@ -14,6 +14,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from longpole.cli.guide import guide_text
+from longpole.cli.mcp.bounds import visible
 from longpole.cli.mcp.tools import TOOLS, call, input_schema, output_schema, purpose
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def server_of(folders: Sequence[Path]) -> Server[Any]:
 
     async def call_tool(_context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         ask = partial(call, params.name, params.arguments or {}, folders)
-        answer = await to_thread.run_sync(ask, limiter=one_at_a_time)
+        answer = visible(await to_thread.run_sync(ask, limiter=one_at_a_time))
         text = types.TextContent(type="text", text=json.dumps(answer, ensure_ascii=False))
         failed = answer["status"] == "error"
         return types.CallToolResult(content=[text], structured_content=answer, is_error=failed)

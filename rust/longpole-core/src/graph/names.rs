@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::error::Result;
 use crate::patterns;
 use crate::tables::Tables;
+use crate::vocabulary::{is_kernel_family, kernel_family};
 
 /// Which names a pattern is found in, one row for each text.
 pub(crate) fn matching(pattern: &str, tables: &Tables) -> Result<Vec<bool>> {
@@ -13,6 +14,15 @@ pub(crate) fn matching(pattern: &str, tables: &Tables) -> Result<Vec<bool>> {
     }
     let pattern = patterns::compile(pattern, patterns::MOST_BYTES_JOINED)?;
     Ok(tables.strings.matching(|name| pattern.is_match(name)))
+}
+
+/// Which names of kernels a pattern selects, one row for each text: the name of a family selects
+/// the kernels of it, whatever they are called.
+pub(crate) fn matching_kernels(pattern: &str, tables: &Tables) -> Result<Vec<bool>> {
+    if is_kernel_family(pattern) {
+        return Ok(tables.strings.matching(|name| kernel_family(name) == pattern));
+    }
+    matching(pattern, tables)
 }
 
 /// A pattern that some names match as a whole, and nothing else.
