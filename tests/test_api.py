@@ -111,6 +111,7 @@ def test_few_modules_know_the_core():
         "frames.py",
         "profiles.py",
         "read.py",
+        "selection/evaluation.py",
         "sweeps.py",
         "tables.py",
         "trace.py",

@@ -29,6 +29,7 @@ __all__ = [
     "api_names",
     "backward_links",
     "busy",
+    "check_pattern",
     "class_times",
     "collective_waits",
     "collectives",
@@ -295,6 +296,9 @@ def counter_tracks(series: Sequence[tuple[str, bytes, bytes]]) -> bytes: ...
 def overlaps(trace: Trace, of: bytes, beside: bytes) -> Table: ...
 def api_names() -> list[tuple[str, str]]:
     """List every known name of a runtime API call with its role."""
+
+def check_pattern(pattern: str) -> None:
+    """Raise `ValueError` for an invalid regular expression, or one that takes too much memory."""
 
 def is_own_frame(name: str) -> bool:
     """Whether the name of a Python frame is one of the program, not of what it uses."""

@@ -11,7 +11,7 @@ from longpole.opening import open_file, read_bytes
 if TYPE_CHECKING:
     import os
 
-__all__ = ["content", "first_bytes"]
+__all__ = ["content", "first_bytes", "short_text"]
 
 _MAGIC: Final = b"\x1f\x8b"
 
@@ -46,3 +46,21 @@ def content(path: str | os.PathLike[str]) -> bytes:
     except (OSError, EOFError, zlib.error) as error:
         message = f"the gzip stream is cut or corrupt ({error})"
         raise ValueError(message) from error
+
+
+def short_text(path: str | os.PathLike[str], *, most_bytes: int) -> str:
+    """Return the text of a file that is small by its nature; nothing more of it is read.
+
+    Raises
+    ------
+    ValueError
+        The file is larger, or is not UTF-8.
+    OSError
+        The file cannot be read.
+    """
+    with open_file(path) as file:
+        held = file.read(most_bytes + 1)
+    if len(held) > most_bytes:
+        message = f"{path} is larger than {most_bytes:,} bytes"
+        raise ValueError(message)
+    return held.decode("utf-8")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["read_cache", "write_cache", "write_t4"]
 
 _NS_PER_MS: Final = 1e6
+_LONGEST_MS: Final = 1e12
 _ERRORS: Final = {
     "not_started": "CompilationFailedConfig",
     "wrong": "InvalidConfig",
@@ -133,8 +134,9 @@ def _records(entry: Mapping[str, Any], point: Mapping[str, Value]) -> list[Recor
     """Make a record of each run of a configuration; one that says how it failed."""
     label, tags = label_of(point), {"point": dict(point)}
     times_ms = entry.get("times") or [entry.get("time")]
-    if not all(isinstance(each, int | float) and each > 0 for each in times_ms):
-        said = str(entry.get("__error__") or entry.get("time"))
+    if not isinstance(times_ms, list) or not all(map(_is_time, times_ms)):
+        failure = entry.get("__error__") or entry.get("time")
+        said = failure if isinstance(failure, str) else "its times are not numbers above 0"
         return [Record(id=label, key=label, outcome=Outcome.RAISED, message=said, tags=tags)]
     return [
         Record(
@@ -147,6 +149,10 @@ def _records(entry: Mapping[str, Any], point: Mapping[str, Value]) -> list[Recor
         )
         for number, each in enumerate(times_ms, start=1)
     ]
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, int | float) and 0 < value < _LONGEST_MS
 
 
 def _entry(candidate: Candidate) -> dict[str, Any]:
