@@ -43,6 +43,7 @@ __all__ = [
     "host_parts",
     "idle_causes",
     "is_own_frame",
+    "kernel_family",
     "link_execution_trace",
     "merged_path",
     "overlaps",
@@ -216,6 +217,9 @@ class Trace:
     ) -> list[tuple[int | None, str, int, int | None]]: ...
     def event_warnings(self) -> list[tuple[str, str | None, int, int, str | None, int]]: ...
     def event_names(self, events: Sequence[int]) -> list[str | None]: ...
+    def operators_of(
+        self, events: Sequence[int]
+    ) -> list[tuple[int, str | None, str | None] | None]: ...
     def event_durations_ns(self, events: Sequence[int]) -> list[int | None]: ...
     def launches_without_work(self) -> list[int]: ...
     def save(self, path: str | os.PathLike[str]) -> None: ...
@@ -271,7 +275,10 @@ def api_names() -> list[tuple[str, str]]:
     """List every known name of a runtime API call with its role."""
 
 def is_own_frame(name: str) -> bool:
-    """Tell whether the name of a Python frame is one of the program, not of what it uses."""
+    """Whether the name of a Python frame is one of the program, not of what it uses."""
+
+def kernel_family(name: str) -> str:
+    """Return what a kernel does, by its name: `gemm`, `attention` ... or `other`."""
 
 def server_iterations(trace: Trace) -> tuple[str, Table] | None:
     """What marks the iterations of a server, and a row for each; None where nothing does."""

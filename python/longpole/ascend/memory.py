@@ -85,12 +85,15 @@ def _blocks_of(path: Path) -> Iterator[_Row]:
 
 def _totals_of(path: Path) -> Iterator[_Row]:
     for row in read_ascend_table(path).frame.iter_rows(named=True):
-        sizes = {
-            name: _bytes(row.get(f"{name}_mb"), _MIB) or _bytes(row.get(f"{name}_kb"), _KIB)
-            for name in ("allocated", "reserved")
-        }
+        sizes = {name: _size(row, name) for name in ("allocated", "reserved")}
         device = _device(row.get("device"))
         yield {"component": row["component"], "time_ns": row["time_ns"], "device": device, **sizes}
+
+
+def _size(row: _Row, name: str) -> int | None:
+    """Return a total in bytes, which is 0 for 0 MB; None if it is not recorded."""
+    in_mib = _bytes(row.get(f"{name}_mb"), _MIB)
+    return _bytes(row.get(f"{name}_kb"), _KIB) if in_mib is None else in_mib
 
 
 def _of_database(path: Path) -> tuple[list[_Row], list[_Row]]:

@@ -5,8 +5,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from longpole.report.blocks import Chart, Column, Entry, Headline, Notes, Sentence, Table, shown
-from longpole.wording import escape, short_name
+from longpole.report.blocks import (
+    Chart,
+    Column,
+    Entry,
+    Headline,
+    Notes,
+    Sentence,
+    Table,
+    written,
+)
+from longpole.wording import escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -61,15 +70,9 @@ def _table(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> list[st
         return ["(no rows)"]
     titles = [_inert(column.title) for column in columns]
     sides = [":--" if column.is_left else "--:" for column in columns]
-    cells = [
-        [_cell(column, value) for column, value in zip(columns, row, strict=True)] for row in rows
-    ]
+    texts = written(columns, rows, _WIDEST_NAME)
+    cells = [[_inert(short) for _, short in row] for row in texts]
     return [f"| {' | '.join(line)} |" for line in (titles, sides, *cells)]
-
-
-def _cell(column: Column, value: Cell) -> str:
-    text = shown(column, value)
-    return _inert(short_name(text, _WIDEST_NAME) if column.type == "name" else text)
 
 
 def _inert(text: str) -> str:

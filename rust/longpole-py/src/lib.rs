@@ -91,7 +91,7 @@ mod _core {
     #[pymodule_export]
     use crate::tunable::read_tunable;
     #[pymodule_export]
-    use crate::vocabulary::{api_names, is_own_frame};
+    use crate::vocabulary::{api_names, is_own_frame, kernel_family};
 
     #[pymodule_export]
     const FULL_QUEUE_OPERATIONS: usize = longpole_core::graph::limits::FULL_QUEUE_OPERATIONS;
