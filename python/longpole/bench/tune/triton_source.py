@@ -89,7 +89,7 @@ def write_triton(
     if source is None:
         text = json.dumps([_plain(point) for point in points], indent=1) + "\n"
     else:
-        text = _replaced(read_text(source), kernel, points)
+        text = _replaced(short_text(source, most_bytes=_MOST_BYTES), kernel, points)
     inputs = [] if source is None else [Path(source)]
     with new_file(Path(path), force=force, inputs=inputs) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
