@@ -332,6 +332,7 @@ def test_a_verdict_is_plain_data():
         "sentence",
         "actions",
         "caveat",
+        "left_out",
     ]
     assert plain["remedies"][0]["changes"][0]["change"] in {"drop", "scale", "remove_wait"}
 
