@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import os
 
-__all__ = ["content", "first_bytes"]
+__all__ = ["MAGIC", "content", "first_bytes"]
 
-_MAGIC: Final = b"\x1f\x8b"
+MAGIC: Final = b"\x1f\x8b"
 
 
 def first_bytes(path: str | os.PathLike[str], number: int) -> bytes:
     """Give the first bytes of what a file holds; as they are where they cannot be unpacked."""
     with Path(path).open("rb") as file:
         head = file.read(number)
-    if not head.startswith(_MAGIC):
+    if not head.startswith(MAGIC):
         return head
     try:
         with gzip.open(path) as unpacked:
@@ -37,7 +37,7 @@ def content(path: str | os.PathLike[str]) -> bytes:
         It is gzip that is cut or corrupt.
     """
     held = Path(path).read_bytes()
-    if not held.startswith(_MAGIC):
+    if not held.startswith(MAGIC):
         return held
     try:
         return gzip.decompress(held)

@@ -223,5 +223,6 @@ READING_HINTS: Final = {
     "whole_graph": "record with `nsys profile --cuda-graph-trace=node`",
     "limit_reached": "raise max_bytes or max_events",
     "unmatched_begin": "these ranges were still open when the profiler stopped",
+    "far_timestamp": "record again; the profiler wrote 0, or another clock, for some times",
     "zero_timestamp": "record again; newer drivers and profilers lose fewer timestamps",
 }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NotRequired
 import polars as pl
 
 from longpole.data import Data, Hidden, Row
+from longpole.frames import frame_schema
 from longpole.report.blocks import Column, Notes, Sentence, Table
 from longpole.selection import sorted_by
 from longpole.wording import count
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block, Cell
     from longpole.report.document import Record
 
-__all__ = ["FrameRow", "FrameTimes", "flat_rows", "rest_rows", "with_shares"]
+__all__ = ["FrameRow", "FrameTimes", "flat_rows", "no_rows", "rest_rows", "with_shares"]
 
 _FIGURES: Final = (
     ("count", Column("calls", "count")),
@@ -131,6 +132,11 @@ class FrameTimes(Data):
         order = pl.int_range(pl.len()) if self.is_sorted else -pl.col("device_ns")
         ranks = dict(frames.select("name", order.alias("rank")).iter_rows())
         return _with_parents(frames, self.top, ranks)
+
+
+def no_rows() -> pl.DataFrame:
+    """Return the rows of a trace without a window, in which nothing ran."""
+    return pl.DataFrame(schema=frame_schema(FrameRow))
 
 
 def flat_rows(rows: pl.DataFrame) -> list[Record]:

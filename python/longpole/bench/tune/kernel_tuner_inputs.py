@@ -28,9 +28,18 @@ def read_t1(path: str | os.PathLike[str]) -> Space:
     ValueError
         It declares values in a way that is not known. No code in it is run.
     """
-    declared = json.loads(Path(path).read_text(encoding="utf-8"))["ConfigurationSpace"]
-    parameters = {each["Name"]: _values(each["Values"]) for each in declared["TuningParameters"]}
-    conditions = [each["Expression"] for each in declared.get("Conditions", ())]
+    try:
+        declared = json.loads(Path(path).read_text(encoding="utf-8"))["ConfigurationSpace"]
+        named = declared["TuningParameters"]
+        parameters = {each["Name"]: _values(each["Values"]) for each in named}
+        conditions = [each["Expression"] for each in declared.get("Conditions", ())]
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        message = f"{path} is no input file of Kernel Tuner (T1): {error!r}"
+        raise ValueError(message) from error
+    wrong = [each for each in (*parameters, *conditions) if not isinstance(each, str)]
+    if wrong:
+        message = f"{path}: a name or a condition is not a text: {str(wrong[0])[:40]!r}"
+        raise ValueError(message)
     return Space(parameters, conditions)
 
 
