@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeGuard
 
 from longpole.errors import TraceError
 from longpole.frames import argument
@@ -324,9 +324,12 @@ class _Snapshot:
                     self._n_sound += value == []
             case ("device_traces", int(device), int()):
                 self._add_event(device, value if isinstance(value, dict) else {})
+            case _:
+                pass
 
     def _add_segment(self, segment: dict[str, Any]) -> None:
-        device, size = segment.get("device", 0), segment.get("total_size")
+        device: Any = segment.get("device", 0)
+        size: Any = segment.get("total_size")
         blocks = segment.get("blocks")
         if not _is_device(device) or not _is_size(size) or not isinstance(blocks, list):
             self.n_damaged += 1
@@ -345,7 +348,8 @@ class _Snapshot:
             self._blocks.add({**row, "function": function})
 
     def _add_event(self, device: int, event: dict[str, Any]) -> None:
-        action, size = event.get("action"), event.get("size", 0)
+        action: Any = event.get("action")
+        size: Any = event.get("size", 0)
         time_us, address = event.get("time_us", 0), event.get("addr", 0)
         is_sound = isinstance(action, str) and _is_size(size) and _is_integer(address)
         if not is_sound or not _is_integer(time_us) or not _is_integer(time_us * 1000):
@@ -391,12 +395,12 @@ class _Snapshot:
         return Allocations("snapshot", moved, self._blocks.frame(), self.n_damaged)
 
 
-def _is_integer(value: object) -> bool:
+def _is_integer(value: object) -> TypeGuard[int]:
     return type(value) is int and abs(value) < _TOO_LARGE
 
 
-def _is_size(value: object) -> bool:
-    return _is_integer(value) and value >= 0  # type: ignore[operator] # it is an integer
+def _is_size(value: object) -> TypeGuard[int]:
+    return _is_integer(value) and value >= 0
 
 
 def _is_device(value: object) -> bool:

@@ -13,7 +13,7 @@ import re
 import zlib
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 from longpole.packed import MAGIC
 
@@ -74,7 +74,7 @@ def json_elements(
         file: IO[bytes] = opened.enter_context(Path(path).open("rb"))
         if file.read(len(MAGIC)) == MAGIC:
             file.seek(0)
-            file = opened.enter_context(gzip.open(file))
+            file = cast("IO[bytes]", opened.enter_context(gzip.open(file)))
         else:
             file.seek(0)
         text = _Text(file)

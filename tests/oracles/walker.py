@@ -3,7 +3,7 @@
     PYTHONPATH=tests python -m oracles.walker SECONDS [SEED]
 
 prints how many inputs and questions there were, and each that ended with an error of longpole's
-own, took more than ten seconds or more than a gigabyte.
+own, took more than ten seconds of CPU time or more than a gigabyte.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def _bytes(path: Path, chance: random.Random) -> None:
 def asked(question: list[str]) -> str | None:
     """Ask a question; return how it escaped, or None."""
     out, err = io.StringIO(), io.StringIO()
-    start_s = time.monotonic()
+    start_s = time.process_time()
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = program.run(question)
@@ -191,15 +191,17 @@ def asked(question: list[str]) -> str | None:
         return f"{type(error).__name__}: {error}"[:300]
     if code == exit_codes.INTERNAL:
         return err.getvalue()[:300]
-    took_s = time.monotonic() - start_s
+    took_s = time.process_time() - start_s
     return f"took {took_s:.0f} s" if took_s > _MOST_SECONDS else None
 
 
-def questions_about(path: Path, folder: Path, chance: random.Random, n: int) -> Iterator[list[str]]:
-    """Return some commands and tables."""
+def questions_about(
+    path: Path, folder: Path, chance: random.Random, n: int | None = None
+) -> Iterator[list[str]]:
+    """Return some commands and tables, or all of them."""
     tables = [["table", name] for name in sorted(questions())]
     asked = ABOUT.get(path.name, [*COMMANDS, *tables])
-    for word, *rest in chance.sample(asked, min(n, len(asked))):
+    for word, *rest in chance.sample(asked, len(asked) if n is None else min(n, len(asked))):
         match word:
             case "ranks" if path.name in ABOUT:
                 yield [word, str(path)]

@@ -165,6 +165,8 @@ class _Parts:
                     self._add_entry(value)
             case ("pg_config", str(key)):
                 self._add_group(key, value)
+            case _:
+                pass
 
     def _add_entry(self, row: object) -> None:
         self._n_calls += 1
@@ -218,11 +220,13 @@ class _Fields:
 
     def text(self, name: str) -> str | None:
         """Return a text that is not too long to be one."""
-        return self.checked(self._row.get(name), _is_text)
+        found: str | None = self.checked(self._row.get(name), _is_text)
+        return found
 
     def integer(self, name: str) -> int | None:
         """Return an integer that is not negative and fits 64 bits."""
-        return self.checked(self._row.get(name), _is_integer)
+        found: int | None = self.checked(self._row.get(name), _is_integer)
+        return found
 
     def checked(self, value: Any, is_sound: Callable[[Any], bool]) -> Any:
         """Return a value, or None where it is of the wrong type."""
