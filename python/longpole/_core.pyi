@@ -29,9 +29,11 @@ __all__ = [
     "api_names",
     "backward_links",
     "busy",
+    "check_pattern",
     "class_times",
     "collective_waits",
     "collectives",
+    "confine",
     "context_times",
     "counter_tracks",
     "device_ranges",
@@ -42,10 +44,13 @@ __all__ = [
     "guard_main",
     "host_parts",
     "idle_causes",
+    "is_confined",
     "is_own_frame",
     "kernel_family",
     "link_execution_trace",
     "merged_path",
+    "open_file",
+    "open_folder",
     "overlaps",
     "queues",
     "rank_of_calls",
@@ -233,6 +238,24 @@ class Trace:
         kept: bytes | None = None,
     ) -> int: ...
 
+def confine(folders: Sequence[str | os.PathLike[str]]) -> None:
+    """Confine this process: from now on it opens only files in these folders and below them.
+
+    The folders are given by their real paths.
+    """
+
+def is_confined() -> bool:
+    """Whether the process is confined to folders."""
+
+def open_file(path: str | os.PathLike[str], *, is_named: bool) -> int:
+    """Open a file for reading; give its descriptor. POSIX only.
+
+    A pipe or a terminal is opened only if the user named it, devices and sockets never.
+    """
+
+def open_folder(path: str | os.PathLike[str]) -> int:
+    """Open a folder, whose entries can then be listed; give its descriptor. POSIX only."""
+
 def read_trace(
     source: str | os.PathLike[str] | bytes | BinaryIO,
     *,
@@ -273,6 +296,9 @@ def counter_tracks(series: Sequence[tuple[str, bytes, bytes]]) -> bytes: ...
 def overlaps(trace: Trace, of: bytes, beside: bytes) -> Table: ...
 def api_names() -> list[tuple[str, str]]:
     """List every known name of a runtime API call with its role."""
+
+def check_pattern(pattern: str) -> None:
+    """Raise `ValueError` for an invalid regular expression, or one that takes too much memory."""
 
 def is_own_frame(name: str) -> bool:
     """Whether the name of a Python frame is one of the program, not of what it uses."""

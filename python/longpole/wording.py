@@ -32,9 +32,13 @@ _FIXED_POINT: Final = (1e-4, 1e15)
 _SMALLEST_SHARE: Final = 0.001
 _LARGEST_CHANGE: Final = 9.0
 
-# What moves the cursor, colours the screen or turns the direction of the text.
-_UNPRINTABLE: Final = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+# What moves the cursor, colours the screen, turns the direction of the text, or shows nothing:
+# controls, line ends, surrogates, what Unicode lets programs ignore (Default_Ignorable_Code_Point,
+# such as tags and variation selectors), the blank of Braille, and private characters.
+_INVISIBLE: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    "\u2028-\u202e\u2060-\u206f\u2800\u3164\ud800-\uf8ff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
 )
 _CPP_NOISE: Final = re.compile(r"^void |\(anonymous namespace\)::|at::native::|<unnamed>::")
 _PARAMETERS: Final = re.compile(r"\([^()]*\)$")
@@ -140,14 +144,14 @@ def count(number: int, noun: str = "", plural: str | None = None) -> str:
 
 
 def escape(text: str) -> str:
-    r"""Show what a terminal would act upon, and text that would turn around, as escapes.
+    r"""Write characters that a terminal acts on, or that nobody sees, as escapes.
 
     Examples
     --------
-    >>> escape("a\x1b[31mb\u202ec")
-    'a\\x1b[31mb\\u202ec'
+    >>> escape("a\x1b[31mb\u202ec\U000e0041")
+    'a\\x1b[31mb\\u202ec\\U000e0041'
     """
-    return _UNPRINTABLE.sub(lambda match: ascii(match[0])[1:-1], text)
+    return _INVISIBLE.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def short_name(name: str | None, width: int = 60) -> str:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 import re
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.ascend.job import read_job
 from longpole.ascend.pieces import PieceFile
+from longpole.opening import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,7 +76,7 @@ def _document(parts: Sequence[Path]) -> Iterator[bytes]:
 
 def _events(part: Path, findings: list[str]) -> Iterator[bytes]:
     """Give what stands between the brackets of an array; a cut array up to its last whole event."""
-    with part.open("rb") as file:
+    with open_file(part) as file:
         held = file.read(_PIECE).removeprefix(b"\xef\xbb\xbf").lstrip(_SPACE).removeprefix(b"[")
         while piece := file.read(_PIECE):
             yield held
@@ -141,7 +143,7 @@ def _parsed(part: Path) -> Iterator[Any]:
         It is not an array, it is damaged, or an element is larger than a piece of the file.
     """
     decode = json.JSONDecoder().raw_decode
-    with part.open(encoding="utf-8-sig") as file:
+    with TextIOWrapper(open_file(part), encoding="utf-8-sig") as file:
         text, place, expected = "", 0, "["
         while True:
             mark = _MARK.match(text, place)

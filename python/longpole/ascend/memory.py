@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from longpole.allocations import Allocations
 from longpole.ascend.rows import Database
 from longpole.ascend.tables import read_ascend_table
+from longpole.opening import matching
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -63,9 +64,13 @@ def _order(row: _Row) -> tuple[str, int]:
 
 
 def _of_files(folder: Path) -> tuple[list[_Row], list[_Row]]:
-    blocks = [row for path in sorted(folder.glob(_OPERATORS)) for row in _blocks_of(path)]
-    totals = [row for path in sorted(folder.glob(_RECORD)) for row in _totals_of(path)]
+    blocks = [row for path in _files(folder, _OPERATORS) for row in _blocks_of(path)]
+    totals = [row for path in _files(folder, _RECORD) for row in _totals_of(path)]
     return blocks, totals
+
+
+def _files(folder: Path, pattern: str) -> list[Path]:
+    return [path for path in matching(folder, pattern) if path.is_file()]
 
 
 def _blocks_of(path: Path) -> Iterator[_Row]:

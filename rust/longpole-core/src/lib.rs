@@ -38,6 +38,7 @@ pub mod link;
 pub mod measure;
 pub mod names;
 pub mod path;
+pub mod patterns;
 pub mod progress;
 pub mod ranks;
 pub mod read;

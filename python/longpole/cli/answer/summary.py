@@ -15,6 +15,7 @@ from longpole.cli.answer.windows import (
     exit_code_of,
     known_of_trace,
 )
+from longpole.errors import WindowError
 from longpole.report.blocks import Column, Headline, Notes, Table
 from longpole.report.document import DATA_FORMATS, Document
 from longpole.verdict.blocks import left_out_of, verdict_blocks
@@ -27,9 +28,11 @@ if TYPE_CHECKING:
     from longpole.analyses.summary import Summary
     from longpole.cli.answer.emit import Answer
     from longpole.cli.answer.summary_records import Figures
+    from longpole.critical_path.path import CriticalPath
     from longpole.report.blocks import Block, Cell
     from longpole.report.document import Warned
     from longpole.trace import Trace
+    from longpole.windows import Window
 
 __all__ = ["SUMMARY", "summary_answer", "time_blocks"]
 
@@ -65,8 +68,8 @@ def summary_answer(path: str, trace: Trace, top: int, **choice: Any) -> Answer:
     if not window.duration_ns:
         reason = f"{window.name} is 0 ns long, so nothing can be measured"
         return abstained(SUMMARY, path, trace, reason, "empty_window")
-    times = (window.start_ns, window.end_ns)
-    warnings = [*window_warnings(trace, trace.critical_path(between=times), window.name, None)]
+    path_of_window = _path_of(trace, window, choice.get("step_name"))
+    warnings = [*window_warnings(trace, path_of_window, window.name, None)]
     known = known_of_trace(path, trace) | {"forms_with_warnings": (*DATA_FORMATS, "text")}
     known["warnings"] = [*known["warnings"], *warnings]
     known |= {"status": "partial"} if known["warnings"] or exit_code_of(found.verdict) else {}
@@ -89,6 +92,16 @@ def summary_answer(path: str, trace: Trace, top: int, **choice: Any) -> Answer:
         records=lambda: records(path, found),
     )
     return document, exit_code_of(found.verdict)
+
+
+def _path_of(trace: Trace, window: Window, step_name: str | None) -> CriticalPath:
+    """Find the critical path of a window; a step has one though nothing but its mark is in it."""
+    try:
+        return trace.critical_path(between=(window.start_ns, window.end_ns))
+    except WindowError:
+        if window.step is None:
+            raise
+        return trace.critical_path(step=window.step, step_name=step_name)
 
 
 def time_blocks(trace: Trace, found: Summary) -> list[Block]:

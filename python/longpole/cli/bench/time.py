@@ -22,6 +22,7 @@ from longpole.bench.time.worker import CLOCKS
 from longpole.cli.answer.timings import timings_answer
 from longpole.cli.answer.usage import require, usage_errors
 from longpole.cli.ask.dashes import CommandBehindDashes
+from longpole.cli.ask.files import OutputPath
 from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.cli.ask.runner import device_options
 from longpole.cli.ask.shares import gate_option
@@ -107,7 +108,7 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float) 
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, readable=False),
+    type=OutputPath(),
     help="Write a record of each run to this file.",
 )
 @click.option("-f", "--force", is_flag=True, help="Replace records of an earlier call.")

@@ -1,16 +1,18 @@
 //! Where the bytes come from: a path, bytes in memory or any reader.
 
+mod folders;
+mod opening;
+
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
 use std::sync::Arc;
 
-use crate::error::{Error, ErrorKind, IoError, Result};
+pub use folders::{confine, is_confined};
+#[cfg(unix)]
+pub use opening::open_folder;
+pub use opening::{open_named, open_regular};
 
-/// Opens a file for reading.
-pub(super) fn open(path: &Path) -> Result<File> {
-    File::open(path).map_err(|error| io_error(&error, 0))
-}
+use crate::error::{Error, ErrorKind, IoError};
 
 /// A file of which any part can be read at any time, by several threads at once.
 #[derive(Clone)]
@@ -85,6 +87,15 @@ pub(super) fn read_some(source: &mut dyn Read, buffer: &mut [u8]) -> io::Result<
 }
 
 pub(super) fn io_error(error: &io::Error, offset: u64) -> Error {
-    let error = IoError { number: error.raw_os_error(), message: error.to_string() };
+    let error = IoError { number: number(error), message: error.to_string() };
     Error::new(ErrorKind::Io(error), offset)
+}
+
+/// The number of an error of the system, or of what `opening` refuses.
+fn number(error: &io::Error) -> Option<i32> {
+    #[cfg(unix)]
+    if error.kind() == io::ErrorKind::Unsupported {
+        return Some(rustix::io::Errno::NOTSUP.raw_os_error());
+    }
+    error.raw_os_error()
 }
