@@ -8,7 +8,7 @@ use longpole_core::link::Launches;
 use longpole_core::measure;
 use longpole_core::names::Names;
 use longpole_core::path::{
-    self, Bounds, Change, Effect, Hole, Remedy, RemedyKind, Scope, Side, Usual, Verdict,
+    self, Bounds, Change, Effect, Hole, Inquiry, Remedy, RemedyKind, Scope, Side, Usual, Verdict,
 };
 use longpole_core::stack::Nesting;
 use longpole_core::tables::Tables;
@@ -192,11 +192,11 @@ impl VerdictParts {
         graph: &Graph,
         nesting: &Nesting,
         scope: &Scope,
-    ) -> PyResult<Self> {
-        let verdict = enter(py, None, None, |progress| {
+    ) -> PyResult<(Self, Inquiry)> {
+        let (verdict, inquiry) = enter(py, None, None, |progress| {
             path::verdict(graph, tables, launches, nesting, scope, progress)
         })?;
-        Ok(Self::of(tables, launches, scope, verdict))
+        Ok((Self::of(tables, launches, scope, verdict), inquiry))
     }
 
     fn of(tables: &Tables, launches: &Launches, scope: &Scope, verdict: Verdict) -> Self {
@@ -281,6 +281,8 @@ impl ChangeParts {
             Effect::RemoveWait => ("remove_wait", None),
             Effect::Scale(ratio) if ratio == path::Ratio::ZERO => ("drop", None),
             Effect::Scale(ratio) => ("scale", Some(ratio.as_f64())),
+            Effect::Replace(_) => ("replace", None),
+            Effect::Insert(_) => ("insert", None),
         };
         Self {
             change: name,

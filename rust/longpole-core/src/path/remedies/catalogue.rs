@@ -40,8 +40,8 @@ pub(super) fn whole(question: &Question<'_>, function: Option<&Function>) -> Vec
     remedies.extend(allocation(question));
     remedies.extend(function.map(|function| {
         let free = Effect::Scale(Ratio::ZERO);
-        let events = Some(function.events.clone());
-        let inside = Change { effect: free, kind: None, event_kind: None, matching: None, events };
+        let events = function.events.clone();
+        let inside = Change::of_events(free, events);
         let name = question.tables.strings.get(function.name).to_owned();
         let remedy = Remedy::new(RemedyKind::Function, Some(name), vec![inside]);
         remedy.shown_by(function.events.iter().map(|&event| (event, duration_ns(event, question))))
@@ -69,13 +69,8 @@ fn allocation(question: &Question<'_>) -> Option<Remedy> {
     if calls.is_empty() {
         return None;
     }
-    let change = |effect, kind| Change {
-        effect,
-        kind: Some(kind),
-        event_kind: None,
-        matching: None,
-        events: Some(calls.clone()),
-    };
+    let change =
+        |effect, kind| Change { kind: Some(kind), ..Change::of_events(effect, calls.clone()) };
     let changes = vec![
         change(Effect::Scale(Ratio::ZERO), Kind::Runtime),
         change(Effect::RemoveWait, Kind::SyncReturn),

@@ -15,6 +15,7 @@ mod busy_streams;
 mod catalogue;
 mod causes;
 mod doubt;
+mod facts;
 mod families;
 mod functions;
 mod holes;
@@ -31,7 +32,7 @@ mod slots;
 mod trials;
 
 use super::schedule::Schedule;
-use super::walk::walk;
+use super::walk::{Path, walk};
 use super::what_if::{Change, lags_ns, what_if};
 use super::windows::Scope;
 use crate::error::Result;
@@ -44,6 +45,7 @@ use crate::tables::Tables;
 pub use bounds::{Bounds, Fact};
 use busy_streams::BusyStreams;
 pub use doubt::{Cause, Doubt};
+pub use facts::{Activity, DeviceWait, FactIndex, Facts, Named, OnThread, ThreadGap};
 pub use functions::{Busiest, Function};
 pub use holes::Hole;
 pub use loaders::Loader;
@@ -142,7 +144,56 @@ const NEARLY_ALL: (i64, i64) = (20, 19);
 /// A window is an outlier beyond so many halves of the median.
 const OUTLIER_HALVES: i64 = 3;
 
-/// Finds what holds a program up over the windows of a scope.
+/// What a verdict found out on its way, for questions about more changes.
+#[derive(Debug, Default)]
+pub struct Inquiry {
+    paths: Vec<Path>,
+    lags_ns: Vec<i64>,
+    open: Open,
+    holes: Vec<Hole>,
+}
+
+/// What a change gains in the windows of a verdict.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Gain {
+    /// Of a window in the mean, rounded down. Below 0 it would cost.
+    pub gain_ns: i64,
+    /// The same as a share.
+    pub gain: f64,
+    /// The least and the greatest share, with what is missing from the trace.
+    pub bounds: Bounds,
+}
+
+impl Inquiry {
+    /// What sets of changes gain in the windows of the verdict.
+    ///
+    /// # Errors
+    ///
+    /// When a pattern is no regular expression, and when `progress` asks to stop.
+    pub fn gains(
+        &self,
+        graph: &Graph,
+        tables: &Tables,
+        nesting: &Nesting,
+        scope: &Scope,
+        changes: &[Vec<Change>],
+        progress: Progress<'_>,
+    ) -> Result<Vec<Gain>> {
+        let (paths, lags_ns) = (&self.paths[..], &self.lags_ns[..]);
+        let times = Vec::new();
+        let question = Question { graph, tables, nesting, scope, paths, lags_ns, times };
+        let n_windows = i64::try_from(scope.windows.len()).unwrap_or(1).max(1);
+        let tried = question.tried(&self.open, &self.holes, changes, progress)?;
+        let gain = |trial: Trial| Gain {
+            gain_ns: trial.gain_ns().div_euclid(n_windows),
+            gain: trial.gain(None),
+            bounds: trial.bounds(),
+        };
+        Ok(tried.into_iter().map(gain).collect())
+    }
+}
+
+/// Finds what holds a program up over the windows of a scope, and keeps what it found out.
 ///
 /// # Errors
 ///
@@ -154,13 +205,14 @@ pub fn verdict(
     nesting: &Nesting,
     scope: &Scope,
     progress: Progress<'_>,
-) -> Result<Verdict> {
+) -> Result<(Verdict, Inquiry)> {
     let observed = Schedule::observed();
-    let paths: Vec<_> = scope.windows.iter().map(|window| walk(graph, window, &observed)).collect();
+    let all_paths: Vec<_> =
+        scope.windows.iter().map(|window| walk(graph, window, &observed)).collect();
     let has_work = graph.timeline.orders().any(|work| graph.timeline.kind(work).is_device_work());
-    let lags_ns = lags_ns(graph);
-    let times = question::times_of(&paths);
-    let (paths, lags_ns) = (&paths[..], &lags_ns[..]);
+    let all_lags_ns = lags_ns(graph);
+    let times = question::times_of(&all_paths);
+    let (paths, lags_ns) = (&all_paths[..], &all_lags_ns[..]);
     let question = Question { graph, tables, nesting, scope, paths, lags_ns, times };
     let mut open = Open::of(&question);
     let mut answers = question.answers(&open, &[], progress)?;
@@ -184,7 +236,8 @@ pub fn verdict(
     if has_work && doubt.cause.is_none() {
         doubt.rest = question.rest_unknown(&ruling.sides, progress)?;
     }
-    Ok(question.verdict(&answers, ruling, doubt, holes, has_work))
+    let verdict = question.verdict(&answers, ruling, doubt, holes.clone(), has_work);
+    Ok((verdict, Inquiry { paths: all_paths, lags_ns: all_lags_ns, open, holes }))
 }
 
 /// What the trials of a question gave.
@@ -293,13 +346,8 @@ fn changes_of(remedies: &[Remedy]) -> Vec<Vec<Change>> {
 impl Question<'_> {
     /// Tries the catalogue: sides and remedies first, then the parts of what gains.
     fn answers(&self, open: &Open, holes: &[Hole], progress: Progress<'_>) -> Result<Answers> {
-        let windows = &self.scope.windows;
-        let is_closed = open.is_empty() && open.held_ns.is_none();
-        let busy = if is_closed { BusyStreams::default() } else { BusyStreams::of(self) };
-        let missing = (open, holes, &busy);
-        let from =
-            |held_ns| Trials::new(self.graph, self.tables, self.lags_ns, windows, missing, held_ns);
-        let trials = Starts { free: from(None), held: open.held_ns.map(|ns| from(Some(ns))) };
+        let busy = self.busy(open);
+        let trials = self.starts(open, holes, &busy);
         let function = functions::function(self);
         let mut changes: Vec<_> = Side::ALL.iter().map(|side| side.removed()).collect();
         let everything = changes.concat();
@@ -333,6 +381,32 @@ impl Question<'_> {
         let kernels = if has_kernels { catalogue::kernels(self) } else { Vec::new() };
         remedies.extend(parts(&trials, kernels, places, progress)?);
         Ok(Answers { sides, kernels_and_host, everything, remedies, function })
+    }
+
+    /// Tries sets of changes.
+    fn tried(
+        &self,
+        open: &Open,
+        holes: &[Hole],
+        changes: &[Vec<Change>],
+        progress: Progress<'_>,
+    ) -> Result<Vec<Trial>> {
+        let busy = self.busy(open);
+        tried(&self.starts(open, holes, &busy), changes, progress)
+    }
+
+    /// How long streams are busy, where something is missing.
+    fn busy(&self, open: &Open) -> BusyStreams {
+        let is_closed = open.is_empty() && open.held_ns.is_none();
+        if is_closed { BusyStreams::default() } else { BusyStreams::of(self) }
+    }
+
+    fn starts<'t>(&'t self, open: &'t Open, holes: &[Hole], busy: &'t BusyStreams) -> Starts<'t> {
+        let windows = &self.scope.windows;
+        let missing = (open, holes, busy);
+        let from =
+            |held_ns| Trials::new(self.graph, self.tables, self.lags_ns, windows, missing, held_ns);
+        Starts { free: from(None), held: open.held_ns.map(|ns| from(Some(ns))) }
     }
 
     /// The device work whose calls lie between the first window's start and the last one's end.

@@ -29,13 +29,9 @@ pub(super) fn sites(question: &Question<'_>) -> Vec<Remedy> {
 }
 
 fn site(calls: Vec<(EventId, i64)>, question: &Question<'_>) -> Remedy {
-    let change = Change {
-        effect: Effect::RemoveWait,
-        kind: Some(Kind::SyncReturn),
-        event_kind: None,
-        matching: None,
-        events: Some(calls.iter().map(|&(call, _)| call).collect()),
-    };
+    let events = calls.iter().map(|&(call, _)| call).collect();
+    let kind = Some(Kind::SyncReturn);
+    let change = Change { kind, ..Change::of_events(Effect::RemoveWait, events) };
     let name = name_of(calls[0].0, question);
     Remedy::new(RemedyKind::BlockingCalls, Some(name), vec![change]).shown_by(calls.into_iter())
 }
