@@ -20,7 +20,7 @@ from longpole.devices.protocol import Process, Reading
 from longpole.report.document import AbstentionCode
 from longpole.testing import TraceBuilder
 from longpole.verdict import advice
-from longpole.verdict.parts import Cause
+from longpole.remedies.parts import Cause
 from mindspore_files import cpu_profile
 from real_traces import SHARED
 from tiny_traces import kernel, launch, operator

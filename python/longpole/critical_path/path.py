@@ -251,8 +251,8 @@ class CriticalPath:
         Parameters
         ----------
         changes
-            `Scale`, `Drop`, `Replace`, `Insert` and `RemoveWait`. Their `matching` is a regular expression, found
-            anywhere in the name.
+            `Scale`, `Drop`, `Replace`, `Insert` and `RemoveWait`. Their `matching` is a regular
+            expression, found anywhere in the name.
 
         Raises
         ------

@@ -10,15 +10,26 @@ from collections import Counter
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from longpole._core import is_own_frame
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from longpole._core import Facts as CoreFacts
     from longpole.critical_path.changes import Stretch
     from longpole.recording import Options
-    from longpole.verdict.parts import VerdictParts
+    from longpole.remedies.parts import VerdictParts
 
-__all__ = ["Activity", "DeviceWait", "Facts", "Named", "OnThread", "Place", "ThreadGap", "stretch_of"]
+__all__ = [
+    "Activity",
+    "DeviceWait",
+    "Facts",
+    "Named",
+    "OnThread",
+    "Place",
+    "ThreadGap",
+    "stretch_of",
+]
 
 
 class OnThread(NamedTuple):
@@ -101,7 +112,7 @@ class Named(NamedTuple):
 
     name: str
     kind: str
-    count: int
+    n_events: int
     total_ns: int
     first: int
     """The event of least depth."""
@@ -213,6 +224,11 @@ class Facts:
     def around(self, event: int) -> list[tuple[int, str, str]]:
         """List an event and those that enclose it, from the inside: event, kind and name."""
         return self.core.around(event)
+
+    def own_frame(self, event: int) -> str | None:
+        """Return the innermost function of the program around an event; None without stacks."""
+        frames = (name for _, kind, name in self.around(event) if kind == "python")
+        return next((name for name in frames if is_own_frame(name)), None)
 
     def number(self, event: int, key: str) -> int | None:
         """Return an argument of an event that is a number."""

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from longpole.critical_path.changes import Change
     from longpole.remedies.facts import Facts
-    from longpole.verdict.parts import Side
+    from longpole.remedies.parts import Side
 
 __all__ = ["EFFORTS", "Effort", "Found", "Remedy"]
 
@@ -22,7 +22,7 @@ EFFORTS: Final[tuple[Effort, ...]] = get_args(Effort)
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """A place in the program that a remedy fits, with the changes of the graph that stand for it."""
+    """A place in the program that a remedy fits, with the changes that stand for it."""
 
     careful: Sequence[Change]
     """What surely goes: they give the least that it saves."""

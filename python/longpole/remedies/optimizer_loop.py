@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from longpole.critical_path.changes import Drop, Scale
+from longpole.critical_path.changes import Scale
 from longpole.remedies.model import Found, Remedy
 from longpole.wording import count
 
@@ -87,7 +87,10 @@ REMEDY: Final = Remedy(
     side="host",
     effort="one_line",
     needs="operators and annotations of torch",
-    seen_by="operators for each parameter inside `Optimizer.step#`, none of them `_foreach_` or `_fused_`",
+    seen_by=(
+        "operators for each parameter inside `Optimizer.step#`, none of them `_foreach_` or "
+        "`_fused_`"
+    ),
     change="host time and launches of the step to a thirtieth, kernels to one pass over memory",
     not_when="`foreach` or `fused` is in use, or the step has fewer than 40 launches",
     find=_find,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from longpole.wording import duration
 
 if TYPE_CHECKING:
-    from longpole.verdict.parts import BoundsParts, RemedyParts, Side, VerdictParts
+    from longpole.remedies.parts import BoundsParts, RemedyParts, Side, VerdictParts
 
 __all__ = ["MOST_WORDS", "Gains", "n_words"]
 

@@ -11,7 +11,7 @@ from longpole.verdict.missing import inconclusive, no_device, stopped, window
 from longpole.wording import duration
 
 if TYPE_CHECKING:
-    from longpole.verdict.parts import VerdictParts
+    from longpole.remedies.parts import VerdictParts
 
 __all__ = ["caveat", "sentence"]
 

@@ -21,8 +21,8 @@ pub use busy::busy_ns;
 pub use longest::longest;
 pub use remedies::{
     Activity, Bounds, Busiest, Cause, DeviceWait, Doubt, Fact, FactIndex, Facts, Function, Gain,
-    Hole, Inquiry, Lengths, Loader, Named, OnThread, Remedy, RemedyKind, Side, Status, ThreadGap,
-    Usual, Verdict, verdict,
+    Hole, Inquiry, Lengths, Loader, Named, OnThread, Side, Status, ThreadGap, Usual, Verdict,
+    verdict,
 };
 pub use schedule::Schedule;
 pub use slack::slack_ns;

@@ -133,14 +133,6 @@ impl<'a> Trials<'a> {
         }
     }
 
-    /// The number of trials that still fit into the passes that some take.
-    pub(super) fn n_free(&self, trials: &[Vec<Change>]) -> usize {
-        let is_new = |place: usize| !trials[..place].contains(&trials[place]);
-        let works = |place: &usize| is_new(*place) && self.may_change(&trials[*place]);
-        let n_working = (0..trials.len()).filter(works).count();
-        n_working.next_multiple_of(LANES) - n_working
-    }
-
     /// How long each window takes in each trial: a row for each trial.
     ///
     /// # Errors
