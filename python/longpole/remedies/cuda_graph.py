@@ -61,9 +61,14 @@ def _find(facts: Facts) -> Iterator[Found]:
 
 def _runs(facts: Facts, replays: set[int]) -> Iterator[_Run]:
     blockers = _blockers(facts)
+    # An optimizer keeps numbers on the host unless it is made capturable.
+    steps = [step.stretch for step in facts.annotations("Optimizer.step#")]
+    of_optimizer = {work.event for work in facts.launched_in(steps)}
     launched: dict[tuple[int, int], list[tuple[int, int, Activity]]] = defaultdict(list)
     for work in facts.kernels:
-        if work.call is not None and work.call not in replays:
+        if work.call is None or work.event in of_optimizer:
+            continue
+        if work.call not in replays:
             place = facts.place(work.call)
             end_ns = place.start_ns + (place.duration_ns or 0)
             launched[place.lane, work.window].append((place.start_ns, end_ns, work))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole._core import is_own_frame
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from longpole.critical_path.changes import Stretch
     from longpole.recording import Options
     from longpole.remedies.parts import VerdictParts
+
+# A thread with a smaller share of the launches of kernels is not one that launches the program.
+_LEAST_LAUNCHED: Final = 0.05
 
 __all__ = [
     "Activity",
@@ -238,15 +241,18 @@ class Facts:
         """Return an argument of an event that is a text."""
         return self.core.text(event, key)
 
-    def launch_lane(self) -> int | None:
-        """Return the thread that launches most of the kernels."""
-        return self._launch_lane
-
     @cached_property
-    def _launch_lane(self) -> int | None:
+    def launch_lanes(self) -> frozenset[int]:
+        """The threads that launch work: those with at least a twentieth of the kernels."""
         calls = (work.call for work in self.kernels if work.call is not None)
         lanes = Counter(self.core.place(call)[1] for call in calls)
-        return max(lanes, key=lanes.__getitem__, default=None)
+        least = _LEAST_LAUNCHED * sum(lanes.values())
+        return frozenset(lane for lane, number in lanes.items() if number >= least)
+
+    def is_alone(self, gap: ThreadGap) -> bool:
+        """Whether no other thread launches work during a gap, so that the gap is no handoff."""
+        others = [(lane, gap.start_ns, gap.end_ns) for lane in self.launch_lanes - {gap.lane}]
+        return not self.launched_in(others)
 
     def longest(self, activities: Iterable[Activity | OnThread], most: int = 8) -> list[int]:
         """Return the events that took longest, the longest first."""

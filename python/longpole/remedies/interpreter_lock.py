@@ -48,8 +48,7 @@ _CAREFUL: Final = 5
 
 
 def _find(facts: Facts) -> Iterator[Found]:
-    lane = facts.launch_lane()
-    cheap = [row for row in facts.operators(*_CHEAP) if row.lane == lane]
+    cheap = [row for row in facts.operators(*_CHEAP) if row.lane in facts.launch_lanes]
     waiting = [row for row in cheap if row.duration_ns >= _LEAST_NS]
     if len(waiting) < _LEAST_WAITING * facts.n_windows:
         return
@@ -57,7 +56,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         return
     usual = _usual_ns(facts, cheap) / sum(row.duration_ns for row in cheap)
     start_ns, end_ns = facts.windows[0][0], facts.windows[-1][1]
-    stretches = [(lane or 0, min(start_ns, *(row.start_ns for row in cheap)), end_ns)]
+    stretches = [(lane, start_ns, end_ns) for lane in sorted(facts.launch_lanes)]
     n_waiting = round(facts.per_window(len(waiting)))
     yield Found(
         careful=[Scale(by=min(_CAREFUL * usual, 1.0), stretches=stretches)],

@@ -22,11 +22,9 @@ _FEWEST_WORKERS: Final = 4
 def _find(facts: Facts) -> Iterator[Found]:
     if facts.parts["loader"] is None:
         return
-    lane = facts.launch_lane()
-    gaps = [gap for gap in facts.gaps(1_000) if gap.is_loading and gap.lane == lane]
+    gaps = [gap for gap in facts.gaps(1_000) if gap.is_loading]
     loading = facts.annotations("enumerate(DataLoader)")
-    total_ns = sum(gap.duration_ns for gap in gaps) if gaps else 0
-    total_ns = max(total_ns, sum(row.duration_ns for row in loading if row.lane == lane))
+    total_ns = sum(row.duration_ns for row in loading or gaps)
     options = facts.options
     match facts.parts["loader"]:
         case "main_thread":

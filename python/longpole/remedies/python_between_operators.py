@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# Shorter gaps, in ns and as a share of a window, are the interpreter between two operators.
+# Shorter gaps, in ns and as a share of a window, are the interpreter between two operators. All
+# gaps of a place together have this share of the windows.
 _LEAST_NS: Final = 50_000
 _LEAST_SHARE: Final = 0.01
+_LEAST_OF_ALL: Final = 0.03
 
 # In a gap that counts the GPU idles for this share, and in a window there are at most so many.
 _IDLE: Final = 0.5
@@ -35,16 +37,16 @@ _WIDEST: Final = 60
 
 def _find(facts: Facts) -> Iterator[Found]:
     least_ns = max(_LEAST_NS, round(_LEAST_SHARE * facts.mean_ns))
-    lane = facts.launch_lane()
     of_place: dict[tuple[str, str], list[ThreadGap]] = defaultdict(list)
     for gap in facts.gaps(least_ns):
         is_idle = gap.idle_ns >= _IDLE * gap.duration_ns
-        if gap.lane == lane and is_idle and not gap.is_loading:
+        is_of_program = gap.lane in facts.launch_lanes and not gap.is_loading
+        if is_of_program and is_idle and facts.is_alone(gap):
             of_place[facts.name(gap.before), facts.name(gap.after)].append(gap)
     for place, gaps in sorted(of_place.items(), key=lambda item: -_total_ns(item[1])):
         is_usual = facts.n_windows <= len({gap.window for gap in gaps}) * 2
         are_few = facts.per_window(len(gaps)) <= _MOST_PER_WINDOW
-        if is_usual and are_few and facts.is_worth(_total_ns(gaps)):
+        if is_usual and are_few and facts.is_worth(_total_ns(gaps), _LEAST_OF_ALL):
             yield _found(facts, place, gaps)
 
 

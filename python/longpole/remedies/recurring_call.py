@@ -51,9 +51,8 @@ def _find(facts: Facts) -> Iterator[Found]:
         )
     }
     of_name: dict[str, list[OnThread]] = defaultdict(list)
-    lane = facts.launch_lane()
     for row in facts.long_events(_LEAST_SHARE):
-        if row.lane == lane and row.event not in waits and row.event not in known:
+        if row.lane in facts.launch_lanes and row.event not in waits and row.event not in known:
             of_name[facts.name(row.event)].append(row)
     best: list[tuple[int, str, list[OnThread]]] = []
     for name, rows in of_name.items():
