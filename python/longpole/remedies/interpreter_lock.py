@@ -71,7 +71,7 @@ def _find(facts: Facts) -> Iterator[Found]:
 
 
 def _usual_ns(facts: Facts, cheap: list[OnThread]) -> int:
-    """Return what these operators would take if each were as fast as the first tenth of its name."""
+    """Return what these operators would take at the speed of the first tenth of their name."""
     of_name: dict[str, list[int]] = defaultdict(list)
     for row in cheap:
         of_name[facts.name(row.event)].append(row.duration_ns)

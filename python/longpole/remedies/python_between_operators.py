@@ -37,36 +37,38 @@ _WIDEST: Final = 60
 
 def _find(facts: Facts) -> Iterator[Found]:
     least_ns = max(_LEAST_NS, round(_LEAST_SHARE * facts.mean_ns))
-    of_place: dict[tuple[str, str], list[ThreadGap]] = defaultdict(list)
+    of_place: dict[str, list[ThreadGap]] = defaultdict(list)
     for gap in facts.gaps(least_ns):
         is_idle = gap.idle_ns >= _IDLE * gap.duration_ns
         is_of_program = gap.lane in facts.launch_lanes and not gap.is_loading
         if is_of_program and is_idle and facts.is_alone(gap):
-            of_place[facts.name(gap.before), facts.name(gap.after)].append(gap)
-    for place, gaps in sorted(of_place.items(), key=lambda item: -_total_ns(item[1])):
+            of_place[facts.name(gap.before)].append(gap)
+    for gaps in sorted(of_place.values(), key=lambda gaps: -_total_ns(gaps)):
         is_usual = facts.n_windows <= len({gap.window for gap in gaps}) * 2
         are_few = facts.per_window(len(gaps)) <= _MOST_PER_WINDOW
         if is_usual and are_few and facts.is_worth(_total_ns(gaps), _LEAST_OF_ALL):
-            yield _found(facts, place, gaps)
+            yield _found(facts, gaps)
 
 
 def _total_ns(gaps: list[ThreadGap]) -> int:
     return sum(gap.duration_ns for gap in gaps)
 
 
-def _found(facts: Facts, place: tuple[str, str], gaps: list[ThreadGap]) -> Found:
+def _found(facts: Facts, gaps: list[ThreadGap]) -> Found:
     stretches = [gap.stretch for gap in gaps]
-    before = [gap.before for gap in gaps if gap.before is not None]
-    waits = {wait.call.event for wait in facts.waits}
+    before = {gap.before for gap in gaps if gap.before is not None}
+    waits = [wait.call.event for wait in facts.waits if before & {wait.call.event, wait.operator}]
     function = _function(facts, gaps)
-    between = f"between {short_name(place[0], _WIDEST)} and {short_name(place[1], _WIDEST)}"
+    longest = max(gaps, key=lambda gap: gap.duration_ns)
+    ends = [short_name(facts.name(event), _WIDEST) for event in (longest.before, longest.after)]
+    between = f"between {ends[0]} and {ends[1]}"
     mean_ns = round(facts.per_window(_total_ns(gaps)))
     n_gaps = max(round(facts.per_window(len(gaps))), 1)
     return Found(
         careful=[Drop(stretches=stretches)],
         hopeful=[
             Drop(stretches=stretches),
-            RemoveWait(events=[event for event in before if event in waits]),
+            RemoveWait(events=waits),
         ],
         advice=(
             f"Shorten {short_name(function[0], _WIDEST)}, or do it outside the loop"

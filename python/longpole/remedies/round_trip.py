@@ -51,7 +51,7 @@ def _trips(facts: Facts) -> Iterator[_Trip]:
     downs = {row.event: row for row in facts.copies if "DtoH" in facts.name(row.event)}
     ups = [row for row in facts.copies if "HtoD" in facts.name(row.event) and row.call is not None]
     starts = sorted((facts.place(row.call or 0).start_ns, row) for row in ups)
-    place = 0
+    place, last = 0, -1
     for wait in sorted(facts.waits, key=lambda wait: wait.call.start_ns):
         down = downs.get(wait.work if wait.work is not None else -1)
         if down is None:
@@ -61,14 +61,18 @@ def _trips(facts: Facts) -> Iterator[_Trip]:
         if place == len(starts):
             return
         up_ns, up = starts[place]
-        if up_ns - wait.call.end_ns > _FARTHEST * facts.mean_ns:
+        is_known = up.event == last  # by an earlier wait for the same copy
+        if is_known or up_ns - wait.call.end_ns > _FARTHEST * facts.mean_ns:
             continue
-        stretch = (wait.call.lane, wait.call.start_ns, up_ns)
         between = facts.launched_in([(wait.call.lane, wait.call.end_ns, up_ns)])
         busy_ns = sum(row.duration_ns for row in between)
         if busy_ns <= (1 - _IDLE) * (up_ns - wait.call.end_ns):
+            last = up.event
+            start_ns = wait.call.start_ns
+            if wait.operator is not None:
+                start_ns = facts.place(wait.operator).start_ns
             yield _Trip(
-                wait, down, up, stretch[1], up_ns + (facts.place(up.call or 0).duration_ns or 0)
+                wait, down, up, start_ns, up_ns + (facts.place(up.call or 0).duration_ns or 0)
             )
 
 
