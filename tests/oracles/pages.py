@@ -250,13 +250,12 @@ def _of_severity(severity: str, findings: list[tuple[str, ...]]) -> str:
 
 
 def every_remedy() -> str:
-    """Return the page of remedies: what each is seen by, what it changes, and when it does not fit."""
-    rows = ["| remedy | what the trace shows | what is changed | not when |", "| --- | --- | --- | --- |"]
-    rows += [
-        f"| `{one.id}` ({one.side}, {one.effort.replace('_', ' ')}) | {one.seen_by} | {one.change} | "
-        f"{one.not_when} |"
-        for one in remedies()
-    ]
+    """Return the page of remedies: what each is seen by, what it changes, when it does not fit."""
+    head = "| remedy | what the trace shows | what is changed | not when |"
+    rows = [head, "| --- | --- | --- | --- |"]
+    for one in remedies():
+        what = f"`{one.id}` ({one.side}, {one.effort.replace('_', ' ')})"
+        rows.append(f"| {what} | {one.seen_by} | {one.change} | {one.not_when} |")
     needs = [f"| `{one.id}` | {one.needs} |" for one in remedies()]
     table = "\n".join(rows)
     return REMEDIES_HEAD + table + REMEDIES_NEEDS + "\n".join(needs) + "\n"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["CATALOGUE", "Gained", "gained", "remedies"]
 
 CATALOGUE: Final = (
+    "warm_up",
     "loader_workers",
     "pinned_copies",
     "allocation",
@@ -31,6 +32,7 @@ CATALOGUE: Final = (
     "recurring_call",
     "python_between_operators",
     "cuda_graph",
+    "overlap_copies",
     "communication_overlap",
     "blocking_calls",
     "stream_waits",
@@ -126,8 +128,9 @@ def _with_gains(facts: Facts, places: list[tuple[Remedy, Found]]) -> list[Gained
         if careful_high > high:
             high, high_by = careful_high, careful_by
         most = _most(facts, [*found.careful, *found.hopeful])
-        gain, low, high = min(gain, most), min(low, most), min(high, most)
-        gain_ns = min(gain_ns, round(most * facts.mean_ns))
+        if gain > most:
+            gain, gain_ns = most, min(gain_ns, round(most * facts.mean_ns))
+        low, high = min(low, most), min(high, most)
         rows.append(Gained(remedy, found, gain_ns, gain, low, high, low_by, high_by, then=low))
     return sorted(rows, key=lambda row: (-round(row.low, 4), -round(row.high, 4)))
 

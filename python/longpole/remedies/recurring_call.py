@@ -70,7 +70,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         mean_ns = round(facts.per_window(total_ns))
         yield Found(
             careful=[Drop(stretches=[row.stretch for row in rows])],
-            advice=f"Call {short_name(name, _WIDEST)} less often, or elsewhere",
+            advice=f"Call {short_name(name, _WIDEST)} less often, or elsewhere{_set_up(facts)}",
             evidence=(
                 f"{count(n_calls, 'call')} in every {facts.parts['unit']} "
                 f"{'takes' if n_calls == 1 else 'take'} {duration(mean_ns)} and launch nothing"
@@ -78,6 +78,13 @@ def _find(facts: Facts) -> Iterator[Found]:
             name=name,
             events=facts.longest(rows),
         )
+
+
+def _set_up(facts: Facts) -> str:
+    """Say what tells a call of every step from one that sets something up, if nothing does yet."""
+    if facts.n_windows > 1:
+        return ""
+    return f" (if it sets something up, record a later step, with {facts.options.schedule})"
 
 
 def _waits(facts: Facts, stretches: list[tuple[int, int, int]]) -> bool:

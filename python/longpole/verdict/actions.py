@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.verdict.advice import mostly_stopped
-from longpole.verdict.spent import spent_on
+from longpole.verdict.spent import spent_on, what_to_record
 
 if TYPE_CHECKING:
     from longpole.remedies.catalogue import Gained
@@ -45,9 +45,10 @@ def actions(named: list[Gained], facts: Facts) -> list[str]:
     >>> trace.verdict().actions
     ()
     """
-    if named or facts.parts["status"] != "ok" or mostly_stopped(facts.parts):
-        return [_line(row) for row in named]
-    return [*spent_on(facts)]
+    if facts.parts["status"] not in {"ok", "balanced"} or mostly_stopped(facts.parts):
+        return []
+    lines = [_line(row) for row in named] or [*spent_on(facts)]
+    return [*lines, *what_to_record(facts)][:_MOST]
 
 
 def _line(row: Gained) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
+from longpole.verdict.advice import MOSTLY_UNNAMED
 from longpole.wording import count, short_name, whole_percent
 
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
     from longpole.remedies.facts import Activity, Facts
 
-__all__ = ["spent_on"]
+__all__ = ["spent_on", "what_to_record"]
 
 # A name with less of the time is not what it is spent on.
 _LEAST: Final = 0.1
@@ -39,6 +40,18 @@ def _host(facts: Facts) -> Iterator[str]:
         if part >= _LEAST:
             calls = count(n_events, "call")
             yield f"{short_name(name, _WIDEST)} takes {whole_percent(part)} of the time ({calls})."
+
+
+def what_to_record(facts: Facts) -> list[str]:
+    """Say what to record where the trace does not tell what most of the host's time is."""
+    parts = facts.parts
+    if "host" not in parts["sides"] or parts["doubt"]["unnamed_host"] <= MOSTLY_UNNAMED:
+        return []
+    if parts["recorded"]["has_operators"]:
+        stack = f"record Python stacks ({facts.options.stack})"
+        return [f"Most host time lies outside operators and calls; {stack}."]
+    operators = f"record {facts.options.operators}"
+    return [f"Most host time lies outside runtime API calls and may be waiting; {operators}."]
 
 
 def _kernels(facts: Facts) -> Iterator[str]:
