@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from longpole.remedies import catalogue
-from longpole.remedies.catalogue import CATALOGUE, remedies
+from longpole.remedies.catalogue import CATALOGUE, Gained, remedies
 from longpole.remedies.model import EFFORTS, Found, Remedy
 from longpole.testing import TraceBuilder
 
@@ -24,6 +25,17 @@ def test_a_remedy_says_all_that_the_documentation_shows(name: str):
     [remedy] = [one for one in remedies() if one.id == name]
     assert all([remedy.needs, remedy.seen_by, remedy.change, remedy.not_when])
     assert remedy.effort in EFFORTS
+
+
+def test_of_remedies_that_save_about_as_much_the_cheapest_comes_first():
+    def gained(effort: str, low: float) -> Gained:
+        remedy = replace(remedies()[0], id=effort, effort=effort)
+        found = Found(careful=[], advice="")
+        return Gained(remedy, found, 0, low, low, low, "recorded", "recorded", low)
+
+    rows = [gained("code", 0.26), gained("one_line", 0.22), gained("configuration", 0.1)]
+    ordered = [row.remedy.id for row in catalogue._ordered(rows)]
+    assert ordered == ["one_line", "code", "configuration"]
 
 
 def test_a_remedy_that_raises_is_named_and_skipped(monkeypatch: pytest.MonkeyPatch):

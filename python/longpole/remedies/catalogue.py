@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from longpole.critical_path.changes import RemoveWait, parts_of
-from longpole.remedies.model import Found, Remedy
+from longpole.remedies.model import EFFORTS, Found, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,6 +45,9 @@ ENTRY_POINTS: Final = "longpole.remedies"
 # The most places of one remedy that are tried, and the remedies that are counted one after another.
 _MOST_OF_ONE: Final = 8
 _MOST_IN_TURN: Final = 6
+
+# Remedies save about as much where one saves this share of what the other does.
+_ALIKE: Final = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +135,21 @@ def _with_gains(facts: Facts, places: list[tuple[Remedy, Found]]) -> list[Gained
             gain, gain_ns = most, min(gain_ns, round(most * facts.mean_ns))
         low, high = min(low, most), min(high, most)
         rows.append(Gained(remedy, found, gain_ns, gain, low, high, low_by, high_by, then=low))
-    return sorted(rows, key=lambda row: (-round(row.low, 4), -round(row.high, 4)))
+    return _ordered(rows)
+
+
+def _ordered(rows: list[Gained]) -> list[Gained]:
+    """Order by what surely goes; of those that save about as much, the cheapest comes first."""
+    left = sorted(rows, key=lambda row: (-round(row.low, 4), -round(row.high, 4)))
+    ordered = []
+    while left:
+        alike = (
+            [row for row in left if row.low >= _ALIKE * left[0].low] if left[0].low > 0 else left
+        )
+        first = min(alike, key=lambda row: EFFORTS.index(row.remedy.effort))
+        left.remove(first)
+        ordered.append(first)
+    return ordered
 
 
 _SIDES: Final[dict[str, Side]] = {

@@ -29,6 +29,9 @@ _REPLAY_NS: Final = 15_000
 _NODE_NS: Final = 200
 _CAREFUL: Final = 3
 
+# Of a training step the forward and the backward pass are captured by halves.
+_OF_TRAINING: Final = 0.5
+
 # Where the host limits less than this, there is nothing to gain.
 _LEAST_OF_HOST: Final = 0.05
 
@@ -122,9 +125,11 @@ def _found(facts: Facts, runs: list[_Run]) -> Found:
     cost_ns = len(runs) * _REPLAY_NS + n_launches * _NODE_NS
     rest = min(cost_ns / max(host_ns, 1), 1.0)
     stretches = [run.stretch for run in runs]
+    is_training = len(facts.launch_lanes) > 1 or bool(facts.annotations("Optimizer."))
+    least = _OF_TRAINING if is_training else 0.0
     n_all = sum(1 for work in facts.kernels if work.call is not None)
     return Found(
-        careful=[Scale(by=min(_CAREFUL * rest, 1.0), stretches=stretches)],
+        careful=[Scale(by=min(max(_CAREFUL * rest, least), 1.0), stretches=stretches)],
         hopeful=[Scale(by=rest, stretches=stretches)],
         advice=f"Replay the launches as a {facts.options.graph} (`torch.cuda.graph`)",
         evidence=(
@@ -144,7 +149,7 @@ REMEDY: Final = Remedy(
     seen_by="32 launches or more that are equal in every step, without a wait, an allocation or a "
     "pageable copy between them",
     change="the host time from the first to the last of them, but for a replay and 0.2 us a node; "
-    "at the least it costs three times that",
+    "at the least it costs three times that, and in training half of the host time stays",
     not_when="they are replayed already, or the host limits nothing",
     find=_find,
 )

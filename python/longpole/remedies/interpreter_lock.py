@@ -31,7 +31,6 @@ _CHEAP: Final = (
     "aten::select",
     "aten::slice",
     "aten::detach",
-    "aten::empty",
     "aten::expand",
     "aten::reshape",
 )
@@ -48,7 +47,8 @@ _CAREFUL: Final = 5
 
 
 def _find(facts: Facts) -> Iterator[Found]:
-    cheap = [row for row in facts.operators(*_CHEAP) if row.lane in facts.launch_lanes]
+    launching = [row for row in facts.operators(*_CHEAP) if row.lane in facts.launch_lanes]
+    cheap = [row for row in launching if facts.name(row.event) in _CHEAP]
     waiting = [row for row in cheap if row.duration_ns >= _LEAST_NS]
     if len(waiting) < _LEAST_WAITING * facts.n_windows:
         return

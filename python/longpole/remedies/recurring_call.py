@@ -32,6 +32,9 @@ _OTHERS: Final = (
 )
 _WIDEST: Final = 60
 
+# The most names that are looked at, those with most time.
+_MOST_NAMES: Final = 4
+
 
 def _find(facts: Facts) -> Iterator[Found]:
     waits = {wait.call.event for wait in facts.waits}
@@ -57,6 +60,8 @@ def _find(facts: Facts) -> Iterator[Found]:
     best: list[tuple[int, str, list[OnThread]]] = []
     for name, rows in of_name.items():
         total_ns = sum(row.duration_ns for row in rows)
+        if _is_loading(facts, rows[0].event):
+            continue
         is_usual = len({row.window for row in rows}) >= _USUAL * facts.n_windows
         is_all = total_ns > _MOST_SHARE * facts.mean_ns * facts.n_windows
         if not is_usual or is_all or name.startswith(_OTHERS):
@@ -64,13 +69,19 @@ def _find(facts: Facts) -> Iterator[Found]:
         stretches = [row.stretch for row in rows]
         if not facts.launched_in(stretches) and not _waits(facts, stretches):
             best.append((total_ns, name, rows))
-    # Of functions within each other the outermost that launches nothing has all of the time.
-    for total_ns, name, rows in sorted(best, key=lambda it: (-it[0], it[1]))[:2]:
+    known.clear()
+    said = False
+    for total_ns, name, rows in sorted(best, key=lambda it: (-it[0], it[1]))[:_MOST_NAMES]:
+        # Of functions within each other the outermost that launches nothing has all of the time.
+        if known & {event for event, _, _ in facts.around(rows[0].event)}:
+            continue
+        known.update(row.event for row in rows)
+        note, said = ("", True) if said else (_set_up(facts), True)
         n_calls = max(round(facts.per_window(len(rows))), 1)
         mean_ns = round(facts.per_window(total_ns))
         yield Found(
             careful=[Drop(stretches=[row.stretch for row in rows])],
-            advice=f"Call {short_name(name, _WIDEST)} less often, or elsewhere{_set_up(facts)}",
+            advice=f"Call {short_name(name, _WIDEST)} less often, or elsewhere{note}",
             evidence=(
                 f"{count(n_calls, 'call')} in every {facts.parts['unit']} "
                 f"{'takes' if n_calls == 1 else 'take'} {duration(mean_ns)} and launch nothing"
@@ -78,6 +89,10 @@ def _find(facts: Facts) -> Iterator[Found]:
             name=name,
             events=facts.longest(rows),
         )
+
+
+def _is_loading(facts: Facts, event: int) -> bool:
+    return any("dataloader" in name.lower() for _, _, name in facts.around(event))
 
 
 def _set_up(facts: Facts) -> str:

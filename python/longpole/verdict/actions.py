@@ -23,6 +23,10 @@ _LEAST: Final = 0.02
 _LEAST_THEN: Final = 0.01
 _MUCH_LESS: Final = 0.6
 
+# Where the best remedy saves less than this share of its side, what the time is spent on is said,
+# too.
+_ENOUGH: Final = 0.4
+
 # Ends of an interval that are closer are one number.
 _ALIKE: Final = 0.015
 
@@ -47,8 +51,15 @@ def actions(named: list[Gained], facts: Facts) -> list[str]:
     """
     if facts.parts["status"] not in {"ok", "balanced"} or mostly_stopped(facts.parts):
         return []
-    lines = [_line(row) for row in named] or [*spent_on(facts)]
+    lines = [_line(row) for row in named]
+    if max((row.low for row in named), default=0.0) < _ENOUGH * _best(facts):
+        lines += spent_on(facts)
     return [*lines, *what_to_record(facts)][:_MOST]
+
+
+def _best(facts: Facts) -> float:
+    """Return what removing the side that limits saves."""
+    return max((dict(facts.parts["gains"])[side] for side in facts.parts["sides"]), default=1.0)
 
 
 def _line(row: Gained) -> str:
