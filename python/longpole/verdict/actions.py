@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from longpole.remedies.facts import Facts
     from longpole.remedies.parts import VerdictParts
 
-__all__ = ["actions", "named_of", "saving"]
+__all__ = ["actions", "left_out_of", "named_of", "saving"]
 
 # The most remedies that are named, and the least that one surely saves.
 _MOST: Final = 3
@@ -55,6 +55,14 @@ def actions(named: list[Gained], facts: Facts) -> list[str]:
     if max((row.low for row in named), default=0.0) < _ENOUGH * _best(facts):
         lines += spent_on(facts)
     return [*lines, *what_to_record(facts)][:_MOST]
+
+
+def left_out_of(rows: list[Gained], named: list[Gained], facts: Facts) -> list[str]:
+    """Say what else surely saves enough, where there is room for more lines."""
+    if facts.parts["status"] not in {"ok", "balanced"} or mostly_stopped(facts.parts):
+        return []
+    others = [row for row in rows if row not in named and row.low >= _LEAST]
+    return [_line(row) for row in others if row.then >= _LEAST_THEN]
 
 
 def _best(facts: Facts) -> float:
