@@ -257,7 +257,7 @@ def _answer(
         changes=changes,
         path=() if is_lost else path_changes(*pair),
         counts=counts,
-        predictions=predictions(base.verdict, pair[0], changes, counts, gain),
+        predictions=predictions(base.verdict, new.verdict, gain),
     )
     return replace(found, sentence=sentence(found))
 
