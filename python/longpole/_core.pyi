@@ -3,6 +3,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO, Final, Literal, final
 
 from longpole.recording import Profiler
+from longpole.recording_cost import OverheadParts
 from longpole.verdict.parts import VerdictParts
 
 __all__ = [
@@ -187,6 +188,9 @@ class Trace:
     def verdict(
         self, window: tuple[Any, ...], *, data_load: str | None, step_name: str | None
     ) -> VerdictParts: ...
+    def without_profiler(
+        self, step_time_ns: int | None, *, data_load: str | None, step_name: str | None
+    ) -> tuple[OverheadParts, Trace | None]: ...
     def scope(
         self, window: tuple[Any, ...], *, step_name: str | None
     ) -> tuple[str, int | None, int, int, tuple[str, str]]: ...

@@ -9,6 +9,7 @@ import click
 
 from longpole.cli.answer.usage import usage_errors
 from longpole.cli.ask.options import Options, answers, output_options, shared_options
+from longpole.cli.ask.profiler import Recording, profiler_options
 from longpole.cli.ask.traces import named_traces, traces_argument
 from longpole.cli.ask.windows import choice_options
 from longpole.files import new_file
@@ -28,6 +29,7 @@ __all__ = ["report"]
 @output_options()
 @click.option("--diff", "base", metavar="BASE", help="Compare with this trace or these traces.")
 @choice_options
+@profiler_options
 @shared_options
 def report(
     *,
@@ -37,6 +39,7 @@ def report(
     base: str | None,
     options: Options,
     choice: Choice,
+    recording: Recording,
 ) -> int:
     """Write a report about traces as one HTML page that opens offline.
 
@@ -52,7 +55,7 @@ def report(
     from longpole.cli.answer.report import written
     from longpole.report.page import page_text
 
-    page, paths = _page(traces, base, options, choice)
+    page, paths = _page(traces, base, options, choice, recording)
     inputs = [Path(path) for path in paths if path != "-"]
     with new_file(output, force=force, inputs=inputs) as unfinished:
         unfinished.write_text(page_text(page), encoding="utf-8")
@@ -60,7 +63,11 @@ def report(
 
 
 def _page(
-    traces: Sequence[str], base: str | None, options: Options, choice: Choice
+    traces: Sequence[str],
+    base: str | None,
+    options: Options,
+    choice: Choice,
+    recording: Recording,
 ) -> tuple[Page, list[str]]:
     """Make the page, and name what it is about."""
     from longpole.cli.answer.report import report_page
@@ -68,6 +75,7 @@ def _page(
     with usage_errors():
         if base is None:
             named = named_traces(traces, options, args="default")
+            named = [(path, recording.of(it, step_name=choice.step_name)) for path, it in named]
             return report_page(named, choice), [path for path, _ in named]
         return _diff_page(traces, base, options, choice.step_name)
 

@@ -31,6 +31,7 @@ const RIVER: &[&str] = &[
     "graph",
     "path",
     "measure",
+    "overhead",
     "workload",
     "ranks",
     "write",

@@ -20,6 +20,7 @@ mod joint;
 mod linked;
 mod measure;
 mod merged;
+mod overhead;
 mod path;
 mod ranks;
 mod read;

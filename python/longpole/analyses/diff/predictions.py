@@ -37,6 +37,9 @@ _HALVED: Final = (0.4, 0.6)
 _LEAST: Final = 0.02
 
 # The remedies that are judged by the time of some kinds of work.
+_BEYOND: Final = 0.05
+"""Noise, of a gain beyond what was promised, as a share of the step."""
+
 _KINDS: Final[dict[RemedyKind, tuple[str, ...]]] = {
     "data_loading": ("data_loading",),
     "copies": ("copy",),
@@ -86,11 +89,19 @@ def predictions(
     kinds = {remedy.remedy for remedy, _ in applied}
     if "host_work" in kinds:
         applied = [row for row in applied if row[0].remedy not in {"allocation", "blocking_calls"}]
+    # A remedy that promised nothing, or less than was gained, is not what was done.
+    applied = [row for row in applied if _explains(*row, measured)]
     is_alone = len(applied) == 1
     return tuple(
         Prediction(remedy.remedy, *target, *_predicted(remedy, *target), measured, is_alone)
         for remedy, target in applied
     )
+
+
+def _explains(remedy: Remedy, target: tuple[float, float], measured: float) -> bool:
+    """Whether what a remedy promised may be what was measured."""
+    gain_high = _predicted(remedy, *target)[1]
+    return gain_high >= _LEAST and measured <= gain_high + _BEYOND
 
 
 def _predicted(remedy: Remedy, base: float, new: float) -> tuple[float, float]:
