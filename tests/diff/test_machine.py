@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from oracles.simulator import Machine, Run, Scale
-from oracles.simulator.program import Busy, Launch, Program, Stream, Work, annotation, operator
-from real_traces import SHARED
 
 import longpole
 from longpole.cli import program
+from oracles.simulator import Machine, Run, Scale
+from oracles.simulator.program import Busy, Launch, Program, Stream, Work, annotation, operator
+from real_traces import SHARED
 
 _STREAM = Stream(0, 7)
 _NAMES = ("mul", "add", "sub", "div", "exp", "log", "abs", "neg", "sin", "cos")
@@ -49,13 +49,13 @@ def test_a_slower_machine_is_named_with_its_factor_and_taken_out(recorded):
 
 def test_the_same_program_on_a_busier_machine_fails_no_gate(recorded, capsys):
     base, new = recorded("base", 60), recorded("new", 60, by=1.9)
-    assert program.main(["diff", str(base), str(new), "--gate", "3%"]) in (0, 4)
+    assert program.run(["diff", str(base), str(new), "--gate", "3%"]) in (0, 4)
     assert "Regression" not in capsys.readouterr().out
 
 
 def test_one_recording_of_each_side_has_no_confidence(recorded, capsys):
     base, new = recorded("base", 60), recorded("new", 40)
-    program.main(["diff", str(base), str(new)])
+    program.run(["diff", str(base), str(new)])
     out = " ".join(capsys.readouterr().out.split())
     assert "confidence" not in out
     assert "steps of these two recordings" in out
@@ -64,7 +64,9 @@ def test_one_recording_of_each_side_has_no_confidence(recorded, capsys):
 @pytest.mark.skipif(not PROGRAMS.is_dir(), reason="the recordings of ../shared are not here")
 @pytest.mark.parametrize("name", ["attention", "launches", "transposes", "loader", "decode"])
 def test_recorded_pairs_of_which_the_truth_is_known_improve(name):
-    sides = [longpole.read_trace(PROGRAMS / f"{name}.{side}.json.gz") for side in ("before", "after")]
+    sides = [
+        longpole.read_trace(PROGRAMS / f"{name}.{side}.json.gz") for side in ("before", "after")
+    ]
     found = longpole.diff(*sides)
     assert found.verdict == "improvement"
     assert not any(row.measured > row.gain_high + 0.05 for row in found.predictions)

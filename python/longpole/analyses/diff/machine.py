@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from longpole.analyses.diff.sides import Side
-    from longpole.critical_path.changes import Change
+    from longpole.critical_path.changes import Change, WorkKind
 
 __all__ = ["Machine", "machine_of", "means_on_one_machine_ns"]
 
@@ -27,7 +27,7 @@ _ALIKE: Final = 0.10
 _FEWEST: Final = 8
 
 # What a faster processor does faster.
-_HOST_KINDS: Final = ("operator", "runtime", "host_gap", "data_loading")
+_HOST_KINDS: Final[tuple[WorkKind, ...]] = ("operator", "runtime", "host_gap", "data_loading")
 
 _NUMBERS: Final = r"\d+"
 
@@ -114,6 +114,6 @@ def means_on_one_machine_ns(side: Side, machine: Machine) -> tuple[float, float,
 
 def _mean_ns(side: Side, ratio: float) -> float:
     """Return the mean step with host work that takes that many times less."""
-    changes: list[Change] = [Scale(kind, by=round(1 / ratio, 9)) for kind in _HOST_KINDS]
+    changes: list[Change] = [Scale(by=round(1 / ratio, 9), kind=kind) for kind in _HOST_KINDS]
     path = side.account_path
     return max(0.0, side.mean_ns - path.what_if(changes).gain_ns / side.n_account)

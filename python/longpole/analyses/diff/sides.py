@@ -153,7 +153,7 @@ class Side:
         return list(zip(starts_ns.to_list(), until_ns.to_list(), strict=True))
 
     def with_steps(self, numbers: Collection[int]) -> Side:
-        """The same run with these steps only."""
+        """Return the same run with these steps only."""
         import polars as pl
 
         steps = self.steps.filter(pl.col("step").is_in(list(numbers)))

@@ -46,9 +46,10 @@ def diff_answer(
 ) -> Answer:
     """Compare two sides of named traces, and keep what was predicted and measured."""
     sides = [[trace for _, trace in side] for side in (base, new)]
+    old, now = sides
     with usage_errors():
         times: dict[str, Any] = {"as_recorded": as_recorded, "step_times_ns": step_times_ns}
-        found = diff(*sides, gate=_GATE if gate is None else gate, **times, **window)
+        found = diff(old, now, gate=_GATE if gate is None else gate, **times, **window)
     names = [_name(side) for side in (base, new)]
     if ledger is not None:
         paths = (" ".join(path for path, _ in side) for side in (base, new))
