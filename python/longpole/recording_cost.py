@@ -24,6 +24,7 @@ __all__ = [
     "measured_step_ns",
     "misfit",
     "recording_cost_of",
+    "step_blocks",
     "step_sentence",
     "unknown_cost",
     "usual_of",
@@ -38,6 +39,7 @@ _CLASSES: Final = {
     "outer_operator": "operators called from Python",
     "nested_operator": "operators called by operators",
     "launch": "launches",
+    "graph_launch": "launches of graphs",
     "call": "other runtime API calls",
     "python_function": "Python functions",
     "annotation": "annotations",
@@ -46,6 +48,7 @@ _SOURCES: Final = {
     "wrappers": "operators that only call another one",
     "gaps": "gaps between neighbours",
     "operators": "cost of an operator, and what is usual",
+    "graph_launches": "launches of graphs that take longer than usual",
 }
 _UNTOLD: Final = {
     "profiler": "only traces of torch.profiler show what recording cost",
@@ -74,7 +77,8 @@ class ClassCost(Row):
     """What recording the events of one class cost."""
 
     event_class: str
-    """`outer_operator`, `nested_operator`, `launch`, `call`, `python_function`, `annotation`."""
+    """`outer_operator`, `nested_operator`, `launch`, `graph_launch`, `call`,
+    `python_function`, `annotation`."""
     count: int
     """Events of the whole trace."""
     cost_ns: int
@@ -233,6 +237,12 @@ def step_sentence(cost: RecordingCost) -> str | None:
         return f"The {unit} takes {about} ({recorded}; {least} to {most})."
     source = "given" if cost["status"] == "given" else "measured"
     return f"The {unit} takes {duration(step_ns)} without the profiler, as {source} ({recorded})."
+
+
+def step_blocks(cost: RecordingCost | None) -> list[Block]:
+    """Show what the step takes without the profiler, where that differs from the recording."""
+    told = None if cost is None else step_sentence(cost)
+    return [Notes([told])] if told else []
 
 
 def cost_blocks(cost: RecordingCost) -> list[Block]:

@@ -46,12 +46,7 @@ impl OverheadParts {
         Self { untold, unit, classes, lengths_ns: None, factor: 0.0, misfit: None }
     }
 
-    fn of(
-        costs: &Costs,
-        unit: Unit,
-        lengths: Lengths,
-        fitted: Result<f64, Misfit>,
-    ) -> Self {
+    fn of(costs: &Costs, unit: Unit, lengths: Lengths, fitted: Result<f64, Misfit>) -> Self {
         let Lengths { recorded_ns, usual_ns, least_ns, most_ns } = lengths;
         let misfit = |misfit| match misfit {
             Misfit::Longer => ("longer", None),
@@ -80,12 +75,13 @@ impl Trace {
         data_load: Option<&str>,
         step_name: Option<&str>,
     ) -> PyResult<(OverheadParts, Option<Self>)> {
-        let nesting = self.nesting(py)?;
+        let (launches, nesting) = (self.linked(py)?, self.nesting(py)?);
         let tables = self.tables();
-        let costs = match enter(py, None, None, |_| Ok(overhead::costs(tables, &nesting)))? {
-            Ok(costs) => costs,
-            Err(untold) => return Ok((OverheadParts::untold(untold), None)),
-        };
+        let costs =
+            match enter(py, None, None, |_| Ok(overhead::costs(tables, &launches, &nesting)))? {
+                Ok(costs) => costs,
+                Err(untold) => return Ok((OverheadParts::untold(untold), None)),
+            };
         let graph = self.graph(py, data_load)?;
         let scope = self.scope_of(py, Choice::Usual, step_name)?;
         let fitted = match step_time_ns {

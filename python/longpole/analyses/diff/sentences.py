@@ -132,7 +132,11 @@ def _most(diff: Findings, number: int) -> str | None:
         if change.kind in {"kernel", "copy", "communication"}
     ]
     time_ns, names = max(rows, key=lambda row: row[0], default=(0.0, ()))
-    return f"{_names(names)} ({duration(round(time_ns))})" if time_ns and names else None
+    if not time_ns or not names:
+        return None
+    each = tuple(dict.fromkeys(names))
+    more = f" and {len(each) - 1} more" if len(each) > 1 else ""
+    return f"{_names(each[:1])}{more} ({duration(round(time_ns))})"
 
 
 def predicted(prediction: Prediction) -> str:

@@ -15,7 +15,7 @@ from longpole.cli.answer.windows import (
     exit_code_of,
     known_of_trace,
 )
-from longpole.recording_cost import step_sentence
+from longpole.recording_cost import step_blocks
 from longpole.report.blocks import Column, Headline, Notes, Table
 from longpole.report.document import DATA_FORMATS, Document
 from longpole.verdict.blocks import verdict_blocks
@@ -103,17 +103,10 @@ def _blocks(path: str, trace: Trace, found: Summary, warnings: Sequence[Warned])
     return [
         Headline(_title(path, trace, found)),
         *verdict_blocks(found.verdict),
-        *_without_profiler(found),
+        *step_blocks(found.recording_cost),
         *_warned(found, warnings),
         *time_blocks(trace, found),
     ]
-
-
-def _without_profiler(found: Summary) -> list[Block]:
-    """Show what the step takes without the profiler, where that is much less than recorded."""
-    cost = found.recording_cost
-    told = None if cost is None else step_sentence(cost)
-    return [Notes([told])] if told else []
 
 
 def _warned(found: Summary, warnings: Sequence[Warned]) -> list[Block]:

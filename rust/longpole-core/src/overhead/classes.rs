@@ -13,8 +13,10 @@ named! {
         OuterOperator "outer_operator",
         /// An operator that another one called.
         NestedOperator "nested_operator",
-        /// A runtime API call that launches a kernel or a graph.
+        /// A runtime API call that launches a kernel.
         Launch "launch",
+        /// A runtime API call that launches a graph, whose nodes are recorded one by one.
+        GraphLaunch "graph_launch",
         /// Any other runtime API call.
         Call "call",
         /// A Python function.
@@ -28,15 +30,12 @@ named! {
 pub(super) struct Classes<'a> {
     tables: &'a Tables,
     nesting: &'a Nesting,
-    launches: Vec<bool>,
+    roles: Vec<ApiRole>,
 }
 
 impl<'a> Classes<'a> {
     pub(super) fn of(tables: &'a Tables, nesting: &'a Nesting) -> Self {
-        let launching =
-            |role: &ApiRole| matches!(role, ApiRole::Launch | ApiRole::GraphLaunch);
-        let launches = tables.roles().iter().map(launching).collect();
-        Self { tables, nesting, launches }
+        Self { tables, nesting, roles: tables.roles() }
     }
 
     /// The class of an event; none for what is not recorded on a thread.
@@ -49,8 +48,12 @@ impl<'a> Classes<'a> {
                 Some(if is_nested { Class::NestedOperator } else { Class::OuterOperator })
             }
             EventKind::Runtime | EventKind::Driver => {
-                let launches = events.name(event).is_some_and(|name| self.launches[name.row()]);
-                Some(if launches { Class::Launch } else { Class::Call })
+                let role = events.name(event).map(|name| self.roles[name.row()]);
+                Some(match role {
+                    Some(ApiRole::Launch) => Class::Launch,
+                    Some(ApiRole::GraphLaunch) => Class::GraphLaunch,
+                    _ => Class::Call,
+                })
             }
             EventKind::Python => Some(Class::PythonFunction),
             EventKind::Annotation => Some(Class::Annotation),

@@ -2,11 +2,12 @@
 
 use super::classes::{Class, Classes};
 use crate::ids::{EventId, StringId};
+use crate::link::Launches;
 use crate::measure;
 use crate::names::{Names, named};
 use crate::stack::Nesting;
 use crate::tables::{EventKind, Tables};
-use crate::vocabulary::Profiler;
+use crate::vocabulary::{ApiRole, Profiler};
 
 named! {
     /// What a cost was learned from.
@@ -17,6 +18,8 @@ named! {
         Gaps "gaps",
         /// The cost of an operator and what is usual.
         Operators "operators",
+        /// How long launches of graphs take beyond what they usually do.
+        GraphLaunches "graph_launches",
     }
 }
 
@@ -58,6 +61,8 @@ pub struct Costs {
     pub rows: Vec<Cost>,
     /// The part of an operator's cost that lies before its start.
     pub(super) before: f64,
+    /// The cost of each node of a graph that is launched: usual, least, most.
+    pub(super) node_ns: [i64; 3],
 }
 
 /// Fewer samples than this tell nothing.
@@ -71,10 +76,10 @@ const FEWEST_NAMES: usize = 3;
 const MOST_NS: i64 = 12_000;
 
 /// Percentiles of the self time of operators that call one other: cost, least, most.
-const WRAPPERS: [usize; 3] = [45, 15, 75];
+const WRAPPERS: [usize; 3] = [55, 15, 75];
 
 /// The most may be this many percent of the greatest percentile, and the least of the smallest.
-const MOST_PERCENT: i64 = 150;
+const MOST_PERCENT: i64 = 120;
 const LEAST_PERCENT: i64 = 80;
 
 /// Percentile of the gaps between neighbours, and which percent of it is cost.
@@ -92,18 +97,26 @@ fn percent_of_operator(class: Class) -> [i64; 3] {
         Class::OuterOperator => [100, 100, 120],
         Class::NestedOperator => [100, 100, 100],
         Class::Launch => [130, 70, 200],
+        Class::GraphLaunch => [130, 70, 200],
         Class::Call => [100, 30, 150],
         Class::PythonFunction => [20, 10, 40],
         Class::Annotation => [200, 100, 500],
     }
 }
 
+/// Without a profiler, the launch of a graph takes this long, and so much more for each node.
+const GRAPH_LAUNCH_NS: i64 = 10_000;
+const GRAPH_NODE_NS: i64 = 100;
+
+/// What percent of the rest is cost: usual, least, most.
+const OF_GRAPH_LAUNCH: [i64; 3] = [80, 30, 100];
+
 /// Learns what recording cost.
 ///
 /// # Errors
 ///
 /// Why the trace does not tell.
-pub fn costs(tables: &Tables, nesting: &Nesting) -> Result<Costs, Untold> {
+pub fn costs(tables: &Tables, launches: &Launches, nesting: &Nesting) -> Result<Costs, Untold> {
     use Profiler::{Torch, TorchRocm, TorchUnknown, TorchXpu};
     if !matches!(measure::profiler(tables), Torch | TorchRocm | TorchXpu | TorchUnknown) {
         return Err(Untold::Profiler);
@@ -112,14 +125,17 @@ pub fn costs(tables: &Tables, nesting: &Nesting) -> Result<Costs, Untold> {
     let (operator, before) = seen.operator()?;
     let python = seen.python();
     let rows = Class::ALL.iter().filter(|&&class| seen.counts[class as usize] > 0);
+    let graphs = Graphs::of(tables, launches);
     let row = |&class: &Class| {
+        let count = seen.counts[class as usize];
         let learned = match class {
             Class::PythonFunction => python.unwrap_or_else(|| operator.of_class(class)),
+            Class::GraphLaunch => operator.of_class(class).with_graphs(&graphs, count),
             _ => operator.of_class(class),
         };
-        learned.cost(class, seen.counts[class as usize])
+        learned.cost(class, count)
     };
-    Ok(Costs { rows: rows.map(row).collect(), before })
+    Ok(Costs { rows: rows.map(row).collect(), before, node_ns: graphs.node_ns() })
 }
 
 impl Costs {
@@ -152,10 +168,63 @@ impl Learned {
         }
     }
 
+    /// With the mean cost of the nodes of so many launches.
+    fn with_graphs(self, graphs: &Graphs, count: u64) -> Self {
+        if graphs.n_nodes == 0 {
+            return self;
+        }
+        let count = i64::try_from(count).unwrap_or(i64::MAX).max(1);
+        let [usual_ns, least_ns, most_ns] =
+            graphs.node_ns().map(|node_ns| node_ns.saturating_mul(graphs.n_nodes) / count);
+        Self {
+            usual_ns: self.usual_ns + usual_ns,
+            least_ns: self.least_ns + least_ns,
+            most_ns: self.most_ns + most_ns,
+            source: Source::GraphLaunches,
+            n_samples: graphs.n_launches,
+        }
+    }
+
     fn cost(self, class: Class, count: u64) -> Cost {
         let Self { usual_ns, least_ns, most_ns, source, n_samples } = self;
         let n_samples = n_samples as u64;
         Cost { class, count, cost_ns: usual_ns, least_ns, most_ns, source, n_samples }
+    }
+}
+
+/// What launches of graphs took beyond the usual.
+#[derive(Default)]
+struct Graphs {
+    n_launches: usize,
+    n_nodes: i64,
+    beyond_ns: i64,
+}
+
+impl Graphs {
+    fn of(tables: &Tables, launches: &Launches) -> Self {
+        let events = &tables.events;
+        let roles = tables.roles();
+        let launches_graph = |call: &EventId| {
+            events.name(*call).is_some_and(|name| roles[name.row()] == ApiRole::GraphLaunch)
+        };
+        let works = events.ids().filter(|&event| events.kind(event).is_device_work());
+        let mut calls: Vec<_> =
+            works.filter_map(|work| launches.launcher(work)).filter(launches_graph).collect();
+        calls.sort_unstable();
+        let mut found = Self::default();
+        for nodes in calls.chunk_by(|one, other| one == other) {
+            let n_nodes = i64::try_from(nodes.len()).unwrap_or(i64::MAX);
+            let usual_ns = GRAPH_LAUNCH_NS + n_nodes * GRAPH_NODE_NS;
+            let duration_ns = events.duration_ns(nodes[0]).unwrap_or(0);
+            found.n_launches += 1;
+            found.n_nodes += n_nodes;
+            found.beyond_ns = found.beyond_ns.saturating_add((duration_ns - usual_ns).max(0));
+        }
+        found
+    }
+
+    fn node_ns(&self) -> [i64; 3] {
+        OF_GRAPH_LAUNCH.map(|percent| self.beyond_ns / self.n_nodes.max(1) * percent / 100)
     }
 }
 
@@ -197,7 +266,9 @@ impl Seen {
                     children[parent.row()] = Some(Children { n, last: event });
                     before.map(|before| before.last)
                 }
-                None => last_outer.replace(event).filter(|&last| events.lane(last) == events.lane(event)),
+                None => last_outer
+                    .replace(event)
+                    .filter(|&last| events.lane(last) == events.lane(event)),
             };
             if let Some(before) = before {
                 seen.gap(before, event, tables);
@@ -250,7 +321,11 @@ impl Seen {
                 n_samples,
             };
             let before = self.before(usual_ns);
-            return if usual_ns <= MOST_NS { Ok((learned, before)) } else { Err(Untold::NoWrappers) };
+            return if usual_ns <= MOST_NS {
+                Ok((learned, before))
+            } else {
+                Err(Untold::NoWrappers)
+            };
         }
         let n_samples = self.gaps_ns.len();
         if n_samples < FEWEST_SAMPLES * FEWEST_SAMPLES {

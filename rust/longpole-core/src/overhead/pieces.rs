@@ -1,7 +1,7 @@
 //! Where the cost of recording lies: in which edge, and how much of it.
 
 use super::classes::{Class, Classes};
-use super::costs::Costs;
+use super::costs::{Cost, Costs};
 use crate::graph::{Edge, Graph, Role};
 use crate::ids::EventId;
 use crate::names::Names;
@@ -14,6 +14,16 @@ pub(super) enum At {
     Usual,
     Least,
     Most,
+}
+
+impl At {
+    fn of(self, cost: &Cost) -> i64 {
+        match self {
+            Self::Usual => cost.cost_ns,
+            Self::Least => cost.least_ns,
+            Self::Most => cost.most_ns,
+        }
+    }
 }
 
 /// The cost of an event before its start, between its start and what follows inside it, and after
@@ -31,11 +41,11 @@ impl Parts {
         let part = |share: f64| (cost_ns as f64 * share) as i64;
         let before_ns = match class {
             Class::OuterOperator | Class::NestedOperator => part(before),
-            Class::Launch | Class::Call => part(0.3),
+            Class::Launch | Class::GraphLaunch | Class::Call => part(0.3),
             Class::PythonFunction | Class::Annotation => part(0.5),
         };
         let inside_ns = match class {
-            Class::Launch | Class::Call => part(0.4),
+            Class::Launch | Class::GraphLaunch | Class::Call => part(0.4),
             _ => 0,
         };
         Self { before_ns, inside_ns, after_ns: cost_ns - before_ns - inside_ns }
@@ -51,15 +61,16 @@ pub(super) fn costs_ns(
     at: At,
 ) -> Vec<i64> {
     let classes = Classes::of(tables, nesting);
-    let parts = Class::ALL.iter().map(|&class| {
-        let cost_ns = costs.of(class).map_or(0, |cost| match at {
-            At::Usual => cost.cost_ns,
-            At::Least => cost.least_ns,
-            At::Most => cost.most_ns,
-        });
-        Parts::of(class, cost_ns, costs.before)
-    });
-    let parts: Vec<_> = parts.collect();
+    let parts: Vec<_> = Class::ALL
+        .iter()
+        .map(|&class| {
+            // Launches of graphs cost as much as others, and what their nodes cost.
+            let of_class = if class == Class::GraphLaunch { Class::Launch } else { class };
+            let cost = costs.of(of_class).or_else(|| costs.of(Class::NestedOperator));
+            let cost = cost.or_else(|| costs.of(Class::OuterOperator));
+            Parts::of(class, cost.map_or(0, |cost| at.of(cost)), costs.before)
+        })
+        .collect();
     let part_of = |event: EventId| classes.class(event).map(|class| parts[class as usize]);
     let cost_of = |edge: &Edge| {
         if edge.role != Role::ThreadOrder {
@@ -73,8 +84,26 @@ pub(super) fn costs_ns(
         left_ns + if graph.nodes.is_end(edge.target) { 0 } else { target.before_ns }
     };
     let mut found: Vec<_> = graph.edges.as_slice().iter().map(cost_of).collect();
+    add_nodes(&mut found, graph, &classes, costs.node_ns[at as usize]);
     add_own_work(&mut found, graph, tables);
     found
+}
+
+/// Adds the cost of the nodes of graphs to the calls that launch them.
+fn add_nodes(costs_ns: &mut [i64], graph: &Graph, classes: &Classes<'_>, node_ns: i64) {
+    let timeline = &graph.timeline;
+    for call in timeline.orders().filter_map(|work| timeline.launcher(work)) {
+        if classes.class(timeline.event(call)) == Some(Class::GraphLaunch) {
+            let end = graph.nodes.end(call);
+            let of_thread = |&number: &usize| {
+                let edge = &graph.edges.as_slice()[number];
+                edge.role == Role::ThreadOrder && edge.source == graph.nodes.start(call)
+            };
+            if let Some(number) = graph.edges.range(end).find(of_thread) {
+                costs_ns[number] += node_ns;
+            }
+        }
+    }
 }
 
 /// Adds the work of the profiler that the trace names, such as the request for a buffer, to the
@@ -95,7 +124,9 @@ fn add_own_work(costs_ns: &mut [i64], graph: &Graph, tables: &Tables) {
         }
         let [start_ns, end_ns] = [edge.source, edge.target].map(|node| graph.nodes.time_ns(node));
         let first = own.partition_point(|span| span.0 < start_ns);
-        for (place, _) in own.iter().enumerate().skip(first).take_while(|(_, span)| span.1 <= end_ns) {
+        for (place, _) in
+            own.iter().enumerate().skip(first).take_while(|(_, span)| span.1 <= end_ns)
+        {
             let found = Some((end_ns - start_ns, number));
             if shortest[place].is_none() || found < shortest[place] {
                 shortest[place] = found;

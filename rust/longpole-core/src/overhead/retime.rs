@@ -26,8 +26,11 @@ pub(super) fn times_ns(
         }
         let reached_ns = |number: usize| {
             let edge: &Edge = &edges[number];
-            times_ns[edge.source.row()]
-                .saturating_add(left_ns(lags_ns[number], costs_ns[number], factor))
+            times_ns[edge.source.row()].saturating_add(left_ns(
+                lags_ns[number],
+                costs_ns[number],
+                factor,
+            ))
         };
         if let Some(time_ns) = graph.edges.range(node).map(reached_ns).max() {
             times_ns[node.row()] = time_ns;

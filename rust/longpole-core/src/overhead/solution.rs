@@ -50,6 +50,14 @@ const GREATEST_FACTOR: f64 = 64.0;
 /// A time may lie so far beyond what is possible: rounding.
 const TOLERANCE_PER_MILLE: i64 = 5;
 
+/// Two timings of one program on one machine differ by so many percent, where the host limits it
+/// and where a device does.
+const HOST_PERCENT: i64 = 10;
+const DEVICE_PERCENT: i64 = 2;
+
+/// The host limits where what recording cost is more than this part of the window.
+const HOST_LIMITS_ONE_IN: i64 = 500;
+
 /// The most steps of a search for a factor.
 const MOST_TRIALS: usize = 48;
 
@@ -94,11 +102,15 @@ pub fn lengths(
         let times_ns = times_ns(graph, &lags_ns, &costs_ns, factor, progress)?;
         Ok(usual_ns(graph, scope, &times_ns))
     };
+    let recorded_ns = usual_ns(graph, scope, graph.nodes.times_ns());
+    let (least_ns, most_ns) = (length_ns(At::Most, 1.0)?, length_ns(At::Least, 1.0)?);
+    let host_limits = recorded_ns - least_ns > recorded_ns / HOST_LIMITS_ONE_IN;
+    let percent = if host_limits { HOST_PERCENT } else { DEVICE_PERCENT };
     Ok(Lengths {
-        recorded_ns: usual_ns(graph, scope, graph.nodes.times_ns()),
+        recorded_ns,
         usual_ns: length_ns(At::Usual, factor)?,
-        least_ns: length_ns(At::Most, 1.0)?,
-        most_ns: length_ns(At::Least, 1.0)?,
+        least_ns: least_ns / 100 * (100 - percent),
+        most_ns: most_ns / 100 * (100 + percent),
     })
 }
 
@@ -162,7 +174,8 @@ fn moved_tables(graph: &Graph, tables: &Tables, times_ns: &[i64]) -> Tables {
     for event in events.ids() {
         let known = graph.stamps_ns(event, times_ns);
         let lane = events.lane(event).row();
-        let start_ns = known.map_or_else(|| moments.moved_ns(lane, events.start_ns(event)), |it| it.0);
+        let start_ns =
+            known.map_or_else(|| moments.moved_ns(lane, events.start_ns(event)), |it| it.0);
         starts.push(start_ns);
         durations.push(match (known, events.duration_ns(event)) {
             (Some((start_ns, end_ns)), _) => end_ns - start_ns,

@@ -51,4 +51,3 @@ impl Graph {
         Some((stamp_ns(self.nodes.start(order)), stamp_ns(self.nodes.end(order))))
     }
 }
-

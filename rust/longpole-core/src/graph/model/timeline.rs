@@ -83,8 +83,7 @@ impl Timeline {
             ..Self::default()
         };
         timeline.fill(&order, tables);
-        let new_of =
-            |old| Order::from_row(timeline.order_of_event[self.event(old).row()] as usize);
+        let new_of = |old| Order::from_row(timeline.order_of_event[self.event(old).row()] as usize);
         let order_of: Vec<_> = self.orders().map(new_of).collect();
         let mut launcher = vec![NO_ROW; order.len()];
         for old in self.orders() {
