@@ -75,7 +75,9 @@ def _page(
     with usage_errors():
         if base is None:
             named = named_traces(traces, options, args="default")
-            named = [(path, recording.of(it, step_name=choice.step_name)) for path, it in named]
+            if len(named) == 1:
+                [(path, trace)] = named
+                named = [(path, recording.of(trace, step_name=choice.step_name))]
             return report_page(named, choice), [path for path, _ in named]
         return _diff_page(traces, base, options, choice.step_name)
 

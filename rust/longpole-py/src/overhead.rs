@@ -77,11 +77,12 @@ impl Trace {
     ) -> PyResult<(OverheadParts, Option<Self>)> {
         let (launches, nesting) = (self.linked(py)?, self.nesting(py)?);
         let tables = self.tables();
-        let costs =
-            match enter(py, None, None, |_| Ok(overhead::costs(tables, &launches, &nesting)))? {
-                Ok(costs) => costs,
-                Err(untold) => return Ok((OverheadParts::untold(untold), None)),
-            };
+        let told = enter(py, None, None, |_| Ok(overhead::costs(tables, &launches, &nesting)))?;
+        let costs = match (told, step_time_ns) {
+            (Ok(costs), _) => costs,
+            (Err(untold), None) => return Ok((OverheadParts::untold(untold), None)),
+            (Err(_), Some(_)) => overhead::usual_costs(tables, &launches, &nesting),
+        };
         let graph = self.graph(py, data_load)?;
         let scope = self.scope_of(py, Choice::Usual, step_name)?;
         let fitted = match step_time_ns {

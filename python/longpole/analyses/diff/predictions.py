@@ -37,8 +37,11 @@ _HALVED: Final = (0.4, 0.6)
 _LEAST: Final = 0.02
 
 # The remedies that are judged by the time of some kinds of work.
+# Noise: a gain beyond what was promised, as a share of the step.
 _BEYOND: Final = 0.05
-"""Noise, of a gain beyond what was promised, as a share of the step."""
+
+# A remedy that promised a smaller share of the step promised nothing.
+_LEAST_PROMISED: Final = 0.005
 
 _KINDS: Final[dict[RemedyKind, tuple[str, ...]]] = {
     "data_loading": ("data_loading",),
@@ -89,19 +92,16 @@ def predictions(
     kinds = {remedy.remedy for remedy, _ in applied}
     if "host_work" in kinds:
         applied = [row for row in applied if row[0].remedy not in {"allocation", "blocking_calls"}]
-    # A remedy that promised nothing, or less than was gained, is not what was done.
-    applied = [row for row in applied if _explains(*row, measured)]
+    # Remedies that promised nothing, or together less than was gained, are not what was done.
+    highs = [_predicted(remedy, *target)[1] for remedy, target in applied]
+    applied = [row for row, high in zip(applied, highs, strict=True) if high >= _LEAST_PROMISED]
+    if measured > sum(highs) + _BEYOND:
+        applied = []
     is_alone = len(applied) == 1
     return tuple(
         Prediction(remedy.remedy, *target, *_predicted(remedy, *target), measured, is_alone)
         for remedy, target in applied
     )
-
-
-def _explains(remedy: Remedy, target: tuple[float, float], measured: float) -> bool:
-    """Whether what a remedy promised may be what was measured."""
-    gain_high = _predicted(remedy, *target)[1]
-    return gain_high >= _LEAST and measured <= gain_high + _BEYOND
 
 
 def _predicted(remedy: Remedy, base: float, new: float) -> tuple[float, float]:

@@ -28,6 +28,8 @@ named! {
     Untold {
         /// Another profiler recorded it.
         Profiler "profiler",
+        /// Its times are whole microseconds.
+        Coarse "coarse",
         /// It has too few operators.
         FewOperators "few_operators",
         /// Its operators that only call another take longer than any recording.
@@ -111,6 +113,11 @@ const GRAPH_NODE_NS: i64 = 100;
 /// What percent of the rest is cost: usual, least, most.
 const OF_GRAPH_LAUNCH: [i64; 3] = [80, 30, 100];
 
+/// The cost of an operator where nothing tells it: usual, least, most.
+const USUAL_OPERATOR_NS: [i64; 3] = [2_000, 500, 5_000];
+
+const MICROSECOND_NS: i64 = 1_000;
+
 /// Learns what recording cost.
 ///
 /// # Errors
@@ -122,20 +129,54 @@ pub fn costs(tables: &Tables, launches: &Launches, nesting: &Nesting) -> Result<
         return Err(Untold::Profiler);
     }
     let mut seen = Seen::of(tables, nesting);
-    let (operator, before) = seen.operator()?;
-    let python = seen.python();
-    let rows = Class::ALL.iter().filter(|&&class| seen.counts[class as usize] > 0);
-    let graphs = Graphs::of(tables, launches);
-    let row = |&class: &Class| {
-        let count = seen.counts[class as usize];
-        let learned = match class {
-            Class::PythonFunction => python.unwrap_or_else(|| operator.of_class(class)),
-            Class::GraphLaunch => operator.of_class(class).with_graphs(&graphs, count),
-            _ => operator.of_class(class),
+    let operator = seen.operator()?;
+    if is_coarse(tables) {
+        return Err(Untold::Coarse);
+    }
+    Ok(seen.costs(operator, (tables, launches)))
+}
+
+/// The costs that are usual, for a trace that does not tell: they weigh the classes where the time
+/// of a step is given.
+pub fn usual_costs(tables: &Tables, launches: &Launches, nesting: &Nesting) -> Costs {
+    let [usual_ns, least_ns, most_ns] = USUAL_OPERATOR_NS;
+    let source = Source::Operators;
+    let operator = Learned { usual_ns, least_ns, most_ns, source, n_samples: 0 };
+    Seen::of(tables, nesting).costs((operator, USUALLY_BEFORE), (tables, launches))
+}
+
+/// Whether the times of a trace are whole microseconds: too coarse for the cost of one event.
+fn is_coarse(tables: &Tables) -> bool {
+    let events = &tables.events;
+    let mut operators = events.ids().filter(|&event| events.kind(event) == EventKind::Operator);
+    operators.all(|event| {
+        events
+            .span(event)
+            .is_none_or(|(start, end)| start % MICROSECOND_NS == 0 && end % MICROSECOND_NS == 0)
+    })
+}
+
+impl Seen {
+    /// The costs of all classes, from that of an operator.
+    fn costs(
+        mut self,
+        (operator, before): (Learned, f64),
+        (tables, launches): (&Tables, &Launches),
+    ) -> Costs {
+        let python = self.python();
+        let rows = Class::ALL.iter().filter(|&&class| self.counts[class as usize] > 0);
+        let graphs = Graphs::of(tables, launches);
+        let row = |&class: &Class| {
+            let count = self.counts[class as usize];
+            let learned = match class {
+                Class::PythonFunction => python.unwrap_or_else(|| operator.of_class(class)),
+                Class::GraphLaunch => operator.of_class(class).with_graphs(&graphs, count),
+                _ => operator.of_class(class),
+            };
+            learned.cost(class, count)
         };
-        learned.cost(class, count)
-    };
-    Ok(Costs { rows: rows.map(row).collect(), before, node_ns: graphs.node_ns() })
+        Costs { rows: rows.map(row).collect(), before, node_ns: graphs.node_ns() }
+    }
 }
 
 impl Costs {

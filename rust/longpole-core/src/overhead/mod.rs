@@ -16,5 +16,5 @@ mod retime;
 mod solution;
 
 pub use classes::Class;
-pub use costs::{Cost, Costs, Source, Untold, costs};
+pub use costs::{Cost, Costs, Source, Untold, costs, usual_costs};
 pub use solution::{Lengths, Misfit, Solution, fitted, lengths, solution};
