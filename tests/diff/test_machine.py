@@ -16,7 +16,7 @@ PROGRAMS = SHARED / "gpu" / "programs"
 
 
 def _host_limited(n_operators):
-    """Return steps of 40 small kernels, and more of another name, which the host launches slowly."""
+    """Return steps of 40 small kernels, and of more with another name, that the host limits."""
     work = Work("kernel", "elementwise", 1_500)
     names = [_NAMES[place % 10] for place in range(40)] + ["clone"] * (n_operators - 40)
     body = [
