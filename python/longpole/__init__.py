@@ -19,6 +19,7 @@ from longpole.errors import LongpoleError as LongpoleError
 from longpole.errors import MissingDependencyError as MissingDependencyError
 from longpole.errors import PairError as PairError
 from longpole.errors import RanksError as RanksError
+from longpole.errors import RecordingWarning as RecordingWarning
 from longpole.errors import ResultsError as ResultsError
 from longpole.errors import TraceError as TraceError
 from longpole.errors import WindowError as WindowError
@@ -105,6 +106,8 @@ if TYPE_CHECKING:
     from longpole.critical_path.path import CriticalPath as CriticalPath
     from longpole.critical_path.path import WhatIf as WhatIf
     from longpole.mindspore.profiler import Profiler as Profiler
+    from longpole.recorder import Recorder as Recorder
+    from longpole.recorder import record as record
     from longpole.traces.dump_set import DumpSet as DumpSet
     from longpole.traces.dump_set import read_dumps as read_dumps
     from longpole.traces.joining import read_traces as read_traces
@@ -115,6 +118,10 @@ if TYPE_CHECKING:
     from longpole.windows import choose_window as choose_window
 
 _GROUPS = {
+    "Record": {
+        "record": "recorder",
+        "Recorder": "recorder",
+    },
     "Read": {
         "read_trace": "read",
         "read_traces": "traces.joining",
@@ -185,6 +192,7 @@ _GROUPS = {
         "TraceError": "errors",
         "WindowError": "errors",
         "RanksError": "errors",
+        "RecordingWarning": "errors",
         "PairError": "errors",
         "ResultsError": "errors",
         "DeviceError": "errors",

@@ -4,39 +4,41 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from longpole.opening import open_file, read_bytes
 
 if TYPE_CHECKING:
     import os
 
-__all__ = ["content", "first_bytes"]
+__all__ = ["content", "first_bytes", "short_text"]
 
 _MAGIC: Final = b"\x1f\x8b"
 
 
 def first_bytes(path: str | os.PathLike[str], number: int) -> bytes:
-    """Give the first bytes of what a file holds; as they are where they cannot be unpacked."""
-    with Path(path).open("rb") as file:
+    """Return the first bytes of a file, unpacked; as they are if they cannot be unpacked."""
+    with open_file(path) as file:
         head = file.read(number)
-    if not head.startswith(_MAGIC):
-        return head
-    try:
-        with gzip.open(path) as unpacked:
-            return unpacked.read(number)
-    except (OSError, EOFError, zlib.error):
-        return head
+        if not head.startswith(_MAGIC):
+            return head
+        try:
+            file.seek(0)
+            with gzip.open(file) as unpacked:
+                return unpacked.read(number)
+        except (OSError, EOFError, zlib.error):
+            return head
 
 
 def content(path: str | os.PathLike[str]) -> bytes:
-    """Give what a file holds.
+    """Return what a file holds, unpacked.
 
     Raises
     ------
     ValueError
         It is gzip that is cut or corrupt.
     """
-    held = Path(path).read_bytes()
+    held = read_bytes(path)
     if not held.startswith(_MAGIC):
         return held
     try:
@@ -44,3 +46,21 @@ def content(path: str | os.PathLike[str]) -> bytes:
     except (OSError, EOFError, zlib.error) as error:
         message = f"the gzip stream is cut or corrupt ({error})"
         raise ValueError(message) from error
+
+
+def short_text(path: str | os.PathLike[str], *, most_bytes: int) -> str:
+    """Return the text of a file that is small by its nature; nothing more of it is read.
+
+    Raises
+    ------
+    ValueError
+        The file is larger, or is not UTF-8.
+    OSError
+        The file cannot be read.
+    """
+    with open_file(path) as file:
+        held = file.read(most_bytes + 1)
+    if len(held) > most_bytes:
+        message = f"{path} is larger than {most_bytes:,} bytes"
+        raise ValueError(message)
+    return held.decode("utf-8")

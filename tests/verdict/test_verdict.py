@@ -7,6 +7,8 @@ import pytest
 import longpole
 from longpole.cli.program import run
 from longpole.testing import TraceBuilder
+from longpole.verdict import values
+from longpole.wording import short_name
 from oracles.simulator.scenarios import run_scenario
 from real_traces import SHARED, real_traces
 from tiny_traces import annotation, call, copy, frame, kernel, launch, operator, read
@@ -330,6 +332,7 @@ def test_a_verdict_is_plain_data():
         "sentence",
         "actions",
         "caveat",
+        "left_out",
     ]
     assert plain["remedies"][0]["changes"][0]["change"] in {"drop", "scale", "remove_wait"}
 
@@ -501,3 +504,29 @@ def late_kernel(begin, number):
 def test_a_wait_without_a_cause_in_every_step_decides_nothing(work, n_steps):
     verdict = read(loop(work, n_steps, length=1000)).verdict()
     assert (verdict.status, verdict.sides) == ("inconclusive", ())
+
+
+def test_a_loader_elsewhere_in_the_trace_does_not_change_the_advice():
+    elsewhere = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+    events = [annotation(elsewhere, 600, 605, tid=9), *loop(loading)]
+    assert "Give the DataLoader workers" in str(read(events).verdict())
+
+
+def test_what_a_short_answer_has_no_room_for_is_kept(monkeypatch):
+    trace = read(loop(loading))
+    whole = trace.verdict()
+    monkeypatch.setattr(values, "MOST_WORDS", 5)
+    short = trace.verdict()
+    assert whole.left_out == ()
+    told = [*whole.actions, *([whole.caveat] if whole.caveat else [])]
+    kept = [*short.actions, *([short.caveat] if short.caveat else []), *short.left_out]
+    assert sorted(kept) == sorted(told)
+
+
+def test_frames_of_a_folder_or_file_that_is_called_like_torch_are_named():
+    for place in ("/home/user/pytorch/augment.py(3): augment", "train_torch.py(9): augment"):
+
+        def slow(begin, number, place=place):
+            return [frame(place, begin + 2, begin + 88), *host_bound(begin, number)]
+
+        assert short_name(place, 60) in str(read(loop(slow)).verdict())

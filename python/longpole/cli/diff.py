@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from longpole.cli.answer.usage import require
+from longpole.cli.ask.numbers import NUMBER
 from longpole.cli.ask.options import Options, answers, shared_options, top_option
 from longpole.cli.ask.profiler import DURATION, as_recorded_option
 from longpole.cli.ask.shares import parse_share
@@ -24,7 +25,9 @@ __all__ = ["diff"]
 @click.argument("new", type=click.Path(readable=False), required=False, metavar="[NEW]")
 @click.option("--base", "more_base", multiple=True, metavar="TRACE", help="Another trace of BASE.")
 @click.option("--new", "more_new", multiple=True, metavar="TRACE", help="Another trace of NEW.")
-@click.option("--step", type=int, metavar="N", help="Compare this step of BASE with other steps.")
+@click.option(
+    "--step", type=NUMBER, metavar="N", help="Compare this step of BASE with other steps."
+)
 @click.option(
     "--against",
     metavar="median|N",
@@ -40,12 +43,6 @@ __all__ = ["diff"]
 )
 @click.option("--step-name", metavar="PATTERN", help="Regex for annotations that mark steps.")
 @click.option("--data-load", metavar="PATTERN", help="Regex for data-loading functions.")
-@click.option(
-    "--ledger",
-    type=click.Path(dir_okay=False, readable=False),
-    metavar="FILE",
-    help="Add predicted and measured gains to FILE, for `longpole ledger`.",
-)
 @click.option(
     "--step-time",
     "step_times_ns",
@@ -65,7 +62,6 @@ def diff(
     step: int | None,
     against: str,
     gate: float | None,
-    ledger: str | None,
     step_times_ns: tuple[int, int] | None,
     as_recorded: bool,
     top: int,
@@ -87,12 +83,10 @@ def diff(
       longpole diff before.json.gz after.json.gz
       longpole diff main/ branch/ --gate 3% --format md
       longpole diff trace.json.gz --step 37 --against median
-      longpole diff before.json.gz after.json.gz --ledger gains.jsonl
     """
     from longpole.cli.answer.diff import DIFF_ARGS, diff_answer, step_answer
 
     _check_sides(new, step, [*more_base, *more_new])
-    require(step is None or ledger is None, "--ledger is about two runs, not about steps")
     require(step is None or step_times_ns is None, "--step-time is about two runs, not about steps")
     is_both = step_times_ns is not None and as_recorded
     require(not is_both, "--step-time and --as-recorded exclude each other")
@@ -109,7 +103,6 @@ def diff(
             gate=gate,
             top=top,
             window=window,
-            ledger=ledger,
             as_recorded=as_recorded,
             step_times_ns=step_times_ns or (None, None),
         )

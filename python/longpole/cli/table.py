@@ -27,6 +27,7 @@ from longpole.cli.answer.table import (
     question_table,
     tables,
 )
+from longpole.cli.ask.numbers import MOST
 from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.rows import CHOICES, choice_options, sort_option
 from longpole.cli.ask.traces import answer_each
@@ -64,13 +65,14 @@ class _TraceOrTable(click.Path):
 @click.option(
     "--where",
     metavar="CONDITION",
-    help="Only what matches an SQL condition, such as \"name LIKE '%gemm%' AND stream = 7\". In a"
-    " table of totals, it chooses the events that are added up, not the rows.",
+    help="Only what matches a condition, such as \"name LIKE '%gemm%' AND stream = 7\", with AND,"
+    " OR, NOT, IN, BETWEEN, LIKE, ILIKE, REGEXP and IS NULL. In a table of totals, it chooses the"
+    " events that are added up, not the rows.",
 )
 @sort_option
 @click.option(
     "--top",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, MOST),
     metavar="N",
     help="Number of rows to print.  [default: 20 or 50 as text, md and html, else all]",
 )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from longpole.recording import options_of
-from longpole.verdict.advice import MOSTLY_UNNAMED, mostly_stopped
+from longpole.verdict.advice import MOSTLY_UNNAMED, mostly_stopped, options_in
 from longpole.verdict.gains import Gains, n_words
 from longpole.verdict.missing import WIDEST_NAME
 from longpole.wording import count, duration, short_name
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
     from longpole.verdict.parts import RemedyKind, RemedyParts, VerdictParts
 
-__all__ = ["actions"]
+__all__ = ["actions", "all_actions"]
 
 _MOST: Final = 3
 
@@ -61,17 +60,21 @@ def actions(parts: VerdictParts, most_words: int) -> list[str]:
     >>> trace.verdict().actions
     ('Kernels twice as fast: saves up to 45 % (event 1).',)
     """
-    if parts["status"] not in {"ok", "balanced"} or mostly_stopped(parts):
-        return []
-    found = _Actions(parts)
-    lines = [*found.waits(), *found.work()] if parts["waits_lead"] else found.all()
-    helpful = [line for line in dict.fromkeys(lines) if ": saves nothing" not in line]
-    first, *others = helpful[:_MOST] or [""]
+    first, *others = all_actions(parts)[:_MOST] or [""]
     kept, left = [first] if first else [], most_words - n_words(first)
     for line in others:
         left -= n_words(line)
         kept += [line] if left >= 0 else []
     return kept
+
+
+def all_actions(parts: VerdictParts) -> list[str]:
+    """List what can be done about what the verdict names, however many lines that are."""
+    if parts["status"] not in {"ok", "balanced"} or mostly_stopped(parts):
+        return []
+    found = _Actions(parts)
+    lines = [*found.waits(), *found.work()] if parts["waits_lead"] else found.all()
+    return [line for line in dict.fromkeys(lines) if ": saves nothing" not in line]
 
 
 class _Actions:
@@ -80,7 +83,7 @@ class _Actions:
     def __init__(self, parts: VerdictParts) -> None:
         self.parts = parts
         self.gains = Gains(parts)
-        self.options = options_of(parts["profiler"], is_of_server=parts["is_of_server"])
+        self.options = options_in(parts)
         self.whole = {row["remedy"]: row for row in parts["remedies"] if row["name"] is None}
         self.named = {kind for kind, row in self.whole.items() if row["named"]}
 
@@ -195,7 +198,8 @@ class _Actions:
         """Say what to record where the trace does not tell what most of the host work is."""
         if self.parts["doubt"]["unnamed_host"] <= MOSTLY_UNNAMED:
             return ""
-        if self.parts["recorded"]["has_operators"]:
+        recorded = self.parts["recorded"]
+        if recorded["has_operators"] and not recorded["n_silent_threads"]:
             stack = f"record Python stacks ({self.options.stack})"
             return f" Most of it lies outside operators and calls; {stack}."
         operators = f"record {self.options.operators}"

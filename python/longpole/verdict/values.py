@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from longpole.critical_path.changes import change_of
-from longpole.verdict.actions import actions
+from longpole.verdict.actions import actions, all_actions
 from longpole.verdict.advice import advice
 from longpole.verdict.blocks import verdict_blocks
 from longpole.verdict.findings import Bounds, Doubt, Findings, Gap, Remedy, Span
@@ -46,6 +46,8 @@ def verdict_of(parts: VerdictParts) -> Verdict:
     if n_words(f"{told} {first} {against or ''}") > MOST_WORDS:
         against = None
     left = MOST_WORDS - n_words(f"{told} {against or ''}")
+    shown = actions(parts, left)
+    whole = [*all_actions(parts), caveat(parts)]
     return Verdict(
         status=parts["status"],
         sides=tuple(parts["sides"]),
@@ -62,8 +64,9 @@ def verdict_of(parts: VerdictParts) -> Verdict:
         reason=reason,
         record=record,
         sentence=told,
-        actions=tuple(actions(parts, left)),
+        actions=tuple(shown),
         caveat=against,
+        left_out=tuple(line for line in whole if line and line not in {*shown, against}),
     )
 
 

@@ -39,6 +39,7 @@ pub mod measure;
 pub mod names;
 pub mod overhead;
 pub mod path;
+pub mod patterns;
 pub mod progress;
 pub mod ranks;
 pub mod read;

@@ -15,6 +15,7 @@ const FOUNDATION: &[&str] = &[
     "time",
     "strings",
     "names",
+    "patterns",
     "intervals",
     "alignment",
     "diagnostics",

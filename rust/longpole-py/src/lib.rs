@@ -20,6 +20,7 @@ mod joint;
 mod linked;
 mod measure;
 mod merged;
+mod opening;
 mod overhead;
 mod path;
 mod ranks;
@@ -73,6 +74,11 @@ mod _core {
     #[pymodule_export]
     use crate::merged::merged_path;
     #[pymodule_export]
+    use crate::opening::{confine, is_confined};
+    #[cfg(unix)]
+    #[pymodule_export]
+    use crate::opening::{open_file, open_folder};
+    #[pymodule_export]
     use crate::ranks::{ReducedRank, rank_of_calls, reduce_rank, unpack_rank};
     #[pymodule_export]
     use crate::read::read_trace;
@@ -92,7 +98,7 @@ mod _core {
     #[pymodule_export]
     use crate::tunable::read_tunable;
     #[pymodule_export]
-    use crate::vocabulary::{api_names, is_own_frame};
+    use crate::vocabulary::{api_names, check_pattern, is_own_frame, kernel_family};
 
     #[pymodule_export]
     const FULL_QUEUE_OPERATIONS: usize = longpole_core::graph::limits::FULL_QUEUE_OPERATIONS;

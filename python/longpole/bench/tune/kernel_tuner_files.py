@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from longpole.bench.records.record import Outcome, Record
 from longpole.bench.tune.space import Space, label_of
 from longpole.files import new_file
+from longpole.opening import read_text
 
 if TYPE_CHECKING:
     import os
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["read_cache", "write_cache", "write_t4"]
 
 _NS_PER_MS: Final = 1e6
+_LONGEST_MS: Final = 1e12
 _ERRORS: Final = {
     "not_started": "CompilationFailedConfig",
     "wrong": "InvalidConfig",
@@ -46,7 +48,7 @@ def read_cache(path: str | os.PathLike[str]) -> tuple[Space, list[Record]]:
         It is no such file.
     """
     try:
-        content = _closed(Path(path).read_text(encoding="utf-8"))
+        content = _closed(read_text(path))
         names = content["tune_params_keys"]
         entries = list(content["cache"].values())
         space = Space.of_points({name: entry[name] for name in names} for entry in entries)
@@ -132,8 +134,9 @@ def _records(entry: Mapping[str, Any], point: Mapping[str, Value]) -> list[Recor
     """Make a record of each run of a configuration; one that says how it failed."""
     label, tags = label_of(point), {"point": dict(point)}
     times_ms = entry.get("times") or [entry.get("time")]
-    if not all(isinstance(each, int | float) and each > 0 for each in times_ms):
-        said = str(entry.get("__error__") or entry.get("time"))
+    if not isinstance(times_ms, list) or not all(map(_is_time, times_ms)):
+        failure = entry.get("__error__") or entry.get("time")
+        said = failure if isinstance(failure, str) else "its times are not numbers above 0"
         return [Record(id=label, key=label, outcome=Outcome.RAISED, message=said, tags=tags)]
     return [
         Record(
@@ -146,6 +149,10 @@ def _records(entry: Mapping[str, Any], point: Mapping[str, Value]) -> list[Recor
         )
         for number, each in enumerate(times_ms, start=1)
     ]
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, int | float) and 0 < value < _LONGEST_MS
 
 
 def _entry(candidate: Candidate) -> dict[str, Any]:

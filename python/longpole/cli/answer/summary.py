@@ -15,11 +15,12 @@ from longpole.cli.answer.windows import (
     exit_code_of,
     known_of_trace,
 )
+from longpole.errors import WindowError
 from longpole.recording_cost import step_blocks
 from longpole.report.blocks import Column, Headline, Notes, Table
 from longpole.report.document import DATA_FORMATS, Document
-from longpole.verdict.blocks import verdict_blocks
-from longpole.wording import count, duration, share, short_name
+from longpole.verdict.blocks import left_out_of, verdict_blocks
+from longpole.wording import count, duration, operator_name, share, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,9 +29,11 @@ if TYPE_CHECKING:
     from longpole.analyses.summary import Summary
     from longpole.cli.answer.emit import Answer
     from longpole.cli.answer.summary_records import Figures
+    from longpole.critical_path.path import CriticalPath
     from longpole.report.blocks import Block, Cell
     from longpole.report.document import Warned
     from longpole.trace import Trace
+    from longpole.windows import Window
 
 __all__ = ["SUMMARY", "summary_answer", "time_blocks"]
 
@@ -66,8 +69,8 @@ def summary_answer(path: str, trace: Trace, top: int, **choice: Any) -> Answer:
     if not window.duration_ns:
         reason = f"{window.name} is 0 ns long, so nothing can be measured"
         return abstained(SUMMARY, path, trace, reason, "empty_window")
-    times = (window.start_ns, window.end_ns)
-    warnings = [*window_warnings(trace, trace.critical_path(between=times), window.name, None)]
+    path_of_window = _path_of(trace, window, choice.get("step_name"))
+    warnings = [*window_warnings(trace, path_of_window, window.name, None)]
     known = known_of_trace(path, trace) | {"forms_with_warnings": (*DATA_FORMATS, "text")}
     known["warnings"] = [*known["warnings"], *warnings]
     known |= {"status": "partial"} if known["warnings"] or exit_code_of(found.verdict) else {}
@@ -90,6 +93,16 @@ def summary_answer(path: str, trace: Trace, top: int, **choice: Any) -> Answer:
         records=lambda: records(path, found),
     )
     return document, exit_code_of(found.verdict)
+
+
+def _path_of(trace: Trace, window: Window, step_name: str | None) -> CriticalPath:
+    """Find the critical path of a window; a step has one though nothing but its mark is in it."""
+    try:
+        return trace.critical_path(between=(window.start_ns, window.end_ns))
+    except WindowError:
+        if window.step is None:
+            raise
+        return trace.critical_path(step=window.step, step_name=step_name)
 
 
 def time_blocks(trace: Trace, found: Summary) -> list[Block]:
@@ -173,7 +186,11 @@ def _lists(trace: Trace, found: Summary) -> list[Table]:
     kernels = f"kernels of {n_devices} devices" if n_devices > 1 else "kernels"
     of_hosts = f" of {n_processes} processes" if n_processes > 1 else ""
     return [
-        _ranked(found, kernels, "time", found.kernels.n_total, ranked["kernel"]),
+        _with_operators(
+            trace,
+            _ranked(found, kernels, "time", found.kernels.n_total, ranked["kernel"]),
+            [event for *_, event in ranked["kernel"]],
+        ),
         _ranked(
             found,
             f"operators{of_hosts}",
@@ -193,6 +210,17 @@ def _ranked(found: Summary, what: str, time: str, n_total: int, rows: list[Figur
     )
 
 
+def _with_operators(trace: Trace, table: Table, events: list[int]) -> Table:
+    """Add the operators that launched the longest kernels, where they are known."""
+    launched = trace.core.operators_of(events)
+    if not any(launched):
+        return table
+    operators = [operator_name(*operator[1:]) if operator else "-" for operator in launched]
+    columns = (*table.columns, Column("launched by (longest)", "name"))
+    rows = [(*row, operator) for row, operator in zip(table.rows, operators, strict=True)]
+    return Table(columns, rows)
+
+
 def _figures(time: str, found: Summary) -> tuple[Column, ...]:
     return (
         Column(time, "duration"),
@@ -210,7 +238,8 @@ def _cells(
 
 
 def _notes(trace: Trace, found: Summary) -> list[str]:
-    notes = [
+    notes = left_out_of(found.verdict)
+    notes += [
         f"How long {_device(device)} waited for launch is unknown: {device.idle.reason}."
         for device in found.devices
         if device.idle.reason

@@ -3,7 +3,6 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::families::{OTHER, family};
 use super::functions::Function;
 use super::model::{HOST, Remedy, RemedyKind, Side, dropped};
 use super::question::Question;
@@ -12,7 +11,7 @@ use crate::graph::{Kind, pattern_of};
 use crate::ids::{EventId, StringId};
 use crate::path::what_if::{Change, Effect, Ratio};
 use crate::tables::EventKind;
-use crate::vocabulary::ApiRole;
+use crate::vocabulary::{ApiRole, OTHER, kernel_family};
 
 /// So many kernels and families of them are asked about: those with most time on the path.
 const MOST_NAMES: usize = 7;
@@ -100,9 +99,10 @@ pub(super) fn kernels(question: &Question<'_>) -> Vec<Remedy> {
     }
     let mut of_family: BTreeMap<&str, Vec<(EventId, i64)>> = BTreeMap::new();
     for (name, times) in &of_name {
-        of_family.entry(family(strings.get(*name))).or_default().extend(times);
+        of_family.entry(kernel_family(strings.get(*name))).or_default().extend(times);
     }
-    let all: Vec<_> = kernel_names(question).into_iter().map(|name| (family(name), name)).collect();
+    let all: Vec<_> =
+        kernel_names(question).into_iter().map(|name| (kernel_family(name), name)).collect();
     let families = most(of_family).into_iter().map(|(of, times)| {
         let of_this = all.iter().filter(|(family, _)| *family == of);
         let names: Vec<_> = of_this.map(|(_, name)| *name).collect();

@@ -15,7 +15,6 @@ mod busy_streams;
 mod catalogue;
 mod causes;
 mod doubt;
-mod families;
 mod functions;
 mod holes;
 mod host_waits;

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 
-use crate::graph::{Edge, Graph, Kind, Role, matching};
+use crate::graph::{Edge, Graph, Kind, Role, matching, matching_kernels};
 use crate::ids::{EventId, Order};
 use crate::tables::{EventKind, Tables};
 
@@ -15,7 +15,8 @@ pub struct Change {
     pub kind: Option<Kind>,
     /// Only the time of events of this kind; for annotations, the time inside them.
     pub event_kind: Option<EventKind>,
-    /// Only what has a name in which this pattern is found.
+    /// Only what has a name in which this pattern is found; of kernels, where it is the name of a
+    /// family, only those of the family.
     pub matching: Option<String>,
     /// Only these events: the time inside them, or what they wait for.
     pub events: Option<Vec<EventId>>,
@@ -157,6 +158,8 @@ pub(in crate::path) struct Chosen {
     event_kind: Option<EventKind>,
     removes_wait: bool,
     is_named: Option<Vec<bool>>,
+    /// The same for names of kernels.
+    is_kernel_named: Option<Vec<bool>>,
     inside: Option<Inside>,
 }
 
@@ -167,17 +170,27 @@ impl Chosen {
     pub(in crate::path) fn by(change: &Change, graph: &Graph, tables: &Tables) -> Result<Self> {
         let pattern = change.matching.as_ref();
         let is_named = pattern.map(|pattern| matching(pattern, tables)).transpose()?;
+        let is_kernel_named =
+            pattern.map(|pattern| matching_kernels(pattern, tables)).transpose()?;
         let removes_wait = change.effect == Effect::RemoveWait;
         if change.event_kind == Some(EventKind::Annotation) {
             let ranges = annotations(change, is_named.as_deref(), tables);
             let inside = Some(Inside::of(&ranges, true, graph));
-            return Ok(Self { kind: None, event_kind: None, removes_wait, is_named: None, inside });
+            return Ok(Self {
+                kind: None,
+                event_kind: None,
+                removes_wait,
+                is_named: None,
+                is_kernel_named: None,
+                inside,
+            });
         }
         Ok(Self {
             kind: change.kind,
             event_kind: change.event_kind,
             removes_wait,
             is_named,
+            is_kernel_named,
             inside: change.events.as_ref().map(|events| Inside::of(events, !removes_wait, graph)),
         })
     }
@@ -203,8 +216,15 @@ impl Chosen {
     }
 
     fn has_name(&self, event: Option<Order>, graph: &Graph) -> bool {
-        let Some(is_named) = &self.is_named else { return true };
-        event.and_then(|event| graph.timeline.name(event)).is_some_and(|name| is_named[name.row()])
+        let (Some(is_named), Some(is_kernel_named)) = (&self.is_named, &self.is_kernel_named)
+        else {
+            return true;
+        };
+        event.is_some_and(|event| {
+            let is_kernel = graph.timeline.kind(event) == EventKind::Kernel;
+            let is_meant = if is_kernel { is_kernel_named } else { is_named };
+            graph.timeline.name(event).is_some_and(|name| is_meant[name.row()])
+        })
     }
 }
 
