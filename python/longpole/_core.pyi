@@ -3,9 +3,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO, Final, Literal, TypeAlias, final
 
 from longpole.recording import Profiler
+from longpole.recording_cost import OverheadParts
 from longpole.remedies.parts import Fact, VerdictParts
 
 _ActivityRow: TypeAlias = tuple[int, int | None, int | None, int | None, str, int, int, int, int]
+_ChangeRow: TypeAlias = tuple[
+    str,
+    str | None,
+    str | None,
+    int,
+    int,
+    Sequence[int] | None,
+    Sequence[tuple[int, int, int]] | None,
+]
 
 __all__ = [
     "FULL_QUEUE_OPERATIONS",
@@ -169,12 +179,12 @@ class CriticalPath:
     def sync_dependencies(self) -> Table: ...
     def what_if(
         self,
-        changes: Sequence[tuple[str, str | None, str | None, int, int, Sequence[int] | None]],
+        changes: Sequence[_ChangeRow],
     ) -> CriticalPath: ...
     def length_in(self, other: CriticalPath) -> int: ...
     def n_chosen(
         self,
-        changes: Sequence[tuple[str, str | None, str | None, int, int, Sequence[int] | None]],
+        changes: Sequence[_ChangeRow],
     ) -> list[int]: ...
     def perfetto(self) -> list[bytes]: ...
 
@@ -227,6 +237,9 @@ class Trace:
     def verdict(
         self, window: tuple[Any, ...], *, data_load: str | None, step_name: str | None
     ) -> tuple[VerdictParts, Facts]: ...
+    def without_profiler(
+        self, step_time_ns: int | None, *, data_load: str | None, step_name: str | None
+    ) -> tuple[OverheadParts, Trace | None]: ...
     def scope(
         self, window: tuple[Any, ...], *, step_name: str | None
     ) -> tuple[str, int | None, int, int, tuple[str, str]]: ...

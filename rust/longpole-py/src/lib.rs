@@ -22,6 +22,7 @@ mod linked;
 mod measure;
 mod merged;
 mod opening;
+mod overhead;
 mod path;
 mod ranks;
 mod read;

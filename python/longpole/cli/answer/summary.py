@@ -16,6 +16,7 @@ from longpole.cli.answer.windows import (
     known_of_trace,
 )
 from longpole.errors import WindowError
+from longpole.recording_cost import step_blocks
 from longpole.report.blocks import Column, Headline, Notes, Table
 from longpole.report.document import DATA_FORMATS, Document
 from longpole.verdict.blocks import left_out_of, verdict_blocks
@@ -115,6 +116,7 @@ def _blocks(path: str, trace: Trace, found: Summary, warnings: Sequence[Warned])
     return [
         Headline(_title(path, trace, found)),
         *verdict_blocks(found.verdict),
+        *step_blocks(found.recording_cost),
         *_warned(found, warnings),
         *time_blocks(trace, found),
     ]

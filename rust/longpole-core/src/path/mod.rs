@@ -18,6 +18,7 @@ mod windows;
 mod work;
 
 pub use busy::busy_ns;
+pub(crate) use clip::moved;
 pub use longest::longest;
 pub use remedies::{
     Activity, Bounds, Busiest, Cause, DeviceWait, Doubt, Fact, FactIndex, Facts, Function, Gain,

@@ -172,6 +172,11 @@ impl EventTable {
         self.close(event, end_ns);
     }
 
+    /// The same events at other times, one row for each.
+    pub(crate) fn retimed(&self, start_ns: Vec<i64>, duration_ns: Vec<i64>) -> Self {
+        Self { start_ns, duration_ns, ..self.clone() }
+    }
+
     /// The reader found the number that a call and what it launched have in common.
     pub(crate) fn assign_correlation(&mut self, event: EventId, number: i64) {
         self.correlation[event.row()] = number;
