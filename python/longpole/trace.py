@@ -416,8 +416,8 @@ class Trace(TraceTables):
         number = None if step is None else step_number(step)
         window = core_window(number, annotation, instance, between, "period", whole=whole)
         with blaming(self.damage):
-            parts = self._core.verdict(window, data_load=data_load, step_name=step_name)
-        verdict = verdict_of(parts)
+            parts, facts = self._core.verdict(window, data_load=data_load, step_name=step_name)
+        verdict = verdict_of(parts, facts)
         return damaged(verdict, parts, self.damage) if self.damage else verdict
 
     def recording_cost(

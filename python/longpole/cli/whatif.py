@@ -40,8 +40,8 @@ def whatif(
 
     WHAT is a kind, a kind and a pattern of names (`kernel:flash`), or a pattern of names
     of any work (`:flash`). Several changes hold together. The name of a family that --ideal
-    ranks, such as gemm or attention, selects the kernels that compute it, whatever they are
-    called (`kernel:gemm`).
+    ranks, such as gemm or attention, selects all kernels of the family, regardless of their
+    names (`kernel:gemm`).
 
     \b
     Examples:

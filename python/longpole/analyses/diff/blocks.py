@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from longpole.analyses.diff.sentences import KINDS, REMEDIES, percent, predicted
+from longpole.analyses.diff.sentences import KINDS, percent, predicted
 from longpole.report.blocks import (
     Column,
     Notes,
@@ -120,7 +120,7 @@ def _number(value: float) -> str:
 def _predictions(diff: Findings) -> Table:
     """Show what the verdict on the base predicted of what was applied, and what was measured."""
     columns: dict[Column, Value] = {
-        Column("remedy applied"): lambda it: REMEDIES[it.remedy],
+        Column("remedy applied"): lambda it: it.remedy,
         Column("predicted"): predicted,
         Column("measured", "share"): lambda it: it.measured if it.is_alone else None,
         Column("measured together", "share"): lambda it: None if it.is_alone else it.measured,

@@ -336,7 +336,7 @@ def _answer(
         changes=changes,
         path=() if is_lost else path_changes(*pair),
         counts=counts,
-        predictions=predictions(base.verdict, pair[0], changes, counts, gain),
+        predictions=predictions(base.verdict, new.verdict, gain),
         machine=machine,
         change_on_one_machine=judgement.change,
         rests_on_host=is_single and _rests_on_host(work),

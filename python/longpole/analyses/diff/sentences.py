@@ -10,7 +10,7 @@ from longpole.wording import change, count, duration, short_name
 if TYPE_CHECKING:
     from longpole.analyses.diff.values import Change, DiffSide, Findings, Prediction
 
-__all__ = ["KINDS", "REMEDIES", "cause", "percent", "predicted", "sentence"]
+__all__ = ["KINDS", "cause", "percent", "predicted", "sentence"]
 
 KINDS: Final = {
     "kernel": "kernel",
@@ -20,15 +20,6 @@ KINDS: Final = {
     "runtime": "runtime API call",
     "host_gap": "host time outside operators",
     "data_loading": "data loading",
-}
-REMEDIES: Final[dict[str, str]] = {
-    "data_loading": "data loading",
-    "blocking_calls": "blocking calls",
-    "allocation": "allocation",
-    "copies": "memcpy and memset",
-    "communication": "communication",
-    "host_work": "host work",
-    "kernels": "kernels twice as fast",
 }
 _WIDEST: Final = 60
 _LEAST_EFFECT: Final = 0.001
@@ -170,7 +161,7 @@ def percent(share: float | None) -> str:
 def _predicted(diff: Findings) -> list[str]:
     """Say of a remedy that was applied what was predicted and measured."""
     return [
-        f"{REMEDIES[row.remedy].capitalize()}: {predicted(row)} predicted, "
+        f"Remedy {row.remedy} was applied: {predicted(row)} predicted, "
         f"{100 * row.measured:.1f} % measured for the whole step."
         for row in diff.predictions
         if row.is_alone

@@ -11,7 +11,6 @@ from longpole.analyses.diff.setups import Setup
 from longpole.damage import Damage
 from longpole.data import Data, computed
 from longpole.verdict import Verdict
-from longpole.verdict.parts import RemedyKind
 
 __all__ = [
     "Change",
@@ -134,10 +133,11 @@ class PathChange(Data):
 class Prediction(Data):
     """A remedy of the verdict on the base that the new side evidently applied."""
 
-    remedy: RemedyKind
-    base_target: float
-    """What the remedy removes, in a mean step: its time in ns, of blocking calls their number."""
-    new_target: float
+    remedy: str
+    base_gain_ns: int
+    """What the remedy surely saves of a mean step of the base."""
+    new_gain_ns: int
+    """What it would still save of a step of the new side."""
     gain_low: float
     """What the verdict predicted of so much of the remedy as was applied, as shares of the step."""
     gain_high: float

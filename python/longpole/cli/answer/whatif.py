@@ -114,8 +114,8 @@ def changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[C
 def ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
     """Rank what can be done by what it gains."""
     verdict = found.verdict()
-    ranked = sorted(verdict.remedies, key=lambda row: -row.gain_ns)
-    helpful = [row for row in ranked if row.gain >= _LEAST_GAIN]
+    ranked = verdict.remedies
+    helpful = [row for row in ranked if row.gain_high >= _LEAST_GAIN]
     document = Document(
         schema=WHATIF,
         **known_of(name, trace, found, verdict),
@@ -203,6 +203,9 @@ def _record(name: str, remedy: Remedy) -> Record:
         "named": remedy.named,
         "gain_ns": remedy.gain_ns,
         "share": remedy.gain,
+        "least_share": remedy.gain_low,
+        "most_share": remedy.gain_high,
+        "advice": remedy.advice,
     }
 
 

@@ -139,6 +139,23 @@ impl EventTable {
         self.seal();
     }
 
+    /// Leaves out the events that are not kept; gives the others new handles.
+    pub(crate) fn retain(&mut self, is_kept: &[bool]) {
+        for column in self.columns_mut() {
+            column.1.retain(is_kept);
+        }
+    }
+
+    /// Clears the durations that `is_wrong`; returns how many.
+    pub(crate) fn clear_durations(&mut self, is_wrong: impl Fn(i64) -> bool) -> u64 {
+        let mut n_cleared = 0;
+        for duration_ns in self.duration_ns.iter_mut().filter(|ns| is_wrong(**ns)) {
+            *duration_ns = NO_INTEGER;
+            n_cleared += 1;
+        }
+        n_cleared
+    }
+
     /// The reader found the end of a begin event.
     pub(crate) fn close(&mut self, event: EventId, end_ns: i64) {
         self.duration_ns[event.row()] = end_ns.saturating_sub(self.start_ns[event.row()]);

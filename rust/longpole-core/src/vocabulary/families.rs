@@ -96,14 +96,14 @@ pub const OTHER: &str = "other";
 
 /// The family of a kernel, by its name.
 pub fn kernel_family(name: &str) -> &'static str {
-    if WorkClass::of_kernel(name) == WorkClass::Communication {
-        return COMMUNICATION;
-    }
     static PATTERNS: LazyLock<Option<RegexSet>> =
         LazyLock::new(|| RegexSet::new(FAMILIES.iter().map(|(_, words)| pattern(words))).ok());
     static WRAPPER: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new("(?:^|::)(?:kernel[0-9]?|kentry|device_kernel|trampoline_kernel)$").ok()
     });
+    if WorkClass::of_kernel(name) == WorkClass::Communication {
+        return COMMUNICATION;
+    }
     let family = |words: &str| {
         let first = PATTERNS.as_ref().and_then(|set| set.matches(words).iter().next());
         first.map(|row| FAMILIES[row].0)

@@ -17,8 +17,6 @@ pub struct Function {
     pub name: StringId,
     /// Its share of the host's time on the path.
     pub share: f64,
-    /// Its calls in the trace.
-    pub events: Vec<EventId>,
 }
 
 /// A function is named if it has this share of the host's time on the path: most of it.
@@ -41,7 +39,7 @@ pub(super) fn function(question: &Question<'_>) -> Option<Function> {
     let (name, ns) = tree.innermost(share_of(total_ns, LEAST_SHARE))?;
     #[allow(clippy::cast_precision_loss)] // a share
     let share = ns as f64 / total_ns.max(1) as f64;
-    Some(Function { name, share, events: calls_of(name, question) })
+    Some(Function { name, share })
 }
 
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // a share
@@ -95,16 +93,6 @@ pub(super) fn busiest(question: &Question<'_>) -> Option<Busiest> {
         longest: share(longest_ns),
         role: role(name),
     })
-}
-
-fn calls_of(name: StringId, question: &Question<'_>) -> Vec<EventId> {
-    let timeline = &question.graph.timeline;
-    let is_call = |kind| matches!(kind, EventKind::Python | EventKind::Annotation);
-    timeline
-        .orders()
-        .filter(|&event| timeline.name(event) == Some(name) && is_call(timeline.kind(event)))
-        .map(|event| timeline.event(event))
-        .collect()
 }
 
 /// The functions around the host's time, from the outside in.

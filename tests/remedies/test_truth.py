@@ -1,0 +1,23 @@
+"""Programs recorded on a GPU, slow and mended, with the gain that was measured."""
+
+from __future__ import annotations
+
+import pytest
+
+from oracles.gpu_truth import GPU, MENDING, rows
+
+pytestmark = pytest.mark.skipif(not GPU.exists(), reason="the recorded programs are not here")
+
+NAMED = {
+    "optimizer": ("optimizer_loop",),
+    "pageable": ("pinned_copies",),
+    "download": ("pinned_copies",),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_the_cause_is_named_in_the_first_two_lines(name: str):
+    [row] = rows([name])
+    named = [remedy.remedy for remedy in row["before"].remedies if remedy.named][:2]
+    assert {*named} & {*MENDING[name]}, named
+    assert row["still_named"] == []
