@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["REMEDY"]
 
 # A copy back that begins later after the wait than this share of a window is another matter.
-_FARTHEST: Final = 0.5
+_FARTHEST: Final = 0.9
 
 # During the round trip the GPU does nothing for this share of it.
 _IDLE: Final = 0.6
