@@ -97,7 +97,7 @@ def test_calls_that_wait_are_named_where_host_and_device_take_turns():
     verdict = read(loop(turns, 8)).verdict()
     [site] = [row.name for row in verdict.remedies if row.remedy == "blocking_calls"]
     assert site == "aten::item"
-    told = "Do not wait for the GPU in aten::item: 1 call a step waits; saves 41 % (event "
+    told = "Do not wait for the GPU in aten::item: 1 call a step waits; saves up to 41 % (event "
     assert any(line.startswith(told) for line in verdict.actions), verdict.actions
 
 
@@ -448,7 +448,8 @@ EXAMPLES = [
 def test_real_traces_are_judged_as_their_gains_say(name, sides):
     verdict = longpole.read_trace(TRACES / f"{name}.json.gz").verdict()
     assert verdict.sides == sides
-    gains = [row.gain_low for row in verdict.remedies]
+    bounds = {"blocking_calls", "stream_waits"}
+    gains = [row.gain_low for row in verdict.remedies if row.remedy not in bounds]
     assert all(gain >= 0.79 * max(gains[place:]) for place, gain in enumerate(gains))
     assert all(row.gain_low <= row.gain_high for row in verdict.remedies)
 

@@ -30,7 +30,7 @@ pub(super) fn loader(question: &Question<'_>) -> Option<Loader> {
     };
     let around = |event: EventId| {
         let enclosing = std::iter::successors(Some(event), |&event| question.nesting.parent(event));
-        enclosing.filter_map(of_event).next()
+        enclosing.find_map(of_event)
     };
     let inside = iterators_inside(question, &iterators);
     let mut times_ns: BTreeMap<Loader, i64> = BTreeMap::new();
