@@ -31,7 +31,7 @@ def test_any_factor_is_exact_to_the_nanosecond(path):
 
 
 def test_an_activity_takes_the_time_that_replaces_its_own(path):
-    kernel = [2]
+    kernel = [3]
     assert path.what_if(Replace(time_ns=30_000, events=kernel)).gain_ns == 70_000
     cost = Insert(time_ns=5_000, events=kernel)
     assert path.what_if([Replace(time_ns=30_000, events=kernel), cost]).gain_ns == 65_000

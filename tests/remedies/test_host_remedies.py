@@ -21,7 +21,8 @@ def test_a_long_gap_between_operators_is_python_to_shorten():
         "Shorten train.py(7): log, or do it outside the loop",
         "train.py(7): log",
     )
-    assert found.gain_low == pytest.approx(0.86, abs=0.02)
+    # No operator follows the gap of the last of the 3 windows.
+    assert found.gain_low == pytest.approx(0.86 * 2 / 3, abs=0.02)
 
 
 def test_memory_that_is_allocated_in_every_step_is_kept():
@@ -134,7 +135,7 @@ def test_views_that_take_five_milliseconds_wait_for_the_interpreter():
     def fill(builder, begin):
         for place in range(10):
             start = begin + 10_000 * place
-            builder.operator("aten::view", (start, start + (2 if place == 0 else 5_100)))
+            builder.operator("aten::view", (start, start + (2 if place < 2 else 5_100)))
         call = (begin + 95_200, begin + 95_210)
         builder.launch("gemm", call=call, work=(begin + 95_215, begin + 95_300))
 

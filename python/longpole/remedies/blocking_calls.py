@@ -68,5 +68,6 @@ REMEDY: Final = Remedy(
     seen_by="calls that return after the work they wait for",
     change="the waits of each place, and of all; that the data is needed is not considered",
     not_when="no call waits",
+    is_upper_bound=True,
     find=_find,
 )

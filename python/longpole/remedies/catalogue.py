@@ -138,14 +138,18 @@ def _with_gains(facts: Facts, places: list[tuple[Remedy, Found]]) -> list[Gained
     return _ordered(rows)
 
 
+def _sure(row: Gained) -> float:
+    """Return the share that a remedy surely saves; of an upper bound half."""
+    return row.low / 2 if row.remedy.is_upper_bound else row.low
+
+
 def _ordered(rows: list[Gained]) -> list[Gained]:
     """Order by what surely goes; of those that save about as much, the cheapest comes first."""
-    left = sorted(rows, key=lambda row: (-round(row.low, 4), -round(row.high, 4)))
+    left = sorted(rows, key=lambda row: (-round(_sure(row), 4), -round(row.high, 4)))
     ordered = []
     while left:
-        alike = (
-            [row for row in left if row.low >= _ALIKE * left[0].low] if left[0].low > 0 else left
-        )
+        least = _ALIKE * max(_sure(left[0]), 0.0)
+        alike = [row for row in left if _sure(row) >= least] or left[:1]
         first = min(alike, key=lambda row: EFFORTS.index(row.remedy.effort))
         left.remove(first)
         ordered.append(first)
