@@ -108,6 +108,7 @@ def device_edges(
 ) -> Iterator[Edge]:
     """Give the edges into the start and the end of every piece of device work."""
     wait_calls = pending_wait_calls(trace, devices)
+    asked_by_other = _asked_by_other(trace, devices)
     for stream in devices.streams.values():
         for work, last_finished, running in _neighbours(stream):
             yield from _end_edges(work, running, points)
@@ -116,7 +117,8 @@ def device_edges(
                 *_launch_edges(work, devices, points),
                 *recorded_waits.get(work, []),
             ]
-            start = _Start(work, edges, running, wait_calls.get(work, []))
+            pending = wait_calls.get(work, [])
+            start = _Start(work, edges, running, pending, work in asked_by_other)
             yield from _explained(start, points, devices)
 
 
@@ -199,6 +201,29 @@ def pending_wait_calls(trace: Trace, devices: Devices) -> dict[Event, list[Event
     return pending
 
 
+def _asked_by_other(trace: Trace, devices: Devices) -> set[Event]:
+    """List the work whose process called for a wait since any thread launched on its stream."""
+    recorded = {
+        devices.launches.call(record.correlation, record.start_ns)
+        for record in trace.records
+        if record.kind == STREAM_WAIT and record.is_known
+    }
+    found: set[Event] = set()
+    n_waits: dict[object, int] = defaultdict(int)
+    n_before: dict[Lane, int] = {}
+    for call in trace.events:
+        if call.event_class is not EventClass.RUNTIME:
+            continue
+        process = call.lane.owner
+        n_waits[process] += bool(WAIT_CALL.search(call.name)) and call not in recorded
+        works = devices.launches.work_of.get(call, [])
+        found |= {
+            work for work in works if n_before.get(work.lane, n_waits[process]) < n_waits[process]
+        }
+        n_before |= {work.lane: n_waits[process] for work in works}
+    return found
+
+
 @dataclass(frozen=True)
 class _Start:
     """The start of a piece of device work, with all that is known to come before it."""
@@ -207,6 +232,7 @@ class _Start:
     edges: list[Edge]
     running: Sequence[Event]
     wait_calls: Sequence[Event]
+    is_asked_by_other: bool
 
 
 def _explained(start: _Start, points: Points, devices: Devices) -> list[Edge]:
@@ -348,6 +374,8 @@ def _least_mark(start: _Start, late_ns: int, devices: Devices) -> Mark | None:
     call = devices.launches.call_of(start.work)
     is_late = late_ns > limits.LATE_START_NS
     if not start.wait_calls:
+        if is_late and start.is_asked_by_other:
+            return Mark.POSSIBLE
         may_wait = is_late and _may_wait_without_call(start.work, devices)
         return Mark.UNMARKED if may_wait else None
     is_just_asked = call is not None and is_asked_just_now(call, start.wait_calls, devices)

@@ -41,7 +41,7 @@ QUERY_CALL = re.compile(API + "(?:(?:Event|Stream)Query|Query(?:Event|Stream)|Fe
 IMPLICIT_SYNC_CALL = re.compile(
     API
     + r"(?:(?:Mem)?(?:Free|Malloc|ExtMalloc|Alloc|Host(?:Alloc|Malloc|Free|Register|Unregister)"
-    + r"|ModuleLoad|ModuleUnload|LibraryLoad)"
+    + r"|ModuleLoad|ModuleUnload|LibraryLoad|LibraryUnload|CtxDestroy)"
     + r"|Mem(?:Create|Map|Unmap|SetAccess|Release|AddressReserve|AddressFree)|DeviceReset"
     + r"|Module(?:Create|Destroy)|USM(?:Free|(?:Device|Host|Shared)Alloc)"
     + r"|Program(?:Build|Link|CreateWith))(?!.*Async)"
@@ -265,6 +265,7 @@ def _copy_edges(copies: Sequence[Event], call: Event, points: Points) -> Iterato
     """Let a call end with its copy if the copy was over by then.
 
     The driver stages pageable memory itself: such a call may return while the copy still runs.
+    In the second half of the copy, its time is that of the copy.
     """
     copy = max(copies, key=lambda work: (work.end_ns, -work.rank))
     pageable = copy.is_pageable
@@ -276,7 +277,10 @@ def _copy_edges(copies: Sequence[Event], call: Event, points: Points) -> Iterato
         yield _return_edge(copy, call, Evidence.INFERRED, points)
     elif pageable and call.start_ns <= copy.start_ns:
         source, target = points.start(copy), points.end(call)
-        yield Edge(source, target, Kind.RUNTIME, Role.STAGING, call, Evidence.INFERRED)
+        if 2 * late_ns <= copy.end_ns - copy.start_ns:
+            yield inside_edge(copy, target, Role.SYNC_INSIDE, points)
+        else:
+            yield Edge(source, target, Kind.RUNTIME, Role.STAGING, call, Evidence.INFERRED)
 
 
 def _producer(call: Event, inference: _Inference) -> Event | None:

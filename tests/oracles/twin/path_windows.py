@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -35,13 +36,28 @@ class Window:
 
 def whole_window(graph: Graph) -> Window:
     """Cover all work of main threads and devices; other threads never end a trace."""
-    works = _leading_work(graph)
+    works = _before_exit(_leading_work(graph))
     if not works:
         message = "the trace has no work on a main thread or a device"
         raise ValueError(message)
     opener = _opener(graph, works)
     candidates = tuple(graph.points.end(work) for work in works)
     return _window(graph, candidates, (graph.points.start(opener),))
+
+
+def _before_exit(works: list[Event]) -> list[Event]:
+    """Leave out the calls that unload code, free and destroy after all other work."""
+    ends = {
+        work
+        for work in works
+        if work.event_class is EventClass.RUNTIME
+        and re.search("Unload|Destroy|Free|Unregister|DeviceReset", work.name)
+    }
+    others = [work.end_ns for work in works if work not in ends]
+    exit_calls = [work for work in ends if others and work.start_ns >= max(others)]
+    unloads = any(re.search("Unload|CtxDestroy|ModuleDestroy", work.name) for work in exit_calls)
+    has_device_work = any(work.event_class is EventClass.DEVICE for work in works)
+    return [work for work in works if not (unloads and has_device_work and work in exit_calls)]
 
 
 def _opener(graph: Graph, works: Sequence[Event]) -> Event:
