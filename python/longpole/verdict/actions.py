@@ -40,11 +40,25 @@ _LONG_FOR_A_LAUNCH_NS: Final = 300_000
 # What a long runtime API call does, and what to do about it; the blanks are those of `Options`.
 _LAUNCHES: Final = frozenset({"launch", "graph_launch"})
 _SETS_UP: Final = "If it sets something up, record a later step, with {schedule}."
+_CREATES_CONTEXT: Final = (
+    "Nothing used the GPU before, so it creates the context: set-up. Record a later step, with "
+    "{schedule}."
+)
+_ONCE: Final = "It comes again in every {unit}: do it once, before the loop."
+# Calls that are no set-up where they come again and again.
+_RECURS: Final = {
+    "load_module": _ONCE,
+    "launch": "It comes again in every {unit}, so it is not the first launch of a kernel.",
+    "graph_launch": "It comes again in every {unit}, so it is not the first launch of a graph.",
+    "other": _ONCE,
+    "": _ONCE,
+}
 _LONG_CALLS: Final = {
     "allocate": "Allocate before the loop and keep the memory.",
     "stream_ordered_allocate": "Allocate before the loop and keep the memory.",
     "free": "It waits for the GPU and gives memory back: keep the memory ({memory}).",
     "load_module": "It loads kernels on their first use: record a later step, with {schedule}.",
+    "unload_module": "It unloads kernels or ends the context: do that after the loop.",
     "launch": "The first launch of a kernel loads it: record a later step, with {schedule}.",
     "graph_launch": "The first launch of a graph uploads it: record a later step, with {schedule}.",
     "other": _SETS_UP,
@@ -161,16 +175,23 @@ class _Actions:
 
     def long_call(self) -> str | None:
         """Name the call that most of the time is in, where no launch can be saved there."""
-        name, share, n_events, longest, role = self.parts["busiest"] or ("", 0.0, 0, 0.0, None)
+        if self.parts["busiest"] is None:
+            return None
+        name, share, n_events, longest, role, occasion = self.parts["busiest"]
         is_one = longest >= _MOST_OF_HOST
         part = longest if is_one else share
         is_known = role in _LONG_CALLS and (is_one or role not in _LAUNCHES)
         if part < _MOST_OF_HOST or not (is_known or (is_one and self.launches_are_sparse())):
             return None
-        options = self.options._asdict()
+        options = self.options._asdict() | {"unit": self.parts["unit"]}
         if self.parts["unit"] == "trace":
             options["schedule"] += f" and {options['step']}"
-        advice = _LONG_CALLS.get(role or "", _SETS_UP).format(**options)
+        advice = _LONG_CALLS.get(role or "", _SETS_UP)
+        if occasion == "recurring":
+            advice = _RECURS.get(role or "", advice)
+        elif occasion == "first" and role is not None and role not in _LAUNCHES and is_one:
+            advice = _CREATES_CONTEXT
+        advice = advice.format(**options)
         calls = "One call" if is_one else count(n_events, "call")
         take = f"of {short_name(name, WIDEST_NAME)} {'takes' if is_one else 'take'}"
         return f"{calls} {take} {100 * part:.0f} % of the time. {advice}"

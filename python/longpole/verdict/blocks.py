@@ -42,13 +42,21 @@ def verdict_reference(verdict: Findings, *, is_damaged: bool) -> Sentence:
     return Sentence("Verdict as in `longpole summary`.")
 
 
-def table_of(remedies: Sequence[Remedy], *, n_windows: int = 1) -> Table:
-    """Give remedies as rows, with what each saves at the most: of several steps, in the mean."""
+def table_of(
+    remedies: Sequence[Remedy], *, n_windows: int = 1, mean_ns: float | None = None
+) -> Table:
+    """Show remedies as rows, with what each saves at most: of several steps, in the mean."""
+
+    def most_ns(row: Remedy) -> int:
+        if mean_ns is None or row.gain_high <= row.gain:
+            return row.gain_ns
+        return round(row.gain_high * mean_ns)
+
     columns: dict[Column, Value] = {
         Column("saves up to (mean)" if n_windows > 1 else "saves up to", "duration"): lambda row: (
-            max(row.gain_ns, 0)
+            max(most_ns(row), 0)
         ),
-        Column("share", "share"): lambda row: max(row.gain, 0.0),
+        Column("share", "share"): lambda row: max(row.gain, row.gain_high, 0.0),
         Column("with"): lambda row: _what(row)[0],
         Column("name", "name"): lambda row: _what(row)[1],
         Column("event", "number"): lambda row: row.events[0] if row.events else None,

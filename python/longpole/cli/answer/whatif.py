@@ -111,8 +111,8 @@ def changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[C
 def ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
     """Rank what can be done by what it gains."""
     verdict = found.verdict()
-    ranked = sorted(verdict.remedies, key=lambda row: -row.gain_ns)
-    helpful = [row for row in ranked if row.gain >= _LEAST_GAIN]
+    ranked = sorted(verdict.remedies, key=lambda row: (-max(row.gain, row.gain_high), -row.gain_ns))
+    helpful = [row for row in ranked if max(row.gain, row.gain_high) >= _LEAST_GAIN]
     document = Document(
         schema=WHATIF,
         **known_of(name, trace, found, verdict),
@@ -120,12 +120,22 @@ def ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
         blocks=lambda: [
             Headline(f"{name_of(name)}: {found.title}"),
             verdict_reference(verdict, is_damaged=trace.damage is not None),
-            table_of(helpful, n_windows=verdict.window.n),
+            table_of(
+                helpful,
+                n_windows=verdict.window.n,
+                mean_ns=_mean_ns(verdict.remedies, verdict.window.length_ns),
+            ),
             *_useless(len(ranked) - len(helpful)),
         ],
         records=lambda: [_record(name, row) for row in ranked],
     )
     return document, exit_code_of(verdict)
+
+
+def _mean_ns(remedies: Sequence[Remedy], length_ns: int) -> float:
+    """Return the mean length of the windows, of which gains are shares."""
+    known = [row.gain_ns / row.gain for row in remedies if row.gain_ns > 0]
+    return max(known, default=float(length_ns))
 
 
 def _selected(chosen: list[tuple[Change, int]]) -> list[Block]:

@@ -20,8 +20,8 @@ mod work;
 pub use busy::busy_ns;
 pub use longest::longest;
 pub use remedies::{
-    Bounds, Busiest, Cause, Doubt, Fact, Function, Hole, Lengths, Loader, Remedy, RemedyKind, Side,
-    Status, Usual, Verdict, verdict,
+    Bounds, Busiest, Cause, Doubt, Fact, Function, Hole, Lengths, Loader, Occasion, Remedy,
+    RemedyKind, Side, Status, Usual, Verdict, verdict,
 };
 pub use schedule::Schedule;
 pub use slack::slack_ns;

@@ -31,7 +31,7 @@ mod slots;
 mod trials;
 
 use super::schedule::Schedule;
-use super::walk::walk;
+use super::walk::{Segment, walk};
 use super::what_if::{Change, lags_ns, what_if};
 use super::windows::Scope;
 use crate::error::Result;
@@ -44,7 +44,7 @@ use crate::tables::Tables;
 pub use bounds::{Bounds, Fact};
 use busy_streams::BusyStreams;
 pub use doubt::{Cause, Doubt};
-pub use functions::{Busiest, Function};
+pub use functions::{Busiest, Function, Occasion};
 pub use holes::Hole;
 pub use loaders::Loader;
 pub use model::{Remedy, RemedyKind, Side};
@@ -177,6 +177,7 @@ pub fn verdict(
         && !(sides.contains(&Side::Host) && doubt.is_of_nobody())
         && !doubt.is_of_unseen_host()
         && doubt.unknown <= MOST_GUESSED
+        && !(sides.is_empty() && question.is_of_one_side())
     {
         ruling = ruling.of_sides(sides, &answers.gains(None));
         doubt.cause = doubt.cause.filter(|cause| *cause == Cause::Polling);
@@ -185,6 +186,20 @@ pub fn verdict(
         doubt.rest = question.rest_unknown(&ruling.sides, progress)?;
     }
     Ok(question.verdict(&answers, ruling, doubt, holes, has_work))
+}
+
+impl Question<'_> {
+    /// Whether most of the paths is the time of one side: where launches are missing, nothing shows
+    /// that this side is not what limits the program.
+    fn is_of_one_side(&self) -> bool {
+        let segments = || self.paths.iter().flat_map(|path| &path.segments);
+        let time_ns = |side: Option<Side>| -> i64 {
+            let counts = |segment: &&Segment| side.is_none_or(|side| side.has(segment.kind));
+            segments().filter(counts).map(Segment::duration_ns).sum()
+        };
+        let whole_ns = time_ns(None);
+        Side::ALL.iter().any(|&side| 2 * time_ns(Some(side)) > whole_ns)
+    }
 }
 
 /// What the trials of a question gave.
