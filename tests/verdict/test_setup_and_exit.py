@@ -124,27 +124,6 @@ def test_messages_of_the_profiler_say_why_nothing_was_recorded(tmp_path, capsys)
     ]
 
 
-def test_the_call_of_a_copy_from_pageable_memory_goes_with_the_copy():
-    builder = TraceBuilder()
-    name = "Memcpy HtoD (Pageable -> Device)"
-    for number in range(4):
-        begin = 10_000 * number
-        builder.step(number, (begin, begin + 10_000))
-        builder.launch(
-            name,
-            by="cudaMemcpyAsync",
-            call=(begin + 100, begin + 9_500),
-            work=(begin + 150, begin + 9_660),
-        )
-        builder.launch(
-            "solve", call=(begin + 9_510, begin + 9_520), work=(begin + 9_670, begin + 9_900)
-        )
-        builder.call("cudaDeviceSynchronize", (begin + 9_530, begin + 9_910))
-    verdict = builder.read().verdict()
-    assert verdict.sides == ("copies",)
-    assert verdict.gains["copies"] == pytest.approx(0.93, abs=0.02)
-
-
 def test_a_wait_called_by_another_thread_explains_a_late_start():
     builder = TraceBuilder().step(1, (0, 3_000))
     builder.launch(

@@ -184,17 +184,28 @@ def test_stacks_are_not_asked_for_where_they_are_recorded():
     assert "with_stack" not in str(verdict) + str(verdict.record)
 
 
+CONTEXT = "it creates the context: set-up"
+
+
 @pytest.mark.parametrize(
-    ("name", "advice"),
+    ("name", "once", "again"),
     [
-        ("cudaFree", "keep the memory (expandable_segments:True, no empty_cache() in the loop)."),
-        ("hipFree", "keep the memory (no empty_cache() in the loop)."),
-        ("cudaHostAlloc", "Allocate before the loop"),
-        ("cuModuleLoadData", "It loads kernels on their first use"),
-        ("cudaDeviceGetStreamPriorityRange", "If it sets something up, record a later step"),
+        (
+            "cudaFree",
+            CONTEXT,
+            "keep the memory (expandable_segments:True, no empty_cache() in the loop).",
+        ),
+        ("hipFree", CONTEXT, "keep the memory (no empty_cache() in the loop)."),
+        ("cudaHostAlloc", CONTEXT, "Allocate before the loop"),
+        ("cuModuleLoadData", CONTEXT, "It comes again in every step: do it once, before the loop"),
+        (
+            "cudaDeviceGetStreamPriorityRange",
+            "If it sets something up",
+            "It comes again in every step",
+        ),
     ],
 )
-def test_one_long_call_is_named_and_no_graphs_are_offered_for_it(name, advice):
+def test_one_long_call_is_named_and_no_graphs_are_offered_for_it(name, once, again):
     def long(begin, number):
         vendor = "hip" if name.startswith("hip") else "cuda"
         work = range(20 * number, 20 * number + 10)
@@ -210,7 +221,7 @@ def test_one_long_call_is_named_and_no_graphs_are_offered_for_it(name, advice):
             ),
         ]
 
-    for n_steps, calls in ((1, "One call"), (5, "4 calls")):
+    for n_steps, calls, advice in ((1, "One call", once), (5, "4 calls", again)):
         verdict = read(loop(long, n_steps)).verdict()
         take = "takes" if n_steps == 1 else "take"
         assert verdict.actions[0].startswith(f"{calls} of {name} {take} ")

@@ -265,7 +265,6 @@ def _copy_edges(copies: Sequence[Event], call: Event, points: Points) -> Iterato
     """Let a call end with its copy if the copy was over by then.
 
     The driver stages pageable memory itself: such a call may return while the copy still runs.
-    In the second half of the copy, its time is that of the copy.
     """
     copy = max(copies, key=lambda work: (work.end_ns, -work.rank))
     pageable = copy.is_pageable
@@ -277,10 +276,7 @@ def _copy_edges(copies: Sequence[Event], call: Event, points: Points) -> Iterato
         yield _return_edge(copy, call, Evidence.INFERRED, points)
     elif pageable and call.start_ns <= copy.start_ns:
         source, target = points.start(copy), points.end(call)
-        if 2 * late_ns <= copy.end_ns - copy.start_ns:
-            yield inside_edge(copy, target, Role.SYNC_INSIDE, points)
-        else:
-            yield Edge(source, target, Kind.RUNTIME, Role.STAGING, call, Evidence.INFERRED)
+        yield Edge(source, target, Kind.RUNTIME, Role.STAGING, call, Evidence.INFERRED)
 
 
 def _producer(call: Event, inference: _Inference) -> Event | None:

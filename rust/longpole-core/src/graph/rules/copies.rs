@@ -1,8 +1,7 @@
 //! Calls with a copy of their own end with it if it was over by then.
 //!
 //! The driver stages pageable memory itself: such a call may return while the copy still
-//! runs. Where it returns in the second half of the copy, it kept pace with it, and its time is
-//! that of the copy: without the copy there would be no such call.
+//! runs.
 
 use super::returns;
 use crate::graph::facts::Facts;
@@ -22,10 +21,6 @@ pub(super) fn edge(copy: Order, call: Order, facts: &Facts<'_>) -> Option<Edge> 
         return Some(returns::edge(copy, call, Evidence::Inferred, facts));
     }
     let staged = pageable && timeline.start_ns(call) <= timeline.start_ns(copy);
-    let keeps_pace = 2 * late_ns <= timeline.duration_ns(copy);
-    if staged && keeps_pace {
-        return Some(facts.inside_edge(copy, facts.nodes.end(call), Role::SyncInside));
-    }
     let nodes = (facts.nodes.start(copy), facts.nodes.end(call));
     let named = (Kind::Runtime, Role::Staging);
     staged.then(|| Edge::new(nodes, named, Some(call), Evidence::Inferred))
