@@ -123,7 +123,7 @@ class Trace(TraceTables):
 
         Roles: `launch`, `graph_launch`, `copy`, `blocking_copy`, `stream_synchronize`,
         `event_synchronize`, `device_synchronize`, `event_record`, `stream_wait`, `query`,
-        `allocate`, `stream_ordered_allocate`, `free`, `load_module`, `other`.
+        `allocate`, `stream_ordered_allocate`, `free`, `load_module`, `unload_module`, `other`.
         """
         return frame_of(self._core.api_roles())
 

@@ -79,7 +79,7 @@ def summary(
     Returns
     -------
     Summary or None
-        None where nothing in the trace has a duration.
+        None where the trace has no operator, call or GPU activity with a duration.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def summary(
     chosen: dict[str, Any] = {"instance": instance, "whole": whole, "step_name": step_name}
     chosen |= {"step": step, "annotation": annotation, "between": between}
     window = choose_window(trace, **chosen)
-    if window is None:
+    if window is None or trace.window is None:
         return None
     start_ns, end_ns = window.start_ns, window.end_ns
     kernels, n_kernels = trace.core.kernels_by_name(start_ns, end_ns, top)

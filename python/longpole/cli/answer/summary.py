@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from longpole.analyses.findings import IMPOSSIBLE_TIMES
 from longpole.analyses.summary import summary
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.summary_records import rankings, records
@@ -49,7 +50,12 @@ _DEVICE_TITLES: Final = (
     "idle",
 )
 _STREAM_TITLES: Final = ("busy", "compute", "communication", "memcpy/memset", "idle")
-_OF_VERDICT: Final = frozenset({"earlier_work", "much_unexplained"})
+_OF_VERDICT: Final = frozenset(
+    {
+        *("earlier_work", "much_unexplained", "unknown_device_tasks", "untimed_records"),
+        *("overlapping_device_work", *IMPOSSIBLE_TIMES),
+    }
+)
 _IDLE: Final = (
     ("waiting for launch", "waiting_for_launch_ns"),
     ("between activities (under 30 µs)", "between_activities_ns"),

@@ -173,6 +173,8 @@ class Asked:
 
     def find(self, trace: Trace) -> Found | str:
         """Find the critical path of the window; the reason where there is none."""
+        if trace.window is None:
+            return _NO_WORK
         chosen, name, reason, clause = None, self._name, "as asked", ""
         if name is None:
             with usage_errors():
