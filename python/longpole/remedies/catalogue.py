@@ -196,21 +196,24 @@ def _side(facts: Facts, change: Change) -> Side | None:
 
 
 def _in_turn(facts: Facts, rows: list[Gained]) -> list[Gained]:
-    """Count each of the first remedies after those before it: some make others pointless."""
+    """Count each of the first remedies after those before it: some make others pointless.
+
+    What may not be possible makes nothing pointless, and is counted last.
+    """
     if len(rows) < 2:  # noqa: PLR2004 - one has none before it
         return rows
-    first = rows[:_MOST_IN_TURN]
+    first = sorted(rows[:_MOST_IN_TURN], key=lambda row: row.remedy.is_upper_bound)
     sets = [
         [change for row in first[: number + 1] for change in row.found.careful]
         for number in range(len(first))
     ]
     together = [gain for _, gain, *_ in _gains(facts, sets)]
     before = [0.0, *together[:-1]]
-    counted = [
-        _with_then(row, max(now - earlier, 0.0))
+    then = {
+        id(row): min(max(now - earlier, 0.0), max(row.low, 0.0))
         for row, now, earlier in zip(first, together, before, strict=True)
-    ]
-    return [*counted, *rows[_MOST_IN_TURN:]]
+    }
+    return [_with_then(row, then.get(id(row), row.then)) for row in rows]
 
 
 def _with_then(row: Gained, then: float) -> Gained:
