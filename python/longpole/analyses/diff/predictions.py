@@ -30,6 +30,9 @@ _LEAST: Final = 0.02
 # Noise: a gain beyond what was promised, as a share of the step.
 _BEYOND: Final = 0.05
 
+# A gain of more than so many times what was promised has another cause; a smaller miss is shown.
+_MISSED: Final = 2
+
 
 def gain_interval(remedy: Remedy) -> tuple[float, float]:
     """Return the least and the greatest gain that a verdict promises of a remedy."""
@@ -58,9 +61,9 @@ def predictions(base: Verdict, new: Verdict, measured: float | None) -> tuple[Pr
         for row in first.values()
         if left.get(row.remedy, 0) <= _APPLIED * row.gain_ns
     ]
-    # Remedies that together promised less than was gained are not what was done.
+    # Remedies that together promised much less than was gained are not what was done.
     highs = [_predicted(row, left_ns)[1] for row, left_ns in applied]
-    if measured > sum(highs) + _BEYOND:
+    if measured > _MISSED * sum(highs) + _BEYOND:
         return ()
     is_alone = len(applied) == 1
     return tuple(
