@@ -48,9 +48,9 @@ def test_what_was_not_applied_is_not_judged(pair):
 
 
 def test_of_a_part_of_a_remedy_at_least_that_part_is_predicted(pair):
-    rows = pair(Scale("data_loading", by=0.1)).predictions
-    found = next(row for row in rows if row.remedy == "loader_workers")
-    assert found.gain_low < found.measured <= found.gain_high
+    rows = pair(Scale("communication", by=0.1)).predictions
+    found = next(row for row in rows if row.remedy == "communication_overlap")
+    assert found.gain_low <= found.measured <= found.gain_high
 
 
 def test_remedies_that_were_applied_together_are_not_told_apart(pair):

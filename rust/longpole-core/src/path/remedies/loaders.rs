@@ -29,7 +29,8 @@ pub(super) fn loader(question: &Question<'_>) -> Option<Loader> {
         iterators[name.row()]
     };
     let around = |event: EventId| {
-        let enclosing = std::iter::successors(Some(event), |&event| question.nesting.parent(event));
+        let mut enclosing =
+            std::iter::successors(Some(event), |&event| question.nesting.parent(event));
         enclosing.find_map(of_event)
     };
     let inside = iterators_inside(question, &iterators);
