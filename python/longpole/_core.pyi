@@ -1,11 +1,9 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, BinaryIO, Final, Literal, TypeAlias, final
+from typing import Any, BinaryIO, Final, Literal, final
 
 from longpole.recording import Profiler
 from longpole.remedies.parts import Fact, VerdictParts
-
-_ActivityRow: TypeAlias = tuple[int, int | None, int | None, int | None, str, int, int, int, int]
 
 __all__ = [
     "FULL_QUEUE_OPERATIONS",
