@@ -1,9 +1,21 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, BinaryIO, Final, Literal, final
+from typing import Any, BinaryIO, Final, Literal, TypeAlias, final
 
 from longpole.recording import Profiler
+from longpole.recording_cost import OverheadParts
 from longpole.remedies.parts import Fact, VerdictParts
+
+_ActivityRow: TypeAlias = tuple[int, int | None, int | None, int | None, str, int, int, int, int]
+_ChangeRow: TypeAlias = tuple[
+    str,
+    str | None,
+    str | None,
+    int,
+    int,
+    Sequence[int] | None,
+    Sequence[tuple[int, int, int]] | None,
+]
 
 __all__ = [
     "FULL_QUEUE_OPERATIONS",
@@ -30,6 +42,7 @@ __all__ = [
     "api_names",
     "backward_links",
     "busy",
+    "check_pattern",
     "class_times",
     "collective_waits",
     "collectives",
@@ -112,12 +125,8 @@ class Facts:
         self, kinds: Sequence[str], least_ns: int, prefixes: Sequence[str]
     ) -> list[tuple[int, int, int, int, int]]: ...
     def calls(self, roles: Sequence[str]) -> list[tuple[int, int, int, int, int]]: ...
-    def activities(
-        self, kinds: Sequence[str]
-    ) -> list[tuple[int, int | None, int | None, int | None, str, int, int, int, int]]: ...
-    def launched_in(
-        self, stretches: Sequence[tuple[int, int, int]]
-    ) -> list[tuple[int, int | None, int | None, int | None, str, int, int, int, int]]: ...
+    def activities(self, kinds: Sequence[str]) -> list[_ActivityRow]: ...
+    def launched_in(self, stretches: Sequence[tuple[int, int, int]]) -> list[_ActivityRow]: ...
     def names_in(
         self, stretches: Sequence[tuple[int, int, int]]
     ) -> list[tuple[str, str, int, int, int, int]]: ...
@@ -170,12 +179,12 @@ class CriticalPath:
     def sync_dependencies(self) -> Table: ...
     def what_if(
         self,
-        changes: Sequence[tuple[str, str | None, str | None, int, int, Sequence[int] | None]],
+        changes: Sequence[_ChangeRow],
     ) -> CriticalPath: ...
     def length_in(self, other: CriticalPath) -> int: ...
     def n_chosen(
         self,
-        changes: Sequence[tuple[str, str | None, str | None, int, int, Sequence[int] | None]],
+        changes: Sequence[_ChangeRow],
     ) -> list[int]: ...
     def perfetto(self) -> list[bytes]: ...
 
@@ -228,6 +237,9 @@ class Trace:
     def verdict(
         self, window: tuple[Any, ...], *, data_load: str | None, step_name: str | None
     ) -> tuple[VerdictParts, Facts]: ...
+    def without_profiler(
+        self, step_time_ns: int | None, *, data_load: str | None, step_name: str | None
+    ) -> tuple[OverheadParts, Trace | None]: ...
     def scope(
         self, window: tuple[Any, ...], *, step_name: str | None
     ) -> tuple[str, int | None, int, int, tuple[str, str]]: ...
@@ -331,6 +343,9 @@ def counter_tracks(series: Sequence[tuple[str, bytes, bytes]]) -> bytes: ...
 def overlaps(trace: Trace, of: bytes, beside: bytes) -> Table: ...
 def api_names() -> list[tuple[str, str]]:
     """List every known name of a runtime API call with its role."""
+
+def check_pattern(pattern: str) -> None:
+    """Raise `ValueError` for an invalid regular expression, or one that takes too much memory."""
 
 def is_own_frame(name: str) -> bool:
     """Whether the name of a Python frame is one of the program, not of what it uses."""

@@ -21,6 +21,7 @@ _TEXTS: Final = {
 INPUT_ARGUMENTS: Final = [key for keys in _TEXTS.values() for key in keys]
 """The arguments of operators that say what they were called with."""
 
+_TOO_LARGE: Final = 1 << 63
 _NO_TENSOR: Final = frozenset({"", "Scalar", "ScalarList", "TensorList", "GenericList"})
 
 
@@ -130,7 +131,9 @@ def _tensors(size: Any, steps: Any, dtype: Any, value: Any) -> Iterator[tuple[An
 
 
 def _sizes(value: Any) -> list[int] | None:
-    is_sizes = isinstance(value, list) and all(type(size) is int for size in value)
+    is_sizes = isinstance(value, list) and all(
+        type(size) is int and abs(size) < _TOO_LARGE for size in value
+    )
     return value if is_sizes else None
 
 
@@ -143,7 +146,7 @@ def _list(text: str | None) -> list[Any]:
     """Read a list; what is none is empty."""
     try:
         found = json.loads(text) if text else []
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
     return found if isinstance(found, list) else []
 

@@ -95,10 +95,12 @@ def test_what_is_no_file_of_the_folders_is_refused(folder, path):
     assert answer["error"]["code"] == ("file_not_found" if inside else "permission_denied")
 
 
-def test_a_condition_reads_no_file(folder):
+def test_a_condition_with_a_query_is_refused_with_its_place(folder):
     where = "name IN (SELECT column_1 FROM read_csv('/etc/passwd'))"
     asked = {"trace": "trace.json.gz", "table": "kernels", "where": where}
-    assert tools.call("table", asked, [folder])["error"]["code"] == "usage"
+    error = tools.call("table", asked, [folder])["error"]
+    assert error["code"] == "usage"
+    assert "at character 10: expected a number, a text" in error["message"]
 
 
 def test_options_cannot_be_smuggled_in(folder):

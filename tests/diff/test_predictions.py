@@ -29,7 +29,9 @@ def pair(tmp_path):
         run = simulate("training", seed=seed, steps=6)
         run.write(tmp_path / "base.json")
         run.again(changes).write(tmp_path / "new.json")
-        return longpole.diff(tmp_path / "base.json", tmp_path / "new.json")
+        # The simulated profiler costs nothing.
+        sides = (tmp_path / "base.json", tmp_path / "new.json")
+        return longpole.diff(*sides, as_recorded=True)
 
     return pair
 
@@ -49,7 +51,7 @@ def test_what_was_not_applied_is_not_judged(pair):
 
 def test_of_a_part_of_a_remedy_at_least_that_part_is_predicted():
     def verdict(gain_ns: int, low: float, high: float) -> SimpleNamespace:
-        row = {"remedy": "allocation", "named": True, "gain_ns": gain_ns}
+        row = {"remedy": "allocation", "gain_then": low, "gain_ns": gain_ns}
         remedy = SimpleNamespace(**row, gain_low=low, gain_high=high)
         return SimpleNamespace(status="ok", remedies=[remedy])
 

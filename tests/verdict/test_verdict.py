@@ -192,20 +192,25 @@ def test_stacks_are_not_asked_for_where_they_are_recorded():
     assert "with_stack" not in str(verdict) + str(verdict.record)
 
 
+KEEP = "Keep the memory from step to step"
+LATER = "Record a later step, with schedule(wait=1, warmup=1, active=3)"
+
+
 @pytest.mark.parametrize(
-    ("name", "advice"),
+    ("name", "once", "again"),
     [
+        ("cudaFree", LATER, f"{KEEP} (expandable_segments:True, no empty_cache()"),
+        ("hipFree", LATER, f"{KEEP} (no empty_cache() in the loop)"),
+        ("cudaHostAlloc", LATER, KEEP),
+        ("cuModuleLoadData", LATER, "Load kernels and modules once, before the loop"),
         (
-            "cudaFree",
-            "Keep the memory from step to step (expandable_segments:True, no empty_cache()",
+            "cudaDeviceGetStreamPriorityRange",
+            "Call cudaDeviceGetStreamPriorityRange less often",
+            "Call cudaDeviceGetStreamPriorityRange less often",
         ),
-        ("hipFree", "Keep the memory from step to step (no empty_cache() in the loop)"),
-        ("cudaHostAlloc", "Keep the memory from step to step"),
-        ("cuModuleLoadData", "Record a later step, with schedule(wait=1, warmup=1, active=3)"),
-        ("cudaDeviceGetStreamPriorityRange", "Call cudaDeviceGetStreamPriorityRange less often"),
     ],
 )
-def test_one_long_call_is_named_and_no_graphs_are_offered_for_it(name, advice):
+def test_one_long_call_is_named_and_no_graphs_are_offered_for_it(name, once, again):
     def long(begin, number):
         vendor = "hip" if name.startswith("hip") else "cuda"
         work = range(20 * number, 20 * number + 10)
@@ -221,7 +226,7 @@ def test_one_long_call_is_named_and_no_graphs_are_offered_for_it(name, advice):
             ),
         ]
 
-    for n_steps in (1, 5):
+    for n_steps, advice in ((1, once), (5, again)):
         verdict = read(loop(long, n_steps)).verdict()
         assert verdict.actions[0].startswith(advice)
         assert "raph" not in str(verdict)

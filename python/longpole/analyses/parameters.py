@@ -18,8 +18,8 @@ _SHARED: Final = {
     "recording": "A trace with `profile_memory=True`, or what `longpole.read_memory` read.",
     "window": "From `choose_window`; by default the window that it chooses without more.",
     "where": "A condition on the columns of `activities`: an expression of polars, or a text as"
-    " in\n    SQL, such as `\"name LIKE '%gemm%' AND stream = 7\"`. An invalid one raises"
-    " `ValueError`.",
+    " in\n    SQL, such as `\"name LIKE '%gemm%' AND stream = 7\"` (its grammar is in the guide)."
+    " An invalid\n    one raises `ValueError`.",
     "sort": "The column of the rows to order them by: the largest numbers first, else ascending.\n"
     "    An unknown one raises `ValueError`.",
     "top": "How many rows to show; the rows hold all.",

@@ -4,15 +4,31 @@ from __future__ import annotations
 
 import ast
 import operator
-from typing import TYPE_CHECKING, Any, Final
+import warnings
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["compute", "names_in"]
+__all__ = ["ExpressionError", "compute", "names_in"]
 
 _LARGEST_POWER: Final = 16
 _LARGEST: Final = 1e300
+_MOST_CHARACTERS: Final = 1_000
+_NUMBERS: Final = (int, float)
+
+Names: TypeAlias = "Mapping[str, Any]"
+Meaning: TypeAlias = "Callable[[Names], Any]"
+"""A parsed part of an expression: it computes a value from the values of names."""
+
+
+def _power(base: float, exponent: float) -> Any:
+    if abs(exponent) > _LARGEST_POWER:
+        message = f"a power of {exponent} is too large"
+        raise ValueError(message)
+    return base**exponent
+
 
 _ARITHMETIC: Final[Mapping[type, Callable[..., Any]]] = {
     ast.Add: operator.add,
@@ -21,7 +37,7 @@ _ARITHMETIC: Final[Mapping[type, Callable[..., Any]]] = {
     ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
+    ast.Pow: _power,
     ast.USub: operator.neg,
     ast.UAdd: operator.pos,
 }
@@ -38,131 +54,174 @@ _COMPARISONS: Final[Mapping[type, Callable[..., bool]]] = {
 _FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {"min": min, "max": max, "abs": abs}
 
 
-def compute(text: str, names: Mapping[str, Any]) -> Any:
+class ExpressionError(ValueError):
+    """An expression is invalid, or cannot be computed."""
+
+
+def compute(text: str, names: Names) -> Any:
     """Compute an expression of constants, names, arithmetic, comparisons, `and`, `or` and `not`.
 
     `min`, `max` and `abs` can be called, and the right side of `in` is a list.
 
     Raises
     ------
-    ValueError
-        It is none, or names something unknown.
+    ExpressionError
+        The text is not such an expression, names something unknown, or cannot be computed.
 
     Examples
     --------
     >>> compute("block * 4 <= 1024 and mode in ['a', 'b']", {"block": 64, "mode": "a"})
     True
     """
+    _, meaning = _parsed(text)
     try:
-        return _value(_parsed(text), names)
-    except (TypeError, ZeroDivisionError, OverflowError, RecursionError) as error:
+        return meaning(names)
+    except (TypeError, ValueError, ArithmeticError, RecursionError) as error:
         message = f"{text!r} cannot be computed: {error}"
-        raise ValueError(message) from error
+        raise ExpressionError(message) from error
 
 
 def names_in(text: str) -> frozenset[str]:
-    """Give the names that an expression uses.
+    """Return the names that an expression uses.
 
     Raises
     ------
-    ValueError
-        It is none.
+    ExpressionError
+        The text is not such an expression.
 
     Examples
     --------
     >>> sorted(names_in("min(a, b) < 4"))
     ['a', 'b']
     """
-    nodes = list(ast.walk(_parsed(text)))
+    return _parsed(text)[0]
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> tuple[frozenset[str], Meaning]:
+    """Return the names of an expression, and what it means."""
+    if len(text) > _MOST_CHARACTERS:
+        message = f"an expression is longer than {_MOST_CHARACTERS:,} characters: {text[:60]!r}…"
+        raise ExpressionError(message)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python warns of comparisons such as `1 is 1`.
+            node = ast.parse(text.strip(), mode="eval").body
+        meaning = _meaning(node)
+    except ExpressionError:
+        raise
+    except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        message = f"{text!r} is not an expression: {why}"
+        raise ExpressionError(message) from error
+    nodes = list(ast.walk(node))
     functions = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
     names = (node for node in nodes if isinstance(node, ast.Name) and id(node) not in functions)
-    return frozenset(node.id for node in names)
+    return frozenset(node.id for node in names), meaning
 
 
-def _parsed(text: str) -> ast.AST:
-    try:
-        return ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
-        message = f"{text!r} is no expression: {error}"
-        raise ValueError(message) from error
+def _meaning(node: ast.AST) -> Meaning:
+    """Return what computes a part of an expression, unless it is not allowed."""
+    make: Callable[[Any], Meaning] = _MEANINGS.get(type(node), _refuse)
+    return make(node)
 
 
-def _value(node: ast.AST, names: Mapping[str, Any]) -> Any:
-    meaning: Callable[[Any, Mapping[str, Any]], Any] = _MEANINGS.get(type(node), _refused)
-    return meaning(node, names)
-
-
-def _refused(node: ast.AST, _names: Mapping[str, Any]) -> Any:
+def _refuse(node: ast.AST) -> NoReturn:
     message = f"{ast.unparse(node)!r} is not allowed in an expression"
-    raise ValueError(message)
+    raise ExpressionError(message)
 
 
-def _constant(node: ast.Constant, names: Mapping[str, Any]) -> Any:
-    return node.value if isinstance(node.value, int | float | str) else _refused(node, names)
+def _constant(node: ast.Constant) -> Meaning:
+    value = node.value
+    return (lambda _names: value) if isinstance(value, int | float | str) else _refuse(node)
 
 
-def _named(node: ast.Name, names: Mapping[str, Any]) -> Any:
-    if node.id in names:
-        return names[node.id]
-    message = f"there is no {node.id!r}; there are {', '.join(names) or 'no names'}"
-    raise ValueError(message)
+def _named(node: ast.Name) -> Meaning:
+    def meaning(names: Names) -> Any:
+        if node.id in names:
+            return names[node.id]
+        message = f"there is no {node.id!r}; there are {', '.join(names) or 'no names'}"
+        raise ValueError(message)
+
+    return meaning
 
 
-def _unary(node: ast.UnaryOp, names: Mapping[str, Any]) -> Any:
+def _unary(node: ast.UnaryOp) -> Meaning:
+    operand = _meaning(node.operand)
     if isinstance(node.op, ast.Not):
-        return not _value(node.operand, names)
-    return _computed(node, _value(node.operand, names))
+        return lambda names: not operand(names)
+    return _computed(node, operand)
 
 
-def _binary(node: ast.BinOp, names: Mapping[str, Any]) -> Any:
-    return _computed(node, _value(node.left, names), _value(node.right, names))
+def _binary(node: ast.BinOp) -> Meaning:
+    return _computed(node, _meaning(node.left), _meaning(node.right))
 
 
-def _joined(node: ast.BoolOp, names: Mapping[str, Any]) -> bool:
+def _joined(node: ast.BoolOp) -> Meaning:
     join = all if isinstance(node.op, ast.And) else any
-    return join(_value(each, names) for each in node.values)
+    parts = [_meaning(each) for each in node.values]
+    return lambda names: join(part(names) for part in parts)
 
 
-def _compared(node: ast.Compare, names: Mapping[str, Any]) -> bool:
-    left = _value(node.left, names)
-    for op, operand in zip(node.ops, node.comparators, strict=True):
-        if type(op) not in _COMPARISONS:
-            _refused(node, names)
-        right = _value(operand, names)
-        if not _COMPARISONS[type(op)](left, right):
-            return False
-        left = right
-    return True
+def _compared(node: ast.Compare) -> Meaning:
+    if any(type(each) not in _COMPARISONS for each in node.ops):
+        _refuse(node)
+    first = _meaning(node.left)
+    steps = [
+        (_COMPARISONS[type(each)], _meaning(operand))
+        for each, operand in zip(node.ops, node.comparators, strict=True)
+    ]
+
+    def meaning(names: Names) -> bool:
+        left = first(names)
+        for compare, operand in steps:
+            right = operand(names)
+            if not compare(left, right):
+                return False
+            left = right
+        return True
+
+    return meaning
 
 
-def _listed(node: ast.List | ast.Tuple, names: Mapping[str, Any]) -> list[Any]:
-    return [_value(part, names) for part in node.elts]
+def _listed(node: ast.List | ast.Tuple) -> Meaning:
+    parts = [_meaning(part) for part in node.elts]
+    return lambda names: [part(names) for part in parts]
 
 
-def _called(node: ast.Call, names: Mapping[str, Any]) -> Any:
+def _called(node: ast.Call) -> Meaning:
     if not isinstance(node.func, ast.Name) or node.func.id not in _FUNCTIONS or node.keywords:
-        _refused(node, names)
-    return _FUNCTIONS[ast.unparse(node.func)](*(_value(each, names) for each in node.args))
+        _refuse(node)
+    function = _FUNCTIONS[ast.unparse(node.func)]
+    arguments = [_meaning(each) for each in node.args]
+    return lambda names: function(*(each(names) for each in arguments))
 
 
-def _computed(node: ast.UnaryOp | ast.BinOp, *values: Any) -> int | float:
-    """Compute with numbers; a text times a number could fill the memory."""
+def _computed(node: ast.UnaryOp | ast.BinOp, *operands: Meaning) -> Meaning:
+    """Return what computes with numbers; a text times a number could fill the memory."""
     if type(node.op) not in _ARITHMETIC:
-        _refused(node, {})
-    if not all(isinstance(value, int | float) for value in values):
+        _refuse(node)
+    operation = _ARITHMETIC[type(node.op)]
+
+    def checked(result: complex) -> int | float:
+        if not isinstance(result, complex) and -_LARGEST <= result <= _LARGEST:
+            return result
+        message = f"{ast.unparse(node)!r} is too large or not a real number"
+        raise ValueError(message)
+
+    def number(value: Any) -> int | float:
+        if isinstance(value, _NUMBERS):
+            return value
         message = f"{ast.unparse(node)!r} is about something that is not a number"
         raise TypeError(message)
-    if isinstance(node.op, ast.Pow) and abs(values[1]) > _LARGEST_POWER:
-        message = f"a power of {values[1]} is too large"
-        raise ValueError(message)
-    result: int | float = _ARITHMETIC[type(node.op)](*values)
-    if isinstance(result, complex) or abs(result) > _LARGEST:
-        message = f"{ast.unparse(node)!r} is too large or no real number"
-        raise ValueError(message)
-    return result
+
+    if len(operands) == 1:
+        return lambda names: checked(operation(number(operands[0](names))))
+    first, second = operands
+    return lambda names: checked(operation(number(first(names)), number(second(names))))
 
 
-_MEANINGS: Final[Mapping[type, Callable[[Any, Mapping[str, Any]], Any]]] = {
+_MEANINGS: Final[Mapping[type, Callable[[Any], Meaning]]] = {
     ast.Constant: _constant,
     ast.Name: _named,
     ast.UnaryOp: _unary,

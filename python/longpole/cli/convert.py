@@ -57,7 +57,7 @@ _ENDINGS: Final[dict[str, tuple[str, ...]]] = {
 @click.option(
     "--where",
     metavar="CONDITION",
-    help="Only what matches an SQL condition, as for `longpole table`.",
+    help="Only what matches a condition, as for `longpole table`.",
 )
 @click.option(
     "--time",

@@ -65,8 +65,9 @@ class _TraceOrTable(click.Path):
 @click.option(
     "--where",
     metavar="CONDITION",
-    help="Only what matches an SQL condition, such as \"name LIKE '%gemm%' AND stream = 7\". In a"
-    " table of totals, it chooses the events that are added up, not the rows.",
+    help="Only what matches a condition, such as \"name LIKE '%gemm%' AND stream = 7\", with AND,"
+    " OR, NOT, IN, BETWEEN, LIKE, ILIKE, REGEXP and IS NULL. In a table of totals, it chooses the"
+    " events that are added up, not the rows.",
 )
 @sort_option
 @click.option(

@@ -155,6 +155,7 @@ def tune(
     effort = Effort(**{name: others.pop(name) for name in Effort.__dataclass_fields__})
     with usage_errors():
         declared = read_task(str(task))
+        _ = declared.start  # refuses a space without an allowed point
         find_strategy(strategy)
     asked = _Asked(str(task), declared, strategy, effort, gate)
     if simulate:
@@ -214,7 +215,7 @@ def _searched(
     record_env: list[str] | None,
     **given: Any,
 ) -> int:
-    from longpole.bench.tune import tune
+    from longpole.bench.tune import TaskError, tune
     from longpole.cli.answer.tune import tuning_answer
     from longpole.cli.ask.session import Session, changes_since, stopped_by_signals
 
@@ -224,7 +225,12 @@ def _searched(
     warnings = changes_since(path) if resume else []
     for warned in warnings:
         sys.stderr.write(f"warning: {escape(warned.message)}\n")
-    with stopped_by_signals(), _told_how_to_go_on(asked.path), _progress(options) as on_record:
+    with (
+        usage_errors(TaskError),
+        stopped_by_signals(),
+        _told_how_to_go_on(asked.path),
+        _progress(options) as on_record,
+    ):
         found = tune(
             asked.task,
             asked.strategy,

@@ -105,7 +105,7 @@ class Scale:
 
     `matching` is a regular expression that is found in names. The name of a family of kernels
     (`gemm`, `attention`, `norm`, as `Verdict.remedies` names them) selects the kernels of the
-    family instead, whatever they are called.
+    family instead, regardless of their names.
 
     Without a kind, it is about work: operators, runtime API calls, host time outside
     operators, data loading, kernels, memcpy and memset, and communication. A kernel made

@@ -35,7 +35,12 @@ def _find(facts: Facts) -> Iterator[Found]:
     calls = facts.calls("allocate", "free")
     frees = facts.calls("free")
     is_steady = len({call.window for call in calls}) >= _STEADY * facts.n_windows
-    if not calls or not is_steady or not facts.is_worth(sum(call.duration_ns for call in calls)):
+    if (
+        facts.creates_context()
+        or not calls
+        or not is_steady
+        or not facts.is_worth(sum(call.duration_ns for call in calls))
+    ):
         return
     events = [call.event for call in calls]
     gone: list[Change] = [Drop(kind="runtime", events=events), RemoveWait(events=events)]
@@ -83,6 +88,6 @@ REMEDY: Final = Remedy(
     needs="runtime calls",
     seen_by="`cudaMalloc` or `cudaFree` (`hipMalloc` ...) in steady steps",
     change="the calls and their waits; at the most also the work of the operators around them",
-    not_when="few steps have any: the first use of memory allocates",
+    not_when="few steps have any, or the call creates the context of the GPU",
     find=_find,
 )

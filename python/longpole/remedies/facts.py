@@ -34,6 +34,9 @@ __all__ = [
     "stretch_of",
 ]
 
+# A call that takes this share of a window is what to look at.
+_MUCH: Final = 0.4
+
 
 class OnThread(NamedTuple):
     """An event of a thread that begins in a window."""
@@ -187,6 +190,17 @@ class Facts:
     def calls(self, *roles: str) -> list[OnThread]:
         """List the runtime API calls of some roles; see `Trace.api_roles`."""
         return [OnThread(*row) for row in self.core.calls(list(roles))]
+
+    def creates_context(self) -> list[int]:
+        """Return the call that creates the context of a GPU, if it takes much of the windows."""
+        if self.parts["busiest"] is None:
+            return []
+        name, _, _, longest, role, occasion = self.parts["busiest"]
+        is_call = role is not None and role not in {"launch", "graph_launch"}
+        if not is_call or occasion != "first" or longest < _MUCH:
+            return []
+        rows = self.long_events(_MUCH / 2)
+        return self.longest((row for row in rows if self.name(row.event) == name), 1)
 
     @cached_property
     def kernels(self) -> list[Activity]:

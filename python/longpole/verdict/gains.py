@@ -36,7 +36,7 @@ class Gains:
     def _between(self, gain: float, bounds: BoundsParts) -> str:
         low, high, *_ = bounds
         if high - low < _WIDE:
-            return self.most(gain)
+            return self.most(max(gain, high))
         if low < _LEAST_TOLD:
             return f"at most {self.percent(high)}"
         return f"at least {self.percent(low)}, at most {self.percent(high)}"

@@ -22,6 +22,7 @@ mod linked;
 mod measure;
 mod merged;
 mod opening;
+mod overhead;
 mod path;
 mod ranks;
 mod read;
@@ -100,7 +101,7 @@ mod _core {
     #[pymodule_export]
     use crate::tunable::read_tunable;
     #[pymodule_export]
-    use crate::vocabulary::{api_names, is_own_frame, kernel_family};
+    use crate::vocabulary::{api_names, check_pattern, is_own_frame, kernel_family};
 
     #[pymodule_export]
     const FULL_QUEUE_OPERATIONS: usize = longpole_core::graph::limits::FULL_QUEUE_OPERATIONS;

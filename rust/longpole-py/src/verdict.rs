@@ -34,7 +34,7 @@ pub(crate) struct VerdictParts {
     waits_lead: bool,
     nearly_balanced: bool,
     function: Option<(String, f64)>,
-    busiest: Option<(String, f64, usize, f64, Option<&'static str>)>,
+    busiest: Option<(String, f64, usize, f64, Option<&'static str>, &'static str)>,
     n_launched: usize,
     loader: Option<&'static str>,
     usual: Option<(Vec<&'static str>, f64)>,
@@ -213,7 +213,7 @@ impl VerdictParts {
                 .map(|function| (tables.strings.get(function.name).to_owned(), function.share)),
             busiest: verdict.busiest.map(|it| {
                 let (name, role) = (tables.strings.get(it.name), it.role.map(Names::name));
-                (name.to_owned(), it.share, it.n_events, it.longest, role)
+                (name.to_owned(), it.share, it.n_events, it.longest, role, it.occasion.name())
             }),
             n_launched: verdict.n_launched,
             loader: verdict.loader.map(path::Loader::name),

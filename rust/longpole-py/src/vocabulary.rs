@@ -1,6 +1,7 @@
 //! What names mean, for Python.
 
 use longpole_core::names::Names;
+use longpole_core::patterns;
 use longpole_core::vocabulary::{
     Vocabulary, api_names as names, is_own_frame as is_own, kernel_family as family,
 };
@@ -31,6 +32,15 @@ pub(crate) fn api_names() -> Vec<(String, &'static str)> {
 #[pyfunction]
 pub(crate) fn is_own_frame(name: &str) -> bool {
     is_own(name)
+}
+
+/// Raises `ValueError` for a pattern that is not a regular expression or takes too much memory.
+#[pyfunction]
+pub(crate) fn check_pattern(pattern: &str) -> PyResult<()> {
+    match patterns::compile(pattern, patterns::MOST_BYTES) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(PyValueError::new_err(error.to_string())),
+    }
 }
 
 /// The family of a kernel, by its name.

@@ -27,6 +27,12 @@ _APPLIED: Final = 1 / 3
 # A remedy that surely saves less of a step is not worth a prediction.
 _LEAST: Final = 0.02
 
+# Nor is one that those listed before it make pointless.
+_LEAST_THEN: Final = 0.01
+
+# Noise: a gain beyond what was promised, as a share of the step.
+_BEYOND: Final = 0.05
+
 
 def gain_interval(remedy: Remedy) -> tuple[float, float]:
     """Return the least and the greatest gain that a verdict promises of a remedy."""
@@ -47,7 +53,7 @@ def predictions(base: Verdict, new: Verdict, measured: float | None) -> tuple[Pr
         return ()
     first: dict[str, Remedy] = {}
     for remedy in base.remedies:
-        if remedy.named and remedy.gain_low >= _LEAST:
+        if remedy.gain_low >= _LEAST and remedy.gain_then >= _LEAST_THEN:
             first.setdefault(remedy.remedy, remedy)
     left = {row.remedy: max(row.gain_ns, 0) for row in reversed(new.remedies)}
     applied = [
@@ -55,6 +61,10 @@ def predictions(base: Verdict, new: Verdict, measured: float | None) -> tuple[Pr
         for row in first.values()
         if left.get(row.remedy, 0) <= _APPLIED * row.gain_ns
     ]
+    # Remedies that together promised less than was gained are not what was done.
+    highs = [_predicted(row, left_ns)[1] for row, left_ns in applied]
+    if measured > sum(highs) + _BEYOND:
+        return ()
     is_alone = len(applied) == 1
     return tuple(
         Prediction(row.remedy, row.gain_ns, left_ns, *_predicted(row, left_ns), measured, is_alone)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from longpole.analyses.diff.machine import Machine
 from longpole.analyses.diff.matching import Relation
 from longpole.analyses.diff.setups import Setup
 from longpole.damage import Damage
@@ -50,6 +51,9 @@ class DiffSide(Data):
     """Of the run that the details are about."""
     steps: tuple[int, ...]
     mean_ns: float
+    """The mean step without the profiler, where the trace tells; else as recorded."""
+    recorded_mean_ns: float
+    """The mean step as recorded."""
     median_ns: float
     step_noise: float | None
     """The spread of the steps of a run, robust, as a share; None for one step."""
@@ -174,6 +178,12 @@ class Findings(Data):
     counts: tuple[Counts, ...]
     predictions: tuple[Prediction, ...]
     """What the verdict on the base predicted of the remedies that the new side applied."""
+    machine: Machine | None
+    """How fast unchanged operators ran; null where there are too few, or several runs a side."""
+    change_on_one_machine: float | None
+    """The change of the mean step without what the machine did, where the machine changed."""
+    rests_on_host: bool
+    """Whether one run a side does the same work equally often, and only host times differ."""
 
     @property
     def is_lost(self) -> bool:

@@ -7,7 +7,7 @@ from longpole.bench.tune.kernel_tuner_inputs import read_t1
 from longpole.bench.tune.objective import Objective
 from longpole.bench.tune.replay import Simulation, recorded_runs, simulate
 from longpole.bench.tune.search import Tuning, tune
-from longpole.bench.tune.space import Space, powers_of_two
+from longpole.bench.tune.space import Space, TaskError, powers_of_two
 from longpole.bench.tune.strategies import STRATEGIES, find_strategy
 from longpole.bench.tune.task import Command, Function, Task, read_task
 from longpole.bench.tune.triton_source import read_triton, write_triton
@@ -22,6 +22,7 @@ __all__ = [
     "Simulation",
     "Space",
     "Task",
+    "TaskError",
     "Tuning",
     "find_strategy",
     "powers_of_two",

@@ -8,15 +8,15 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.bench.tune.space import Space
-from longpole.opening import read_text
+from longpole.packed import short_text
 
 if TYPE_CHECKING:
     import os
 
-    from longpole.bench.tune.space import Value
-
 __all__ = ["read_t1"]
 
+_MOST_BYTES: Final = 10_000_000
+_SHOWN_CHARACTERS: Final = 100
 _RANGE: Final = re.compile(r"(?:list\()?range\(([-\d, ]+)\)\)?")
 
 
@@ -26,22 +26,39 @@ def read_t1(path: str | os.PathLike[str]) -> Space:
     Raises
     ------
     ValueError
-        It declares values in a way that is not known. No code in it is run.
+        It is not such a file, or declares values in a way that is not known. No code in it is run.
     """
-    declared = json.loads(read_text(path))["ConfigurationSpace"]
-    parameters = {each["Name"]: _values(each["Values"]) for each in declared["TuningParameters"]}
-    conditions = [each["Expression"] for each in declared.get("Conditions", ())]
-    return Space(parameters, conditions)
+    try:
+        declared = json.loads(short_text(path, most_bytes=_MOST_BYTES))["ConfigurationSpace"]
+        named = declared["TuningParameters"]
+        parameters = {each["Name"]: _values(each["Values"]) for each in named}
+        conditions = [each["Expression"] for each in declared.get("Conditions", ())]
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        told = "it is nested too deeply" if isinstance(error, RecursionError) else repr(error)
+        message = f"{path} is not an input file of Kernel Tuner (T1): {told}"
+        raise ValueError(message) from error
+    wrong = [each for each in (*parameters, *conditions) if not isinstance(each, str)]
+    if wrong:
+        message = f"{path}: a name or a condition is not a text: {str(wrong[0])[:40]!r}"
+        raise ValueError(message)
+    return Space.parse(parameters, conditions)
 
 
-def _values(given: Any) -> list[Value]:
-    """Read values that stand as a text of Python, without running it."""
-    if isinstance(given, list):
+def _values(given: Any) -> Any:
+    """Read values that are written in Python, without running it."""
+    if not isinstance(given, str):
         return given
     if match := _RANGE.fullmatch(given.strip()):
-        return list(range(*(int(part) for part in match[1].split(","))))
+        return _range(*(int(part) for part in match[1].split(",")))
     try:
         return list(ast.literal_eval(given))
-    except (ValueError, SyntaxError, TypeError) as error:
-        message = f"the values {given!r} are neither a list nor a range"
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError) as error:
+        shown = given if len(given) <= _SHOWN_CHARACTERS else f"{given[:_SHOWN_CHARACTERS]}…"
+        message = f"the values {shown!r} are neither a list nor a range"
         raise ValueError(message) from error
+
+
+def _range(start: int, stop: int | None = None, step: int = 1) -> dict[str, list[int]]:
+    """Declare a range of Python, which excludes its end, as a task does."""
+    first, end = (0, start) if stop is None else (start, stop)
+    return {"range": [first, end - (1 if step > 0 else -1), step]}

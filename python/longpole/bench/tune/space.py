@@ -6,22 +6,38 @@ import math
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from functools import cached_property
+from itertools import count, islice
 from typing import Any, Final, Self, TypeAlias
 
-from longpole.bench.expressions import compute, names_in
+from longpole.bench.expressions import ExpressionError, compute, names_in
 
-__all__ = ["Point", "Space", "Value", "label_of", "powers_of_two"]
+__all__ = ["Point", "Space", "TaskError", "Value", "label_of", "powers_of_two"]
 
 Value: TypeAlias = int | float | str | bool
 Point: TypeAlias = Mapping[str, Value]
 
-_LARGEST_LISTED: Final = 1_000_000
+_LARGEST_LISTED: Final = 500_000
+"""Combinations that are looked at one after the other."""
 _DRAWS_A_POINT: Final = 1000
+_FRUITLESS_DRAWS: Final = 100_000
+_MOST_PARAMETERS: Final = 100
+_MOST_VALUES: Final = 100_000
+"""Of a parameter; a space of more is not searched by trying."""
+
+
+_NOT_LISTED: Final = (
+    f"{_LARGEST_LISTED:,} combinations of the parameters were looked at one by one, and more are "
+    "left: give a baseline, use the strategy random or halving, or give fewer values"
+)
+
+
+class TaskError(ValueError):
+    """What is to be tuned cannot be searched: the task has to be changed."""
 
 
 def powers_of_two(first: int, last: int) -> tuple[int, ...]:
-    """Give the powers of two from one number to another, both included.
+    """Return the powers of two from one number to another, both included.
 
     Examples
     --------
@@ -61,8 +77,8 @@ class Space:
     Raises
     ------
     ValueError
-        A parameter has no value, or two that are equal or look alike, such as 1 and "1", or a
-        constraint is not an expression of parameters.
+        A parameter has no value, too many, or two that are equal or look alike, such as 1 and
+        "1", or a constraint is not an expression of parameters.
 
     Examples
     --------
@@ -76,11 +92,12 @@ class Space:
     listed: Sequence[Point] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        if len(self.parameters) > _MOST_PARAMETERS:
+            message = f"there are {len(self.parameters):,} parameters, more than {_MOST_PARAMETERS}"
+            raise ValueError(message)
         for name, values in self.parameters.items():
-            if not len(values):
-                message = f"parameter {name!r} needs at least one value"
-                raise ValueError(message)
-            _check_labels(name, values)
+            _check_number(name, len(values))
+            _check_values(name, values)
         for text in self.constraints:
             if unknown := sorted(names_in(text) - self.parameters.keys()):
                 message = f"{text!r}: {unknown[0]!r} is not a parameter"
@@ -120,22 +137,28 @@ class Space:
         return math.prod(len(values) for values in self.parameters.values())
 
     def __iter__(self) -> Iterator[Point]:
-        """Give the allowed points, the last parameter changing fastest."""
+        """Return the allowed points, the last parameter changing fastest.
+
+        Raises
+        ------
+        TaskError
+            Too many combinations were looked at, and more are left.
+        """
         if self.listed is not None:
             return iter(self.listed)
-        return self._extended({}, list(self.parameters), list(self.constraints))
+        return self._walked()
 
     def allows(self, point: Point) -> bool:
-        """Say whether a point is one of the space."""
+        """Whether a point is one of the space."""
         if self.listed is not None:
             return point in self.listed
         is_known = point.keys() == self.parameters.keys() and all(
             point[name] in values for name, values in self.parameters.items()
         )
-        return is_known and all(compute(text, point) for text in self.constraints)
+        return is_known and _meets(point, self.constraints)
 
     def own(self, point: Point) -> Point:
-        """Give an allowed point as the space itself has it: the same names, order and types."""
+        """Return an allowed point as the space itself has it: the same names, order and types."""
         if self.listed is not None:
             return next(each for each in self.listed if each == point)
         return {
@@ -147,50 +170,100 @@ class Space:
         """Draw points at random, each once; all of them, in random order, where there are fewer."""
         chance = random.Random(seed)  # noqa: S311 - an order, not a secret
         if self.n_combinations <= _LARGEST_LISTED:
-            points = list(self)
-            return chance.sample(points, min(count, len(points)))
+            return self._drawn(chance, count)
         found: dict[str, Point] = {}
-        for _ in range(_DRAWS_A_POINT * count):
-            if len(found) == count:
+        n_fruitless = 0
+        for _ in range(min(_DRAWS_A_POINT * count, _LARGEST_LISTED)):
+            if len(found) == count or n_fruitless == _FRUITLESS_DRAWS:
                 break
             point = {name: chance.choice(values) for name, values in self.parameters.items()}
-            if self.allows(point):
-                found.setdefault(label_of(point), point)
+            n_fruitless += 1
+            if self.allows(point) and found.setdefault(label_of(point), point) is point:
+                n_fruitless = 0
         return list(found.values())
 
     def first(self) -> Point:
-        """Give the first allowed point.
+        """Return the first allowed point.
 
         Raises
         ------
-        ValueError
-            There is none.
+        TaskError
+            There is none, or none among the first combinations that are looked at.
         """
+        return self._first
+
+    @cached_property
+    def _first(self) -> Point:
         for point in islice(self, 1):
             return point
         message = "no combination of the parameters meets all constraints"
+        raise TaskError(message)
+
+    def _drawn(self, chance: random.Random, count: int) -> list[Point]:
+        """Draw from all points, which are kept as their values alone."""
+        if self.listed is not None:
+            return chance.sample(self.listed, min(count, len(self.listed)))
+        points = [tuple(point.values()) for point in self]
+        drawn = chance.sample(points, min(count, len(points)))
+        return [dict(zip(self.parameters, values, strict=True)) for values in drawn]
+
+    def _walked(self) -> Iterator[Point]:
+        """Choose one parameter after the other; a constraint counts once its names are chosen."""
+        names = list(self.parameters)
+        due: list[list[str]] = [[] for _ in range(len(names) + 1)]
+        for text in self.constraints:
+            due[max((names.index(name) + 1 for name in names_in(text)), default=0)].append(text)
+        ends = count()
+        chosen: dict[str, Value] = {}
+
+        def extended(n_chosen: int) -> Iterator[Point]:
+            is_met = not due[n_chosen] or _meets(chosen, due[n_chosen])
+            is_end = not is_met or n_chosen == len(names)
+            if is_end and next(ends) == _LARGEST_LISTED:
+                raise TaskError(_NOT_LISTED)
+            if is_end:
+                yield from [dict(chosen)] if is_met else []
+                return
+            name = names[n_chosen]
+            for value in self.parameters[name]:
+                chosen[name] = value
+                yield from extended(n_chosen + 1)
+            del chosen[name]
+
+        return extended(0)
+
+
+def _meets(point: Point, constraints: Iterable[str]) -> bool:
+    try:
+        return all(compute(text, point) for text in constraints)
+    except ExpressionError as error:
+        message = f"{error}, for {label_of(point) or 'any point'}"
+        raise TaskError(message) from error
+
+
+def _check_number(name: str, n_values: int) -> None:
+    if not n_values:
+        message = f"parameter {name!r} needs at least one value"
+        raise ValueError(message)
+    if n_values > _MOST_VALUES:
+        message = (
+            f"parameter {name!r} has {n_values:,} values, more than {_MOST_VALUES:,}: use a "
+            "larger step"
+        )
         raise ValueError(message)
 
-    def _extended(
-        self, chosen: dict[str, Value], left: list[str], unmet: list[str]
-    ) -> Iterator[Point]:
-        """Choose the parameters that are left; constraints count once their names are chosen."""
-        known = [text for text in unmet if names_in(text) <= chosen.keys()]
-        if not all(compute(text, chosen) for text in known):
-            return
-        if not left:
-            yield dict(chosen)
-            return
-        name, *others = left
-        unknown = [text for text in unmet if text not in known]
-        for value in self.parameters[name]:
-            yield from self._extended({**chosen, name: value}, others, unknown)
 
-
-def _check_labels(name: str, values: Sequence[Value]) -> None:
+def _check_values(name: str, values: Sequence[Any]) -> None:
     """Refuse values that could not be told apart by the label of a point, or are equal."""
+    if isinstance(values, range):
+        return
     seen: dict[object, Value] = {}
     for value in values:
+        if not isinstance(value, int | float | str) or value != value:  # noqa: PLR0124 - NaN
+            message = (
+                f"parameter {name!r} has {value!r}, which is not a number, text or truth value"
+            )
+            raise ValueError(message)
         for key in (value, str(value)):
             if key in seen:
                 message = f"parameter {name!r} has {seen[key]!r} and {value!r}, which are alike"
@@ -204,10 +277,18 @@ def _values(name: str, given: Any) -> tuple[Value, ...]:
             return tuple(values)
         case {"powers_of_two": [int(first), int(last)], **others} if not others:
             return powers_of_two(first, last)
-        case {"range": [int(first), int(last), *step], **others} if not others:
-            return tuple(range(first, last + 1, *step))
+        case {"range": [int(first), int(last)], **others} if not others:
+            return _range(name, first, last, 1)
+        case {"range": [int(first), int(last), int(step)], **others} if not others and step:
+            return _range(name, first, last, step)
     message = (
         f"parameter {name!r} has to be a list of values, {{powers_of_two = [first, last]}} or "
         "{range = [first, last, step]}"
     )
     raise ValueError(message)
+
+
+def _range(name: str, first: int, last: int, step: int) -> tuple[Value, ...]:
+    n_values = max(0, (last - first) // step + 1)
+    _check_number(name, n_values)
+    return tuple(first + place * step for place in range(n_values))

@@ -14,9 +14,9 @@ from longpole.bench.reference import Reference
 from longpole.bench.run.job import parse_argv
 from longpole.bench.tune.kernel_tuner_inputs import read_t1
 from longpole.bench.tune.objective import Objective
-from longpole.bench.tune.space import Space, label_of
+from longpole.bench.tune.space import Space, TaskError, label_of
 from longpole.bench.tune.triton_source import read_triton
-from longpole.opening import read_text
+from longpole.packed import short_text
 
 if TYPE_CHECKING:
     import os
@@ -30,6 +30,18 @@ Made = TypeVar("Made")
 
 _HOLE: Final = re.compile(r"\{([A-Za-z_]\w*)\}")
 _RESERVED: Final = frozenset({"program", "output"})
+_MOST_BYTES: Final = 10_000_000
+_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "command": (str, tuple),
+    "build": (str, tuple),
+    "sources": (tuple,),
+    "timeout_s": (int, float),
+    "relative": (int, float),
+    "absolute": (int, float),
+    "factory": (bool,),
+}
+"""What the keys of a task may be; all others are texts."""
+_WORDS: Final = {str: "a text", tuple: "a list of texts", float: "a number", bool: "true or false"}
 _KEYS: Final = frozenset(
     {"parameters", "constraints", "baseline", "candidate", "objective", "reference"}
 )
@@ -154,7 +166,12 @@ class Task:
 
 
 def filled(template: str | Sequence[str], values: Mapping[str, Value]) -> tuple[str, ...]:
-    """Put values into a command.
+    """Return the words of a command with values in it.
+
+    Raises
+    ------
+    TaskError
+        The command is empty, or needs a shell.
 
     Examples
     --------
@@ -165,9 +182,13 @@ def filled(template: str | Sequence[str], values: Mapping[str, Value]) -> tuple[
     def put(text: str) -> str:
         return _HOLE.sub(lambda hole: str(values.get(hole[1], hole[0])), text)
 
-    if isinstance(template, str):
-        return parse_argv(put(template))
-    return parse_argv([put(word) for word in template])
+    words = put(template) if isinstance(template, str) else [put(word) for word in template]
+    try:
+        return parse_argv(words)
+    except ValueError as error:
+        told, _, hint = str(error).partition("\nhint: ")
+        message = f"{told}; {hint}" if hint else told
+        raise TaskError(message) from error
 
 
 def read_task(path: str | os.PathLike[str]) -> Task:
@@ -187,14 +208,14 @@ def read_task(path: str | os.PathLike[str]) -> Task:
             message = f"unknown key {unknown[0]!r}; known: {', '.join(sorted(_KEYS))}"
             raise ValueError(message)  # noqa: TRY301 - one place names the file
         return _task(fields, path.parent)
-    except (ValueError, TypeError, KeyError) as error:
-        said = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        message = f"{path}: {said}"
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        said = {KeyError: f"{error} is missing", RecursionError: "it is nested too deeply"}
+        message = f"{path}: {said.get(type(error), error)}"
         raise ValueError(message) from error
 
 
 def _fields(path: Path) -> dict[str, Any]:
-    text = read_text(path)
+    text = short_text(path, most_bytes=_MOST_BYTES)
     fields = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     if not isinstance(fields, dict):
         message = "it holds no object"
@@ -203,7 +224,15 @@ def _fields(path: Path) -> dict[str, Any]:
 
 
 def _task(fields: Mapping[str, Any], folder: Path) -> Task:
-    space = _space(fields["parameters"], fields.get("constraints", ()), folder)
+    constraints = fields.get("constraints", [])
+    if not _is_list_of_texts(constraints):
+        message = "constraints has to be a list of texts"
+        raise TypeError(message)
+    for name in ("candidate", "objective", "reference", "baseline"):
+        if name in fields and not isinstance(fields[name], dict):
+            message = f"{name} has to be a table, not {fields[name]!r}"
+            raise TypeError(message)
+    space = _space(fields["parameters"], constraints, folder)
     reference = fields.get("reference")
     return Task(
         space=space,
@@ -217,9 +246,12 @@ def _task(fields: Mapping[str, Any], folder: Path) -> Task:
 
 
 def _space(declared: Any, constraints: Sequence[str], folder: Path) -> Space:
-    """Take the parameters as they are declared, or from a file of Kernel Tuner or Triton."""
-    if not isinstance(declared, str):
+    """Return the space that is declared, or that of a file of Kernel Tuner or Triton."""
+    if isinstance(declared, dict):
         return Space.parse(declared, constraints)
+    if not isinstance(declared, str):
+        message = f"parameters has to be a table or the name of a file, not {declared!r}"
+        raise TypeError(message)
     name, _, kernel = declared.partition(":")
     if kernel or name.endswith(".py"):
         return read_triton(folder / name, kernel or None)
@@ -231,7 +263,7 @@ def _candidate(fields: dict[str, Any]) -> Command | Function:
     if "function" in fields:
         return _made(Function, "candidate", fields)
     for name in ("command", "build", "sources"):
-        if isinstance(fields.get(name), list):
+        if _is_list_of_texts(fields.get(name)):
             fields[name] = tuple(fields[name])
     return _made(Command, "candidate", fields)
 
@@ -242,4 +274,15 @@ def _made(cls: Callable[..., Made], table: str, fields: Mapping[str, Any]) -> Ma
         known = ", ".join(names)
         message = f"unknown key {unknown[0]!r} in {table}; known: {known}"
         raise ValueError(message)
+    for name, value in fields.items():
+        allowed = _TYPES.get(name, (str,))
+        is_allowed = isinstance(value, allowed) and (bool in allowed or not isinstance(value, bool))
+        if not is_allowed:
+            told = " or ".join(_WORDS[each] for each in allowed if each in _WORDS)
+            message = f"{name} in {table} has to be {told}, not {value!r}"
+            raise TypeError(message)
     return cls(**fields)
+
+
+def _is_list_of_texts(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(each, str) for each in value)

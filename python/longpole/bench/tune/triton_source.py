@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from longpole.bench.tune.space import Space
 from longpole.files import new_file
-from longpole.opening import read_text
+from longpole.packed import short_text
 
 if TYPE_CHECKING:
     import os
@@ -26,6 +26,7 @@ launch_options: Final = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 """What a configuration sets beside the arguments of the kernel."""
 
 _INDENT: Final = 4
+_MOST_BYTES: Final = 1_000_000
 
 
 def triton_label(point: Point) -> str:
@@ -54,11 +55,18 @@ def read_triton(path: str | os.PathLike[str], kernel: str | None = None) -> Spac
     ValueError
         There is no such kernel, or its configurations are not a literal list.
     """
-    text = read_text(path)
-    if Path(path).suffix == ".json":
-        return Space.of_points(_point(each["kwargs"], each) for each in json.loads(text))
-    listed = _configs(text, kernel)
-    return Space.of_points(_parsed(each) for each in listed.elts)
+    text = short_text(path, most_bytes=_MOST_BYTES)
+    try:
+        if Path(path).suffix == ".json":
+            return Space.of_points(_point(each["kwargs"], each) for each in json.loads(text))
+        listed = _configs(text, kernel)
+        return Space.of_points(_parsed(each) for each in listed.elts)
+    except (KeyError, TypeError, AttributeError) as error:
+        message = f"{path} holds no configurations of Triton: {error!r}"
+        raise ValueError(message) from error
+    except (SyntaxError, RecursionError, MemoryError) as error:
+        message = f"{path} cannot be parsed: {str(error) or 'it takes too much memory'}"
+        raise ValueError(message) from error
 
 
 def write_triton(
@@ -81,7 +89,7 @@ def write_triton(
     if source is None:
         text = json.dumps([_plain(point) for point in points], indent=1) + "\n"
     else:
-        text = _replaced(read_text(source), kernel, points)
+        text = _replaced(short_text(source, most_bytes=_MOST_BYTES), kernel, points)
     inputs = [] if source is None else [Path(source)]
     with new_file(Path(path), force=force, inputs=inputs) as unfinished:
         unfinished.write_text(text, encoding="utf-8")

@@ -46,8 +46,14 @@ class Problem:
     offset: int | None = None
 
     @classmethod
-    def of(cls, error: Exception) -> Self:  # noqa: C901, PLR0911 (one for each kind of error)
-        """Put an exception into words."""
+    def of(cls, error: Exception) -> Self:
+        """Put an exception into words, its hint apart."""
+        found = cls._of(error)
+        message, mark, hint = found.message.partition("\nhint: ")
+        return replace(found, message=message, hint=hint) if mark else found
+
+    @classmethod
+    def _of(cls, error: Exception) -> Self:  # noqa: C901, PLR0911 (one for each kind of error)
         match error:
             case TraceError():
                 message = str(error).removeprefix(f"{error.path}: ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from longpole.analyses.findings import IMPOSSIBLE_TIMES
 from longpole.analyses.summary import summary
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.summary_records import rankings, records
@@ -15,6 +16,8 @@ from longpole.cli.answer.windows import (
     exit_code_of,
     known_of_trace,
 )
+from longpole.errors import WindowError
+from longpole.recording_cost import step_blocks
 from longpole.report.blocks import Column, Headline, Notes, Table
 from longpole.report.document import DATA_FORMATS, Document
 from longpole.verdict.blocks import left_out_of, verdict_blocks
@@ -27,9 +30,11 @@ if TYPE_CHECKING:
     from longpole.analyses.summary import Summary
     from longpole.cli.answer.emit import Answer
     from longpole.cli.answer.summary_records import Figures
+    from longpole.critical_path.path import CriticalPath
     from longpole.report.blocks import Block, Cell
     from longpole.report.document import Warned
     from longpole.trace import Trace
+    from longpole.windows import Window
 
 __all__ = ["SUMMARY", "summary_answer", "time_blocks"]
 
@@ -45,7 +50,12 @@ _DEVICE_TITLES: Final = (
     "idle",
 )
 _STREAM_TITLES: Final = ("busy", "compute", "communication", "memcpy/memset", "idle")
-_OF_VERDICT: Final = frozenset({"earlier_work", "much_unexplained"})
+_OF_VERDICT: Final = frozenset(
+    {
+        *("earlier_work", "much_unexplained", "unknown_device_tasks", "untimed_records"),
+        *("overlapping_device_work", *IMPOSSIBLE_TIMES),
+    }
+)
 _IDLE: Final = (
     ("waiting for launch", "waiting_for_launch_ns"),
     ("between activities (under 30 µs)", "between_activities_ns"),
@@ -65,8 +75,8 @@ def summary_answer(path: str, trace: Trace, top: int, **choice: Any) -> Answer:
     if not window.duration_ns:
         reason = f"{window.name} is 0 ns long, so nothing can be measured"
         return abstained(SUMMARY, path, trace, reason, "empty_window")
-    times = (window.start_ns, window.end_ns)
-    warnings = [*window_warnings(trace, trace.critical_path(between=times), window.name, None)]
+    path_of_window = _path_of(trace, window, choice.get("step_name"))
+    warnings = [*window_warnings(trace, path_of_window, window.name, None)]
     known = known_of_trace(path, trace) | {"forms_with_warnings": (*DATA_FORMATS, "text")}
     known["warnings"] = [*known["warnings"], *warnings]
     known |= {"status": "partial"} if known["warnings"] or exit_code_of(found.verdict) else {}
@@ -91,6 +101,16 @@ def summary_answer(path: str, trace: Trace, top: int, **choice: Any) -> Answer:
     return document, exit_code_of(found.verdict)
 
 
+def _path_of(trace: Trace, window: Window, step_name: str | None) -> CriticalPath:
+    """Find the critical path of a window; a step has one though nothing but its mark is in it."""
+    try:
+        return trace.critical_path(between=(window.start_ns, window.end_ns))
+    except WindowError:
+        if window.step is None:
+            raise
+        return trace.critical_path(step=window.step, step_name=step_name)
+
+
 def time_blocks(trace: Trace, found: Summary) -> list[Block]:
     """Show where the time went: devices, idle time, kernels, operators, blocking calls."""
     tables = [_devices(found), _streams(found), _idle(found), *_lists(trace, found)]
@@ -102,6 +122,7 @@ def _blocks(path: str, trace: Trace, found: Summary, warnings: Sequence[Warned])
     return [
         Headline(_title(path, trace, found)),
         *verdict_blocks(found.verdict),
+        *step_blocks(found.recording_cost),
         *_warned(found, warnings),
         *time_blocks(trace, found),
     ]

@@ -13,6 +13,7 @@ from longpole.critical_path import Change, Drop, Scale
 from longpole.critical_path.explain import path_blocks
 from longpole.critical_path.path import KindTotal, NameTotal
 from longpole.data import Row, plain
+from longpole.recording_cost import step_blocks
 from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import Abstention, Document, Warned
 from longpole.verdict import Verdict
@@ -103,6 +104,7 @@ def changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[C
             *_selected(chosen),
             *_why_longer(answer),
             *_in_all_steps(verdict, of_steps),
+            *step_blocks(trace.removed_cost),
         ],
         records=lambda: [{"path": name, "window": found.name, "changes": words, **plain(gains)}],
     )
@@ -123,6 +125,7 @@ def ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
             verdict_reference(verdict, is_damaged=trace.damage is not None),
             table_of(helpful, n_windows=verdict.window.n),
             *_useless(len(ranked) - len(helpful)),
+            *step_blocks(trace.removed_cost),
         ],
         records=lambda: [_record(name, row) for row in ranked],
     )

@@ -164,7 +164,8 @@ class _Failures:
             return
         self._count += 1
         if self._count <= _SHOWN_FAILURES:
-            said = f"{record.outcome}: {record.id}: {record.message}"
+            message = record.message.replace("\nhint: ", "; ")
+            said = f"{record.outcome}: {record.id}: {message}"
             self._console.write(escape(said) + "\n")
         elif self._count == _SHOWN_FAILURES + 1:
             self._console.write("further failures are not shown here\n")

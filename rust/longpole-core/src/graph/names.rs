@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use regex::Regex;
-
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
+use crate::patterns;
 use crate::tables::Tables;
 use crate::vocabulary::{is_kernel_family, kernel_family};
 
@@ -13,8 +12,7 @@ pub(crate) fn matching(pattern: &str, tables: &Tables) -> Result<Vec<bool>> {
     if let Some(names) = whole_names(pattern) {
         return Ok(tables.strings.matching(|name| names.contains(name)));
     }
-    let pattern =
-        Regex::new(pattern).map_err(|error| Error::new(ErrorKind::Pattern(sentence(&error)), 0))?;
+    let pattern = patterns::compile(pattern, patterns::MOST_BYTES_JOINED)?;
     Ok(tables.strings.matching(|name| pattern.is_match(name)))
 }
 
@@ -25,12 +23,6 @@ pub(crate) fn matching_kernels(pattern: &str, tables: &Tables) -> Result<Vec<boo
         return Ok(tables.strings.matching(|name| kernel_family(name) == pattern));
     }
     matching(pattern, tables)
-}
-
-/// The reason without the drawing of where it is.
-fn sentence(error: &regex::Error) -> String {
-    let drawn = error.to_string();
-    drawn.rsplit("error: ").next().unwrap_or(&drawn).trim().to_owned()
 }
 
 /// A pattern that some names match as a whole, and nothing else.
@@ -66,6 +58,8 @@ fn is_escaped(character: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use regex::Regex;
+
     use super::*;
 
     #[test]

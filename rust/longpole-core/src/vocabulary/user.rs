@@ -7,6 +7,7 @@ use regex::Regex;
 use super::{ApiRole, EventKind, WorkClass};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::Names;
+use crate::patterns::Budget;
 
 /// One addition: names that a pattern finds have a meaning.
 #[derive(Debug, Clone)]
@@ -23,6 +24,7 @@ pub struct Vocabulary {
     categories: Vec<Rule<EventKind>>,
     data_loading: Vec<Regex>,
     additions: Vec<[String; 3]>,
+    budget: Budget,
 }
 
 /// The questions that can be added to.
@@ -35,19 +37,22 @@ impl Vocabulary {
     ///
     /// # Errors
     ///
-    /// For a section or meaning that does not exist, named with those that do, and for a
-    /// pattern that is no regular expression.
+    /// For a section or meaning that does not exist, named with those that do, for a pattern
+    /// that is not a regular expression, and for patterns that take too much memory.
     pub fn add(&mut self, section: &str, meaning: &str, pattern: &str) -> Result<()> {
         let addition = [section, meaning, pattern].map(str::to_owned);
-        let pattern = Regex::new(pattern)
-            .map_err(|error| vocabulary_error(format!("invalid regular expression: {error}")))?;
+        let pattern =
+            self.budget.compile(pattern).map_err(|error| vocabulary_error(error.to_string()))?;
         match section {
             "api" => self.api.push(Rule { pattern, meaning: named(section, meaning)? }),
             "kernels" => self.kernels.push(Rule { pattern, meaning: named(section, meaning)? }),
             "categories" => {
                 self.categories.push(Rule { pattern, meaning: named(section, meaning)? });
             }
-            "data_loading" if meaning == "functions" => self.data_loading.push(pattern),
+            "data_loading" if meaning == "functions" => {
+                // Alone, as it is joined: `a)(b` and `(?x) a # b` are other patterns in a group.
+                self.data_loading.push(self.budget.compile(&grouped(pattern.as_str()))?);
+            }
             "data_loading" => return Err(unknown("data_loading", meaning, &["functions"])),
             _ => return Err(unknown("vocabulary", section, SECTIONS)),
         }
@@ -77,10 +82,15 @@ impl Vocabulary {
 
     /// The regular expression that finds what loads data.
     pub fn data_loading(&self) -> String {
-        let added = self.data_loading.iter().map(|pattern| format!("(?:{})", pattern.as_str()));
-        let all: Vec<_> = [super::DATA_LOADING.to_owned()].into_iter().chain(added).collect();
+        let added = self.data_loading.iter().map(|pattern| pattern.as_str().to_owned());
+        let all: Vec<_> = [grouped(super::DATA_LOADING)].into_iter().chain(added).collect();
         all.join("|")
     }
+}
+
+/// Returns a pattern in a group, where its flags end.
+fn grouped(pattern: &str) -> String {
+    format!("(?:{pattern})")
 }
 
 fn first<T: Copy>(rules: &[Rule<T>], name: &str) -> Option<T> {
@@ -114,7 +124,31 @@ mod tests {
         assert_eq!(vocabulary.role("cudaFree"), ApiRole::Free);
         assert_eq!(vocabulary.class("fused_all_reduce_gemm_bf16"), WorkClass::Compute);
         assert_eq!(vocabulary.kind("acme_kernel"), EventKind::Kernel);
-        assert_eq!(vocabulary.data_loading(), "(?i)data_?loader|(?:fetch_batch)");
+        assert_eq!(vocabulary.data_loading(), "(?:(?i)data_?loader)|(?:fetch_batch)");
+    }
+
+    #[test]
+    fn patterns_of_users_keep_their_case_and_their_flags() {
+        let mut vocabulary = Vocabulary::default();
+        vocabulary.add("data_loading", "functions", "^fetch_batch$").unwrap();
+        vocabulary.add("data_loading", "functions", "(?i)^next_rows$").unwrap();
+        let pattern = Regex::new(&vocabulary.data_loading()).unwrap();
+        let found = ["DataLoader", "fetch_batch", "FETCH_BATCH", "NEXT_ROWS"]
+            .map(|name| pattern.is_match(name));
+        assert_eq!(found, [true, true, false, true]);
+        let error = vocabulary.add("data_loading", "functions", "(?x) fetch # rows").unwrap_err();
+        assert!(error.to_string().starts_with("invalid regular expression"), "{error}");
+    }
+
+    #[test]
+    fn patterns_that_take_much_memory_are_refused() {
+        let mut vocabulary = Vocabulary::default();
+        let error = vocabulary.add("kernels", "communication", r"\w{80}").unwrap_err();
+        assert!(error.to_string().contains("takes more than 1 MB of memory"), "{error}");
+        let added: Result<()> =
+            (0..500).try_for_each(|_| vocabulary.add("kernels", "communication", r"\w{8}"));
+        let told = added.unwrap_err().to_string();
+        assert!(told.contains("all patterns together take more than 8 MB"), "{told}");
     }
 
     #[test]

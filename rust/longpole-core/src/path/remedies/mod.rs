@@ -27,7 +27,7 @@ mod slots;
 mod trials;
 
 use super::schedule::Schedule;
-use super::walk::{Path, walk};
+use super::walk::{Path, Segment, walk};
 use super::what_if::{Change, Effect, lags_ns, what_if};
 use super::windows::Scope;
 use crate::error::Result;
@@ -41,7 +41,7 @@ pub use bounds::{Bounds, Fact};
 use busy_streams::BusyStreams;
 pub use doubt::{Cause, Doubt};
 pub use facts::{Activity, DeviceWait, FactIndex, Facts, Named, OnThread, ThreadGap};
-pub use functions::{Busiest, Function};
+pub use functions::{Busiest, Function, Occasion};
 pub use holes::Hole;
 pub use loaders::Loader;
 pub use model::Side;
@@ -220,6 +220,7 @@ pub fn verdict(
         && !(sides.contains(&Side::Host) && doubt.is_of_nobody())
         && !doubt.is_of_unseen_host()
         && doubt.unknown <= MOST_GUESSED
+        && !(sides.is_empty() && question.is_of_one_side())
     {
         ruling.sides = sides;
         doubt.cause = doubt.cause.filter(|cause| *cause == Cause::Polling);
@@ -229,6 +230,20 @@ pub fn verdict(
     }
     let verdict = question.verdict(&answers, ruling, doubt, holes.clone(), has_work);
     Ok((verdict, Inquiry { paths: all_paths, lags_ns: all_lags_ns, open, holes }))
+}
+
+impl Question<'_> {
+    /// Whether most of the paths is the time of one side: where launches are missing, nothing shows
+    /// that this side is not what limits the program.
+    fn is_of_one_side(&self) -> bool {
+        let segments = || self.paths.iter().flat_map(|path| &path.segments);
+        let time_ns = |side: Option<Side>| -> i64 {
+            let counts = |segment: &&Segment| side.is_none_or(|side| side.has(segment.kind));
+            segments().filter(counts).map(Segment::duration_ns).sum()
+        };
+        let whole_ns = time_ns(None);
+        Side::ALL.iter().any(|&side| 2 * time_ns(Some(side)) > whole_ns)
+    }
 }
 
 /// What the trials of a question gave.

@@ -84,16 +84,19 @@ impl Document {
             return Err(unsound());
         }
         match document["version"].as_u64() {
-            Some(SAVE_VERSION) => Self::sound(&document).ok_or_else(unsound),
+            Some(SAVE_VERSION) => {
+                let vocabulary = vocabulary(&document["vocabulary"])?;
+                Self::sound(&document, vocabulary).ok_or_else(unsound)
+            }
             Some(version) => Err(Error::new(ErrorKind::OtherSave { version }, 0)),
             None => Err(unsound()),
         }
     }
 
-    fn sound(document: &Value) -> Option<Self> {
+    fn sound(document: &Value, vocabulary: Vocabulary) -> Option<Self> {
         Some(Self {
             arguments: arguments(&document["arguments"])?,
-            vocabulary: vocabulary(&document["vocabulary"])?,
+            vocabulary,
             header: header(document)?,
             diagnostics: Diagnostics::of_rows(each(&document["diagnostics"], Diagnostic::of_json)?),
             phases: serde_json::from_value(document["phases"].clone()).ok()?,
@@ -112,13 +115,18 @@ fn arguments(value: &Value) -> Option<Arguments> {
     })
 }
 
-fn vocabulary(value: &Value) -> Option<Vocabulary> {
-    let additions: Vec<[String; 3]> = serde_json::from_value(value.clone()).ok()?;
+/// Returns the vocabulary of a file, whose patterns may come from anybody.
+fn vocabulary(value: &Value) -> Result<Vocabulary> {
+    let additions: Vec<[String; 3]> =
+        serde_json::from_value(value.clone()).map_err(|_| unsound())?;
     let mut vocabulary = Vocabulary::default();
     for [section, meaning, pattern] in additions {
-        vocabulary.add(&section, &meaning, &pattern).ok()?;
+        vocabulary.add(&section, &meaning, &pattern).map_err(|error| {
+            let why = format!("the vocabulary that was saved with the trace is refused: {error}");
+            Error::new(ErrorKind::NotSaved(why), 0)
+        })?;
     }
-    Some(vocabulary)
+    Ok(vocabulary)
 }
 
 fn header(document: &Value) -> Option<Header> {

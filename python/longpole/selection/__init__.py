@@ -1,0 +1,123 @@
+"""Which rows an answer is about, and in which order: what everybody can ask for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["matching", "sorted_by"]
+
+_SHOWN_CHARACTERS: Final = 200
+
+
+def matching(rows: pl.DataFrame, where: pl.Expr | str | None) -> pl.DataFrame:
+    """Keep the rows for which a condition holds.
+
+    Parameters
+    ----------
+    rows
+        A frame.
+    where
+        An expression of polars, or a condition as a text, such as
+        `name LIKE '%gemm%' AND stream = 7`. None keeps all rows. A text is parsed here and only
+        looks at the columns of the frame: it cannot read files or open connections.
+
+    Raises
+    ------
+    ValueError
+        The condition is invalid; the message has the place in it and the reason.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> rows = pl.DataFrame({"name": ["gemm", "add"]}, schema={"name": pl.Categorical})
+    >>> matching(rows, "name LIKE 'g%'").height, matching(rows, pl.col("name") != "gemm").height
+    (1, 1)
+    """
+    if where is None:
+        return rows
+    import polars as pl
+
+    holds = _of_text(rows, where) if isinstance(where, str) else _of_expression(rows, where)
+    return rows.filter(holds if len(holds) == rows.height else pl.lit(bool(holds[0])))
+
+
+def sorted_by(rows: pl.DataFrame, column: str | None) -> pl.DataFrame:
+    """Sort rows by a column: the largest numbers first, all else ascending, nulls last.
+
+    Parameters
+    ----------
+    rows
+        A frame; rows that are equal in the column stay in their order.
+    column
+        Its name; None keeps the order.
+
+    Raises
+    ------
+    ValueError
+        The frame lacks the column, or its cells are lists.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> rows = pl.DataFrame({"name": ["add", "gemm", "relu"], "count": [3, None, 7]})
+    >>> sorted_by(rows, "count")["name"].to_list()
+    ['relu', 'add', 'gemm']
+    """
+    if column is None or not rows.columns:
+        return rows
+    import polars as pl
+
+    if column not in rows.columns:
+        message = f"there is no column {column!r}: the columns are {', '.join(rows.columns)}"
+        raise ValueError(message)
+    dtype = rows.schema[column]
+    if dtype.is_nested():
+        message = f"the column {column!r} has lists, which have no order"
+        raise ValueError(message)
+    # Not `pl.col(column)`: names from a trace such as "^.*$" would be patterns there.
+    values = rows.get_column(column)
+    key = values if dtype.is_numeric() else values.cast(pl.String)
+    order = key.to_frame("key").with_row_index("row")
+    order = order.sort("key", descending=dtype.is_numeric(), nulls_last=True, maintain_order=True)
+    return rows[order["row"]]
+
+
+def _of_text(rows: pl.DataFrame, where: str) -> pl.Series:
+    """Evaluate a condition in the grammar of `selection.grammar`."""
+    from longpole.selection.evaluation import holds
+    from longpole.selection.grammar import parse
+    from longpole.selection.tokens import ConditionError
+
+    try:
+        return holds(parse(where), rows)
+    except ConditionError as error:
+        place, why = error.position, str(error)
+    # Raised outside the handler, so that the exception carries no other one.
+    shown = where if len(where) <= _SHOWN_CHARACTERS else f"{where[:_SHOWN_CHARACTERS]}…"
+    message = f"invalid condition {shown!r}, at character {place}: {why}"
+    raise ValueError(message)
+
+
+def _of_expression(rows: pl.DataFrame, where: pl.Expr) -> pl.Series:
+    """Evaluate an expression of polars, with categories as texts, which have more operations."""
+    import polars as pl
+    from polars.exceptions import ColumnNotFoundError, PolarsError
+
+    if not isinstance(where, pl.Expr):
+        message = f"where is a text or an expression of polars, not {type(where).__name__}"
+        raise TypeError(message)
+    texts = rows.with_columns(pl.col(pl.Categorical).cast(pl.String))
+    try:
+        holds = texts.select(where.alias("holds"))["holds"]
+    except PolarsError as error:
+        is_unknown = isinstance(error, ColumnNotFoundError)
+        why = f"the columns are {', '.join(rows.columns)}" if is_unknown else str(error)
+        message = f"invalid condition {str(where)!r}: {why.splitlines()[0]}"
+        raise ValueError(message) from error
+    if holds.dtype != pl.Boolean or len(holds) not in {1, rows.height}:
+        message = f"{str(where)!r} is not a condition on rows"
+        raise ValueError(message)
+    return holds

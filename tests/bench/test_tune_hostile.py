@@ -1,0 +1,204 @@
+"""Tasks of any form are searched or refused: quickly, in bounded memory, with one sentence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from longpole.bench.expressions import ExpressionError, compute, names_in
+from longpole.bench.tune import Space, TaskError, read_cache, read_t1, read_task, read_triton
+from longpole.cli.program import run
+
+HOSTILE = Path(__file__).parents[3] / "shared/data/cases/hostile"
+COMMAND = "[candidate]\ncommand = 'true {a}'\n"
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def told(capsys):
+    lines = capsys.readouterr().err.splitlines()
+    return [line for line in lines if line.startswith("error: ")]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ("a = { range = [0, 300000000] }", "has 300,000,001 values, more than 100,000"),
+        ("a = { range = [0, 9223372036854775807] }", "more than 100,000"),
+        ("a = { range = [0, 5, 0] }", "has to be a list of values"),
+        ("a = { powers_of_two = [1, 1e300] }", "has to be a list of values"),
+        ("a = [[1]]", "has to be a list of values"),
+        ("a = [nan]", "has nan, which is not a number"),
+        ("a = [1]\n" + "\n".join(f"b{n} = [1]" for n in range(100)), "101 parameters"),
+    ],
+)
+def test_a_space_that_is_too_large_or_has_no_values_is_refused(capsys, parameters, said):
+    Path("task.toml").write_text(f"[parameters]\n{parameters}\n{COMMAND}")
+    assert run(["tune", "task.toml"]) == 2
+    (error,) = told(capsys)
+    assert error.startswith("error: task.toml: ")
+    assert said in error
+    assert error.endswith("[usage]")
+
+
+@pytest.mark.parametrize(
+    ("constraint", "said"),
+    [
+        ("a.__class__ == 1", "'a.__class__' is not allowed in an expression"),
+        ("(9 ** 9 ** 9) > 0", "a power of 387420489 is too large, for any point"),
+        ("('a' % a) == 'a'", "is about something that is not a number, for a=1"),
+        ("a % 0 == 1", "cannot be computed"),
+        ("a < 'b'", "'<' not supported"),
+        ("a > 1", "no combination of the parameters meets all constraints"),
+        ("-" * 900 + "a", "nested too deeply"),
+        ("a + " * 400 + "a", "longer than 1,000 characters"),
+    ],
+)
+def test_a_refused_constraint_is_an_error_of_usage(capsys, constraint, said):
+    task = {"parameters": {"a": [1]}, "constraints": [constraint]}
+    Path("task.json").write_text(json.dumps({**task, "candidate": {"command": "true {a}"}}))
+    assert run(["tune", "task.json"]) == 2
+    (error,) = told(capsys)
+    assert said in error
+    assert error.endswith("[usage]")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"parameters": 5}, "parameters has to be a table or the name of a file, not 5"),
+        ({"constraints": "a < 1"}, "constraints has to be a list of texts"),
+        ({"constraints": [5]}, "constraints has to be a list of texts"),
+        ({"candidate": "true"}, "candidate has to be a table, not 'true'"),
+        ({"candidate": {"command": 5}}, "command in candidate has to be a text or a list of texts"),
+        ({"candidate": {"command": ["a", 5]}}, "command in candidate has to be a text"),
+        ({"candidate": {"command": "a", "timeout_s": "x"}}, "timeout_s in candidate has to be a n"),
+        ({"candidate": {"function": 5}}, "function in candidate has to be a text, not 5"),
+        ({"objective": "time"}, "objective has to be a table"),
+        ({"objective": {"metric": []}}, "metric in objective has to be a text"),
+        ({"reference": {"file": "x", "relative": "1"}}, "relative in reference has to be a number"),
+        ({"baseline": 5}, "baseline has to be a table"),
+    ],
+)
+def test_a_malformed_task_is_an_error_of_usage(capsys, changed, said):
+    task = {"parameters": {"a": [1]}, "candidate": {"command": "true {a}"}}
+    Path("task.json").write_text(json.dumps(task | changed))
+    assert run(["tune", "task.json"]) == 2
+    (error,) = told(capsys)
+    assert error.startswith("error: task.json: ")
+    assert said in error
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "[1", "[]", "\udcff", "null"])
+def test_a_task_that_cannot_be_parsed_is_refused(text):
+    Path("task.json").write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(ValueError, match=r"^task\.json: "):
+        read_task("task.json")
+
+
+def test_a_task_without_end_is_not_read_to_the_end():
+    with pytest.raises(ValueError, match="larger than 10,000,000 bytes"):
+        read_task("/dev/zero")
+
+
+def test_reading_a_task_runs_no_code():
+    Path("kernels.py").write_text(
+        "open('ran', 'w')\n"
+        "@triton.autotune(configs=[triton.Config({'B': open('ran', 'w') or 1})], key=['n'])\n"
+        "def gemm(x): pass\n"
+    )
+    Path("task.toml").write_text(f"parameters = 'kernels.py:gemm'\n{COMMAND}")
+    with pytest.raises(ValueError, match="is not made of plain values"):
+        read_task("task.toml")
+    declared = {"TuningParameters": [{"Name": "a", "Values": "[open('ran', 'w')]"}]}
+    Path("t1.json").write_text(json.dumps({"ConfigurationSpace": declared}))
+    Path("task.toml").write_text(f"parameters = 't1.json'\n{COMMAND}")
+    with pytest.raises(ValueError, match="neither a list nor a range"):
+        read_task("task.toml")
+    assert not Path("ran").exists()
+
+
+def test_a_value_that_would_need_a_shell_is_refused_and_not_run(capsys):
+    Path("task.toml").write_text(
+        "[parameters]\na = ['1; touch ran', '$(touch ran)']\n[candidate]\ncommand = 'echo {a}'\n"
+    )
+    assert run(["tune", "task.toml", "--devices", "cpu", "--busy", "allow"]) == 2
+    (error,) = told(capsys)
+    assert "';' in 'echo 1; touch ran' needs a shell; quote it" in error
+    assert not Path("ran").exists()
+
+
+def test_a_walk_through_a_space_ends():
+    space = Space({name: range(10) for name in "abcdefgh"}, ["a+b+c+d+e+f+g+h == -1"])
+    with pytest.raises(TaskError, match="500,000 combinations of the parameters were looked at"):
+        space.first()
+
+
+def test_a_space_of_many_points_is_sampled_but_not_listed():
+    space = Space({name: range(10) for name in "abcdefgh"}, ["a != b"])
+    assert len(space.sample(50)) == 50
+    with pytest.raises(TaskError, match="use the strategy random or halving"):
+        list(space)
+
+
+@pytest.mark.parametrize(
+    "text", ["a.__class__", "__import__('os')", "a[0]", "(lambda: 1)()", "f'{a}'", "a if a else 1"]
+)
+def test_what_is_not_allowed_is_refused_before_anything_is_computed(text):
+    with pytest.raises(ExpressionError, match="is not allowed in an expression"):
+        names_in(f"True or {text}")
+
+
+def test_an_error_of_an_expression_is_always_of_one_kind():
+    for text in ("a + 'x'", "1 / 0", "max([])", "2.0 ** 16 ** 16", "min()", "a in 5", "b", "("):
+        with pytest.raises(ExpressionError):
+            compute(text, {"a": 1})
+
+
+@pytest.mark.parametrize(
+    "values",
+    ["range(100000000000)", 5, "range(1, 2, 0)", "[" * 9_000, "{}", None, [[1]], "range(,)"],
+)
+def test_values_of_kernel_tuner_that_are_no_values_are_refused(values):
+    declared = {"TuningParameters": [{"Name": "a", "Values": values}]}
+    Path("t1.json").write_text(json.dumps({"ConfigurationSpace": declared}))
+    with pytest.raises(ValueError, match=r".") as raised:
+        read_t1("t1.json")
+    assert len(str(raised.value)) < 300
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"ConfigurationSpace": 5}', "[" * 100_000])
+def test_another_file_is_no_input_of_kernel_tuner(text):
+    Path("t1.json").write_text(text)
+    with pytest.raises(ValueError, match=r"t1\.json is not an input file of Kernel Tuner"):
+        read_t1("t1.json")
+
+
+@pytest.mark.parametrize("text", ["5", "[5]", "[{}]", '[{"kwargs": 5}]'])
+def test_another_file_holds_no_configurations(text):
+    Path("configs.json").write_text(text)
+    with pytest.raises(ValueError, match="holds no configurations of Triton"):
+        read_triton("configs.json")
+
+
+def test_times_of_a_cache_file_that_are_no_times_are_a_failure():
+    cache = {
+        f"{place}": {"a": place, "times": times, "time": 1.5}
+        for place, times in enumerate([5, [1e400], ["x"], [2.0, 3.0]])
+    }
+    Path("cache.json").write_text(json.dumps({"tune_params_keys": ["a"], "cache": cache}))
+    _, records = read_cache("cache.json")
+    assert [record.outcome for record in records] == ["raised"] * 3 + ["ok"] * 2
+
+
+@pytest.mark.skipif(not HOSTILE.exists(), reason="the hostile inputs are not beside the project")
+@pytest.mark.parametrize("task", ["expr", "hang", "inj", "mod", "pow", "pow2", "range", "triton"])
+def test_hostile_tasks_are_refused(capsys, task):
+    options = ["--devices", "cpu", "--busy", "allow", "-o", "results.jsonl"]
+    assert run(["tune", str(HOSTILE / f"{task}.toml"), *options]) == 2
+    assert len(told(capsys)) == 1

@@ -1,0 +1,128 @@
+"""Wrong numbers, closed streams and interrupts: one sentence each, and the right exit code."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+import click
+import pytest
+from test_written_files import commands
+
+from longpole.cli import interrupts
+from longpole.cli.answer.problems import Problem
+from longpole.cli.program import run
+from longpole.testing import TraceBuilder
+
+I64 = 2**63 - 1
+
+
+@pytest.fixture
+def trace(tmp_path):
+    builder = TraceBuilder().step(1, (0, 100)).launch("gemm", call=(5, 10), work=(12, 60))
+    return str(builder.write(tmp_path / "trace.json"))
+
+
+def test_every_number_has_a_limit():
+    unlimited = [
+        f"{name} {parameter.opts[0]}"
+        for name, command in commands()
+        for parameter in command.params
+        if isinstance(parameter.type, click.types.IntParamType)
+        and not (getattr(parameter.type, "max", None) or I64 + 1) <= I64
+    ]
+    assert unlimited == []
+
+
+@pytest.mark.parametrize("option", ["--threads", "--top"])
+@pytest.mark.parametrize("number", [10**30, I64 + 1, 10**10, 0, -(10**30)])
+def test_a_number_beyond_its_range_is_a_usage_error(option, number, trace, capsys):
+    assert run(["table", trace, "kernels", option, str(number)]) == 2
+    assert f"{number} is not in the range" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("devices", ["fake:99999999", "fake:" + "9" * 5_000, "9" * 5_000, "fake:0"])
+def test_devices_that_cannot_be_are_refused_at_once(devices, tmp_path, capsys):
+    results = tmp_path / "r.jsonl"
+    assert run(["bench", "run", "--devices", devices, "-o", str(results), "--", "true"]) == 5
+    assert "[missing]" in capsys.readouterr().err
+    assert not results.exists()
+
+
+@pytest.mark.parametrize("closed", ["2>&-", ">&- 2>&-", "<&- 2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_changes_no_exit_code(closed, trace, tmp_path):
+    program = f"{sys.executable} -m longpole"
+    for command, code in ((f"check {trace}", 0), ("check missing.json", 3), ("check --nope", 2)):
+        done = subprocess.run(
+            ["/bin/sh", "-c", f"{program} {command} {closed}"],
+            cwd=tmp_path,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+        )
+        assert done.returncode == code, command
+        assert ("note" in done.stdout.decode()) == (code == 0 and ">&- 2" not in closed)
+
+
+def test_a_closed_stdin_is_an_empty_file(tmp_path):
+    words = f"{sys.executable} -m longpole check - <&-"
+    done = subprocess.run(
+        ["/bin/sh", "-c", words], cwd=tmp_path, check=False, capture_output=True, text=True
+    )
+    assert (done.returncode, "the file is empty" in done.stderr) == (3, True)
+
+
+SLOW_IMPORT = """
+import sys, time, types
+from longpole.cli import interrupts
+import longpole.cli.program
+interrupts.delay_interrupts()
+sys.path.insert(0, sys.argv[1])
+print("ready", flush=True)
+try:
+    import slow
+    print("imported", flush=True)
+    time.sleep(30)
+except KeyboardInterrupt:
+    print("interrupted", hasattr(sys.modules.get("slow"), "end"))
+"""
+
+
+def test_an_interrupt_waits_for_the_end_of_an_import(tmp_path):
+    (tmp_path / "slow.py").write_text(
+        "import time\nprint('in', flush=True)\ntime.sleep(1)\nend = 1\n"
+    )
+    command = [sys.executable, "-c", SLOW_IMPORT, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert [process.stdout.readline() for _ in range(2)] == ["ready\n", "in\n"]
+        begun = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        told, _ = process.communicate(timeout=20)
+    assert told.splitlines()[-1] == "interrupted True"
+    assert time.monotonic() - begun < 15
+
+
+def test_an_interrupt_that_is_ignored_stays_ignored():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        interrupts.delay_interrupts()
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("kind", [ValueError, FileExistsError, click.UsageError, RuntimeError])
+def test_a_hint_is_a_line_of_its_own(kind, capsys):
+    problem = Problem.of(kind("it is wrong\nhint: do this"))
+    problem.show()
+    assert (problem.message, problem.hint) == ("it is wrong", "do this")
+    assert capsys.readouterr().err.splitlines()[1] == "hint: do this"
+
+
+def test_a_step_with_nothing_in_it_is_no_usage_error(tmp_path, capsys):
+    builder = TraceBuilder().step(1, (0, 100)).step(2, (100, 200))
+    path = builder.operator("aten::mm", (300, 320)).write(tmp_path / "late.json")
+    assert run(["summary", str(path)]) in {0, 4}
+    assert "step" in capsys.readouterr().out
