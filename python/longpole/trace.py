@@ -410,6 +410,7 @@ class Trace(TraceTables):
         ('kernels',)
         """
         from longpole.critical_path.windows import core_window
+        from longpole.remedies.facts import Facts
         from longpole.verdict.damaged import damaged
         from longpole.verdict.values import verdict_of
 
@@ -417,7 +418,7 @@ class Trace(TraceTables):
         window = core_window(number, annotation, instance, between, "period", whole=whole)
         with blaming(self.damage):
             parts, facts = self._core.verdict(window, data_load=data_load, step_name=step_name)
-        verdict = verdict_of(parts, facts)
+        verdict = verdict_of(parts, lambda options: Facts(facts, parts, options))
         return damaged(verdict, parts, self.damage) if self.damage else verdict
 
     def recording_cost(

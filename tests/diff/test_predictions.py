@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 import longpole
-from longpole.analyses.diff.predictions import gain_interval
+from longpole.analyses.diff.predictions import gain_interval, predictions
 from longpole.cli import program
 from oracles.simulator import Drop, NoWait, Scale, simulate
 from real_traces import SHARED
@@ -49,10 +49,14 @@ def test_what_was_not_applied_is_not_judged(pair):
     assert pair(Scale("kernel", by=0.8), Scale("data_loading", by=0.8)).predictions == ()
 
 
-def test_of_a_part_of_a_remedy_at_least_that_part_is_predicted(pair):
-    rows = pair(Scale("data_loading", by=0.1)).predictions
-    found = next(row for row in rows if row.remedy == "loader_workers")
-    assert found.gain_low < found.measured <= found.gain_high
+def test_of_a_part_of_a_remedy_at_least_that_part_is_predicted():
+    def verdict(gain_ns: int, low: float, high: float) -> SimpleNamespace:
+        row = {"remedy": "allocation", "gain_then": low, "gain_ns": gain_ns}
+        remedy = SimpleNamespace(**row, gain_low=low, gain_high=high)
+        return SimpleNamespace(status="ok", remedies=[remedy])
+
+    (found,) = predictions(verdict(1_000, 0.2, 0.3), verdict(250, 0.05, 0.1), 0.18)
+    assert (found.gain_low, found.gain_high) == (pytest.approx(0.15), 0.3)
 
 
 def test_remedies_that_were_applied_together_are_not_told_apart(pair):

@@ -56,7 +56,7 @@ def actions(named: list[Gained], facts: Facts) -> list[str]:
     >>> from longpole.testing import TraceBuilder
     >>> trace = TraceBuilder().launch("gemm", call=(0, 10), work=(10, 100)).read()
     >>> trace.verdict().actions
-    ()
+    ('gemm takes 90 % of the time (1 kernel; longest: event 1).',)
     """
     if facts.parts["status"] not in {"ok", "balanced"} or mostly_stopped(facts.parts):
         return []

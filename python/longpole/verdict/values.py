@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from longpole.remedies.catalogue import gained
-from longpole.remedies.facts import Facts
 from longpole.verdict.actions import actions, left_out_of, named_of
 from longpole.verdict.advice import advice, options_in
 from longpole.verdict.blocks import verdict_blocks
@@ -14,8 +13,11 @@ from longpole.verdict.findings import Bounds, Doubt, Findings, Gap, Remedy, Span
 from longpole.verdict.sentences import caveat, sentence
 
 if TYPE_CHECKING:
-    from longpole._core import Facts as CoreFacts
+    from collections.abc import Callable
+
+    from longpole.recording import Options
     from longpole.remedies.catalogue import Gained
+    from longpole.remedies.facts import Facts
     from longpole.remedies.parts import VerdictParts
     from longpole.report.blocks import Block
 
@@ -39,10 +41,10 @@ class Verdict(Findings):
         return html(self.blocks())
 
 
-def verdict_of(parts: VerdictParts, core: CoreFacts) -> Verdict:
+def verdict_of(parts: VerdictParts, facts_of: Callable[[Options], Facts]) -> Verdict:
     """Put what the core found into values and words."""
     doubt = parts["doubt"]
-    facts = Facts(core, parts, options_in(parts))
+    facts = facts_of(options_in(parts))
     rows, failures = gained(facts) if parts["status"] != "no_device" else ([], [])
     named = named_of(rows, parts)
     reason, record = advice(parts)

@@ -27,6 +27,9 @@ _APPLIED: Final = 1 / 3
 # A remedy that surely saves less of a step is not worth a prediction.
 _LEAST: Final = 0.02
 
+# Nor is one that those listed before it make pointless.
+_LEAST_THEN: Final = 0.01
+
 # Noise: a gain beyond what was promised, as a share of the step.
 _BEYOND: Final = 0.05
 
@@ -53,7 +56,7 @@ def predictions(base: Verdict, new: Verdict, measured: float | None) -> tuple[Pr
         return ()
     first: dict[str, Remedy] = {}
     for remedy in base.remedies:
-        if remedy.named and remedy.gain_low >= _LEAST:
+        if remedy.gain_low >= _LEAST and remedy.gain_then >= _LEAST_THEN:
             first.setdefault(remedy.remedy, remedy)
     left = {row.remedy: max(row.gain_ns, 0) for row in reversed(new.remedies)}
     applied = [
