@@ -413,7 +413,7 @@ class Trace(TraceTables):
         window = core_window(number, annotation, instance, between, "period", whole=whole)
         with blaming(self.damage):
             parts, facts = self._core.verdict(window, data_load=data_load, step_name=step_name)
-        verdict = verdict_of(parts, facts)
+        verdict = verdict_of(parts, facts, self.device_properties)
         return damaged(verdict, parts, self.damage) if self.damage else verdict
 
     def scope(

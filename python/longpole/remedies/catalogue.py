@@ -36,6 +36,7 @@ CATALOGUE: Final = (
     "communication_overlap",
     "blocking_calls",
     "stream_waits",
+    "tensor_cores",
 )
 """The files of this folder that hold a remedy, in the order in which equal gains are listed."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from longpole.recording import options_of
 from longpole.remedies.catalogue import gained
@@ -15,6 +15,8 @@ from longpole.verdict.findings import Bounds, Doubt, Findings, Gap, Remedy, Span
 from longpole.verdict.sentences import caveat, sentence
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from longpole._core import Facts as CoreFacts
     from longpole.remedies.catalogue import Gained
     from longpole.remedies.parts import VerdictParts
@@ -40,11 +42,13 @@ class Verdict(Findings):
         return html(self.blocks())
 
 
-def verdict_of(parts: VerdictParts, core: CoreFacts) -> Verdict:
+def verdict_of(
+    parts: VerdictParts, core: CoreFacts, devices: Mapping[int, Mapping[str, Any]]
+) -> Verdict:
     """Put what the core found into values and words."""
     doubt = parts["doubt"]
     options = options_of(parts["profiler"], is_of_server=parts["is_of_server"])
-    facts = Facts(core, parts, options)
+    facts = Facts(core, parts, options, devices)
     rows, failures = gained(facts) if parts["status"] != "no_device" else ([], [])
     named = named_of(rows, parts)
     reason, record = advice(parts)
