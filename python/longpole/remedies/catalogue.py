@@ -37,6 +37,8 @@ CATALOGUE: Final = (
     "blocking_calls",
     "stream_waits",
     "tensor_cores",
+    "layout_copies",
+    "channels_last",
 )
 """The files of this folder that hold a remedy, in the order in which equal gains are listed."""
 

@@ -145,6 +145,6 @@ REMEDY: Final = Remedy(
         "70 %, neither faster than memory allows; what a product takes longer than is usual for "
         "float32 stays at the least"
     ),
-    not_when="a kernel of the same kind uses TF32 already, or the device has no tensor cores for it",
+    not_when="a kernel of the same kind uses TF32 already, or the device cannot",
     find=_find,
 )
