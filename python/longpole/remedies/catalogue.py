@@ -38,6 +38,7 @@ CATALOGUE: Final = (
     "stream_waits",
     "tensor_cores",
     "layout_copies",
+    "fused_attention",
     "channels_last",
 )
 """The files of this folder that hold a remedy, in the order in which equal gains are listed."""
