@@ -29,6 +29,7 @@ CATALOGUE: Final = (
     "round_trip",
     "read_one_by_one",
     "tensors_from_python",
+    "boolean_indexing",
     "recurring_call",
     "python_between_operators",
     "cuda_graph",
