@@ -41,6 +41,7 @@ CATALOGUE: Final = (
     "layout_copies",
     "fused_attention",
     "channels_last",
+    "fused_pointwise",
 )
 """The files of this folder that hold a remedy, in the order in which equal gains are listed."""
 
