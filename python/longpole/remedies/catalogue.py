@@ -42,6 +42,7 @@ CATALOGUE: Final = (
     "fused_attention",
     "channels_last",
     "fused_pointwise",
+    "recomputation",
 )
 """The files of this folder that hold a remedy, in the order in which equal gains are listed."""
 

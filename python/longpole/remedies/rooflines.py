@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from longpole.critical_path.changes import Drop, Replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from longpole.critical_path.changes import Change
     from longpole.flops import Call, Tensor, Work
@@ -19,12 +19,16 @@ __all__ = [
     "Sized",
     "in_launch_order",
     "in_shape",
+    "in_words",
     "is_product",
     "most_often",
     "replaced",
     "sized_kernels",
     "sizes_of",
 ]
+
+# The most shapes of an operator that are shown.
+_SHOWN: Final = 3
 
 _PRODUCTS: Final = ("aten::mm", "aten::bmm", "aten::addmm", "aten::baddbmm")
 
@@ -123,5 +127,15 @@ def most_often(rows: Iterable[Sized]) -> Sized:
 
 def in_shape(row: Sized) -> str:
     """Return an operator with the shapes of its tensors, as in `aten::mm [8, 16] [16, 4]`."""
-    shapes: Sequence[str] = [str(list(it.shape)) for it in row.tensors if it.shape]
-    return " ".join([row.name, *shapes[:3]])
+    return _words(row.name, row.call)
+
+
+def in_words(facts: Facts, operator: int) -> str:
+    """Return an operator with the shapes of its tensors where they are recorded."""
+    return _words(facts.name(operator), facts.called(operator))
+
+
+def _words(name: str, call: Call | None) -> str:
+    tensors = [] if call is None else call.all_tensors()
+    shapes = [str(list(it.shape)) for it in tensors if it.shape]
+    return " ".join([name, *shapes[:_SHOWN]])
