@@ -43,6 +43,7 @@ CATALOGUE: Final = (
     "channels_last",
     "fused_pointwise",
     "recomputation",
+    "contended_atomics",
 )
 """The files of this folder that hold a remedy, in the order in which equal gains are listed."""
 
