@@ -44,6 +44,7 @@ CATALOGUE: Final = (
     "fused_pointwise",
     "recomputation",
     "contended_atomics",
+    "unaligned_products",
 )
 """The files of this folder that hold a remedy, in the order in which equal gains are listed."""
 
