@@ -45,6 +45,7 @@ CATALOGUE: Final = (
     "recomputation",
     "contended_atomics",
     "unaligned_products",
+    "slow_kernels",
 )
 """The files of this folder that hold a remedy, in the order in which equal gains are listed."""
 
