@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from longpole._core import is_own_frame
 from longpole.devices.peaks import Peaks, peaks_of
@@ -17,7 +17,7 @@ from longpole.flops import Call, Work, call_of, work_of
 from longpole.inputs import input_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from longpole._core import Facts as CoreFacts
     from longpole.critical_path.changes import Stretch
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # A thread with a smaller share of the launches of kernels is not one that launches the program.
 _LEAST_LAUNCHED: Final = 0.05
+
+Built = TypeVar("Built")
 
 # The arguments of an operator with the types, strides and values of its inputs.
 _INPUTS: Final = ("Input type", "Input Strides", "Concrete Inputs")
@@ -159,7 +161,9 @@ class Facts:
         self.options = options
         """What the profiler of the trace calls what advice asks for."""
         self._devices = devices
-        self._calls: dict[tuple[str, ...], tuple[Call, Work | None] | None] = {}
+        self._once: dict[Callable[[Facts], Any], Any] = {}
+        self._calls: dict[int, tuple[Call, Work | None] | None] = {}
+        self._alike: dict[tuple[str, ...], tuple[Call, Work | None]] = {}
 
     @cached_property
     def windows(self) -> list[tuple[int, int]]:
@@ -175,6 +179,13 @@ class Facts:
     def mean_ns(self) -> float:
         """How long a window takes in the mean."""
         return sum(end_ns - start_ns for start_ns, end_ns in self.windows) / self.n_windows
+
+    def once(self, build: Callable[[Facts], Built]) -> Built:
+        """Return what a function makes of the facts, made once for all remedies that ask."""
+        if build not in self._once:
+            self._once[build] = build(self)
+        built: Built = self._once[build]
+        return built
 
     def per_window(self, number: float) -> float:
         """Return the mean of a window of a number that is of all of them."""
@@ -268,26 +279,34 @@ class Facts:
 
     def called(self, operator: int | None) -> Call | None:
         """Return an operator with its inputs; None without recorded shapes."""
-        both = None if operator is None else self._both(operator)
+        both = self._both(operator)
         return None if both is None else both[0]
 
     def work(self, operator: int | None) -> Work | None:
         """Return what an operator has to compute and to move; None where that is not known."""
-        both = None if operator is None else self._both(operator)
+        both = self._both(operator)
         return None if both is None else both[1]
 
-    def _both(self, operator: int) -> tuple[Call, Work | None] | None:
-        """Return a call and its work, computed once for equal texts."""
+    def _both(self, operator: int | None) -> tuple[Call, Work | None] | None:
+        """Return a call and its work, read once for each operator."""
+        if operator is None:
+            return None
+        if operator not in self._calls:
+            self._calls[operator] = self._read(operator)
+        return self._calls[operator]
+
+    def _read(self, operator: int) -> tuple[Call, Work | None] | None:
+        """Read a call and its work, computed once for equal texts."""
         dims = self.text(operator, "Input Dims") or self.text(operator, "Input dims")
         if not dims:
             return None
         others = (self.text(operator, key) or "" for key in _INPUTS)
         key = (self.name(operator), dims, *others)
-        if key not in self._calls:
+        if key not in self._alike:
             name, *texts = key
             call = call_of(name, *input_columns(*texts))
-            self._calls[key] = (call, work_of(call))
-        return self._calls[key]
+            self._alike[key] = (call, work_of(call))
+        return self._alike[key]
 
     @cached_property
     def launch_lanes(self) -> frozenset[int]:

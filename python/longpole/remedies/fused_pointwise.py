@@ -101,7 +101,7 @@ def _appended(row: list[Sized], it: Sized) -> list[Sized]:
 
 def _is_elementwise(it: Sized) -> bool:
     """Whether an operator computes elements in the order in which they lie in memory."""
-    if not is_pointwise(it.name) or it.work is None or _bytes(it) < _LEAST_BYTES:
+    if not is_pointwise(it.name) or _bytes(it) < _LEAST_BYTES:
         return False
     n_elements = _elements(it)
     strides = {one.strides for one in it.tensors if one.numel == n_elements}

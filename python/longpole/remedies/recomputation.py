@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.critical_path.changes import Drop
 from longpole.remedies.model import Found, Remedy
-from longpole.remedies.rooflines import in_words
+from longpole.remedies.rooflines import in_words, sized_kernels
 from longpole.wording import count
 
 if TYPE_CHECKING:
@@ -40,10 +40,12 @@ _LEAST_IN_NODE: Final = 2
 
 
 def _find(facts: Facts) -> Iterator[Found]:
-    forward = {*(_alike(facts, row) for row in _forward(facts) if _node(facts, row.event) is None)}
+    if not sized_kernels(facts) or not facts.operators(_NODE):
+        return
+    rows = [(row, _node(facts, row.event)) for row in _forward(facts)]
+    forward = {_alike(facts, row) for row, node in rows if node is None}
     of_node: dict[int, list[OnThread]] = defaultdict(list)
-    for row in _forward(facts):
-        node = _node(facts, row.event)
+    for row, node in rows:
         if node is not None and _alike(facts, row) in forward:
             of_node[node].append(row)
     again = [rows for rows in of_node.values() if len(rows) >= _LEAST_IN_NODE]

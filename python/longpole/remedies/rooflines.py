@@ -30,17 +30,29 @@ __all__ = [
 # The most shapes of an operator that are shown.
 _SHOWN: Final = 3
 
+# Where faster kernels save less than this, none is looked at.
+_LEAST_OF_KERNELS: Final = 0.01
+
 _PRODUCTS: Final = ("aten::mm", "aten::bmm", "aten::addmm", "aten::baddbmm")
 
 
 class Sized(NamedTuple):
     """All kernels that one operator launched."""
 
+    facts: Facts
     operator: int
     name: str
     kernels: tuple[Activity, ...]
-    call: Call | None
-    work: Work | None
+
+    @property
+    def call(self) -> Call | None:
+        """The operator with its inputs; None without recorded shapes."""
+        return self.facts.called(self.operator)
+
+    @property
+    def work(self) -> Work | None:
+        """What it has to compute and to move; None where that is not known."""
+        return self.facts.work(self.operator)
 
     @property
     def duration_ns(self) -> int:
@@ -64,19 +76,27 @@ class Sized(NamedTuple):
 
 
 def sized_kernels(facts: Facts) -> list[Sized]:
-    """List the operators that launched kernels directly, with what they have to do."""
+    """List the operators that launched kernels directly; none where kernels limit nothing."""
+    return facts.once(_sized_kernels)
+
+
+def _sized_kernels(facts: Facts) -> list[Sized]:
+    most = max(dict(facts.parts["gains"])["kernels"], dict(facts.parts["bounds"])["kernels"][1])
+    if most < _LEAST_OF_KERNELS:
+        return []
     of_operator: dict[int, list[Activity]] = defaultdict(list)
     for kernel in facts.kernels:
         if kernel.operator is not None and kernel.kind == "kernel":
             of_operator[kernel.operator].append(kernel)
-    return [
-        Sized(it, facts.name(it), tuple(kernels), facts.called(it), facts.work(it))
-        for it, kernels in of_operator.items()
-    ]
+    return [Sized(facts, it, facts.name(it), tuple(kernels)) for it, kernels in of_operator.items()]
 
 
 def in_launch_order(facts: Facts) -> list[list[Sized]]:
     """List the operators with kernels of each thread and window in the order of their launches."""
+    return facts.once(_in_launch_order)
+
+
+def _in_launch_order(facts: Facts) -> list[list[Sized]]:
     lanes: dict[tuple[int, int], list[tuple[int, Sized]]] = defaultdict(list)
     for row in sized_kernels(facts):
         place = facts.place(row.operator)

@@ -20,6 +20,9 @@ __all__ = ["REMEDY"]
 # Shorter kernels have too little work to fill the device.
 _LEAST_NS: Final = 50_000
 
+# Kernels of one shape that take less of the time are not worth a kernel of their own.
+_LEAST_SHARE: Final = 0.04
+
 # Kernels are slow that reach less than this share of the best of their kind, and that is good.
 _SLOW: Final = 0.4
 _GOOD: Final = 0.5
@@ -45,14 +48,7 @@ class _Rated(NamedTuple):
 
 
 def _find(facts: Facts) -> Iterator[Found]:
-    if facts.peaks is None:
-        return
-    kinds: dict[str, list[_Rated]] = defaultdict(list)
-    for row in sized_kernels(facts):
-        kind, part = _reached(facts.peaks, row)
-        if kind and row.duration_ns >= _LEAST_NS:
-            kinds[kind].append(_Rated(row, part))
-    for kind, rows in sorted(kinds.items()):
+    for kind, rows in sorted(_kinds(facts).items()):
         best = max(rows, key=lambda it: it.part)
         if not _GOOD <= best.part <= 1:
             continue
@@ -61,14 +57,26 @@ def _find(facts: Facts) -> Iterator[Found]:
             if it.part < _SLOW * best.part:
                 alike[in_shape(it.row)].append(it)
         for shape, slow in sorted(alike.items()):
-            if facts.is_worth(sum(it.row.duration_ns for it in slow), 0.04):
+            if facts.is_worth(sum(it.row.duration_ns for it in slow), _LEAST_SHARE):
                 yield _found(facts, kind, shape, slow, best)
 
 
-def _reached(peaks: Peaks, row: Sized) -> tuple[str, float]:
+def _kinds(facts: Facts) -> dict[str, list[_Rated]]:
+    """Return the operators that each peak limits."""
+    kinds: dict[str, list[_Rated]] = defaultdict(list)
+    for row in sized_kernels(facts):
+        if row.duration_ns < _LEAST_NS:
+            continue
+        kind, part = _reached(facts.peaks, row)
+        if kind:
+            kinds[kind].append(_Rated(row, part))
+    return kinds
+
+
+def _reached(peaks: Peaks | None, row: Sized) -> tuple[str, float]:
     """Return which peak limits an operator and the part of it that is reached; empty for none."""
     work, none = row.work, ("", 0.0)
-    if work is None or work.n_bytes is None or peaks.bandwidth is None or not row.duration_ns:
+    if work is None or work.n_bytes is None or peaks is None or peaks.bandwidth is None:
         return none
     moved_ns = work.n_bytes / peaks.bandwidth
     if not work.is_matrix:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from longpole.devices.peaks import Peaks
+    from longpole.flops import Work
     from longpole.remedies.facts import Facts
 
 __all__ = ["REMEDY"]
@@ -58,8 +59,8 @@ def _find(facts: Facts) -> Iterator[Found]:
         kinds[bool(_CONVOLUTION.search(row.name))].append(row)
     for is_convolution, rows in kinds.items():
         products = [found for row in rows if (found := _product(facts, row)) is not None]
-        is_allowed = any(_TENSOR.search(name) for row in rows for name in _float32(facts, row))
-        if products and not is_allowed and facts.is_worth(sum(it.vector_ns for it in products)):
+        is_worth = products and facts.is_worth(sum(it.vector_ns for it in products))
+        if is_worth and not any(_is_allowed(facts, row) for row in rows):
             yield _found(facts, peaks, products, is_convolution=is_convolution)
 
 
@@ -68,24 +69,26 @@ def _has_tensor_cores(peaks: Peaks) -> bool:
     return peaks.source.startswith("NVIDIA")
 
 
-def _float32(facts: Facts, row: Sized) -> list[str]:
-    """List the kernels of an operator that is not known to compute with another type."""
-    is_other = row.work is not None and row.work.dtype != "float"
-    return [] if is_other else [facts.name(kernel.event) for kernel in row.kernels]
+def _is_allowed(facts: Facts, row: Sized) -> bool:
+    """Whether an operator that may be of float32 uses tensor cores."""
+    uses = any(_TENSOR.search(facts.name(kernel.event)) for kernel in row.kernels)
+    return uses and (row.work is None or _is_float32(row.work))
 
 
 def _product(facts: Facts, row: Sized) -> _Product | None:
-    if row.work is not None and (not row.work.is_matrix or row.work.dtype != "float"):
-        return None
     kernels = [
         kernel
         for kernel in row.kernels
         if _VECTOR.search(facts.name(kernel.event)) and not _TENSOR.search(facts.name(kernel.event))
     ]
-    if not kernels:
+    if not kernels or (row.work is not None and not _is_float32(row.work)):
         return None
     events = tuple(kernel.event for kernel in kernels)
     return _Product(row, events, sum(kernel.duration_ns for kernel in kernels))
+
+
+def _is_float32(work: Work) -> bool:
+    return work.is_matrix and work.dtype == "float"
 
 
 def _found(facts: Facts, peaks: Peaks, products: list[_Product], *, is_convolution: bool) -> Found:
