@@ -117,6 +117,6 @@ REMEDY: Final = Remedy(
         "the products at 30 to 60 % of the peak of 16 bit, and at no more than 60 to 90 % of the "
         "bandwidth of memory"
     ),
-    not_when="the kernel reads 4 elements or more at a time, whatever the dimensions are",
+    not_when="the kernel reads 4 elements or more at a time",
     find=_find,
 )
