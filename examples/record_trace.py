@@ -8,6 +8,7 @@ python examples/record_trace.py training --ranks 2 --execution-trace -o traces/ 
 python examples/record_trace.py training --counters NAME,... --per-kernel -o traces/
 
 Needs torch (`pip install longpole[torch]`); uses a CUDA or HIP device where there is one.
+Execution traces and counters need options of the profiler that `longpole.record` does not have.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import longpole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -116,7 +119,10 @@ def record(
     execution_trace: Path | None = None,
     counters: Counters = Counters(),
 ) -> None:
-    """Run `step` a few times to warm up, then `steps` times under the profiler."""
+    """Run `step` until `steps` steps are recorded."""
+    if execution_trace is None and not counters.names:
+        longpole.record(step, trace, steps=steps, stacks=stacks, overwrite=True, show=False)
+        return
     from torch.profiler import ProfilerActivity, profile, schedule
 
     has_device = torch.cuda.is_available()

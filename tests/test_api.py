@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
 import longpole
-from longpole import _core, errors, testing
+from longpole import _core, errors, gate, testing
+from longpole.testing import TraceBuilder
 
 PACKAGE = Path(longpole.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -202,6 +205,8 @@ def test_a_wrong_argument_is_refused_in_one_sentence(name):
     for wrong in (None, 3, "missing.json", Path("missing.json"), pl.DataFrame({"a": [1]}), [3]):
         more = ["missing.json"] if name in {"merge", "diff", "link_execution_trace"} else []
         more += [1] if name == "diff_steps" else []
+        if name == "record" and isinstance(wrong, str | Path):
+            continue  # a file to write
         assert misused(name, wrong, *more)
 
 
@@ -250,3 +255,39 @@ def test_a_question_takes_the_path_of_a_trace(name, tmp_path):
     of_path, of_trace = found(path, *more), found(longpole.read_trace(path), *more)
     assert type(of_path) is type(of_trace)
     assert str(of_path) == str(of_trace)
+
+
+def test_every_argument_of_a_public_function_is_checked_by_its_annotation():
+    unlisted = {
+        (name, argument, annotation)
+        for name in longpole.__all__
+        for asked in [getattr(getattr(longpole, name), "__wrapped__", None)]
+        if asked is not None
+        for argument, annotation in asked.__annotations__.items()
+        if argument != "return" and annotation not in gate._READERS
+    }
+    assert unlisted == set()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"whole": "no"}, "whole is True or False, not str"),
+        ({"whole": 1}, "whole is True or False, not int"),
+        ({"step": 2.5}, "step is the number of a step, or ProfilerStep#N, not float"),
+        ({"between": 7}, "between is two times in whole ns, not 7"),
+        ({"between": "12"}, "between is two times in whole ns, not '12'"),
+    ],
+)
+def test_what_an_argument_is_not_is_said_with_its_name(options, told):
+    trace = TraceBuilder().launch("gemm", call=(0, 1), work=(2, 8)).read()
+    with pytest.raises(TypeError, match=re.escape(told)):
+        longpole.choose_window(trace, **options)
+    assert longpole.choose_window(trace, whole=np.bool_(1)).kind == "trace"
+
+
+def test_a_callback_that_cannot_be_called_is_refused(tmp_path):
+    with pytest.raises(TypeError, match="progress is a function, not int"):
+        longpole.read_traces(tmp_path, progress=3)
+    with pytest.raises(TypeError, match="ranks is a list of integers, not str"):
+        longpole.get_counter_data_with_operators(tmp_path, ranks="01")

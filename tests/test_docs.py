@@ -165,6 +165,19 @@ def test_the_links_of_the_readme_work_where_a_package_index_shows_it():
     assert [target for target in targets if not target.startswith(REPOSITORY)] == []
 
 
+def test_the_readme_begins_with_the_two_commands_that_set_up_everything():
+    first_screen = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## ")[0]
+    commands = next(block for kind, block in BLOCK.findall(first_screen) if not kind)
+    assert [line.split("#")[0].strip() for line in commands.splitlines()] == [
+        "make run",
+        "make test",
+    ]
+    rules = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert re.search(r"^run: \$\(BUILT\)", rules, re.MULTILINE)
+    assert re.search(r"^test: test-rust test-python", rules, re.MULTILINE)
+    assert (ROOT / ".ci/run").read_text(encoding="utf-8").splitlines()[-1] == "make test"
+
+
 @pytest.mark.parametrize("name", pages.PAGES)
 def test_a_page_that_follows_from_the_code_does(name):
     page = (ROOT / "docs" / name).read_text(encoding="utf-8")

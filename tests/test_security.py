@@ -12,6 +12,7 @@ import pytest
 
 from longpole.bench.run.guard import Guard, Order
 from longpole.testing import TraceBuilder
+from oracles.watching import run_module
 
 ROOT = Path(__file__).parents[1]
 CRATES = sorted(path.parent.parent for path in ROOT.glob("rust/*/src/lib.rs"))
@@ -78,6 +79,97 @@ def test_an_answer_writes_nothing_starts_nothing_and_asks_nobody(tmp_path, comma
 def test_the_watch_sees_what_it_looks_for(tmp_path):
     answer = run_watched(tmp_path, "convert", str(hostile(tmp_path)), "-o", "out.pftrace")
     assert "wrote" in answer.stderr
+
+
+QUESTIONS = [
+    "summary trace.json --json",
+    "table trace.json kernels --json",
+    "report trace.json -o ../out/report.html",
+    "convert trace.json -o ../out/trace.pftrace",
+]
+
+
+@pytest.fixture
+def given(tmp_path):
+    """Make a folder with a trace, one with a secret next to it, and one for what is written."""
+    for name in ("given", "out", "secret"):
+        (tmp_path / name).mkdir()
+    hostile(tmp_path / "secret")
+    hostile(tmp_path / "given")
+    return tmp_path / "given"
+
+
+def foreign(watched, script):
+    """List what was opened but the script itself, its folder and the tests."""
+    own = {path for path in watched.opened if Path(path).name == script}
+    own |= {str(Path(path).parent) for path in own}
+    return {path for path in watched.opened - own if not path.startswith(str(ROOT / "tests"))}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_question_opens_the_trace_and_what_it_writes(given, question):
+    watched = run_module("longpole", *question.split(), cwd=given)
+    assert watched.returncode == 0, watched.stderr
+    own = (str(given.parent / "out"), str(ROOT / "tests"))
+    read = {path for path in watched.opened if not path.startswith(own) and path != str(given)}
+    assert read == {str(given / "trace.json")}
+    assert watched.connected == ()
+
+
+TASK = """
+[parameters]
+tile = [1, 2]
+
+[candidate]
+command = "./program {tile}"
+"""
+
+
+def test_reading_a_task_opens_the_task_only(given):
+    (given / "task.toml").write_text(TASK)
+    (given.parent / "reads.py").write_text(
+        "from longpole.bench.tune.task import read_task; print(read_task('given/task.toml').space)"
+    )
+    watched = run_module("reads", cwd=given.parent)
+    assert watched.returncode == 0, watched.stderr
+    assert foreign(watched, "reads.py") == {str(given / "task.toml")}
+    assert watched.connected == ()
+
+
+ASKS = """
+import json, pathlib, sys
+from cli.mcp_client import Client
+with Client(pathlib.Path("given")) as client:
+    for name, arguments in json.loads(sys.stdin.read()):
+        print(client.answer(name, arguments)["status"])
+"""
+
+
+def test_a_question_of_an_agent_opens_files_of_its_folders_only(given):
+    pytest.importorskip("mcp", reason="needs the extra mcp")
+    (given / "link.json").symlink_to(given.parent / "secret/trace.json")
+    (given.parent / "asks.py").write_text(ASKS)
+    questions = [
+        ("summary", {"trace": "trace.json"}),
+        ("table", {"trace": "trace.json", "table": "kernels"}),
+        ("traces", {}),
+        ("summary", {"trace": "link.json"}),
+        ("summary", {"trace": "../secret/trace.json"}),
+    ]
+    watched = run_module("asks", cwd=given.parent, stdin=json.dumps(questions))
+    assert watched.stdout.split() == ["ok", "ok", "ok", "error", "error"], watched.stderr
+    assert foreign(watched, "asks.py") == {str(given), str(given / "trace.json")}
+    assert watched.connected == ()
+
+
+def test_the_watch_sees_a_file_and_a_connection(given):
+    (given / "foreign.py").write_text(
+        "import socket\nopen('../secret/trace.json').close()\n"
+        "socket.socket().connect_ex(('127.0.0.1', 9))"
+    )
+    watched = run_module("foreign", cwd=given)
+    assert str(given.parent / "secret/trace.json") in watched.opened
+    assert len(watched.connected) == 1
 
 
 def test_a_name_is_text_in_a_web_page(tmp_path):

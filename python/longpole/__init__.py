@@ -19,6 +19,7 @@ from longpole.errors import LongpoleError as LongpoleError
 from longpole.errors import MissingDependencyError as MissingDependencyError
 from longpole.errors import PairError as PairError
 from longpole.errors import RanksError as RanksError
+from longpole.errors import RecordingWarning as RecordingWarning
 from longpole.errors import ResultsError as ResultsError
 from longpole.errors import TraceError as TraceError
 from longpole.errors import WindowError as WindowError
@@ -100,11 +101,15 @@ if TYPE_CHECKING:
         CUDA_SASS_INSTRUCTION_COUNTER_FLOPS as CUDA_SASS_INSTRUCTION_COUNTER_FLOPS,
     )
     from longpole.critical_path.changes import Drop as Drop
+    from longpole.critical_path.changes import Insert as Insert
     from longpole.critical_path.changes import RemoveWait as RemoveWait
+    from longpole.critical_path.changes import Replace as Replace
     from longpole.critical_path.changes import Scale as Scale
     from longpole.critical_path.path import CriticalPath as CriticalPath
     from longpole.critical_path.path import WhatIf as WhatIf
     from longpole.mindspore.profiler import Profiler as Profiler
+    from longpole.recorder import Recorder as Recorder
+    from longpole.recorder import record as record
     from longpole.traces.dump_set import DumpSet as DumpSet
     from longpole.traces.dump_set import read_dumps as read_dumps
     from longpole.traces.joining import read_traces as read_traces
@@ -115,6 +120,10 @@ if TYPE_CHECKING:
     from longpole.windows import choose_window as choose_window
 
 _GROUPS = {
+    "Record": {
+        "record": "recorder",
+        "Recorder": "recorder",
+    },
     "Read": {
         "read_trace": "read",
         "read_traces": "traces.joining",
@@ -152,6 +161,8 @@ _GROUPS = {
         "WhatIf": "critical_path.path",
         "Scale": "critical_path.changes",
         "Drop": "critical_path.changes",
+        "Replace": "critical_path.changes",
+        "Insert": "critical_path.changes",
         "RemoveWait": "critical_path.changes",
     },
     "Compare": {
@@ -185,6 +196,7 @@ _GROUPS = {
         "TraceError": "errors",
         "WindowError": "errors",
         "RanksError": "errors",
+        "RecordingWarning": "errors",
         "PairError": "errors",
         "ResultsError": "errors",
         "DeviceError": "errors",

@@ -35,6 +35,7 @@ __all__ = [
     "class_times",
     "collective_waits",
     "collectives",
+    "confine",
     "context_times",
     "counter_tracks",
     "device_ranges",
@@ -45,9 +46,13 @@ __all__ = [
     "guard_main",
     "host_parts",
     "idle_causes",
+    "is_confined",
     "is_own_frame",
+    "kernel_family",
     "link_execution_trace",
     "merged_path",
+    "open_file",
+    "open_folder",
     "overlaps",
     "queues",
     "rank_of_calls",
@@ -250,6 +255,9 @@ class Trace:
     ) -> list[tuple[int | None, str, int, int | None]]: ...
     def event_warnings(self) -> list[tuple[str, str | None, int, int, str | None, int]]: ...
     def event_names(self, events: Sequence[int]) -> list[str | None]: ...
+    def operators_of(
+        self, events: Sequence[int]
+    ) -> list[tuple[int, str | None, str | None] | None]: ...
     def event_durations_ns(self, events: Sequence[int]) -> list[int | None]: ...
     def launches_without_work(self) -> list[int]: ...
     def save(self, path: str | os.PathLike[str]) -> None: ...
@@ -262,6 +270,24 @@ class Trace:
         rank: int | None = None,
         kept: bytes | None = None,
     ) -> int: ...
+
+def confine(folders: Sequence[str | os.PathLike[str]]) -> None:
+    """Confine this process: from now on it opens only files in these folders and below them.
+
+    The folders are given by their real paths.
+    """
+
+def is_confined() -> bool:
+    """Whether the process is confined to folders."""
+
+def open_file(path: str | os.PathLike[str], *, is_named: bool) -> int:
+    """Open a file for reading; give its descriptor. POSIX only.
+
+    A pipe or a terminal is opened only if the user named it, devices and sockets never.
+    """
+
+def open_folder(path: str | os.PathLike[str]) -> int:
+    """Open a folder, whose entries can then be listed; give its descriptor. POSIX only."""
 
 def read_trace(
     source: str | os.PathLike[str] | bytes | BinaryIO,
@@ -305,7 +331,10 @@ def api_names() -> list[tuple[str, str]]:
     """List every known name of a runtime API call with its role."""
 
 def is_own_frame(name: str) -> bool:
-    """Tell whether the name of a Python frame is one of the program, not of what it uses."""
+    """Whether the name of a Python frame is one of the program, not of what it uses."""
+
+def kernel_family(name: str) -> str:
+    """Return what a kernel does, by its name: `gemm`, `attention` ... or `other`."""
 
 def server_iterations(trace: Trace) -> tuple[str, Table] | None:
     """What marks the iterations of a server, and a row for each; None where nothing does."""

@@ -9,6 +9,7 @@ __all__ = [
     "MissingDependencyError",
     "PairError",
     "RanksError",
+    "RecordingWarning",
     "ResultsError",
     "TraceError",
     "WindowError",
@@ -21,6 +22,10 @@ class DeviceError(LongpoleError):
 
 class RanksError(LongpoleError):
     """None of the files of several ranks can be read."""
+
+
+class RecordingWarning(UserWarning):
+    """A recording is incomplete or failed; the program that is recorded goes on."""
 
 
 class ResultsError(LongpoleError):

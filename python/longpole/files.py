@@ -1,24 +1,39 @@
-"""Writes a file as a whole or not at all, and never over what is to be kept."""
+"""Writes a file as a whole or not at all, and never over what is to be kept.
+
+Every file that longpole writes goes through `new_file`, and files that it adds to through
+`check_no_input`. Beyond the inputs that a function names, both refuse those of
+`inputs_protected`, which the command line sets to all files that a command was given.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = ["check_free", "new_file"]
+__all__ = ["check_free", "check_no_input", "inputs_protected", "new_file"]
+
+
+def _no_inputs() -> list[Path]:
+    return []
+
+
+_protected: Final[ContextVar[Callable[[], Iterable[Path]]]] = ContextVar(
+    "inputs that are never replaced", default=_no_inputs
+)
 
 
 @contextmanager
 def new_file(
     path: Path, *, force: bool = False, inputs: Sequence[Path] = (), private: bool = False
 ) -> Iterator[Path]:
-    """Give a temporary path to write to, which takes the name `path` when all is written.
+    """Return a temporary path to write to, which takes the name `path` when all is written.
 
     Parameters
     ----------
@@ -38,7 +53,7 @@ def new_file(
         The file exists and `force` is not given, it is one of the inputs, or it is no plain file:
         devices, pipes and sockets are never replaced.
     FileNotFoundError
-        There is no such folder.
+        The folder does not exist.
 
     Examples
     --------
@@ -80,23 +95,82 @@ def check_free(path: Path, *, force: bool = False, inputs: Sequence[Path] = ()) 
     FileExistsError
         As of `new_file`.
     """
-    if not path.exists():
+    if not os.path.lexists(path):
         return
-    for each in inputs:
-        if not each.exists():
-            continue
-        if path.samefile(each):
-            message = f"{path} is an input, which is never replaced"
-            raise FileExistsError(message)
-        if each.is_dir() and path.resolve().is_relative_to(each.resolve()):
-            message = f"{path} lies in the folder that is read, whose files are never replaced"
-            raise FileExistsError(message)
-    if not path.is_file():
+    check_no_input(path, inputs)
+    if path.exists() and not path.is_file():
         message = f"{path} is no plain file, and is never replaced"
         raise FileExistsError(message)
     if not force:
         message = f"{path} exists; to replace it, use -f (force=True in Python)"
         raise FileExistsError(message)
+
+
+def check_no_input(path: Path, inputs: Iterable[Path] = ()) -> None:
+    """Refuse to write to a file that is read, under any of its names.
+
+    Parameters
+    ----------
+    path
+        The file to write or to add to.
+    inputs
+        Files and folders that are read, besides those of `inputs_protected`.
+
+    Raises
+    ------
+    FileExistsError
+        The file is one of the inputs, or lies in a folder that is one.
+    """
+    if not path.exists():
+        return
+    for each in (*inputs, *_protected.get()()):
+        if not each.exists():
+            continue
+        if path.samefile(each):
+            message = f"{path} is an input, which is never replaced"
+            raise FileExistsError(message)
+        if each.is_dir() and _lies_in(path, each):
+            message = f"{path} lies in the folder that is read, whose files are never replaced"
+            raise FileExistsError(message)
+
+
+@contextmanager
+def inputs_protected(inputs: Callable[[], Iterable[Path]]) -> Iterator[None]:
+    """Have every file that is written meanwhile checked against more inputs.
+
+    Parameters
+    ----------
+    inputs
+        Returns the files and folders that are read. It is called when a file that exists is about
+        to be replaced or added to.
+    """
+    outer = _protected.get()
+    token = _protected.set(lambda: [*outer(), *inputs()])
+    try:
+        yield
+    finally:
+        _protected.reset(token)
+
+
+def _lies_in(path: Path, folder: Path) -> bool:
+    """Whether a file is in a folder or below it, or a link in there leads to the file."""
+    real, file = path.resolve(), path.stat()
+    waiting, seen = [folder.resolve()], set[Path]()
+    while waiting:
+        place = waiting.pop()
+        if real.is_relative_to(place):
+            return True
+        if place in seen:
+            continue
+        seen.add(place)
+        with suppress(OSError), os.scandir(place) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    if entry.is_dir():
+                        waiting.append(Path(entry.path).resolve())
+                    elif os.path.samestat(entry.stat(), file):
+                        return True
+    return False
 
 
 def _see_to_disk(path: Path) -> None:

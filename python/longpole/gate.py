@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, SupportsIndex, TypeVar
 
 from longpole.read import read_trace
 from longpole.trace import Trace
-from longpole.windows import Window
+from longpole.windows import Window, two_times
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -160,6 +160,50 @@ def _plain(what: str, *types: type) -> Callable[[str, Any], Any]:
     return take
 
 
+def _flag(name: str, value: Any) -> bool:
+    # numpy has a type of its own for what comparisons of arrays give.
+    if isinstance(value, bool) or type(value).__name__ in {"bool", "bool_"}:
+        return bool(value)
+    raise _refuse(name, "True or False", value)
+
+
+def _callback(name: str, value: Any) -> Any:
+    if value is None or callable(value):
+        return value
+    raise _refuse(name, "a function", value)
+
+
+def _times(_name: str, value: Any) -> tuple[int, int] | None:
+    return None if value is None else two_times(value)
+
+
+def _step(name: str, value: Any) -> Any:
+    if value is None or (isinstance(value, str | SupportsIndex) and not isinstance(value, bool)):
+        return value
+    raise _refuse(name, "the number of a step, or ProfilerStep#N", value)
+
+
+def _numbers(name: str, value: Any) -> Any:
+    if value is None:
+        return None
+    listed = list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [None]
+    if all(isinstance(each, SupportsIndex) for each in listed):
+        return listed
+    raise _refuse(name, "a list of integers", value)
+
+
+def _source(name: str, value: Any) -> Any:
+    if isinstance(value, str | PathLike | bytes) or hasattr(value, "read"):
+        return value
+    raise _refuse(name, "a path, bytes or an open file", value)
+
+
+def _execution(name: str, value: Any) -> Any:
+    from longpole.convert.execution_trace import ExecutionTrace
+
+    return value if isinstance(value, ExecutionTrace) else _source(name, value)
+
+
 def _is_paths(value: Any) -> bool:
     is_list = isinstance(value, Sequence) and not isinstance(value, bytes)
     return isinstance(value, _PATH) or (is_list and all(isinstance(each, _PATH) for each in value))
@@ -183,7 +227,17 @@ _READERS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "float | None": _plain("a number", float, SupportsIndex, type(None)),
     "str | None": _plain("a text", str, type(None)),
     "Literal['path', 'layer']": _plain("a text", str),
+    "Engine": _plain("a text", str),
+    "bool": _flag,
+    "int | str | None": _step,
+    "tuple[int, int] | None": _times,
+    "Iterable[int] | None": _numbers,
+    "Callable[[int], object] | None": _callback,
+    "Callable[[int, int], object] | None": _callback,
+    "str | os.PathLike[str] | bytes | BinaryIO": _source,
+    "ExecutionTrace | Source": _execution,
+    "Trace | Source": _trace,
     "str | os.PathLike[str]": _path,
     "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]": _paths,
 }
-"""How an argument is taken, by its annotation."""
+"""How an argument is taken, by its annotation. A test checks that all are listed."""

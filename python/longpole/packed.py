@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from longpole.opening import open_file, read_bytes
 
 if TYPE_CHECKING:
     import os
@@ -16,27 +17,28 @@ _MAGIC: Final = b"\x1f\x8b"
 
 
 def first_bytes(path: str | os.PathLike[str], number: int) -> bytes:
-    """Give the first bytes of what a file holds; as they are where they cannot be unpacked."""
-    with Path(path).open("rb") as file:
+    """Return the first bytes of a file, unpacked; as they are if they cannot be unpacked."""
+    with open_file(path) as file:
         head = file.read(number)
-    if not head.startswith(_MAGIC):
-        return head
-    try:
-        with gzip.open(path) as unpacked:
-            return unpacked.read(number)
-    except (OSError, EOFError, zlib.error):
-        return head
+        if not head.startswith(_MAGIC):
+            return head
+        try:
+            file.seek(0)
+            with gzip.open(file) as unpacked:
+                return unpacked.read(number)
+        except (OSError, EOFError, zlib.error):
+            return head
 
 
 def content(path: str | os.PathLike[str]) -> bytes:
-    """Give what a file holds.
+    """Return what a file holds, unpacked.
 
     Raises
     ------
     ValueError
         It is gzip that is cut or corrupt.
     """
-    held = Path(path).read_bytes()
+    held = read_bytes(path)
     if not held.startswith(_MAGIC):
         return held
     try:

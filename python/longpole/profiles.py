@@ -11,12 +11,16 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
+from longpole.opening import entries
+
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
 __all__ = [
     "FoundTimeline",
+    "captures_of",
+    "files_read_with",
     "has_trace_name",
     "profile_rank",
     "profile_timelines",
@@ -29,6 +33,12 @@ _PROFILE_FILE: Final = re.compile(
     r"^(?:trace_view|msprof).*\.json$|\.(?:db|txt|csv|pb)$|^op_range_|\.slice_\d+$"
 )
 """Names of files that may belong to such a profile: others are not looked at."""
+_ASCEND_TIMELINE: Final = re.compile(r"^(?:trace_view|msprof).*\.json$|^ascend_.*\.db$")
+_ROCPROF_FILE: Final = re.compile(
+    r"^(?P<prefix>(?:.*_)?)(?:agent_info|(?:kernel|memory_copy|memory_allocation|scratch_memory"
+    r"|(?:hip|hsa|marker|rccl|rocdecode|rocjpeg)_api)_trace)\.csv(?:\.gz|\.zst|\.xz)?$"
+)
+"""Names of the files of one process, which begin alike."""
 _COLLECTED: Final = re.compile(r"\.slice_\d+$")
 _REPORT: Final = re.compile(r"\.(?:nsys-rep|qdrep|qdstrm)$")
 _SUFFIXES: Final = (
@@ -59,6 +69,42 @@ def has_trace_name(name: str) -> bool:
     [True, False, False]
     """
     return name.endswith(_SUFFIXES) and not _EXECUTION_TRACE.search(name)
+
+
+def captures_of(path: Path) -> list[Path]:
+    """List the traces of the captures of CUDA graphs that are read with a trace."""
+    stem = path.name.removesuffix(".gz").removesuffix(".json")
+    names = (f"{stem}.capture.json.gz", f"{stem}.capture.json")
+    return [found for name in names if (found := path.with_name(name)).is_file()]
+
+
+def files_read_with(path: Path) -> list[Path]:
+    """List the files beside a trace that belong to the same recording, and are read with it.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> files_read_with(Path("missing", "rank0.json.gz"))
+    []
+    """
+    from longpole.mindspore.layouts import files_beside
+
+    if not path.is_file():
+        return []
+    found = captures_of(path)
+    files = files_beside(path)
+    if files is not None:
+        found += files.files.values()
+    rocprof = _ROCPROF_FILE.match(path.name)
+    for each in entries(path.parent) if rocprof or _ASCEND_TIMELINE.search(path.name) else ():
+        if rocprof is None:
+            is_read = _PROFILE_FILE.search(each.name) is not None
+        else:
+            other = _ROCPROF_FILE.match(each.name)
+            is_read = other is not None and other["prefix"] == rocprof["prefix"]
+        if is_read:
+            found.append(each)
+    return found
 
 
 def profile_timelines(folder: Path) -> list[tuple[Path, int | None]]:
@@ -129,7 +175,7 @@ def timeline_in(folder: Path) -> FoundTimeline | None:
 
 def _traces(folder: Path) -> list[Path]:
     """List the traces of a folder: files named like one that hold events, or the only such file."""
-    files = sorted(path for path in folder.iterdir() if has_trace_name(path.name))
+    files = [it for it in entries(folder) if has_trace_name(it.name) and it.is_file()]
     return files if len(files) == 1 else [path for path in files if _holds_events(path)]
 
 

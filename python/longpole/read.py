@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from longpole._core import read_trace as read_core
 from longpole.trace import Trace
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from longpole.profiles import FoundTimeline
 
 __all__ = ["read_trace"]
+
+_MOST_THREADS: Final = 1_024
 
 
 def read_trace(
@@ -80,8 +82,8 @@ def read_trace(
     OSError
         The file cannot be opened or read.
     ValueError
-        `threads` is less than 1, or the vocabulary has a section, meaning or pattern that cannot
-        be; the message names those that can.
+        `threads` is not from 1 to 1024, or the vocabulary has a section, meaning or pattern that
+        cannot be; the message names those that can.
 
     Examples
     --------
@@ -89,8 +91,8 @@ def read_trace(
     >>> trace.status  # doctest: +SKIP
     'ok'
     """
-    if threads is not None and threads < 1:
-        message = f"threads is at least 1, not {threads}"
+    if threads is not None and not 1 <= threads <= _MOST_THREADS:
+        message = f"threads is from 1 to {_MOST_THREADS}, not {threads}"
         raise ValueError(message)
     how: dict[str, Any] = {"vocabulary": vocabulary, "strict": strict, "threads": threads}
     if capture_traces is None:
@@ -122,11 +124,9 @@ def _beside(source: object, how: Mapping[str, Any]) -> tuple[Trace, ...]:
     """Read the trace of a capture that lies beside a trace, if one does."""
     if not isinstance(source, str | os.PathLike):
         return ()
-    path = Path(source)
-    stem = path.name.removesuffix(".gz").removesuffix(".json")
-    names = (f"{stem}.capture.json.gz", f"{stem}.capture.json")
-    files = [found for name in names if (found := path.with_name(name)).is_file()]
-    return tuple(_capture(found, how) for found in files[:1])
+    from longpole.profiles import captures_of
+
+    return tuple(_capture(found, how) for found in captures_of(Path(source))[:1])
 
 
 def _timeline(source: str | os.PathLike[str] | bytes | BinaryIO) -> FoundTimeline | None:

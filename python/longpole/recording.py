@@ -91,6 +91,8 @@ class Options(NamedTuple):
     """What lets copies from the host run beside the program."""
     rank: str
     """What makes the rank known."""
+    all_threads: str = ""
+    """What the host does on threads that the profiler leaves out by default."""
 
 
 _FRAMEWORK: Final = "the profiler of the framework (torch_npu.profiler, mindspore.profiler)"
@@ -120,6 +122,8 @@ _TORCH: Final = Options(
     prefetch="a larger prefetch_factor",
     pinned="pin_memory=True, non_blocking=True",
     rank="initialise torch.distributed before the profiler starts",
+    all_threads="operators of all threads (torch 2.7 or later: "
+    "experimental_config=_ExperimentalConfig(profile_all_threads=True))",
 )
 
 # Servers are told over HTTP to profile, or by a function of their engine (vLLM, SGLang).
@@ -172,6 +176,7 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
         graph="graph",
         no_counters="without performance counters (aic_metrics)",
         rank=_FOLDER,
+        all_threads="",
     ),
     "mindspore": Options(
         vendor=None,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.opening import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -13,6 +14,8 @@ __all__ = ["Additions", "additions"]
 
 Additions = list[tuple[str, str, str]]
 """Section, meaning and pattern of each addition."""
+
+_MOST_BYTES: Final = 1 << 24
 
 
 def additions(source: str | os.PathLike[str] | Mapping[str, Any] | None) -> Additions:
@@ -39,7 +42,7 @@ def additions(source: str | os.PathLike[str] | Mapping[str, Any] | None) -> Addi
     """
     if source is None:
         return []
-    sections = _parsed(Path(source)) if isinstance(source, str | os.PathLike) else source
+    sections = _parsed(source) if isinstance(source, str | os.PathLike) else source
     return [
         (section, meaning, pattern)
         for section, meanings in sections.items()
@@ -48,11 +51,16 @@ def additions(source: str | os.PathLike[str] | Mapping[str, Any] | None) -> Addi
     ]
 
 
-def _parsed(path: Path) -> dict[str, Any]:
+def _parsed(path: str | os.PathLike[str]) -> dict[str, Any]:
     import tomllib
 
+    with open_file(path) as file:
+        content = file.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        message = f"{path} has more than 16 MB, which no vocabulary needs"
+        raise ValueError(message)
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(content.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         message = f"{path} is not a TOML file: {error}"
         raise ValueError(message) from error

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from typing import TYPE_CHECKING, Final
+
+from longpole.kernel_names import kernel_label
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,6 +18,7 @@ __all__ = [
     "duration",
     "escape",
     "number",
+    "operator_name",
     "share",
     "short_name",
     "short_names",
@@ -28,12 +32,19 @@ _FIXED_POINT: Final = (1e-4, 1e15)
 _SMALLEST_SHARE: Final = 0.001
 _LARGEST_CHANGE: Final = 9.0
 
-# What moves the cursor, colours the screen or turns the direction of the text.
-_UNPRINTABLE: Final = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+# What moves the cursor, colours the screen, turns the direction of the text, or shows nothing:
+# controls, line ends, surrogates, what Unicode lets programs ignore (Default_Ignorable_Code_Point,
+# such as tags and variation selectors), the blank of Braille, and private characters.
+_INVISIBLE: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    "\u2028-\u202e\u2060-\u206f\u2800\u3164\ud800-\uf8ff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
 )
 _CPP_NOISE: Final = re.compile(r"^void |\(anonymous namespace\)::|at::native::|<unnamed>::")
 _PARAMETERS: Final = re.compile(r"\([^()]*\)$")
+_WORD_END: Final = re.compile(r".*[^0-9A-Za-z]", re.DOTALL)
+_LEAST_ROOM: Final = 4
+_LONGEST_WORD: Final = 24
 _PLACE_OF_FRAME: Final = re.compile(r"^(?P<path>.*[/\\])(?P<file>[^/\\]+\(\d+\): .*)$", re.DOTALL)
 
 
@@ -133,23 +144,23 @@ def count(number: int, noun: str = "", plural: str | None = None) -> str:
 
 
 def escape(text: str) -> str:
-    r"""Show what a terminal would act upon, and text that would turn around, as escapes.
+    r"""Write characters that a terminal acts on, or that nobody sees, as escapes.
 
     Examples
     --------
-    >>> escape("a\x1b[31mb\u202ec")
-    'a\\x1b[31mb\\u202ec'
+    >>> escape("a\x1b[31mb\u202ec\U000e0041")
+    'a\\x1b[31mb\\u202ec\\U000e0041'
     """
-    return _UNPRINTABLE.sub(lambda match: ascii(match[0])[1:-1], text)
+    return _INVISIBLE.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def short_name(name: str | None, width: int = 60) -> str:
-    """Shorten a name to a width: C++ without its noise, Python frames to file and function.
+    """Shorten a name to a width: kernels to what they do, Python frames to file and function.
 
     Examples
     --------
-    >>> short_name("void at::native::(anonymous namespace)::gemm<float, 4>(float*, int)")
-    'gemm<float, 4>(float*, int)'
+    >>> short_name("void at::native::(anonymous namespace)::softmax_kernel<float, 4>(float*, int)")
+    'softmax f32'
     >>> short_name("/usr/lib/python3/site-packages/torch/nn/linear.py(114): forward", 30)
     '…/nn/linear.py(114): forward'
     """
@@ -158,8 +169,37 @@ def short_name(name: str | None, width: int = 60) -> str:
     frame = _PLACE_OF_FRAME.match(name)
     if frame:
         return _short_frame(frame["path"], frame["file"], width)
-    short = escape(_CPP_NOISE.sub("", name)) or "(empty name)"
-    return short if len(short) <= width else short[: width - 1] + "…"
+    label = kernel_label(name)
+    return _fitted(escape(label) if label else _clean(name), width)
+
+
+def _clean(name: str) -> str:
+    """Return a name without the noise of C++."""
+    return escape(_CPP_NOISE.sub("", name)) or "(empty name)"
+
+
+def _fitted(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def operator_name(name: str | None, sizes: str | None) -> str:
+    """Write an operator with the sizes of its inputs, which a trace holds as JSON.
+
+    Examples
+    --------
+    >>> operator_name("aten::mul", "[[64, 1024, 1024], [64, 1024, 1024], []]")
+    'aten::mul [64, 1024, 1024]'
+    >>> operator_name("aten::mm", "[[64, 32], [32, 16]]"), operator_name("aten::add", None)
+    ('aten::mm [64, 32] [32, 16]', 'aten::add')
+    """
+    told = name or "(no name)"
+    try:
+        tensors = json.loads(sizes) if sizes else []
+    except (ValueError, RecursionError):
+        return told
+    is_list = isinstance(tensors, list)
+    texts = [str(tensor) for tensor in (tensors if is_list else []) if tensor and tensor != [[]]]
+    return " ".join([told, *dict.fromkeys(texts)])
 
 
 def short_names(names: Sequence[str | None], width: int) -> list[str]:
@@ -171,27 +211,77 @@ def short_names(names: Sequence[str | None], width: int) -> list[str]:
     ['gemm_b…_align8', 'gemm_b…_align4']
     >>> short_names(["gemm_bf16_64x64_128x32_tn_align8", "gemm_bf16_64x64_256x32_tn_align8"], 14)
     ['gemm…4_128x32…', 'gemm…4_256x32…']
+    >>> short_names(["nvjet_tst_128x64_64x8_1x2_h_NTT", "nvjet_tst_128x64_64x8_1x2_h_TNT"], 40)
+    ['gemm 128x64 bf16 (nvjet) …NTT', 'gemm 128x64 bf16 (nvjet) …TNT']
     """
-    short = [short_name(name, width) for name in names]
+    short = _told_apart(names, [short_name(name, width) for name in names], width)
     meant: dict[str, set[str | None]] = {}
     for text, name in zip(short, names, strict=True):
         meant.setdefault(text, set()).add(name)
     both_ends = [
-        text if len(meant[text]) == 1 or name is None else _without_middle(name, width)
+        text
+        if len(meant[text]) == 1 or name is None or kernel_label(name) is not None
+        else _without_middle(name, width)
         for text, name in zip(short, names, strict=True)
     ]
     alike: dict[str, set[str]] = {}
     for text, name in zip(both_ends, names, strict=True):
         alike.setdefault(text, set()).add(name or "")
     return [
-        text if len(alike[text]) == 1 or name is None else _difference(name, alike[text], width)
+        text
+        if len(alike[text]) == 1 or name is None or kernel_label(name) is not None
+        else _difference(name, alike[text], width)
         for text, name in zip(both_ends, names, strict=True)
     ]
 
 
+def _told_apart(names: Sequence[str | None], short: list[str], width: int) -> list[str]:
+    """Add to the words for kernels that do the same where their names differ, else a number."""
+    meant: dict[str, set[str]] = {}
+    for text, name in zip(short, names, strict=True):
+        if name is not None and kernel_label(name) is not None:
+            meant.setdefault(text, set()).add(name)
+    apart = {
+        name: text
+        for label, alike in meant.items()
+        if len(alike) > 1
+        for name, text in _each_apart(label, sorted(alike), width)
+    }
+    return [
+        text if name is None else apart.get(name, text)
+        for text, name in zip(short, names, strict=True)
+    ]
+
+
+def _each_apart(label: str, alike: list[str], width: int) -> list[tuple[str, str]]:
+    room = width - len(label) - 2
+    rests = [_rest(name, set(alike), room) for name in alike] if room >= _LEAST_ROOM else []
+    if len(set(rests)) == len(alike):
+        return [(name, f"{label} …{rest}") for name, rest in zip(alike, rests, strict=True)]
+    marks = [f" #{number}" for number in range(1, len(alike) + 1)]
+    return [
+        (name, _fitted(label, width - len(mark)) + mark)
+        for name, mark in zip(alike, marks, strict=True)
+    ]
+
+
+def _rest(name: str, alike: set[str], room: int) -> str:
+    """Return what stands from the word on in which a name begins to differ from others."""
+    texts = {other: _clean(other) for other in alike}
+    first, last = min(texts.values()), max(texts.values())  # between them lie all others
+    text = texts[name]
+    common = next(
+        (at for at, (one, two) in enumerate(zip(first, last, strict=False)) if one != two),
+        len(first),
+    )
+    begin = max(common - _LONGEST_WORD, 0)
+    word = _WORD_END.search(text[begin:common])
+    return _fitted(text[begin + word.end() if word else common :] or text[-room:], room)
+
+
 def _difference(name: str, alike: set[str], width: int) -> str:
     """Keep the beginning of a name, and where it begins to differ from others."""
-    texts = {other: short_name(other, len(other) + 1) for other in alike}
+    texts = {other: _plain(other) for other in alike}
     text = texts[name]
     first, last = min(texts.values()), max(texts.values())  # between them lie all others
     common = next(
@@ -208,9 +298,15 @@ def _difference(name: str, alike: set[str], width: int) -> str:
 
 def _without_middle(name: str, width: int) -> str:
     """Keep both ends of a name, without the parameters of C++."""
-    text = short_name(_PARAMETERS.sub("", name), len(name))
+    text = _plain(_PARAMETERS.sub("", name))
     end = width // 2
     return text if len(text) <= width else f"{text[: width - end - 1]}…{text[-end:]}"
+
+
+def _plain(name: str) -> str:
+    """Return a whole name without noise, be it a frame or not."""
+    frame = _PLACE_OF_FRAME.match(name)
+    return short_name(name, len(name) + 1) if frame else _clean(name)
 
 
 def _short_frame(path: str, file: str, width: int) -> str:

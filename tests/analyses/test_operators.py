@@ -9,6 +9,7 @@ from polars.testing import assert_frame_equal
 
 import longpole
 from longpole.cli import program
+from longpole.report.text import text
 from longpole.sweeps import activities
 from longpole.testing import TraceBuilder
 from real_traces import real_traces
@@ -264,3 +265,26 @@ def test_a_step_that_was_launched_before_its_window_says_what_its_columns_count(
     assert found.rows.select("count", "self_ns", "n_activities").row(0) == (0, 0, 1)
     (_, notes) = found.blocks()
     assert notes.items[0].startswith("Rows with 0 calls launched their GPU activities before")
+
+
+def test_the_most_host_time_comes_first_where_the_host_limits():
+    builder = TraceBuilder()
+    builder.operator("aten::slow_on_host", (0, 900)).launch("add", call=(890, 895), work=(896, 899))
+    builder.operator("aten::mm", (900, 950)).launch("gemm", call=(940, 945), work=(946, 960))
+    trace = builder.operator("aten::slow_on_host", (960, 1900)).read()
+    assert trace.verdict().sides == ("host",)
+    found = longpole.operators(trace)
+    assert found.rows["name"].to_list()[:2] == ["aten::slow_on_host", "aten::mm"]
+    assert "Sorted by host self time, because the host limits" in " ".join(
+        text(found.blocks()).split()
+    )
+    by_device = longpole.operators(trace, sort="device_self_ns")
+    assert by_device.rows["name"].to_list()[:2] == ["aten::mm", "aten::slow_on_host"]
+
+
+def test_the_most_device_time_comes_first_where_kernels_limit():
+    builder = TraceBuilder().operator("aten::slow_on_host", (0, 100))
+    builder.launch("add", call=(10, 15), work=(20, 30))
+    builder.operator("aten::mm", (110, 130)).launch("gemm", call=(115, 120), work=(125, 900))
+    found = longpole.operators(builder.read())
+    assert found.rows["name"].to_list()[:2] == ["aten::mm", "aten::slow_on_host"]

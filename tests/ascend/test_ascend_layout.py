@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ascend_profiles import AscendBuilder, late_peer, write_database
+from longpole.ascend import joined
 from longpole.ascend.layout import only_timeline, rank_of, timelines
 from longpole.errors import TraceError
 from longpole.read import read_trace
@@ -200,3 +202,30 @@ def test_the_iterations_of_a_real_device_are_two_steps() -> None:
     columns = ["kind", "name", "start_ns", "duration_ns"]
     kernels = [it.events.filter(kind="kernel").select(columns) for it in (trace, *alone)]
     assert kernels[0].rows() == [*kernels[1].rows(), *kernels[2].rows()]
+
+
+@pytest.mark.parametrize("fill", [1, (1 << 20) - 40, 1 << 20, 3 << 19])
+def test_the_call_that_ran_an_iteration_is_found_wherever_it_is_in_the_file(
+    tmp_path: Path, fill: int
+) -> None:
+    run = {"name": "GE@Infer", "tid": 3, "ts": 1, "dur": 2, "args": {"of": [1, {"a": "]"}]}}
+    other = {"name": "aclrt", "args": {"text": fill // 2 * "x"}}
+    part = tmp_path / "msprof_0_1_1.json"
+    for events in ([run], [other, other, run], [run, other, other]):
+        part.write_text(f" {json.dumps(events, indent=1)}\n")
+        assert joined._run(part) == run
+        part.write_text(json.dumps(events)[:-10])
+        assert joined._run(part) is None
+    for events in ([], [other], [run, run]):
+        part.write_text(json.dumps(events))
+        assert joined._run(part) is None
+
+
+def test_an_iteration_is_not_held_in_memory_as_a_whole(tmp_path: Path) -> None:
+    event = {"name": "aclrt", "args": {"text": 1000 * "x"}}
+    part = tmp_path / "msprof_0_1_1.json"
+    part.write_text(json.dumps(20_000 * [event]))
+    tracemalloc.start()
+    assert joined._run(part) is None
+    assert tracemalloc.get_traced_memory()[1] < 8 << 20 < part.stat().st_size
+    tracemalloc.stop()

@@ -10,6 +10,7 @@ import pytest
 
 import longpole
 from ascend_profiles import late_peer, write_database
+from longpole.ascend.memory import recorded_memory
 from longpole.ascend.tables import read_ascend_table
 from longpole.read import read_trace
 from mindspore_files import given
@@ -104,3 +105,14 @@ def test_the_peak_of_a_real_profile_is_that_of_its_record() -> None:
         peak = record.filter(component=component)["allocated_mb"].max()
         found = longpole.memory(read_trace(folder)).devices.filter(device=device)
         assert found["peak_bytes"].to_list() == [round(peak * MIB)]
+
+
+def test_0_mb_is_nothing_and_not_unknown(tmp_path: Path) -> None:
+    record = RECORD.partition("\n")[0] + "\n"
+    for time, total in ((100, 10), (110, 0), (120, 4)):
+        record += f"WORKSPACE,1736408883000{time}.000\t,{total}.0,{total}.0,NPU:0\n"
+    profile(tmp_path, memory_record=record)
+    found = recorded_memory(tmp_path / "trace_view.json")
+    assert found is not None
+    assert found.events["allocated_bytes"].to_list() == [10 * MIB, 0, 4 * MIB]
+    assert found.events["n_bytes"].to_list() == [0, -10 * MIB, 4 * MIB]

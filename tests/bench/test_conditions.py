@@ -7,6 +7,7 @@ from fake_gpu import FakeGpu
 
 from longpole.bench import Record, compare
 from longpole.bench.records.record import Outcome
+from longpole.bench.run import sampler
 from longpole.bench.run.conditions import Conditions, Moment, summarise_conditions
 from longpole.bench.time import processes
 from longpole.bench.time.clocks import FakeClock
@@ -15,6 +16,20 @@ from longpole.bench.time.gpu_clock import GpuClock
 from longpole.bench.time.measure import measure_in_turns
 
 MS = 1_000_000
+
+
+class StuckDevice:
+    """A device whose clock can be locked and not released."""
+
+    def lock(self, mhz):
+        pass
+
+    def read(self):
+        return [1410, [], 0, 60, 500_000]
+
+    def release(self):
+        message = "Insufficient Permissions"
+        raise RuntimeError(message)
 
 
 def line(at_ms, *, clock=1980, reasons="", violations=0, waited=None, thermal=None):
@@ -211,3 +226,21 @@ def test_functions_in_virtual_time_need_no_readings():
     clock = FakeClock()
     found = measure_in_turns({"a": lambda: clock.work(500)}, clock=clock)["a"]
     assert found.record().sampling["during"] == {}
+
+
+@pytest.mark.parametrize("device", [StuckDevice(), None], ids=["the library refuses", "no library"])
+def test_a_clock_that_stays_locked_is_not_kept_quiet(device, tmp_path, monkeypatch, capsys):
+    path = tmp_path / "readings"
+    path.touch()
+    wanted = {"path": str(path), "interval_s": 0.01, "vendor": "nvidia", "uuid": "GPU-7", "pci": ""}
+    text = json.dumps({**wanted, "binding": None, "reasons": {}, "lock_mhz": 1410})
+    monkeypatch.setattr(sampler, "_device", lambda _: StuckDevice())
+    reading = sampler.Sampler(text)
+    reading._device = device
+    reading.close()
+    told = capsys.readouterr().err
+    assert "the clock of GPU-7 was locked at 1410 MHz and could not be released" in told
+    assert "nvidia-smi --reset-gpu-clocks" in told
+    monkeypatch.setattr(sampler, "_device", lambda _: device)
+    sampler.release_clock(text)
+    assert capsys.readouterr().err == told

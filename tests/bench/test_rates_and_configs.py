@@ -143,11 +143,9 @@ def test_copies_rotate_through_buffers_of_their_own(tmp_path):
     assert (tmp_path / "copies").read_text().count("made") == 5
 
 
-def test_copies_need_a_factory_and_an_instruction_flush_a_cold_cache(capsys):
+def test_copies_need_a_factory(capsys):
     code, said = answered(capsys, "kernels_here:gemm", "--copies", "2")
     assert (code, "--copies needs --factory" in said) == (2, True)
-    code, said = answered(capsys, "kernels_here:gemm", "--flush-instructions")
-    assert (code, "--flush-instructions needs --cache cold" in said) == (2, True)
 
 
 def test_a_plan_without_work_is_no_work():

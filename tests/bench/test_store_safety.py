@@ -168,6 +168,12 @@ def write_behind(path):
         file.write("mine\n")
 
 
+def overwrite(path):
+    with path.open("r+") as file:
+        file.seek(len(path.read_bytes()) - 5)
+        file.write("mine")
+
+
 def link(path):
     path.with_suffix(".2").hardlink_to(path)
 
@@ -179,6 +185,7 @@ CHANGES = {
     truncate: "was truncated",
     replace_by_symlink: "was replaced by a symbolic link",
     write_behind: "was written to by another program",
+    overwrite: "was overwritten by another program",
     link: "was given another name",
 }
 
@@ -186,7 +193,7 @@ CHANGES = {
 @pytest.mark.parametrize(
     ("change", "named"), CHANGES.items(), ids=lambda value: getattr(value, "__name__", value)
 )
-def test_a_file_that_changes_ends_the_run_and_no_row_is_lost(tmp_path, change, named):
+def test_a_file_that_changes_ends_the_run_and_later_rows_are_kept(tmp_path, change, named):
     path = tmp_path / "r.jsonl"
     store = Store(path)
     store.append(record("a"))
@@ -199,6 +206,20 @@ def test_a_file_that_changes_ends_the_run_and_no_row_is_lost(tmp_path, change, n
     assert (path.read_bytes() if path.exists() else None) == changed
     kept = ids(tmp_path / "r.jsonl.rescued-1.jsonl")
     assert kept == (["a", "b", "c"] if change is delete else ["b", "c"])
+
+
+def test_rows_that_were_overwritten_in_place_are_missed_at_the_end(tmp_path):
+    path = tmp_path / "r.jsonl"
+    with Store(path) as store:
+        store.append(record("before"))
+    store = Store(path, resume=True)
+    for name in "abc":
+        store.append(record(name))
+    with path.open("r+") as file:
+        file.write("mine")
+    store.append(record("d"))
+    with pytest.raises(ResultsError, match=r"was overwritten by another program.*may be lost"):
+        store.close()
 
 
 def test_a_file_that_is_deleted_after_the_last_row_is_missed(tmp_path):

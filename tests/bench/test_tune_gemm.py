@@ -1,15 +1,12 @@
 """Candidates for a matrix product: only what multiplies right can win."""
 
-import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from longpole.bench import CpuClock, FakeClock, tune_gemm
-from longpole.bench.time.instructions import instruction_flush
+from longpole.bench import FakeClock, tune_gemm
 from longpole.bench.tunableop import Gemm, Limits, merge
-from longpole.errors import DeviceError
 
 SMALL = Gemm(operation="Gemm", dtypes=("double",), transa="n", transb="n", m=4, n=3, k=5)
 BATCH = Gemm(
@@ -121,30 +118,6 @@ def test_the_caches_are_flushed_before_each_timed_call_and_that_is_not_timed():
     )
     assert found.attempts[0].time_ns == pytest.approx(7000.0)
     assert len(flushed) == 5
-
-
-def test_the_instruction_cache_of_the_processor_is_emptied_by_default(monkeypatch):
-    flushed = []
-
-    def flush_for(clock):
-        flush = instruction_flush(clock)
-        return lambda: (flushed.append(1), flush())
-
-    module = sys.modules["longpole.bench.tunableop.tune_gemm"]
-    monkeypatch.setattr(module, "instruction_flush", flush_for)
-    limits = Limits(iterations=4, duration_ms=0, rotating_bytes=0)
-    found = tune_gemm([(8, 8, 8)], {"again": np.matmul}, np.matmul, limits=limits)
-    assert [attempt.outcome for attempt in found.attempts] == ["ok", "ok"]
-    assert len(flushed) == 8  # once before each timed call
-    tune_gemm([(8, 8, 8)], {}, np.matmul, limits=limits, flush=None)
-    assert len(flushed) == 8
-
-
-def test_where_the_cache_cannot_be_emptied_it_is_said(monkeypatch):
-    monkeypatch.setattr("platform.machine", lambda: "z80")
-    with pytest.raises(DeviceError, match="z80 cannot be emptied\nhint: pass flush=None"):
-        instruction_flush(CpuClock())
-    assert instruction_flush(FakeClock()) is None
 
 
 def test_halves_and_batches_are_compared_as_loosely_as_they_must_be():

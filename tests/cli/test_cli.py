@@ -20,6 +20,7 @@ from longpole.report.blocks import Column, Table
 from longpole.report.terminal import Terminal
 from longpole.report.text import text
 from longpole.testing import TraceBuilder
+from longpole.wording import escape
 
 LONGPOLE = (sys.executable, "-m", "longpole")
 ENVELOPE = [
@@ -145,12 +146,17 @@ def test_csv_is_one_table_with_one_header(longpole, trace):
     assert [(row["name"], row["duration_ns"]) for row in kernels] == [("gemm", "34000")] * 2
 
 
-@pytest.mark.parametrize("name", ["=cmd()", "+1", "-1", "@x", "\t=1"])
+@pytest.mark.parametrize(
+    "name", ["=cmd()", "+1", "-1", "@x", "\t=1", " =1", "\uff1d1", "\uff20x", "\ufe621"]
+)
 def test_no_cell_of_csv_is_a_formula(longpole, tmp_path, name):
     path = TraceBuilder().launch(name, call=(0, 1), work=(1, 9)).write(tmp_path / "a.json")
     _, out, _ = longpole(path, "--format", "csv")
     cells = [row["name"] for row in csv.DictReader(io.StringIO(out))]
-    assert not any(cell.startswith(("=", "+", "-", "@", "\t")) for cell in cells)
+    assert "'" + escape(name) in cells
+    longpole("convert", path, "--table", "kernels", "-o", tmp_path / "kernels.csv")
+    [row] = csv.DictReader(io.StringIO((tmp_path / "kernels.csv").read_text(encoding="utf-8")))
+    assert row["name"] == "'" + escape(name)
 
 
 def test_markdown_lets_no_name_act(longpole, tmp_path):
@@ -209,7 +215,7 @@ def test_a_missing_file_is_one_sentence_and_exit_3(longpole):
 
 
 READERS = (
-    *("summary", "check", "path", "whatif --ideal", "table", "serving", "diff", "ranks", "ledger"),
+    *("summary", "check", "path", "whatif --ideal", "table", "serving", "diff", "ranks"),
     *("report -o out.html", "convert -o out.json", "merge -o out.pftrace", "chakra check", "tune"),
     *("bench results", "bench best", "bench compare", "bench extract", "summary --vocabulary"),
 )

@@ -15,6 +15,7 @@ import pytest
 import longpole
 from longpole.cli import program
 from longpole.cli.mcp import tools
+from longpole.cli.mcp.bounds import MOST_BYTES, bounded, size_of, visible
 from longpole.testing import TraceBuilder
 
 EXAMPLES = Path(longpole.__file__).parent / "examples"
@@ -52,7 +53,7 @@ def test_an_answer_is_as_its_schema_says_and_short(folder, name):
     jsonschema.validate(CALLS[name], tools.input_schema(name))
     jsonschema.validate(answer, tools.output_schema(name))
     assert answer["status"] == "ok"
-    assert len(json.dumps(answer)) < 80_000
+    assert size_of(answer) <= MOST_BYTES
 
 
 def test_a_tool_tells_what_the_command_prints(folder, capsys):
@@ -118,7 +119,24 @@ def test_long_lists_and_texts_are_shortened_and_counted(tmp_path):
     answer = tools.call("table", asked, [tmp_path])
     assert answer["truncated"]["rows"]["total"] == 400
     assert answer["truncated"]["rows"]["shown"] == len(answer["data"]["rows"]) >= 2
-    assert len(json.dumps(answer)) < 150_000
+    assert size_of(answer) <= MOST_BYTES
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"rows": [{"name": "k" * 5_000} for _ in range(400)]},
+        {"rows": [[["\u4e00" * 5_000] * 50] * 50] * 50},
+        {f"key {number}": "x" * 100 for number in range(5_000)},
+        {"name": "x" * 10_000_000},
+    ],
+    ids=["rows", "nested lists", "keys", "a text"],
+)
+def test_no_answer_is_longer_than_its_limit(data):
+    envelope = {"data": data, "truncated": None, "status": "ok", "error": None, "evidence": []}
+    answer = bounded(envelope, 50)
+    assert size_of(answer) <= MOST_BYTES
+    assert answer["truncated"] or answer["error"]["code"] == "too_long"
 
 
 def test_the_files_are_listed(folder):
@@ -128,6 +146,14 @@ def test_the_files_are_listed(folder):
 
 def test_an_unknown_tool_is_answered_with_those_there_are(folder):
     assert "the tools are traces, summary" in tools.call("delete", {}, [folder])["error"]["message"]
+
+
+def test_an_agent_sees_every_character_of_a_name(tmp_path):
+    builder = TraceBuilder().launch("gemm\U000e0041\u202e", call=(0, 1), work=(1, 9))
+    builder.write(tmp_path / "a.json")
+    asked = {"trace": "a.json", "table": "kernels"}
+    [row] = visible(tools.call("table", asked, [tmp_path]))["data"]["rows"]
+    assert row["name"] == "gemm\\U000e0041\\u202e"
 
 
 CLIENT = """
@@ -197,3 +223,47 @@ def test_a_linked_folder_is_looked_into(folder):
     (folder / "set/linked").symlink_to(folder / "real")
     answer = tools.call("ranks", {"traces": "set"}, [folder])
     assert answer["error"]["code"] == "permission_denied"
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "message"),
+    [
+        ("table", {"table": ["x"]}, "'table' must be a string, not [\"x\"]"),
+        ("table", {"whole": "false"}, "'whole' must be true or false, not \"false\""),
+        ("table", {"top": 10**30}, f"'top' must be from 1 to {2**63 - 1}, not {10**30}"),
+        ("table", {"top": 0}, f"'top' must be from 1 to {2**63 - 1}, not 0"),
+        ("table", {"top": True}, "'top' must be an integer, not true"),
+        ("table", {"trace": {}}, "'trace' must be a string, not {}"),
+        ("table", {"step": None}, "'step' must be a string or a number, not null"),
+        (
+            "table",
+            {"between": [1]},
+            "'between' must be a list of 2 elements, each an integer, not [1]",
+        ),
+        ("table", {"where": "x" * 20_000}, "'where' must be shorter than 10,000 characters, not"),
+        (
+            "whatif",
+            {"drop": "data_loading"},
+            "'drop' must be a list of at most 100 elements, each a",
+        ),
+        (
+            "whatif",
+            {"drop": [1, {}]},
+            "'drop' must be a list in which each element is a string or a",
+        ),
+        ("traces", {"folder": "/etc"}, "unknown argument 'folder'; traces takes no arguments"),
+    ],
+)
+def test_an_argument_of_another_type_is_refused_in_a_sentence(folder, tool, given, message):
+    asked = {**CALLS[tool], **given}
+    answer = tools.call(tool, asked, [folder])
+    assert answer["error"]["code"] == "usage"
+    assert answer["error"]["message"].startswith(message)
+    if "unknown" not in message and "shorter" not in message:
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(asked, tools.input_schema(tool))
+
+
+def test_the_largest_number_of_rows_is_all_of_them(folder):
+    asked = {"trace": "trace.json.gz", "table": "kernels", "top": 2**63 - 1}
+    assert tools.call("table", asked, [folder])["status"] == "ok"

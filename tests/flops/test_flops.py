@@ -196,6 +196,42 @@ def test_what_must_be_moved_is_each_input_and_output_once(arguments, counted):
     assert work_of(call(*arguments)).n_bytes == counted
 
 
+BF16, FP32, BOOL, INT64 = "c10::BFloat16", "float", "bool", "long int"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "counted"),
+    [
+        # The number of `torch.float32` is 6, that of `torch.bfloat16` is 15.
+        (("aten::_to_copy", tensor(6, dtype=BF16), 6), 6 * (2 + 4)),
+        (("aten::_to_copy", tensor(6, dtype=FP32), 15), 6 * (4 + 2)),
+        (("aten::_to_copy", tensor(6, dtype=FP32), None), 6 * (4 + 4)),
+        (("aten::eq", tensor(6), tensor(6)), 6 * (4 + 4 + 1)),
+        (("aten::gt", tensor(6, dtype=INT64), 0), 6 * (8 + 1)),
+        (("aten::eq_", tensor(6), tensor(6)), 6 * (4 + 4 + 4)),
+        (("aten::where", tensor(6, dtype=BOOL), tensor(6), tensor(6)), 6 * (1 + 4 + 4 + 4)),
+        (("aten::add", tensor(6, dtype=BF16), tensor(6)), 6 * (2 + 4 + 4)),
+        (("aten::add_", tensor(6, dtype=BF16), tensor(6)), 6 * (2 + 4 + 2)),
+        (("aten::mul", tensor(6, dtype=BF16), tensor(dtype="double")), 6 * 2 + 8 + 6 * 2),
+        (("aten::mul", tensor(6, dtype=INT64), 0.5), 6 * (8 + 4)),
+        (("aten::div", tensor(6, dtype=INT64), 2), 6 * (8 + 4)),
+        (("aten::native_dropout", tensor(6, dtype=BF16), 0.1, True), 6 * (2 + 2 + 1)),
+        (("aten::masked_fill", tensor(6), tensor(6, dtype=BOOL), 0), 6 * (4 + 1 + 4)),
+        (("aten::cat", [tensor(6, dtype=BF16), tensor(6)], 0), 6 * (2 + 4) + 12 * 4),
+        (("aten::_softmax", tensor(6, dtype=BF16), -1, True), 6 * (2 + 4)),
+        (("aten::_softmax_backward_data", tensor(6), tensor(6), -1, 15), 6 * (4 + 4 + 2)),
+        (("aten::cumsum", tensor(6, dtype=BOOL), 0, None), 6 * (1 + 8)),
+        (("aten::sum", tensor(6, 2, dtype=BF16), [1], False, 6), 12 * 2 + 6 * 4),
+        (("aten::max", tensor(6, 2), 1, False), 12 * 4 + 6 * (4 + 8)),
+        (("aten::_foreach_copy_", [tensor(6)], [tensor(6, dtype=BF16)]), 6 * (4 + 2)),
+        (("aten::add", tensor(6, dtype="new"), tensor(6)), None),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_each_input_and_output_counts_in_its_own_type(arguments, counted):
+    assert work_of(call(*arguments)).n_bytes == counted
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -22,9 +22,9 @@ PATH_TESTS = (
     "tests/path/test_path_threads.py",
     "tests/path/test_path_waits.py",
     "tests/path/test_path_windows.py",
-    "tests/path/test_path_twin.py",
+    "tests/path/test_shared_cases.py",
 )
-MEASURE_TESTS = ("tests/read/test_against_twin.py", "tests/analyses/test_summary.py")
+MEASURE_TESTS = ("tests/read/test_tables_agree.py", "tests/analyses/test_summary.py")
 EXTRACT_TESTS = ("tests/bench/test_extract.py",)
 
 

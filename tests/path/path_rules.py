@@ -1,102 +1,62 @@
-"""A tiny trace, and the path it must give: the naive twin gives it, and longpole the same.
+"""A tiny trace, the graph that longpole makes of it, and the path through it.
 
 Times are microseconds. A path is a list of (start, end, kind, name of the event).
 """
 
 from collections import Counter
+from dataclasses import dataclass
 
 import longpole
-from oracles.twin.path_twin import (
-    Drop,
-    RemoveWait,
-    Scale,
-    build_graph,
-    critical_path,
-    find_window,
-    what_if,
-)
-from tiny_traces import US, launch, positions, read, segments
+from tiny_traces import US, launch, path_of, read
 
-OURS = {Scale: longpole.Scale, Drop: longpole.Drop, RemoveWait: longpole.RemoveWait}
+__all__ = ["TWO_STREAMS", "Edge", "Graph", "graph_of", "makespan_us", "path_of"]
+
 TWO_STREAMS = [launch(0, 2, 1), launch(11, 13, 2)]
 """Launches of two kernels."""
 
 
-BEYOND_TWIN = (
-    "graph_launches",
-    "lost_copy_calls",
-    "polling_loops",
-    "queue_waits",
-    "unrecorded_waits",
-)
-"""Counts of rules that the naive twin does not have: the simulator is their judge."""
+@dataclass(frozen=True)
+class Edge:
+    """An edge of the graph, with the name of its event."""
+
+    kind: str
+    role: str
+    evidence: str
+    name: str | None
 
 
-def is_beyond_twin(path):
-    """Whether a rule took part in a graph that the twin does not have."""
-    return any(path.counts[name] for name in BEYOND_TWIN)
+@dataclass(frozen=True)
+class Graph:
+    """The edges of a trace, those that go back in time, and what was counted on the way."""
+
+    edges: list[Edge]
+    violations: list[Edge]
+    counts: dict[str, int]
+
+    def with_role(self, role: str) -> list[Edge]:
+        """List the edges of a role, in the order of the graph."""
+        return [edge for edge in self.edges if edge.role == role]
+
+    def roles(self) -> Counter[str]:
+        """Count the edges of each role."""
+        return Counter(edge.role for edge in self.edges)
 
 
 def graph_of(events):
-    """Give the graph of the twin, which has the edges and the counts that longpole's has."""
-    graph, trace = build_graph(events), read(events)
-    path = trace.critical_path(whole=True)
-    assert our_edges(path, path.edges, positions(trace)) == their_edges(graph, graph.edges)
-    assert our_edges(path, path.violations, positions(trace)) == their_edges(
-        graph, graph.violations
-    )
-    assert graph.counts.items() <= path.counts.items()
-    return graph
-
-
-def our_edges(path, edges, place):
-    """Count longpole's edges by kind, role, evidence, row of the event, and their two times."""
-    times = dict(path.nodes.select("node", "time_ns").iter_rows())
-    columns = ["kind", "role", "evidence", "event", "source", "target"]
-    return Counter(
-        (kind, role, evidence, place[event], times[source], times[target])
-        for kind, role, evidence, event, source, target in edges.select(columns).iter_rows()
-    )
-
-
-def their_edges(graph, edges, base_ns=0):
-    """Count the twin's edges in the same way; its clock is ahead by a base."""
-
-    def time_ns(point):
-        return graph.points.time_ns(point) - base_ns
-
-    return Counter(
-        (
-            edge.kind,
-            edge.role,
-            edge.evidence,
-            edge.event and edge.event.row,
-            time_ns(edge.source),
-            time_ns(edge.target),
-        )
-        for edge in edges
-    )
-
-
-def path_of(events, **window):
-    graph = graph_of(events)
-    path = critical_path(graph, find_window(graph, **window))
+    """Return the graph of a trace of events."""
     trace = read(events)
-    ours = {name.removesuffix("_ns"): value for name, value in window.items()}
-    assert segments(trace, trace.critical_path(**(ours or {"whole": True}))) == path.segments
-    return named(events, path)
+    path = trace.critical_path(whole=True)
+    names = dict(trace.events.select("event", "name").iter_rows()) | {None: None}
 
+    def edges_of(frame):
+        columns = ["kind", "role", "evidence", "event"]
+        return [Edge(*rest, names[event]) for *rest, event in frame.select(columns).iter_rows()]
 
-def named(events, path):
-    return [
-        (s.start_ns / US, s.end_ns / US, s.kind, None if s.row is None else events[s.row]["name"])
-        for s in path.segments
-    ]
+    return Graph(edges_of(path.edges), edges_of(path.violations), path.counts)
 
 
 def makespan_us(events, *changes):
-    graph = build_graph(events)
-    makespan_ns = what_if(graph, find_window(graph), changes).makespan_ns
-    ours = [OURS[type(change)](**vars(change)) for change in changes]
-    assert read(events).critical_path(whole=True).what_if(ours).makespan_ns == makespan_ns
-    return makespan_ns / US
+    """Return how long the whole trace takes after some changes."""
+    changed = read(events).critical_path(whole=True).what_if(list(changes))
+    assert isinstance(changed, longpole.WhatIf)
+    return changed.makespan_ns / US

@@ -1,6 +1,7 @@
 """The critical path from the user's seat: frames, words, windows, what-if, and odd traces.
 
-The rules themselves are tested in `test_path_twin.py`. Times are microseconds.
+The rules are tested in `test_path_threads.py`, `test_path_waits.py` and `test_path_windows.py`.
+Times are microseconds.
 
 One file: the cases share their traces.
 """

@@ -9,6 +9,7 @@ from longpole.cli.answer import exit_codes
 from longpole.cli.program import run
 from longpole.critical_path import Drop
 from longpole.testing import TraceBuilder
+from real_traces import SHARED
 from tiny_traces import annotation, call, kernel, launch, operator, read
 
 WORK = ("operator", "runtime", "host_gap", "data_loading", "kernel", "copy", "communication")
@@ -407,3 +408,36 @@ def test_work_from_before_the_recording_is_no_gain_that_is_named_without_a_word(
     later = [kernel("late", 90, 99), annotation("ProfilerStep#1", 0, 99)]
     _, out = answer(capsys, "path", written(tmp_path, [*recorded, *later]), "--json")
     assert "earlier_work" not in out
+
+
+@pytest.mark.parametrize(
+    ("change", "kernels"),
+    [
+        ("kernel:gemm=0.5", ["nvjet_sm90_tst_128x64_64x8_1x2_h_bz_NTT", "volta_sgemm_64x64_nt"]),
+        (":gemm=0.5", ["nvjet_sm90_tst_128x64_64x8_1x2_h_bz_NTT", "volta_sgemm_64x64_nt"]),
+        ("kernel:sgemm=0.5", ["volta_sgemm_64x64_nt"]),
+    ],
+)
+def test_the_name_of_a_family_selects_its_kernels(change, kernels, tmp_path, capsys):
+    names = [
+        "nvjet_sm90_tst_128x64_64x8_1x2_h_bz_NTT",
+        "volta_sgemm_64x64_nt",
+        "void softmax<gemm>(int)",
+    ]
+    builder = TraceBuilder()
+    for place, name in enumerate(names):
+        start = 100 * place
+        builder.launch(name, call=(place, place + 1), work=(start + 10, start + 110))
+    trace = str(builder.write(tmp_path / "trace.json"))
+    code, out = answer(capsys, "whatif", trace, "--scale", change, "--json")
+    data = json.loads(out)["data"]
+    assert code == 0
+    assert data["gain_ns"] == 50_000 * len(kernels)
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared traces are not here")
+def test_the_documented_example_finds_the_products_of_an_h100(capsys):
+    trace = str(SHARED / "gpu" / "programs" / "kernels.before.json.gz")
+    code, out = answer(capsys, "whatif", trace, "--scale", "kernel:gemm=0.5")
+    assert code == 0
+    assert "the family of kernels gemm selects" in " ".join(out.split())

@@ -6,24 +6,22 @@ Each test is a tiny trace and the path it must give, in microseconds.
 from fractions import Fraction
 
 import pytest
-from path_rules import OURS, graph_of, makespan_us, named, path_of
+from path_rules import makespan_us, path_of
 
 import longpole
-import tiny_traces
-from oracles.twin.path_edges import Edge, Evidence, Kind, Points, Role
-from oracles.twin.path_events import parse_trace
-from oracles.twin.path_graph import _without_circles
-from oracles.twin.path_twin import (
-    Drop,
-    RemoveWait,
-    Scale,
-    critical_path,
-    find_window,
-    slack,
-    sync_dependencies,
-    what_if,
+from longpole import Drop, RemoveWait, Scale
+from tiny_traces import (
+    BACKWARD,
+    US,
+    annotation,
+    call,
+    kernel,
+    launch,
+    named,
+    operator,
+    positions,
+    read,
 )
-from tiny_traces import BACKWARD, US, annotation, call, kernel, launch, operator, positions, read
 
 # Binding and ties.
 
@@ -39,26 +37,6 @@ def test_between_equals_the_name_decides():
         *(kernel("B", 4, 40, 1, stream=8), kernel("A", 4, 40, 1, stream=9)),
     ]
     assert path_of(events)[-1] == (4, 40, "kernel", "A")
-
-
-def test_a_circle_of_no_length_loses_its_inferred_edge():
-    points = Points(parse_trace([operator("A", 0, 0), operator("B", 0, 0)]).events)
-    (a_start, a_end, b_start, b_end) = range(4)
-
-    def edge(source, target, role, evidence):
-        return Edge(source, target, Kind.RUNTIME, role, None, evidence)
-
-    guess = edge(b_end, a_start, Role.SYNC, Evidence.INFERRED)
-    order, cut = _without_circles(
-        [
-            edge(a_start, a_end, Role.THREAD_ORDER, Evidence.ORDER),
-            edge(a_end, b_start, Role.LAUNCH, Evidence.CORRELATION),
-            edge(b_start, b_end, Role.DEVICE_WORK, Evidence.ORDER),
-            guess,
-        ],
-        points,
-    )
-    assert (order, cut) == ([a_start, a_end, b_start, b_end], [guess])
 
 
 # Windows.
@@ -114,7 +92,7 @@ def test_instances_of_an_annotation_count_in_the_order_of_time():
 
 def test_between_two_times_the_path_is_clipped():
     events = [operator("A", 0, 10), operator("B", 15, 30)]
-    assert path_of(events, between_ns=(5 * US, 20 * US)) == [
+    assert path_of(events, between=(5 * US, 20 * US)) == [
         (5, 10, "operator", "A"),
         (10, 15, "host_gap", None),
         (15, 20, "operator", "B"),
@@ -123,15 +101,15 @@ def test_between_two_times_the_path_is_clipped():
 
 def test_in_a_gap_of_the_main_thread_what_leads_on_decides():
     events = [operator("A", 0, 10), operator("B", 50, 60)]
-    assert path_of(events, between_ns=(20 * US, 30 * US)) == [(20, 30, "host_gap", None)]
+    assert path_of(events, between=(20 * US, 30 * US)) == [(20, 30, "host_gap", None)]
     backward = [operator("f", 0, 10), operator(BACKWARD + "A", 15, 50, 2), operator("o", 55, 60)]
-    path = path_of(backward, between_ns=(5 * US, 40 * US))
+    path = path_of(backward, between=(5 * US, 40 * US))
     assert path[-1] == (15, 40, "operator", BACKWARD + "A")
 
 
 def test_beyond_the_first_and_last_event_nothing_is_known():
     events = [operator("A", 10, 20)]
-    assert path_of(events, between_ns=(5 * US, 25 * US)) == [
+    assert path_of(events, between=(5 * US, 25 * US)) == [
         (5, 10, "before_first_event", None),
         (10, 20, "operator", "A"),
         (20, 25, "after_last_event", None),
@@ -143,14 +121,11 @@ def test_a_helper_thread_never_ends_the_trace():
     assert path_of(events)[-1] == (10, 20, "operator", "B")
 
 
-@pytest.mark.parametrize("window", [{"step": 7}, {"annotation": "fit"}, {"between_ns": (5, 6)}])
+@pytest.mark.parametrize("window", [{"step": 7}, {"annotation": "fit"}, {"between": (5, 6)}])
 def test_a_window_that_is_not_there_is_an_error_in_words(window):
     events = [operator("A", 10, 20)]
-    with pytest.raises(ValueError, match=r"no |annotations 'fit'"):
-        find_window(graph_of(events), **window)
-    renamed = {"between" if name == "between_ns" else name: at for name, at in window.items()}
-    with pytest.raises(longpole.WindowError):
-        read(events).critical_path(**renamed)
+    with pytest.raises(longpole.WindowError, match=r"no |annotations 'fit'"):
+        read(events).critical_path(**window)
 
 
 # Slack, waits, what-if.
@@ -169,22 +144,13 @@ def test_slack_is_what_an_event_may_be_late_and_null_where_nothing_follows():
 
 
 def slack_of(events):
-    """Give the slack by row, which both find."""
-    graph, trace = graph_of(events), read(events)
+    """Return the slack by row of the file."""
+    trace = read(events)
     place = positions(trace)
-    ours = {place[event]: ns for event, ns in trace.critical_path(whole=True).slack.iter_rows()}
-    theirs = slack(graph, find_window(graph))
-    assert {row: ours[row] for row in theirs} == theirs
-    return theirs
+    return {place[event]: ns for event, ns in trace.critical_path(whole=True).slack.iter_rows()}
 
 
 def test_waits_are_listed_with_their_evidence():
-    graph = graph_of(OVERLAPPED)
-    (sync,) = sync_dependencies(graph, critical_path(graph))
-    assert (sync.source.name, sync.target.name) == ("long", "cudaDeviceSynchronize")
-    assert (sync.kind, sync.evidence) == ("sync_return", "inferred")
-    assert sync.waited
-    assert sync.on_path
     columns = ["source_name", "target_name", "kind", "evidence", "waited", "on_path"]
     assert read(OVERLAPPED).sync_dependencies().select(columns).rows() == [
         ("long", "cudaDeviceSynchronize", "sync_return", "inferred", True, True)
@@ -229,21 +195,13 @@ def test_between_two_times_only_what_lies_inside_gains(changes, length):
         *(kernel("K", 2, 100, 1), operator("next", 102, 152), operator("later", 160, 900)),
     ]
     between = (60 * US, 112 * US)
-    graph, trace = graph_of(events), read(events)
-    window = find_window(graph, between_ns=between)
-    path = trace.critical_path(between=between)
-    ours = path.what_if([OURS[type(change)](**vars(change)) for change in changes]).makespan_ns
-    assert ours == what_if(graph, window, changes).makespan_ns
-    assert ours == length * US
+    path = read(events).critical_path(between=between)
+    assert path.what_if(changes).makespan_ns == length * US
 
 
 def test_what_if_names_the_new_long_pole():
-    graph = graph_of(OVERLAPPED)
-    changed = what_if(graph, find_window(graph), [Drop(matching="long")])
-    ours = read(OVERLAPPED).critical_path(whole=True).what_if(longpole.Drop(matching="long"))
-    new_pole = named(OVERLAPPED, changed.critical_path)
-    assert tiny_traces.named(ours.critical_path) == new_pole
-    assert new_pole[-2:] == [
+    changed = read(OVERLAPPED).critical_path(whole=True).what_if(Drop(matching="long"))
+    assert named(changed.critical_path)[-2:] == [
         (10, 15, "runtime", "cudaDeviceSynchronize"),
         (15, 20, "operator", "after"),
     ]

@@ -126,6 +126,23 @@ def test_how_ranks_fare_in_each_step_is_a_table(tmp_path):
     assert times["step"].to_list() == [1, 1, 1, 2, 2, 2]
 
 
+def test_the_step_before_a_gap_in_the_numbers_is_the_last_recorded_one(tmp_path):
+    for rank in range(2):
+        builder = TraceBuilder().header(distributedInfo={"rank": rank, "world_size": 2})
+        for place, step in enumerate((3, 4, 5, 13)):
+            start = 100 * place
+            builder.step(step, (start, start + 90)).operator("aten::mm", (start, start + 10))
+            call = (start + 10, start + 13)
+            builder.launch("ncclDevKernel_AllReduce", call=call, work=(call[1], start + 80))
+        builder.write(tmp_path / f"rank{rank}.json")
+    ranks = read_traces(tmp_path)
+    times = {step: ranks.window(step) for step in ranks.steps}
+    assert times[13][0] == times[5][1]
+    assert {end - start for start, end in list(times.values())[1:]} == {100_000}
+    lengths = ranks.step_times.filter(pl.col("step") == 13)["duration_ns"].to_list()
+    assert lengths == [100_000, 100_000]
+
+
 def test_of_a_long_path_the_longest_segments_are_drawn():
     starts = pl.int_range(20_003, dtype=pl.Int64, eager=True) * 10
     path = pl.DataFrame({"start_ns": starts}).with_columns(

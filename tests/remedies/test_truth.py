@@ -8,11 +8,8 @@ from oracles.gpu_truth import GPU, MENDING, rows
 
 pytestmark = pytest.mark.skipif(not GPU.exists(), reason="the recorded programs are not here")
 
-NAMED = {
-    "optimizer": ("optimizer_loop",),
-    "pageable": ("pinned_copies",),
-    "download": ("pinned_copies",),
-}
+# Those whose cause lies in kernels have no remedy yet.
+NAMED = sorted({*MENDING} - {"attention", "kernels", "transposes"})
 
 
 @pytest.mark.parametrize("name", NAMED)

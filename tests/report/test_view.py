@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import http.client
+import socket
 import threading
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 
 import pytest
@@ -61,6 +63,36 @@ def test_without_it_there_is_nothing(server, path):
     response, body = ask(server, path)
     assert (response.status, body) == (404, b"")
     assert ask(server, path, Cookie="longpole=wrong")[0].status == 404
+
+
+def status_of(server, path=b"/", cookie=b"longpole=x"):
+    """Send bytes that no well-behaved client sends; return the status of the answer."""
+    host = f"127.0.0.1:{server.server_port}".encode()
+    lines = [b"GET " + path + b" HTTP/1.1", b"Host: " + host, b"Cookie: " + cookie, b"", b""]
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=10) as connection:
+        connection.sendall(b"\r\n".join(lines))
+        return connection.recv(100).split()[1:2]
+
+
+def test_a_wrong_guess_of_any_bytes_leaves_the_token_as_it_was(server):
+    for guess in ("é".encode(), b"\xff\xfe", b"\xc3", server.token.encode() + b"\xff", b""):
+        assert status_of(server, b"/open/" + guess) == [b"404"]
+    assert ask(server, f"/open/{server.token}")[0].status == 303
+
+
+@pytest.mark.parametrize(
+    "cookie", ["longpole=é".encode(), b"longpole=\xff", b"long pole=;=", b"\xff"]
+)
+def test_a_cookie_of_any_bytes_is_only_wrong(server, cookie, capfd):
+    assert status_of(server, cookie=cookie) == [b"404"]
+    assert capfd.readouterr().err == ""
+
+
+def test_the_token_opens_for_one_of_many_that_ask_at_once(server):
+    path = f"/open/{server.token}"
+    with ThreadPoolExecutor(8) as pool:
+        found = sorted(pool.map(lambda _: ask(server, path)[0].status, range(8)))
+    assert found == [303, *[404] * 7]
 
 
 def test_another_host_name_is_refused(server):

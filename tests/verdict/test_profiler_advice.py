@@ -257,3 +257,43 @@ def test_who_profiles_a_server_is_not_told_to_change_a_loop():
     assert not re.search(r"schedule\(|prof\.step|in the loop", told(trace))
     assert "start_profile" in told(trace)
     assert not TraceBuilder().annotation("train_step", (0, 9)).read().core.is_of_server
+
+
+def threads_of(operators: str) -> longpole.Trace:
+    """Launch from two threads without operators, and mark steps on a third."""
+    builder = TraceBuilder()
+    for step in range(4):
+        begin = 1_000 * step
+        builder.step(step, (begin, begin + 1_000))
+        if operators == "recorded of another":
+            builder.operator("aten::ones", (begin + 1, begin + 5))
+        for thread in (2, 3):
+            for place in range(3):
+                call = begin + 10 + 300 * place + 100 * thread // 2
+                work = (call + 10, call + 20)
+                builder.launch(
+                    "gemm", call=(call, call + 5), work=work, thread=thread, stream=thread
+                )
+    return builder.read()
+
+
+@pytest.mark.parametrize("operators", ["recorded of none", "recorded of another"])
+def test_operators_of_other_threads_are_asked_for_and_not_what_was_already_on(operators):
+    said = told(threads_of(operators))
+    assert "profile_all_threads=True" in said
+    assert "ProfilerActivity.CPU among" not in said
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared traces are not here")
+def test_a_program_of_two_launching_threads_is_told_to_record_all_threads():
+    trace = longpole.read_trace(SHARED / "gpu" / "other" / "threads.json.gz")
+    assert "profile_all_threads=True" in str(trace.verdict())
+    assert "ProfilerActivity.CPU" not in told(trace)
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared traces are not here")
+def test_times_of_0_are_explained_by_counters_that_could_not_be_read():
+    trace = longpole.read_trace(SHARED / "gpu" / "other" / "counters_training.json.gz")
+    [found] = [each for each in longpole.check(trace) if each.code == "zero_timestamp"]
+    assert found.count == 307
+    assert "without performance counters (experimental_config)" in str(found.hint)

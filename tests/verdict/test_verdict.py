@@ -7,6 +7,8 @@ import pytest
 import longpole
 from longpole.cli.program import run
 from longpole.testing import TraceBuilder
+from longpole.verdict import actions
+from longpole.wording import short_name
 from oracles.simulator.scenarios import run_scenario
 from real_traces import SHARED, real_traces
 from tiny_traces import annotation, call, copy, frame, kernel, launch, operator, read
@@ -95,7 +97,7 @@ def test_calls_that_wait_are_named_where_host_and_device_take_turns():
     verdict = read(loop(turns, 8)).verdict()
     [site] = [row.name for row in verdict.remedies if row.remedy == "blocking_calls"]
     assert site == "aten::item"
-    told = "Do not wait for the GPU in aten::item: 1 call a step waits; saves 41 % (event "
+    told = "Do not wait for the GPU in aten::item: 1 call a step waits; saves up to 41 % (event "
     assert any(line.startswith(told) for line in verdict.actions), verdict.actions
 
 
@@ -319,7 +321,7 @@ def test_a_part_of_the_time_gives_the_steps_completed_in_it():
 
 
 def test_a_verdict_is_plain_data():
-    verdict = read(loop(host_bound)).verdict()
+    verdict = read(loop(loading)).verdict()
     plain = json.loads(json.dumps(verdict.to_dict()))
     assert list(plain) == [
         "status",
@@ -337,6 +339,7 @@ def test_a_verdict_is_plain_data():
         "sentence",
         "actions",
         "caveat",
+        "left_out",
     ]
     assert plain["remedies"][0]["changes"][0]["change"] in {"drop", "scale", "remove_wait"}
 
@@ -445,7 +448,8 @@ EXAMPLES = [
 def test_real_traces_are_judged_as_their_gains_say(name, sides):
     verdict = longpole.read_trace(TRACES / f"{name}.json.gz").verdict()
     assert verdict.sides == sides
-    gains = [row.gain_low for row in verdict.remedies]
+    bounds = {"blocking_calls", "stream_waits"}
+    gains = [row.gain_low for row in verdict.remedies if row.remedy not in bounds]
     assert all(gain >= 0.79 * max(gains[place:]) for place, gain in enumerate(gains))
     assert all(row.gain_low <= row.gain_high for row in verdict.remedies)
 
@@ -509,3 +513,30 @@ def late_kernel(begin, number):
 def test_a_wait_without_a_cause_in_every_step_decides_nothing(work, n_steps):
     verdict = read(loop(work, n_steps, length=1000)).verdict()
     assert (verdict.status, verdict.sides) == ("inconclusive", ())
+
+
+def test_a_loader_elsewhere_in_the_trace_does_not_change_the_advice():
+    elsewhere = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+    events = [annotation(elsewhere, 600, 605, tid=9), *loop(loading)]
+    assert "Give the DataLoader workers" in str(read(events).verdict())
+
+
+def test_what_a_short_answer_has_no_room_for_is_kept(monkeypatch):
+    def both(begin, number):
+        return [*loading(begin, number), operator("mine::save", begin + 71, begin + 74)]
+
+    trace = read(loop(both))
+    whole = trace.verdict()
+    monkeypatch.setattr(actions, "_MOST", 1)
+    short = trace.verdict()
+    assert (len(whole.actions), len(short.actions)) == (3, 1)
+    assert sorted([*short.actions, *short.left_out]) == sorted([*whole.actions, *whole.left_out])
+
+
+def test_frames_of_a_folder_or_file_that_is_called_like_torch_are_named():
+    for place in ("/home/user/pytorch/augment.py(3): augment", "train_torch.py(9): augment"):
+
+        def slow(begin, number, place=place):
+            return [frame(place, begin + 2, begin + 88), *host_bound(begin, number)]
+
+        assert short_name(place, 60) in str(read(loop(slow)).verdict())

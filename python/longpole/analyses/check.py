@@ -47,10 +47,15 @@ def _hint(trace: Trace, found: Finding) -> str | None:
     options = options_for(trace.core)
     if found.code == "no_steps" and trace.core.is_of_server:
         return f"record {options.schedule}"
-    named = options._asdict()
-    if not found.hint or any(f"{{{name}}}" in found.hint for name in named if not named[name]):
+    return _filled(found.hint, trace)
+
+
+def _filled(hint: str | None, trace: Trace) -> str | None:
+    """Fill the blanks of a hint; None if the profiler has no such option."""
+    named = options_for(trace.core)._asdict()
+    if not hint or any(f"{{{name}}}" in hint for name in named if not named[name]):
         return None
-    return found.hint.format(**named)
+    return hint.format(**named)
 
 
 def _of_reading(trace: Trace) -> Iterator[Finding]:
@@ -65,7 +70,7 @@ def _of_reading(trace: Trace) -> Iterator[Finding]:
             count=row["count"],
             sentence=before + row["sentence"],
             effect=row["effect"],
-            hint=READING_HINTS.get(row["code"]),
+            hint=_filled(READING_HINTS.get(row["code"]), trace),
             first=Place(offset=row["first_offset"])
             if has_offset(row["code"], trace.format) and row["code"] not in counts
             else None,

@@ -223,5 +223,7 @@ READING_HINTS: Final = {
     "whole_graph": "record with `nsys profile --cuda-graph-trace=node`",
     "limit_reached": "raise max_bytes or max_events",
     "unmatched_begin": "these ranges were still open when the profiler stopped",
-    "zero_timestamp": "record again; newer drivers and profilers lose fewer timestamps",
+    "zero_timestamp": "record again {no_counters}: where counters were asked for and could not be "
+    "read, times are 0; read counters in a run of their own, with the right to (root, or the "
+    "driver's setting); newer drivers and profilers also lose fewer timestamps",
 }

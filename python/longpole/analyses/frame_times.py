@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NotRequired
 import polars as pl
 
 from longpole.data import Data, Hidden, Row
+from longpole.errors import WindowError
 from longpole.report.blocks import Column, Notes, Sentence, Table
 from longpole.selection import sorted_by
 from longpole.wording import count
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
     from longpole.contexts import ContextTimes
     from longpole.report.blocks import Block, Cell
     from longpole.report.document import Record
+    from longpole.trace import Trace
+    from longpole.windows import Window
 
-__all__ = ["FrameRow", "FrameTimes", "flat_rows", "rest_rows", "with_shares"]
+__all__ = ["FrameRow", "FrameTimes", "flat_rows", "host_limits", "rest_rows", "with_shares"]
 
 _FIGURES: Final = (
     ("count", Column("calls", "count")),
@@ -78,6 +81,8 @@ class FrameTimes(Data):
     """Whether names are paths, shown as a tree."""
     is_sorted: Hidden[bool] = False
     """Whether the order of the rows was asked for: a tree has it among siblings."""
+    by_host: Hidden[bool] = False
+    """Whether the most time on the host comes first, because the host limits the window."""
 
     def sorted_by(self, column: str | None) -> FrameTimes:
         """Put the rows into the order of a column; those of no frame stay the last.
@@ -90,7 +95,7 @@ class FrameTimes(Data):
         if column is None or self.rows.is_empty():
             return self
         ordered = sorted_by(self.rows, column).sort(pl.col("row") != "frame", maintain_order=True)
-        return replace(self, rows=ordered, is_sorted=True)
+        return replace(self, rows=ordered, is_sorted=True, by_host=False)
 
     def records(self) -> list[Record]:
         """Give a row for each name; shapes are texts."""
@@ -113,7 +118,17 @@ class FrameTimes(Data):
         names = [_label(row, self.noun, self.is_tree) for row in shown.iter_rows(named=True)]
         cells = shown.select(name for name, _ in figures).rows()
         rows: list[list[Cell]] = [[name, *row] for name, row in zip(names, cells, strict=True)]
-        return [Table(columns, rows), *self._launched_before(), *hints]
+        return [Table(columns, rows), *self._why_by_host(), *self._launched_before(), *hints]
+
+    def _why_by_host(self) -> list[Block]:
+        """Explain the order where it is not that of device time."""
+        if not self.by_host or self.rows["device_self_ns"].sum() == 0:
+            return []
+        told = (
+            "Sorted by host self time, because the host limits this window; --sort device_self_ns "
+            "sorts by device time."
+        )
+        return [Notes([told])]
 
     def _launched_before(self) -> list[Block]:
         """Say what the columns count where GPU activities were launched before the window."""
@@ -161,16 +176,29 @@ def rest_rows(times: ContextTimes) -> pl.DataFrame:
     )
 
 
-def with_shares(rows: pl.DataFrame, times: ContextTimes, own: pl.Expr) -> tuple[pl.DataFrame, int]:
+def host_limits(trace: Trace, window: Window) -> bool:
+    """Whether the verdict about a window names the host before anything else."""
+    try:
+        verdict = trace.verdict(between=(window.start_ns, window.end_ns))
+    except WindowError:
+        return False
+    return verdict.sides[:1] == ("host",)
+
+
+def with_shares(
+    rows: pl.DataFrame, times: ContextTimes, own: pl.Expr, *, by_host: bool = False
+) -> tuple[pl.DataFrame, int]:
     """Add the rows of no frame and `share_of_device`, the part of all device time that `own` is.
 
-    The most device time comes first, then the most time on the host; ties go by name.
+    The most device time comes first, then the most time on the host, or the other way round with
+    `by_host`; ties go by name.
     """
     frames = rows.with_columns(row=pl.lit("frame"))
     joined = pl.concat([frames, rest_rows(times)], how="diagonal_relaxed")
     device_ns = int(joined.select(own.fill_null(0).sum()).item() or 0)
     share = own / device_ns if device_ns else pl.lit(None, pl.Float64)
-    order = [pl.col("row") != "frame", -own, -pl.col("self_ns"), pl.col("name")]
+    times_ns = [-pl.col("self_ns"), -own] if by_host else [-own, -pl.col("self_ns")]
+    order = [pl.col("row") != "frame", *times_ns, pl.col("name")]
     first = ["row", "name"]
     others = [name for name in joined.columns if name not in first]
     ranked = joined.sort(*order, nulls_last=True, maintain_order=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from longpole.analyses.frame_times import FrameTimes, with_shares
+from longpole.analyses.frame_times import FrameTimes, host_limits, with_shares
 from longpole.analyses.parameters import shared_parameters
 from longpole.contexts import context_times
 from longpole.damage import record_hint
@@ -31,7 +31,9 @@ def functions(
     sort: str | None = None,
     top: int = 20,
 ) -> FrameTimes:
-    """Measure the time of each Python function, the most device time first.
+    """Measure the time of each Python function, the most time first.
+
+    That is device time, or host time where the host limits the window.
 
     `self_ns` is the time in which no other Python function inside it ran. A GPU activity counts
     for the function that launched it; one of a backward pass, which runs outside of Python, for
@@ -51,9 +53,10 @@ def functions(
         return FrameTimes("Python function", pl.DataFrame(schema={"row": pl.String}), 0, top)
     times = context_times(trace, window, "python", where=where)
     own = pl.col("device_self_ns") + pl.col("backward_self_ns").fill_null(0)
-    rows, device_ns = with_shares(_grouped(times.tree), times, own)
+    by_host = host_limits(trace, window)
+    shared = with_shares(_grouped(times.tree), times, own, by_host=by_host)
     hint = None if times.tree.height else record_hint(trace, _MISSING, "stack")
-    return FrameTimes("Python function", rows, device_ns, top, hint).sorted_by(sort)
+    return FrameTimes("Python function", *shared, top, hint, by_host=by_host).sorted_by(sort)
 
 
 def _grouped(tree: pl.DataFrame) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""Table `kernels`: gPU activities of a window by name: count and time."""
+"""Table `kernels`: GPU activities of a window by name: count and time."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from longpole.analyses.parameters import shared_parameters
 from longpole.analyses.statistics import DurationFigures, described
 from longpole.frames import typed
 from longpole.windows import window_of
+from longpole.wording import operator_name
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["KernelRow", "kernels"]
+__all__ = ["KernelFigures", "KernelRow", "kernels"]
 
 
-class KernelRow(DurationFigures):
+class KernelFigures(DurationFigures):
     """The GPU activities of one name."""
 
     kind: str
@@ -33,7 +34,14 @@ class KernelRow(DurationFigures):
     longest_event: int
 
 
-@shared_parameters()
+class KernelRow(KernelFigures):
+    """The GPU activities of one name, with the operator that launched the longest."""
+
+    operator: str | None
+    """Innermost operator that launched the longest, with the sizes of its inputs."""
+
+
+@shared_parameters(needs_arguments=True)
 def kernels(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, KernelRow]:
@@ -59,7 +67,10 @@ def kernels(
     """
     window = window_of(trace, window)
     found = activities(trace, window, where=where)
-    return by_keys(found, window, "kind", "work_class", "name")
+    rows = by_keys(found, window, "kind", "work_class", "name")
+    launched = trace.core.operators_of(rows["longest_event"].to_list())
+    operators = [operator_name(*operator[1:]) if operator else None for operator in launched]
+    return rows.with_columns(operator=pl.Series(operators, dtype=pl.String))
 
 
 def by_keys(found: pl.DataFrame, window: Window | None, *keys: str) -> pl.DataFrame:

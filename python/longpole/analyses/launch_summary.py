@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import polars as pl
 
-from longpole.analyses.launch_times import launch_times
+from longpole.analyses.launch_times import LONG_DELAY_NS, launch_times
 from longpole.analyses.parameters import shared_parameters
 from longpole.analyses.statistics import described
 from longpole.data import Row
@@ -17,22 +17,11 @@ if TYPE_CHECKING:
 
 __all__ = ["LaunchSummaryRow", "launch_summary"]
 
-_FLAGS: Final = {
-    "n_short": "is_short",
-    "n_slow_calls": "is_slow_call",
-    "n_delayed": "is_long_delay",
-}
-
-
-_DESCRIBED: Final = {
-    "call_duration_ns": "call_",
-    "delay_ns": "delay_",
-    "duration_ns": "activity_",
-}
+_DESCRIBED: Final = {"call_ns": "call_", "delay_ns": "delay_", "activity_ns": "activity_"}
 
 
 class LaunchFigures(Row):
-    """The figures of calls, of delays, and of activities."""
+    """The figures of calls, of their delays until the first activity begins, and of activities."""
 
     call_mean_ns: float | None
     call_std_ns: float | None
@@ -61,14 +50,16 @@ class LaunchSummaryRow(LaunchFigures):
     """The runtime API calls of one name that launched activities."""
 
     call_name: str
+    n_calls: int
+    """Number of calls; one that launches a graph launches many activities."""
     count: int
     """Number of activities."""
     n_short: int
-    """Activities whose call took longer than the activity."""
+    """Calls that took longer than all activities that they launched."""
     n_slow_calls: int
     """Calls above 50 us."""
     n_delayed: int
-    """Activities that began more than 100 us after the call returned."""
+    """Calls whose first activity began more than 100 us after they returned."""
 
 
 @shared_parameters()
@@ -80,8 +71,8 @@ def launch_summary(
     Returns
     -------
     DataFrame
-        A row for each name of a call, the most frequent first, with the figures of the calls,
-        of the delays, and of the activities.
+        A row for each name of a call, the most time in calls first, with the figures of the
+        calls, of the delays, and of the activities.
 
     Examples
     --------
@@ -90,16 +81,34 @@ def launch_summary(
     >>> launch_summary(trace).select("call_name", "n_short", "delay_median_ns").row(0)
     ('cudaLaunchKernel', 1, 2000.0)
     """
-    grouped = (
+    calls = (
         launch_times(trace, window, where=where)
-        .group_by("call_name")
+        .group_by("call", "call_name", maintain_order=True)
         .agg(
-            *_DESCRIBED,
-            count=pl.len().cast(pl.Int64),
-            **{name: pl.col(flag).sum().cast(pl.Int64) for name, flag in _FLAGS.items()},
+            pl.col("is_slow_call").first(),
+            call_ns=pl.col("call_duration_ns").first(),
+            delay_ns=pl.col("delay_ns").min(),
+            activity_ns=pl.col("duration_ns"),
         )
-        .with_columns(pl.col("call_name").cast(pl.String))
-        .sort("count", "call_name", descending=[True, False])
+        .with_columns(
+            pl.col("call_name").cast(pl.String),
+            is_short=pl.col("activity_ns").list.sum() < pl.col("call_ns"),
+            is_delayed=pl.col("delay_ns") > LONG_DELAY_NS,
+        )
+    )
+    grouped = (
+        calls.group_by("call_name")
+        .agg(
+            "call_ns",
+            "delay_ns",
+            pl.col("activity_ns").explode(),
+            n_calls=pl.len().cast(pl.Int64),
+            count=pl.col("activity_ns").list.len().sum().cast(pl.Int64),
+            n_short=pl.col("is_short").sum().cast(pl.Int64),
+            n_slow_calls=pl.col("is_slow_call").sum().cast(pl.Int64),
+            n_delayed=pl.col("is_delayed").sum().cast(pl.Int64),
+        )
+        .sort(-pl.col("call_ns").list.sum(), "call_name")
     )
     figures = [described(name, grouped[name], prefix) for name, prefix in _DESCRIBED.items()]
     return pl.concat([grouped.drop(*_DESCRIBED), *figures], how="horizontal")

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["LaunchTimeRow", "launch_times"]
+__all__ = ["LONG_DELAY_NS", "LaunchTimeRow", "launch_times"]
 
 _SLOW_CALL_NS: Final = 50_000
-_LONG_DELAY_NS: Final = 100_000
+LONG_DELAY_NS: Final = 100_000
+"""From which time on the delay of a launch is long."""
 
 
 class LaunchTimeRow(Row):
@@ -50,7 +51,7 @@ def launch_times(
     *,
     where: pl.Expr | str | None = None,
     slow_call_ns: int = _SLOW_CALL_NS,
-    long_delay_ns: int = _LONG_DELAY_NS,
+    long_delay_ns: int = LONG_DELAY_NS,
 ) -> Annotated[pl.DataFrame, LaunchTimeRow]:
     """List the GPU activities of a window with the time of their launch.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from longpole.analyses.frame_times import FrameTimes, with_shares
+from longpole.analyses.frame_times import FrameTimes, host_limits, with_shares
 from longpole.analyses.operator_work import shapes_hint
 from longpole.analyses.parameters import shared_parameters
 from longpole.contexts import context_times
@@ -33,7 +33,9 @@ def operators(
     sort: str | None = None,
     top: int = 20,
 ) -> FrameTimes:
-    """Measure the time of operators by name, the most device time first.
+    """Measure the time of operators by name, the most time first.
+
+    That is device time, or host time where the host limits the window.
 
     With `shapes` there are the columns `shapes`, `strides` and `dtypes`, as in `Trace.inputs`.
     Here `self_ns` is the time in which nothing inside the operator ran, no runtime API call
@@ -65,8 +67,9 @@ def operators(
         rows = rows.sort(shapes_in_words())
     own = pl.col("device_self_ns")
     hint = shapes_hint(trace, _NO_SHAPES) if shapes and not rows["shapes"].count() else None
-    found = FrameTimes("operator", *with_shares(rows, times, own), top, hint)
-    return found.sorted_by(sort)
+    by_host = host_limits(trace, window)
+    shared = with_shares(rows, times, own, by_host=by_host)
+    return FrameTimes("operator", *shared, top, hint, by_host=by_host).sorted_by(sort)
 
 
 def _with_inputs(trace: Trace, tree: pl.DataFrame) -> pl.DataFrame:

@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from longpole.opening import matching, read_bytes
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -57,7 +59,7 @@ def read_job(timeline: Path) -> Job | None:
 
 
 def _device_folders(folder: Path) -> Iterator[Path]:
-    yield from (it for it in sorted(folder.glob("device_*")) if _DEVICE_FOLDER.match(it.name))
+    yield from (it for it in matching(folder, "device_*") if _DEVICE_FOLDER.match(it.name))
 
 
 def _job(folder: Path) -> Job:
@@ -87,7 +89,7 @@ def _document(path: Path, findings: list[str]) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        found = json.loads(path.read_bytes().removeprefix(b"\xef\xbb\xbf").decode(errors="replace"))
+        found = json.loads(read_bytes(path).removeprefix(b"\xef\xbb\xbf").decode(errors="replace"))
     except (ValueError, RecursionError) as error:
         findings.append(f"{path.name} is not valid JSON ({error}): what it says is left out")
         return {}

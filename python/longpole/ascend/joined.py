@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 import re
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.ascend.job import read_job
 from longpole.ascend.pieces import PieceFile
+from longpole.opening import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,6 +30,8 @@ _RUN: Final = "GE@Infer"
 _PIECE: Final = 1 << 20
 _SPACE: Final = b" \t\r\n\x00"
 _BETWEEN: Final = re.compile(rb"\}\s*,\s*\{")
+_MARK: Final = re.compile(r"\s*([\[,\]])\s*")
+"""What stands before an element of an array, or at its end."""
 _CUT: Final = b'"the file was cut here"'
 """Stands where events are missing: no event, so that the reader reports a loss there."""
 
@@ -72,7 +76,7 @@ def _document(parts: Sequence[Path]) -> Iterator[bytes]:
 
 def _events(part: Path, findings: list[str]) -> Iterator[bytes]:
     """Give what stands between the brackets of an array; a cut array up to its last whole event."""
-    with part.open("rb") as file:
+    with open_file(part) as file:
         held = file.read(_PIECE).removeprefix(b"\xef\xbb\xbf").lstrip(_SPACE).removeprefix(b"[")
         while piece := file.read(_PIECE):
             yield held
@@ -117,17 +121,46 @@ def _steps(parts: Sequence[Path], job: Job | None) -> Iterator[dict[str, Any]]:
 
 def _run(part: Path) -> dict[str, Any] | None:
     """Find the one call that ran the graph; None where the part is damaged, or shows several."""
+    found: dict[str, Any] | None = None
     try:
-        events = json.loads(part.read_bytes().decode())
+        for event in _parsed(part):
+            if isinstance(event, dict) and event.get("name") == _RUN:
+                if found is not None:
+                    return None
+                found = event
     except (ValueError, RecursionError):
         return None
-    runs = [
-        event
-        for event in (events if isinstance(events, list) else [])
-        if isinstance(event, dict) and event.get("name") == _RUN
-    ]
-    is_whole = len(runs) == 1 and all(key in runs[0] for key in ("tid", "ts", "dur"))
-    return runs[0] if is_whole else None
+    is_whole = found is not None and all(key in found for key in ("tid", "ts", "dur"))
+    return found if is_whole else None
+
+
+def _parsed(part: Path) -> Iterator[Any]:
+    """Parse the elements of an array one by one, a piece of the file in memory at a time.
+
+    Raises
+    ------
+    ValueError
+        It is not an array, it is damaged, or an element is larger than a piece of the file.
+    """
+    decode = json.JSONDecoder().raw_decode
+    with TextIOWrapper(open_file(part), encoding="utf-8-sig") as file:
+        text, place, expected = "", 0, "["
+        while True:
+            mark = _MARK.match(text, place)
+            if mark and "]" in {mark[1], text[mark.end() : mark.end() + 1]}:
+                return
+            try:
+                if mark is None or mark[1] != expected:
+                    raise ValueError(part.name)  # noqa: TRY301 - as if the decoder had found it
+                element, place = decode(text, mark.end())
+            except ValueError:
+                more = file.read(_PIECE)
+                if not more or len(text) - place > _PIECE:
+                    raise
+                text, place = text[place:] + more, 0
+            else:
+                yield element
+                expected = ","
 
 
 def _header(job: Job | None, findings: Sequence[str]) -> Iterator[bytes]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from longpole.ascend.job import read_job
 from longpole.ascend.joined import iteration_of, slice_of
 from longpole.ascend.problems import not_exported, profile_error
+from longpole.opening import entries, matching
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -188,8 +189,8 @@ def _is_collected(folder: Path, depth: int = 0) -> bool:
 
 
 def _folders(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+    return [path for path in entries(folder) if path.is_dir()] if folder.is_dir() else []
 
 
 def _files(folder: Path, pattern: str) -> list[Path]:
-    return sorted(path for path in folder.glob(pattern) if path.is_file())
+    return [path for path in matching(folder, pattern) if path.is_file()]

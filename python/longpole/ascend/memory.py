@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from longpole.allocations import Allocations
 from longpole.ascend.rows import Database
 from longpole.ascend.tables import read_ascend_table
+from longpole.opening import matching
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -63,9 +64,13 @@ def _order(row: _Row) -> tuple[str, int]:
 
 
 def _of_files(folder: Path) -> tuple[list[_Row], list[_Row]]:
-    blocks = [row for path in sorted(folder.glob(_OPERATORS)) for row in _blocks_of(path)]
-    totals = [row for path in sorted(folder.glob(_RECORD)) for row in _totals_of(path)]
+    blocks = [row for path in _files(folder, _OPERATORS) for row in _blocks_of(path)]
+    totals = [row for path in _files(folder, _RECORD) for row in _totals_of(path)]
     return blocks, totals
+
+
+def _files(folder: Path, pattern: str) -> list[Path]:
+    return [path for path in matching(folder, pattern) if path.is_file()]
 
 
 def _blocks_of(path: Path) -> Iterator[_Row]:
@@ -85,12 +90,15 @@ def _blocks_of(path: Path) -> Iterator[_Row]:
 
 def _totals_of(path: Path) -> Iterator[_Row]:
     for row in read_ascend_table(path).frame.iter_rows(named=True):
-        sizes = {
-            name: _bytes(row.get(f"{name}_mb"), _MIB) or _bytes(row.get(f"{name}_kb"), _KIB)
-            for name in ("allocated", "reserved")
-        }
+        sizes = {name: _size(row, name) for name in ("allocated", "reserved")}
         device = _device(row.get("device"))
         yield {"component": row["component"], "time_ns": row["time_ns"], "device": device, **sizes}
+
+
+def _size(row: _Row, name: str) -> int | None:
+    """Return a total in bytes, which is 0 for 0 MB; None if it is not recorded."""
+    in_mib = _bytes(row.get(f"{name}_mb"), _MIB)
+    return _bytes(row.get(f"{name}_kb"), _KIB) if in_mib is None else in_mib
 
 
 def _of_database(path: Path) -> tuple[list[_Row], list[_Row]]:

@@ -8,15 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
+from longpole._core import is_confined
 from longpole.ascend.problems import profile_error
+from longpole.opening import open_file, read_bytes
 
 if TYPE_CHECKING:
     import os
+    import sqlite3
     from collections.abc import Iterator, Sequence
 
 __all__ = ["MAGIC", "Database", "is_of_other_profiler", "open_database"]
 
 MAGIC: Final = b"SQLite format 3\x00"
+_LOG_VERSIONS: Final = slice(18, 20)
 _TIMES: Final = frozenset({"startNs", "endNs", "timestampNs"})
 _EVENT_TABLES: Final = ("TASK", "CANN_API", "PYTORCH_API", "FRAMEWORK_API", "COMMUNICATION_OP")
 _OF_OTHERS: Final = ("rocpd_", "CUPTI_ACTIVITY_")
@@ -24,7 +28,7 @@ _OF_OTHERS: Final = ("rocpd_", "CUPTI_ACTIVITY_")
 
 def is_of_other_profiler(path: str | os.PathLike[str]) -> bool:
     """Whether a file is a database that a profiler of other devices writes."""
-    with Path(path).open("rb") as file:
+    with open_file(path) as file:
         if file.read(len(MAGIC)) != MAGIC:
             return False
     with closing(Database(path)) as database:
@@ -41,7 +45,7 @@ def open_database(path: str | os.PathLike[str]) -> Database:
     OSError
         The file cannot be opened.
     """
-    with Path(path).open("rb") as file:
+    with open_file(path) as file:
         head = file.read(len(MAGIC))
     if head != MAGIC:
         raise profile_error(
@@ -64,9 +68,12 @@ class Database:
         import sqlite3
 
         self._path = Path(path)
-        # A viewer may leave its journal beside the file; reading must not touch it.
-        address = f"file:{quote(str(self._path.absolute()))}?mode=ro&immutable=1"
-        self._connection = sqlite3.connect(address, uri=True, check_same_thread=False)
+        if is_confined():
+            self._connection = _copied(self._path)
+        else:
+            # A viewer may leave its journal next to the file; reading must not touch it.
+            address = f"file:{quote(str(self._path.absolute()))}?mode=ro&immutable=1"
+            self._connection = sqlite3.connect(address, uri=True, check_same_thread=False)
         self._connection.text_factory = lambda raw: raw.decode(errors="replace")
 
     def close(self) -> None:
@@ -167,6 +174,22 @@ class Database:
                 "malformed_database",
                 "copy it again, or export the profile as text",
             ) from error
+
+
+def _copied(path: Path) -> sqlite3.Connection:
+    """Connect to a copy in memory: SQLite follows links when it opens a file by its name."""
+    import sqlite3
+
+    content = bytearray(read_bytes(path))
+    content[_LOG_VERSIONS] = b"\x01\x01"  # in memory there is no write-ahead log
+    connection = sqlite3.connect(":memory:", check_same_thread=False)
+    try:
+        connection.deserialize(bytes(content))
+    except (OverflowError, MemoryError, sqlite3.Error) as error:
+        reason = f"the database cannot be copied to memory: {error}"
+        hint = "ask about it on the command line"
+        raise profile_error(path, reason, "malformed_database", hint) from error
+    return connection
 
 
 def _quoted(name: str) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from longpole.ascend.columns import Column, Layout, layout_of
 from longpole.ascend.problems import profile_error
+from longpole.opening import read_bytes
 
 if TYPE_CHECKING:
     import os
@@ -113,7 +114,7 @@ def read_ascend_table(path: str | os.PathLike[str]) -> AscendTable:
         hint = "give kernel_details.csv, op_statistic*.csv, step_trace_time.csv or another of them"
         raise profile_error(path, "no table of an Ascend profile", "unknown_format", hint)
     findings = _Findings()
-    header, rows = _cells(path.read_bytes(), findings)
+    header, rows = _cells(read_bytes(path), findings)
     if not _known(layout, header):
         reason = f"has none of the columns of {layout.name}"
         hint = "give the file as the profiler wrote it"

@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from longpole._core import Extractor as CoreExtractor
 from longpole._core import extract_formats
 from longpole.bench.documents import DOCUMENTS, documents_in
+from longpole.opening import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -99,7 +99,7 @@ def extract(
     if isinstance(source, bytes):
         extractor.feed(source)
     elif isinstance(source, (str, os.PathLike)):
-        with Path(source).open("rb", buffering=0) as file:
+        with open_file(source) as file:
             _feed_file(extractor, file)
     else:
         _feed_file(extractor, source)

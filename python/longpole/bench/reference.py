@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from longpole.opening import open_file, read_bytes, read_text
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -57,7 +59,7 @@ class Reference:
 
     def digest(self, folder: Path) -> str:
         """Give a short name to all that decides what is right, but the code of a function."""
-        content = b"" if self.file is None else (folder / self.file).read_bytes()
+        content = b"" if self.file is None else read_bytes(folder / self.file)
         return hashlib.sha256(repr(self).encode() + content).hexdigest()[:16]
 
     def check(self, found: Any, expected: ArrayLike) -> None:
@@ -129,12 +131,12 @@ def read_numbers(path: Path, dtype: str | None = None) -> Any:
     import numpy as np
 
     if dtype is not None:
-        return np.frombuffer(path.read_bytes(), dtype)
-    with path.open("rb") as file:
+        return np.frombuffer(read_bytes(path), dtype)
+    with open_file(path, is_named=False) as file:
         is_array = file.read(6) == b"\x93NUMPY"
     if is_array:
         return np.load(path, allow_pickle=False)
-    return np.asarray(_numbers(path.read_text(encoding="utf-8", errors="replace")))
+    return np.asarray(_numbers(read_text(path, errors="replace")))
 
 
 def _numbers(text: str) -> list[float]:

@@ -6,6 +6,14 @@ imported when it is called: `longpole --help` must not wait for polars.
 
 from __future__ import annotations
 
-from longpole.cli.program import main
-
 __all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line and end the process with its exit code."""
+    from longpole.cli.interrupts import delay_interrupts
+
+    delay_interrupts()  # before anything that takes time to import
+    from longpole.cli.program import main
+
+    main()

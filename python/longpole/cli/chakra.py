@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from longpole.cli.ask.files import OutputPath
 from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.link import pair_options
 
@@ -33,7 +34,7 @@ def chakra() -> None:
     "--output",
     "--output_filename",
     required=True,
-    type=click.Path(readable=False),
+    type=OutputPath(is_either=True),
     help="Write the graph to this file, or the graphs of several ranks to this folder.",
 )
 @click.option("--no-gaps", is_flag=True, help="Leave out the time between operators.")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from longpole.cli.ask.files import OutputPath
 from longpole.cli.ask.options import Options, answer_options, answers
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["demo"]
 
@@ -15,7 +19,7 @@ __all__ = ["demo"]
 @answers("longpole.cli.answer.demo:Demo")
 @click.argument(
     "folder",
-    type=click.Path(file_okay=False, path_type=Path, readable=False),
+    type=OutputPath(is_folder=True, is_path=True),
     default="longpole-demo",
 )
 @click.option("--ranks", is_flag=True, help="Explain four ranks, not one trace.")

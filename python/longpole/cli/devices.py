@@ -8,6 +8,7 @@ from typing import Final
 
 import click
 
+from longpole.cli.ask.numbers import MOST_DEVICES
 from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.errors import DeviceError
 
@@ -20,7 +21,9 @@ _CLEAR_SCREEN: Final = "\x1b[H\x1b[2J"
 @click.command()
 @answers("longpole.cli.answer.devices:Devices")
 @click.option("--watch", is_flag=True, help="Refresh every two seconds until Ctrl-C.")
-@click.option("--fake", type=int, metavar="N", help="List N simulated devices.")
+@click.option(
+    "--fake", type=click.IntRange(1, MOST_DEVICES), metavar="N", help="List N simulated devices."
+)
 @shared_options
 def devices(*, watch: bool, fake: int | None, options: Options) -> int:
     """List the devices of this machine, their state, and who uses them.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from longpole.cli.answer.usage import require
+from longpole.cli.ask.numbers import NUMBER
 from longpole.cli.ask.options import Options, answers, shared_options, top_option
 from longpole.cli.ask.shares import parse_share
 from longpole.cli.ask.traces import named_traces
@@ -23,7 +24,9 @@ __all__ = ["diff"]
 @click.argument("new", type=click.Path(readable=False), required=False, metavar="[NEW]")
 @click.option("--base", "more_base", multiple=True, metavar="TRACE", help="Another trace of BASE.")
 @click.option("--new", "more_new", multiple=True, metavar="TRACE", help="Another trace of NEW.")
-@click.option("--step", type=int, metavar="N", help="Compare this step of BASE with other steps.")
+@click.option(
+    "--step", type=NUMBER, metavar="N", help="Compare this step of BASE with other steps."
+)
 @click.option(
     "--against",
     metavar="median|N",
@@ -39,12 +42,6 @@ __all__ = ["diff"]
 )
 @click.option("--step-name", metavar="PATTERN", help="Regex for annotations that mark steps.")
 @click.option("--data-load", metavar="PATTERN", help="Regex for data-loading functions.")
-@click.option(
-    "--ledger",
-    type=click.Path(dir_okay=False, readable=False),
-    metavar="FILE",
-    help="Add predicted and measured gains to FILE, for `longpole ledger`.",
-)
 @top_option(10, "Number of changes to list.")
 @shared_options
 def diff(
@@ -56,7 +53,6 @@ def diff(
     step: int | None,
     against: str,
     gate: float | None,
-    ledger: str | None,
     top: int,
     options: Options,
     **window: Any,
@@ -76,19 +72,17 @@ def diff(
       longpole diff before.json.gz after.json.gz
       longpole diff main/ branch/ --gate 3% --format md
       longpole diff trace.json.gz --step 37 --against median
-      longpole diff before.json.gz after.json.gz --ledger gains.jsonl
     """
     from longpole.cli.answer.diff import DIFF_ARGS, diff_answer, step_answer
 
     _check_sides(new, step, [*more_base, *more_new])
-    require(step is None or ledger is None, "--ledger is about two runs, not about steps")
     other = _other(against)
     old = named_traces([base, *more_base], options, args=DIFF_ARGS)
     if step is not None:
         answer = step_answer(old, step, other, gate=gate, top=top, window=window)
     else:
         now = named_traces([str(new), *more_new], options, args=DIFF_ARGS)
-        answer = diff_answer(old, now, gate=gate, top=top, window=window, ledger=ledger)
+        answer = diff_answer(old, now, gate=gate, top=top, window=window)
     return options.emit(answer)
 
 

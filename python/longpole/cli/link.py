@@ -7,6 +7,8 @@ from typing import Any
 import click
 
 from longpole.cli.answer.usage import require
+from longpole.cli.ask.files import OutputPath
+from longpole.cli.ask.numbers import NUMBER
 from longpole.cli.ask.options import Options, answers, shared_options
 
 __all__ = ["link", "pair_options"]
@@ -15,7 +17,7 @@ __all__ = ["link", "pair_options"]
 def pair_options(command: Any) -> Any:
     """Give a command the two files, by the names of longpole and those of Chakra."""
     for option in (
-        click.option("--iteration", type=int, help="Which of the matching iterations to use."),
+        click.option("--iteration", type=NUMBER, help="Which of the matching iterations to use."),
         click.option(
             "--kineto",
             "--kineto-file",
@@ -42,14 +44,12 @@ def pair_options(command: Any) -> Any:
 @click.command()
 @answers("longpole.cli.answer.link:Linked")
 @pair_options
-@click.option(
-    "-o", "--output", "--output-file", type=click.Path(readable=False), help="Write an ET+ file."
-)
+@click.option("-o", "--output", "--output-file", type=OutputPath(), help="Write an ET+ file.")
 @click.option(
     "--compat", type=click.Choice(["chakra"]), help="Write the same file as the linker of Chakra."
 )
-@click.option("--parquet", type=click.Path(readable=False), help="Write the tables to this folder.")
-@click.option("--rank", type=int, help="Fail if the trace is of another rank.")
+@click.option("--parquet", type=OutputPath(is_folder=True), help="Write the tables to this folder.")
+@click.option("--rank", type=NUMBER, help="Fail if the trace is of another rank.")
 @click.option("--explain", is_flag=True, help="List every dependency on GPU activities.")
 @click.option("-f", "--force", is_flag=True, help="Replace files that exist.")
 @shared_options

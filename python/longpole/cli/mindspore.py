@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from longpole.cli.ask.files import OutputPath
+from longpole.cli.ask.numbers import NUMBER
 from longpole.cli.ask.options import Options, answers, shared_options
 
 if TYPE_CHECKING:
@@ -22,11 +24,13 @@ __all__ = ["mindspore"]
 @click.option(
     "-o",
     "--output",
-    type=click.Path(file_okay=False, readable=False),
+    type=OutputPath(is_folder=True),
     help="Write files to a folder.",
 )
 @click.option("--compat", is_flag=True, help="Write the same files as MindSpore r2.3.")
-@click.option("--step", "steps", type=int, multiple=True, help="Keep only this step. Repeatable.")
+@click.option(
+    "--step", "steps", type=NUMBER, multiple=True, help="Keep only this step. Repeatable."
+)
 @click.option("--no-developer-rows", is_flag=True, help="Leave out level 0 of host_info.")
 @shared_options
 def mindspore(

@@ -15,6 +15,8 @@ from longpole.cli.answer import exit_codes
 from longpole.cli.answer.emit import ClosedPipeError, emit, failed
 from longpole.cli.answer.problems import Problem
 from longpole.cli.ask.commands import Commands
+from longpole.cli.ask.files import given_files
+from longpole.files import inputs_protected
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +38,7 @@ class Program(Commands):
             *("summary", "path", "whatif", "table", "serving"),
             *("check", "report", "view"),
         ),
-        "Compare runs": ("diff", "ledger"),
+        "Compare runs": ("diff",),
         "Several ranks": ("ranks",),
         "Run benchmarks": ("bench", "tune", "repro", "devices"),
         "Convert and exchange files": (
@@ -98,19 +100,36 @@ def longpole(*, debug: bool) -> None:
 
 def main() -> None:
     """Run the command line and end the process with its exit code."""
-    if sys.stdout is None:
-        # Somebody closed it; what is written then goes nowhere.
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    _open_closed_streams()
     instruction = os.environ.get(_COMPLETION)
     if instruction:
         sys.exit(shell_complete(longpole, {}, "longpole", _COMPLETION, instruction))
     sys.exit(run(sys.argv[1:]))
 
 
+def _open_closed_streams() -> None:
+    """Put an empty file in the place of each standard stream that is closed.
+
+    Else the next file that is opened takes its number, and receives what libraries write to
+    stdout or stderr.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+    for name, mode in {"stdin": "r", "stdout": "w", "stderr": "w"}.items():
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run the command line; give its exit code."""
     try:
-        with longpole.make_context("longpole", list(arguments)) as context:
+        with (
+            longpole.make_context("longpole", list(arguments)) as context,
+            inputs_protected(given_files),
+        ):
             code: Any = longpole.invoke(context)
             sys.stdout.flush()
     except click.exceptions.Exit as end:

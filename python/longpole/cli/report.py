@@ -26,7 +26,13 @@ __all__ = ["report"]
 @answers("longpole.cli.answer.report:WrittenReport")
 @traces_argument
 @output_options()
-@click.option("--diff", "base", metavar="BASE", help="Compare with this trace or these traces.")
+@click.option(
+    "--diff",
+    "base",
+    type=click.Path(readable=False),
+    metavar="BASE",
+    help="Compare with this trace or these traces.",
+)
 @choice_options
 @shared_options
 def report(

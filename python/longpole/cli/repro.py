@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from longpole.cli.ask.numbers import MOST
 from longpole.cli.ask.options import Options, answers, output_options, shared_options
 from longpole.cli.ask.traces import answer_each, trace_argument
 
@@ -21,7 +22,7 @@ __all__ = ["repro"]
 @click.command()
 @answers("longpole.cli.answer.repro:Repro")
 @trace_argument
-@click.argument("event", type=click.IntRange(min=0), metavar="EVENT")
+@click.argument("event", type=click.IntRange(0, MOST), metavar="EVENT")
 @output_options()
 @click.option(
     "--execution-trace",

@@ -27,6 +27,7 @@ from longpole.cli.answer.table import (
     question_table,
     tables,
 )
+from longpole.cli.ask.numbers import MOST
 from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.rows import CHOICES, choice_options, sort_option
 from longpole.cli.ask.traces import answer_each
@@ -70,7 +71,7 @@ class _TraceOrTable(click.Path):
 @sort_option
 @click.option(
     "--top",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, MOST),
     metavar="N",
     help="Number of rows to print.  [default: 20 or 50 as text, md and html, else all]",
 )

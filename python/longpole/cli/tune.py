@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from longpole.cli.answer.usage import require, usage_errors
+from longpole.cli.ask.files import OutputPath
+from longpole.cli.ask.numbers import MOST, NUMBER
 from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.cli.ask.runner import runner_options
 from longpole.cli.ask.shares import gate_option
+from longpole.files import check_free, inputs_protected
 from longpole.wording import escape
 
 if TYPE_CHECKING:
@@ -43,14 +46,14 @@ __all__ = ["tune"]
 @click.option(
     "--trials",
     "n_trials",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, MOST),
     metavar="N",
     help="Number of candidates to try.  [default: 1000 for halving, else 100]",
 )
 @click.option(
     "--runs",
     "n_runs",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, MOST),
     default=7,
     show_default=True,
     help="Runs of a candidate that is measured in full.",
@@ -63,7 +66,7 @@ __all__ = ["tune"]
     show_default=True,
     help="Candidates to measure in turns at the end.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of random choices.")
+@click.option("--seed", type=NUMBER, default=0, show_default=True, help="Seed of random choices.")
 @click.option(
     "--budget-s",
     type=click.FloatRange(min=0, min_open=True),
@@ -74,7 +77,7 @@ __all__ = ["tune"]
 @click.option(
     "-o",
     "--results",
-    type=click.Path(dir_okay=False, readable=False),
+    type=OutputPath(),
     metavar="FILE",
     help="Results file to write.  [default: TASK.results.jsonl]",
 )
@@ -94,11 +97,17 @@ __all__ = ["tune"]
     help="Run nothing: compare strategies on the runs in this file.",
 )
 @click.option(
-    "--write-cache", metavar="FILE", help="Write a cache file of Kernel Tuner with all candidates."
+    "--write-cache",
+    type=OutputPath(),
+    metavar="FILE",
+    help="Write a cache file of Kernel Tuner with all candidates.",
 )
-@click.option("--write-t4", metavar="FILE", help="Write all candidates in the format T4.")
+@click.option(
+    "--write-t4", type=OutputPath(), metavar="FILE", help="Write all candidates in the format T4."
+)
 @click.option(
     "--write-configs",
+    type=OutputPath(),
     metavar="FILE",
     help="Write the winner and what is tied with it as Triton configurations, JSON or source.",
 )
@@ -151,7 +160,9 @@ def tune(
     if simulate:
         return _simulated(asked, simulate, options)
     exports = _Exports(write_cache, write_t4, write_configs)
-    return _searched(asked, exports, options, **others)
+    with inputs_protected(declared.files):
+        exports.check(force=others["force"])
+        return _searched(asked, exports, options, **others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +183,11 @@ class _Exports:
     cache: str | None
     t4: str | None
     configs: str | None
+
+    def check(self, *, force: bool) -> None:
+        """Refuse files that are not to be replaced before anything is run."""
+        for path in filter(None, (self.cache, self.t4, self.configs)):
+            check_free(Path(path), force=force)
 
     def write(self, asked: _Asked, found: Tuning, *, force: bool) -> None:
         from longpole.bench.tune import write_cache, write_t4

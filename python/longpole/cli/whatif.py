@@ -30,9 +30,10 @@ def whatif(
 ) -> int:
     """Compute how long a step would take after a change.
 
-    WHAT is a kind, a kind and a pattern of names (`kernel:gemm`), or a pattern of names
-    of any work (`:gemm`). Several changes hold together. The families that --ideal ranks, such
-    as attention, group kernels by what they compute; a pattern selects by name alone.
+    WHAT is a kind, a kind and a pattern of names (`kernel:flash`), or a pattern of names
+    of any work (`:flash`). Several changes hold together. The name of a family that --ideal
+    ranks, such as gemm or attention, selects the kernels that compute it, whatever they are
+    called (`kernel:gemm`).
 
     \b
     Examples:

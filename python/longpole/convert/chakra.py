@@ -132,9 +132,9 @@ def write_chakra(
     Raises
     ------
     FileExistsError
-        There is a file already, and `overwrite` is not set.
+        The file exists and `overwrite` is not set, or it is one that was linked.
     """
-    with new_file(Path(path), force=overwrite) as file:
+    with new_file(Path(path), force=overwrite, inputs=linked.inputs) as file:
         linked.core.write_chakra(file, gaps)
 
 
@@ -161,9 +161,9 @@ def write_et_plus(
     Raises
     ------
     FileExistsError
-        There is a file already, and `overwrite` is not set.
+        The file exists and `overwrite` is not set, or it is one that was linked.
     """
-    with new_file(Path(path), force=overwrite) as file:
+    with new_file(Path(path), force=overwrite, inputs=linked.inputs) as file:
         linked.core.write_et_plus(file, compatible == "chakra")
 
 
@@ -180,7 +180,7 @@ def write_parquet(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("nodes", "dependencies", "unlinked", "collectives"):
-        with new_file(folder / f"{name}.parquet", force=overwrite) as file:
+        with new_file(folder / f"{name}.parquet", force=overwrite, inputs=linked.inputs) as file:
             getattr(linked, name).write_parquet(file)
 
 

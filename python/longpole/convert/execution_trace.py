@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from longpole._core import link_execution_trace as link_core
@@ -13,8 +15,7 @@ from longpole.read import read_trace
 from longpole.trace import Trace
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import BinaryIO, TypeAlias
 
     import polars as pl
@@ -163,12 +164,14 @@ def link_execution_trace(
     >>> linked.method  # doctest: +SKIP
     'record_function_id'
     """
+    given = [execution, trace.path if isinstance(trace, Trace) else trace]
+    inputs = [Path(each) for each in given if isinstance(each, str | os.PathLike)]
     if not isinstance(execution, ExecutionTrace):
         execution = read_execution_trace(execution)
     if not isinstance(trace, Trace):
         trace = read_trace(trace)
     core = link_core(execution.core, trace.core, iteration=iteration, progress=progress)
-    return LinkedTrace(core, trace)
+    return LinkedTrace(core, trace, inputs)
 
 
 @dataclass(frozen=True)
@@ -227,9 +230,10 @@ class Replay:
 class LinkedTrace:
     """An execution trace with times and dependencies."""
 
-    def __init__(self, core: CoreLinkedTrace, trace: Trace) -> None:
+    def __init__(self, core: CoreLinkedTrace, trace: Trace, inputs: Sequence[Path] = ()) -> None:
         self._core = core
         self.trace = trace
+        self.inputs = tuple(inputs)
 
     @property
     def core(self) -> CoreLinkedTrace:

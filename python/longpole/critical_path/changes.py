@@ -103,6 +103,10 @@ class ChangeData(Row):
 class Scale:
     """Multiplies the time of events of a kind with a matching name.
 
+    `matching` is a regular expression that is found in names. The name of a family of kernels
+    (`gemm`, `attention`, `norm`, as `Verdict.remedies` names them) selects the kernels of the
+    family instead, whatever they are called.
+
     Without a kind, it is about work: operators, runtime API calls, host time outside
     operators, data loading, kernels, memcpy and memset, and communication. A kernel made
     faster is not launched faster. A kind of time on the path goes before a kind of events of the

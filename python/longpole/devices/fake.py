@@ -10,9 +10,10 @@ from longpole.devices.protocol import Device, DeviceLostError, Process, Provider
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["FakeProvider"]
+__all__ = ["MOST_FAKE", "FakeProvider"]
 
 _CLOCK_MHZ: Final = 1500
+MOST_FAKE: Final = 1_024
 _TEMPERATURE_C: Final = 40.0
 _SOMEBODY: Final = (Process(1, None, "compute"),)
 

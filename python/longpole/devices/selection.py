@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from longpole.devices.amd import AmdSmiProvider
 from longpole.devices.amd_library import AmdLibraryProvider
 from longpole.devices.cpu import CpuProvider
-from longpole.devices.fake import FakeProvider
+from longpole.devices.fake import MOST_FAKE, FakeProvider
 from longpole.devices.nvidia import NvidiaSmiProvider, NvmlProvider
 from longpole.devices.protocol import Device
 from longpole.devices.visibility import nth_token, visible_devices
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from longpole.devices.protocol import Provider, Vendor
 
 __all__ = ["Found", "discover", "select", "unlisted"]
+
+_MOST_DIGITS: Final = 9
 
 # Of each vendor the first provider that finds a device is used.
 GPU_PROVIDERS: Final = (
@@ -92,10 +94,10 @@ def unlisted(
     """
     environ = os.environ if environ is None else environ
     number = str(index)
-    token = nth_token(int(number), environ, vendor) if number.isdecimal() else number
+    token = nth_token(int(number), environ, vendor) if _is_number(number) else number
     uuid = token if token.upper().startswith(("GPU-", "MIG-")) else f"{vendor}-{token}"
     return Device(
-        uuid=uuid, vendor=vendor, token=token, index=int(number) if number.isdecimal() else 0
+        uuid=uuid, vendor=vendor, token=token, index=int(number) if _is_number(number) else 0
     )
 
 
@@ -113,8 +115,12 @@ def _first_answer(
 def _matching(name: str, found: Found) -> Found:
     if name == "all":
         return found
-    if name.startswith("fake:") and name.removeprefix("fake:").isdecimal():
-        fake = FakeProvider(count=int(name.removeprefix("fake:")))
+    prefix, _, number = name.partition(":")
+    if prefix == "fake" and number.isdecimal():
+        if not (_is_number(number) and 1 <= int(number) <= MOST_FAKE):
+            message = f"{name!r}: from 1 to {MOST_FAKE} devices can be simulated"
+            raise DeviceError(message)
+        fake = FakeProvider(count=int(number))
         return Found(dict.fromkeys(fake.list_devices(), fake))
     if name == "cpu":
         processor = CpuProvider()
@@ -128,7 +134,12 @@ def _matching(name: str, found: Found) -> Found:
     raise DeviceError(message)
 
 
+def _is_number(text: str) -> bool:
+    """Whether a text can be the number of a device; Python refuses to convert very long ones."""
+    return text.isdecimal() and len(text) <= _MOST_DIGITS
+
+
 def _is_called(device: Device, number: int, name: str) -> bool:
-    if name.isdecimal():
+    if _is_number(name):
         return number == int(name)
     return device.uuid.lower().startswith(name.lower()) or device.pci == name.lower()

@@ -10,6 +10,7 @@ import re
 from math import prod
 from typing import TYPE_CHECKING, Final
 
+from longpole.flops.dtypes import is_integral, promoted, scalar_type
 from longpole.flops.tensors import Tensor, Work
 
 if TYPE_CHECKING:
@@ -98,6 +99,44 @@ _POINTWISE: Final = frozenset(
         "where",
     }
 )
+_TO_BOOL: Final = frozenset(
+    {
+        "eq",
+        "ge",
+        "gt",
+        "isinf",
+        "isnan",
+        "le",
+        "logical_and",
+        "logical_not",
+        "logical_or",
+        "logical_xor",
+        "lt",
+        "ne",
+    }
+)
+"""Operators that return booleans."""
+_TO_FLOAT: Final = frozenset(
+    {
+        "cos",
+        "div",
+        "erf",
+        "exp",
+        "exp2",
+        "log",
+        "log1p",
+        "log2",
+        "reciprocal",
+        "rsqrt",
+        "sigmoid",
+        "sin",
+        "sqrt",
+        "tan",
+        "tanh",
+    }
+)
+"""Operators that return floating-point numbers for integers."""
+_ARITHMETIC: Final = frozenset({"add", "mul", "pow", "remainder", "rsub", "sub"})
 _PER_ELEMENT: Final[Mapping[str, int]] = {
     "sum": 1,
     "mean": 1,
@@ -166,27 +205,58 @@ def is_pointwise(name: str) -> bool:
 
 
 def _by_element(call: Call, name: str) -> Work | None:
-    tensors = call.all_tensors()
     plain = name.removesuffix("_")
+    is_in_place = name != plain
     if plain in _COPIES:
-        return _copy(call, plain, is_in_place=name != plain)
+        return _copy(call, plain, is_in_place=is_in_place)
     if plain in _POINTWISE:
-        out = _broadcast([tensor.shape for tensor in tensors])
-        return None if out is None else _moved(prod(out), tensors, prod(out))
+        return _pointwise(call, plain, is_in_place=is_in_place)
     if name in _PER_ELEMENT:
-        return _moved(_PER_ELEMENT[name] * tensors[0].numel, tensors[:1], 0)
-    return _rowwise(tensors[0], *_ROWWISE[name]) if name in _ROWWISE else None
+        return _reduced(call, name)
+    return _rowwise(call, *_ROWWISE[name]) if name in _ROWWISE else None
 
 
-def _moved(flops: int, read: Sequence[Tensor], written: int) -> Work:
-    """Read each tensor once and write `written` elements of the type of the first."""
-    sizes = [tensor.item_bytes for tensor in read]
-    dtype = read[0].dtype
-    if None in sizes:
-        return Work(flops, None, dtype, is_matrix=False)
-    n_bytes = sum(tensor.stored * (tensor.item_bytes or 0) for tensor in read)
-    n_bytes += written * (read[0].item_bytes or 0)
-    return Work(flops, n_bytes, dtype, is_matrix=False)
+def _pointwise(call: Call, name: str, *, is_in_place: bool) -> Work | None:
+    """Read all tensors and write one of the shape that they broadcast to."""
+    tensors = call.all_tensors()
+    shape = _broadcast([tensor.shape for tensor in tensors])
+    if shape is None:
+        return None
+    computed = _promoted(tensors)
+    written = computed
+    if is_in_place:
+        written = tensors[0].dtype
+    elif name in _TO_BOOL:
+        written = "bool"
+    elif computed is not None and is_integral(computed) and _makes_floats(call, name):
+        written = "float"
+    outputs = [Tensor(shape, None, written or "")]
+    if name == "native_dropout":
+        outputs.append(Tensor(shape, None, "bool"))
+    return _moved(prod(shape), tensors, outputs, computed)
+
+
+def _makes_floats(call: Call, name: str) -> bool:
+    """Whether an operator on integers returns floating-point numbers."""
+    return name in _TO_FLOAT or (name in _ARITHMETIC and isinstance(call.value(1), float))
+
+
+def _moved(
+    flops: int, read: Sequence[Tensor], written: Sequence[Tensor], dtype: str | None = None
+) -> Work:
+    """Read and write each tensor once, in elements of its own type."""
+    sizes = [_bytes_of(tensor) for tensor in (*read, *written)]
+    known = [size for size in sizes if size is not None]
+    n_bytes = sum(known) if len(known) == len(sizes) else None
+    return Work(flops, n_bytes, dtype or (read or written)[0].dtype, is_matrix=False)
+
+
+def _promoted(tensors: Sequence[Tensor]) -> str | None:
+    return promoted((tensor.dtype, bool(tensor.shape)) for tensor in tensors)
+
+
+def _bytes_of(tensor: Tensor) -> int | None:
+    return None if tensor.item_bytes is None else tensor.stored * tensor.item_bytes
 
 
 def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
@@ -211,29 +281,76 @@ def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
 def _copy(call: Call, name: str, *, is_in_place: bool) -> Work | None:
     """Write the first tensor, or what is made of all, and read the others."""
     tensors = call.all_tensors()
+    first = tensors[0]
     if name in {"fill", "zero"}:
-        return _moved(0, [tensors[0]], 0)
+        return _moved(0, [], [first])
     if name == "copy" and is_in_place and len(tensors) > 1:
-        target, source = tensors[0], tensors[1]
-        return _moved(0, [target, source], 0)
+        return _moved(0, tensors[1:2], [first])
     if name == "masked_fill":
-        return _moved(0, tensors[:2], tensors[0].numel)
-    return _moved(0, tensors, sum(tensor.numel for tensor in tensors))
+        return _moved(0, tensors[:2], [Tensor(first.shape, None, first.dtype)])
+    dtype = _promoted(tensors)
+    if name == "_to_copy":
+        dtype = scalar_type(call.value(1), dtype)
+    n_written = sum(tensor.numel for tensor in tensors)
+    return _moved(0, tensors, [Tensor((n_written,), None, dtype or "")], first.dtype)
 
 
 def _foreach(call: Call, name: str) -> Work:
     """Read all lists and write the first, or a new one; `add` and its like once each."""
     first = call.tensors[0]
-    n_written = sum(tensor.numel for tensor in first)
+    read = call.all_tensors()
+    if "copy" in name:
+        read = read[len(first) :]
+    if "zero" in name:
+        read = []
     is_copy = any(word in name for word in ("copy", "zero"))
-    return _moved(0 if is_copy else n_written, call.all_tensors(), n_written)
+    n_written = sum(tensor.numel for tensor in first)
+    written = [Tensor(tensor.shape, None, tensor.dtype) for tensor in first]
+    return _moved(0 if is_copy else n_written, read, written)
 
 
-def _rowwise(first: Tensor, per_element: int, n_read: int, n_written: int) -> Work:
-    """Count tensors of one size; what scales and shifts the rows is small beside them."""
-    size = first.item_bytes
-    n_bytes = None if size is None else size * (n_read * first.stored + n_written * first.numel)
-    return Work(per_element * first.numel, n_bytes, first.dtype, is_matrix=False)
+def _reduced(call: Call, name: str) -> Work:
+    """Read the first tensor and write what is left of it."""
+    first = call.all_tensors()[0]
+    shape, dtype = _left(call, name, first.shape), first.dtype
+    if name in {"argmax", "cumsum", "prod", "sum"} and is_integral(dtype):
+        dtype = "long"
+    if name in {"mean", "sum", "prod", "cumsum"}:
+        place = 1 if name in {"mean", "sum"} and isinstance(call.value(1), int) else 3
+        dtype = scalar_type(call.value(2 if name == "cumsum" else place), dtype)
+    outputs = [Tensor(shape, None, "long" if name == "argmax" else dtype)]
+    if name in {"max", "min"} and isinstance(call.value(1), int):
+        outputs.append(Tensor(shape, None, "long"))
+    return _moved(_PER_ELEMENT[name] * first.numel, [first], outputs, first.dtype)
+
+
+def _left(call: Call, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the sizes of the dimensions that a reduction leaves; all are reduced by default."""
+    dimensions = call.value(1)
+    if name == "cumsum":
+        return shape
+    if isinstance(dimensions, int) and name not in {"mean", "sum"}:
+        dimensions = [dimensions]
+    if not isinstance(dimensions, list) or not dimensions or not shape:
+        return ()
+    rank = len(shape)
+    reduced = {place % rank for place in dimensions if isinstance(place, int)}
+    return tuple(size for place, size in enumerate(shape) if place not in reduced)
+
+
+def _rowwise(call: Call, per_element: int, n_read: int, n_written: int) -> Work:
+    """Count tensors of one size; what scales and shifts the rows is small compared with them."""
+    tensors = call.all_tensors()
+    first = tensors[0]
+    dtype = first.dtype
+    if call.name.endswith("softmax_backward_data"):
+        dtype = scalar_type(call.value(3), dtype)
+    elif call.name.endswith("softmax") and call.value(2) is True:
+        dtype = "float"
+    alike = [tensor for tensor in tensors if tensor.numel == first.numel]
+    read = (alike + n_read * [first])[:n_read]
+    written = n_written * [Tensor(first.shape, None, dtype)]
+    return _moved(per_element * first.numel, read, written, first.dtype)
 
 
 def _gather(call: Call, name: str) -> Work | None:
@@ -264,4 +381,4 @@ def _triton(call: Call, names: str) -> Work | None:
         return None
     largest = max(tensor.numel for tensor in tensors)
     known = sum(word in _POINTWISE or word in _PER_ELEMENT for word in names.split("_"))
-    return _moved(known * largest, tensors, 0)
+    return _moved(known * largest, tensors, [])

@@ -5,33 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
+
+from longpole.flops.dtypes import item_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 __all__ = ["Call", "Tensor", "Work", "call_of"]
-
-_ITEM_BYTES: Final[Mapping[str, int]] = {
-    "double": 8,
-    "float": 4,
-    "c10::Half": 2,
-    "c10::BFloat16": 2,
-    "c10::Float8_e4m3fn": 1,
-    "c10::Float8_e4m3fnuz": 1,
-    "c10::Float8_e5m2": 1,
-    "c10::Float8_e5m2fnuz": 1,
-    "c10::complex<float>": 8,
-    "c10::complex<double>": 16,
-    "long int": 8,
-    "long": 8,
-    "int": 4,
-    "short int": 2,
-    "short": 2,
-    "signed char": 1,
-    "unsigned char": 1,
-    "bool": 1,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +31,7 @@ class Tensor:
     @property
     def item_bytes(self) -> int | None:
         """How many bytes an element takes; None for a type that is not known."""
-        return _ITEM_BYTES.get(self.dtype)
+        return item_bytes(self.dtype)
 
     @property
     def stored(self) -> int:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.mindspore.output import csv_text
+from longpole.opening import open_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,7 +76,7 @@ def compatible_dataset(path: Path, *, developer_rows: bool = True) -> str:
 
 def _each_row(path: Path, add: Callable[[_Row], None], *, developer_rows: bool) -> list[str]:
     """Add each row, but for those that lack a column; give the header."""
-    with path.open(newline="", encoding="utf-8") as file:
+    with open_text(path, is_named=False, newline="") as file:
         reader = csv.DictReader(file)
         header, rows = list(reader.fieldnames or ()), list(reader)
     for row in rows:

@@ -6,15 +6,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from longpole.mindspore.errors import ProfileError
+from longpole.opening import entries
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator, Mapping
 
 __all__ = [
@@ -210,12 +211,11 @@ def _home(path: Path) -> Path:
 
 def _walk(folder: Path, depth: int) -> Iterator[Path]:
     folders = []
-    with os.scandir(folder) as entries:
-        for entry in sorted(entries, key=lambda entry: entry.name):
-            if entry.is_file():
-                yield Path(entry.path)
-            elif entry.is_dir(follow_symlinks=False) and not entry.name.startswith("PROF_"):
-                folders.append(Path(entry.path))
+    for path in entries(folder):
+        if path.is_file():
+            yield path
+        elif path.is_dir() and not path.is_symlink() and not path.name.startswith("PROF_"):
+            folders.append(path)
     if depth < _DEPTH:
         for inner in folders:
             yield from _walk(inner, depth + 1)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from longpole.mindspore.bottleneck_compat import compatible_bottleneck
 from longpole.mindspore.output import csv_text
+from longpole.opening import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,7 +53,7 @@ def compatible_pipeline_raw(files: RankFiles) -> str:
 
 
 def _json(files: RankFiles, kind: str) -> Any:
-    return json.loads(files.need(kind).read_text(encoding="utf-8"))
+    return json.loads(read_text(files.need(kind), is_named=False))
 
 
 def _queue(node: Mapping[str, Any]) -> Any:
@@ -157,7 +158,7 @@ def _batch_times(files: RankFiles) -> dict[str, list[float]]:
     path = queue or files.need("dataset_iterator_profiling")
     times: tuple[list[int], list[int], list[int]] = ([], [], [])
     before = 0
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in read_text(path, is_named=False).splitlines():
         kind, extra, batch, value, stamp_ms = (int(word) for word in line.split(" ")[:5])
         if batch < 2:  # noqa: PLR2004 (the first batch is left out)
             before = stamp_ms

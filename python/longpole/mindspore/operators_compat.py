@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from longpole.opening import read_text
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -66,7 +68,7 @@ def _check_pairs(files: RankFiles) -> None:
 
 def _text(files: RankFiles, kind: str) -> list[str]:
     path = files.get(kind)
-    return path.read_text(encoding="utf-8").splitlines() if path else []
+    return read_text(path, is_named=False).splitlines() if path else []
 
 
 def _launches(files: RankFiles) -> list[_Launch]:

@@ -18,6 +18,7 @@ from longpole.mindspore.output import write_new
 from longpole.mindspore.step_trace import read_steps
 from longpole.mindspore.step_trace_compat import compatible_point_info, compatible_step_trace
 from longpole.mindspore.timeline_compat import compatible_timeline
+from longpole.opening import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -89,7 +90,7 @@ def _steps(files: RankFiles) -> Iterator[_Content]:
     if path is None:
         return
     runs = files.get("gpu_op_execute_timestamp") or path
-    lines = runs.read_text(encoding="utf-8").splitlines()
+    lines = read_text(runs, is_named=False).splitlines()
     is_training = any(line.startswith("Gradients") for line in lines)
     findings = Findings()
     trace = read_steps(path, findings, as_mindspore=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from longpole.mindspore.host_info import COLUMNS
 from longpole.mindspore.output import csv_text
+from longpole.report.csv import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,23 +39,27 @@ _STEPS: Final = (
 )
 
 
+def _text(rows: Iterable[Iterable[Any]], line_end: str) -> str:
+    """Return rows as CSV in which no text is a formula."""
+    cells = ([harmless(each) if isinstance(each, str) else each for each in row] for row in rows)
+    return csv_text(cells, line_end)
+
+
 def memory_text(host_info: HostInfo) -> str:
     """Write the rows with a memory usage, as they came."""
-    return csv_text([COLUMNS, *host_info.memory], "\n")
+    return _text([COLUMNS, *host_info.memory], "\n")
 
 
 def dataset_text(stages: Iterable[DatasetStage]) -> str:
     """Write the mean times of the dataset stages, in microseconds."""
     header = ("operation", "stage", "n_runs", "mean_us", "custom_info")
     rows = ((s.operation, s.stage, s.count, s.mean_us, s.custom_info) for s in stages)
-    return csv_text([header, *rows], "\n")
+    return _text([header, *rows], "\n")
 
 
 def operators_text(rows: Iterable[OpRow]) -> str:
     """Write what operators cost by shape, times in nanoseconds."""
-    return csv_text(
-        [_OPERATORS, *([getattr(row, name) for name in _OPERATORS] for row in rows)], "\n"
-    )
+    return _text([_OPERATORS, *([getattr(row, name) for name in _OPERATORS] for row in rows)], "\n")
 
 
 def steps_text(trace: StepTrace) -> str:
@@ -66,4 +71,4 @@ def steps_text(trace: StepTrace) -> str:
         spans = {reduce.operator: (reduce.start_ns, reduce.end_ns) for reduce in step.reduces}
         more = (time for name in names for time in spans.get(name, (None, None)))
         rows.append([*(getattr(step, name) for name in _STEPS), *more])
-    return csv_text([header, *rows], "\n")
+    return _text([header, *rows], "\n")

@@ -14,6 +14,7 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.mindspore.errors import ProfileError
+from longpole.opening import open_file, read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -46,7 +47,7 @@ class TextFile:
 
         With `keep_words`, a last line that was cut is given up to its last space.
         """
-        with self.path.open("rb") as file:
+        with open_file(self.path, is_named=False) as file:
             for self.line, line in enumerate(file, 1):
                 if self.line == 1 and line.startswith(_MARK):
                     self.report("byte_order_mark")
@@ -186,7 +187,9 @@ class CsvFile(TextFile):
 def json_of(path: Path, findings: Findings) -> Any:
     """Read a JSON file; None, with a finding, where it is damaged."""
     try:
-        return json.loads(path.read_bytes().removeprefix(_MARK).decode(errors="replace"))
+        return json.loads(
+            read_bytes(path, is_named=False).removeprefix(_MARK).decode(errors="replace")
+        )
     except (ValueError, RecursionError) as error:
         findings.add("bad_json", path, None, str(error)[:80])
         return None

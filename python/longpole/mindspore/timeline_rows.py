@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from longpole.opening import open_text, read_text
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -114,7 +116,7 @@ def _without_collectives(
 
 
 def _lines(files: RankFiles, kind: str) -> list[str]:
-    return files.need(kind).read_text(encoding="utf-8").splitlines()
+    return read_text(files.need(kind), is_named=False).splitlines()
 
 
 def _runs(files: RankFiles, kind: str, offset_ns: int = 0) -> Iterator[Row]:
@@ -134,7 +136,7 @@ def _clock_offset_ns(files: RankFiles) -> int:
 
 
 def _kernels(files: RankFiles) -> tuple[list[Row], list[str]]:
-    with files.need("gpu_activity_data").open(encoding="utf-8", newline="") as file:
+    with open_text(files.need("gpu_activity_data"), is_named=False, newline="") as file:
         header, *rows = csv.reader(file)
     args = {row[0]: (*row[1:3], *row[4:6]) for row in rows}
     kernels = []

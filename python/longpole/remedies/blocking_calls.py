@@ -30,9 +30,10 @@ def _find(facts: Facts) -> Iterator[Found]:
     if len(places) > 1:
         everything = [wait for waits in places for wait in waits]
         place = f"{_place(facts, places[0][0])} and {count(len(places) - 1, 'more place')}"
-        yield _found(facts, place, everything)
+        yield _found(facts, place, everything, RemoveWait())
     for waits in places[:_MOST_PLACES]:
-        yield _found(facts, _place(facts, waits[0]), waits)
+        events = None if len(places) == 1 else [wait.call.event for wait in waits]
+        yield _found(facts, _place(facts, waits[0]), waits, RemoveWait(events=events))
 
 
 def _waited_ns(waits: list[DeviceWait]) -> int:
@@ -46,10 +47,10 @@ def _place(facts: Facts, wait: DeviceWait) -> str:
     return f"{what} in {short_name(frame, _WIDEST)}" if frame else what
 
 
-def _found(facts: Facts, place: str, waits: list[DeviceWait]) -> Found:
+def _found(facts: Facts, place: str, waits: list[DeviceWait], change: RemoveWait) -> Found:
     n_waits = max(round(facts.per_window(len(waits))), 1)
     return Found(
-        careful=[RemoveWait(events=[wait.call.event for wait in waits])],
+        careful=[change],
         advice=f"Do not wait for the GPU in {place}",
         evidence=(
             f"{count(n_waits, 'call')} a {facts.parts['unit']} "
@@ -68,5 +69,6 @@ REMEDY: Final = Remedy(
     seen_by="calls that return after the work they wait for",
     change="the waits of each place, and of all; that the data is needed is not considered",
     not_when="no call waits",
+    is_upper_bound=True,
     find=_find,
 )

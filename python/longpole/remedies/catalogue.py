@@ -148,14 +148,18 @@ def _with_gains(facts: Facts, places: list[tuple[Remedy, Found]]) -> list[Gained
     return _ordered(rows)
 
 
+def _sure(row: Gained) -> float:
+    """Return the share that a remedy surely saves; of an upper bound half."""
+    return row.low / 2 if row.remedy.is_upper_bound else row.low
+
+
 def _ordered(rows: list[Gained]) -> list[Gained]:
     """Order by what surely goes; of those that save about as much, the cheapest comes first."""
-    left = sorted(rows, key=lambda row: (-round(row.low, 4), -round(row.high, 4)))
+    left = sorted(rows, key=lambda row: (-round(_sure(row), 4), -round(row.high, 4)))
     ordered = []
     while left:
-        alike = (
-            [row for row in left if row.low >= _ALIKE * left[0].low] if left[0].low > 0 else left
-        )
+        least = _ALIKE * max(_sure(left[0]), 0.0)
+        alike = [row for row in left if _sure(row) >= least] or left[:1]
         first = min(alike, key=lambda row: EFFORTS.index(row.remedy.effort))
         left.remove(first)
         ordered.append(first)
@@ -202,21 +206,24 @@ def _side(facts: Facts, change: Change) -> Side | None:
 
 
 def _in_turn(facts: Facts, rows: list[Gained]) -> list[Gained]:
-    """Count each of the first remedies after those before it: some make others pointless."""
+    """Count each of the first remedies after those before it: some make others pointless.
+
+    What may not be possible makes nothing pointless, and is counted last.
+    """
     if len(rows) < 2:  # noqa: PLR2004 - one has none before it
         return rows
-    first = rows[:_MOST_IN_TURN]
+    first = sorted(rows[:_MOST_IN_TURN], key=lambda row: row.remedy.is_upper_bound)
     sets = [
         [change for row in first[: number + 1] for change in row.found.careful]
         for number in range(len(first))
     ]
     together = [gain for _, gain, *_ in _gains(facts, sets)]
     before = [0.0, *together[:-1]]
-    counted = [
-        _with_then(row, max(now - earlier, 0.0))
+    then = {
+        id(row): min(max(now - earlier, 0.0), max(row.low, 0.0))
         for row, now, earlier in zip(first, together, before, strict=True)
-    ]
-    return [*counted, *rows[_MOST_IN_TURN:]]
+    }
+    return [_with_then(row, then.get(id(row), row.then)) for row in rows]
 
 
 def _with_then(row: Gained, then: float) -> Gained:

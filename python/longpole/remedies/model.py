@@ -56,5 +56,7 @@ class Remedy:
     """What is changed in the graph, and what the new mechanism costs."""
     not_when: str
     """When it does not apply."""
+    is_upper_bound: bool = False
+    """Whether even its least gain is an upper bound: whether it can be done is not known."""
     find: Callable[[Facts], Iterable[Found]] = field(repr=False)
     """Returns the places that it fits; nothing where it does not apply."""

@@ -87,6 +87,8 @@ class RecordedParts(TypedDict):
     """The collective of a library of the CPU that is open longest, and for how long any is."""
     has_operators: bool
     """Whether operators or functions of Python are recorded anywhere."""
+    n_silent_threads: int
+    """Threads that launch work without operators, while other threads have some."""
     stopped_ns: int
     """How long before the end of the window the profiler stopped."""
     n_launching: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 __all__ = ["REMEDY"]
 
 # A copy back that begins later after the wait than this share of a window is another matter.
-_FARTHEST: Final = 0.5
+_FARTHEST: Final = 0.9
+
+# A copy of the next step, or of a batch, is none of the result.
+_LOADERS: Final = ("enumerate(DataLoader)",)
 
 # During the round trip the GPU does nothing for this share of it.
 _IDLE: Final = 0.6
@@ -52,6 +56,7 @@ def _trips(facts: Facts) -> Iterator[_Trip]:
     ups = [row for row in facts.copies if "HtoD" in facts.name(row.event) and row.call is not None]
     starts = sorted((facts.place(row.call or 0).start_ns, row) for row in ups)
     place, last = 0, -1
+    borders = sorted(row.start_ns for row in facts.annotations("ProfilerStep#", *_LOADERS))
     for wait in sorted(facts.waits, key=lambda wait: wait.call.start_ns):
         down = downs.get(wait.work if wait.work is not None else -1)
         if down is None:
@@ -62,7 +67,9 @@ def _trips(facts: Facts) -> Iterator[_Trip]:
             return
         up_ns, up = starts[place]
         is_known = up.event == last  # by an earlier wait for the same copy
-        if is_known or up_ns - wait.call.end_ns > _FARTHEST * facts.mean_ns:
+        first_after = bisect_right(borders, wait.call.end_ns)
+        is_of_next = first_after < len(borders) and borders[first_after] <= up_ns
+        if is_known or is_of_next or up_ns - wait.call.end_ns > _FARTHEST * facts.mean_ns:
             continue
         between = facts.launched_in([(wait.call.lane, wait.call.end_ns, up_ns)])
         busy_ns = sum(row.duration_ns for row in between)
@@ -118,6 +125,6 @@ REMEDY: Final = Remedy(
         "both copies, the wait and the host work between; what computes the same on the GPU costs "
         "two kernels and their launches"
     ),
-    not_when="the GPU works meanwhile, or nothing comes back",
+    not_when="the GPU works meanwhile, or what is copied next is of another step or a batch",
     find=_find,
 )

@@ -32,5 +32,6 @@ REMEDY: Final = Remedy(
     seen_by="GPU activities that begin after a wait for another stream",
     change="the waits; that the data is needed is not considered",
     not_when="streams do not wait for each other",
+    is_upper_bound=True,
     find=_find,
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from longpole.wording import change, count, duration, number, share
+from longpole.wording import change, count, duration, number, share, short_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -28,6 +28,7 @@ __all__ = [
     "shown",
     "tabulated",
     "without_empty_columns",
+    "written",
 ]
 
 Cell = str | int | float | bool | None
@@ -152,6 +153,26 @@ def _cell(row: Any, value: Value) -> Cell:
         return value(row)
     found: Cell = row[value] if isinstance(row, dict) else getattr(row, value)
     return found
+
+
+def written(
+    columns: Sequence[Column], rows: Sequence[Sequence[Cell]], widest_name: int
+) -> list[list[tuple[str, str]]]:
+    """Put rows into words: the text of each cell, and that text with names shortened.
+
+    Names are shortened column by column, so that those that differ still do.
+
+    Examples
+    --------
+    >>> written([Column("kernel", "name")], [["nvjet_tst_128x64_64x8_1x2_h_bz_NTT"]], 40)
+    [[('nvjet_tst_128x64_64x8_1x2_h_bz_NTT', 'gemm 128x64 bf16 (nvjet)')]]
+    """
+    cells = []
+    for place, column in enumerate(columns):
+        texts = [shown(column, row[place]) for row in rows]
+        short = short_names(texts, widest_name) if column.type == "name" else texts
+        cells.append(list(zip(texts, short, strict=True)))
+    return [list(row) for row in zip(*cells, strict=True)]
 
 
 def shown(column: Column, value: Cell) -> str:

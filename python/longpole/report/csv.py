@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import unicodedata
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
@@ -16,9 +17,12 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Cell
     from longpole.report.document import Document
 
-__all__ = ["csv_chunks"]
+__all__ = ["csv_chunks", "harmless"]
 
 _ROWS_AT_A_TIME: Final = 1_000
+_FORMULAS: Final = frozenset("=+-@")
+_SKIPPED: Final = frozenset("\t\r\n\0")
+"""Characters that spreadsheets skip at the beginning of a cell."""
 
 
 def csv_chunks(document: Document, *, has_header: bool) -> Iterator[str]:
@@ -30,7 +34,7 @@ def csv_chunks(document: Document, *, has_header: bool) -> Iterator[str]:
         return
     if has_header:
         yield _lines([columns])
-    rows = (map(_harmless, record.values()) for record in chain(filter(None, [first]), records))
+    rows = (map(_cell, record.values()) for record in chain(filter(None, [first]), records))
     while some := list(islice(rows, _ROWS_AT_A_TIME)):
         yield _lines(some)
 
@@ -41,16 +45,22 @@ def _lines(rows: Iterable[Iterable[Cell]]) -> str:
     return table.getvalue()
 
 
-def _harmless(value: Cell) -> Cell:
-    """Keep a spreadsheet from taking a text for a formula.
+def _cell(value: Cell) -> Cell:
+    if isinstance(value, bool):
+        return json.dumps(value)
+    return harmless(value) if isinstance(value, str) else value
+
+
+def harmless(text: str) -> str:
+    r"""Return a text that no spreadsheet takes for a formula, with invisible characters escaped.
+
+    Full-width and small signs count, which spreadsheets take for those of ASCII in some languages.
 
     Examples
     --------
-    >>> _harmless("=cmd()"), _harmless("aten::mm"), _harmless(-1)
-    ("'=cmd()", 'aten::mm', -1)
+    >>> harmless("=cmd()"), harmless("\uff1dcmd()"), harmless("aten::mm")
+    ("'=cmd()", "'\uff1dcmd()", 'aten::mm')
     """
-    if isinstance(value, bool):
-        return json.dumps(value)
-    if not isinstance(value, str):
-        return value
-    return escape(f"'{value}" if value and value[0] in "=+-@\t\r\n\0" else value)
+    begins = unicodedata.normalize("NFKC", text.lstrip()[:1])
+    is_formula = begins[:1] in _FORMULAS or text[:1] in _SKIPPED
+    return escape(f"'{text}" if text and is_formula else text)

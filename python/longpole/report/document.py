@@ -46,7 +46,6 @@ AbstentionCode = Literal[
     "missing_ranks",
     "no_calls",
     "no_iterations",
-    "no_predictions",
     "no_result",
     "no_rows",
     "no_work",

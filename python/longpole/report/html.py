@@ -5,8 +5,17 @@ from __future__ import annotations
 from html import escape as escape_html
 from typing import TYPE_CHECKING, Final
 
-from longpole.report.blocks import Chart, Column, Entry, Headline, Notes, Sentence, Table, shown
-from longpole.wording import escape, share, short_name
+from longpole.report.blocks import (
+    Chart,
+    Column,
+    Entry,
+    Headline,
+    Notes,
+    Sentence,
+    Table,
+    written,
+)
+from longpole.wording import escape, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -43,19 +52,18 @@ def _element(block: Block) -> str:
 
 def _table(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> str:
     head = "".join(f"<th{_side(column)}>{inert(column.title)}</th>" for column in columns)
-    body = "".join(f"<tr>{_cells(columns, row)}</tr>\n" for row in rows)
+    cells = written(columns, rows, _WIDEST_NAME)
+    body = "".join(f"<tr>{_cells(columns, row)}</tr>\n" for row in cells)
     table = f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>"
     return f'<div class="wide">{table}</div>'
 
 
-def _cells(columns: Sequence[Column], row: Sequence[Cell]) -> str:
-    return "".join(_cell(column, value) for column, value in zip(columns, row, strict=True))
+def _cells(columns: Sequence[Column], row: Sequence[tuple[str, str]]) -> str:
+    return "".join(_cell(column, *texts) for column, texts in zip(columns, row, strict=True))
 
 
-def _cell(column: Column, value: Cell) -> str:
-    """Show a value; a long name is shortened, and stands as a whole in its tooltip."""
-    text = shown(column, value)
-    short = short_name(text, _WIDEST_NAME) if column.type == "name" else text
+def _cell(column: Column, text: str, short: str) -> str:
+    """Show a value; a name that is shortened or put into words is whole in its tooltip."""
     tooltip = f' title="{inert(text)}"' if short != text else ""
     return f"<td{_side(column)}{tooltip}>{inert(short)}</td>"
 

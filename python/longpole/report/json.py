@@ -45,7 +45,8 @@ def _chunks(document: Document, indent: int | None = None) -> Iterator[str]:
     separators = None if indent else (",", ":")
 
     def written(value: object) -> str:
-        return json.dumps(value, indent=indent, separators=separators, allow_nan=False)
+        text = json.dumps(value, indent=indent, separators=separators, allow_nan=False)
+        return text.replace("\x7f", "\\u007f")  # the only invisible one that is ASCII
 
     envelope = document.envelope()
     if document.json_rows is None:

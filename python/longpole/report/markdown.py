@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
-from longpole.report.blocks import Chart, Column, Entry, Headline, Notes, Sentence, Table, shown
-from longpole.wording import escape, short_name
+from longpole.report.blocks import (
+    Chart,
+    Column,
+    Entry,
+    Headline,
+    Notes,
+    Sentence,
+    Table,
+    written,
+)
+from longpole.wording import escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -15,7 +25,11 @@ if TYPE_CHECKING:
 __all__ = ["markdown"]
 
 _WIDEST_NAME: Final = 80
-_ACTIVE: Final = "|`*_[]\\"
+_ACTIVE: Final = "|`*_[]\\~"
+_ADDRESS: Final = re.compile(r"://|\bwww\.|@|\b(?:mailto|xmpp):", re.IGNORECASE)
+"""What is in words that Markdown makes links of, or GitHub mentions of people."""
+_OPENER: Final = re.compile(r"(?=(?:#{1,6}|[+-])(?:\s|$)|>|[=-]+$)|\d{1,9}(?=[.)](?:\s|$))")
+"""Where a text begins that would be a heading, a list, a quotation or a rule."""
 _BAR: Final = (Column("share", "share"), Column("amount"), Column("what"))
 
 
@@ -29,7 +43,7 @@ def _lines(block: Block) -> list[str]:
         case Headline(text):
             return [f"### {_inert(text)}"]
         case Sentence(text):
-            return [_inert(text)]
+            return [_line(text)]
         case Table(columns, rows):
             return _table(columns, rows)
         case Chart(bars):
@@ -39,9 +53,16 @@ def _lines(block: Block) -> list[str]:
         case Notes(items, are_numbered):
             numbered = enumerate(items, 1)
             return [
-                f"{f'{number}.' if are_numbered else '-'} {_inert(item)}"
+                f"{f'{number}.' if are_numbered else '-'} {_line(item)}"
                 for number, item in numbered
             ]
+
+
+def _line(text: str) -> str:
+    """Return a text as a line that is a paragraph, whatever it begins with."""
+    inert = _inert(text)
+    opener = _OPENER.match(inert)
+    return f"{inert[: opener.end()]}\\{inert[opener.end() :]}" if opener else inert
 
 
 def _table(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> list[str]:
@@ -49,18 +70,31 @@ def _table(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> list[st
         return ["(no rows)"]
     titles = [_inert(column.title) for column in columns]
     sides = [":--" if column.is_left else "--:" for column in columns]
-    cells = [
-        [_cell(column, value) for column, value in zip(columns, row, strict=True)] for row in rows
-    ]
+    texts = written(columns, rows, _WIDEST_NAME)
+    cells = [[_inert(short) for _, short in row] for row in texts]
     return [f"| {' | '.join(line)} |" for line in (titles, sides, *cells)]
 
 
-def _cell(column: Column, value: Cell) -> str:
-    text = shown(column, value)
-    return _inert(short_name(text, _WIDEST_NAME) if column.type == "name" else text)
-
-
 def _inert(text: str) -> str:
-    """Keep a text within its cell, and what is Markdown or HTML in it from acting."""
-    plain = escape(text).replace("&", "&amp;").replace("<", "&lt;")
+    r"""Return a text that stays in its cell, and in which no Markdown, HTML or address acts.
+
+    Examples
+    --------
+    >>> print(_inert("~~gone~~ at http://x.example|y"))
+    \~\~gone\~\~ at `http://x.example\|y`
+    """
+    words = escape(text).split(" ")
+    return " ".join(_code(word) if _ADDRESS.search(word) else _quoted(word) for word in words)
+
+
+def _quoted(text: str) -> str:
+    plain = text.replace("&", "&amp;").replace("<", "&lt;")
     return "".join(f"\\{letter}" if letter in _ACTIVE else letter for letter in plain)
+
+
+def _code(word: str) -> str:
+    """Write a word as code, in which no renderer finds addresses."""
+    fence = "`" * (1 + max(map(len, re.findall("`+", word)), default=0))
+    space = " " if "`" in word else ""
+    inert = word.replace("|", "\\|")  # a cell ends at a bar, in code too
+    return f"{fence}{space}{inert}{space}{fence}"

@@ -16,6 +16,7 @@ from longpole.convert.chakra import write_chakra
 from longpole.convert.execution_trace import link_execution_trace, read_execution_trace
 from longpole.errors import PairError
 from longpole.files import new_file
+from longpole.opening import entries
 from longpole.read import read_trace
 from longpole.traces.joining import read_traces
 from longpole.traces.sources import find_sources
@@ -201,8 +202,8 @@ def _executions(executions: Sources, kinetos: Sequence[str]) -> Sources:
     if not isinstance(executions, str | os.PathLike) or not Path(executions).is_dir():
         return executions
     taken = {Path(path).resolve() for path in kinetos}
-    files = [path for path in Path(executions).iterdir() if path.name.endswith(_SUFFIXES)]
-    return [path for path in files if path.resolve() not in taken]
+    files = [path for path in entries(executions) if path.name.endswith(_SUFFIXES)]
+    return [path for path in files if path.is_file() and path.resolve() not in taken]
 
 
 def _check_once(pairs: Sequence[RankPair], kinetos: Sequence[str]) -> None:

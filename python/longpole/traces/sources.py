@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.errors import MissingDependencyError, RanksError
+from longpole.opening import entries
 from longpole.profiles import has_trace_name, profile_rank, profile_timelines
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def _paths(
         profiled = [] if is_file is not _is_trace else profile_timelines(Path(text))
         if profiled:
             return [str(path) for path, _ in profiled]
-        files = (path for path in Path(text).iterdir() if path.is_file())
+        files = (path for path in entries(text) if path.is_file())
         return [str(path) for path in files if is_file(str(path))]
     if any(letter in text for letter in "*?[") and not Path(text).exists():
         return [path for path in glob(text, recursive=True) if Path(path).is_file()]  # noqa: PTH207 - absolute patterns too

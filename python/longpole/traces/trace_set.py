@@ -261,15 +261,15 @@ class TraceSet:
         """How each rank fared in each step.
 
         Columns: `step`, `rank`, `completion_ns` (on the common clock), `duration_ns` (from the
-        completion of the step before, over all ranks; of the first one null), `late_ns` (its
-        completion after that of the median rank).
+        completion of the recorded step before, over all ranks; of the first one null),
+        `late_ns` (its completion after that of the median rank).
         """
         import polars as pl
 
         done = frame_of(self.solution.completions()).filter(pl.col("step").is_not_null())
         done = done.with_columns(rank=self._ranks_of(done["place"]), completion_ns="time_ns")
-        last = done.group_by("step").agg(before_ns=pl.col("time_ns").max())
-        before = last.with_columns(pl.col("step") + 1)
+        last = done.group_by("step").agg(before_ns=pl.col("time_ns").max()).sort("step")
+        before = last.with_columns(pl.col("before_ns").shift())
         time = pl.col("completion_ns")
         return (
             done.join(before, on="step", how="left")
@@ -287,8 +287,8 @@ class TraceSet:
         Parameters
         ----------
         step
-            The number of a step: from the completion of the step before, over all ranks, to
-            its own. Without it, the whole run.
+            The number of a step: from the completion of the recorded step before, over all ranks,
+            to its own. Without it, the whole run.
 
         Returns
         -------
@@ -309,7 +309,7 @@ class TraceSet:
         return path_frame(legs, opened, self.solution, self.calls, (start_ns, end_ns))
 
     def window(self, step: int | None = None) -> tuple[int, int]:
-        """Give the window of a step, or of the whole run, on the common clock."""
+        """Return the window of a step, or of the whole run, on the common clock."""
         if step is None:
             return self.run_ns
         import polars as pl
@@ -320,7 +320,9 @@ class TraceSet:
         done = frame_of(self.solution.completions())
         last = done.group_by("step").agg(pl.col("time_ns").max())
         times = dict(last.filter(pl.col("step").is_not_null()).rows())
-        start_ns = times.get(step - 1, self.run_ns[0])
+        # Numbers may have gaps: the step before is the last recorded one.
+        before = max((number for number in times if number < step), default=None)
+        start_ns = self.run_ns[0] if before is None else times[before]
         return start_ns, max(times[step], start_ns)
 
     def what_if(self, changes: Mapping[int, Sequence[PathChange]]) -> int:

@@ -12,11 +12,14 @@ if TYPE_CHECKING:
     from longpole.remedies.facts import Facts
     from longpole.remedies.parts import VerdictParts
 
-__all__ = ["actions", "named_of", "saving"]
+__all__ = ["actions", "left_out_of", "named_of", "saving"]
 
 # The most remedies that are named, and the least that one surely saves.
 _MOST: Final = 3
 _LEAST: Final = 0.02
+
+# The least upper bound that is named.
+_LEAST_BOUND: Final = 0.05
 
 # After those before it, a remedy that saves less is made pointless by them; one that saves less
 # than this share of its own gain is said to come after them.
@@ -35,8 +38,14 @@ def named_of(rows: list[Gained], parts: VerdictParts) -> list[Gained]:
     """List the remedies that a verdict names: those that surely save enough, the best first."""
     if parts["status"] not in {"ok", "balanced"} or mostly_stopped(parts):
         return []
+    best = max(dict(parts["gains"]).values())
     worth = [row for row in rows if row.low >= _LEAST and row.then >= _LEAST_THEN]
-    return worth[:_MOST]
+    return [row for row in worth if _may_be_named(row, best)][:_MOST]
+
+
+def _may_be_named(row: Gained, best: float) -> bool:
+    """Whether what may not be possible would save enough of what the best side does."""
+    return not row.remedy.is_upper_bound or row.low >= max(_LEAST_BOUND, _ENOUGH * best)
 
 
 def actions(named: list[Gained], facts: Facts) -> list[str]:
@@ -57,6 +66,14 @@ def actions(named: list[Gained], facts: Facts) -> list[str]:
     return [*lines, *what_to_record(facts)][:_MOST]
 
 
+def left_out_of(rows: list[Gained], named: list[Gained], facts: Facts) -> list[str]:
+    """Say what else surely saves enough, where there is room for more lines."""
+    if facts.parts["status"] not in {"ok", "balanced"} or mostly_stopped(facts.parts):
+        return []
+    others = [row for row in rows if row not in named and row.low >= _LEAST]
+    return [_line(row) for row in others if row.then >= _LEAST_THEN]
+
+
 def _best(facts: Facts) -> float:
     """Return what removing the side that limits saves."""
     return max((dict(facts.parts["gains"])[side] for side in facts.parts["sides"]), default=1.0)
@@ -72,7 +89,8 @@ def saving(row: Gained) -> str:
     """Say what a remedy saves, between what surely goes and what may go."""
     if row.then < _MUCH_LESS * row.low:
         return f"then saves {_between(row.then, max(row.high - row.low + row.then, row.then))}"
-    return f"saves {_between(row.low, row.high)}"
+    bound = "up to " if row.remedy.is_upper_bound else ""
+    return f"saves {bound}{_between(row.low, row.high)}"
 
 
 def _between(low: float, high: float) -> str:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from longpole.recording import Options
     from longpole.remedies.parts import RecordedParts, VerdictParts
 
-__all__ = ["MOSTLY_UNNAMED", "advice", "ends_in_time", "mostly_stopped", "why"]
+__all__ = ["MOSTLY_UNNAMED", "advice", "ends_in_time", "mostly_stopped", "options_in", "why"]
 
 # What the trace lacks, and what to record instead; the blanks are those of `Options`.
 _SCHEDULE: Final = "with {schedule}, so that the launches before the window are known"
@@ -83,10 +83,21 @@ def _unlinked(recorded: RecordedParts) -> str:
     )
 
 
-def advice(parts: VerdictParts) -> tuple[str, str | None]:
-    """Say why this window was chosen or why there is no verdict, and what to record."""
-    reason = parts["reason"]
+def options_in(parts: VerdictParts) -> Options:
+    """Return the options of the profiler of a trace, by what it was already told to record.
+
+    Where operators are recorded of some threads only, the option is the one for the others.
+    """
     options = options_of(parts["profiler"], is_of_server=parts["is_of_server"])
+    if parts["recorded"]["n_silent_threads"] and options.all_threads:
+        return options._replace(operators=options.all_threads)
+    return options
+
+
+def advice(parts: VerdictParts) -> tuple[str, str | None]:
+    """Return why this window was chosen or why there is no verdict, and what to record."""
+    reason = parts["reason"]
+    options = options_in(parts)
     if parts["status"] == "inconclusive" and parts["cause"] is not None:
         record = _CAUSES[parts["cause"]][1].format(**_blanks(options))
         if parts["cause"] == "unlinked" and _is_nearly_empty(parts):
@@ -140,7 +151,8 @@ def _better(parts: VerdictParts, options: Options) -> str | None:
     if parts["unit"] in {"trace", "repetition"}:
         return f"with {options.step}, or name the annotation of an iteration with --step-name"
     if "host" in parts["sides"] and parts["doubt"]["unnamed_host"] > MOSTLY_UNNAMED:
-        if not parts["recorded"]["has_operators"]:
+        recorded = parts["recorded"]
+        if recorded["n_silent_threads"] or not recorded["has_operators"]:
             return f"{options.operators} to name host work"
         stacks = f"Python stacks ({options.stack}) to name the function"
         return f"{stacks}; record without them for the time"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block
     from longpole.verdict.findings import Findings, Remedy
 
-__all__ = ["table_of", "verdict_blocks", "verdict_reference"]
+__all__ = ["left_out_of", "table_of", "verdict_blocks", "verdict_reference"]
 
 _ANSWERED: Final = frozenset({"ok", "balanced"})
 
@@ -23,6 +23,11 @@ def verdict_blocks(verdict: Findings) -> list[Block]:
     blocks: list[Block] = [Sentence(verdict.sentence)]
     blocks += [Notes(verdict.actions, are_numbered=True)] if verdict.actions else []
     return [*blocks, Notes([verdict.caveat])] if verdict.caveat else blocks
+
+
+def left_out_of(verdict: Findings) -> list[str]:
+    """List what a verdict leaves out where it must be short, for places that have room."""
+    return [f"Also for the verdict: {line}" for line in verdict.left_out]
 
 
 def verdict_reference(verdict: Findings, *, is_damaged: bool) -> Sentence:

@@ -36,9 +36,10 @@ def damaged(verdict: Verdict, parts: VerdictParts, damage: Damage) -> Verdict:
             sentence=told,
             actions=(),
             caveat=None,
+            left_out=(),
         )
     told = f"{damage.sentence} {window(parts)}{_rest(parts)}."
-    return replace(verdict, record=None, sentence=told, actions=(), caveat=None)
+    return replace(verdict, record=None, sentence=told, actions=(), caveat=None, left_out=())
 
 
 def _rest(parts: VerdictParts) -> str:

@@ -134,3 +134,5 @@ class Findings(Data):
     """What can be done, in at most three lines."""
     caveat: str | None
     """What speaks against the answer first of all, if anything does."""
+    left_out: tuple[str, ...]
+    """More that can be done, and the caveat, where a short answer has no room for them."""

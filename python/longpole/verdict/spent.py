@@ -47,7 +47,7 @@ def what_to_record(facts: Facts) -> list[str]:
     parts = facts.parts
     if "host" not in parts["sides"] or parts["doubt"]["unnamed_host"] <= MOSTLY_UNNAMED:
         return []
-    if parts["recorded"]["has_operators"]:
+    if parts["recorded"]["has_operators"] and not parts["recorded"]["n_silent_threads"]:
         stack = f"record Python stacks ({facts.options.stack})"
         return [f"Most host time lies outside operators and calls; {stack}."]
     operators = f"record {facts.options.operators}"

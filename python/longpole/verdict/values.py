@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from longpole.recording import options_of
 from longpole.remedies.catalogue import gained
 from longpole.remedies.facts import Facts
-from longpole.verdict.actions import actions, named_of
-from longpole.verdict.advice import advice
+from longpole.verdict.actions import actions, left_out_of, named_of
+from longpole.verdict.advice import advice, options_in
 from longpole.verdict.blocks import verdict_blocks
 from longpole.verdict.findings import Bounds, Doubt, Findings, Gap, Remedy, Span
 from longpole.verdict.sentences import caveat, sentence
@@ -47,13 +46,13 @@ def verdict_of(
 ) -> Verdict:
     """Put what the core found into values and words."""
     doubt = parts["doubt"]
-    options = options_of(parts["profiler"], is_of_server=parts["is_of_server"])
-    facts = Facts(core, parts, options, devices)
+    facts = Facts(core, parts, options_in(parts), devices)
     rows, failures = gained(facts) if parts["status"] != "no_device" else ([], [])
     named = named_of(rows, parts)
     reason, record = advice(parts)
     told, against = sentence(parts), caveat(parts)
     lines = actions(named, facts)
+    left_out = left_out_of(rows, named, facts)
     against = " ".join(filter(None, [against, *failures])) or None
     return Verdict(
         status=parts["status"],
@@ -73,6 +72,7 @@ def verdict_of(
         sentence=told,
         actions=tuple(lines),
         caveat=against,
+        left_out=tuple(left_out),
     )
 
 

@@ -133,6 +133,25 @@ impl Trace {
         events.into_iter().map(name).collect()
     }
 
+    /// The innermost operator that launched each of some GPU activities: its row, its name, and the
+    /// sizes of its inputs as the trace writes them.
+    #[allow(clippy::needless_pass_by_value)] // from Python
+    fn operators_of(
+        &self,
+        py: Python<'_>,
+        events: Vec<usize>,
+    ) -> PyResult<Vec<Option<(usize, Option<String>, Option<String>)>>> {
+        let (tables, launches, nesting) = (self.tables(), self.linked(py)?, self.nesting(py)?);
+        let operator = |row: usize| {
+            let found =
+                measure::launching_operator(event(tables, row)?, tables, &launches, &nesting);
+            Ok(found.map(|(operator, sizes)| {
+                (operator.row(), name(tables, operator), sizes.map(str::to_owned))
+            }))
+        };
+        events.into_iter().map(operator).collect()
+    }
+
     /// How long some events last; none for instants and events without an end.
     #[allow(clippy::needless_pass_by_value)] // from Python
     fn event_durations_ns(&self, events: Vec<usize>) -> PyResult<Vec<Option<i64>>> {

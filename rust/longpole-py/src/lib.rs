@@ -21,6 +21,7 @@ mod joint;
 mod linked;
 mod measure;
 mod merged;
+mod opening;
 mod path;
 mod ranks;
 mod read;
@@ -75,6 +76,11 @@ mod _core {
     #[pymodule_export]
     use crate::merged::merged_path;
     #[pymodule_export]
+    use crate::opening::{confine, is_confined};
+    #[cfg(unix)]
+    #[pymodule_export]
+    use crate::opening::{open_file, open_folder};
+    #[pymodule_export]
     use crate::ranks::{ReducedRank, rank_of_calls, reduce_rank, unpack_rank};
     #[pymodule_export]
     use crate::read::read_trace;
@@ -94,7 +100,7 @@ mod _core {
     #[pymodule_export]
     use crate::tunable::read_tunable;
     #[pymodule_export]
-    use crate::vocabulary::{api_names, is_own_frame};
+    use crate::vocabulary::{api_names, is_own_frame, kernel_family};
 
     #[pymodule_export]
     const FULL_QUEUE_OPERATIONS: usize = longpole_core::graph::limits::FULL_QUEUE_OPERATIONS;

@@ -1,7 +1,9 @@
 //! What names mean, for Python.
 
 use longpole_core::names::Names;
-use longpole_core::vocabulary::{Vocabulary, api_names as names, is_own_frame as is_own};
+use longpole_core::vocabulary::{
+    Vocabulary, api_names as names, is_own_frame as is_own, kernel_family as family,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -29,4 +31,10 @@ pub(crate) fn api_names() -> Vec<(String, &'static str)> {
 #[pyfunction]
 pub(crate) fn is_own_frame(name: &str) -> bool {
     is_own(name)
+}
+
+/// The family of a kernel, by its name.
+#[pyfunction]
+pub(crate) fn kernel_family(name: &str) -> &'static str {
+    family(name)
 }

@@ -47,7 +47,7 @@ def predictions(base: Verdict, new: Verdict, measured: float | None) -> tuple[Pr
         return ()
     first: dict[str, Remedy] = {}
     for remedy in base.remedies:
-        if remedy.gain_low >= _LEAST:
+        if remedy.named and remedy.gain_low >= _LEAST:
             first.setdefault(remedy.remedy, remedy)
     left = {row.remedy: max(row.gain_ns, 0) for row in reversed(new.remedies)}
     applied = [

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.bench.records.record import Record
+from longpole.opening import open_file
 
 if TYPE_CHECKING:
     import os
@@ -130,7 +131,7 @@ def read_results(path: str | os.PathLike[str]) -> StoredResults:
 
 def rows_of(path: Path) -> Iterator[bytes]:
     """Give the lines of a file that are not blank; one that is too long for a row in pieces."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         while line := file.readline(MAX_ROW_BYTES):
             if line.strip():
                 yield line

@@ -5,8 +5,10 @@ any time loses the job in hand and no other.
 
 Nothing that is not ours is touched. A file is taken for results by what it holds, never by its
 name: rows that are records, or nothing. Before each row the file is compared with what this
-store left: when somebody deleted, renamed, replaced, truncated or wrote to it, the run ends
-with an error that names the change, and what cannot be kept in the file goes to one beside it.
+store left: when another program deleted, renamed, replaced, truncated or wrote to it, the run
+ends with an error that names the change, and what cannot be kept in the file goes to one beside
+it. The last row is compared before each new one, all others when the file is closed. Rows that
+another program cut off or overwrote are lost.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import stat
@@ -24,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 from longpole.bench.records.reading import MAX_ROW_BYTES, RowKind, row_kind, rows_of
 from longpole.bench.records.rescue import SideFile
 from longpole.errors import ResultsError
+from longpole.files import check_no_input
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,6 +45,9 @@ CHUNK_BYTES: Final = 1 << 16
 _ROW_BEGINS: Final = b'{"'
 _FIRST_ROW_BEGINS: Final = b'{"schema": "longpole.bench.'
 _NO_SPACE: Final = errno.ENOSPC
+_OVERWRITTEN: Final = (
+    "was overwritten by another program during the run, and rows in it may be lost"
+)
 
 
 class Store:
@@ -59,10 +66,13 @@ class Store:
     ResultsError
         The file holds something else, holds records and is not to be resumed, cannot be
         written, or another runner writes to it.
+    FileExistsError
+        The file is an input of the command.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, resume: bool = False) -> None:
         self.path = Path(path)
+        check_no_input(self.path)
         self._mutex = Lock()
         self._fault = ""
         self._side: SideFile | None = None
@@ -74,6 +84,8 @@ class Store:
                 _check_ours(self.path, resume=resume)
                 _end_last_row(self._descriptor, self.path)
             self._known = os.fstat(self._descriptor)
+            self._digest = _digest(self._descriptor, self._known.st_size)
+            self._last_row = b""
             _sync_folder(self.path.parent)
         except BaseException:
             os.close(self._descriptor)
@@ -97,6 +109,8 @@ class Store:
             except OSError as error:
                 self._fail(f"cannot be written: {error.strerror or error}", row)
             self._known = os.fstat(self._descriptor)
+            self._digest.update(row)
+            self._last_row = row
 
     def close(self) -> None:
         """Let another runner write to the file.
@@ -110,7 +124,7 @@ class Store:
             if self._descriptor < 0:
                 return
             try:
-                if not self._fault and (change := self._change()):
+                if not self._fault and (change := self._change() or self._overwriting()):
                     self._fail(change)
             finally:
                 os.close(self._descriptor)
@@ -136,10 +150,17 @@ class Store:
         if now.st_nlink != self._known.st_nlink:
             return "was given another name (a hard link) during the run"
         if now.st_size < self._known.st_size:
-            return "was truncated during the run"
+            return "was truncated by another program during the run, and the rows cut off are lost"
         if now.st_size > self._known.st_size:
             return "was written to by another program during the run"
-        return ""
+        begin = now.st_size - len(self._last_row)
+        is_kept = os.pread(self._descriptor, len(self._last_row), begin) == self._last_row
+        return "" if is_kept else _OVERWRITTEN
+
+    def _overwriting(self) -> str:
+        """Say whether the file holds other bytes than were written; empty if it does not."""
+        found = _digest(self._descriptor, self._known.st_size)
+        return "" if found.digest() == self._digest.digest() else _OVERWRITTEN
 
     def _fail(self, fault: str, row: bytes = b"") -> None:
         """Keep what the file cannot keep beside it, and raise."""
@@ -153,6 +174,14 @@ class Store:
         raise ResultsError(message)
 
 
+def _digest(descriptor: int, size: int) -> hashlib.blake2b:
+    """Compute the digest of the first bytes of a file."""
+    digest = hashlib.blake2b()
+    for begin in range(0, size, CHUNK_BYTES):
+        digest.update(os.pread(descriptor, min(CHUNK_BYTES, size - begin), begin))
+    return digest
+
+
 def make_room(path: str | os.PathLike[str], *, force: bool) -> None:
     """See that results can be begun; with `force` remove those of an earlier run.
 
@@ -161,8 +190,11 @@ def make_room(path: str | os.PathLike[str], *, force: bool) -> None:
     ResultsError
         Something is there that is not to be replaced: results without `force`, results that
         another runner writes to, or anything that is no file of results.
+    FileExistsError
+        The file is an input of the command.
     """
     path = Path(path)
+    check_no_input(path)
     if not path.exists():
         return
     descriptor = _open_plain(path, os.O_RDWR)

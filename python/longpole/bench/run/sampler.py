@@ -31,6 +31,7 @@ THERMAL = "/sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count"
 
 # A file that has grown so far is written half as often.
 _BYTES_A_RATE = 4 << 20
+_RESETS = {"nvidia": "nvidia-smi --reset-gpu-clocks", "amd": "rocm-smi --resetperfdeterminism"}
 _UNKNOWN = (None, (), None, None, None)
 _MILLI = 1000
 
@@ -61,9 +62,8 @@ class Sampler:
         """Stop, and undo what was done to the device."""
         self._end.set()
         self._thread.join(timeout=5)
-        if self._is_locked and self._device is not None:
-            with suppress(Exception):
-                self._device.release()
+        if self._is_locked:
+            _tell(_release(self._device, self._wanted))
         with suppress(OSError):
             os.unlink(self._wanted["path"])  # noqa: PTH108 - the guard loads no more than it needs
 
@@ -99,10 +99,33 @@ class Sampler:
 
 def release_clock(text: str) -> None:
     """Release the clock of a device whose guard was killed."""
-    device = _device(json.loads(text))
+    wanted = json.loads(text)
+    _tell(_release(_device(wanted), wanted))
+
+
+def _release(device: _Nvidia | _Amd | None, wanted: dict[str, Any]) -> str | None:
+    """Release the clock of a device; the reason, as a sentence, if that fails."""
+    why = "its library cannot be opened"
     if device is not None:
-        with suppress(Exception):
+        try:
             device.release()
+        except Exception as error:  # noqa: BLE001 - each library raises its own
+            why = " ".join(str(error).split()) or type(error).__name__
+        else:
+            return None
+    name = wanted.get("uuid") or wanted.get("pci") or "the device"
+    return (
+        f"the clock of {name} was locked at {wanted['lock_mhz']} MHz and could not be released: "
+        f"{why}; it may stay locked until `{_RESETS.get(wanted['vendor'], 'a reset')}`"
+    )
+
+
+def _tell(failure: str | None) -> None:
+    """Print a failure: the guard has no other way to its user, and nobody else can mend it."""
+    if failure is not None:
+        with suppress(OSError, ValueError, AttributeError):  # standard error may be closed
+            sys.stderr.write(f"longpole: {failure}\n")
+            sys.stderr.flush()
 
 
 class _Nvidia:

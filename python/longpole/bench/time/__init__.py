@@ -3,9 +3,7 @@
 from longpole.bench.time.candidates import Candidates
 from longpole.bench.time.clocks import CpuClock, FakeClock
 from longpole.bench.time.commands import CommandPlan
-from longpole.bench.time.cuda_clock import CudaClock
 from longpole.bench.time.cupti_clock import CuptiClock
-from longpole.bench.time.cupy_clock import CupyClock
 from longpole.bench.time.measure import measure, measure_in_turns
 from longpole.bench.time.processes import Campaign
 from longpole.bench.time.timing import Effort, Timing
@@ -16,9 +14,7 @@ __all__ = [
     "Candidates",
     "CommandPlan",
     "CpuClock",
-    "CudaClock",
     "CuptiClock",
-    "CupyClock",
     "Effort",
     "FakeClock",
     "Timing",

@@ -45,7 +45,7 @@ class Candidates:
     Parameters
     ----------
     clock
-        `cpu`, `torch`, `cupy`, `cuda`, `cupti`, or the name `MODULE:FUNC` of a function that
+        `cpu`, `torch`, `cupti`, or the name `MODULE:FUNC` of a function that
         makes a clock.
     cache
         What the caches of a device hold: `cold`, `hot` or `graph`.

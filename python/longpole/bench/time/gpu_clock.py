@@ -33,15 +33,7 @@ if TYPE_CHECKING:
 
     Function: TypeAlias = Callable[[], object]
 
-__all__ = ["SPIN_SOURCE", "GpuClock", "GpuLibrary", "WrongStreamError", "flush_size_bytes"]
-
-SPIN_SOURCE: Final = """
-extern "C" __global__ void longpole_spin(long long cycles) {
-    long long begin = clock64();
-    while (clock64() - begin < cycles) { }
-}
-"""
-"""A kernel that spins for `cycles` of the device's clock, for libraries that have none."""
+__all__ = ["GpuClock", "GpuLibrary", "WrongStreamError", "flush_size_bytes"]
 
 # The largest last cache so far is that of the MI300X; some devices report a smaller one.
 _SMALLEST_FLUSH_BYTES: Final = 320 << 20
@@ -157,8 +149,6 @@ class GpuClock(Steady):
     cache
         `cold`: before each call more bytes than the last cache holds are written. `hot`: the
         calls follow one another. `graph`: they are captured once and replayed.
-    flush_instructions
-        Queues what empties the instruction cache before a cold call; None leaves it.
     """
 
     shortest_sample_ns = 200_000
@@ -167,11 +157,8 @@ class GpuClock(Steady):
         self,
         library: GpuLibrary,
         cache: Cache,
-        *,
-        flush_instructions: Callable[[], object] | None = None,
     ) -> None:
         self._library = library
-        self.flush_instructions = flush_instructions
         self._known: dict[int, _Known] = {}
         self.name = library.name
         self.device = library.device
@@ -260,8 +247,6 @@ class GpuClock(Steady):
         library.spin(self._pad_ns(known, repeats))
         if self.cache == "cold":
             library.flush()
-            if self.flush_instructions is not None:
-                self.flush_instructions()
         library.record(start)
         for _ in range(repeats):
             called()

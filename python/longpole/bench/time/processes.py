@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from longpole.bench.run.guard import Stream
     from longpole.bench.time.commands import CommandPlan
     from longpole.bench.time.device_in_use import DeviceInUse
-    from longpole.bench.time.lockstep import Build
     from longpole.devices import Busy
 
 __all__ = [
@@ -90,17 +89,12 @@ class Campaign:
         `MODULE:FUNC@CONFIGURATION`. See `configurations`.
     copies
         Of what a factory makes; calls rotate through them, each with buffers of its own.
-    flushes_instructions
-        Whether a cold call finds its code no longer in the instruction cache.
     arguments
         A point for each name that ends in `@LABEL`, where they are not called alike.
     reference, folder
         What results have to be, and where the file of that is found.
     work
         What a call moves and computes.
-    builds
-        The processes that the functions live in, by name; empty where they share one. All are
-        versions of one function, and a name is `MODULE:FUNC@LABEL`.
     """
 
     names: Sequence[str]
@@ -118,12 +112,10 @@ class Campaign:
     commands: CommandPlan | None = None
     configs: str | None = None
     copies: int = 1
-    flushes_instructions: bool = False
     arguments: Mapping[str, Mapping[str, int | float | str]] = field(default_factory=dict)
     reference: Reference | None = None
     folder: str = ""
     work: WorkPlan = field(default_factory=WorkPlan)
-    builds: Mapping[str, Build] = field(default_factory=dict)
 
     def looks(self) -> tuple[int, ...]:
         """Give the numbers of runs after which to look."""
@@ -301,11 +293,8 @@ def _wanted(
         "budget_s": budget_s,
         "seed": seed,
         "readings": [sampling.path, sampling.interval_s],
-        "builds": {name: asdict(build) for name, build in campaign.builds.items()},
-        "name": campaign.names[0].rpartition("@")[0],
         "configs": campaign.configs,
         "copies": campaign.copies,
-        "flushes_instructions": campaign.flushes_instructions,
         "arguments": {name: dict(own) for name, own in campaign.arguments.items()},
         "reference": campaign.reference and asdict(campaign.reference),
         "folder": campaign.folder,

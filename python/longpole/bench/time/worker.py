@@ -15,7 +15,6 @@ import json
 import os
 import random
 import sys
-from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,12 +24,7 @@ from longpole.bench.records.record import Outcome
 from longpole.bench.reference import Reference
 from longpole.bench.run.conditions import Conditions
 from longpole.bench.time.clocks import CpuClock
-from longpole.bench.time.cuda_clock import CudaClock
 from longpole.bench.time.cupti_clock import CuptiClock
-from longpole.bench.time.cupy_clock import CupyClock
-from longpole.bench.time.gpu_clock import GpuClock
-from longpole.bench.time.instructions import instruction_flush
-from longpole.bench.time.lockstep import Build, LockstepClock, builds_running
 from longpole.bench.time.measure import measure_in_turns
 from longpole.bench.time.targets import bound, find_function, key_of, rotating
 from longpole.bench.time.timing import Effort
@@ -47,8 +41,6 @@ __all__ = ["CLOCKS", "main", "make_clock"]
 
 CLOCKS: Final[Mapping[str, Callable[[Cache], Clock]]] = {
     "torch": TorchClock,
-    "cupy": CupyClock,
-    "cuda": CudaClock,
     "cupti": CuptiClock,
 }
 """Clocks of devices, by the name that the command line knows them by."""
@@ -58,12 +50,10 @@ def main(text: str) -> int:
     """Time what is asked for.
 
     The fields of the JSON object: `names`, `point`, `factory`, `clock`, `cache`, `n_samples`,
-    `budget_s`, `seed`, `path`, `readings` (file and interval of the guard's sampler), `builds`
-    (by the names; empty where all functions are of this process) and `name` (the function of
-    the builds); `copies` of what a factory makes, `configs` (a Triton kernel whose configurations
-    are timed; names end with theirs), `work` of a call, `flushes_instructions`. With
-    `arguments` are a point of its own for each name. With `reference` (fields of a `Reference`) and
-    its `folder`, results are checked. With
+    `budget_s`, `seed`, `path`, `readings` (file and interval of the guard's sampler), `copies` of
+    what a factory makes, `configs` (a Triton kernel whose configurations are timed; names end with
+    theirs) and `work` of a call. `arguments` gives some names a point of their own. With
+    `reference` (fields of a `Reference`) and its `folder`, results are checked. With
     `lists_configs` the rows are the labels of the configurations. A row with `error` says what
     of it cannot be done.
 
@@ -88,7 +78,7 @@ def _rows(wanted: dict[str, Any]) -> Iterable[dict[str, Any]]:
         return [{"error": str(error)}]
 
 
-def make_clock(name: str, cache: str | None, *, flushes_instructions: bool = False) -> Clock:
+def make_clock(name: str, cache: str | None) -> Clock:
     """Make a clock by its name; `MODULE:FUNC` names a function that makes one.
 
     Raises
@@ -102,10 +92,7 @@ def make_clock(name: str, cache: str | None, *, flushes_instructions: bool = Fal
         made: Clock = find_function(name)()  # type: ignore[assignment]
         return made
     modes: dict[str | None, Cache] = {"cold": "cold", "graph": "graph"}
-    clock = CLOCKS[name](modes.get(cache, "hot"))
-    if flushes_instructions and isinstance(clock, GpuClock):
-        clock.flush_instructions = instruction_flush(clock)
-    return clock
+    return CLOCKS[name](modes.get(cache, "hot"))
 
 
 def _labels(wanted: dict[str, Any]) -> list[dict[str, Any]]:
@@ -118,20 +105,13 @@ def _timed(wanted: dict[str, Any]) -> list[dict[str, Any]]:
     random.Random(wanted["seed"]).shuffle(names)  # noqa: S311 - an order, not a secret
     keys = [key_of(name, wanted["point"]) for name in names]
     effort = Effort(wanted["n_samples"], wanted["budget_s"])
-    with ExitStack() as stack:
-        if wanted["builds"]:
-            builds = [Build(**wanted["builds"][name]) for name in names]
-            found = stack.enter_context(builds_running(builds, wanted))
-            clock: Clock = LockstepClock(name="cpu in lock-step")
-        else:
-            found = [_found(name, wanted) for name in names]
-            flush = wanted["flushes_instructions"]
-            clock = make_clock(wanted["clock"], wanted["cache"], flushes_instructions=flush)
-        functions = dict(zip(keys, found, strict=True))
-        conditions = Conditions(*wanted["readings"])
-        timings = measure_in_turns(
-            functions, clock=clock, check=_check(wanted), effort=effort, conditions=conditions
-        )
+    found = [_found(name, wanted) for name in names]
+    clock = make_clock(wanted["clock"], wanted["cache"])
+    functions = dict(zip(keys, found, strict=True))
+    conditions = Conditions(*wanted["readings"])
+    timings = measure_in_turns(
+        functions, clock=clock, check=_check(wanted), effort=effort, conditions=conditions
+    )
     work = Work(**wanted["work"])
     found_timings = (timings[key_of(name, wanted["point"])] for name in wanted["names"])
     return [replace(timing, work=work).to_dict() for timing in found_timings]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from longpole.data import Row
 from longpole.files import new_file
+from longpole.opening import read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -282,7 +283,7 @@ def read(source: Source) -> TunableFile:
     if isinstance(source, bytes):
         return TunableFile(source)
     path = Path(source)
-    return TunableFile(path.read_bytes(), path)
+    return TunableFile(read_bytes(path), path)
 
 
 def read_all(sources: object) -> list[TunableFile]:

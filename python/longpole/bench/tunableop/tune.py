@@ -128,10 +128,12 @@ def tune(
         A GPU is not there, or no worker can tune here.
     """
     devices = _devices(gpus)
-    keys = _recorded(recorded)
+    paths = _matching(recorded) if isinstance(recorded, str) else recorded
+    keys = _recorded(recorded, paths)
+    inputs = [*map(Path, paths)]
     outputs = [full_name(filename, ordinal) for ordinal in range(len(devices))]
     for output in outputs:
-        check_free(output, force=force)
+        check_free(output, force=force, inputs=inputs)
     folder = _Folder.open(work_folder(filename), resume=resume)
     known = folder.tuned()
     run = _Run(
@@ -145,7 +147,7 @@ def tune(
     run.all_of(_batches(todo, len(devices), batch_size), devices)
     file = folder.merged(keys)
     for output in outputs:
-        file.write(output, force=force)
+        file.write(output, force=force, inputs=inputs)
     failures = sorted(run.failures, key=lambda failed: (failed.operator, failed.parameters))
     return Tuning(file, outputs, failures, len(keys), len(keys.keys() & known))
 
@@ -321,9 +323,8 @@ def _devices(gpus: int | Sequence[str | int] | None) -> Found:
     return Found(dict(list(found.items())[:gpus]))
 
 
-def _recorded(recorded: str | Sequence[str | os.PathLike[str]]) -> dict[Key, int]:
+def _recorded(recorded: object, paths: Sequence[str | os.PathLike[str]]) -> dict[Key, int]:
     """Gather the GEMMs of all files, with their costs."""
-    paths = _matching(recorded) if isinstance(recorded, str) else recorded
     keys = costs(gather_untuned(paths))
     if not keys:
         message = f"no GEMM is recorded in {recorded}: {len(paths)} files found"

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from longpole.bench.reference import as_array
 from longpole.bench.time import CpuClock
-from longpole.bench.time.instructions import instruction_flush
 from longpole.bench.time.targets import rotating
 from longpole.bench.tunableop.edit import DEFAULT
 from longpole.bench.tunableop.merge import render_results
@@ -156,7 +155,7 @@ def tune_gemm(
     inputs: Callable[[Shape], Sequence[Any]] | None = None,
     limits: Limits | None = None,
     clock: Clock | None = None,
-    flush: Callable[[], object] | Literal["instructions"] | None = "instructions",
+    flush: Callable[[], object] | None = None,
     tolerance: float | None = None,
 ) -> GemmTuning:
     """Find the fastest way to multiply, of those that multiply right.
@@ -176,8 +175,8 @@ def tune_gemm(
     clock
         Wall time on the processor by default; `TorchClock` for a GPU.
     flush
-        Runs before each timed call, and is not timed. By default it empties the instruction
-        cache of what the clock times, as torch does; None is no flush, and a function is called.
+        Function called before each timed call, outside the timing. torch clears the instruction
+        cache there, which longpole does not do by itself.
     tolerance
         How far a result may lie from the reference's, as a share of the reference's largest
         value; by default 2 % for 16-bit floats, 1e-4 for 32-bit ones, 1e-10 otherwise.
@@ -195,8 +194,7 @@ def tune_gemm(
     {'Default': 'ok', 'einsum': 'ok', 'wrong': 'wrong'}
     """
     clock = clock or CpuClock()
-    before = instruction_flush(clock) if flush == "instructions" else flush
-    bench = _Bench(limits or Limits(), clock, before, tolerance)
+    bench = _Bench(limits or Limits(), clock, flush, tolerance)
     functions = {DEFAULT: reference, **candidates}
     attempts = []
     for shape in shapes:

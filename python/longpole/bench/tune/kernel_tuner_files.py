@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from longpole.bench.records.record import Outcome, Record
 from longpole.bench.tune.space import Space, label_of
 from longpole.files import new_file
+from longpole.opening import read_text
 
 if TYPE_CHECKING:
     import os
@@ -46,7 +47,7 @@ def read_cache(path: str | os.PathLike[str]) -> tuple[Space, list[Record]]:
         It is no such file.
     """
     try:
-        content = _closed(Path(path).read_text(encoding="utf-8"))
+        content = _closed(read_text(path))
         names = content["tune_params_keys"]
         entries = list(content["cache"].values())
         space = Space.of_points({name: entry[name] for name in names} for entry in entries)

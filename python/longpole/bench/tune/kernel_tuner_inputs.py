@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import json
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.bench.tune.space import Space
+from longpole.opening import read_text
 
 if TYPE_CHECKING:
     import os
@@ -28,7 +28,7 @@ def read_t1(path: str | os.PathLike[str]) -> Space:
     ValueError
         It declares values in a way that is not known. No code in it is run.
     """
-    declared = json.loads(Path(path).read_text(encoding="utf-8"))["ConfigurationSpace"]
+    declared = json.loads(read_text(path))["ConfigurationSpace"]
     parameters = {each["Name"]: _values(each["Values"]) for each in declared["TuningParameters"]}
     conditions = [each["Expression"] for each in declared.get("Conditions", ())]
     return Space(parameters, conditions)

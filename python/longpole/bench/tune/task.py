@@ -16,6 +16,7 @@ from longpole.bench.tune.kernel_tuner_inputs import read_t1
 from longpole.bench.tune.objective import Objective
 from longpole.bench.tune.space import Space, label_of
 from longpole.bench.tune.triton_source import read_triton
+from longpole.opening import read_text
 
 if TYPE_CHECKING:
     import os
@@ -127,6 +128,15 @@ class Task:
         """The point to compare with."""
         return self.space.first() if self.baseline is None else self.space.own(self.baseline)
 
+    def files(self) -> list[Path]:
+        """List the files that the task names: sources, the right numbers, parameters."""
+        names = [*(self.candidate.sources if isinstance(self.candidate, Command) else ())]
+        if self.origin is not None:
+            names += [self.origin, self.origin.partition(":")[0]]
+        if self.reference is not None and self.reference.file is not None:
+            names.append(self.reference.file)
+        return [self.folder / name for name in names]
+
     def _check_holes(self, candidate: Command) -> None:
         if taken := sorted(_RESERVED & self.space.parameters.keys()):
             message = f"a parameter cannot be called {taken[0]!r}: commands use that name"
@@ -184,7 +194,7 @@ def read_task(path: str | os.PathLike[str]) -> Task:
 
 
 def _fields(path: Path) -> dict[str, Any]:
-    text = path.read_text(encoding="utf-8")
+    text = read_text(path)
     fields = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     if not isinstance(fields, dict):
         message = "it holds no object"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from longpole.bench.tune.space import Space
 from longpole.files import new_file
+from longpole.opening import read_text
 
 if TYPE_CHECKING:
     import os
@@ -53,7 +54,7 @@ def read_triton(path: str | os.PathLike[str], kernel: str | None = None) -> Spac
     ValueError
         There is no such kernel, or its configurations are not a literal list.
     """
-    text = Path(path).read_text(encoding="utf-8")
+    text = read_text(path)
     if Path(path).suffix == ".json":
         return Space.of_points(_point(each["kwargs"], each) for each in json.loads(text))
     listed = _configs(text, kernel)
@@ -73,15 +74,16 @@ def write_triton(
     Raises
     ------
     FileExistsError
-        The file exists and `force` is not given.
+        The file exists and `force` is not given, or it is the source.
     ValueError
         As of `read_triton`.
     """
     if source is None:
         text = json.dumps([_plain(point) for point in points], indent=1) + "\n"
     else:
-        text = _replaced(Path(source).read_text(encoding="utf-8"), kernel, points)
-    with new_file(Path(path), force=force) as unfinished:
+        text = _replaced(read_text(source), kernel, points)
+    inputs = [] if source is None else [Path(source)]
+    with new_file(Path(path), force=force, inputs=inputs) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
 
 

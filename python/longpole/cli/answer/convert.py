@@ -13,6 +13,7 @@ from longpole.cli.answer.windows import exit_code_of, known_of, known_of_trace, 
 from longpole.data import Data
 from longpole.files import new_file
 from longpole.report.blocks import Headline, Sentence
+from longpole.report.csv import harmless
 from longpole.report.document import Document
 from longpole.report.frames import flat
 from longpole.wording import count
@@ -49,7 +50,7 @@ CONVERT: Final = "longpole.convert/1"
 _WRITERS: Final[dict[str, Callable[[pl.DataFrame, Path], None]]] = {
     ".parquet": lambda rows, path: rows.write_parquet(path),
     ".arrow": lambda rows, path: rows.write_ipc(path),
-    ".csv": lambda rows, path: flat(rows).write_csv(path),
+    ".csv": lambda rows, path: _harmless(flat(rows)).write_csv(path),
     ".jsonl": lambda rows, path: rows.write_ndjson(path),
 }
 
@@ -64,6 +65,21 @@ class Converted(Data):
     table: str
     """The table of the trace, or what was written instead of one."""
     rows: int
+
+
+def _harmless(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows with texts as `--format csv` writes them: no formula, nothing invisible."""
+    import polars as pl
+
+    changed = {}
+    for name, dtype in rows.schema.items():
+        if isinstance(dtype, pl.String | pl.Categorical | pl.Enum):
+            texts = rows[name].cast(pl.String)
+            shown = {text: harmless(text) for text in texts.unique().drop_nulls()}
+            other = {text: safe for text, safe in shown.items() if safe != text}
+            if other:
+                changed[name] = texts.replace(other)
+    return rows.with_columns(**changed)
 
 
 def writer_of(output: Path) -> Callable[[pl.DataFrame, Path], None]:

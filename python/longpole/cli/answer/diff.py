@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.analyses.diff import diff, diff_steps
-from longpole.analyses.ledger import add_to_ledger
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.diff_sections import diff_sections
 from longpole.cli.answer.inputs import name_of, warnings_of
@@ -40,16 +39,12 @@ def diff_answer(
     gate: float | None,
     top: int,
     window: Mapping[str, Any],
-    ledger: str | None = None,
 ) -> Answer:
-    """Compare two sides of named traces, and keep what was predicted and measured."""
+    """Compare two sides of named traces."""
     sides = [[trace for _, trace in side] for side in (base, new)]
     with usage_errors():
         found = diff(*sides, gate=_GATE if gate is None else gate, **window)
     names = [_name(side) for side in (base, new)]
-    if ledger is not None:
-        paths = (" ".join(path for path, _ in side) for side in (base, new))
-        add_to_ledger(ledger, found.predictions, *paths)
     page = _page(found, sides[0], sides[1], top, window)
     return _answer(" -> ".join(names), [*base, *new], found, page, gate=gate, top=top)
 

@@ -33,4 +33,4 @@ def json_rows(frame: pl.DataFrame) -> Iterator[str]:
         text = rows.write_ndjson()
         if not text.isascii():
             text = _NOT_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text)
-        yield from text.splitlines()
+        yield from text.replace("\x7f", "\\u007f").splitlines()

@@ -1,4 +1,4 @@
-"""Serves a report on this machine: to who has the token, and to nobody else.
+"""Serves a report on this machine to the holder of a token.
 
 The address that opens the page holds a token that works once; it is exchanged for a cookie. So
 an address that is seen later, in a list of processes or a browser's history, opens nothing.
@@ -9,9 +9,11 @@ of their own.
 from __future__ import annotations
 
 import secrets
+import sys
 from http import HTTPStatus
-from http.cookies import SimpleCookie
+from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Lock
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -32,27 +34,33 @@ class Server(ThreadingHTTPServer):
         self.page = b""
         self.archive = b""
         self.token: str | None = secrets.token_urlsafe(32)
+        self.token_lock = Lock()
         self.session = secrets.token_urlsafe(32)
         self.archive_key = secrets.token_urlsafe(32)
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Report an error of a request on stderr, unless the client has gone away."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
     @property
     def address(self) -> str:
-        """Give the address of the server."""
+        """The address of the server."""
         return f"http://{_HOST}:{self.server_port}"
 
     @property
     def opening_address(self) -> str:
-        """Give the address that opens the page, once."""
+        """The address that opens the page, once."""
         return f"{self.address}/open/{self.token}"
 
     @property
     def archive_address(self) -> str:
-        """Give the address from which Perfetto takes the trace and the path."""
+        """The address from which Perfetto takes the trace and the path."""
         return f"{self.address}/{self.archive_key}.zip"
 
 
 def perfetto_link(server: Server) -> str:
-    """Give the link that opens the trace with its path in Perfetto."""
+    """Return the link that opens the trace with its path in Perfetto."""
     return f"{_PERFETTO}/#!/?url={quote(server.archive_address, safe='')}"
 
 
@@ -68,7 +76,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.FORBIDDEN)
         elif self.path.startswith("/open/"):
             self._open(self.path.removeprefix("/open/"))
-        elif self.path == f"/{self.server.archive_key}.zip":
+        elif _is_same(self.path, f"/{self.server.archive_key}.zip"):
             headers = {"Access-Control-Allow-Origin": _PERFETTO}
             self._send(self.server.archive, "application/zip", headers)
         elif self.path == "/" and self._is_known():
@@ -80,11 +88,12 @@ class _Handler(BaseHTTPRequestHandler):
         """Keep requests from stderr."""
 
     def _open(self, token: str) -> None:
-        """Exchange the token for a cookie, once."""
-        expected, self.server.token = self.server.token, None
-        if expected is None or not secrets.compare_digest(token, expected):
-            # A wrong guess leaves the token as it was.
-            self.server.token = expected
+        """Exchange the token for a cookie, once; a wrong guess leaves the token as it was."""
+        with self.server.token_lock:
+            is_known = self.server.token is not None and _is_same(token, self.server.token)
+            if is_known:
+                self.server.token = None
+        if not is_known:
             self._refuse(HTTPStatus.NOT_FOUND)
             return
         self.send_response(HTTPStatus.SEE_OTHER)
@@ -95,8 +104,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def _is_known(self) -> bool:
-        cookie = SimpleCookie(self.headers.get("Cookie", "")).get(_COOKIE)
-        return cookie is not None and secrets.compare_digest(cookie.value, self.server.session)
+        try:
+            cookie = SimpleCookie(self.headers.get("Cookie", "")).get(_COOKIE)
+        except CookieError:
+            return False
+        return cookie is not None and _is_same(cookie.value, self.server.session)
 
     def _send(self, body: bytes, kind: str, headers: dict[str, str]) -> None:
         self.send_response(HTTPStatus.OK)
@@ -116,3 +128,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Length", "0")
         self.end_headers()
+
+
+def _is_same(given: str, secret: str) -> bool:
+    """Whether a text is the secret; how long this takes does not depend on where they differ."""
+    # As bytes: `compare_digest` raises an error for a text that is not ASCII.
+    return secrets.compare_digest(given.encode(errors="replace"), secret.encode())

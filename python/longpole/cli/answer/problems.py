@@ -29,6 +29,7 @@ _SAME_RUN: Final = "give the two files of one rank of one run, recorded together
 _SYSTEM_ERRORS: Final = {
     errno.ENOENT: ("file_not_found", "no such file"),
     errno.EACCES: ("permission_denied", "permission denied"),
+    errno.ENOTSUP: ("not_a_regular_file", None),
     errno.EISDIR: ("is_a_directory", "this is a directory; name the trace in it"),
 }
 
@@ -85,7 +86,8 @@ class Problem:
     @classmethod
     def _of_system(cls, error: OSError) -> Self:
         known = _SYSTEM_ERRORS.get(error.errno or 0)
-        code, message = known or ("io", error.strerror or str(error))
+        code, message = known or ("io", None)
+        message = message or error.strerror or str(error)
         path = None if error.filename is None else os.fsdecode(error.filename)
         return cls(code, message, exit_codes.UNREADABLE, path=path)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from longpole.cli.answer.live import Live, bar, is_watched
+from longpole.opening import open_file
 from longpole.wording import escape
 
 if TYPE_CHECKING:
@@ -62,8 +64,8 @@ _PACKED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zX")
 def _size(path: str) -> int | None:
     """How many bytes there are to read; unknown for what is compressed or piped."""
     try:
-        with Path(path).open("rb") as file:
+        with open_file(path, is_named=False) as file:
             is_packed = file.read(4).startswith(_PACKED)
-            return None if is_packed or path == "-" else Path(path).stat().st_size
+            return None if is_packed or path == "-" else os.fstat(file.fileno()).st_size
     except OSError:
         return None

@@ -22,7 +22,7 @@ from longpole.plot.step_lanes import step_lanes
 from longpole.report.blocks import Column, Headline, Notes, Sentence, Table
 from longpole.report.document import Document
 from longpole.report.sections import Page, Section
-from longpole.verdict.blocks import verdict_blocks
+from longpole.verdict.blocks import left_out_of, verdict_blocks
 from longpole.windows import choose_window
 from longpole.wording import count, duration
 
@@ -214,7 +214,9 @@ class _About:
             yield self.diagnostics()
             return
         path = self.choice.path(self.trace, window)
-        yield self.section("verdict", "Verdict", verdict_blocks(found.verdict))
+        more = left_out_of(found.verdict)
+        notes = [Notes(more)] if more else []
+        yield self.section("verdict", "Verdict", [*verdict_blocks(found.verdict), *notes])
         yield self.timeline(window, path)
         yield self.section("path", "Critical path", path_blocks(path, _TOP))
         where = self.time(found)

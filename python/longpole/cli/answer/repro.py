@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from longpole.cli.answer import exit_codes
@@ -15,8 +16,6 @@ from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import Document
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from longpole.cli.answer.emit import Answer
     from longpole.trace import Trace
 
@@ -46,7 +45,8 @@ def repro_answer(
     """Write the script of an operator, and say what it rests on."""
     with usage_errors():
         script = operator_script(trace, event, source=name_of(name), execution=execution)
-    with new_file(output, force=force) as unfinished:
+    inputs = [Path(path) for path in (name, execution) if path]
+    with new_file(output, force=force, inputs=inputs) as unfinished:
         unfinished.write_text(script.text, encoding="utf-8")
     written = Repro(str(output), script.operator, script.event, script.inputs, script.not_recorded)
     document = Document(

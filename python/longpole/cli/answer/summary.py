@@ -17,8 +17,8 @@ from longpole.cli.answer.windows import (
 )
 from longpole.report.blocks import Column, Headline, Notes, Table
 from longpole.report.document import DATA_FORMATS, Document
-from longpole.verdict.blocks import verdict_blocks
-from longpole.wording import count, duration, share, short_name
+from longpole.verdict.blocks import left_out_of, verdict_blocks
+from longpole.wording import count, duration, operator_name, share, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -171,7 +171,11 @@ def _lists(trace: Trace, found: Summary) -> list[Table]:
     kernels = f"kernels of {n_devices} devices" if n_devices > 1 else "kernels"
     of_hosts = f" of {n_processes} processes" if n_processes > 1 else ""
     return [
-        _ranked(found, kernels, "time", found.kernels.n_total, ranked["kernel"]),
+        _with_operators(
+            trace,
+            _ranked(found, kernels, "time", found.kernels.n_total, ranked["kernel"]),
+            [event for *_, event in ranked["kernel"]],
+        ),
         _ranked(
             found,
             f"operators{of_hosts}",
@@ -191,6 +195,17 @@ def _ranked(found: Summary, what: str, time: str, n_total: int, rows: list[Figur
     )
 
 
+def _with_operators(trace: Trace, table: Table, events: list[int]) -> Table:
+    """Add the operators that launched the longest kernels, where they are known."""
+    launched = trace.core.operators_of(events)
+    if not any(launched):
+        return table
+    operators = [operator_name(*operator[1:]) if operator else "-" for operator in launched]
+    columns = (*table.columns, Column("launched by (longest)", "name"))
+    rows = [(*row, operator) for row, operator in zip(table.rows, operators, strict=True)]
+    return Table(columns, rows)
+
+
 def _figures(time: str, found: Summary) -> tuple[Column, ...]:
     return (
         Column(time, "duration"),
@@ -208,7 +223,8 @@ def _cells(
 
 
 def _notes(trace: Trace, found: Summary) -> list[str]:
-    notes = [
+    notes = left_out_of(found.verdict)
+    notes += [
         f"How long {_device(device)} waited for launch is unknown: {device.idle.reason}."
         for device in found.devices
         if device.idle.reason

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from longpole._core import kernel_family
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.usage import usage_errors
@@ -131,12 +132,18 @@ def ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
 def _selected(chosen: list[tuple[Change, int]]) -> list[Block]:
     """Say how much a pattern selects: it may be other events than were meant."""
     told = [
-        f"{_words(change)}: the pattern (case-sensitive) selects {count(n_edges, 'edge')} of the "
+        f"{_words(change)}: {_how(change.matching)} selects {count(n_edges, 'edge')} of the "
         "dependency graph of the whole trace."
         for change, n_edges in chosen
         if change.matching is not None and n_edges > 0
     ]
     return [Notes(told)] if told else []
+
+
+def _how(matching: str) -> str:
+    """Return what selects kernels: the name of a family, or a pattern of names."""
+    is_family = kernel_family(matching) == matching
+    return f"the family of kernels {matching}" if is_family else "the pattern (case-sensitive)"
 
 
 def _why_longer(answer: WhatIf) -> list[Block]:

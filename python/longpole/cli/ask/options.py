@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import sys
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from longpole.cli.answer.emit import emit, failed
 from longpole.cli.answer.problems import Problem
+from longpole.cli.ask.files import OutputPath
+from longpole.cli.ask.numbers import MOST, MOST_THREADS
 from longpole.errors import LongpoleError
 from longpole.report.document import FORMATS
 from longpole.report.terminal import Terminal
@@ -125,7 +126,7 @@ def shared_options(command: Callable[..., int]) -> Callable[..., int]:
     )
     @click.option(
         "--threads",
-        type=click.IntRange(min=1),
+        type=click.IntRange(1, MOST_THREADS),
         metavar="N",
         help="Number of threads that read a large trace.  [default: all cores]",
     )
@@ -146,7 +147,7 @@ def output_options(told: str = "The file to write.") -> Callable[[Command], Comm
             "-o",
             "--output",
             required=True,
-            type=click.Path(dir_okay=False, path_type=Path, readable=False),
+            type=OutputPath(is_path=True),
             help=told,
         )
         force = click.option("-f", "--force", is_flag=True, help="Replace the file if it exists.")
@@ -158,7 +159,7 @@ def output_options(told: str = "The file to write.") -> Callable[[Command], Comm
 def top_option(most: int, told: str) -> Callable[[Command], Command]:
     """Give a command the option of how many things it lists, `top`."""
     return click.option(
-        "--top", type=click.IntRange(min=1), default=most, show_default=True, help=told
+        "--top", type=click.IntRange(1, MOST), default=most, show_default=True, help=told
     )
 
 

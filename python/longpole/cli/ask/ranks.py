@@ -9,6 +9,7 @@ import click
 
 from longpole.cli.answer.live import Live, is_watched
 from longpole.cli.answer.usage import usage_errors
+from longpole.cli.ask.numbers import MOST
 from longpole.traces.engines import ENGINES, TIMEOUT_S
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def reading_options(command: Callable[..., int]) -> Callable[..., int]:
     @click.option("--step-name", metavar="REGEX", help="Annotations that mark steps.")
     @click.option(
         "--workers",
-        type=click.IntRange(min=1),
+        type=click.IntRange(1, MOST),
         help="How many traces to hold in memory at once.  [default: one for each CPU, at most 4]",
     )
     @click.option(

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from longpole.cli.ask.numbers import MOST
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -22,7 +24,7 @@ def device_options(command: Callable[..., Any]) -> Callable[..., Any]:
     lock_clock = click.option(
         "--lock-clock",
         "lock_clock_mhz",
-        type=click.IntRange(min=1),
+        type=click.IntRange(1, MOST),
         metavar="MHZ",
         help="Lock the clock frequency of the device during the run; needs root.",
     )
@@ -61,7 +63,7 @@ _RUNNER_OPTIONS: Final = (
     ),
     click.option(
         "--retries",
-        type=click.IntRange(min=0),
+        type=click.IntRange(0, MOST),
         help="How often to repeat a failed job.  [default: 0]",
     ),
     device_options,

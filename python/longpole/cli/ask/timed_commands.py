@@ -11,6 +11,7 @@ import click
 from longpole.bench.time.commands import CommandPlan
 from longpole.cli.answer.usage import require
 from longpole.cli.ask.dashes import behind_dashes
+from longpole.cli.ask.numbers import MOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,7 +31,7 @@ _OPTIONS: Final = (
     click.option(
         "--warm-up",
         "n_warm_up",
-        type=click.IntRange(min=0),
+        type=click.IntRange(0, MOST),
         default=1,
         show_default=True,
         help="Untimed executions of each command in a run.",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from longpole.cli.answer.usage import require, usage_errors
+from longpole.cli.ask.files import OutputPath
 from longpole.errors import ResultsError
 from longpole.wording import count
 
@@ -79,7 +80,9 @@ def edit_options(command: Callable[..., int]) -> Callable[..., int]:
     @click.option("--operator", metavar="REGEX", help="Rows whose operator signature matches.")
     @click.option("--parameters", metavar="REGEX", help="Rows whose parameter signature matches.")
     @click.option("--from", "solution", metavar="REGEX", help="Rows whose solution matches.")
-    @click.option("-o", "--output", required=True, metavar="NEW", help="Where to write it.")
+    @click.option(
+        "-o", "--output", type=OutputPath(), required=True, metavar="NEW", help="Where to write it."
+    )
     @click.option("-f", "--force", is_flag=True, help="Replace the output.")
     @wraps(command)
     def with_edit(

@@ -12,6 +12,7 @@ import click
 
 from longpole.cli.answer.usage import require, usage_errors
 from longpole.cli.answer.windows import Found, abstained
+from longpole.cli.ask.numbers import MOST
 from longpole.errors import WindowError
 from longpole.windows import choose_window, step_number
 from longpole.wording import escape
@@ -97,7 +98,7 @@ _STEP_NAME: Final = click.option(
 _ANNOTATION: Final = click.option("--annotation", metavar="NAME", help="Annotation to analyse.")
 _INSTANCE: Final = click.option(
     "--instance",
-    type=click.IntRange(min=0),
+    type=click.IntRange(0, MOST),
     metavar="I",
     help="Which occurrence of the annotation, counted from 0.  [default: 0]",
 )

@@ -7,7 +7,7 @@ import sys
 import click
 
 from longpole.cli.answer import exit_codes
-from longpole.cli.answer.usage import usage_errors
+from longpole.cli.answer.usage import require, usage_errors
 from longpole.wording import escape
 
 __all__ = ["baseline"]
@@ -27,12 +27,13 @@ def baseline(*, name: str, results: str, force: bool) -> int:
       longpole bench baseline main results.jsonl
     """
     from longpole.bench import save_baseline
+    from longpole.bench.records.baselines import baseline_path
 
-    try:
-        with usage_errors():
-            path = save_baseline(name, results, overwrite=force)
-    except FileExistsError as error:
-        message = f"the baseline {name} already exists; -f replaces it"
-        raise click.UsageError(message) from error
+    with usage_errors():
+        require(
+            force or not baseline_path(name).exists(),
+            f"the baseline {name} already exists; -f replaces it",
+        )
+        path = save_baseline(name, results, overwrite=force)
     sys.stderr.write(f"kept as {escape(str(path))}\n")
     return exit_codes.OK

@@ -8,6 +8,7 @@ import click
 
 from longpole.bench.records.record import Outcome, Record
 from longpole.cli.answer import exit_codes
+from longpole.cli.ask.numbers import MOST
 from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.data import Row
 from longpole.report.blocks import Column, Notes, Sentence, Table
@@ -53,7 +54,7 @@ class Results(Row):
 )
 @click.option(
     "--limit",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, MOST),
     default=10_000,
     show_default=True,
     help="Number of records to show; the others are counted.",

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from longpole.cli.ask.files import OutputPath
 from longpole.cli.ask.options import Options, answer_options
 from longpole.cli.ask.runner import runner_options
 
@@ -14,7 +15,7 @@ __all__ = ["resume"]
 
 
 @click.command()
-@click.argument("results", type=click.Path(dir_okay=False, readable=False))
+@click.argument("results", type=OutputPath())
 @runner_options
 @answer_options
 def resume(*, results: str, options: Options, **limits: Any) -> int:

@@ -10,6 +10,8 @@ import click
 
 from longpole.cli.answer.usage import require, usage_errors
 from longpole.cli.ask.dashes import CommandBehindDashes, behind_dashes
+from longpole.cli.ask.files import OutputPath
+from longpole.cli.ask.numbers import MOST
 from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.cli.ask.runner import runner_options
 
@@ -27,7 +29,7 @@ __all__ = ["run"]
 @click.option(
     "-o",
     "--results",
-    type=click.Path(dir_okay=False, readable=False),
+    type=OutputPath(),
     metavar="FILE",
     help="Results file to write.",
 )
@@ -35,7 +37,7 @@ __all__ = ["run"]
 @click.option("--key", metavar="NAME", help="Key for the command after --.")
 @click.option(
     "--repeat",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, MOST),
     default=1,
     show_default=True,
     help="How often to run each job.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from contextlib import contextmanager, suppress
 from itertools import product
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from longpole.bench.records.store import Store, make_room
-from longpole.bench.time.lockstep import Build
 from longpole.bench.time.processes import (
     Campaign,
     TargetError,
@@ -24,6 +22,7 @@ from longpole.bench.time.worker import CLOCKS
 from longpole.cli.answer.timings import timings_answer
 from longpole.cli.answer.usage import require, usage_errors
 from longpole.cli.ask.dashes import CommandBehindDashes
+from longpole.cli.ask.files import OutputPath
 from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.cli.ask.runner import device_options
 from longpole.cli.ask.shares import gate_option
@@ -55,17 +54,10 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float) 
 @click.option(
     "--axis", "axes", multiple=True, metavar="NAME=VALUE,...", help="Arguments of the functions."
 )
-@click.option(
-    "--build",
-    "builds",
-    multiple=True,
-    metavar="LABEL=PATH",
-    help="Time FUNC in a separate process; PATH is a folder of modules or an interpreter.",
-)
 @click.option("--factory", is_flag=True, help="FUNC returns the function to time.")
 @click.option(
     "--clock",
-    metavar="cpu|torch|cupy|cuda|cupti|MODULE:FUNC",
+    metavar="cpu|torch|cupti|MODULE:FUNC",
     default="cpu",
     show_default=True,
     help="Clock: wall time, the time of a device, or a clock that FUNC returns.",
@@ -74,12 +66,6 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float) 
     "--cache",
     type=click.Choice(["cold", "hot", "graph"]),
     help="State of the device caches; `graph` replays captured calls.",
-)
-@click.option(
-    "--flush-instructions",
-    "flushes_instructions",
-    is_flag=True,
-    help="Also clear the instruction cache (--clock torch --cache cold).",
 )
 @click.option(
     "--copies",
@@ -122,7 +108,7 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float) 
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, readable=False),
+    type=OutputPath(),
     help="Write a record of each run to this file.",
 )
 @click.option("-f", "--force", is_flag=True, help="Replace records of an earlier call.")
@@ -135,7 +121,6 @@ def time(
     commands: list[str],
     plan: CommandPlan,
     axes: tuple[str, ...],
-    builds: tuple[str, ...],
     moved: str | None,
     computed: str | None,
     dtype: str | None,
@@ -151,16 +136,13 @@ def time(
     every combination of the arguments of --axis. With --factory, FUNC is called once for
     each combination and returns the function to time, which excludes the setup. For a
     command, the whole process is timed, up to 100 times in a run. No shell is used unless
-    --shell is given. With --build, given at least twice, each build has its own process,
-    and the builds alternate. The exit code is 1 if a function raised an exception or a
-    command failed.
+    --shell is given. The exit code is 1 if a function raised an exception or a command
+    failed.
 
     \b
     Examples:
       longpole bench time kernels:gemm --axis n=1024,2048 -o gemm.jsonl
       longpole bench time kernels:old kernels:new --axis n=1024
-      longpole bench time kernels:gemm --build old=main/build --build new=build
-      longpole bench time kernels:gemm --build old=venv1/bin/python --build new=venv2/bin/python
       longpole bench time -- ./gemm_profiler 1024 1024 1024
       longpole bench time -c './old 1024' -c './new 1024' --prepare 'rm -rf cache'
     """
@@ -171,13 +153,11 @@ def time(
     _check_clock(how["clock"], how["cache"], has_commands=bool(commands))
     _check_preparations(how)
     with usage_errors():
-        by_name = _builds(functions, builds, how["clock"])
-        names = commands or list(by_name) or _under_configs(functions, how["configs"])
+        names = commands or _under_configs(functions, how["configs"])
     campaign = Campaign(
         names,
         _points(axes),
         commands=plan if commands else None,
-        builds=by_name,
         work=WorkPlan(moved, computed, dtype),
         **{name: value for name, value in how.items() if value is not None},
     )
@@ -198,24 +178,6 @@ def _timed(campaign: Campaign, output: str | None, *, force: bool, append: bool)
     return timings_answer(campaign, records, [comparison for _, comparison in comparisons])
 
 
-def _builds(
-    functions: tuple[str, ...], builds: tuple[str, ...], clock_name: str
-) -> dict[str, Build]:
-    """Give the builds of the function by the name that each has in records."""
-    if not builds:
-        return {}
-    require(
-        len(functions) == 1 and clock_name == "cpu",
-        "--build is for one function, timed with the CPU clock",
-    )
-    found = [Build.parse(text, sys.executable) for text in builds]
-    require(
-        len({build.label for build in found}) == len(builds) > 1,
-        "--build is needed for each of two builds or more, with labels of their own",
-    )
-    return {f"{functions[0]}@{build.label}": build for build in found}
-
-
 def _under_configs(functions: tuple[str, ...], configs: str | None) -> list[str]:
     """Give the functions to time: one for each configuration of a kernel, where there is one."""
     if configs is None:
@@ -228,10 +190,6 @@ def _check_preparations(how: Mapping[str, Any]) -> None:
     require(
         how["copies"] == 1 or how["factory"],
         "--copies needs --factory: each copy is the function that one call of the factory returns",
-    )
-    require(
-        how["cache"] == "cold" or not how["flushes_instructions"],
-        "--flush-instructions needs --cache cold",
     )
 
 

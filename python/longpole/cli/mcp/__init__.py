@@ -23,12 +23,29 @@ __all__ = ["mcp"]
     required=True,
     metavar="FOLDER...",
 )
-def mcp(*, folders: Sequence[Path]) -> int:
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0, min_open=True),
+    default=120,
+    show_default=True,
+    metavar="SECONDS",
+    help="Maximum time for one question.",
+)
+@click.option(
+    "--memory-limit",
+    type=click.FloatRange(min=0.5),
+    default=8,
+    show_default=True,
+    metavar="GB",
+    help="Maximum memory for one question (enforced on Linux).",
+)
+def mcp(*, folders: Sequence[Path], time_limit: float, memory_limit: float) -> int:
     """Let agents ask about the traces in some folders (MCP).
 
     Runs a server of the Model Context Protocol on stdin and stdout. Every question of longpole
-    is a tool. The server reads files in FOLDER and below it, no others, and writes none. Long
-    lists are shortened, and each answer about one trace comes with the events that prove it.
+    is a tool. The server reads files in FOLDER and below it, no others, and writes none. Each
+    question runs in a process of its own, with limits of time and memory. Long lists are
+    shortened, and each answer about one trace comes with the events that prove it.
 
     Needs the extra `mcp`: pip install 'longpole[mcp]'.
 
@@ -39,8 +56,9 @@ def mcp(*, folders: Sequence[Path]) -> int:
     """
     try:
         from longpole.cli.mcp.server import serve
+        from longpole.cli.mcp.workers import Limits
     except ImportError as error:
         message = f"the server needs the package mcp ({error})\nhint: pip install 'longpole[mcp]'"
         raise MissingDependencyError(message) from error
-    serve(folders)
+    serve(folders, Limits(time_limit, memory_limit))
     return 0

@@ -5,51 +5,126 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from longpole.wording import escape
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["bounded", "events_in"]
+__all__ = ["MOST_BYTES", "bounded", "events_in", "size_of", "visible"]
 
-_MOST_BYTES: Final = 60_000
-_LONGEST_TEXT: Final = 2_000
+MOST_BYTES: Final = 60_000
+"""Maximum length of an answer as JSON, in bytes of UTF-8."""
+
+_LENGTHS: Final = (2_000, 300, 60)
+"""To how many characters texts are cut, the first that makes the answer short enough."""
+
+_SHORTENED: Final = ("data", "evidence", "warnings", "abstains_because", "inputs", "error")
+_LEAST: Final = 2  # pairs stay pairs
+_LONGEST_KEY: Final = 200
 _EVENT_KEYS: Final = frozenset({"event", "events", "longest_event"})
 
 
 def bounded(answer: dict[str, Any], most: int) -> dict[str, Any]:
-    """Shorten the lists of an envelope to a length at which all of it is short enough.
+    """Shorten the lists and texts of an envelope until all of it is short enough.
 
-    `truncated` says of each shortened list how many elements are shown, and how many there are.
+    `truncated` says for each shortened list how many of its elements are shown, and how many texts
+    were cut. Lists of the answer are named by their place in `data`, other ones by their place in
+    the envelope.
 
     Examples
     --------
     >>> bounded({"data": {"rows": [1, 2, 3, 4]}, "truncated": None}, 3)
     {'data': {'rows': [1, 2, 3]}, 'truncated': {'rows': {'shown': 3, 'total': 4}}}
     """
-    while True:
-        shortened: dict[str, Any] = {}
-        data = _short(answer["data"], most, "", shortened)
-        found = {**answer, "data": data}
-        found["truncated"] = {**(answer["truncated"] or {}), **shortened} or None
-        if most <= 2 or len(json.dumps(found)) <= _MOST_BYTES:  # noqa: PLR2004 (pairs stay pairs)
-            return found
-        most = max(2, most // 2)
+    for longest in _LENGTHS:
+        length = most
+        while True:
+            found = _shortened(answer, length, longest)
+            if size_of(found) <= MOST_BYTES:
+                return found
+            if length <= _LEAST:
+                break
+            length = max(_LEAST, length // 2)
+    return _without_data(answer)
 
 
-def _short(value: Any, most: int, where: str, shortened: dict[str, Any]) -> Any:
+def size_of(answer: dict[str, Any]) -> int:
+    """Return the length of an answer as JSON, in bytes of UTF-8."""
+    return len(json.dumps(answer, ensure_ascii=False).encode())
+
+
+def _shortened(answer: dict[str, Any], most: int, longest: int) -> dict[str, Any]:
+    cut = _Cut(most, longest)
+    found = dict(answer)
+    for key in (key for key in _SHORTENED if key in answer):
+        found[key] = cut.value(answer[key], "" if key == "data" else key)
+    if cut.n_texts:
+        cut.lists["texts"] = {"cut": cut.n_texts, "characters": longest}
+    found["truncated"] = {**(answer["truncated"] or {}), **cut.lists} or None
+    return found
+
+
+def _without_data(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return an error in place of an answer that stays too long, which is not silently cut."""
+    message = f"the answer is longer than {MOST_BYTES:,} bytes, even with its lists shortened"
+    hint = "ask for one step, or for a table with `where` and `top`"
+    error = {"code": "too_long", "message": message, "hint": hint, "path": None, "offset": None}
+    empty: dict[str, Any] = {
+        "warnings": [],
+        "abstains_because": [],
+        "inputs": [],
+        "data": None,
+        "scope": None,
+    }
+    emptied = {**answer, **empty, "truncated": None, "status": "error", "error": error}
+    return {**emptied, "evidence": []} if "evidence" in answer else emptied
+
+
+class _Cut:
+    """Shortens values, and counts what was shortened."""
+
+    def __init__(self, most: int, longest: int) -> None:
+        self._most = most
+        self._longest = longest
+        self.lists: dict[str, Any] = {}
+        self.n_texts = 0
+
+    def value(self, value: Any, where: str) -> Any:
+        if isinstance(value, dict):
+            return {
+                self._text(key, _LONGEST_KEY): self.value(part, f"{where}.{key}" if where else key)
+                for key, part in value.items()
+            }
+        if isinstance(value, list):
+            if len(value) > self._most:
+                self.lists[where] = {"shown": self._most, "total": len(value)}
+            return [self.value(part, where) for part in value[: self._most]]
+        return self._text(value, self._longest) if isinstance(value, str) else value
+
+    def _text(self, text: str, longest: int) -> str:
+        """Cut a text that is too long; what is not Unicode, as in names of files, becomes `?`."""
+        sound = text.encode(errors="replace").decode()
+        if len(sound) <= longest:
+            return sound
+        self.n_texts += 1
+        return f"{sound[:longest]}…"
+
+
+def visible(value: Any) -> Any:
+    r"""Return a value with the characters that nobody sees written as escapes, in every text.
+
+    Examples
+    --------
+    >>> visible({"rows": [{"name": "gemm\U000e0041", "count": 2}]})
+    {'rows': [{'name': 'gemm\\U000e0041', 'count': 2}]}
+    """
     if isinstance(value, dict):
-        return {
-            key: _short(part, most, f"{where}.{key}" if where else key, shortened)
-            for key, part in value.items()
-        }
+        return {visible(key): visible(part) for key, part in value.items()}
     if isinstance(value, list):
-        if len(value) > most:
-            shortened[where] = {"shown": most, "total": len(value)}
-        return [_short(part, most, where, shortened) for part in value[:most]]
-    return f"{value[:_LONGEST_TEXT]}…" if _is_long(value) else value
-
-
-def _is_long(value: Any) -> bool:
-    return isinstance(value, str) and len(value) > _LONGEST_TEXT
+        return [visible(part) for part in value]
+    if not isinstance(value, str):
+        return value
+    return "\n".join(map(escape, value.split("\n")))
 
 
 def events_in(value: Any, most: int) -> list[int]:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import errno
 import os
-from pathlib import Path
+import stat
 from typing import TYPE_CHECKING, Any
+
+from longpole.opening import names_in, open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
 __all__ = ["checked", "traces_in"]
 
 
-def checked(path: object, folders: Sequence[Path]) -> str:
-    """Give the real path of a file or folder.
+def checked(path: str, folders: Sequence[Path]) -> str:
+    """Return the real path of a file or folder.
 
     A relative path is looked for in each folder.
 
@@ -26,37 +29,57 @@ def checked(path: object, folders: Sequence[Path]) -> str:
         It lies outside the folders, or a link below it leads outside.
     """
     roots = [folder.resolve() for folder in folders]
-    named = [(root / str(path)).resolve() for root in roots]
+    named = [(root / path).resolve() for root in roots]
     inside = [one for one in named if _is_in(one, roots)]
     if not inside:
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
     found = next((one for one in inside if one.exists()), None)
     if found is None:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-    if not all(_is_in(one, roots) for one in _below(found, roots)):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+    if found.is_dir() and not all(_is_in(one.resolve(), roots) for one in _below(found, roots)):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
     return str(found)
 
 
-def traces_in(folders: Sequence[Path], most: int) -> list[dict[str, Any]]:
-    """List files of the folders, the largest first."""
+def traces_in(folders: Sequence[Path], most: int) -> tuple[list[dict[str, Any]], int]:
+    """List the regular files of the folders, the largest first; return their number, too."""
     roots = [folder.resolve() for folder in folders]
-    files = {path for root in roots for path in _below(root, roots) if _is_in(path, roots)}
-    sized = [(path.stat().st_size, str(path)) for path in files if path.is_file()]
-    return [{"path": path, "bytes": size} for size, path in sorted(sized, reverse=True)[:most]]
+    found = {path.resolve() for root in roots for path in _below(root, roots)}
+    sized = [(size, str(path)) for path in found if (size := _size(path)) is not None]
+    rows = [{"path": path, "bytes": size} for size, path in sorted(sized, reverse=True)[:most]]
+    return rows, len(sized)
 
 
 def _below(folder: Path, roots: Sequence[Path]) -> Iterator[Path]:
-    """Give the real paths of all that a folder holds, also behind links within the roots."""
-    seen = {folder.resolve()}
-    for parent, folders, files in os.walk(folder, followlinks=True):
-        found = {name: Path(parent, name).resolve() for name in folders}
-        yield from found.values()
-        yield from (Path(parent, name).resolve() for name in files)
-        folders[:] = [
-            name for name in folders if found[name] not in seen and _is_in(found[name], roots)
-        ]
-        seen.update(found.values())
+    """Yield the paths of all that a folder holds, also through links within the roots."""
+    seen, waiting = {folder}, [folder]
+    while waiting:
+        parent = waiting.pop()
+        for name in _names(parent):
+            path = parent / name
+            yield path
+            real = path.resolve()
+            if real not in seen and _is_in(real, roots) and real.is_dir():
+                seen.add(real)
+                waiting.append(real)
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return names_in(folder)
+    except OSError:  # without permission, or replaced since
+        return []
+
+
+def _size(path: Path) -> int | None:
+    """Return the size of a regular file; None for what cannot be opened as one."""
+    try:
+        if not stat.S_ISREG(path.lstat().st_mode):
+            return None
+        with open_file(path, is_named=False) as file:
+            return os.fstat(file.fileno()).st_size
+    except OSError:
+        return None
 
 
 def _is_in(path: Path, roots: Sequence[Path]) -> bool:

@@ -1,48 +1,53 @@
-"""The server: lists the tools and calls them, one at a time."""
+"""The server: lists the tools, and asks each question in a process of its own."""
 
 from __future__ import annotations
 
 import json
-from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import anyio
-from anyio import CapacityLimiter, to_thread
 from mcp import types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from longpole.cli.guide import guide_text
-from longpole.cli.mcp.tools import TOOLS, call, input_schema, output_schema, purpose
+from longpole.cli.mcp.tools import TOOLS, input_schema, output_schema, purpose
+from longpole.cli.mcp.workers import Workers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from longpole.cli.mcp.workers import Limits
+
 __all__ = ["serve", "server_of"]
 
 
-def serve(folders: Sequence[Path]) -> None:
+def serve(folders: Sequence[Path], limits: Limits) -> None:
     """Answer on stdin and stdout until the client leaves."""
-    anyio.run(_serve, server_of(folders))
+    anyio.run(_serve, Workers(folders, limits))
 
 
-async def _serve(server: Server[Any]) -> None:
-    async with stdio_server() as (reading, writing):
-        await server.run(reading, writing, server.create_initialization_options())
+async def _serve(workers: Workers) -> None:
+    server = server_of(workers)
+    await workers.start()
+    try:
+        async with stdio_server() as (reading, writing):
+            await server.run(reading, writing, server.create_initialization_options())
+    finally:
+        with anyio.CancelScope(shield=True):
+            await workers.close()
 
 
-def server_of(folders: Sequence[Path]) -> Server[Any]:
-    """Make the server of some folders."""
-    one_at_a_time = CapacityLimiter(1)  # a command writes to the stdout of the process
+def server_of(workers: Workers) -> Server[Any]:
+    """Make the server whose questions some workers answer."""
 
     async def list_tools(_context: Any, _params: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[_tool(name) for name in TOOLS])
 
     async def call_tool(_context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        ask = partial(call, params.name, params.arguments or {}, folders)
-        answer = await to_thread.run_sync(ask, limiter=one_at_a_time)
+        answer = await workers.ask(params.name, params.arguments or {})
         text = types.TextContent(type="text", text=json.dumps(answer, ensure_ascii=False))
         failed = answer["status"] == "error"
         return types.CallToolResult(content=[text], structured_content=answer, is_error=failed)

@@ -1,6 +1,7 @@
 """The tools: commands that only read, with the options that an agent may set.
 
-A tool runs its command in this process, so that an agent gets the answer that a person gets.
+A tool runs its command in the process that calls it, so that an agent gets the answer that a
+person gets. The server calls it in a process of its own for each question (`worker`).
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from longpole.cli.answer import exit_codes
 from longpole.cli.answer.problems import Problem
 from longpole.cli.answer.table import tables
+from longpole.cli.mcp.arguments import check_arguments
 from longpole.cli.mcp.bounds import bounded, events_in
 from longpole.cli.mcp.paths import checked, traces_in
 from longpole.cli.program import longpole, run
@@ -26,15 +29,25 @@ if TYPE_CHECKING:
 
     from longpole.json_schema import Schema
 
-__all__ = ["TOOLS", "call", "input_schema", "output_schema", "purpose"]
+__all__ = ["TOOLS", "call", "input_schema", "output_schema", "purpose", "refused"]
 
 Answer = dict[str, Any]
 
 _WINDOW: Final = ("step", "annotation", "instance", "between", "whole")
 _MOST_ROWS: Final = 50
 _MOST_EVENTS: Final = 20
+_MOST_VALUES: Final = 100
+_LARGEST: Final = 2**63 - 1
 _EVENT: Final = ("event", "kind", "name", "process", "thread", "device", "stream")
 _TIMES: Final = ("start_ns", "duration_ns")
+
+_NO_EVIDENCE: Final[Answer] = {
+    "code": "no_evidence",
+    "count": 1,
+    "message": "the trace could not be read again for the events that the answer names",
+    "effect": "the answer stands without its evidence; the file may have been replaced meanwhile",
+    "hint": "ask again",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +78,7 @@ TOOLS: Final[Mapping[str, Tool]] = {
 
 
 def purpose(name: str) -> str:
-    """Say what a tool answers."""
+    """Return what a tool answers, in a sentence."""
     if name == "traces":
         return "List the files that can be asked about, with their sizes in bytes."
     text = _command(name).get_short_help_str(limit=200)
@@ -73,7 +86,7 @@ def purpose(name: str) -> str:
 
 
 def input_schema(name: str) -> Schema:
-    """Derive what a tool takes from the options of its command."""
+    """Derive the arguments of a tool from the options of its command."""
     tool = TOOLS[name]
     properties: Answer = {
         file: {"type": "string", "description": text} for file, text in tool.files.items()
@@ -92,7 +105,7 @@ def input_schema(name: str) -> Schema:
 
 
 def output_schema(name: str) -> Schema:
-    """Derive what a tool gives from the declared answer of its command."""
+    """Derive the answer of a tool from the declared answer of its command."""
     envelope = schema_for("envelope", longpole)
     data = envelope["properties"]["data"] if name in ("traces", "table") else _nullable(name)
     rows = {"type": "array", "items": {"type": "object"}}
@@ -104,40 +117,49 @@ def output_schema(name: str) -> Schema:
 def call(name: str, arguments: Mapping[str, Any], folders: Sequence[Path]) -> Answer:
     """Answer a call, at a bounded length."""
     try:
-        if name == "traces":
-            return _known("longpole.traces/1", data={"traces": traces_in(folders, _MOST_ROWS)})
         _check(name, arguments)
+        if name == "traces":
+            return _listed(folders)
         files = {file: checked(arguments[file], folders) for file in TOOLS[name].files}
         words = _words(name, arguments, files)
     except (click.UsageError, OSError, ValueError) as error:
-        return _known("longpole.error/1", error=Problem.of(error).to_dict(), status="error")
+        return bounded(_error(Problem.of(error)), _MOST_ROWS)
     answer = bounded(_told([name, *words, "--json"]), _MOST_ROWS)
     events = events_in(answer["data"], _MOST_EVENTS) if TOOLS[name].has_events else []
-    return {**answer, "evidence": _rows_of(files["trace"], events) if events else []}
+    evidence = _rows_of(files["trace"], events) if events else []
+    if evidence is None:
+        answer["warnings"] = [*answer["warnings"], _NO_EVIDENCE]
+    return bounded({**answer, "evidence": evidence or []}, _MOST_ROWS)
+
+
+def refused(code: str, message: str, hint: str) -> Answer:
+    """Return the envelope of a question that has no answer."""
+    return _error(Problem(code, message, exit_codes.UNREADABLE, hint))
+
+
+def _error(problem: Problem) -> Answer:
+    return _known("longpole.error/1", error=problem.to_dict(), status="error")
+
+
+def _listed(folders: Sequence[Path]) -> Answer:
+    rows, total = traces_in(folders, _MOST_ROWS)
+    cut = {"traces": {"shown": len(rows), "total": total}} if total > len(rows) else None
+    return bounded(_known("longpole.traces/1", data={"traces": rows}, truncated=cut), _MOST_ROWS)
 
 
 def _check(name: str, arguments: Mapping[str, Any]) -> None:
-    """Refuse arguments that the tool does not declare, or that are missing."""
+    """Refuse a tool that does not exist, and arguments that its schema does not allow."""
     if name not in TOOLS:
         message = f"{name!r} is not a tool; the tools are {', '.join(TOOLS)}"
         raise click.UsageError(message)
-    declared = input_schema(name)
-    unknown = [given for given in arguments if given not in declared["properties"]]
-    missing = [needed for needed in declared["required"] if needed not in arguments]
-    if unknown or missing:
-        what = f"unknown argument {unknown[0]!r}" if unknown else f"{missing[0]!r} is missing"
-        message = f"{what}; {name} takes {', '.join(declared['properties'])}"
-        raise click.UsageError(message)
-    if name == "table" and arguments["table"] not in tables():
-        message = f"{arguments['table']!r} is not a table; the tables are {', '.join(tables())}"
-        raise click.UsageError(message)
+    check_arguments(name, arguments, input_schema(name))
 
 
 def _words(name: str, arguments: Mapping[str, Any], files: Mapping[str, str]) -> list[str]:
     """Write a call as the words of a command line."""
     words = list(files.values())
     if name == "table":
-        words += [str(arguments["table"])]
+        words += [arguments["table"]]
         arguments = {"top": _MOST_ROWS, **arguments}
     for option in TOOLS[name].options:
         if option in arguments:
@@ -150,20 +172,12 @@ def _given(option: click.Option, value: Any) -> list[str]:
     if option.is_flag:
         return [flag] if value else []
     if option.nargs > 1:
-        if not _are_times(value, option.nargs):
-            message = f"{flag} takes a list of {option.nargs} integers"
-            raise click.UsageError(message)
         return [flag, *map(str, value)]
     return [f"{flag}={each}" for each in (value if option.multiple else [value])]
 
 
-def _are_times(value: Any, count: int) -> bool:
-    is_list = isinstance(value, list) and len(value) == count
-    return is_list and all(type(one) is int for one in value)
-
-
 def _told(words: Sequence[str]) -> Answer:
-    """Run a command; give the envelope that it prints."""
+    """Run a command; return the envelope that it prints."""
     told = io.StringIO()
     with contextlib.redirect_stdout(told), contextlib.redirect_stderr(io.StringIO()):
         run(words)
@@ -171,11 +185,17 @@ def _told(words: Sequence[str]) -> Answer:
     return answer
 
 
-def _rows_of(trace: str, events: Sequence[int]) -> list[Answer]:
-    """Give the rows of some events, the columns that prove a figure."""
+def _rows_of(trace: str, events: Sequence[int]) -> list[Answer] | None:
+    """Return the rows of some events, with the columns that prove a figure.
+
+    None if the trace could not be read again, as when it was replaced meanwhile.
+    """
     where = f"event IN ({', '.join(map(str, events))})"
     told = _told(["table", trace, "events", "--whole", f"--where={where}", "--json"])
-    rows = bounded(told, _MOST_ROWS)["data"]["rows"]
+    data = bounded(told, _MOST_ROWS)["data"]
+    if data is None:
+        return None
+    rows = data["rows"]
     return [{key: row[key] for key in (*_EVENT, *_TIMES)} for row in rows]
 
 
@@ -201,10 +221,14 @@ def _option(name: str, option: str) -> click.Option:
 def _property(option: click.Option) -> Schema:
     """Derive the schema of an option."""
     one: Schema = {"type": _type(option)}
+    if one["type"] == "integer":
+        least = getattr(option.type, "min", None)
+        one |= {"minimum": -_LARGEST if least is None else least, "maximum": _LARGEST}
     if option.nargs > 1:
-        one = {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2}
+        time = {"type": "integer", "minimum": -_LARGEST, "maximum": _LARGEST}
+        one = {"type": "array", "items": time, "minItems": 2, "maxItems": 2}
     elif option.multiple:
-        one = {"type": "array", "items": one}
+        one = {"type": "array", "items": one, "maxItems": _MOST_VALUES}
     return {**one, "description": option.help or ""}
 
 

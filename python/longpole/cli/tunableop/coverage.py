@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from longpole.cli.ask.numbers import NUMBER
 from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.errors import ResultsError, TraceError
 
@@ -22,7 +23,7 @@ _OTHER_KIND = "other_kind_of_file"
 @answers("longpole.cli.answer.tunable_data:Coverage")
 @click.argument("subject", metavar="UNTUNED|TRACE|ET")
 @click.argument("results", metavar="RESULTS")
-@click.option("--step", type=int, metavar="N", help="The step of the trace to analyse.")
+@click.option("--step", type=NUMBER, metavar="N", help="The step of the trace to analyse.")
 @click.option(
     "--et",
     "execution",

@@ -7,6 +7,7 @@ import os
 import click
 
 from longpole.cli.answer import exit_codes
+from longpole.cli.ask.numbers import MOST_DEVICES
 from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.wording import count
 
@@ -23,7 +24,12 @@ __all__ = ["files"]
     metavar="LIST",
     help="The value of the visibility variable of a process. Repeatable, for several processes.",
 )
-@click.option("--devices", type=int, metavar="N", help="How many devices the machine has.")
+@click.option(
+    "--devices",
+    type=click.IntRange(0, MOST_DEVICES),
+    metavar="N",
+    help="How many devices the machine has.",
+)
 @answer_options
 def files(
     *,

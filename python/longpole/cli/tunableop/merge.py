@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from longpole.cli.ask.files import OutputPath
 from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.files import check_free
 
@@ -22,7 +23,14 @@ __all__ = ["merge"]
 @click.command()
 @answers("longpole.cli.answer.tunable_data:MergedFiles")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("-o", "--output", required=True, metavar="FILE", help="File to write the result to.")
+@click.option(
+    "-o",
+    "--output",
+    type=OutputPath(),
+    required=True,
+    metavar="FILE",
+    help="File to write the result to.",
+)
 @click.option(
     "--conflict",
     type=click.Choice(("fastest", "first", "error")),

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from longpole.cli.ask.files import OutputPath
+from longpole.cli.ask.numbers import MOST_DEVICES
 from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.files import check_free
 
@@ -15,9 +17,19 @@ __all__ = ["split"]
 @click.command()
 @answers("longpole.cli.answer.tunable_data:Split")
 @click.argument("file", metavar="FILE")
-@click.option("--gpus", type=int, required=True, metavar="N", help="Number of parts.")
 @click.option(
-    "-o", "--output", metavar="NAME", help="Name of the parts, to which the ordinal is added."
+    "--gpus",
+    type=click.IntRange(1, MOST_DEVICES),
+    required=True,
+    metavar="N",
+    help="Number of parts.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=OutputPath(),
+    metavar="NAME",
+    help="Name of the parts, to which the ordinal is added.",
 )
 @click.option("-f", "--force", is_flag=True, help="Replace the parts.")
 @answer_options
@@ -35,9 +47,6 @@ def split(*, file: str, gpus: int, output: str | None, force: bool, options: Opt
     from longpole.cli.answer.tunable_data import PartRow, Split
     from longpole.cli.answer.tunableop import rows_answer
 
-    if gpus < 1:
-        message = "at least 1 part"
-        raise click.BadParameter(message, param_hint="'--gpus'")
     shares = tunableop.split(file, gpus)
     path = Path(file)
     name = output or str(path.with_name(f"{path.stem}_part%d{path.suffix}"))

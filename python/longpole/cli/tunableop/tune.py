@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from longpole.cli.answer.usage import usage_errors
+from longpole.cli.ask.files import OutputPath
+from longpole.cli.ask.numbers import MOST
 from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.wording import escape
 
@@ -27,6 +29,7 @@ __all__ = ["tune"]
 )
 @click.option(
     "--name",
+    type=OutputPath(),
     default="tunableop_results.csv",
     show_default=True,
     help="Name of the results file without an ordinal.",
@@ -39,7 +42,9 @@ __all__ = ["tune"]
     show_default=True,
     help="Time limit of a batch in seconds.",
 )
-@click.option("--batch", type=int, default=32, show_default=True, help="GEMMs in a batch.")
+@click.option(
+    "--batch", type=click.IntRange(1, MOST), default=32, show_default=True, help="GEMMs in a batch."
+)
 @click.option("--resume", is_flag=True, help="Continue an earlier run.")
 @click.option("-f", "--force", is_flag=True, help="Replace the output files.")
 @answer_options

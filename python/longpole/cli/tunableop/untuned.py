@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from longpole.cli.ask.files import OutputPath
 from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.wording import count
 
@@ -13,7 +14,7 @@ __all__ = ["untuned"]
 @click.command()
 @answers("longpole.cli.answer.tunable_data:Untuned")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("-o", "--output", metavar="FILE", help="Write them to a file.")
+@click.option("-o", "--output", type=OutputPath(), metavar="FILE", help="Write them to a file.")
 @click.option("-f", "--force", is_flag=True, help="Replace the output.")
 @answer_options
 def untuned(*, files: tuple[str, ...], output: str | None, force: bool, options: Options) -> int:

@@ -6,6 +6,7 @@ use regex::Regex;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::tables::Tables;
+use crate::vocabulary::{is_kernel_family, kernel_family};
 
 /// Which names a pattern is found in, one row for each text.
 pub(crate) fn matching(pattern: &str, tables: &Tables) -> Result<Vec<bool>> {
@@ -15,6 +16,15 @@ pub(crate) fn matching(pattern: &str, tables: &Tables) -> Result<Vec<bool>> {
     let pattern =
         Regex::new(pattern).map_err(|error| Error::new(ErrorKind::Pattern(sentence(&error)), 0))?;
     Ok(tables.strings.matching(|name| pattern.is_match(name)))
+}
+
+/// Which names of kernels a pattern selects, one row for each text: the name of a family selects
+/// the kernels of it, whatever they are called.
+pub(crate) fn matching_kernels(pattern: &str, tables: &Tables) -> Result<Vec<bool>> {
+    if is_kernel_family(pattern) {
+        return Ok(tables.strings.matching(|name| kernel_family(name) == pattern));
+    }
+    matching(pattern, tables)
 }
 
 /// The reason without the drawing of where it is.

@@ -9,7 +9,7 @@ use super::{Blocking, Reason, times_within};
 use crate::ids::{EventId, StringId};
 use crate::link::Launches;
 use crate::stack::Nesting;
-use crate::tables::{EventKind, Tables};
+use crate::tables::{EventKind, Tables, argument_text};
 
 /// The events of one name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,6 +91,28 @@ pub fn blocking_by_name(
     });
     let rows = by_name(tables, times);
     rows.into_iter().map(|row| (row, reasons[&row.longest])).collect()
+}
+
+/// The innermost operator that launched a GPU activity, and the sizes of its inputs as the trace
+/// writes them, where they were read.
+pub fn launching_operator<'a>(
+    event: EventId,
+    tables: &'a Tables,
+    launches: &Launches,
+    nesting: &Nesting,
+) -> Option<(EventId, Option<&'a str>)> {
+    let is_operator = |&event: &EventId| tables.events.kind(event) == EventKind::Operator;
+    let around = |call: EventId| {
+        std::iter::successors(Some(call), |&event| nesting.parent(event)).find(is_operator)
+    };
+    let by_external_id = || {
+        let known = launches.operators_by_external_id();
+        known.binary_search_by_key(&event, |row| row.0).ok().map(|place| known[place].1)
+    };
+    let operator = launches.launcher(event).and_then(around).or_else(by_external_id)?;
+    let sizes = ["Input Dims", "Input dims"];
+    let sizes = sizes.iter().find_map(|key| argument_text(operator, key, tables));
+    Some((operator, sizes))
 }
 
 /// How many GPU activities a window holds, and how many of them have no known launching call.

@@ -53,11 +53,9 @@ pub struct Awaited {
 /// Sums up the collectives that begin in some stretches of time; none where no parts are shown.
 pub fn awaited(tables: &Tables, stretches: &[(i64, i64)]) -> Option<Awaited> {
     let events = &tables.events;
-    let begins = |found: &CollectiveWait| {
-        let start_ns = events.start_ns(found.event);
-        stretches.iter().any(|&(from_ns, to_ns)| from_ns <= start_ns && start_ns < to_ns)
-    };
-    let found: Vec<_> = collective_waits(tables).into_iter().filter(begins).collect();
+    let latest_ends = LatestEnds::of(stretches);
+    let begins = |event: EventId| latest_ends.hold(events.start_ns(event));
+    let found = waits_of(tables, begins);
     let longest = found.iter().max_by_key(|it| (it.peer_ns, std::cmp::Reverse(it.event)))?;
     Some(Awaited {
         event: longest.event,
@@ -66,6 +64,28 @@ pub fn awaited(tables: &Tables, stretches: &[(i64, i64)]) -> Option<Awaited> {
         waiting_ns: found.iter().map(|it| it.waiting_ns).sum(),
         total_ns: found.iter().filter_map(|it| events.duration_ns(it.event)).sum(),
     })
+}
+
+/// Stretches of time by their starts, each with the latest end of those up to it.
+struct LatestEnds(Vec<(i64, i64)>);
+
+impl LatestEnds {
+    fn of(stretches: &[(i64, i64)]) -> Self {
+        let mut sorted = stretches.to_vec();
+        sorted.sort_unstable();
+        let mut latest_ns = i64::MIN;
+        for (_, end_ns) in &mut sorted {
+            latest_ns = latest_ns.max(*end_ns);
+            *end_ns = latest_ns;
+        }
+        Self(sorted)
+    }
+
+    /// Whether a time is in one of the stretches.
+    fn hold(&self, time_ns: i64) -> bool {
+        let n_begun = self.0.partition_point(|&(start_ns, _)| start_ns <= time_ns);
+        n_begun > 0 && time_ns < self.0[n_begun - 1].1
+    }
 }
 
 /// A task that is a part of a collective.
@@ -80,6 +100,11 @@ struct Part {
 
 /// Every collective of which the trace shows the parts, in the order of the file.
 pub fn collective_waits(tables: &Tables) -> Vec<CollectiveWait> {
+    waits_of(tables, |_| true)
+}
+
+/// The same for collectives that `counts` chooses.
+fn waits_of(tables: &Tables, counts: impl Fn(EventId) -> bool) -> Vec<CollectiveWait> {
     let parts = parts(tables);
     if parts.is_empty() {
         return Vec::new();
@@ -91,7 +116,8 @@ pub fn collective_waits(tables: &Tables) -> Vec<CollectiveWait> {
         let device = tables.lanes.place(events.lane(event)).device;
         Some(split(event, events.span(event)?, parts.get(&device)?))
     };
-    events.ids().filter(is_collective).filter_map(split).filter(|found| found.n_ranks > 0).collect()
+    let chosen = events.ids().filter(is_collective).filter(|&event| counts(event));
+    chosen.filter_map(split).filter(|found| found.n_ranks > 0).collect()
 }
 
 /// The parts of collectives that name a peer, by device, in order of time.
@@ -153,6 +179,17 @@ fn split(event: EventId, (start_ns, end_ns): (i64, i64), parts: &[Part]) -> Coll
 mod tests {
     use super::*;
     use crate::read::{Options, read_bytes};
+
+    #[test]
+    fn times_are_found_in_stretches_in_any_order_that_overlap() {
+        let stretches = [(50, 60), (0, 40), (10, 20), (60, 60)];
+        let latest_ends = LatestEnds::of(&stretches);
+        for time in -1..70 {
+            let expected = stretches.iter().any(|&(from, to)| from <= time && time < to);
+            assert_eq!(latest_ends.hold(time), expected, "{time}");
+        }
+        assert!(!LatestEnds::of(&[]).hold(0));
+    }
 
     #[test]
     fn a_collective_waits_while_it_moves_nothing_and_the_longest_wait_names_the_peer() {

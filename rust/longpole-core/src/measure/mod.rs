@@ -30,7 +30,8 @@ pub use api_roles::api_roles;
 pub use blocking::{Blocking, Reason, blocking_calls, copy_from_pageable};
 pub use busy::{Busy, busy};
 pub use by_name::{
-    NameTime, blocking_by_name, by_name, kernels_by_name, operators_by_name, unlinked,
+    NameTime, blocking_by_name, by_name, kernels_by_name, launching_operator, operators_by_name,
+    unlinked,
 };
 pub use chosen::Chosen;
 pub use class_times::{ClassTime, class_times};

@@ -4,7 +4,7 @@
 //! A verdict reads it to say what is still true where little is recorded, and which recording
 //! would tell more.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Chosen;
 use super::busy::busy;
@@ -34,6 +34,9 @@ pub struct Recorded {
     pub host_collectives: Option<(StringId, i64)>,
     /// Whether operators or functions of Python are recorded anywhere.
     pub has_operators: bool,
+    /// Threads that launch work without an operator, function or annotation, while other threads
+    /// have some: the profiler was told to record them, and did so on these threads only.
+    pub n_silent_threads: usize,
     /// How long before the end of the window the profiler stopped.
     pub stopped_ns: i64,
     /// Calls of the whole trace that launch or copy.
@@ -66,6 +69,7 @@ pub fn recorded(tables: &Tables, launches: &Launches, window: (i64, i64)) -> Rec
         activities: unlinked(tables, launches, window),
         host_collectives: host_collectives(tables, window),
         has_operators: events.ids().any(|event| is_work(events.kind(event))),
+        n_silent_threads: n_silent_threads(tables),
         stopped_ns: stopped_ns(tables, window.1),
         n_launching: n_launching(tables),
         n_counter_ranges: ranges.count(),
@@ -73,12 +77,29 @@ pub fn recorded(tables: &Tables, launches: &Launches, window: (i64, i64)) -> Rec
 }
 
 fn n_launching(tables: &Tables) -> usize {
+    launching(tables).count()
+}
+
+/// The calls of the whole trace that launch kernels or graphs.
+fn launching(tables: &Tables) -> impl Iterator<Item = EventId> + '_ {
     let (events, roles) = (&tables.events, tables.roles());
-    let launches = |event: &EventId| {
+    let launches = move |event: &EventId| {
         let role = events.name(*event).map(|name| roles[name.row()]);
         matches!(role, Some(ApiRole::Launch | ApiRole::GraphLaunch))
     };
-    events.ids().filter(|&event| events.kind(event).is_call()).filter(launches).count()
+    events.ids().filter(|&event| events.kind(event).is_call()).filter(launches)
+}
+
+fn n_silent_threads(tables: &Tables) -> usize {
+    let events = &tables.events;
+    let names_work = |&event: &EventId| {
+        let kind = events.kind(event);
+        matches!(kind, EventKind::Operator | EventKind::Python | EventKind::Annotation)
+    };
+    let told: BTreeSet<_> =
+        events.ids().filter(names_work).map(|event| events.lane(event)).collect();
+    let launching: BTreeSet<_> = launching(tables).map(|event| events.lane(event)).collect();
+    if told.is_empty() { 0 } else { launching.difference(&told).count() }
 }
 
 /// How long before a time the recording ended; 0 where the trace does not say when it did.
@@ -145,5 +166,23 @@ mod tests {
         let found = found(&format!("{call},{range}"));
         assert_eq!((found.n_launching, found.n_counter_ranges, found.host_ns), (1, 1, 5_000));
         assert!(!found.has_operators);
+        assert_eq!(found.n_silent_threads, 0);
+    }
+
+    #[test]
+    fn threads_that_launch_without_operators_are_silent_where_another_has_some() {
+        let event = |category: &str, name: &str, thread: i64| {
+            format!(
+                r#"{{"ph":"X","cat":"{category}","name":"{name}","pid":1,"tid":{thread},"ts":0,"dur":5}}"#
+            )
+        };
+        let launch = |thread| event("cuda_runtime", "cudaLaunchKernel", thread);
+        let step = event("user_annotation", "ProfilerStep#1", 1);
+        let operator = event("cpu_op", "aten::mm", 2);
+        let n_silent = |events: &[String]| found(&events.join(",")).n_silent_threads;
+        assert_eq!(n_silent(&[launch(2), launch(3), step.clone()]), 2);
+        assert_eq!(n_silent(&[launch(2), launch(3), step.clone(), operator]), 1);
+        assert_eq!(n_silent(&[launch(1), step.clone()]), 0);
+        assert_eq!(n_silent(&[event("cuda_runtime", "cudaMemcpyAsync", 2), step]), 0);
     }
 }

@@ -32,7 +32,7 @@ mod rocm;
 mod rows;
 pub(crate) mod saved;
 mod sniff;
-mod source;
+pub mod source;
 mod source_losses;
 mod sqlite;
 mod statements;
@@ -61,7 +61,7 @@ use crate::tables::Tables;
 /// When the file cannot be opened or read, holds no trace, or (strict) is not
 /// sound, and when `progress` asks to stop.
 pub fn read_path(path: &Path, options: &Options, progress: Progress<'_>) -> Result<Tables> {
-    let window = window::Window::of_file(source::open(path)?, options.max_bytes)?;
+    let window = window::Window::of_file(source::open_named(path)?, options.max_bytes)?;
     read_window(window, Some(path), options, progress)
 }
 
@@ -113,7 +113,7 @@ pub fn repair_path(
     out: &mut dyn Write,
     progress: Progress<'_>,
 ) -> Result<Option<u64>> {
-    repair(source::open(path)?, (rank, as_object), out, progress)
+    repair(source::open_named(path)?, (rank, as_object), out, progress)
 }
 
 /// Writes what can be read of the trace that a reader gives as a sound document.
@@ -143,7 +143,7 @@ pub fn repair(
 ///
 /// As [`read_path`].
 pub fn is_text(path: &Path) -> Result<bool> {
-    let mut window = window::Window::of_file(source::open(path)?, None)?;
+    let mut window = window::Window::of_file(source::open_named(path)?, None)?;
     Ok(sniff::format(&mut window, &mut Diagnostics::default())? == Format::Chrome)
 }
 

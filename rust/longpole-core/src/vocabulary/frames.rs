@@ -6,10 +6,40 @@
 /// Folders of what a program uses.
 const LIBRARIES: [&str; 3] = ["torch", "site-packages", "dist-packages"];
 
+/// Calls and annotations of frameworks and of the interpreter that only wrap functions of the
+/// program, by what their names hold.
+const WRAPPERS: [&str; 4] =
+    ["_call_impl", "<built-in function next>", "enumerate(DataLoader)", "ProfilerStep#"];
+
 /// Whether a frame is one of the program, not of what it uses.
 pub fn is_own_frame(name: &str) -> bool {
-    let is_frame = name.contains("): ") && !name.starts_with('<') && !name.starts_with("nn.Module");
-    is_frame && !name.split(['/', '\\']).any(|folder| LIBRARIES.contains(&folder))
+    is_frame(name) && !folders(name).any(|folder| LIBRARIES.contains(&folder))
+}
+
+/// Whether a function or an annotation only wraps others: one of torch, a module, or one of the
+/// interpreter.
+pub fn is_wrapper_frame(name: &str) -> bool {
+    let is_of_torch = if is_frame(name) {
+        folders(name).any(|folder| folder == "torch")
+    } else {
+        name.split(|c: char| !(c.is_alphanumeric() || "_.".contains(c)))
+            .any(|word| word.starts_with("torch."))
+    };
+    is_of_torch
+        || name.starts_with("nn.Module")
+        || WRAPPERS.iter().any(|wrapper| name.contains(wrapper))
+}
+
+/// Whether a name has the form `path(line): function`.
+fn is_frame(name: &str) -> bool {
+    name.contains("): ") && !name.starts_with('<') && !name.starts_with("nn.Module")
+}
+
+/// The folders of the path in the name of a frame.
+fn folders(name: &str) -> impl Iterator<Item = &str> {
+    let path = name.split_once("): ").map_or(name, |(path, _)| path);
+    let end = path.rfind(['/', '\\']).unwrap_or(0);
+    path[..end].split(['/', '\\'])
 }
 
 #[cfg(test)]
@@ -30,5 +60,31 @@ mod tests {
             "aten::mm",
         ];
         assert!(!foreign.into_iter().any(is_own_frame));
+    }
+
+    #[test]
+    fn only_what_is_of_torch_or_of_the_interpreter_wraps_functions() {
+        let places = [
+            "/home/user/pytorch/augment.py(3): augment",
+            "train_torch.py(7): step",
+            "/home/me/torch.py(7): step",
+            "mytorch.py(1): f",
+            "/usr/lib/python3/site-packages/transformers/trainer.py(9): train",
+            "evaluate torch/numpy mix",
+            "forward",
+        ];
+        assert_eq!(places.into_iter().find(|name| is_wrapper_frame(name)), None);
+        let wrappers = [
+            "torch/nn/modules/module.py(1501): _call_impl",
+            "/opt/site-packages/torch/utils/data/dataloader.py(628): __next__",
+            r"C:\venv\torch\nn\linear.py(1): forward",
+            "nn.Module: Linear_0",
+            "<built-in function next>",
+            "<built-in method torch._C._nn.linear of PyCapsule>",
+            "torch._dynamo.utils.timed",
+            "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
+            "ProfilerStep#3",
+        ];
+        assert_eq!(wrappers.into_iter().find(|name| !is_wrapper_frame(name)), None);
     }
 }

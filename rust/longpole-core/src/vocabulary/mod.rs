@@ -8,6 +8,7 @@
 //! | what an event is, by its category | `category` |
 //! | what a runtime API call does | `api` |
 //! | what a kernel is for | `kernels` |
+//! | which family a kernel belongs to | `families` |
 //! | which kernels are memsets and memcpys of HIP | `blits` |
 //! | which collective it is, of what data | `collectives` |
 //! | what loads data | `loading` |
@@ -25,6 +26,7 @@ mod ascend;
 mod blits;
 mod category;
 mod collectives;
+mod families;
 mod frames;
 mod kernels;
 mod loading;
@@ -43,7 +45,8 @@ pub use category::EventKind;
 pub use collectives::{
     Collective, DataType, data_type, data_type_of_kernel, is_collective_range, runs_on_cpu,
 };
-pub use frames::is_own_frame;
+pub use families::{OTHER, is_kernel_family, kernel_family};
+pub use frames::{is_own_frame, is_wrapper_frame};
 pub use kernels::{MEMORY_KINDS, WorkClass, pageable_ends};
 pub use loading::DATA_LOADING;
 pub use markers::{is_backward_node, is_engine_work, module_name, step_number};

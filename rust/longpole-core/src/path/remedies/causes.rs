@@ -64,9 +64,8 @@ impl<'c> Reach<'c> {
         let of_all = |change: &Change| match (change.effect, change.kind) {
             (Effect::RemoveWait, Some(Kind::EventWait)) => Causes::STREAM_WAITS,
             (Effect::RemoveWait, _) => Causes::BLOCKING_CALLS,
-            (Effect::Insert(_), _) | (Effect::Scale(Ratio::ONE), _) => Causes::default(),
+            (Effect::Insert(_) | Effect::Scale(Ratio::ONE), _) | (_, None) => Causes::default(),
             (Effect::Scale(_) | Effect::Replace(_), Some(kind)) => Causes::of_kind(kind),
-            (Effect::Scale(_) | Effect::Replace(_), None) => Causes::default(),
         };
         let mut reach = Self { change, causes: of_all(change), spans: Vec::new() };
         if change.events.is_some() || change.stretches.is_some() {

@@ -244,7 +244,8 @@ impl<'a> Facts<'a> {
         stretches
             .iter()
             .flat_map(|stretch| self.nodes_in(stretch))
-            .filter_map(|&node| (!nodes.is_end(node)).then(|| nodes.event(node)))
+            .filter(|&&node| !nodes.is_end(node))
+            .map(|&node| nodes.event(node))
     }
 
     fn nodes_in(&self, stretch: &Stretch) -> &'a [NodeId] {

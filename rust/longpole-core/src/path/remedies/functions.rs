@@ -8,7 +8,7 @@ use super::question::Question;
 use crate::graph::Kind;
 use crate::ids::{EventId, NO_ROW, RowMap, StringId, row_in_column};
 use crate::tables::EventKind;
-use crate::vocabulary::ApiRole;
+use crate::vocabulary::{ApiRole, is_wrapper_frame};
 
 /// A function, module or annotation of the program.
 #[derive(Debug, Clone, PartialEq)]
@@ -95,21 +95,6 @@ pub(super) fn busiest(question: &Question<'_>) -> Option<Busiest> {
     })
 }
 
-/// Whether a name is a place in the program: not what frameworks and the interpreter wrap
-/// around functions.
-fn is_place(name: &str) -> bool {
-    let wrappers = [
-        "nn.Module",
-        "_call_impl",
-        "torch/",
-        "torch.",
-        "<built-in function next>",
-        "enumerate(DataLoader)",
-        "ProfilerStep#",
-    ];
-    !wrappers.iter().any(|wrapper| name.contains(wrapper))
-}
-
 /// The functions around the host's time, from the outside in.
 struct Tree<'a> {
     question: &'a Question<'a>,
@@ -194,7 +179,7 @@ impl<'a> Tree<'a> {
         let mut found: Vec<_> = self.of_names().into_iter().collect();
         found.retain(|(_, of)| of.time_ns >= least_ns.max(1) && !of.is_loop);
         let text = |name: StringId| self.question.tables.strings.get(name);
-        found.retain(|&(name, _)| is_place(text(name)));
+        found.retain(|&(name, _)| !is_wrapper_frame(text(name)));
         let best =
             found.into_iter().min_by_key(|(name, of)| (Reverse(of.depth), of.time_ns, *name));
         best.map(|(name, of)| (name, of.time_ns))

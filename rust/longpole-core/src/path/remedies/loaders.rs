@@ -1,7 +1,11 @@
 //! Who loads data: the main thread, or workers it waits for.
 
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+
 use super::question::Question;
 use crate::graph::Kind;
+use crate::ids::EventId;
 use crate::names::named;
 
 named! {
@@ -16,16 +20,55 @@ named! {
     }
 }
 
-/// Who loads the data that the paths pass; none where they pass no loading.
+/// Who loads most of the data that the paths pass, by the iterator of torch around or inside each
+/// stretch of loading; None if they pass no loading.
 pub(super) fn loader(question: &Question<'_>) -> Option<Loader> {
-    question.time_on_path(|kind| kind == Kind::DataLoading).next()?;
-    let strings = &question.tables.strings;
-    let has = |part: &str| strings.iter().any(|name| name.contains(part));
-    Some(if has("_MultiProcessingDataLoaderIter") {
-        Loader::Workers
-    } else if has("_SingleProcessDataLoaderIter") {
-        Loader::MainThread
+    let iterators: Vec<_> = question.tables.strings.iter().map(iterator).collect();
+    let of_event = |event: EventId| {
+        let name = question.tables.events.name(event)?;
+        iterators[name.row()]
+    };
+    let around = |event: EventId| {
+        let enclosing = std::iter::successors(Some(event), |&event| question.nesting.parent(event));
+        enclosing.find_map(of_event)
+    };
+    let inside = iterators_inside(question, &iterators);
+    let mut times_ns: BTreeMap<Loader, i64> = BTreeMap::new();
+    for (event, ns) in question.time_on_path(|kind| kind == Kind::DataLoading) {
+        let loader = around(event).or_else(|| inside.get(&event).copied()).unwrap_or(Loader::Own);
+        *times_ns.entry(loader).or_default() += ns;
+    }
+    times_ns.into_iter().max_by_key(|&(loader, ns)| (ns, Reverse(loader))).map(|(loader, _)| loader)
+}
+
+/// The loader whose iterator has a name.
+fn iterator(name: &str) -> Option<Loader> {
+    if name.contains("_MultiProcessingDataLoaderIter") {
+        Some(Loader::Workers)
+    } else if name.contains("_SingleProcessDataLoaderIter") {
+        Some(Loader::MainThread)
     } else {
-        Loader::Own
-    })
+        None
+    }
+}
+
+/// The events in which an iterator of torch is open, with its loader: frames like
+/// `dataloader.py(628): __next__` do not say themselves who loads.
+fn iterators_inside(
+    question: &Question<'_>,
+    iterators: &[Option<Loader>],
+) -> HashMap<EventId, Loader> {
+    let events = &question.tables.events;
+    let mut found = HashMap::new();
+    for event in events.ids() {
+        let Some(loader) = events.name(event).and_then(|name| iterators[name.row()]) else {
+            continue;
+        };
+        let mut outer = question.nesting.parent(event);
+        while let Some(parent) = outer.filter(|parent| !found.contains_key(parent)) {
+            found.insert(parent, loader);
+            outer = question.nesting.parent(parent);
+        }
+    }
+    found
 }

@@ -18,7 +18,8 @@ pub struct Change {
     pub kind: Option<Kind>,
     /// Only the time of events of this kind; for annotations, the time inside them.
     pub event_kind: Option<EventKind>,
-    /// Only what has a name in which this pattern is found.
+    /// Only what has a name in which this pattern is found; of kernels, where it is the name of a
+    /// family, only those of the family.
     pub matching: Option<String>,
     /// Only these events: the time inside them, or what they wait for.
     pub events: Option<Vec<EventId>>,

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use super::changes::{Change, Effect, Stretch};
 use crate::error::Result;
-use crate::graph::{Edge, Graph, Kind, Role, matching};
+use crate::graph::{Edge, Graph, Kind, Role, matching, matching_kernels};
 use crate::ids::{EventId, NodeId, Order, row_in_column};
 use crate::names::Names;
 use crate::tables::{EventKind, Tables};
@@ -54,7 +54,10 @@ impl<'a> EdgesOf<'a> {
     pub(in crate::path) fn chosen(&self, change: &Change, tables: &Tables) -> Result<Vec<u32>> {
         let pattern = change.matching.as_ref();
         let is_named = pattern.map(|pattern| matching(pattern, tables)).transpose()?;
+        let is_kernel_named =
+            pattern.map(|pattern| matching_kernels(pattern, tables)).transpose()?;
         let is_named = is_named.as_deref();
+        let is_named_as = (is_named, is_kernel_named.as_deref());
         let of_annotations = change.event_kind == Some(EventKind::Annotation);
         let graph = self.graph;
         let edges = graph.edges.as_slice();
@@ -62,13 +65,13 @@ impl<'a> EdgesOf<'a> {
             if change.effect == Effect::RemoveWait {
                 let waiter = Some(graph.nodes.event(edge.target));
                 edge.role.waits() == Some(change.kind.unwrap_or(Kind::SyncReturn))
-                    && has_name(waiter, is_named, graph)
+                    && has_name(waiter, is_named_as, graph)
             } else if of_annotations {
                 edge.kind.is_work()
             } else {
                 change.kind.map_or_else(|| edge.kind.is_work(), |kind| edge.kind == kind)
                     && is_of_event_kind(edge.event(), change.event_kind, graph)
-                    && has_name(edge.event(), is_named, graph)
+                    && has_name(edge.event(), is_named_as, graph)
             }
         };
         let numbers = if of_annotations {
@@ -224,9 +227,18 @@ impl Found<'_, '_> {
     }
 }
 
-fn has_name(event: Option<Order>, is_named: Option<&[bool]>, graph: &Graph) -> bool {
-    let Some(is_named) = is_named else { return true };
-    event.and_then(|event| graph.timeline.name(event)).is_some_and(|name| is_named[name.row()])
+/// Whether an event has a name that is meant, of those of events and those of kernels.
+fn has_name(
+    event: Option<Order>,
+    (is_named, is_kernel_named): (Option<&[bool]>, Option<&[bool]>),
+    graph: &Graph,
+) -> bool {
+    let (Some(is_named), Some(is_kernel_named)) = (is_named, is_kernel_named) else { return true };
+    event.is_some_and(|event| {
+        let is_kernel = graph.timeline.kind(event) == EventKind::Kernel;
+        let is_meant = if is_kernel { is_kernel_named } else { is_named };
+        graph.timeline.name(event).is_some_and(|name| is_meant[name.row()])
+    })
 }
 
 fn is_of_event_kind(event: Option<Order>, kind: Option<EventKind>, graph: &Graph) -> bool {

@@ -114,7 +114,7 @@ impl<const LANES: usize> Row<LANES> {
 
 /// What happens to the lag of each edge in each lane.
 pub(in crate::path) struct Rows<const LANES: usize> {
-    rows: Vec<Row<LANES>>,
+    known: Vec<Row<LANES>>,
     number_of: HashMap<[Cell; LANES], u32>,
     /// The row of each edge.
     of_edge: Vec<u32>,
@@ -124,7 +124,7 @@ impl<const LANES: usize> Default for Rows<LANES> {
     fn default() -> Self {
         let kept = [Cell::KEPT; LANES];
         Self {
-            rows: vec![Row::of(kept)],
+            known: vec![Row::of(kept)],
             number_of: HashMap::from([(kept, KEPT)]),
             of_edge: Vec::new(),
         }
@@ -144,7 +144,7 @@ impl<const LANES: usize> Rows<LANES> {
         edges_of: &EdgesOf<'_>,
         tables: &Tables,
     ) -> Result<()> {
-        self.rows.truncate(1);
+        self.known.truncate(1);
         self.number_of.retain(|_, number| *number == KEPT);
         self.of_edge.clear();
         self.find_plain(lanes, graph);
@@ -191,7 +191,7 @@ impl<const LANES: usize> Rows<LANES> {
             let row = match last {
                 Some((known, row)) if known == before => row,
                 _ => {
-                    let mut cells = self.rows[before as usize].cells;
+                    let mut cells = self.known[before as usize].cells;
                     cells[lane] = after(cells[lane]);
                     self.number(cells)
                 }
@@ -208,15 +208,15 @@ impl<const LANES: usize> Rows<LANES> {
 
     fn number(&mut self, cells: [Cell; LANES]) -> u32 {
         *self.number_of.entry(cells).or_insert_with(|| {
-            self.rows.push(Row::of(cells));
-            crate::ids::row_in_column(self.rows.len() - 1)
+            self.known.push(Row::of(cells));
+            crate::ids::row_in_column(self.known.len() - 1)
         })
     }
 
     /// The lag of an edge in each lane, and whether it is the same in all.
     #[inline]
     pub(in crate::path) fn lags(&self, edge: usize, lag_ns: i64) -> (Times<LANES>, bool) {
-        let row = &self.rows[self.of_edge[edge] as usize];
+        let row = &self.known[self.of_edge[edge] as usize];
         (row.lags(lag_ns), row.is_kept)
     }
 }
@@ -227,12 +227,12 @@ impl Rows<1> {
     pub(super) fn lags_ns(&self, lags_ns: &[i64], graph: &Graph, from_ns: Option<i64>) -> Vec<i64> {
         let from_ns = from_ns.unwrap_or(i64::MIN);
         let changed_ns = |(number, edge): (usize, &Edge)| {
-            let (row, lag_ns) = (&self.rows[self.of_edge[number] as usize], lags_ns[number]);
+            let (row, whole_ns) = (&self.known[self.of_edge[number] as usize], lags_ns[number]);
             if row.is_kept || graph.nodes.time_ns(edge.target) <= from_ns {
-                return lag_ns;
+                return whole_ns;
             }
-            let passed_ns = edge.passed_ns(lag_ns, from_ns, &graph.nodes);
-            match row.cells[0].of(lag_ns - passed_ns) {
+            let passed_ns = edge.passed_ns(whole_ns, from_ns, &graph.nodes);
+            match row.cells[0].of(whole_ns - passed_ns) {
                 REMOVED => REMOVED,
                 left_ns => passed_ns.saturating_add(left_ns),
             }
@@ -262,7 +262,7 @@ mod tests {
         let effects =
             [scale(1, 1), scale(1, 2), scale(2, 7), Effect::RemoveWait, Effect::Insert(5)];
         let row = Row::of(effects.map(|effect| Cell::KEPT.after(effect)));
-        assert_eq!(row.lags(7), [7.0, 4.0, 2.0, f64::NEG_INFINITY, 12.0]);
+        assert_eq!(row.lags(7).map(integer), [7, 4, 2, i64::MIN, 12]);
     }
 
     #[test]

@@ -26,7 +26,7 @@ use message::{global_metadata, node};
 /// When the file cannot be opened or read, is no Chakra graph, or holds a message that is
 /// damaged, and when `progress` asks to stop.
 pub fn read_path(path: &Path, progress: Progress<'_>) -> Result<ChakraTrace> {
-    read(source::open(path)?, progress)
+    read(source::open_named(path)?, progress)
 }
 
 /// Reads the graph that a reader gives.

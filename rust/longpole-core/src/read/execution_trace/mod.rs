@@ -34,7 +34,7 @@ use crate::tables::ExecutionTrace;
 /// When the file cannot be opened or read, holds no execution trace, or (strict) is not
 /// sound, and when `progress` asks to stop.
 pub fn read_path(path: &Path, options: Options, progress: Progress<'_>) -> Result<ExecutionTrace> {
-    read(source::open(path)?, options, progress)
+    read(source::open_named(path)?, options, progress)
 }
 
 /// Reads the execution trace that a reader gives.

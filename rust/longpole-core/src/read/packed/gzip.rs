@@ -29,6 +29,8 @@ pub(super) struct Gunzip<'a> {
     checksum: Hasher,
     n_members: u64,
     fault: Option<&'static str>,
+    /// The byte of the output at which the last call began.
+    offset: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -56,6 +58,7 @@ impl Unpack for Gunzip<'_> {
         offset: u64,
         diagnostics: &mut Diagnostics,
     ) -> Result<usize> {
+        self.offset = offset;
         loop {
             match self.stage {
                 Stage::Header => self.header(offset, diagnostics)?,
@@ -87,6 +90,7 @@ impl<'a> Gunzip<'a> {
             checksum: Hasher::new(),
             n_members: 0,
             fault: None,
+            offset: 0,
         }
     }
 
@@ -227,7 +231,7 @@ impl<'a> Gunzip<'a> {
         if self.at == self.end {
             self.at = 0;
             self.end = read_some(&mut self.source, &mut self.input)
-                .map_err(|error| io_error(&error, 0))?;
+                .map_err(|error| io_error(&error, self.offset))?;
         }
         Ok(self.end > 0)
     }
@@ -236,4 +240,41 @@ impl<'a> Gunzip<'a> {
 /// A count of bytes of one of our buffers.
 fn length(count: u64) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Write};
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+
+    /// A disk that fails.
+    struct Broken;
+
+    impl Read for Broken {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::Error::other("input/output error"))
+        }
+    }
+
+    #[test]
+    fn an_error_of_the_source_names_the_byte_of_the_output_at_which_it_came() {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::none());
+        encoder.write_all(&vec![b'x'; 1 << 20]).unwrap();
+        let packed = encoder.finish().unwrap();
+        let half = io::Cursor::new(packed[..packed.len() / 2].to_vec());
+        let mut gunzip = Gunzip::new(Box::new(half.chain(Broken)));
+        let (mut offset, mut output) = (0, vec![0; 4096]);
+        let error = loop {
+            match gunzip.read(&mut output, offset, &mut Diagnostics::default()) {
+                Ok(count) => offset += count as u64,
+                Err(error) => break error,
+            }
+        };
+        assert!(offset > 400_000, "{offset}");
+        assert_eq!(error.offset(), offset);
+    }
 }

@@ -35,10 +35,11 @@ impl Read for Input<'_> {
     }
 }
 
-/// What is wrong where a decoder gave up: the source failed, ended or is corrupt.
-pub(super) fn damage(input: &mut Input<'_>) -> Result<(Code, &'static str)> {
+/// What is wrong at byte `offset` of the output, where a decoder gave up: the source failed, ended
+/// or is corrupt.
+pub(super) fn damage(input: &mut Input<'_>, offset: u64) -> Result<(Code, &'static str)> {
     match input.failure.take() {
-        Some(error) => Err(io_error(&error, 0)),
+        Some(error) => Err(io_error(&error, offset)),
         None if input.has_ended => Ok((Code::CompressionTruncated, "it ends inside its data")),
         None => Ok((Code::CompressionCorrupt, "its data is corrupt")),
     }

@@ -57,7 +57,7 @@ impl<'a> Xz<'a> {
         offset: u64,
         diagnostics: &mut Diagnostics,
     ) -> Result<()> {
-        let (code, fault) = damage(self.reader.inner_mut().get_mut())?;
+        let (code, fault) = damage(self.reader.inner_mut().get_mut(), offset)?;
         if error.kind() == io::ErrorKind::OutOfMemory {
             diagnostics.add(Code::CompressionCorrupt, offset);
             self.fault = Some("it needs a window above 128 MiB");

@@ -54,7 +54,8 @@ impl<'a> Zstd<'a> {
             4 if magic == MAGIC => {
                 let begun = self.decoder.reset(magic.chain(&mut self.input));
                 self.n_frames += 1;
-                begun.map_or_else(|error| self.refused(&error), |()| Ok(ZstdStage::Blocks))?
+                begun
+                    .map_or_else(|error| self.refused(&error, offset), |()| Ok(ZstdStage::Blocks))?
             }
             4 if magic[0] & 0xf0 == 0x50 && magic[1..] == [0x2a, 0x4d, 0x18] => {
                 self.skippable(offset)?
@@ -80,8 +81,8 @@ impl<'a> Zstd<'a> {
         Ok(ZstdStage::Header)
     }
 
-    fn refused(&mut self, error: &FrameDecoderError) -> Result<ZstdStage> {
-        let (code, mut fault) = damage(self.input.get_mut())?;
+    fn refused(&mut self, error: &FrameDecoderError, offset: u64) -> Result<ZstdStage> {
+        let (code, mut fault) = damage(self.input.get_mut(), offset)?;
         match error {
             FrameDecoderError::WindowSizeTooBig { .. } => fault = "it needs a window above 128 MiB",
             FrameDecoderError::DictNotProvided { .. } => fault = "it needs a dictionary",
@@ -105,7 +106,7 @@ impl<'a> Zstd<'a> {
         }
         let next = BlockDecodingStrategy::UptoBlocks(1);
         if self.decoder.decode_blocks(&mut self.input, next).is_err() {
-            let (code, fault) = damage(self.input.get_mut())?;
+            let (code, fault) = damage(self.input.get_mut(), offset)?;
             // Where even that is refused, nothing more comes out.
             let _ = self.decoder.decode_blocks(LAST_BLOCK, BlockDecodingStrategy::All);
             self.stage = ZstdStage::Damaged(code, fault);

@@ -49,7 +49,7 @@ pub(in crate::read) fn read(
         let is_given = path.is_none_or(|path| path == file);
         let window = match given.take_if(|_| is_given) {
             Some(window) => window,
-            None => Window::of_file(source::open(&file)?, options.max_bytes)?,
+            None => Window::of_file(source::open_regular(&file)?, options.max_bytes)?,
         };
         trace.file(window, &file)?;
         if trace.is_limited() {

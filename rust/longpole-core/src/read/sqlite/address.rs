@@ -1,10 +1,10 @@
 //! The address by which a database is opened as it stands: without locks, logs or journals.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::read::source;
 
 /// The files that hold changes which are not in the database yet.
 const UNFINISHED: &[&str] = &["-wal", "-journal"];
@@ -25,8 +25,8 @@ pub(super) fn has_log(path: &Path) -> bool {
     const VERSIONS: usize = 18;
     const WITH_LOG: u8 = 2;
     let mut header = [0; VERSIONS + 2];
-    let read = File::open(path).and_then(|mut file| file.read_exact(&mut header));
-    read.is_ok() && header[VERSIONS..].contains(&WITH_LOG)
+    let is_read = source::open_regular(path).is_ok_and(|mut it| it.read_exact(&mut header).is_ok());
+    is_read && header[VERSIONS..].contains(&WITH_LOG)
 }
 
 fn beside(path: &Path, ending: &str) -> PathBuf {

@@ -2,11 +2,12 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, MAIN_DB, OpenFlags};
 
 use super::address;
 use super::pages::{self, Damaged, Tree};
@@ -16,9 +17,13 @@ use crate::diagnostics::Code;
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::Progress;
 use crate::read::records::Records;
+use crate::read::source;
 
 /// The longest value that is read from a row.
 const MOST_VALUE_BYTES: i32 = 64 << 20;
+
+/// SQLite takes no larger copy in memory.
+const MOST_COPIED_BYTES: usize = 2_147_483_391;
 
 /// A table with more rows than these is worth a thread of its own.
 const ROWS_FOR_A_THREAD: u64 = 20_000;
@@ -43,16 +48,17 @@ pub(in crate::read) struct Database {
 }
 
 impl Database {
-    /// Opens the database in a file, which so many threads may read.
+    /// Opens the database in a file, which up to `threads` threads may read.
     pub(in crate::read) fn open(path: &Path, threads: usize) -> Result<Self> {
-        let path = path.canonicalize().map_err(|error| crate::read::source::io_error(&error, 0))?;
+        let path = path.canonicalize().map_err(|error| source::io_error(&error, 0))?;
         address::refuse_unfinished(&path)?;
         let n_bytes = path.metadata().map_or(0, |facts| facts.len());
         let is_without_log = address::has_log(&path);
-        let source = opened(&path)?;
-        let names = names(&source.connection).map_err(|error| failure(&error))?;
-        let (has_threads, read) = (threads > 1, RefCell::default());
-        Ok(Self { source, path, has_threads, is_without_log, n_bytes, names, read })
+        let connected = opened(&path)?;
+        let names = names(&connected.connection).map_err(|error| failure(&error))?;
+        // A second connection to a copy in memory would be a second copy.
+        let (has_threads, read) = (threads > 1 && !source::is_confined(), RefCell::default());
+        Ok(Self { source: connected, path, has_threads, is_without_log, n_bytes, names, read })
     }
 
     /// The names of its tables, in order.
@@ -148,10 +154,35 @@ fn opened(path: &Path) -> Result<Source> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_URI
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    Connection::open_with_flags(address::immutable(path)?, flags)
-        .and_then(guarded)
-        .and_then(Source::new)
-        .map_err(|error| failure(&error))
+    let connection = if source::is_confined() {
+        copied(path)?
+    } else {
+        Connection::open_with_flags(address::immutable(path)?, flags)
+    };
+    connection.and_then(guarded).and_then(Source::new).map_err(|error| failure(&error))
+}
+
+/// A connection to a copy of the database in memory: SQLite opens files by their names and follows
+/// links in them, which is not safe where others can replace a folder by a link.
+fn copied(path: &Path) -> Result<rusqlite::Result<Connection>> {
+    const VERSIONS: std::ops::Range<usize> = 18..20;
+    const WITHOUT_LOG: u8 = 1; // in memory there is no write-ahead log
+    let failed = |error| source::io_error(&error, 0);
+    let mut file = source::open_regular(path)?;
+    let n_bytes = file.metadata().map_err(failed)?.len();
+    let n_bytes = usize::try_from(n_bytes).ok().filter(|size| *size <= MOST_COPIED_BYTES);
+    let Some(n_bytes) = n_bytes else {
+        let why = "a database over 2 GB is not read for the server of agents";
+        return Err(Error::new(ErrorKind::Database(why.to_owned()), 0));
+    };
+    let mut header = [0; VERSIONS.end];
+    let n_read = source::read_fully(&mut file, &mut header).map_err(failed)?;
+    header[VERSIONS].fill(WITHOUT_LOG);
+    let whole = header[..n_read].chain(file);
+    Ok(Connection::open_in_memory().and_then(|mut connection| {
+        connection.deserialize_read_exact(MAIN_DB, whole, n_bytes, true)?;
+        Ok(connection)
+    }))
 }
 
 /// Lets the schema of the file do nothing but describe tables.

@@ -16,6 +16,7 @@ use std::path::Path;
 use super::page::{self, Ids, Page, long};
 use crate::error::Result;
 use crate::progress::{Progress, report};
+use crate::read::source;
 
 const FILE_HEADER: usize = 100;
 /// SQLite leaves out the page with this byte.
@@ -76,7 +77,7 @@ struct Pages<'a> {
 impl<'a> Pages<'a> {
     /// None where the file has no such header, which SQLite has refused then.
     fn open(path: &Path, progress: Progress<'a>) -> Option<Self> {
-        let mut file = File::open(path).ok()?;
+        let mut file = source::open_regular(path).ok()?;
         let n_bytes = usize::try_from(file.metadata().ok()?.len()).ok()?;
         let mut header = [0; FILE_HEADER];
         file.read_exact(&mut header).ok()?;

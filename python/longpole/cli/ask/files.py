@@ -1,0 +1,81 @@
+"""Which parameters of a command name files that it writes, and which files it was given to read."""
+
+from __future__ import annotations
+
+import glob
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from longpole.cli.ask.dashes import behind_dashes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["OutputPath", "given_files"]
+
+
+class OutputPath(click.Path):
+    """The type of a parameter that names a file or folder to write, or to add to.
+
+    What any other parameter names counts as an input of the command, and is never written to:
+    see `longpole.files`.
+    """
+
+    def __init__(
+        self, *, is_folder: bool = False, is_either: bool = False, is_path: bool = False
+    ) -> None:
+        super().__init__(
+            file_okay=is_either or not is_folder,
+            dir_okay=is_either or is_folder,
+            readable=False,
+            path_type=Path if is_path else None,
+        )
+
+
+def given_files() -> list[Path]:
+    """List the files and folders that the current command was given to read.
+
+    Any text that a parameter holds may name a file, or a pattern of files; folders count where
+    the parameter is declared as a path. It lists too many files rather than too few: it is asked
+    when a file that exists is about to be replaced.
+    """
+    from longpole.profiles import files_read_with
+
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return []
+    found = [path for text in behind_dashes() or () for path in _paths(text) if path.is_file()]
+    for parameter in context.command.params:
+        if isinstance(parameter.type, OutputPath):
+            continue
+        named = [
+            path
+            for text in _texts(context.params.get(parameter.name or ""))
+            for path in _paths(text)
+        ]
+        is_path = isinstance(parameter.type, click.Path)
+        found += named if is_path else filter(Path.is_file, named)
+    return [*found, *(other for path in found for other in files_read_with(path))]
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield the texts in what a parameter holds."""
+    if isinstance(value, str | Path):
+        yield str(value)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _texts(each)
+
+
+def _paths(text: str) -> Iterator[Path]:
+    """Yield the files and folders that a text, or the part of it after a `=`, may name."""
+    for name in {text, text.partition("=")[2]} - {""}:
+        pattern = name.replace("%d", "*")  # stands for the ordinals of devices
+        with suppress(OSError, ValueError):
+            if Path(name).exists():
+                yield Path(name)
+            if glob.has_magic(pattern):
+                yield from map(Path, glob.iglob(pattern, recursive=True))  # noqa: PTH207

@@ -1,0 +1,110 @@
+"""Compares the arguments of a call with the schema that the tool declares."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from longpole.json_schema import Schema
+
+__all__ = ["check_arguments"]
+
+_LONGEST: Final = 10_000
+_TYPES: Final = {
+    "string": "a string",
+    "number": "a number",
+    "integer": "an integer",
+    "boolean": "true or false",
+    "array": "a list",
+}
+
+
+def check_arguments(tool: str, arguments: Mapping[str, Any], schema: Schema) -> None:
+    """Refuse arguments that differ from the schema of a tool.
+
+    Raises
+    ------
+    click.UsageError
+        An argument is unknown, missing, or of another type; the message is one sentence.
+
+    Examples
+    --------
+    >>> schema = {"properties": {"top": {"type": "integer"}}, "required": []}
+    >>> check_arguments("summary", {"top": 3}, schema)
+    >>> check_arguments("summary", {"top": "3"}, schema)
+    Traceback (most recent call last):
+    click.exceptions.UsageError: 'top' must be an integer, not "3"
+    """
+    declared = schema["properties"]
+    unknown = [name for name in arguments if name not in declared]
+    missing = [name for name in schema["required"] if name not in arguments]
+    if unknown or missing:
+        what = f"unknown argument {unknown[0]!r}" if unknown else f"{missing[0]!r} is missing"
+        takes = f"takes {', '.join(declared)}" if declared else "takes no arguments"
+        message = f"{what}; {tool} {takes}"
+        raise click.UsageError(message)
+    for name, value in arguments.items():
+        problem = _problem(value, declared[name])
+        if problem:
+            message = f"{name!r} must be {problem}, not {_shown(value)}"
+            raise click.UsageError(message)
+
+
+def _problem(value: Any, schema: Schema) -> str | None:
+    """Say what a value must be; None if it is."""
+    types = _types(schema)
+    if not any(_is_of(value, each) for each in types):
+        return _expected(schema, types)
+    if isinstance(value, str) and len(value) > _LONGEST:
+        return f"shorter than {_LONGEST:,} characters"
+    if "enum" in schema and value not in schema["enum"]:
+        return f"one of {', '.join(schema['enum'])}"
+    if not schema.get("minimum", value) <= value <= schema.get("maximum", value):
+        return f"from {schema['minimum']} to {schema['maximum']}"
+    return _problem_of_list(value, schema) if isinstance(value, list) else None
+
+
+def _problem_of_list(value: list[Any], schema: Schema) -> str | None:
+    if not schema.get("minItems", 0) <= len(value) <= schema["maxItems"]:
+        return _expected(schema, ["array"])
+    found = next(filter(None, (_problem(each, schema["items"]) for each in value)), None)
+    return found and f"a list in which each element is {found}"
+
+
+def _expected(schema: Schema, types: list[str]) -> str:
+    if types != ["array"]:
+        return " or ".join(_TYPES[each] for each in types)
+    least, most = schema.get("minItems", 0), schema["maxItems"]
+    of = " or ".join(_TYPES[each] for each in _types(schema["items"]))
+    count = f"{most}" if least == most else f"at most {most}"
+    return f"a list of {count} elements, each {of}"
+
+
+def _types(schema: Schema) -> list[str]:
+    return schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+
+
+def _is_of(value: Any, kind: str) -> bool:
+    if isinstance(value, bool):
+        return kind == "boolean"
+    kinds: dict[str, tuple[type, ...]] = {
+        "string": (str,),
+        "number": (int, float),
+        "integer": (int,),
+        "boolean": (),
+        "array": (list,),
+    }
+    return isinstance(value, kinds[kind])
+
+
+def _shown(value: Any) -> str:
+    """Show the beginning of a value as JSON."""
+    import json
+
+    most = 60
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= most else f"{text[:most]}…"

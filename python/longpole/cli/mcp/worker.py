@@ -1,0 +1,98 @@
+"""Answers one question in a process of its own, which can open only the folders of the user.
+
+The server starts it, writes one line to its stdin and reads one from its stdout:
+`python -P -m longpole.cli.mcp.worker`.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from longpole._core import confine
+from longpole.cli.mcp.bounds import bounded, visible
+from longpole.cli.mcp.tools import call
+
+__all__ = ["main", "watch"]
+
+_GRACE_S: Final = 5
+_MOST_ROWS: Final = 50
+_ABOVE: Final = "a question may take at most {:g} GB of memory"
+_REFUSED: Final = (
+    *("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork"),
+    *("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.truncate"),
+    *("os.chmod", "os.chown", "shutil.", "ftplib.", "urllib.", "http.", "smtplib."),
+)
+"""Audit events of what no question may do."""
+_OPENED: Final = ("open", "os.listdir", "os.scandir", "sqlite3.connect")
+_WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+
+
+def main() -> None:
+    """Answer the question on stdin, on stdout."""
+    told = os.dup(1)
+    os.dup2(2, 1)  # what a library prints is not the answer
+    import polars  # noqa: F401, ICN001 - slow to import: before the question comes
+
+    asked: dict[str, Any] | None = json.loads(sys.stdin.buffer.readline() or "null")
+    if asked is None:  # the server has ended
+        return
+    folders = [Path(folder) for folder in asked["folders"]]
+    _limit(asked["time_limit_s"], asked["memory_limit_gb"])
+    confine(folders)
+    watch()
+    answer = bounded(visible(call(asked["name"], asked["arguments"], folders)), _MOST_ROWS)
+    if (answer["error"] or {}).get("code") == "MemoryError":
+        limit = _ABOVE.format(asked["memory_limit_gb"])
+        answer["error"] |= {"code": "memory_limit", "message": limit, "hint": None}
+    with os.fdopen(told, "w", encoding="utf-8") as out:
+        out.write(json.dumps(answer) + "\n")
+
+
+def _limit(time_s: float, memory_gb: float) -> None:
+    """Limit the time of this process, in case the server is gone, and its memory."""
+    if not hasattr(signal, "setitimer"):  # Windows
+        return
+    import resource
+
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, time_s + _GRACE_S)
+    # Memory that is only reserved does not count here: threads reserve much.
+    most = int(memory_gb * 1e9)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def watch() -> None:
+    """Refuse, from now on, what Python code opens without `longpole.opening`, and all it writes.
+
+    Exempt are the folders from which Python imports its modules. There is no way back.
+    """
+    own = {sys.prefix, sys.base_prefix, *(path for path in sys.path if Path(path).is_absolute())}
+    roots = [os.path.realpath(path) + os.sep for path in own]
+    roots += [path + os.sep for path in own]
+
+    def refuse(event: str, arguments: tuple[Any, ...]) -> None:
+        if event.startswith(_REFUSED):
+            message = f"no question may do this: {event}"
+            raise PermissionError(message)
+        if event not in _OPENED or not isinstance(arguments[0], str | bytes | os.PathLike):
+            return
+        path = os.fsdecode(arguments[0])
+        if event == "sqlite3.connect" and path == ":memory:":
+            return
+        writes = event == "open" and bool((arguments[2] or 0) & _WRITES)
+        is_own = any(os.path.abspath(path).startswith(root) for root in roots)  # noqa: PTH100
+        if path != os.devnull and (writes or not is_own):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+    sys.addaudithook(refuse)
+
+
+if __name__ == "__main__":
+    main()

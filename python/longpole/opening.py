@@ -1,0 +1,106 @@
+"""Opens what is read: regular files, and pipes that the user named.
+
+Every file that comes from a user or a profiler is opened here, so that devices and sockets are
+refused, and a pipe next to a trace cannot stop a program for good. A process that is confined to
+folders (`longpole mcp`) opens only what lies in them.
+"""
+
+from __future__ import annotations
+
+import os
+from fnmatch import fnmatchcase
+from io import TextIOWrapper
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = [
+    "entries",
+    "matching",
+    "names_in",
+    "open_file",
+    "open_text",
+    "read_bytes",
+    "read_text",
+]
+
+_Path = str | os.PathLike[str]
+_HAS_DESCRIPTORS: Final = os.name == "posix"
+
+
+def open_file(path: _Path, *, is_named: bool = True) -> BinaryIO:
+    """Open a file for reading.
+
+    Parameters
+    ----------
+    path
+        The file.
+    is_named
+        Whether the user named this file. A pipe or a terminal is read only if it was named.
+
+    Raises
+    ------
+    OSError
+        The file cannot be opened, is a directory, a device or a socket, or lies outside the
+        folders to which the process is confined.
+    """
+    if not _HAS_DESCRIPTORS:
+        return Path(path).open("rb")
+    from longpole._core import open_file as open_in_core
+
+    descriptor = open_in_core(path, is_named=is_named)
+    return cast("BinaryIO", os.fdopen(descriptor, "rb"))
+
+
+def open_text(path: _Path, *, is_named: bool = True, newline: str | None = None) -> TextIOWrapper:
+    """Open a file of UTF-8 text for reading."""
+    return TextIOWrapper(open_file(path, is_named=is_named), encoding="utf-8", newline=newline)
+
+
+def read_bytes(path: _Path, *, is_named: bool = True) -> bytes:
+    """Read a whole file."""
+    with open_file(path, is_named=is_named) as file:
+        return file.read()
+
+
+def read_text(path: _Path, *, is_named: bool = True, errors: str = "strict") -> str:
+    """Read a whole file of UTF-8 text; line ends become line feeds."""
+    text = read_bytes(path, is_named=is_named).decode("utf-8", errors)
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def names_in(folder: _Path) -> list[str]:
+    """List the names in a folder, in order.
+
+    Raises
+    ------
+    OSError
+        The folder cannot be opened, or lies outside the folders to which the process is confined.
+    """
+    if not _HAS_DESCRIPTORS:
+        return sorted(path.name for path in Path(folder).iterdir())
+    from longpole._core import open_folder
+
+    descriptor = open_folder(folder)
+    try:
+        return sorted(os.listdir(descriptor))  # noqa: PTH208 - a path would be opened again
+    finally:
+        os.close(descriptor)
+
+
+def matching(folder: _Path, pattern: str) -> list[Path]:
+    """List the paths in a folder whose names match a pattern, as `Path.glob` does.
+
+    None are found in what is not a folder, or in a folder that cannot be opened.
+    """
+    try:
+        return [path for path in entries(folder) if fnmatchcase(path.name, pattern)]
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return []
+
+
+def entries(folder: _Path) -> Iterator[Path]:
+    """Yield the paths of what a folder holds, in the order of their names."""
+    return map(Path(folder).joinpath, names_in(folder))

@@ -1,0 +1,44 @@
+//! Opens the files that Python itself reads by the rules of the core.
+
+use std::path::PathBuf;
+
+use longpole_core::read::source;
+use pyo3::prelude::*;
+
+use crate::enter::enter;
+
+/// Confines this process: from now on it opens only files in these folders, given by
+/// their real paths, and below them.
+#[pyfunction]
+pub(crate) fn confine(py: Python<'_>, folders: Vec<PathBuf>) -> PyResult<()> {
+    enter(py, None, None, |_| source::confine(folders))
+}
+
+/// Whether the process is confined to folders.
+#[pyfunction]
+pub(crate) fn is_confined() -> bool {
+    source::is_confined()
+}
+
+/// Opens a file for reading; gives its descriptor. A pipe or a terminal is opened only if the
+/// user named it.
+#[cfg(unix)]
+#[pyfunction]
+#[pyo3(signature = (path, *, is_named))]
+#[allow(clippy::needless_pass_by_value)] // by value, from Python
+pub(crate) fn open_file(py: Python<'_>, path: PathBuf, is_named: bool) -> PyResult<i32> {
+    let name = path.display().to_string();
+    let open = if is_named { source::open_named } else { source::open_regular };
+    let file = enter(py, Some(&name), None, |_| open(&path))?;
+    Ok(std::os::fd::IntoRawFd::into_raw_fd(file))
+}
+
+/// Opens a folder, whose entries can then be listed; gives its descriptor.
+#[cfg(unix)]
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // by value, from Python
+pub(crate) fn open_folder(py: Python<'_>, path: PathBuf) -> PyResult<i32> {
+    let name = path.display().to_string();
+    let file = enter(py, Some(&name), None, |_| source::open_folder(&path))?;
+    Ok(std::os::fd::IntoRawFd::into_raw_fd(file))
+}

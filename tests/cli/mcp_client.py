@@ -1,0 +1,68 @@
+"""A small client of the Model Context Protocol: one message of JSON-RPC a line, over pipes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+class Client:
+    """A running `longpole mcp`, and the answers that it has sent so far, in their order."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        command = [sys.executable, "-m", "longpole", "mcp", *options, str(folder)]
+        self.server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.answers: dict[int, dict[str, Any]] = {}
+        self._last = 0
+
+    def __enter__(self) -> Self:
+        about = {"name": "test", "version": "1"}
+        asked = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": about}
+        self.wait(self.send("initialize", asked))
+        self._write({"method": "notifications/initialized"})
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self.server.stdin is not None
+        self.server.stdin.close()
+        self.server.wait(timeout=60)
+        assert self.server.stdout is not None
+        self.server.stdout.close()
+
+    def ask(self, tool: str, arguments: Mapping[str, Any]) -> int:
+        """Ask without waiting; return the number of the question."""
+        return self.send("tools/call", {"name": tool, "arguments": arguments})
+
+    def answer(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Ask, and wait for the answer."""
+        number = self.ask(tool, arguments)
+        self.wait(number)
+        return self.answers[number]
+
+    def send(self, method: str, params: Mapping[str, Any]) -> int:
+        self._last += 1
+        self._write({"id": self._last, "method": method, "params": params})
+        return self._last
+
+    def wait(self, *numbers: int) -> None:
+        """Read until these questions are answered."""
+        assert self.server.stdout is not None
+        while not self.answers.keys() >= set(numbers):
+            line = self.server.stdout.readline()
+            assert line, "the server has ended"
+            message = json.loads(line)
+            if "id" in message:
+                assert "error" not in message, message
+                result = message["result"]
+                self.answers[message["id"]] = result.get("structuredContent", result)
+
+    def _write(self, message: Mapping[str, Any]) -> None:
+        assert self.server.stdin is not None
+        self.server.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        self.server.stdin.flush()

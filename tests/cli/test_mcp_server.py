@@ -1,0 +1,274 @@
+"""The server of `longpole mcp`: questions do not wait for each other, and each has limits."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import longpole
+from cli.mcp_client import Client
+from longpole.cli.mcp import tools
+from longpole.testing import TraceBuilder
+from oracles.simulator import simulate
+from oracles.simulator.nsight import write_nsight
+
+EXAMPLE = Path(longpole.__file__).parent / "examples/trace.json.gz"
+pytest.importorskip("mcp", reason="needs the extra mcp")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+TRACE = {"trace": "trace.json.gz"}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    inside = tmp_path / "traces"
+    inside.mkdir()
+    shutil.copy(EXAMPLE, inside)
+    return inside
+
+
+def children(process):
+    listed = Path(f"/proc/{process}/task").glob("*/children")
+    return [int(word) for path in listed for word in path.read_text().split()]
+
+
+def test_a_slow_question_does_not_block_the_next(folder):
+    with Client(folder) as client:
+        client.answer("check", TRACE)
+        [idle] = children(client.server.pid)
+        os.kill(idle, signal.SIGSTOP)  # as slow as a question can be
+        slow = client.ask("check", TRACE)
+        client.wait(client.ask("summary", TRACE))
+        assert slow not in client.answers
+        os.kill(idle, signal.SIGCONT)
+        client.wait(slow)
+        assert client.answers[slow]["status"] == "ok"
+
+
+def test_thirty_six_questions_at_once_are_all_answered(folder):
+    wrong = ({"trace": "../x"}, {"trace": ["x"]}, {"trace": "trace.json.gz", "top": 10**30})
+    asked = [
+        ("summary", TRACE),
+        ("table", {**TRACE, "table": "kernels"}),
+        ("traces", {}),
+        *(("summary", arguments) for arguments in wrong),
+    ] * 6
+    with Client(folder) as client:
+        numbers = [client.ask(*question) for question in asked]
+        client.wait(*numbers)
+        answers = [client.answers[number] for number in numbers]
+    assert len(answers) == 36
+    assert [it["status"] for it in answers] == ["ok", "ok", "ok", "error", "error", "error"] * 6
+    for (name, _), answer in zip(asked, answers, strict=True):
+        jsonschema.validate(answer, tools.output_schema(name))
+
+
+def test_a_question_has_a_limit_of_time(folder):
+    with Client(folder, "--time-limit", "0.001") as client:
+        error = client.answer("summary", TRACE)["error"]
+    assert error["code"] == "time_limit"
+    assert error["message"] == "the question took longer than 0.001 s and was ended"
+
+
+def test_a_question_has_a_limit_of_memory_and_the_next_one_is_answered(folder):
+    with (folder / "large.sqlite").open("wb") as file:
+        file.write(b"SQLite format 3\0")
+        file.truncate(1_500_000_000)  # a sparse file
+    with Client(folder, "--memory-limit", "0.9") as client:
+        assert client.answer("summary", {"trace": "large.sqlite"})["status"] == "error"
+        assert client.answer("summary", TRACE)["status"] == "ok"
+
+
+def test_a_worker_that_dies_is_reported_and_the_next_question_is_answered(folder):
+    with Client(folder) as client:
+        client.answer("check", TRACE)
+        [idle] = children(client.server.pid)
+        os.kill(idle, signal.SIGKILL)
+        error = client.answer("check", TRACE)["error"]
+        assert error["code"] == "ended"
+        assert "ended with SIGKILL" in error["message"]
+        assert client.answer("check", TRACE)["status"] == "ok"
+
+
+def test_a_pipe_or_device_in_the_folder_is_refused_and_blocks_nothing(folder):
+    os.mkfifo(folder / "pipe.json")
+    os.mkfifo(folder / "12_hip_api_trace.csv")
+    shutil.copy(EXAMPLE, folder / "12_kernel_trace.csv.json.gz")
+    (folder / "device.json").symlink_to("/dev/zero")
+    with Client(folder) as client:
+        piped = client.answer("summary", {"trace": "pipe.json"})["error"]
+        device = client.answer("summary", {"trace": "device.json"})["error"]
+        listed = client.answer("traces", {})["data"]["traces"]
+        assert client.answer("check", TRACE)["status"] == "ok"
+    assert piped["code"] == "not_a_regular_file"
+    assert piped["message"] == "this is a pipe, not a regular file"
+    assert device["code"] == "permission_denied"
+    assert "pipe.json" not in json.dumps(listed)
+
+
+def test_a_name_that_is_not_unicode_ends_no_server(folder):
+    shutil.copy(EXAMPLE, os.fsencode(folder) + b"/\xff.json.gz")
+    with Client(folder) as client:
+        names = {Path(row["path"]).name for row in client.answer("traces", {})["data"]["traces"]}
+        assert names == {"trace.json.gz", "?.json.gz"}
+        client.ask("summary", {"trace": "\ud800"})  # which the SDK refuses, without its number
+        assert client.answer("check", TRACE)["status"] == "ok"
+
+
+def test_the_processes_end_with_the_server(folder):
+    with Client(folder) as client:
+        client.answer("check", TRACE)
+        workers = children(client.server.pid)
+    assert workers
+    for worker in workers:
+        with pytest.raises(ProcessLookupError):
+            os.kill(worker, 0)
+
+
+# Asks one question many times in a process that is confined as those of the server are.
+ASKS_OFTEN = """
+import json, sys
+from pathlib import Path
+import polars
+from longpole._core import confine
+from longpole.cli.mcp.tools import call
+from longpole.cli.mcp.worker import watch
+
+folder, name, arguments, number = json.loads(sys.argv[1])
+confine([folder])
+watch()
+for _ in range(number):
+    print(json.dumps(call(name, arguments, [Path(folder)])), flush=True)
+"""
+
+
+def asked_often(folder, arguments, number, meanwhile):
+    """Ask for a table many times, and do something again and again meanwhile."""
+    words = json.dumps([str(folder), "table", arguments, number])
+    with (folder.parent / "answers.jsonl").open("w+b") as answers:
+        command = [sys.executable, "-c", ASKS_OFTEN, words]
+        with subprocess.Popen(command, stdout=answers) as process:
+            while process.poll() is None:
+                meanwhile()
+        assert process.returncode == 0
+        answers.seek(0)
+        return answers.read().splitlines()
+
+
+def trace_with(kernel, path):
+    TraceBuilder().launch(kernel, call=(0, 1), work=(2, 9)).write(path)
+
+
+def swap(path, places):
+    """Let links to two places take the place of a path in turns."""
+    for number, place in enumerate(places):
+        link = path.with_name(f"{path.name}.{number}.link")
+        link.symlink_to(place)
+        link.replace(path)
+
+
+KERNELS = """"Kind","Agent_Id","Queue_Id","Kernel_Id","Kernel_Name","Correlation_Id",\
+"Start_Timestamp","End_Timestamp"
+"KERNEL_DISPATCH",1,1,1,"gemm",1,100,200
+"""
+CALLS = """"Domain","Function","Process_Id","Thread_Id","Correlation_Id",\
+"Start_Timestamp","End_Timestamp"
+"HIP_RUNTIME_API","SECRET",7,7,1,10,20
+"""
+
+
+def the_file(inside, outside):
+    trace_with("public", inside.parent / "public.json")
+    shutil.copy(inside.parent / "public.json", inside / "real.json")
+    trace_with("SECRET", outside / "trace.json")
+    swapped = inside / "trace.json"
+    return swapped, [inside / "real.json", outside / "trace.json"], "trace.json"
+
+
+def a_folder_on_the_way(inside, outside):
+    (inside / "real").mkdir()
+    trace_with("public", inside / "real/trace.json")
+    trace_with("SECRET", outside / "trace.json")
+    return inside / "way", [inside / "real", outside], "way/trace.json"
+
+
+def the_calls_of_rocprof(inside, outside):
+    (inside / "7_kernel_trace.csv").write_text(KERNELS)
+    (inside / "real.csv").write_text(CALLS.replace("SECRET", "public"))
+    (outside / "7_hip_api_trace.csv").write_text(CALLS)
+    swapped = inside / "7_hip_api_trace.csv"
+    return swapped, [inside / "real.csv", outside / "7_hip_api_trace.csv"], "7_kernel_trace.csv"
+
+
+def a_folder_of_ascend(inside, outside):
+    for place, name in ((inside / "real", "public"), (outside, "SECRET")):
+        (place / "ASCEND_PROFILER_OUTPUT").mkdir(parents=True)
+        trace_with(name, place / "ASCEND_PROFILER_OUTPUT/trace_view.json")
+    return inside / "way", [inside / "real", outside], "way"
+
+
+def a_database(inside, outside):
+    for path, name in ((inside / "real.sqlite", "public"), (outside / "trace.sqlite", "SECRET")):
+        write_nsight(simulate("training", seed=1, steps=1), path)
+        with closing(sqlite3.connect(path)) as database:
+            database.execute("UPDATE StringIds SET value = value || ' ' || ?", (name,))
+            database.commit()
+    swapped = inside / "trace.sqlite"
+    return swapped, [inside / "real.sqlite", outside / "trace.sqlite"], "trace.sqlite"
+
+
+LAYOUTS = [the_file, a_folder_on_the_way, the_calls_of_rocprof, a_folder_of_ascend, a_database]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_link_that_is_swapped_during_a_question_gives_nothing_from_outside(tmp_path, layout):
+    inside, outside = tmp_path / "traces", tmp_path / "outside"
+    inside.mkdir()
+    outside.mkdir()
+    swapped, places, trace = layout(inside, outside)
+    asked = {"trace": trace, "table": "events", "whole": True}
+    swap(swapped, places[:1])
+    [seen] = asked_often(inside, asked, 1, lambda: time.sleep(0.01))
+    assert b"public" in seen
+    answers = asked_often(inside, asked, 200, lambda: swap(swapped, places))
+    assert len(answers) == 200
+    assert not any(b"SECRET" in answer for answer in answers)
+    statuses = {json.loads(answer)["status"] for answer in answers}
+    assert statuses == {"ok", "error"}, "both the file inside and the link were met"
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_without_confinement_the_link_would_be_followed(tmp_path, layout):
+    inside, outside = tmp_path / "traces", tmp_path / "outside"
+    inside.mkdir()
+    outside.mkdir()
+    swapped, places, trace = layout(inside, outside)
+    swap(swapped, places[1:])
+    events = longpole.read_trace(inside / trace).events
+    assert "SECRET" in " ".join(events["name"].to_list())
+
+
+HOSTILE = Path(__file__).parents[3] / "shared/data/cases/hostile"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not HOSTILE.is_dir(), reason="needs the hostile inputs next to the project")
+def test_every_hostile_input_is_answered_and_the_server_lives():
+    with Client(HOSTILE, "--time-limit", "60", "--memory-limit", "1") as client:
+        listed = client.answer("traces", {})["data"]["traces"]
+        numbers = [client.ask("summary", {"trace": row["path"]}) for row in listed]
+        numbers += [client.ask("summary", {"trace": str(path)}) for path in HOSTILE.iterdir()]
+        client.wait(*numbers)
+        for number in numbers:
+            jsonschema.validate(client.answers[number], tools.output_schema("summary"))
