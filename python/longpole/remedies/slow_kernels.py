@@ -133,5 +133,6 @@ REMEDY: Final = Remedy(
     ),
     change="the kernels as good as the best of their kind; at the least half of the way there",
     not_when="nothing of their kind in the trace does better, or memory is read in another order",
+    is_upper_bound=True,
     find=_find,
 )
