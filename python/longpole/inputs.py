@@ -10,7 +10,14 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["INPUT_ARGUMENTS", "distinct_inputs", "item_at", "shapes_in_words", "typed_inputs"]
+__all__ = [
+    "INPUT_ARGUMENTS",
+    "distinct_inputs",
+    "input_columns",
+    "item_at",
+    "shapes_in_words",
+    "typed_inputs",
+]
 
 _TEXTS: Final = {
     "dims": ("Input Dims", "Input dims"),
@@ -67,7 +74,8 @@ def distinct_inputs(arguments: pl.DataFrame | None) -> tuple[pl.DataFrame, pl.Da
         distinct, on=list(_TEXTS), how="left", nulls_equal=True, maintain_order="left"
     )
     rows = [
-        _columns(*row) for row in distinct.select(pl.col(list(_TEXTS)).cast(pl.String)).iter_rows()
+        input_columns(*row)
+        for row in distinct.select(pl.col(list(_TEXTS)).cast(pl.String)).iter_rows()
     ]
     parsed = pl.DataFrame(rows, schema=_schema(), orient="row")
     calls = pl.concat([distinct.select("call"), parsed], how="horizontal")
@@ -98,10 +106,14 @@ def _text(arguments: pl.DataFrame, name: str) -> pl.Expr:
     return pl.coalesce(*found, pl.lit(None, pl.String)).alias(name)
 
 
-def _columns(
+def input_columns(
     dims: str, types: str | None, strides: str | None, values: str | None
 ) -> tuple[list[Any], ...]:
-    """Read the texts of one call: a value for each tensor or other input."""
+    """Return the columns of `Trace.inputs` for the texts of one call.
+
+    They are its dimensions, types, strides and concrete values; each tensor or other input has a
+    value in every column.
+    """
     sizes, steps = _list(dims), _list(strides)
     names, texts = _list(types), _list(values)
     rows = [

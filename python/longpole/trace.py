@@ -418,7 +418,8 @@ class Trace(TraceTables):
         window = core_window(number, annotation, instance, between, "period", whole=whole)
         with blaming(self.damage):
             parts, facts = self._core.verdict(window, data_load=data_load, step_name=step_name)
-        verdict = verdict_of(parts, lambda options: Facts(facts, parts, options))
+        devices = self.device_properties
+        verdict = verdict_of(parts, lambda options: Facts(facts, parts, options, devices))
         return damaged(verdict, parts, self.damage) if self.damage else verdict
 
     def recording_cost(

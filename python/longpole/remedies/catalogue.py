@@ -29,6 +29,7 @@ CATALOGUE: Final = (
     "round_trip",
     "read_one_by_one",
     "tensors_from_python",
+    "boolean_indexing",
     "recurring_call",
     "python_between_operators",
     "cuda_graph",
@@ -36,6 +37,15 @@ CATALOGUE: Final = (
     "communication_overlap",
     "blocking_calls",
     "stream_waits",
+    "tensor_cores",
+    "layout_copies",
+    "fused_attention",
+    "channels_last",
+    "fused_pointwise",
+    "recomputation",
+    "contended_atomics",
+    "unaligned_products",
+    "slow_kernels",
 )
 """The files of this folder that hold a remedy, in the order in which equal gains are listed."""
 

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from longpole._core import is_own_frame
+from longpole.devices.peaks import Peaks, peaks_of
+from longpole.flops import Call, Work, call_of, work_of
+from longpole.inputs import input_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from longpole._core import Facts as CoreFacts
     from longpole.critical_path.changes import Stretch
@@ -22,6 +26,11 @@ if TYPE_CHECKING:
 
 # A thread with a smaller share of the launches of kernels is not one that launches the program.
 _LEAST_LAUNCHED: Final = 0.05
+
+Built = TypeVar("Built")
+
+# The arguments of an operator with the types, strides and values of its inputs.
+_INPUTS: Final = ("Input type", "Input Strides", "Concrete Inputs")
 
 __all__ = [
     "Activity",
@@ -142,12 +151,22 @@ def stretch_of(first: OnThread | ThreadGap, last: OnThread | ThreadGap) -> Stret
 class Facts:
     """What remedies ask of the windows of a verdict."""
 
-    def __init__(self, core: CoreFacts, parts: VerdictParts, options: Options) -> None:
+    def __init__(
+        self,
+        core: CoreFacts,
+        parts: VerdictParts,
+        options: Options,
+        devices: Mapping[int, Mapping[str, Any]] = MappingProxyType({}),
+    ) -> None:
         self.core = core
         self.parts = parts
         """What the core found for the verdict: sides, gains, who loads data."""
         self.options = options
         """What the profiler of the trace calls what advice asks for."""
+        self._devices = devices
+        self._once: dict[Callable[[Facts], Any], Any] = {}
+        self._calls: dict[int, tuple[Call, Work | None] | None] = {}
+        self._alike: dict[tuple[str, ...], tuple[Call, Work | None]] = {}
 
     @cached_property
     def windows(self) -> list[tuple[int, int]]:
@@ -163,6 +182,13 @@ class Facts:
     def mean_ns(self) -> float:
         """How long a window takes in the mean."""
         return sum(end_ns - start_ns for start_ns, end_ns in self.windows) / self.n_windows
+
+    def once(self, build: Callable[[Facts], Built]) -> Built:
+        """Return what a function makes of the facts, made once for all remedies that ask."""
+        if build not in self._once:
+            self._once[build] = build(self)
+        built: Built = self._once[build]
+        return built
 
     def per_window(self, number: float) -> float:
         """Return the mean of a window of a number that is of all of them."""
@@ -254,6 +280,47 @@ class Facts:
     def text(self, event: int, key: str) -> str | None:
         """Return an argument of an event that is a text."""
         return self.core.text(event, key)
+
+    @cached_property
+    def peaks(self) -> Peaks | None:
+        """The published peaks of the device; None if unknown, or if devices differ."""
+        known: list[Peaks | None] = []
+        for properties in self._devices.values():
+            peaks = peaks_of(properties.get("name"), properties.get("totalGlobalMem"))
+            if peaks not in known:
+                known.append(peaks)
+        return known[0] if len(known) == 1 else None
+
+    def called(self, operator: int | None) -> Call | None:
+        """Return an operator with its inputs; None without recorded shapes."""
+        both = self._both(operator)
+        return None if both is None else both[0]
+
+    def work(self, operator: int | None) -> Work | None:
+        """Return what an operator has to compute and to move; None where that is not known."""
+        both = self._both(operator)
+        return None if both is None else both[1]
+
+    def _both(self, operator: int | None) -> tuple[Call, Work | None] | None:
+        """Return a call and its work, read once for each operator."""
+        if operator is None:
+            return None
+        if operator not in self._calls:
+            self._calls[operator] = self._read(operator)
+        return self._calls[operator]
+
+    def _read(self, operator: int) -> tuple[Call, Work | None] | None:
+        """Read a call and its work, computed once for equal texts."""
+        dims = self.text(operator, "Input Dims") or self.text(operator, "Input dims")
+        if not dims:
+            return None
+        others = (self.text(operator, key) or "" for key in _INPUTS)
+        key = (self.name(operator), dims, *others)
+        if key not in self._alike:
+            name, *texts = key
+            call = call_of(name, *input_columns(*texts))
+            self._alike[key] = (call, work_of(call))
+        return self._alike[key]
 
     @cached_property
     def launch_lanes(self) -> frozenset[int]:
