@@ -89,9 +89,10 @@ def _write(folder: Path, *, force: bool) -> list[Path]:
 
 
 def _explain_trace(path: Path) -> tuple[str, Sequence[Block]]:
+    from longpole.inputs import INPUT_ARGUMENTS
     from longpole.read import read_trace
 
-    verdict = read_trace(path, args="ids").verdict()
+    verdict = read_trace(path, args=INPUT_ARGUMENTS).verdict()
     return verdict.sentence, verdict.blocks()
 
 

@@ -35,7 +35,7 @@ def answer_each(
     schema: str,
     answer: Callable[[str, Trace], Answer],
     *,
-    arguments: Literal["ids", "default"] = "ids",
+    arguments: Literal["ids", "default"] | Sequence[str] = "ids",
 ) -> int:
     """Write what `answer` says of each trace, read with some `arguments`; give the exit code.
 
