@@ -70,7 +70,29 @@ def test_show_lists_rows_as_torch_counts_them(capsys):
         (8, 2, 8),
     ]
     run(["tunableop", "show", "untuned0.csv", "--untuned"])
-    assert "4 GEMMs" in capsys.readouterr().out
+    assert "4 untuned GEMMs" in capsys.readouterr().out
+
+
+def test_show_lists_the_untuned_gemms_of_a_file_that_has_no_results(capsys):
+    code, found, _ = data(capsys, "show", "untuned0.csv")
+    assert code == 0
+    assert [(each["kind"], each["matmul_n"]) for each in found["rows"]] == [
+        *(("untuned", 1), ("untuned", 2), ("untuned", 3), ("untuned", 1)),
+    ]
+    assert run(["tunableop", "show", "untuned0.csv"]) == 0
+    assert "untuned0.csv: 4 untuned GEMMs\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["", HEADER, "name,duration\nmatmul,3\n"])
+@pytest.mark.parametrize(
+    "command", ["show {}", "merge {} -o new.csv", "untuned {}", "split {} --gpus 2"]
+)
+def test_a_file_without_rows_is_an_error_and_nothing_is_written(capsys, tmp_path, command, text):
+    Path("rowless0.csv").write_text(text, encoding="utf-8")
+    before = set(tmp_path.iterdir())
+    assert run(["tunableop", *command.format("rowless0.csv").split()]) == 3
+    assert "rowless0.csv" in capsys.readouterr().err
+    assert set(tmp_path.iterdir()) == before
 
 
 def test_diff_and_speedup(capsys):

@@ -10,6 +10,7 @@ from longpole.bench.tunableop.records import (
     Source,
     TunableFile,
     Validators,
+    check_rows,
     in_order,
     read_all,
     render_validators,
@@ -86,8 +87,8 @@ def merge(sources: Iterable[Source] | Source, *, conflict: Policy = "fastest") -
     Raises
     ------
     ResultsError
-        The sources were tuned under different validators, or `conflict` is `error` and
-        there is one.
+        The sources were tuned under different validators, one of them is not a TunableOp
+        file, or `conflict` is `error` and there is one.
     ValueError
         There is no such policy.
 
@@ -116,7 +117,7 @@ def merge_by_validators(
     Raises
     ------
     ResultsError
-        `conflict` is `error` and there is one.
+        A source is not a TunableOp file, or `conflict` is `error` and there is one.
     ValueError
         There is no such policy.
     """
@@ -124,6 +125,7 @@ def merge_by_validators(
         message = f"conflict is one of {', '.join(_POLICIES)}, not {conflict!r}"
         raise ValueError(message)
     files = read_all(sources)
+    check_rows(files)
     groups: dict[Validators, list[Found]] = {}
     others: dict[Validators, set[bytes]] = {}
     for file in files:

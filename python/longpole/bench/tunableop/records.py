@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from longpole.data import Row
+from longpole.errors import ResultsError
 from longpole.files import new_file
 from longpole.opening import read_bytes
 
@@ -18,7 +21,18 @@ if TYPE_CHECKING:
 
     from longpole.bench.tunableop.signature import Key
 
-__all__ = ["Block", "GemmRow", "Line", "Source", "TunableFile", "Validators", "read", "read_all"]
+__all__ = [
+    "Block",
+    "GemmRow",
+    "Line",
+    "Source",
+    "TunableFile",
+    "Validators",
+    "check_rows",
+    "read",
+    "read_all",
+    "require_rows",
+]
 
 Validators: TypeAlias = tuple[tuple[str, str], ...]
 """Keys and values that a file is tied to, in the order in which they are written."""
@@ -107,7 +121,7 @@ class Line(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Validators and the rows behind them, up to the next validators."""
+    """Validators and the results that were tuned under them."""
 
     validators: Validators
     results: list[Line]
@@ -179,19 +193,29 @@ class TunableFile:
 
     @cached_property
     def blocks(self) -> list[Block]:
-        """The results by the validators that stand before them.
+        """The results by their validators.
 
-        A file that torch wrote has one block. Files that were joined by hand have several.
+        Validators count wherever they are in the file, as in torch. A file that torch wrote has
+        one block. Files that were joined by hand have several: validators that repeat a key
+        after rows begin the next one. Only a block whose validators differ from those of the
+        block before can be without results.
         """
         blocks: list[tuple[dict[str, str], list[Line]]] = [({}, [])]
-        for row in self.rows():
-            if row["kind"] == "validator":
-                if blocks[-1][1]:
-                    blocks.append(({}, []))
-                blocks[-1][0][row["key"]] = row["value"]
-            elif row["kind"] == "result":
-                blocks[-1][1].append(self.line(row))
-        return [Block(in_order(validators), results) for validators, results in blocks if results]
+        for kind, rows in groupby(self._tied_rows(), key=itemgetter("kind")):
+            if kind == "result":
+                blocks[-1][1].extend(map(self.line, rows))
+                continue
+            validators = {row["key"]: row["value"] for row in rows}
+            if blocks[-1][1] and not blocks[-1][0].keys().isdisjoint(validators):
+                blocks.append(({}, []))
+            blocks[-1][0].update(validators)
+        last = blocks[-1]
+        if not last[1] and (len(blocks) == 1 or last[0].items() <= blocks[-2][0].items()):
+            blocks.pop()
+        return [Block(in_order(validators), results) for validators, results in blocks]
+
+    def _tied_rows(self) -> Iterator[dict[str, Any]]:
+        return (row for row in self.rows() if row["kind"] in {"validator", "result"})
 
     @property
     def others(self) -> list[bytes]:
@@ -291,6 +315,47 @@ def read_all(sources: object) -> list[TunableFile]:
     if isinstance(sources, TunableFile | str | os.PathLike | bytes):
         return [read(sources)]
     return [read(source) for source in sources]  # type: ignore[attr-defined]
+
+
+def check_rows(files: Sequence[TunableFile]) -> None:
+    """Refuse files that hold text and neither rows nor validators of TunableOp.
+
+    Raises
+    ------
+    ResultsError
+        There is such a file.
+    """
+    for file in files:
+        if file.text and file.pieces["kind"].is_in(["unknown", "blank", "byte_order_mark"]).all():
+            raise ResultsError(_no_rows(file))
+
+
+def require_rows(files: Sequence[TunableFile]) -> None:
+    """Refuse files that hold no row, neither a result nor an untuned GEMM, in any of them.
+
+    Raises
+    ------
+    ResultsError
+        There is no row in any file, or `check_rows` refuses one.
+    """
+    check_rows(files)
+    if not any(file.results.height or file.untuned.height for file in files):
+        message = (
+            f"{', '.join(file.name for file in files)}: there is no row of TunableOp in it\n"
+            "hint: torch writes a file without rows if no GEMM ran while TunableOp was on; set "
+            "PYTORCH_TUNABLEOP_ENABLED=1 before torch is imported"
+        )
+        raise ResultsError(message)
+
+
+def _no_rows(file: TunableFile) -> str:
+    is_utf16 = file.text.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in file.text[:4096]
+    hint = (
+        "it looks like UTF-16: save it as UTF-8 without a byte order mark"
+        if is_utf16
+        else "give a file that torch wrote, such as tunableop_results0.csv"
+    )
+    return f"{file.name} is not a TunableOp file: none of its lines is a row\nhint: {hint}"
 
 
 def key_of(row: Mapping[str, Any]) -> Key | None:
