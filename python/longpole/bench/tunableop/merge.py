@@ -127,14 +127,14 @@ def merge_by_validators(
     files = read_all(sources)
     check_rows(files)
     groups: dict[Validators, list[Found]] = {}
-    others: dict[Validators, set[bytes]] = {}
+    others: dict[Validators, dict[bytes, None]] = {}
     for file in files:
         for validators, found in _parts(file):
             groups.setdefault(validators, []).extend(found)
-            others.setdefault(validators, set()).update(file.others)
+            others.setdefault(validators, {}).update(dict.fromkeys(file.others))
     parts = sorted(groups.items()) or [((), [])]
     return [
-        _merge_rows(validators, found, others.get(validators, set()), conflict)
+        _merge_rows(validators, found, others.get(validators, {}), conflict)
         for validators, found in parts
     ]
 
@@ -142,8 +142,8 @@ def merge_by_validators(
 def render_results(
     validators: Validators, rows: Mapping[Key, bytes], others: Iterable[bytes] = ()
 ) -> bytes:
-    """Write validators, rows in the order of their signatures, and other lines, as torch does."""
-    lines = [*(rows[key] for key in sorted(rows)), *sorted(others)]
+    """Return validators, rows in the order of their signatures, and other lines in their order."""
+    lines = [*(rows[key] for key in sorted(rows)), *others]
     return render_validators(validators) + b"".join(line + b"\n" for line in lines)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
@@ -39,6 +40,10 @@ Validators: TypeAlias = tuple[tuple[str, str], ...]
 
 FAMILIES: Final = frozenset({"default", "rocblas", "hipblaslt", "cublaslt"})
 """The libraries whose solutions torch knows."""
+
+_NUMBER: Final = re.compile(
+    rb"\s*([+-]?(?:\d+\.?\d*(?:e[+-]?\d+)?|\.\d+(?:e[+-]?\d+)?|inf|nan))", re.IGNORECASE
+)
 
 # The one that torch asks for before all others.
 _FIRST_VALIDATOR: Final = "PT_VERSION"
@@ -169,7 +174,37 @@ class TunableFile:
 
         columns = pl.DataFrame(read_tunable(self.text))
         texts = columns.with_columns(pl.selectors.categorical().cast(pl.String))
-        return texts.with_columns(matmul_m="n", matmul_n="m")
+        values = texts.with_columns(pl.col("value").str.split(",").list.first())
+        return self._with_lenient(values).with_columns(matmul_m="n", matmul_n="m")
+
+    def _with_lenient(self, pieces: pl.DataFrame) -> pl.DataFrame:
+        """Read rows again that only torch's lenient parser understands.
+
+        torch takes the first four fields of a row, whatever follows, and the number that the
+        fourth begins with.
+        """
+        import polars as pl
+
+        from longpole._core import read_tunable
+
+        unknown = pieces.filter(pl.col("reason").is_in(["too_many_fields", "time"]))
+        fields = [self.bytes_of(row).split(b",") for row in unknown.iter_rows(named=True)]
+        plain = [b",".join([*each[:3], _leading_number(each[3])]) for each in fields if each[3:]]
+        if not plain or len(plain) != len(fields):
+            return pieces
+        again = pl.DataFrame(read_tunable(b"\n".join(plain)))
+        if again.height != unknown.height:
+            return pieces
+        places = ["line", "offset", "n_bytes", "ending"]
+        times = [each[3].decode(errors="replace") for each in fields]
+        rows = (
+            again.with_columns(pl.selectors.categorical().cast(pl.String))
+            .with_columns(pl.Series("time", times))
+            .with_columns(unknown[places])
+            .filter(pl.col("kind") == "result")
+        )
+        others = pieces.filter(~pl.col("offset").is_in(rows["offset"].to_list()))
+        return pl.concat([others, rows.select(pieces.columns)]).sort("offset")
 
     @cached_property
     def results(self) -> pl.DataFrame:
@@ -346,6 +381,12 @@ def require_rows(files: Sequence[TunableFile]) -> None:
             "PYTORCH_TUNABLEOP_ENABLED=1 before torch is imported"
         )
         raise ResultsError(message)
+
+
+def _leading_number(field: bytes) -> bytes:
+    """Return the number that a field begins with, as `atof` of C reads it, or 0."""
+    found = _NUMBER.match(field)
+    return found[1] if found else b"0"
 
 
 def _no_rows(file: TunableFile) -> str:
