@@ -259,3 +259,15 @@ def test_every_format_is_written(form, capsys):
     for command in (["check", "broken0.csv"], ["show", "a0.csv"], ["diff", "a0.csv", "a1.csv"]):
         run(["tunableop", *command, "--format", form])
         assert capsys.readouterr().out
+
+
+def test_a_row_with_wildcards_has_a_share_of_its_own(capsys):
+    Path("wild0.csv").write_text(
+        HEADER + row(1) + "GemmTunableOp_Half_TN,tn_*_8_8_ld_8_8_*,Gemm_Rocblas_1,0.5\n",
+        encoding="utf-8",
+    )
+    code, found, _ = data(capsys, "coverage", "untuned0.csv", "wild0.csv")
+    assert (code, found["n_tuned"], found["n_wildcard"], found["n_gemms"]) == (1, 1, 2, 3)
+    assert found["wildcard_share"] == pytest.approx(5 / 6)
+    run(["tunableop", "coverage", "untuned0.csv", "wild0.csv"])
+    assert "PYTORCH_TUNABLEOP_WILDCARD_FALLBACK=1" in capsys.readouterr().out
