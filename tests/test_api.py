@@ -111,6 +111,7 @@ def test_few_modules_know_the_core():
         "frames.py",
         "profiles.py",
         "read.py",
+        "remedies/facts.py",
         "selection/evaluation.py",
         "sweeps.py",
         "tables.py",
@@ -161,10 +162,10 @@ def test_words_that_the_core_does_not_know_are_refused_with_those_it_knows():
     with pytest.raises(ValueError, match='end is "period", "last", "cpu" or "gpu"'):
         core.critical_path(("step", 1, "never"), longest=False, data_load=None, step_name=None)
     path = core.critical_path(("whole",), longest=False, data_load=None, step_name=None)
-    with pytest.raises(ValueError, match='"scale" or "remove_wait", not "halve"'):
-        path.what_if([("halve", None, None, 1, 2, None)])
+    with pytest.raises(ValueError, match='"insert" or "remove_wait", not "halve"'):
+        path.what_if([("halve", None, None, 1, 2, None, None)])
     with pytest.raises(ValueError, match="the kinds are "):
-        path.what_if([("scale", "gemm", None, 1, 2, None)])
+        path.what_if([("scale", "gemm", None, 1, 2, None, None)])
 
 
 FUNCTIONS = [name for name in longpole.__all__ if inspect.isroutine(getattr(longpole, name))]

@@ -101,7 +101,9 @@ if TYPE_CHECKING:
         CUDA_SASS_INSTRUCTION_COUNTER_FLOPS as CUDA_SASS_INSTRUCTION_COUNTER_FLOPS,
     )
     from longpole.critical_path.changes import Drop as Drop
+    from longpole.critical_path.changes import Insert as Insert
     from longpole.critical_path.changes import RemoveWait as RemoveWait
+    from longpole.critical_path.changes import Replace as Replace
     from longpole.critical_path.changes import Scale as Scale
     from longpole.critical_path.path import CriticalPath as CriticalPath
     from longpole.critical_path.path import WhatIf as WhatIf
@@ -159,6 +161,8 @@ _GROUPS = {
         "WhatIf": "critical_path.path",
         "Scale": "critical_path.changes",
         "Drop": "critical_path.changes",
+        "Replace": "critical_path.changes",
+        "Insert": "critical_path.changes",
         "RemoveWait": "critical_path.changes",
     },
     "Compare": {

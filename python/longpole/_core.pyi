@@ -1,9 +1,21 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, BinaryIO, Final, Literal, final
+from typing import Any, BinaryIO, Final, Literal, TypeAlias, final
 
 from longpole.recording import Profiler
-from longpole.verdict.parts import VerdictParts
+from longpole.recording_cost import OverheadParts
+from longpole.remedies.parts import Fact, VerdictParts
+
+_ActivityRow: TypeAlias = tuple[int, int | None, int | None, int | None, str, int, int, int, int]
+_ChangeRow: TypeAlias = tuple[
+    str,
+    str | None,
+    str | None,
+    int,
+    int,
+    Sequence[int] | None,
+    Sequence[tuple[int, int, int]] | None,
+]
 
 __all__ = [
     "FULL_QUEUE_OPERATIONS",
@@ -13,6 +25,7 @@ __all__ = [
     "ExecutionTrace",
     "Extraction",
     "Extractor",
+    "Facts",
     "InternalError",
     "JointRanks",
     "JointSolution",
@@ -103,6 +116,37 @@ class Table:
     def to_dicts(self) -> list[dict[str, Any]]: ...
 
 @final
+class Facts:
+    """What remedies ask of the windows of a verdict; see `longpole.remedies.Facts`."""
+
+    @property
+    def windows(self) -> list[tuple[int, int]]: ...
+    def on_threads(
+        self, kinds: Sequence[str], least_ns: int, prefixes: Sequence[str]
+    ) -> list[tuple[int, int, int, int, int]]: ...
+    def calls(self, roles: Sequence[str]) -> list[tuple[int, int, int, int, int]]: ...
+    def activities(self, kinds: Sequence[str]) -> list[_ActivityRow]: ...
+    def launched_in(self, stretches: Sequence[tuple[int, int, int]]) -> list[_ActivityRow]: ...
+    def names_in(
+        self, stretches: Sequence[tuple[int, int, int]]
+    ) -> list[tuple[str, str, int, int, int, int]]: ...
+    def thread_gaps(
+        self, least_ns: int
+    ) -> list[tuple[int, int, int, int, int, int | None, int | None, bool]]: ...
+    def waits(
+        self,
+    ) -> list[tuple[tuple[int, int, int, int, int], int | None, int | None]]: ...
+    def name(self, event: int) -> str: ...
+    def place(self, event: int) -> tuple[str, int, int, int | None]: ...
+    def around(self, event: int) -> list[tuple[int, str, str]]: ...
+    def number(self, event: int, key: str) -> int | None: ...
+    def text(self, event: int, key: str) -> str | None: ...
+    def pageable_ends(self, event: int) -> tuple[bool, bool]: ...
+    def gains(
+        self, changes: Sequence[Sequence[tuple[Any, ...]]]
+    ) -> list[tuple[int, float, float, float, Fact, Fact]]: ...
+
+@final
 class CriticalPath:
     """The critical path of one window, as observed or after changes."""
 
@@ -135,12 +179,12 @@ class CriticalPath:
     def sync_dependencies(self) -> Table: ...
     def what_if(
         self,
-        changes: Sequence[tuple[str, str | None, str | None, int, int, Sequence[int] | None]],
+        changes: Sequence[_ChangeRow],
     ) -> CriticalPath: ...
     def length_in(self, other: CriticalPath) -> int: ...
     def n_chosen(
         self,
-        changes: Sequence[tuple[str, str | None, str | None, int, int, Sequence[int] | None]],
+        changes: Sequence[_ChangeRow],
     ) -> list[int]: ...
     def perfetto(self) -> list[bytes]: ...
 
@@ -192,7 +236,10 @@ class Trace:
     ) -> CriticalPath: ...
     def verdict(
         self, window: tuple[Any, ...], *, data_load: str | None, step_name: str | None
-    ) -> VerdictParts: ...
+    ) -> tuple[VerdictParts, Facts]: ...
+    def without_profiler(
+        self, step_time_ns: int | None, *, data_load: str | None, step_name: str | None
+    ) -> tuple[OverheadParts, Trace | None]: ...
     def scope(
         self, window: tuple[Any, ...], *, step_name: str | None
     ) -> tuple[str, int | None, int, int, tuple[str, str]]: ...

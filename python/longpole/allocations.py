@@ -7,19 +7,21 @@ snapshot that is a pickle is refused: opening one runs whatever code is in it.
 
 from __future__ import annotations
 
-import json
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeGuard
 
 from longpole.errors import TraceError
 from longpole.frames import argument
+from longpole.json_elements import JsonLimitError, json_elements
 from longpole.kept import kept
-from longpole.packed import content, first_bytes
+from longpole.packed import first_bytes
 from longpole.sweeps import around, is_own_frame, own_frames, running_at
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
 
     import polars as pl
 
@@ -41,6 +43,14 @@ _CATEGORIES: Final = (
 )
 _DEVICE_TYPES: Final = {0: "cpu", 1: "cuda", 6: "hip", 9: "xla", 12: "xpu", 13: "mps"}
 _BEFORE: Final = -1
+_N_FIELDS: Final = 4
+MAX_CHANGES: Final = 3_000_000
+"""Maximum number of changes of a file, and of blocks."""
+_MOST_DAMAGED: Final = 100_000
+_BATCH: Final = 1 << 16
+_LONGEST_LINE: Final = 200
+# Sums of two such sizes fit 64 bits.
+_TOO_LARGE: Final = 1 << 61
 _CHANGES: Final = {1: "preexisting", 2: "allocated", 3: "recategorized", 4: "freed"}
 _SNAPSHOT_HINT: Final = (
     "write the snapshot as JSON where it was recorded: "
@@ -66,6 +76,9 @@ class Allocations:
     source: Literal["trace", "timeline", "snapshot", "profile"]
     events: pl.DataFrame
     blocks: pl.DataFrame
+    n_damaged: int = 0
+    """How many changes, segments and blocks of a file were left out: they are not of the form that
+    torch writes."""
 
     @classmethod
     def of_rows(cls, source: Literal["profile"], rows: list[dict[str, Any]]) -> Allocations:
@@ -94,7 +107,7 @@ def read_memory(path: str | os.PathLike[str]) -> Allocations:
     Raises
     ------
     TraceError
-        The file is a pickle, or neither of the two.
+        The file is a pickle, or neither of the two, or holds more than `MAX_CHANGES`.
     OSError
         The file cannot be read.
     """
@@ -102,20 +115,29 @@ def read_memory(path: str | os.PathLike[str]) -> Allocations:
     if first_bytes(path, _HEAD).startswith(_PICKLE):
         message = "the file is a pickle, which can run code when it is opened; it is not read"
         raise _error(path, "pickle", message, _SNAPSHOT_HINT)
+    parts: _Timeline | _Snapshot = _Snapshot() if _is_object(path) else _Timeline()
     try:
-        document = json.loads(content(path))
+        _fill(parts, path)
+    except JsonLimitError as error:
+        raise _error(path, "limit_reached", f"the file is not read: {error}") from error
     except ValueError as error:
         raise _error(path, "not_json", "the file is not valid JSON") from error
-    try:
-        if isinstance(document, list):
-            return _timeline(document)
-        if isinstance(document, dict) and "segments" in document:
-            return _snapshot(document)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        message = f"a part of the file is not as torch writes it ({type(error).__name__}: {error})"
-        raise _error(path, "not_a_memory_file", message) from error
-    message = "the file is neither a raw memory timeline nor a memory snapshot"
-    raise _error(path, "not_a_memory_file", message)
+    if not parts.is_sound:
+        message = "the file is neither a raw memory timeline nor a memory snapshot"
+        raise _error(path, "not_a_memory_file", message)
+    return parts.allocations()
+
+
+def _fill(parts: _Timeline | _Snapshot, path: Path) -> None:
+    for place, value in json_elements(path, parts.depths):
+        parts.add(place, value)
+        if parts.n_damaged > _MOST_DAMAGED:
+            message = f"more than {_MOST_DAMAGED:,} of its changes or blocks are damaged"
+            raise JsonLimitError(message)
+
+
+def _is_object(path: Path) -> bool:
+    return first_bytes(path, _HEAD).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
 
 
 @kept
@@ -185,70 +207,208 @@ def _around(trace: Trace, events: pl.Series, among: pl.Series) -> pl.Series:
     return trace.events["name"].gather(around(trace, events, among, "innermost")).cast(pl.String)
 
 
-def _timeline(document: list[Any]) -> Allocations:
-    """Add up `[time, action, bytes, category]`; the file is about one device."""
-    rows = []
-    allocated = 0
-    for time_ns, action, n_bytes, category in document:
-        allocated += n_bytes
-        rows.append(
+class _Rows:
+    """Rows as frames: a row of Python objects takes five times the memory."""
+
+    def __init__(self, schema: dict[str, Any]) -> None:
+        self._schema = schema
+        self._rows: list[dict[str, Any]] = []
+        self._frames: list[pl.DataFrame] = []
+        self._n_rows = 0
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Add a row; what it lacks is null.
+
+        Raises
+        ------
+        JsonLimitError
+            There are more rows than `MAX_CHANGES`.
+        """
+        self._n_rows += 1
+        if self._n_rows > MAX_CHANGES:
+            message = f"it holds more than {MAX_CHANGES:,} changes of memory or blocks"
+            raise JsonLimitError(message)
+        self._rows.append(row)
+        if len(self._rows) >= _BATCH:
+            self._seal()
+
+    def _seal(self) -> None:
+        import polars as pl
+
+        self._frames.append(pl.DataFrame(self._rows, schema=self._schema))
+        self._rows = []
+
+    def frame(self) -> pl.DataFrame:
+        """Return all rows."""
+        import polars as pl
+
+        self._seal()
+        return pl.concat(self._frames, rechunk=True)
+
+
+class _Timeline:
+    """A raw memory timeline: changes as `[time, action, bytes, category]`, of one device."""
+
+    depths: Mapping[str, int] = {}
+
+    def __init__(self) -> None:
+        self._rows = _Rows(_schema())
+        self._allocated = 0
+        self._n_sound = self.n_damaged = 0
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether a change is as torch writes it, or there is none."""
+        return self._n_sound > 0 or self.n_damaged == 0
+
+    def add(self, place: tuple[str | int, ...], change: Any) -> None:
+        """Take a change; one of the wrong form is counted."""
+        row = self._row(change) if place else None
+        if row is None:
+            self.n_damaged += 1
+        else:
+            self._n_sound += 1
+            self._rows.add(row)
+
+    def _row(self, change: Any) -> dict[str, Any] | None:
+        if not isinstance(change, list) or len(change) != _N_FIELDS:
+            return None
+        if not all(map(_is_integer, change)):
+            return None
+        time_ns, action, n_bytes, category = change
+        allocated = self._allocated + n_bytes
+        is_known = action in _CHANGES and 0 <= category < len(_CATEGORIES)
+        if not is_known or not _is_integer(allocated):
+            return None
+        self._allocated = allocated
+        return {
+            "device": "device",
+            "time_ns": None if time_ns == _BEFORE else time_ns,
+            "change": _CHANGES[action],
+            "n_bytes": n_bytes,
+            "allocated_bytes": allocated,
+            "category": _CATEGORIES[category],
+        }
+
+    def allocations(self) -> Allocations:
+        """Return what was read."""
+        return Allocations("timeline", self._rows.frame(), _blocks([]), self.n_damaged)
+
+
+class _Snapshot:
+    """A snapshot of torch's caching allocator: segments with blocks, and the events before it."""
+
+    depths: Mapping[str, int] = {"segments": 1, "device_traces": 2}
+
+    def __init__(self) -> None:
+        self._n_sound = 0
+        self._rows = _Rows(_schema())
+        self._blocks = _Rows(_block_schema())
+        # What is allocated and reserved on each device in the end, and what events add to that.
+        self._ends: dict[int, list[int]] = defaultdict(lambda: [0, 0])
+        self._sums: dict[int, list[int]] = defaultdict(lambda: [0, 0])
+        self.n_damaged = 0
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether there are segments, and one of them is as torch writes it."""
+        return self._n_sound > 0
+
+    def add(self, place: tuple[str | int, ...], value: Any) -> None:
+        """Take a segment or an event; what is of the wrong form is counted."""
+        match place:
+            case ("segments", *rest):
+                if rest:
+                    self._add_segment(value if isinstance(value, dict) else {})
+                else:
+                    self._n_sound += value == []
+            case ("device_traces", int(device), int()):
+                self._add_event(device, value if isinstance(value, dict) else {})
+            case _:
+                pass
+
+    def _add_segment(self, segment: dict[str, Any]) -> None:
+        device: Any = segment.get("device", 0)
+        size: Any = segment.get("total_size")
+        blocks = segment.get("blocks")
+        if not _is_device(device) or not _is_size(size) or not isinstance(blocks, list):
+            self.n_damaged += 1
+            return
+        self._n_sound += 1
+        self._ends[device][1] += size
+        for block in blocks:
+            is_sound = isinstance(block, dict) and _is_size(block.get("size"))
+            if not is_sound or not isinstance(block.get("state"), str):
+                self.n_damaged += 1
+                continue
+            is_free = block["state"] == "inactive"
+            self._ends[device][0] += 0 if is_free else block["size"]
+            function = _line(block.get("frames"))
+            row = {"device": f"cuda:{device}", "n_bytes": block["size"], "is_free": is_free}
+            self._blocks.add({**row, "function": function})
+
+    def _add_event(self, device: int, event: dict[str, Any]) -> None:
+        action: Any = event.get("action")
+        size: Any = event.get("size", 0)
+        time_us, address = event.get("time_us", 0), event.get("addr", 0)
+        is_sound = isinstance(action, str) and _is_size(size) and _is_integer(address)
+        if not is_sound or not _is_integer(time_us) or not _is_integer(time_us * 1000):
+            self.n_damaged += 1
+            return
+        use, growth = _USES.get(action, 0) * size, _GROWS.get(action, 0) * size
+        sums = self._sums[device]
+        if not (use or growth) or not all(map(_is_integer, (sums[0] + use, sums[1] + growth))):
+            self.n_damaged += bool(use or growth)
+            return
+        sums[0] += use
+        sums[1] += growth
+        self._rows.add(
             {
-                "device": "device",
-                "time_ns": None if time_ns == _BEFORE else int(time_ns),
-                "change": _CHANGES[action],
-                "n_bytes": int(n_bytes),
-                "allocated_bytes": allocated,
-                "category": _CATEGORIES[category],
+                "device": f"cuda:{device}",
+                "time_ns": time_us * 1000,
+                "change": _change(use),
+                "n_bytes": use,
+                "allocated_bytes": sums[0],
+                "reserved_bytes": sums[1],
+                "address": address if use else None,
+                "function": _line(event.get("frames")),
             }
         )
-    return Allocations("timeline", _frame(rows), _blocks([]))
+
+    def allocations(self) -> Allocations:
+        """Return what was read, in the state that the snapshot shows at its end."""
+        import polars as pl
+
+        rows = []
+        for device, sums in self._sums.items():
+            starts = [end - total for end, total in zip(self._ends[device], sums, strict=True)]
+            is_known = all(map(_is_start, starts))
+            self.n_damaged += not is_known
+            rows.append((f"cuda:{device}", *(starts if is_known else (0, 0))))
+        start = pl.DataFrame(
+            rows, schema={"device": pl.String, "used": pl.Int64, "held": pl.Int64}, orient="row"
+        )
+        events = self._rows.frame().join(start, on="device", how="left", maintain_order="left")
+        moved = events.with_columns(
+            pl.col("allocated_bytes") + pl.col("used"), pl.col("reserved_bytes") + pl.col("held")
+        ).select(*_schema())
+        return Allocations("snapshot", moved, self._blocks.frame(), self.n_damaged)
 
 
-def _snapshot(document: dict[str, Any]) -> Allocations:
-    rows: list[dict[str, Any]] = []
-    segments = document["segments"]
-    for device, events in enumerate(document.get("device_traces") or []):
-        own = [segment for segment in segments if segment.get("device", 0) == device]
-        rows += _device_trace(f"cuda:{device}", events, own)
-    blocks = [
-        {
-            "device": f"cuda:{segment.get('device', 0)}",
-            "n_bytes": int(block["size"]),
-            "is_free": block["state"] == "inactive",
-            "function": _line(block.get("frames") or []),
-        }
-        for segment in segments
-        for block in segment["blocks"]
-    ]
-    return Allocations("snapshot", _frame(rows), _blocks(blocks))
+def _is_integer(value: object) -> TypeGuard[int]:
+    return type(value) is int and abs(value) < _TOO_LARGE
 
 
-def _device_trace(
-    device: str, events: list[dict[str, Any]], segments: list[dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """Follow the events of a device to the state that the snapshot shows at their end."""
-    uses = [_USES.get(event["action"], 0) * event.get("size", 0) for event in events]
-    growths = [_GROWS.get(event["action"], 0) * event.get("size", 0) for event in events]
-    blocks = (block for segment in segments for block in segment["blocks"])
-    used = sum(block["size"] for block in blocks if _is_used(block)) - sum(uses)
-    reserved = sum(segment["total_size"] for segment in segments) - sum(growths)
-    rows = []
-    for event, use, growth in zip(events, uses, growths, strict=True):
-        used, reserved = used + use, reserved + growth
-        if use or growth:
-            rows.append(
-                {
-                    "device": device,
-                    "time_ns": int(event.get("time_us", 0)) * 1000,
-                    "change": _change(use),
-                    "n_bytes": use,
-                    "allocated_bytes": used,
-                    "reserved_bytes": reserved,
-                    "address": int(event["addr"]) if use else None,
-                    "function": _line(event.get("frames") or []),
-                }
-            )
-    return rows
+def _is_size(value: object) -> TypeGuard[int]:
+    return _is_integer(value) and value >= 0
+
+
+def _is_device(value: object) -> bool:
+    return type(value) is int and 0 <= value < MAX_CHANGES
+
+
+def _is_start(n_bytes: int) -> bool:
+    return abs(n_bytes) < _TOO_LARGE
 
 
 def _change(use: int) -> str:
@@ -257,18 +417,16 @@ def _change(use: int) -> str:
     return "allocated" if use > 0 else "freed"
 
 
-def _is_used(block: dict[str, Any]) -> bool:
-    return bool(block["state"] != "inactive")
-
-
-def _line(frames: list[dict[str, Any]]) -> str | None:
-    """Name the innermost frame of the program itself, else the innermost."""
+def _line(frames: object) -> str | None:
+    """Return the innermost frame of the program itself, else the innermost."""
     lines = [
         f"{frame.get('filename', '?')}({frame.get('line', 0)}): {frame.get('name', '?')}"
-        for frame in frames
+        for frame in (frames if isinstance(frames, list) else ())
+        if isinstance(frame, dict)
     ]
     own = (line for line in lines if ".py(" in line and is_own_frame(line))
-    return next(own, lines[0] if lines else None)
+    line = next(own, lines[0] if lines else None)
+    return None if line is None else line[:_LONGEST_LINE]
 
 
 def _schema() -> dict[str, Any]:
@@ -299,13 +457,18 @@ def _frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
 def _blocks(rows: list[dict[str, Any]]) -> pl.DataFrame:
     import polars as pl
 
-    schema: dict[str, Any] = {
+    return pl.DataFrame(rows, schema=_block_schema())
+
+
+def _block_schema() -> dict[str, Any]:
+    import polars as pl
+
+    return {
         "device": pl.String,
         "n_bytes": pl.Int64,
         "is_free": pl.Boolean,
         "function": pl.String,
     }
-    return pl.DataFrame(rows, schema=schema)
 
 
 def _error(path: Path, code: str, message: str, hint: str | None = None) -> TraceError:

@@ -37,12 +37,14 @@ _MUCH_LOST: Final = 0.01
 # Whole events, of which the bytes are not counted.
 _SKIPPED: Final = frozenset(
     {
-        *("not_an_event", "too_deep", "bad_timestamp", "missing_timestamp"),
+        *("not_an_event", "too_deep", "bad_timestamp", "missing_timestamp", "far_timestamp"),
         *("missing_rows", "value_too_long"),
     }
 )
 # Their records have no bytes of their own, but their pages have.
 _DATABASES: Final = frozenset({"nsight-sqlite", "rocpd"})
+# Found when the whole file is read.
+_WITHOUT_PLACE: Final = frozenset({"far_timestamp", "long_duration"})
 _HEADER: Final = frozenset({"malformed_header", "header_too_large"})
 
 
@@ -123,7 +125,9 @@ def damage_of(
 
 
 def has_offset(code: str, format_name: str) -> bool:
-    """Tell whether the place of a finding is a byte of the file."""
+    """Whether the place of a finding is a byte of the file."""
+    if code in _WITHOUT_PLACE:
+        return False
     return format_name not in _DATABASES or code == "damaged_page"
 
 

@@ -10,7 +10,14 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["INPUT_ARGUMENTS", "distinct_inputs", "item_at", "shapes_in_words", "typed_inputs"]
+__all__ = [
+    "INPUT_ARGUMENTS",
+    "distinct_inputs",
+    "input_columns",
+    "item_at",
+    "shapes_in_words",
+    "typed_inputs",
+]
 
 _TEXTS: Final = {
     "dims": ("Input Dims", "Input dims"),
@@ -21,6 +28,7 @@ _TEXTS: Final = {
 INPUT_ARGUMENTS: Final = [key for keys in _TEXTS.values() for key in keys]
 """The arguments of operators that say what they were called with."""
 
+_TOO_LARGE: Final = 1 << 63
 _NO_TENSOR: Final = frozenset({"", "Scalar", "ScalarList", "TensorList", "GenericList"})
 
 
@@ -66,7 +74,8 @@ def distinct_inputs(arguments: pl.DataFrame | None) -> tuple[pl.DataFrame, pl.Da
         distinct, on=list(_TEXTS), how="left", nulls_equal=True, maintain_order="left"
     )
     rows = [
-        _columns(*row) for row in distinct.select(pl.col(list(_TEXTS)).cast(pl.String)).iter_rows()
+        input_columns(*row)
+        for row in distinct.select(pl.col(list(_TEXTS)).cast(pl.String)).iter_rows()
     ]
     parsed = pl.DataFrame(rows, schema=_schema(), orient="row")
     calls = pl.concat([distinct.select("call"), parsed], how="horizontal")
@@ -97,10 +106,14 @@ def _text(arguments: pl.DataFrame, name: str) -> pl.Expr:
     return pl.coalesce(*found, pl.lit(None, pl.String)).alias(name)
 
 
-def _columns(
+def input_columns(
     dims: str, types: str | None, strides: str | None, values: str | None
 ) -> tuple[list[Any], ...]:
-    """Read the texts of one call: a value for each tensor or other input."""
+    """Return the columns of `Trace.inputs` for the texts of one call.
+
+    They are its dimensions, types, strides and concrete values; each tensor or other input has a
+    value in every column.
+    """
     sizes, steps = _list(dims), _list(strides)
     names, texts = _list(types), _list(values)
     rows = [
@@ -130,7 +143,9 @@ def _tensors(size: Any, steps: Any, dtype: Any, value: Any) -> Iterator[tuple[An
 
 
 def _sizes(value: Any) -> list[int] | None:
-    is_sizes = isinstance(value, list) and all(type(size) is int for size in value)
+    is_sizes = isinstance(value, list) and all(
+        type(size) is int and abs(size) < _TOO_LARGE for size in value
+    )
     return value if is_sizes else None
 
 
@@ -143,7 +158,7 @@ def _list(text: str | None) -> list[Any]:
     """Read a list; what is none is empty."""
     try:
         found = json.loads(text) if text else []
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
     return found if isinstance(found, list) else []
 

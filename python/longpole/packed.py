@@ -11,16 +11,16 @@ from longpole.opening import open_file, read_bytes
 if TYPE_CHECKING:
     import os
 
-__all__ = ["content", "first_bytes", "short_text"]
+__all__ = ["MAGIC", "content", "first_bytes", "short_text"]
 
-_MAGIC: Final = b"\x1f\x8b"
+MAGIC: Final = b"\x1f\x8b"
 
 
 def first_bytes(path: str | os.PathLike[str], number: int) -> bytes:
     """Return the first bytes of a file, unpacked; as they are if they cannot be unpacked."""
     with open_file(path) as file:
         head = file.read(number)
-        if not head.startswith(_MAGIC):
+        if not head.startswith(MAGIC):
             return head
         try:
             file.seek(0)
@@ -39,7 +39,7 @@ def content(path: str | os.PathLike[str]) -> bytes:
         It is gzip that is cut or corrupt.
     """
     held = read_bytes(path)
-    if not held.startswith(_MAGIC):
+    if not held.startswith(MAGIC):
         return held
     try:
         return gzip.decompress(held)

@@ -352,7 +352,7 @@ class Recorder:
         if times_ns:
             least, most = duration(times_ns[0]), duration(times_ns[-1])
             lines.append(f"A step takes {least} to {most} without the profiler.")
-        lines.append(str(self.read().verdict()))
+        lines.append(str(self.read().without_profiler().verdict()))
         lines.append(f"`longpole {self._file}` shows where the time went.")
         sys.stderr.write("\n  ".join(lines) + "\n")
 

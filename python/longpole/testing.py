@@ -89,7 +89,7 @@ class TraceBuilder:
         return self._on_device("kernel", name, span, **place)
 
     def copy(self, name: str, span: Span, **place: int) -> Self:
-        """Add a copy of memory; `place` as for `kernel`."""
+        """Add a copy of memory; `place` as for `kernel`, and `bytes`."""
         return self._on_device("gpu_memcpy", name, span, **place)
 
     def fill(self, name: str, span: Span, **place: int) -> Self:
@@ -110,13 +110,17 @@ class TraceBuilder:
         thread: int = 1,
         device: int = 0,
         stream: int = 7,
+        n_bytes: int | None = None,
     ) -> Self:
-        """Add a call and the work that it launched: a copy or a fill where the name says so."""
+        """Add a call and the work that it launched: a copy or a fill where the name says so.
+
+        `n_bytes` are those of a copy.
+        """
         self._correlation += 1
         self.call(by, call, thread=thread, correlation=self._correlation)
         place = {"device": device, "stream": stream, "correlation": self._correlation}
         if name.startswith("Memcpy"):
-            return self.copy(name, work, **place)
+            return self.copy(name, work, **place, **({} if n_bytes is None else {"bytes": n_bytes}))
         if name.startswith("Memset"):
             return self.fill(name, work, **place)
         return self.kernel(name, work, **place)
@@ -149,8 +153,9 @@ class TraceBuilder:
         device: int = 0,
         stream: int = 7,
         correlation: int = 0,
+        **args: int,
     ) -> Self:
-        args = {"device": device, "stream": stream, "correlation": correlation}
+        args = {"device": device, "stream": stream, "correlation": correlation, **args}
         return self._complete(category, name, span, (device, stream), args)
 
     def _complete(

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from longpole._core import Trace as CoreTrace
     from longpole.critical_path.path import CriticalPath
+    from longpole.recording_cost import RecordingCost
     from longpole.report.blocks import Block
     from longpole.verdict.values import Verdict
 
@@ -48,6 +49,9 @@ class Trace(TraceTables):
         super().__init__(core, named_rank)
         self._path = None if path is None else Path(path).absolute()
         self._captures = captures
+        self._without: dict[tuple[int | None, str | None, str | None], Trace] = {}
+        self._cost: RecordingCost | None = None
+        self._is_without = False
 
     @property
     def path(self) -> Path | None:
@@ -119,7 +123,7 @@ class Trace(TraceTables):
 
         Roles: `launch`, `graph_launch`, `copy`, `blocking_copy`, `stream_synchronize`,
         `event_synchronize`, `device_synchronize`, `event_record`, `stream_wait`, `query`,
-        `allocate`, `stream_ordered_allocate`, `free`, `load_module`, `other`.
+        `allocate`, `stream_ordered_allocate`, `free`, `load_module`, `unload_module`, `other`.
         """
         return frame_of(self._core.api_roles())
 
@@ -406,15 +410,95 @@ class Trace(TraceTables):
         ('kernels',)
         """
         from longpole.critical_path.windows import core_window
+        from longpole.remedies.facts import Facts
         from longpole.verdict.damaged import damaged
         from longpole.verdict.values import verdict_of
 
         number = None if step is None else step_number(step)
         window = core_window(number, annotation, instance, between, "period", whole=whole)
         with blaming(self.damage):
-            parts = self._core.verdict(window, data_load=data_load, step_name=step_name)
-        verdict = verdict_of(parts)
+            parts, facts = self._core.verdict(window, data_load=data_load, step_name=step_name)
+        devices = self.device_properties
+        verdict = verdict_of(parts, lambda options: Facts(facts, parts, options, devices))
         return damaged(verdict, parts, self.damage) if self.damage else verdict
+
+    def recording_cost(
+        self, step_time_ns: int | None = None, *, step_name: str | None = None
+    ) -> RecordingCost:
+        """Estimate what recording cost, and how long the usual step takes without the profiler.
+
+        Parameters
+        ----------
+        step_time_ns
+            The time of a step without a profiler, if it is known.
+        step_name
+            As for `critical_path`.
+
+        Returns
+        -------
+        dict
+            A cost for each class of events, with an interval, and the time of the step. Where
+            `longpole.record` measured the step without the profiler, that time counts.
+
+        Raises
+        ------
+        ValueError
+            No cost of recording explains the step time that is given.
+
+        Examples
+        --------
+        >>> from longpole.testing import TraceBuilder
+        >>> trace = TraceBuilder().launch("gemm", call=(0, 10), work=(10, 100)).read()
+        >>> trace.recording_cost()["status"]
+        'unknown'
+        """
+        from longpole.recording_cost import unknown_cost
+
+        cost = self.without_profiler(step_time_ns, step_name=step_name).removed_cost
+        return unknown_cost("not asked") if cost is None else cost
+
+    @property
+    def removed_cost(self) -> RecordingCost | None:
+        """What recording cost, where this is a trace without the profiler; else None."""
+        return self._cost
+
+    def without_profiler(
+        self,
+        step_time_ns: int | None = None,
+        *,
+        step_name: str | None = None,
+        data_load: str | None = None,
+    ) -> Trace:
+        """Return the same trace at the times that its events would have without the profiler.
+
+        What recording cost is taken off where it lies, and the dependency graph is solved again:
+        work of devices keeps its length. Rows of `events` stay the same. Counters, flows and
+        asynchronous events keep their times. Where the trace does not tell what recording cost,
+        its times stay; `recording_cost` says why.
+
+        Parameters
+        ----------
+        step_time_ns
+            The time of a step without a profiler, if it is known.
+        step_name, data_load
+            As for `critical_path`.
+
+        Raises
+        ------
+        ValueError
+            No cost of recording explains the step time that is given.
+        """
+        from longpole.removed_cost import removed
+
+        key = (step_time_ns, step_name, data_load)
+        if self._is_without:
+            return self
+        if key not in self._without:
+            core, cost = removed(self._core, step_time_ns, step_name, data_load)
+            found = Trace(core, self._path, self._named_rank, lambda: self.capture_traces)
+            found._cost, found._is_without = cost, True
+            self._without[key] = found
+        return self._without[key]
 
     def scope(
         self,

@@ -308,3 +308,41 @@ def test_an_answer_with_nothing_to_show_is_inconclusive(tmp_path, capsys):
     assert program.run(["table", timeline, "memory", "--where", "n_bytes < 0"]) == 4
     assert program.run(["table", timeline, "memory", "--between", "0", "9"]) == 2
     assert "a window is of a trace" in capsys.readouterr().err
+
+
+def test_changes_of_the_wrong_form_are_counted_and_the_rest_is_answered(tmp_path):
+    rows = [[1, 1, 8, 0], [2, 1, 1e300, 0], [3, 9, 8, 0], [4, 1, 2**63, 0], "x", [5, 1, 8, 0]]
+    recording = longpole.read_memory(written(tmp_path / "timeline.raw.json", rows))
+    assert recording.events["allocated_bytes"].to_list() == [8, 16]
+    found = longpole.memory(recording)
+    assert found.n_damaged == recording.n_damaged == 4
+    assert "4 changes" in found.blocks()[0].text
+
+
+def test_damaged_blocks_and_events_of_a_snapshot_are_counted(tmp_path):
+    document = snapshot()
+    document["segments"][0]["blocks"].append({"size": "8", "state": "inactive"})
+    document["segments"].append({"device": 0, "total_size": []})
+    document["device_traces"][0].append({"action": "alloc", "size": 2**70})
+    path = written(tmp_path / "snapshot.json", document)
+    sound = longpole.read_memory(written(tmp_path / "sound.json", snapshot()))
+    damaged = longpole.read_memory(path)
+    assert damaged.n_damaged == 3
+    assert damaged.events.equals(sound.events)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[" + ",".join(["[]"] * 200_000) + "]", "100,000"),
+        ("[" * 5_000 + "]" * 5_000, "nested too deep"),
+        ("[[" + "1," * 5_000_000 + "1]]", "longer than"),
+    ],
+    ids=["many", "deep", "long"],
+)
+def test_a_file_that_would_take_all_memory_is_refused(tmp_path, text, reason):
+    path = tmp_path / "timeline.raw.json.gz"
+    path.write_bytes(gzip.compress(text.encode()))
+    with pytest.raises(longpole.TraceError, match=reason) as caught:
+        longpole.read_memory(path)
+    assert caught.value.code == "limit_reached"

@@ -250,7 +250,7 @@ def test_the_sentence_stands_first_and_what_to_do_below_it(tmp_path, capsys):
     words = " ".join(told(builder, tmp_path, capsys).split())
     verdict = json.loads(told(builder, tmp_path, capsys, "--json"))["data"]["verdict"]
     assert verdict["sides"] == ["kernels"]
-    assert words.index(verdict["sentence"]) < words.index("1. Kernels twice as fast")
+    assert words.index(verdict["sentence"]) < words.index("1. gemm takes 90 % of the time")
 
 
 @pytest.mark.skipif(not TRACES.exists(), reason="needs ../shared/data/traces")
@@ -258,7 +258,8 @@ def test_half_of_the_owlv2_step_is_the_host_preparing_images():
     found = longpole.summary(longpole.read_trace(TRACES / "h100_owlv2.json.gz"))
     [device] = found.devices
     assert device.whole.busy_ns / found.window.duration_ns == pytest.approx(0.468, abs=0.001)
-    assert "<built-in function zoom_shift>" in {row.name for row in found.verdict.remedies}
+    loading = next(row for row in found.verdict.remedies if row.remedy == "loader_workers")
+    assert loading.gain_high == pytest.approx(0.51, abs=0.01)
 
 
 def test_a_summary_is_about_the_times_or_the_annotation_that_was_asked_for(capsys, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from typing import TYPE_CHECKING
 
@@ -97,3 +98,45 @@ def test_a_database_cut_anywhere_is_an_error_or_a_part(database: Path, tmp_path:
         except TraceError:
             continue
         assert trace.n_events <= n_events
+
+
+@pytest.mark.parametrize("cell", ["text", 0.5, b"\xff", float("inf")], ids=str)
+@pytest.mark.parametrize(
+    ("column", "code"),
+    [
+        ("TASK.startNs", "bad_timestamp"),
+        ("TASK.streamId", "invalid_number"),
+        ("TASK.globalPid", "invalid_number"),
+        ("PYTORCH_API.globalTid", "invalid_number"),
+        ("CANN_API.connectionId", "invalid_number"),
+        ("COMMUNICATION_OP.count", "invalid_number"),
+        ("COMPUTE_TASK_INFO.globalTaskId", "not_an_event"),
+    ],
+)
+def test_a_cell_of_the_wrong_type_is_counted_and_the_rest_is_read(
+    database: Path, column: str, code: str, cell: object
+) -> None:
+    table, name = column.split(".")
+    n_events = read_trace(database).n_events
+    with sqlite3.connect(database) as connection:
+        connection.execute(f"UPDATE {table} SET {name} = ? WHERE rowid = 1", (cell,))  # noqa: S608
+    trace = read_trace(database)
+    n_lost = int(code == "bad_timestamp")
+    counts = dict(trace.diagnostics.select("code", "count").iter_rows())
+    assert (trace.n_events >= n_events - n_lost - 1, set(counts)) == (True, {code})
+
+
+def test_a_text_that_is_none_is_counted_and_the_rest_is_read(database: Path) -> None:
+    with sqlite3.connect(database) as connection:
+        connection.execute("UPDATE STRING_IDS SET value = ? WHERE value = 'aten::mm'", (b"\xff",))
+    trace = read_trace(database)
+    assert dict(trace.diagnostics.select("code", "count").iter_rows()) == {"not_an_event": 1}
+    assert trace.n_events > 0
+
+
+def test_a_name_in_the_schema_that_is_not_utf_8_is_an_error_of_the_file(database: Path) -> None:
+    content = database.read_bytes().replace(b"COMMUNICATION_OP", b"\xffOMMUNICATION_OP")
+    content = re.sub(rb'CREATE TABLE (?="?\xff)', b"CREATE TABXE ", content)
+    database.write_bytes(content)
+    with pytest.raises(TraceError, match="a name that is not UTF-8"):
+        read_trace(database)

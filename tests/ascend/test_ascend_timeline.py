@@ -11,6 +11,7 @@ from polars.testing import assert_frame_equal
 
 import longpole
 from ascend_profiles import BASE_US, LAUNCHER, PROGRAM, AscendBuilder, late_peer
+from longpole.cli import program
 from longpole.read import read_trace
 from longpole.testing import TraceBuilder
 
@@ -47,6 +48,24 @@ def test_an_unknown_type_of_task_is_no_work_and_is_reported() -> None:
     trace = AscendBuilder().task("x", (0, 1), 1, kind="QUANTUM_CORE").read()
     assert trace.events["kind"].to_list() == ["device_task"]
     assert trace.diagnostics["code"].to_list() == ["unknown_task_type"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("aclnnMuls_MulAiCore_Mul", "kernel"), ("EVENT_RECORD", "device_task")],
+)
+def test_a_task_of_the_type_other_is_what_its_name_says(name: str, kind: str) -> None:
+    assert kinds(AscendBuilder().task(name, (0, 1), 1, kind="Other")) == [(name, kind)]
+
+
+def test_the_summary_says_how_many_tasks_of_a_device_are_of_unknown_types(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    builder = AscendBuilder().task("MatMul", (0, 9), 1, kind="AI_CORE")
+    path = builder.task("x", (9, 30), 1, kind="QUANTUM_CORE").write(tmp_path / "trace_view.json")
+    program.run(["summary", str(path)])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "1 task of the device has an unknown type and does not count as GPU activities" in told
 
 
 def test_a_collective_is_one_kernel_on_the_stream_of_its_tasks() -> None:

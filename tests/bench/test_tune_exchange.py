@@ -380,3 +380,28 @@ def test_figures_of_a_search_mark_the_winner_and_what_is_tied():
     assert list(lines.dimensions[3]["values"]) == [2, 0, 1]
     with pytest.raises(ValueError, match="'c' is not a parameter"):
         plot.heat_map(data, "a", "c")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [{"times": 2**62}, {"times": "no"}, {"times": [True]}, {"time": 1e300}, {"time": None}],
+    ids=str,
+)
+def test_a_run_of_a_cache_file_with_damaged_times_is_a_failure_and_the_rest_is_read(
+    tmp_path, damage
+):
+    runs = {"1": {"b": 1, "time": 1.5} | damage, "2": {"b": 2, "time": 0.5}}
+    path = tmp_path / "cache.json"
+    path.write_text(json.dumps({"tune_params_keys": ["b"], "cache": runs}))
+    _, records = read_cache(path)
+    assert [record.outcome.value for record in records] == ["raised", "ok"]
+
+
+@pytest.mark.parametrize(
+    "entry", ["text", 3, [], {}, {"b": [1]}, {"b": {"c": 1}}, {"b": None}], ids=str
+)
+def test_a_cache_file_with_a_run_that_is_none_is_refused_in_one_sentence(tmp_path, entry):
+    path = tmp_path / "cache.json"
+    path.write_text(json.dumps({"tune_params_keys": ["b"], "cache": {"1": entry}}))
+    with pytest.raises(ValueError, match="no cache file of Kernel Tuner"):
+        read_cache(path)

@@ -17,10 +17,10 @@ from longpole.cli.answer.table import tables
 from longpole.cli.schema import schema_for, schema_names
 from longpole.devices.fake import FakeProvider
 from longpole.devices.protocol import Process, Reading
+from longpole.remedies.parts import Cause
 from longpole.report.document import AbstentionCode
 from longpole.testing import TraceBuilder
 from longpole.verdict import advice
-from longpole.verdict.parts import Cause
 from mindspore_files import cpu_profile
 from real_traces import SHARED
 from tiny_traces import kernel, launch, operator

@@ -193,9 +193,19 @@ def test_other_shapes_are_told(read, tmp_path):
     assert kernels[0].new_shapes == ("[[96,512],[96,512]]",)
 
 
-def test_unrelated_programs_are_called_so(base, read):
+def test_steps_of_which_the_work_does_not_correspond_are_compared_all_the_same(base, read):
     other = read(simulate("random", seed=5, steps=6), "other.json")
     found = longpole.diff(base, other)
+    assert (found.verdict, found.is_related) == ("improvement", False)
+    assert "so the steps are compared, not their parts" in found.sentence
+
+
+def test_unrelated_traces_without_steps_are_called_two_programs():
+    sides = [
+        TraceBuilder().operator(f"aten::{name}", (0, 20)).launch(name, call=(5, 9), work=(9, 50))
+        for name in ("gemm", "sort")
+    ]
+    found = longpole.diff(*(side.read() for side in sides))
     assert (found.verdict, found.is_related) == ("inconclusive", False)
     assert "two different programs" in found.sentence
 

@@ -48,6 +48,16 @@ def test_a_step_has_its_parts_in_nanoseconds(tmp_path):
     assert step.reduces == (("Default/AllReduce-op5", 1600, 1700),)
 
 
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_line_of_spaces_is_a_finding_and_the_steps_are_read(tmp_path, place):
+    lines = [ASYNC]
+    lines.insert(place, " \t ")
+    path = write(tmp_path / "step_trace_profiling_0.txt", *lines)
+    findings = Findings()
+    assert len(read_steps(path, findings).steps) == 1
+    assert [row.code for row in findings.all()] == ["bad_row"]
+
+
 def test_an_inference_has_no_backward_part(tmp_path):
     path = write(tmp_path / "step_trace_profiling_0.txt", ASYNC.replace("Gradients", "Default"))
     [step] = read_step_trace(path).steps

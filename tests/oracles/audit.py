@@ -16,6 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -66,7 +67,7 @@ def main() -> int:
     if "--write" in sys.argv:
         LIST.write_text(listed(crates), encoding="utf-8")
         TEXTS.write_text(license_texts(linked()), encoding="utf-8")
-    problems = [problem for crate in crates for problem in problems_of(crate)]
+    problems = [problem for crate in crates for problem in problems_of(crate)] + doubles(crates)
     if not LIST.exists() or LIST.read_text(encoding="utf-8") != listed(crates):
         problems.append(f"{LIST.relative_to(ROOT)} is not what the lock file says: --write it")
     for problem in problems:
@@ -129,6 +130,27 @@ def _normal(node: dict[str, Any]) -> set[str]:
     """Give the crates that another one is linked with; a macro runs while it is built."""
     kinds = {one["pkg"]: {kind["kind"] for kind in one["dep_kinds"]} for one in node["deps"]}
     return {crate for crate, of_crate in kinds.items() if None in of_crate}
+
+
+def doubles(crates: list[dict[str, Any]]) -> list[str]:
+    """Return what is wrong with crates of several versions: `deny.toml` gives a reason for each."""
+    versions: dict[str, list[str]] = {}
+    for crate in crates:
+        versions.setdefault(crate["name"], []).append(crate["version"])
+    bans = tomllib.loads((ROOT / "deny.toml").read_text(encoding="utf-8"))["bans"]
+    known = {each["crate"] for each in bans["skip"]}
+    others = {
+        name: [it for it in of if f"{name}@{it}" not in known] for name, of in versions.items()
+    }
+    several = [
+        f"{name} has several versions: {', '.join(of)}"
+        for name, of in others.items()
+        if len(of) > 1
+    ]
+    there = {f"{name}@{version}" for name, of in versions.items() for version in of}
+    return several + [
+        f"deny.toml names {name}, which is not used" for name in sorted(known - there)
+    ]
 
 
 def _in_order(crates: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

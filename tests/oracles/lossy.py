@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import longpole
 
-from .rerun import HOST, REMAINS, SIDES, varied_program
+from .rerun import REMAINS, SIDES, varied_program
 from .simulator import Losses, Machine, NoWait, Run, Scale, graphed
 from .simulator.branching import branched_graph, joint_collectives, pipeline
 
@@ -34,14 +34,11 @@ SHARES: Final = (0.05, 0.1, 0.2, 0.3, 0.45, 0.6)
 
 _REMEDIES: Final[dict[str, list[Change]]] = {
     **{side: [Scale(kind, by=REMAINS) for kind in kinds] for side, kinds in SIDES.items()},
-    "kernels_halved": [Scale("kernel", by=0.5)],
-    "data_loading": [Scale("data_loading", by=REMAINS)],
-    "host_work": [Scale(kind, by=REMAINS) for kind in HOST if kind != "data_loading"],
     "blocking_calls": [NoWait("sync_return")],
     "stream_waits": [NoWait("event_wait")],
 }
 
-_WHOLLY_MEASURED: Final = frozenset({"kernels_halved", "blocking_calls", "stream_waits"})
+_WHOLLY_MEASURED: Final = frozenset({"blocking_calls", "stream_waits"})
 
 _OTHERS: Final[dict[str, Callable[[int], object]]] = {
     "graph on one stream": partial(graphed, steps=5),
@@ -169,8 +166,8 @@ def _asked(verdict: Verdict, run: Run) -> list[tuple[str, tuple[float, float], l
     """List the remedies that can be simulated, with their intervals."""
     said = {side: (gain.low, gain.high) for side, gain in verdict.bounds.items()}
     for row in verdict.remedies:
-        if row.name is None:
-            name = "kernels_halved" if row.remedy == "kernels" else row.remedy
-            said.setdefault(name, (row.gain_low, row.gain_high))
+        if row.remedy in _WHOLLY_MEASURED:
+            low, high = said.get(row.remedy, (0.0, 0.0))
+            said[row.remedy] = (max(low, row.gain_low), max(high, row.gain_high))
     known = [name for name in _REMEDIES if name in said]
     return [(name, said[name], [*run.changes, *_REMEDIES[name]]) for name in known]

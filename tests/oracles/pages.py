@@ -35,6 +35,7 @@ from longpole.cli.guide import guide_text
 from longpole.cli.program import longpole as program
 from longpole.cli.program import run
 from longpole.cli.schema import schema_for, schema_names
+from longpole.remedies.catalogue import remedies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,6 +47,26 @@ API_HEAD: Final = """# Python API
 The public API is everything on this page and every [table](tables.md), as attributes of `longpole`.
 A function that takes a trace also accepts its path, its bytes or an open file.
 `help(longpole.kernels)` shows the parameters and examples of a function.
+"""
+REMEDIES_HEAD: Final = """# Remedies
+
+A remedy is something to change in a program. longpole looks for each of these in the steps that a
+verdict is about, applies two changes to the dependency graph, what surely goes and what may go,
+and solves it again: what it saves is the interval between the two. Remedies are listed by what they
+surely save. The first three that save at least 2 % are in the summary, all of them in
+`longpole whatif TRACE --ideal` and in `data.verdict.remedies` of `--json`. One that those before it
+make pointless is not named; one that saves much less after them is listed with "then saves".
+
+Another package adds remedies of its own with an entry point of the group `longpole.remedies` that
+names a `longpole.remedies.Remedy`.
+
+"""
+REMEDIES_NEEDS: Final = """
+
+A remedy is found only if the trace has what it is seen by:
+
+| remedy | what must be recorded |
+| --- | --- |
 """
 TABLES_HEAD: Final = """# Tables
 
@@ -228,6 +249,18 @@ def _of_severity(severity: str, findings: list[tuple[str, ...]]) -> str:
     return head + "".join(re.sub(r"\{(\w+)\}", r"*\1*", text) for text in texts)
 
 
+def every_remedy() -> str:
+    """Return the page of remedies: what each is seen by, what it changes, when it does not fit."""
+    head = "| remedy | what the trace shows | what is changed | not when |"
+    rows = [head, "| --- | --- | --- | --- |"]
+    for one in remedies():
+        what = f"`{one.id}` ({one.side}, {one.effort.replace('_', ' ')})"
+        rows.append(f"| {what} | {one.seen_by} | {one.change} | {one.not_when} |")
+    needs = [f"| `{one.id}` | {one.needs} |" for one in remedies()]
+    table = "\n".join(rows)
+    return REMEDIES_HEAD + table + REMEDIES_NEEDS + "\n".join(needs) + "\n"
+
+
 def every_command() -> str:
     """Show the help of every command."""
     os.environ.pop("COLUMNS", None)
@@ -318,6 +351,7 @@ PAGES: Final = {
     "agents.md": guide_text,
     "check.md": every_finding,
     "python.md": api,
+    "remedies.md": every_remedy,
     "tables.md": every_table,
 }
 GENERATED: Final = {

@@ -194,3 +194,38 @@ def test_the_hang_that_was_worked_out_is_found(tmp_path):
     assert (list(finding.ranks), list(finding.others)) == (wanted["missing"], wanted["present"])
     [call] = found.open_calls
     assert (call.operation, call.last_complete) == (wanted["op"], CASE["expect"]["last_complete"])
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"record_id": "one"},
+        {"profiling_name": {}},
+        {"state": 7},
+        {"collective_seq_id": 2**80},
+        {"input_sizes": [[400_000_000_000, [0]]]},
+        {"input_sizes": [[2**40, 2**40]]},
+        {"input_dtypes": "Float"},
+        {"input_dtypes": [["Float"]]},
+        {"time_created_ns": [{}]},
+        {"frames": {"filename": 3}},
+        {"process_group": 3},
+    ],
+    ids=str,
+)
+def test_a_call_with_a_value_of_the_wrong_type_is_counted_and_the_rest_answered(tmp_path, damage):
+    sound = entry(1, "scheduled")
+    path = tmp_path / "nccl_trace_rank_0"
+    path.write_text(json.dumps({"entries": [sound | damage, entry(2, "scheduled")]}))
+    found = read_dumps([path])
+    assert 2 in found.members["sequence"].to_list()
+    [damaged] = [it for it in found.findings if it.kind == "damaged rank"]
+    assert (damaged.ranks, damaged.count) == ((0,), 1)
+
+
+def test_a_dump_of_more_calls_than_a_recorder_holds_is_refused(tmp_path):
+    path = tmp_path / "nccl_trace_rank_0"
+    text = '{"entries": [' + ",".join(["[]"] * 100_001) + "]}"
+    path.write_bytes(gzip.compress(text.encode()))
+    with pytest.raises(longpole.RanksError, match="more than 100,000 calls"):
+        read_dumps([path])

@@ -339,13 +339,30 @@ def test_a_bomb_costs_no_memory() -> None:
 
 
 def test_times_at_the_end_of_the_range_are_read_and_analysed() -> None:
-    largest = replaced(b'"ts": 200', b'"ts": -4611686018427387.903')
-    trace = longpole.read_trace(largest)
+    events = [{**event(n), "ts": -4611686018427386 + n} for n in range(N_EVENTS)]
+    trace = longpole.read_trace(document(events))
     widest = (-(2**63), 2**63 - 1)
     assert trace.status == "ok"
-    assert trace.events["start_ns"].min() == -(2**62) + 1
+    assert trace.events["start_ns"].min() == -4611686018427386000
     assert trace.critical_path(between=widest).segments["duration_ns"].min() >= 0
     assert trace.gaps(*widest).height == trace.busy(*widest).height == 0
+
+
+@pytest.mark.parametrize("time", ["0", "-4611686018427387.903", "4611686018427387.903"])
+def test_an_event_decades_away_from_the_others_is_left_out_and_counted(time: str) -> None:
+    """A profiler writes 0, or another clock, for a time that it does not know."""
+    now = 1_712_195_495_506_763
+    events = [{**event(n), "ts": now + 10 * n} for n in range(N_EVENTS)]
+    text = document(events).replace(f'"ts": {now + 100}'.encode(), f'"ts": {time}'.encode())
+    trace = longpole.read_trace(text)
+    assert dict(trace.diagnostics.select("code", "count").iter_rows())["far_timestamp"] == 1
+    assert trace.events.height == N_EVENTS - 1
+    assert trace.critical_path().length_ns < 1_000_000
+    [finding] = [it for it in longpole.check(trace) if it.code == "far_timestamp"]
+    assert (finding.severity, finding.first) == ("data_loss", None)
+    with pytest.raises(longpole.TraceError) as caught:
+        longpole.read_trace(text, strict=True)
+    assert caught.value.code in {"far_timestamp", "negative_timestamp"}
 
 
 def test_a_time_beyond_the_range_costs_its_event_only() -> None:

@@ -96,3 +96,33 @@ def test_another_timeline_with_such_a_gpu_stays_as_it_is(tmp_path):
     trace = read(tmp_path, events)
     assert trace.format == "chrome-json"
     assert told(trace)["kind"].to_list() == ["other"]
+
+
+def arrow(number, phase, section, thread, at_ns):
+    """Give an end of an arrow from a call to what it launched."""
+    place = {"pid": section, "tid": thread, "ts": at_ns // 1_000}
+    return {"ph": phase, "cat": "DataFlow", "name": "dep", "id": number} | place
+
+
+def test_arrows_link_activities_where_numbers_do_not(tmp_path):
+    events = program(index=6)
+    first_ns = 5_000_000_123
+    arrows = [
+        *(arrow(0, "s", HIP, 2385, first_ns + 1_000), arrow(0, "t", COPY, 3, first_ns + 1_500)),
+        *(arrow(1, "s", HIP, 2385, first_ns + 4_000), arrow(1, "t", GPU1, 3, first_ns + 5_001)),
+    ]
+    assert launched(read(tmp_path, events)) == []
+    assert launched(read(tmp_path, [*events, *arrows])) == [
+        ("Memcpy HtoD", "hipMemcpyAsync"),
+        ("gemm", "hipLaunchKernel"),
+    ]
+
+
+def test_an_arrow_to_work_before_its_call_links_nothing(tmp_path):
+    events = program(index=6)
+    first_ns = 5_000_000_123
+    back = [
+        arrow(1, "s", HIP, 2385, first_ns + 4_000),
+        arrow(1, "t", COPY, 3, first_ns + 1_500),
+    ]
+    assert launched(read(tmp_path, [*events, *back])) == []

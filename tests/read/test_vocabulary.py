@@ -16,6 +16,7 @@ ROLES_THAT_WAIT = {
     "allocate",
     "free",
     "load_module",
+    "unload_module",
 }
 NAMES = api_names()
 

@@ -153,11 +153,12 @@ def test_advice_about_a_real_trace_names_no_option_of_another_profiler(path):
 # What the documentation of each profiler lists.
 TORCHS = {"activities", "with_stack", "record_shapes", "profile_memory", "experimental_config"}
 TORCHS |= {"wait", "warmup", "active", "pin_memory", "non_blocking"}
+TORCH = TORCHS | {"experimental_config", "profile_all_threads"}
 HAS = {
-    "torch": TORCHS | {"enable_cuda_sync_events"},
-    "torch_rocm": TORCHS,
-    "torch_xpu": TORCHS,
-    "torch_unknown": TORCHS,
+    "torch": TORCH | {"enable_cuda_sync_events"},
+    "torch_rocm": TORCH,
+    "torch_xpu": TORCH,
+    "torch_unknown": TORCH,
     "torch_npu": TORCHS | {"profiler_level"},
     "mindspore": TORCHS | {"profiler_level", "device_target"},
     "msprof": {
@@ -244,7 +245,7 @@ def test_names_of_processes_tell_the_profiler(document, profiler):
 
 
 def test_every_profiler_has_every_option():
-    may_lack = dict.fromkeys(("waits", "shapes", "allocations", "pinned"), "none")
+    may_lack = dict.fromkeys(("waits", "shapes", "allocations", "pinned", "all_threads"), "-")
     for options in OPTIONS.values():
         assert all(options._replace(vendor="AMD", **may_lack))
         assert not any(part.endswith(".") for part in options if part)

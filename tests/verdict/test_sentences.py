@@ -50,13 +50,13 @@ def beside(name: str) -> longpole.Trace:
     return builder.read()
 
 
-def test_what_can_be_done_is_listed_the_cheapest_first():
+def test_what_can_be_done_is_listed_by_what_it_surely_saves():
     verdict = loops().read().verdict()
-    of = {row.remedy: row.gain for row in verdict.remedies if row.name is None}
-    assert of["host_work"] > of["data_loading"]
+    gains = [row.gain_low for row in verdict.remedies if row.remedy != "blocking_calls"]
+    assert all(gain >= 0.79 * max(gains[place:]) for place, gain in enumerate(gains))
     assert "DataLoader" in verdict.actions[0]
     assert len(verdict.actions) <= 3
-    assert all("(event " in line for line in verdict.actions)
+    assert "(event " in verdict.actions[0]
 
 
 def test_waits_that_gain_more_than_any_work_are_listed_first():
@@ -74,7 +74,7 @@ def test_waits_that_gain_more_than_any_work_are_listed_first():
     assert verdict.actions[0].startswith("Do not wait for the GPU")
 
 
-def test_a_function_that_loads_data_is_no_remedy_beside_data_loading():
+def test_a_function_that_loads_data_is_no_remedy_of_its_own():
     builder = TraceBuilder()
     for number in range(3):
         begin = number * 1_000
@@ -85,30 +85,15 @@ def test_a_function_that_loads_data_is_no_remedy_beside_data_loading():
         builder.launch("gemm", call=(begin + 890, begin + 895), work=(begin + 900, begin + 920))
         waiting(builder, begin + 900, begin + 925)
     verdict = builder.read().verdict()
-    assert [row.remedy for row in verdict.remedies if row.named][:2] == ["data_loading", "function"]
-    assert sum("zoom_shift" in line for line in verdict.actions) == 1
-    assert ", longest in <built-in function zoom_shift> (event " in verdict.actions[0]
-
-
-def test_each_gain_of_a_line_has_its_own_event():
-    builder = TraceBuilder()
-    builder.launch("gemm", call=(0, 10), work=(10, 100))
-    builder.launch("vectorized_elementwise_kernel", call=(10, 12), work=(100, 250))
-    builder.launch("gemm", call=(12, 14), work=(250, 340))
-    verdict = builder.read().verdict()
-    row = next(row for row in verdict.remedies if row.remedy == "kernels" and row.name is None)
-    name = next(row for row in verdict.remedies if row.remedy == "kernels" and row.name)
-    assert row.events[0] != name.events[0]
-    first, second = f"(event {row.events[0]}), {name.name} alone", f"(event {name.events[0]})."
-    assert first in verdict.actions[0]
-    assert verdict.actions[0].endswith(second)
+    assert verdict.remedies[0].remedy == "loader_workers"
+    assert not any("zoom_shift" in line for line in verdict.actions)
 
 
 def test_gains_of_several_steps_are_called_means():
     verdict = loops().read().verdict()
     columns = table_of(verdict.remedies, n_windows=verdict.window.n).columns
-    assert columns[0].title == "saves up to (mean)"
-    assert table_of(verdict.remedies).columns[0].title == "saves up to"
+    assert columns[0].title == "saves (mean)"
+    assert table_of(verdict.remedies).columns[0].title == "saves"
 
 
 @pytest.mark.parametrize(
@@ -233,11 +218,12 @@ CLAUSES = re.compile(r"[;:.,(] | \(")
 
 @pytest.mark.skipif(not TRACES.is_dir(), reason="the shared traces are not here")
 @pytest.mark.parametrize("file", at_hand())
-def test_a_verdict_has_sixty_words_at_most_and_says_nothing_twice(file):
+def test_a_verdict_has_three_lines_at_most_and_says_nothing_twice(file):
     verdict = answered(file)
     if verdict is None:
         pytest.skip("no trace with work in it")
-    assert words_before_tables(verdict) <= 60
+    assert len(verdict.actions) <= 3
+    assert all(n_words(line) <= 50 for line in verdict.actions)
     clauses = [clause for clause in CLAUSES.split(str(verdict)) if n_words(clause) > 4]
     assert sorted(set(clauses)) == sorted(clauses)
     assert not re.search(r"up to (nothing|less)|saves nothing \(", str(verdict))
@@ -261,7 +247,6 @@ def test_one_gap_is_named_and_the_rest_is_answered():
     assert "no device is busy" in verdict.sentence
     assert verdict.gains["kernels"] > 0.8
     assert verdict.sentence.count(" takes 1.01 ms, recomputed;") == 1
-    assert " of these 1.01 ms (event " in verdict.actions[0]
 
 
 def test_time_that_is_unexplained_in_many_places_leaves_the_answer_open_or_bounded():

@@ -7,7 +7,7 @@ import pytest
 import longpole
 from longpole.cli.program import run
 from longpole.testing import TraceBuilder
-from longpole.verdict import values
+from longpole.verdict import actions
 from longpole.wording import short_name
 from oracles.simulator.scenarios import run_scenario
 from real_traces import SHARED, real_traces
@@ -63,22 +63,25 @@ def test_a_program_whose_host_is_slow_is_held_up_by_the_host():
     assert verdict.gains["host"] > 0.8
     assert verdict.gains["kernels"] < 0.2
     assert verdict.steps == (1, 2, 3, 4)
-    assert "CUDA graphs" in verdict.actions[0]
+    assert verdict.actions == ("aten::mm takes 83 % of the time (4 calls).",)
 
 
 def test_a_program_whose_kernels_are_slow_is_held_up_by_its_kernels():
     verdict = read(loop(device_bound)).verdict()
     assert verdict.sides == ("kernels",)
-    families = [row.name for row in verdict.remedies if row.remedy == "kernels" and row.named]
-    assert families == [None, "gemm"]
+    assert (
+        verdict.actions[-1] == "volta_sgemm takes 90 % of the time (4 kernels; longest: event 6)."
+    )
     assert verdict.sentence.startswith("The step takes 100 µs (mean of 4); the kernels")
 
 
 def test_data_loading_is_named_before_the_rest_of_the_host():
     verdict = read(loop(loading)).verdict()
     assert verdict.sides == ("host",)
-    assert next(row.remedy for row in verdict.remedies if row.named) == "data_loading"
-    assert "num_workers > 0" in verdict.actions[0]
+    assert verdict.remedies[0].remedy == "loader_workers"
+    assert verdict.actions[0].startswith(
+        "Give the DataLoader workers (`num_workers` > 0): each step"
+    )
 
 
 def test_calls_that_wait_are_named_where_host_and_device_take_turns():
@@ -92,17 +95,17 @@ def test_calls_that_wait_are_named_where_host_and_device_take_turns():
         ]
 
     verdict = read(loop(turns, 8)).verdict()
-    sites = [row.name for row in verdict.remedies if row.remedy == "blocking_calls" and row.named]
-    assert sites == [None, "aten::item"]
-    told = "Do not wait for the GPU: saves up to 46 %, in aten::item alone 41 % (event "
+    [site] = [row.name for row in verdict.remedies if row.remedy == "blocking_calls"]
+    assert site == "aten::item"
+    told = "Do not wait for the GPU in aten::item: 1 call a step waits; saves up to 41 % (event "
     assert any(line.startswith(told) for line in verdict.actions), verdict.actions
 
 
 @pytest.mark.parametrize(
     ("until", "action"),
     [
-        (52, "Copy less, or copy from pinned memory on a stream of its own: saves up to 44 %"),
-        (97, "Copy less: saves up to 89 %; overlap with other work saves up to 11 %"),
+        (52, "1 copy a step takes 45.0 µs; saves 22 to 44 %"),
+        (97, "1 copy a step takes 90.0 µs; saves 45 to 89 %"),
     ],
 )
 def test_copies_that_hold_a_program_up_are_named(until, action):
@@ -117,7 +120,8 @@ def test_copies_that_hold_a_program_up_are_named(until, action):
 
     verdict = read(loop(copying)).verdict()
     assert "copies" in verdict.sides
-    assert any(line.startswith(action) for line in verdict.actions)
+    what = "Copy less, or beside other work on a stream of its own"
+    assert any(line.startswith(f"{what}: {action}") for line in verdict.actions), verdict.actions
 
 
 def test_gaps_in_a_graph_count_only_as_the_greatest_gain_of_kernels():
@@ -171,7 +175,9 @@ def test_the_function_that_is_named_is_the_innermost_with_most_of_the_time():
 
     verdict = read([frame("serve.py(1): main", 0, 500), *loop(called)]).verdict()
     assert verdict.sides == ("host",)
-    assert any("Shorten model.py(50): rotate" in line for line in verdict.actions)
+    assert verdict.actions[0].startswith(
+        "Shorten model.py(50): rotate, or do it outside the loop: "
+    )
 
 
 def test_stacks_are_not_asked_for_where_they_are_recorded():
@@ -186,17 +192,25 @@ def test_stacks_are_not_asked_for_where_they_are_recorded():
     assert "with_stack" not in str(verdict) + str(verdict.record)
 
 
+KEEP = "Keep the memory from step to step"
+LATER = "Record a later step, with schedule(wait=1, warmup=1, active=3)"
+
+
 @pytest.mark.parametrize(
-    ("name", "advice"),
+    ("name", "once", "again"),
     [
-        ("cudaFree", "keep the memory (expandable_segments:True, no empty_cache() in the loop)."),
-        ("hipFree", "keep the memory (no empty_cache() in the loop)."),
-        ("cudaHostAlloc", "Allocate before the loop"),
-        ("cuModuleLoadData", "It loads kernels on their first use"),
-        ("cudaDeviceGetStreamPriorityRange", "If it sets something up, record a later step"),
+        ("cudaFree", LATER, f"{KEEP} (expandable_segments:True, no empty_cache()"),
+        ("hipFree", LATER, f"{KEEP} (no empty_cache() in the loop)"),
+        ("cudaHostAlloc", LATER, KEEP),
+        ("cuModuleLoadData", LATER, "Load kernels and modules once, before the loop"),
+        (
+            "cudaDeviceGetStreamPriorityRange",
+            "Call cudaDeviceGetStreamPriorityRange less often",
+            "Call cudaDeviceGetStreamPriorityRange less often",
+        ),
     ],
 )
-def test_one_long_call_is_named_and_no_graphs_are_offered_for_it(name, advice):
+def test_one_long_call_is_named_and_no_graphs_are_offered_for_it(name, once, again):
     def long(begin, number):
         vendor = "hip" if name.startswith("hip") else "cuda"
         work = range(20 * number, 20 * number + 10)
@@ -212,12 +226,10 @@ def test_one_long_call_is_named_and_no_graphs_are_offered_for_it(name, advice):
             ),
         ]
 
-    for n_steps, calls in ((1, "One call"), (5, "4 calls")):
+    for n_steps, advice in ((1, once), (5, again)):
         verdict = read(loop(long, n_steps)).verdict()
-        take = "takes" if n_steps == 1 else "take"
-        assert verdict.actions[0].startswith(f"{calls} of {name} {take} ")
-        assert advice in verdict.actions[0]
-        assert "raphs" not in str(verdict)
+        assert verdict.actions[0].startswith(advice)
+        assert "raph" not in str(verdict)
 
 
 def test_gains_that_hide_one_another_are_said():
@@ -244,9 +256,9 @@ def test_the_function_with_most_of_the_hosts_time_is_named():
 
     events = [frame("train.py(1): main", 0, 500), *loop(called)]
     verdict = read(events).verdict()
-    function = next(row for row in verdict.remedies if row.remedy == "function")
-    assert (function.name, function.named) == ("augment.py(5): rotate", True)
-    assert any("Shorten augment.py(5): rotate" in line for line in verdict.actions)
+    assert verdict.actions[0].startswith(
+        "Shorten augment.py(5): rotate, or do it outside the loop: "
+    )
 
 
 def without_launches(script):
@@ -288,7 +300,7 @@ def test_a_step_whose_neighbours_are_slow_says_what_the_mean_says_and_what_the_m
         events += device_bound(begin + wait, 100 * number + 1)
         begin += length
     verdict = read(events).verdict()
-    assert next(row.remedy for row in verdict.remedies if row.named) == "data_loading"
+    assert verdict.remedies[0].remedy == "loader_workers"
     assert verdict.sentence.startswith("The step takes 327 µs (mean of 11, 100 to 600 µs); the")
     assert "The median step (100 µs) is limited by the kernels" in str(verdict.caveat)
     assert verdict.window.outliers == (2, 4, 6, 8, 10)
@@ -314,7 +326,7 @@ def test_a_part_of_the_time_gives_the_steps_completed_in_it():
 
 
 def test_a_verdict_is_plain_data():
-    verdict = read(loop(host_bound)).verdict()
+    verdict = read(loop(loading)).verdict()
     plain = json.loads(json.dumps(verdict.to_dict()))
     assert list(plain) == [
         "status",
@@ -332,6 +344,7 @@ def test_a_verdict_is_plain_data():
         "sentence",
         "actions",
         "caveat",
+        "left_out",
     ]
     assert plain["remedies"][0]["changes"][0]["change"] in {"drop", "scale", "remove_wait"}
 
@@ -416,32 +429,34 @@ BEFORE_AFTER = SHARED / "traces" / "before_after"
 def test_the_loader_is_blamed_where_more_workers_helped():
     before = longpole.read_trace(BEFORE_AFTER / "resnet50_workers_0.json.gz").verdict()
     named = [row for row in before.remedies if row.named]
-    assert (before.sides, named[0].remedy) == (("host",), "data_loading")
-    assert 0.20 <= named[0].gain <= 0.26
+    assert (before.sides, named[0].remedy) == (("host",), "loader_workers")
+    assert 0.20 <= named[0].gain_low <= named[0].gain_high <= 0.26
     after = longpole.read_trace(BEFORE_AFTER / "resnet50_workers_4.json.gz").verdict()
-    assert "data_loading" not in {row.remedy for row in after.remedies if row.named}
+    assert "loader_workers" not in {row.remedy for row in after.remedies if row.named}
     assert "almost equally long" in after.sentence
 
 
 TRACES = SHARED / "traces"
 EXAMPLES = [
-    ("h100_owlv2", ("host",), {"data_loading": 51, "blocking_calls": 25, "host_work": 1}),
-    ("ns_resolution", ("kernels",), {"kernels": 49}),
-    ("two_ranks/sampled_rank-0", ("host",), {"host_work": 55}),
-    ("two_ranks/sampled_rank-1", ("host",), {"host_work": 29}),
-    ("amd_mi250", ("host",), {"host_work": 98}),
-    ("event_sync_a100", ("host",), {"host_work": 98}),
-    ("alexnet_a100_sync", ("host",), {"host_work": 100, "allocation": 20}),
+    ("h100_owlv2", ("host",)),
+    ("ns_resolution", ("kernels",)),
+    ("two_ranks/sampled_rank-0", ("host",)),
+    ("two_ranks/sampled_rank-1", ("host",)),
+    ("amd_mi250", ("host",)),
+    ("event_sync_a100", ("host",)),
+    ("alexnet_a100_sync", ("host",)),
 ]
 
 
 @pytest.mark.skipif(not TRACES.is_dir(), reason="the shared traces are not here")
-@pytest.mark.parametrize(("name", "sides", "percents"), EXAMPLES)
-def test_real_traces_are_judged_as_their_gains_say(name, sides, percents):
+@pytest.mark.parametrize(("name", "sides"), EXAMPLES)
+def test_real_traces_are_judged_as_their_gains_say(name, sides):
     verdict = longpole.read_trace(TRACES / f"{name}.json.gz").verdict()
     assert verdict.sides == sides
-    whole = {row.remedy: row.gain for row in verdict.remedies if row.name is None}
-    assert {kind: round(100 * whole[kind]) for kind in percents} == percents
+    bounds = {"blocking_calls", "stream_waits"}
+    gains = [row.gain_low for row in verdict.remedies if row.remedy not in bounds]
+    assert all(gain >= 0.79 * max(gains[place:]) for place, gain in enumerate(gains))
+    assert all(row.gain_low <= row.gain_high for row in verdict.remedies)
 
 
 @pytest.mark.skipif(not TRACES.is_dir(), reason="the shared traces are not here")
@@ -512,14 +527,15 @@ def test_a_loader_elsewhere_in_the_trace_does_not_change_the_advice():
 
 
 def test_what_a_short_answer_has_no_room_for_is_kept(monkeypatch):
-    trace = read(loop(loading))
+    def both(begin, number):
+        return [*loading(begin, number), operator("mine::save", begin + 71, begin + 74)]
+
+    trace = read(loop(both))
     whole = trace.verdict()
-    monkeypatch.setattr(values, "MOST_WORDS", 5)
+    monkeypatch.setattr(actions, "_MOST", 1)
     short = trace.verdict()
-    assert whole.left_out == ()
-    told = [*whole.actions, *([whole.caveat] if whole.caveat else [])]
-    kept = [*short.actions, *([short.caveat] if short.caveat else []), *short.left_out]
-    assert sorted(kept) == sorted(told)
+    assert (len(whole.actions), len(short.actions)) == (3, 1)
+    assert sorted([*short.actions, *short.left_out]) == sorted([*whole.actions, *whole.left_out])
 
 
 def test_frames_of_a_folder_or_file_that_is_called_like_torch_are_named():

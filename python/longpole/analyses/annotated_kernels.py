@@ -8,7 +8,7 @@ import polars as pl
 
 from longpole import sweeps
 from longpole.analyses.activities import activities
-from longpole.analyses.kernels import KernelFigures, by_keys
+from longpole.analyses.kernels import KernelRow, by_keys
 from longpole.analyses.parameters import shared_parameters
 from longpole.selection import matching
 from longpole.windows import is_step, window_of
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["AnnotatedKernelRow", "annotated_kernels", "with_annotations"]
 
 
-class AnnotatedKernelRow(KernelFigures):
+class AnnotatedKernelRow(KernelRow):
     """The GPU activities of one name in one annotation."""
 
     annotation: str | None

@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from longpole.analyses.findings import KINDS, READING_HINTS, SEVERITIES, Finding, Place
+from longpole.analyses.findings import (
+    IMPOSSIBLE_TIMES,
+    KINDS,
+    READING_HINTS,
+    SEVERITIES,
+    Finding,
+    Place,
+)
 from longpole.damage import has_offset, source_losses
 from longpole.recording import options_for
 from longpole.wording import duration, escape, share
@@ -18,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Finding", "Place", "check", "finding"]
 
 _LARGE_SHIFT_NS = 20_000
+_MOST_SHOWN = 8
 
 
 def check(trace: Trace) -> tuple[Finding, ...]:
@@ -38,7 +46,7 @@ def check(trace: Trace) -> tuple[Finding, ...]:
     # What a damaged file lacks may have been recorded: nothing to record otherwise.
     hint = _hint if trace.damage is None else lambda *_: None
     of_events = [replace(found, hint=hint(trace, found)) for found in _of_events(trace)]
-    findings = [*_of_reading(trace), *_of_files(trace), *of_events]
+    findings = [*_of_reading(trace), *_messages(trace), *_of_files(trace), *of_events]
     return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
 
 
@@ -68,7 +76,9 @@ def _of_reading(trace: Trace) -> Iterator[Finding]:
             code=row["code"],
             severity=row["severity"],
             count=row["count"],
-            sentence=before + row["sentence"],
+            sentence=before
+            + row["sentence"]
+            + (_unread(trace) if row["code"] == "unread_table" else ""),
             effect=row["effect"],
             hint=_filled(READING_HINTS.get(row["code"]), trace),
             first=Place(offset=row["first_offset"])
@@ -77,12 +87,39 @@ def _of_reading(trace: Trace) -> Iterator[Finding]:
         )
 
 
+def _messages(trace: Trace) -> Iterator[Finding]:
+    """Repeat what the profiler says about its own recording."""
+    for text in trace.metadata.get("profiler_messages", ()):
+        yield finding("profiler_message", text=escape(text.rstrip(".")))
+
+
+def _unread(trace: Trace) -> str:
+    """Name the tables of the file that are not read, where the reader lists them."""
+    names = ", ".join(escape(name) for name in trace.metadata.get("unread_tables", ()))
+    return f": {names}" if names else ""
+
+
 def _of_files(trace: Trace) -> Iterator[Finding]:
     """Name the files of a trace that stands in several, each with one kind of record."""
     files = trace.metadata.get("files", ()) if trace.format == "rocprofv3-csv" else ()
     if len(files) > 1:
         names = ", ".join(escape(file["name"]) for file in files)
         yield finding("several_files", len(files), files=names)
+
+
+def _unknown_categories(trace: Trace) -> Iterator[Finding]:
+    """Name the categories of timed events that have no kind, the most frequent first."""
+    import polars as pl
+
+    is_unknown = pl.col("kind").cast(pl.String) == "other"
+    events = trace.events.filter(is_unknown & pl.col("duration_ns").is_not_null())
+    counts = events.select(pl.col("category").cast(pl.String)).drop_nulls().to_series()
+    rows = counts.value_counts().sort(["count", "category"], descending=[True, False])
+    if rows.height:
+        shown = [f"{escape(name)} ({n_events:,})" for name, n_events in rows.rows()[:_MOST_SHOWN]]
+        rest = rows.height - len(shown)
+        told = ", ".join(shown) + (f" and {rest} more" if rest else "")
+        yield finding("unknown_categories", int(rows["count"].sum()), categories=told)
 
 
 class _EventWarning(NamedTuple):
@@ -104,6 +141,7 @@ class _EventWarning(NamedTuple):
 def _of_events(trace: Trace) -> Iterator[Finding]:
     if trace.window is None:
         yield finding("no_timed_events")
+        yield from _unknown_categories(trace)
         return
     counts = trace.warning_counts
     warnings = [_EventWarning(*row) for row in trace.core.event_warnings()]
@@ -156,6 +194,9 @@ def _of_code(code: str, warnings: Sequence[_EventWarning]) -> list[_EventWarning
 def _clocks(trace: Trace, warnings: Sequence[_EventWarning]) -> Iterator[Finding]:
     for warning in _of_code("work_before_its_call", warnings):
         yield warning.found(longest=duration(warning.longest_ns))
+    for code in IMPOSSIBLE_TIMES:
+        for warning in _of_code(code, warnings):
+            yield warning.found(longest=duration(warning.longest_ns))
     if not trace.warning_counts["device_work"]:
         return
     for device, shift_ns in trace.critical_path(whole=True).clock_shifts:

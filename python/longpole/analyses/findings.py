@@ -10,7 +10,16 @@ from typing import Final, Literal, NamedTuple
 
 from longpole.data import Data
 
-__all__ = ["KINDS", "READING_HINTS", "SEVERITIES", "Finding", "Kind", "Place", "Severity"]
+__all__ = [
+    "IMPOSSIBLE_TIMES",
+    "KINDS",
+    "READING_HINTS",
+    "SEVERITIES",
+    "Finding",
+    "Kind",
+    "Place",
+    "Severity",
+]
 
 Severity = Literal["info", "warning", "altered", "data_loss"]
 
@@ -58,6 +67,17 @@ KINDS: Final = {
         "no timed events: no event of a known kind has a start time and a duration",
         "there is nothing to analyse",
         "record at least one step between the start and the stop of the profiler",
+    ),
+    "unknown_categories": Kind(
+        "warning",
+        "events of categories that longpole does not know: {categories}",
+        "they are in no figure",
+        "map them to kinds of events with --vocabulary FILE: docs/formats.md, Custom names",
+    ),
+    "profiler_message": Kind(
+        "warning",
+        'the profiler reports "{text}"',
+        "records may be missing",
     ),
     "no_device_work": Kind(
         "info",
@@ -160,6 +180,22 @@ KINDS: Final = {
         "the clocks of host and device differ by at least that much",
         "compare times of host and device with care; they are kept as recorded",
     ),
+    "out_of_stream_order": Kind(
+        "warning",
+        "GPU activities that start after the end of work which was launched later on their stream, "
+        "by up to {longest}",
+        "a stream runs its work in order, so the recorded times or streams are wrong: figures of "
+        "the device rest on them",
+        "record again; where graphs are replayed, with a newer profiler",
+    ),
+    "late_on_idle_device": Kind(
+        "warning",
+        "replays of graphs that start up to {longest} after their launch, though the device was "
+        "idle and their stream had more replays waiting",
+        "their recorded times are most likely too late: launch delays, idle times and rates rest "
+        "on them",
+        "record again; where graphs are replayed, with a newer profiler",
+    ),
     "clock_shift": Kind(
         "warning",
         "the clock of {device} is {shift} {side} the host's",
@@ -209,6 +245,9 @@ KINDS: Final = {
     ),
 }
 
+IMPOSSIBLE_TIMES: Final = ("out_of_stream_order", "late_on_idle_device")
+"""The codes of GPU activities whose recorded times cannot be right."""
+
 READING_HINTS: Final = {
     "truncated": "the program ended, or the disk was full, while the trace was written",
     "missing_end": "the program ended while the trace was written",
@@ -223,6 +262,7 @@ READING_HINTS: Final = {
     "whole_graph": "record with `nsys profile --cuda-graph-trace=node`",
     "limit_reached": "raise max_bytes or max_events",
     "unmatched_begin": "these ranges were still open when the profiler stopped",
+    "far_timestamp": "record again; the profiler wrote 0, or another clock, for some times",
     "zero_timestamp": "record again {no_counters}: where counters were asked for and could not be "
     "read, times are 0; read counters in a run of their own, with the right to (root, or the "
     "driver's setting); newer drivers and profilers also lose fewer timestamps",

@@ -10,6 +10,7 @@ import polars as pl
 
 from longpole.data import Data, Hidden, Row
 from longpole.errors import WindowError
+from longpole.frames import frame_schema
 from longpole.report.blocks import Column, Notes, Sentence, Table
 from longpole.selection import sorted_by
 from longpole.wording import count
@@ -23,7 +24,15 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["FrameRow", "FrameTimes", "flat_rows", "host_limits", "rest_rows", "with_shares"]
+__all__ = [
+    "FrameRow",
+    "FrameTimes",
+    "flat_rows",
+    "host_limits",
+    "no_rows",
+    "rest_rows",
+    "with_shares",
+]
 
 _FIGURES: Final = (
     ("count", Column("calls", "count")),
@@ -146,6 +155,11 @@ class FrameTimes(Data):
         order = pl.int_range(pl.len()) if self.is_sorted else -pl.col("device_ns")
         ranks = dict(frames.select("name", order.alias("rank")).iter_rows())
         return _with_parents(frames, self.top, ranks)
+
+
+def no_rows() -> pl.DataFrame:
+    """Return the rows of a trace without a window, in which nothing ran."""
+    return pl.DataFrame(schema=frame_schema(FrameRow))
 
 
 def flat_rows(rows: pl.DataFrame) -> list[Record]:

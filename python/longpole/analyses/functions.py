@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from longpole.analyses.frame_times import FrameTimes, host_limits, with_shares
+from longpole.analyses.frame_times import FrameTimes, host_limits, no_rows, with_shares
 from longpole.analyses.parameters import shared_parameters
 from longpole.contexts import context_times
 from longpole.damage import record_hint
@@ -50,7 +50,7 @@ def functions(
     """
     window = window_of(trace, window)
     if window is None:
-        return FrameTimes("Python function", pl.DataFrame(schema={"row": pl.String}), 0, top)
+        return FrameTimes("Python function", no_rows(), 0, top)
     times = context_times(trace, window, "python", where=where)
     own = pl.col("device_self_ns") + pl.col("backward_self_ns").fill_null(0)
     by_host = host_limits(trace, window)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NotRequired
 
 import polars as pl
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["KernelFigures", "KernelRow", "kernels"]
+__all__ = ["KernelRow", "kernels"]
 
 
-class KernelFigures(DurationFigures):
+class KernelRow(DurationFigures):
     """The GPU activities of one name."""
 
     kind: str
@@ -32,12 +32,7 @@ class KernelFigures(DurationFigures):
     window_share: float | None
     """Share of the window; concurrent activities can sum to more than 100 %."""
     longest_event: int
-
-
-class KernelRow(KernelFigures):
-    """The GPU activities of one name, with the operator that launched the longest."""
-
-    operator: str | None
+    operator: NotRequired[str | None]
     """Innermost operator that launched the longest, with the sizes of its inputs."""
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from longpole.analyses.counters_by_operator import counters_by_operator
-from longpole.analyses.operator_work import operators_with_work, outermost
+from longpole.analyses.operator_work import operators_with_work, outermost, whole_sum
 from longpole.analyses.parameters import shared_parameters
 from longpole.counters import DRAM_BYTES, TENSOR_CORE_INSTRUCTIONS
 from longpole.data import Row
@@ -146,8 +146,8 @@ def _counter(counted: pl.DataFrame, names: list[str]) -> pl.Expr:
 
 
 def sum_of_known(name: str) -> pl.Expr:
-    """Sum a column; null where a value is not known."""
-    return pl.when(~pl.col(name).has_nulls()).then(pl.col(name).sum()).alias(name)
+    """Return the sum of a column; null where a value is not known."""
+    return pl.when(~pl.col(name).has_nulls()).then(whole_sum(pl.col(name))).alias(name)
 
 
 def _ratio(measured: str, expected: str) -> pl.Expr:

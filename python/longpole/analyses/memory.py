@@ -88,6 +88,8 @@ class Memory(Data):
     top: Hidden[int]
     hint: Hidden[str] = f"{_NOTHING}."
     """Why there may be nothing."""
+    n_damaged: int = 0
+    """Number of damaged changes and blocks in a memory file; they are left out."""
 
     def records(self) -> list[Record]:
         """Give a row for each device."""
@@ -95,9 +97,10 @@ class Memory(Data):
 
     def blocks(self) -> list[Block]:
         """Show the peaks, what held them, and who allocates most."""
+        damaged: list[Block] = [Sentence(self._damage())] if self.n_damaged else []
         if self.devices.is_empty():
-            return [Sentence(self.hint)]
-        blocks: list[Block] = [_devices(self.devices)]
+            return [Sentence(self.hint), *damaged]
+        blocks: list[Block] = [*damaged, _devices(self.devices)]
         blocks.append(_owners("live at the peak", self.at_peak, "n_blocks", "n_bytes", self.top))
         churn = self.churn.filter(pl.col("n_allocations") > 0)
         blocks.append(_owners("allocated", churn, "n_allocations", "allocated_bytes", self.top))
@@ -112,6 +115,10 @@ class Memory(Data):
                 )
             )
         return blocks
+
+    def _damage(self) -> str:
+        parts = count(self.n_damaged, "change, segment or block", "changes, segments or blocks")
+        return f"The file is damaged: {parts} left out, and sums may be wrong."
 
 
 @shared_parameters(needs_arguments=True)
@@ -156,7 +163,7 @@ def memory(
     churn = memory_churn(log, window, where=where)
     found = Memory(devices.drop("peak_row"), at_peak, churn, _free(log.blocks), top)
     if isinstance(recording, Allocations):
-        return found
+        return replace(found, n_damaged=recording.n_damaged)
     return replace(found, hint=record_hint(recording, _NOTHING, "allocations", _OR))
 
 

@@ -15,7 +15,7 @@ from longpole.analyses.device_peaks import (
     peak_sentences,
     precision,
 )
-from longpole.analyses.operator_work import shapes_hint, work_in_window
+from longpole.analyses.operator_work import shapes_hint, whole_sum, work_in_window
 from longpole.analyses.parameters import shared_parameters
 from longpole.data import Data, Hidden, computed
 from longpole.devices.peaks import Peaks
@@ -193,8 +193,8 @@ def _sums(counted: pl.DataFrame) -> pl.DataFrame:
         counted.with_columns(precision=precision())
         .group_by("device", "precision")
         .agg(
-            flops=pl.col("flops").filter(~is_again).sum(),
-            recomputed_flops=pl.col("flops").filter(is_again).sum(),
+            flops=whole_sum(pl.col("flops").filter(~is_again)),
+            recomputed_flops=whole_sum(pl.col("flops").filter(is_again)),
             kernel_ns=pl.col("kernel_ns").sum(),
         )
         .sort("device", "precision")

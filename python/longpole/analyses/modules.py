@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import polars as pl
 
-from longpole.analyses.frame_times import FrameTimes, with_shares
+from longpole.analyses.frame_times import FrameTimes, no_rows, with_shares
 from longpole.analyses.parameters import shared_parameters
 from longpole.contexts import context_times
 from longpole.damage import record_hint
@@ -77,7 +77,7 @@ def modules(
         raise ValueError(message)
     window = window_of(trace, window)
     if window is None:
-        return FrameTimes("module", pl.DataFrame(schema={"row": pl.String}), 0, top)
+        return FrameTimes("module", no_rows(), 0, top)
     frames: tuple[Frame, ...] = ("module", "annotation") if annotations else ("module",)
     times = context_times(trace, window, *frames, annotation_names=annotations, where=where)
     paths = _paths(times.tree, merges=by == "layer")

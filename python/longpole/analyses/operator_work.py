@@ -8,6 +8,7 @@ import polars as pl
 
 from longpole.damage import record_hint
 from longpole.flops import MATRIX_OPERATORS, call_of, work_of
+from longpole.frames import argument
 from longpole.inputs import INPUT_ARGUMENTS, distinct_inputs
 from longpole.kept import kept
 from longpole.selection import matching
@@ -17,11 +18,21 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["has_shapes", "operators_with_work", "outermost", "shapes_hint", "work_in_window"]
+__all__ = [
+    "has_shapes",
+    "operators_with_work",
+    "outermost",
+    "shapes_hint",
+    "whole_sum",
+    "work_in_window",
+]
 
 _INPUTS: Final = ("inputs", "shapes", "strides", "dtypes", "values")
 _CATEGORIES: Final = ("cpu_op", "Operator")
 _NO_SHAPES: Final = "The trace has no shapes of inputs, which the formulas need"
+# Shapes of an operator that needs more, 17 minutes of 1 PFLOP/s, are damage.
+_MOST: Final = 10**18
+_LARGEST: Final = (1 << 63) - 1
 _WORK: Final = {
     "flops": pl.Int64,
     "n_bytes": pl.Int64,
@@ -177,8 +188,8 @@ def _forward(trace: Trace) -> pl.Series:
     arguments = trace.args("cpu_op", needed)
     if arguments is None or not {*needed} <= set(arguments.columns):
         return pl.Series("event", [], pl.UInt32)
-    is_forward = (pl.col("Sequence number") >= 0) & (pl.col("Fwd thread id") == 0)
-    return arguments.filter(is_forward)["event"]
+    sequence, thread = (argument(arguments, name, pl.Int64) for name in needed)
+    return arguments.filter((sequence >= 0) & (thread == 0))["event"]
 
 
 def _of_category(trace: Trace, category: str, first: int) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -203,7 +214,13 @@ def _of_category(trace: Trace, category: str, first: int) -> tuple[pl.DataFrame,
 
 
 def _work(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    work = work_of(call_of(*row))
-    if work is None:
+    name, *_ = row
+    work = None if name is None else work_of(call_of(*row))
+    if work is None or not all(0 <= size <= _MOST for size in (work.flops, work.n_bytes or 0)):
         return (None,) * len(_WORK)
     return work.flops, work.n_bytes, work.dtype, work.is_matrix
+
+
+def whole_sum(column: pl.Expr) -> pl.Expr:
+    """Return the sum of integers, or the largest integer where the sum exceeds it."""
+    return column.cast(pl.Int128).sum().clip(upper_bound=_LARGEST).cast(pl.Int64)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from longpole.analyses.frame_times import FrameTimes, host_limits, with_shares
+from longpole.analyses.frame_times import FrameTimes, host_limits, no_rows, with_shares
 from longpole.analyses.operator_work import shapes_hint
 from longpole.analyses.parameters import shared_parameters
 from longpole.contexts import context_times
@@ -58,7 +58,7 @@ def operators(
     """
     window = window_of(trace, window)
     if window is None:
-        return FrameTimes("operator", pl.DataFrame(schema={"row": pl.String}), 0, top)
+        return FrameTimes("operator", no_rows(), 0, top)
     times = context_times(trace, window, "operator", by_inputs=shapes, where=where)
     tree = _with_inputs(trace, times.tree) if shapes else times.tree
     key = ["name", *_INPUTS] if shapes else ["name"]

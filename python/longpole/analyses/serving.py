@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import polars as pl
 
+from longpole.analyses.findings import IMPOSSIBLE_TIMES
 from longpole.analyses.iterations import (
     IterationRow,
     Mark,
@@ -14,7 +15,12 @@ from longpole.analyses.iterations import (
     launched_in,
     marks_of,
 )
-from longpole.analyses.serving_words import Measured, sentence_of, why_slow
+from longpole.analyses.serving_words import (
+    Measured,
+    sentence_of,
+    sentence_without_times,
+    why_slow,
+)
 from longpole.data import Data, Row
 from longpole.frames import frame_schema
 
@@ -26,6 +32,9 @@ __all__ = ["IterationKernel", "IterationKind", "Serving", "SlowIteration", "serv
 _N_SLOWEST: Final = 3
 _SLOW: Final = 1.2
 """So many times the median of its kind makes an iteration slow."""
+
+# What rests on when the device ran, and is withheld where that cannot be right.
+_RESTING: Final = ("length_ns", "launch_delay_ns", "gap_ns", "scheduler_wait_ns", "launch_wait_ns")
 
 _MEDIANS: Final = (
     "host_ns",
@@ -142,16 +151,23 @@ waits 30 % of the time for launches while the host is inside an iteration: short
 does before the launch (20.0 µs of each).
     """
     rows, marked = iterations(trace), marks_of(trace)
+    is_withheld = _has_impossible_times(trace)
+    if is_withheld:
+        rows = rows.with_columns(pl.lit(None, rows.schema[name]).alias(name) for name in _RESTING)
     kinds = _kinds(rows)
     main = rows.filter(pl.col("kind").eq_missing(_first(kinds, "kind")))
     servers = tuple(rows["server"].drop_nulls().unique().sort())
     measured = Measured(servers, kinds, _kernels(trace, main), rows)
     return Serving(
-        sentence=sentence_of(measured),
+        sentence=sentence_without_times(measured) if is_withheld else sentence_of(measured),
         mark=marked[0] if marked else None,
         slowest=_slowest(rows),
         **measured._asdict(),
     )
+
+
+def _has_impossible_times(trace: Trace) -> bool:
+    return any(code in IMPOSSIBLE_TIMES for code, *_ in trace.core.event_warnings())
 
 
 def _first(frame: pl.DataFrame, column: str) -> Any:
@@ -166,10 +182,14 @@ def _kinds(rows: pl.DataFrame) -> pl.DataFrame:
     def share(name: str) -> pl.Expr:
         part = pl.col(name).filter(known)
         has_all = (total_ns > 0) & (part.count() == known.sum())
-        return pl.when(has_all).then(part.sum() / total_ns).otherwise(None)
+        # More than the whole is no share: the times are wrong.
+        is_part = part.sum() <= total_ns
+        return pl.when(has_all & is_part).then(part.sum() / total_ns).otherwise(None)
 
     def rate(name: str) -> pl.Expr:
-        return share(name) * 1e9
+        n_tokens = pl.col(name).filter(known)
+        has_all = (total_ns > 0) & (n_tokens.count() == known.sum())
+        return pl.when(has_all).then(1e9 * n_tokens.sum() / total_ns).otherwise(None)
 
     alone_ns = pl.max_horizontal("host_ns", "device_ns").sum()
     found = rows.group_by("kind").agg(

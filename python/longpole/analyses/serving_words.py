@@ -11,7 +11,7 @@ from longpole.wording import count, duration, share, short_name
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Measured", "sentence_of", "why_slow"]
+__all__ = ["Measured", "sentence_of", "sentence_without_times", "why_slow"]
 
 
 class Measured(NamedTuple):
@@ -98,6 +98,15 @@ def sentence_of(found: Measured) -> str:
         )
     main = found.kinds.row(0, named=True)
     return " ".join([_lengths(main), *_holds_up(found, main)])
+
+
+def sentence_without_times(found: Measured) -> str:
+    """Say what is known of the iterations where the times of the device cannot be right."""
+    told = (
+        "The recorded times of GPU activities cannot be right (see `longpole check`), so lengths, "
+        "waits and rates are not given."
+    )
+    return f"{_lengths(found.kinds.row(0, named=True))} {told}" if found.kinds.height else told
 
 
 def _lengths(main: Mapping[str, Any]) -> str:

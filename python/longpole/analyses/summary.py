@@ -13,6 +13,7 @@ from longpole.analyses.blocking_calls import BlockingCall, blocking_calls
 from longpole.analyses.by_name import NameTime, OperatorTime, Ranking
 from longpole.analyses.device_times import DeviceTime, device_times
 from longpole.data import Data, computed
+from longpole.recording_cost import RecordingCost
 from longpole.verdict import Verdict
 from longpole.windows import Window, choose_window
 
@@ -46,6 +47,8 @@ class Summary(Data):
     operators: Ranking[OperatorTime]
     blocking_calls: tuple[BlockingCall, ...]
     unlinked: Unlinked
+    recording_cost: RecordingCost | None
+    """What recording cost, which is not in these times; null where they are as recorded."""
 
     def __str__(self) -> str:
         return self.verdict.sentence
@@ -76,7 +79,7 @@ def summary(
     Returns
     -------
     Summary or None
-        None where nothing in the trace has a duration.
+        None where the trace has no operator, call or GPU activity with a duration.
 
     Raises
     ------
@@ -95,7 +98,7 @@ def summary(
     chosen: dict[str, Any] = {"instance": instance, "whole": whole, "step_name": step_name}
     chosen |= {"step": step, "annotation": annotation, "between": between}
     window = choose_window(trace, **chosen)
-    if window is None:
+    if window is None or trace.window is None:
         return None
     start_ns, end_ns = window.start_ns, window.end_ns
     kernels, n_kernels = trace.core.kernels_by_name(start_ns, end_ns, top)
@@ -108,4 +111,5 @@ def summary(
         operators=Ranking(tuple(OperatorTime(*row) for row in operators), n_operators),
         blocking_calls=blocking_calls(trace, window),
         unlinked=Unlinked(*trace.core.unlinked(start_ns, end_ns)),
+        recording_cost=trace.removed_cost,
     )

@@ -18,7 +18,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from longpole.ascend.pieces import PieceFile
 from longpole.ascend.rows import Database, open_database
-from longpole.ascend.statements import Tracks, event, flat, microseconds, process_number
+from longpole.ascend.statements import (
+    DAMAGED_ROW,
+    Tracks,
+    damaged_sample,
+    event,
+    flat,
+    microseconds,
+    process_number,
+)
 
 if TYPE_CHECKING:
     import os
@@ -70,6 +78,9 @@ def _document(database: Database) -> Iterator[bytes]:
         for text in events:
             yield f"{separator}{text}".encode()
             separator = ",\n"
+        for _ in range(database.n_lost_rows):
+            yield f"{separator}{DAMAGED_ROW}".encode()
+            separator = ",\n"
     yield b"\n]\n"
 
 
@@ -94,7 +105,7 @@ def _framework(database: Database) -> Iterator[str]:
         elif category == "cpu_op":
             args["Input Dims"] = database.text_or_none(row["inputShapes"])
             args["Input type"] = database.text_or_none(row["inputDtypes"])
-        yield event(name, (program, thread), _span(row), args, category)
+        yield event(name, (program, thread), row, args, category)
 
 
 def _category(kind: str | None, name: str) -> str:
@@ -114,7 +125,7 @@ def _cann(database: Database) -> Iterator[str]:
         layer = _LAYERS.get(database.enumerated("ENUM_API_TYPE", row["type"]) or "", "AscendCL")
         name = f"{layer}@{database.text(row['name'])}"
         track = (process_number("CANN", program), thread)
-        yield event(name, track, _span(row), {"connection_id": row["connectionId"]})
+        yield event(name, track, row, {"connection_id": row["connectionId"]})
 
 
 def _tasks(database: Database) -> Iterator[str]:
@@ -129,6 +140,9 @@ def _tasks(database: Database) -> Iterator[str]:
     for row in database.rows("TASK", (*columns, "taskType", "streamId", "taskId")):
         place = (row["globalPid"] or 0, row["deviceId"] or 0)
         task, stream = row["globalTaskId"], row["streamId"]
+        part = parts.get(task)
+        infos = [info for info in (computing.get(task), part) if info is not None]
+        row["n_damaged"] += sum(info["n_damaged"] for info in infos)
         name, kind = _named(computing, row, database)
         yield from tracks.named("Ascend Hardware", place, stream, f"Stream {stream}")
         args = {
@@ -137,8 +151,7 @@ def _tasks(database: Database) -> Iterator[str]:
             "connection_id": row["connectionId"],
         }
         track = (process_number("Ascend Hardware", *place), stream)
-        yield event(name, track, _span(row), args)
-        part = parts.get(task)
+        yield event(name, track, row, args)
         if part is not None:
             plane = 1000 + (part["planeId"] or 0)
             yield from tracks.named("HCCL", place, plane, f"Plane {part['planeId']}")
@@ -174,7 +187,7 @@ def _part(
         "link type": database.enumerated("ENUM_HCCL_LINK_TYPE", part["linkType"]),
         "transport type": database.enumerated("ENUM_HCCL_TRANSPORT_TYPE", part["transportType"]),
     }
-    return event(name, track, _span(row), args)
+    return event(name, track, row, args)
 
 
 def _collectives(database: Database) -> Iterator[str]:
@@ -195,7 +208,7 @@ def _collectives(database: Database) -> Iterator[str]:
             "count": row["count"],
         }
         track = (process_number("HCCL", *place), group)
-        yield event(database.text(row["opName"]), track, _span(row), args)
+        yield event(database.text(row["opName"]), track, row, args)
 
 
 def _counters(database: Database) -> Iterator[str]:
@@ -204,6 +217,8 @@ def _counters(database: Database) -> Iterator[str]:
         for row in database.rows(
             table, ("timestampNs", column, "deviceId", "type", "hbmId", "llcId")
         ):
+            if row["n_damaged"]:
+                yield damaged_sample(name)
             if row["timestampNs"] is None or row[column] is None:
                 continue
             number = process_number("Counters", program, row["deviceId"] or 0)
@@ -219,7 +234,3 @@ def _track(global_thread: int | None) -> tuple[int, int]:
     """Split the process id and the thread id that stand in one number."""
     number = global_thread or 0
     return number >> 32, number & 0xFFFFFFFF
-
-
-def _span(row: dict[str, Any]) -> tuple[int, int]:
-    return row["startNs"], row["endNs"]

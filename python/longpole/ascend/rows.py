@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from functools import cached_property
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -22,6 +23,20 @@ __all__ = ["MAGIC", "Database", "is_of_other_profiler", "open_database"]
 MAGIC: Final = b"SQLite format 3\x00"
 _LOG_VERSIONS: Final = slice(18, 20)
 _TIMES: Final = frozenset({"startNs", "endNs", "timestampNs"})
+_TEXTS: Final = frozenset(
+    {
+        *("name", "value", "type", "taskType", "opName", "groupName", "inputShapes"),
+        *("inputDtypes", "dataType", "algType", "linkType", "transportType", "component"),
+    }
+)
+"""Columns that hold a text, or the number of one."""
+_NUMBERS: Final = frozenset({"freq", "hbm", "bandwidth", "throughput", "size"})
+_INTEGERS: Final = _TIMES | {
+    *("id", "globalTid", "globalPid", "globalTaskId", "taskId", "streamId", "deviceId"),
+    *("connectionId", "sequenceNumber", "fwdThreadId", "planeId", "srcRank", "dstRank"),
+    *("count", "hbmId", "llcId"),
+}
+_LONGEST_TIME: Final = 20
 _EVENT_TABLES: Final = ("TASK", "CANN_API", "PYTORCH_API", "FRAMEWORK_API", "COMMUNICATION_OP")
 _OF_OTHERS: Final = ("rocpd_", "CUPTI_ACTIVITY_")
 
@@ -74,6 +89,8 @@ class Database:
             # A viewer may leave its journal next to the file; reading must not touch it.
             address = f"file:{quote(str(self._path.absolute()))}?mode=ro&immutable=1"
             self._connection = sqlite3.connect(address, uri=True, check_same_thread=False)
+        self.n_lost_rows = 0
+        """How many rows of texts and of tasks were left out so far."""
         self._connection.text_factory = lambda raw: raw.decode(errors="replace")
 
     def close(self) -> None:
@@ -98,36 +115,36 @@ class Database:
         return table in self._columns
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """Give the rows of a table as far as it has these columns; None for those it lacks.
+        """Return the rows of a table as far as it has these columns; None for those it lacks.
 
-        Rows whose times are no integers are left out.
+        A cell of the wrong type is None too, and counts in `n_damaged` of its row.
         """
         known = self._columns.get(table, set())
         if not any(column in known for column in columns):
             return
         chosen = [_quoted(name) if name in known else "NULL" for name in columns]
-        times = [place for place, name in enumerate(columns) if name in _TIMES and name in known]
         required = [column for column in columns if column in _TIMES]
         if any(column not in known for column in required):
             return
         for values in self._query(f"SELECT {', '.join(chosen)} FROM {_quoted(table)}"):  # noqa: S608 - names of the file's own columns, quoted
-            cells = list(values)
-            try:
-                for place in times:
-                    cells[place] = int(cells[place])
-            except (TypeError, ValueError):
-                continue
-            yield dict(zip(columns, cells, strict=True))
+            row = dict(zip(columns, values, strict=True))
+            row |= {name: _whole(row[name]) for name in required}
+            wrong = [name for name, cell in row.items() if not _is_of_type(name, cell)]
+            yield {**row, **dict.fromkeys(wrong), "n_damaged": len(wrong)}
 
     def by_task(self, table: str, columns: Sequence[str]) -> dict[Any, dict[str, Any]]:
-        """Give the rows of a table by their task."""
-        return {row["globalTaskId"]: row for row in self.rows(table, ("globalTaskId", *columns))}
+        """Return the rows of a table by their task."""
+        rows = list(self.rows(table, ("globalTaskId", *columns)))
+        is_lost = [bool(row["n_damaged"]) and row["globalTaskId"] is None for row in rows]
+        self.n_lost_rows += sum(is_lost)
+        return {row["globalTaskId"]: row for row in rows}
 
     def connections(self) -> dict[Any, list[int]]:
         """Give the connections of each list of them."""
         found: dict[Any, list[int]] = {}
         for row in self.rows("CONNECTION_IDS", ("id", "connectionId")):
-            found.setdefault(row["id"], []).append(row["connectionId"])
+            if row["connectionId"] is not None:
+                found.setdefault(row["id"], []).append(row["connectionId"])
         return found
 
     def program_and_device(self) -> tuple[int, int]:
@@ -139,12 +156,19 @@ class Database:
 
     @cached_property
     def _texts(self) -> dict[int, str]:
-        return {row["id"]: row["value"] for row in self.rows("STRING_IDS", ("id", "value"))}
+        return self._named("STRING_IDS", "value")
+
+    def _named(self, table: str, column: str) -> dict[int, str]:
+        """Return the texts of a table by their numbers, and count those that are not texts."""
+        rows = list(self.rows(table, ("id", column)))
+        found = {row["id"]: row[column] for row in rows if isinstance(row[column], str)}
+        self.n_lost_rows += sum(not isinstance(row[column], str) for row in rows)
+        return found
 
     def text(self, number: Any) -> str:
-        """Give the text that a number stands for; the cell itself where it is none."""
+        """Return the text that a number stands for; the cell itself where it is none."""
         found = self._texts.get(number)
-        return str(number) if found is None else found
+        return str("" if number is None else number) if found is None else found
 
     def text_or_none(self, number: Any) -> str | None:
         """Give the text that a number stands for, if there is one."""
@@ -152,11 +176,8 @@ class Database:
 
     @cached_property
     def _enumerations(self) -> dict[str, dict[int, str]]:
-        return {
-            table: {row["id"]: row["name"] for row in self.rows(table, ("id", "name"))}
-            for table in self._columns
-            if table.startswith("ENUM_")
-        }
+        tables = (table for table in self._columns if table.startswith("ENUM_"))
+        return {table: self._named(table, "name") for table in tables}
 
     def enumerated(self, table: str, number: Any) -> str | None:
         """Give the name of a number in a table of names."""
@@ -167,10 +188,13 @@ class Database:
 
         try:
             yield from self._connection.execute(statement)
-        except sqlite3.DatabaseError as error:
+        # The message of an error can hold a name that is not UTF-8.
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            is_text = isinstance(error, UnicodeDecodeError)
+            reason = "its schema has a name that is not UTF-8" if is_text else str(error)
             raise profile_error(
                 self._path,
-                f"the database is damaged: {error}",
+                f"the database is damaged: {reason}",
                 "malformed_database",
                 "copy it again, or export the profile as text",
             ) from error
@@ -190,6 +214,25 @@ def _copied(path: Path) -> sqlite3.Connection:
         hint = "ask about it on the command line"
         raise profile_error(path, reason, "malformed_database", hint) from error
     return connection
+
+
+def _whole(time: Any) -> Any:
+    """Return a time as an integer where it is written as a text or a float."""
+    if isinstance(time, float) and time.is_integer():
+        return int(time)
+    is_integer = isinstance(time, str) and len(time) < _LONGEST_TIME and time.isdecimal()
+    return int(time) if is_integer else time
+
+
+def _is_of_type(column: str, cell: Any) -> bool:
+    """Whether a cell is missing or of the type of its column; SQLite stores any value in any."""
+    if cell is None:
+        return True
+    if column in _TEXTS:
+        return isinstance(cell, int | str)
+    if column in _NUMBERS:
+        return isinstance(cell, int | float) and isfinite(cell)
+    return column not in _INTEGERS or isinstance(cell, int)
 
 
 def _quoted(name: str) -> str:

@@ -8,8 +8,20 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Tracks", "event", "flat", "microseconds", "process_number"]
+__all__ = [
+    "DAMAGED_ROW",
+    "Tracks",
+    "damaged_sample",
+    "event",
+    "flat",
+    "microseconds",
+    "process_number",
+]
 
+_DAMAGED: Final = "damaged"
+"""A word that is not JSON, so that the reader counts the value as damaged."""
+DAMAGED_ROW: Final = '"a row of the database is damaged"'
+"""Stands for a row that is missing: no event, so that the reader counts a loss."""
 _PLACES: Final = {"CANN": 7, "Ascend Hardware": 13, "HCCL": 15, "Counters": 17}
 
 
@@ -47,20 +59,31 @@ def _metadata(name: str, process: int, thread: int, value: dict[str, Any]) -> st
 def event(
     name: str,
     track: tuple[int, int],
-    span_ns: tuple[int, int],
+    row: dict[str, Any],
     args: dict[str, Any],
     category: str | None = None,
 ) -> str:
-    """Write an event with a duration on the track (process, thread)."""
-    start_ns, end_ns = span_ns
-    row: dict[str, Any] = {"ph": "X"}
+    """Return an event with the times of a row on the track (process, thread).
+
+    What is damaged in the row becomes malformed JSON, which the reader skips and counts.
+    """
+    start_ns, end_ns = row["startNs"], row["endNs"]
+    head: dict[str, Any] = {"ph": "X"}
     if category is not None:
-        row["cat"] = category
-    row |= {"name": name, "pid": track[0], "tid": track[1]}
-    head = flat(row)[:-1]
-    times = f'"ts":{microseconds(start_ns)},"dur":{microseconds(end_ns - start_ns)}'
+        head["cat"] = category
+    head |= {"name": name, "pid": track[0], "tid": track[1]}
+    is_timed = start_ns is not None and end_ns is not None
+    start = microseconds(start_ns) if is_timed else _DAMAGED
+    duration = microseconds(end_ns - start_ns) if is_timed else "0"
     given = {key: value for key, value in args.items() if value is not None}
-    return f'{head},{times},"args":{flat(given)}}}'
+    text = f'{flat(head)[:-1]},"ts":{start},"dur":{duration},"args":{flat(given)}'
+    damaged = "".join(f',"damaged{place}":{_DAMAGED}' for place in range(row["n_damaged"]))
+    return f"{text}{damaged}}}" if is_timed else f"{text}}}"
+
+
+def damaged_sample(name: str) -> str:
+    """Return a sample without a time, which the reader skips and counts."""
+    return f'{flat({"ph": "C", "name": name})[:-1]},"ts":{_DAMAGED}}}'
 
 
 def microseconds(ns: int) -> str:

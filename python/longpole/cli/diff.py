@@ -9,6 +9,7 @@ import click
 from longpole.cli.answer.usage import require
 from longpole.cli.ask.numbers import NUMBER
 from longpole.cli.ask.options import Options, answers, shared_options, top_option
+from longpole.cli.ask.profiler import DURATION, as_recorded_option
 from longpole.cli.ask.shares import parse_share
 from longpole.cli.ask.traces import named_traces
 
@@ -42,6 +43,14 @@ __all__ = ["diff"]
 )
 @click.option("--step-name", metavar="PATTERN", help="Regex for annotations that mark steps.")
 @click.option("--data-load", metavar="PATTERN", help="Regex for data-loading functions.")
+@click.option(
+    "--step-time",
+    "step_times_ns",
+    type=(DURATION, DURATION),
+    metavar="BASE NEW",
+    help="Times of a step without the profiler, such as 43ms 38ms.  [default: estimated]",
+)
+@as_recorded_option
 @top_option(10, "Number of changes to list.")
 @shared_options
 def diff(
@@ -53,6 +62,8 @@ def diff(
     step: int | None,
     against: str,
     gate: float | None,
+    step_times_ns: tuple[int, int] | None,
+    as_recorded: bool,
     top: int,
     options: Options,
     **window: Any,
@@ -76,13 +87,25 @@ def diff(
     from longpole.cli.answer.diff import DIFF_ARGS, diff_answer, step_answer
 
     _check_sides(new, step, [*more_base, *more_new])
+    require(step is None or step_times_ns is None, "--step-time is about two runs, not about steps")
+    is_both = step_times_ns is not None and as_recorded
+    require(not is_both, "--step-time and --as-recorded exclude each other")
     other = _other(against)
     old = named_traces([base, *more_base], options, args=DIFF_ARGS)
     if step is not None:
-        answer = step_answer(old, step, other, gate=gate, top=top, window=window)
+        shown: dict[str, Any] = {"gate": gate, "top": top, "as_recorded": as_recorded}
+        answer = step_answer(old, step, other, window=window, **shown)
     else:
         now = named_traces([str(new), *more_new], options, args=DIFF_ARGS)
-        answer = diff_answer(old, now, gate=gate, top=top, window=window)
+        answer = diff_answer(
+            old,
+            now,
+            gate=gate,
+            top=top,
+            window=window,
+            as_recorded=as_recorded,
+            step_times_ns=step_times_ns or (None, None),
+        )
     return options.emit(answer)
 
 

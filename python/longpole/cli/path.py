@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from longpole.cli.ask.options import Options, answers, shared_options, top_option
+from longpole.cli.ask.profiler import Recording, profiler_options
 from longpole.cli.ask.traces import answer_each, traces_argument
 from longpole.cli.ask.windows import Asked, about_window, window_options
 
@@ -21,9 +22,12 @@ __all__ = ["path"]
 @answers("longpole.cli.answer.path:PathData")
 @traces_argument
 @window_options
+@profiler_options
 @top_option(10, "How many names to list.")
 @shared_options
-def path(*, traces: Sequence[str], window: Asked, top: int, options: Options) -> int:
+def path(
+    *, traces: Sequence[str], window: Asked, recording: Recording, top: int, options: Options
+) -> int:
     """Show the critical path: what determines how long a step takes.
 
     The segments of the path cover the window without gaps. With `--format csv`, each segment is
@@ -37,5 +41,5 @@ def path(*, traces: Sequence[str], window: Asked, top: int, options: Options) ->
     """
     from longpole.cli.answer.path import PATH, path_answer
 
-    answer = about_window(PATH, window, partial(path_answer, top=top))
+    answer = about_window(PATH, window, partial(path_answer, top=top), recording)
     return answer_each(traces, options, PATH, answer)

@@ -9,6 +9,7 @@ import click
 
 from longpole.cli.answer.usage import usage_errors
 from longpole.cli.ask.options import Options, answers, output_options, shared_options
+from longpole.cli.ask.profiler import Recording, profiler_options
 from longpole.cli.ask.traces import named_traces, traces_argument
 from longpole.cli.ask.windows import choice_options
 from longpole.files import new_file
@@ -34,6 +35,7 @@ __all__ = ["report"]
     help="Compare with this trace or these traces.",
 )
 @choice_options
+@profiler_options
 @shared_options
 def report(
     *,
@@ -43,6 +45,7 @@ def report(
     base: str | None,
     options: Options,
     choice: Choice,
+    recording: Recording,
 ) -> int:
     """Write a report about traces as one HTML page that opens offline.
 
@@ -58,7 +61,7 @@ def report(
     from longpole.cli.answer.report import written
     from longpole.report.page import page_text
 
-    page, paths = _page(traces, base, options, choice)
+    page, paths = _page(traces, base, options, choice, recording)
     inputs = [Path(path) for path in paths if path != "-"]
     with new_file(output, force=force, inputs=inputs) as unfinished:
         unfinished.write_text(page_text(page), encoding="utf-8")
@@ -66,7 +69,11 @@ def report(
 
 
 def _page(
-    traces: Sequence[str], base: str | None, options: Options, choice: Choice
+    traces: Sequence[str],
+    base: str | None,
+    options: Options,
+    choice: Choice,
+    recording: Recording,
 ) -> tuple[Page, list[str]]:
     """Make the page, and name what it is about."""
     from longpole.cli.answer.report import report_page
@@ -74,6 +81,9 @@ def _page(
     with usage_errors():
         if base is None:
             named = named_traces(traces, options, args="default")
+            if len(named) == 1:
+                [(path, trace)] = named
+                named = [(path, recording.of(trace, step_name=choice.step_name))]
             return report_page(named, choice), [path for path, _ in named]
         return _diff_page(traces, base, options, choice.step_name)
 

@@ -8,6 +8,7 @@ import click
 
 from longpole.cli.answer.usage import usage_errors
 from longpole.cli.ask.options import Options, answers, shared_options, top_option
+from longpole.cli.ask.profiler import Recording, profiler_options
 from longpole.cli.ask.traces import answer_each, traces_argument
 from longpole.cli.ask.windows import Asked, stretch_options
 
@@ -24,12 +25,14 @@ __all__ = ["summary"]
 @answers("longpole.analyses.summary:Summary")
 @traces_argument
 @stretch_options
+@profiler_options
 @top_option(5, "How many kernels and operators to list.")
 @shared_options
 def summary(
     *,
     traces: Sequence[str],
     window: Asked,
+    recording: Recording,
     top: int,
     options: Options,
 ) -> int:
@@ -51,6 +54,7 @@ def summary(
         from longpole.cli.answer.summary import summary_answer
 
         with usage_errors():
+            trace = recording.of(trace, step_name=window.step_name)
             return summary_answer(path, trace, top, **window.on_clock(trace).choice)
 
     return answer_each(traces, options, "longpole.summary/1", answer)

@@ -9,6 +9,7 @@ import click
 
 from longpole.cli.ask.changes import change_options, changes_of
 from longpole.cli.ask.options import Options, answers, shared_options
+from longpole.cli.ask.profiler import Recording, profiler_options
 from longpole.cli.ask.traces import answer_each, traces_argument
 from longpole.cli.ask.windows import Asked, about_window, window_options
 
@@ -22,18 +23,25 @@ __all__ = ["whatif"]
 @answers("longpole.cli.answer.whatif:WhatIfData")
 @traces_argument
 @window_options
+@profiler_options
 @change_options
 @click.option("--ideal", is_flag=True, help="Rank all remedies by what they save.")
 @shared_options
 def whatif(
-    *, traces: Sequence[str], window: Asked, ideal: bool, options: Options, **asked: Sequence[str]
+    *,
+    traces: Sequence[str],
+    window: Asked,
+    recording: Recording,
+    ideal: bool,
+    options: Options,
+    **asked: Sequence[str],
 ) -> int:
     """Compute how long a step would take after a change.
 
     WHAT is a kind, a kind and a pattern of names (`kernel:flash`), or a pattern of names
     of any work (`:flash`). Several changes hold together. The name of a family that --ideal
-    ranks, such as gemm or attention, selects the kernels that compute it, whatever they are
-    called (`kernel:gemm`).
+    ranks, such as gemm or attention, selects all kernels of the family, regardless of their
+    names (`kernel:gemm`).
 
     \b
     Examples:
@@ -44,4 +52,4 @@ def whatif(
 
     changes = changes_of(asked, ideal=ideal)
     answer = ideal_answer if ideal else partial(changed_answer, changes=changes)
-    return answer_each(traces, options, WHATIF, about_window(WHATIF, window, answer))
+    return answer_each(traces, options, WHATIF, about_window(WHATIF, window, answer, recording))

@@ -17,8 +17,11 @@ __all__ = [
     "ChangeData",
     "Drop",
     "EventKind",
+    "Insert",
     "RemoveWait",
+    "Replace",
     "Scale",
+    "Stretch",
     "WaitKind",
     "WorkKind",
     "change_of",
@@ -75,7 +78,10 @@ WaitKind = Literal["sync_return", "event_wait", "queue_full"]
 _LARGEST_DENOMINATOR: Final = 10**9
 
 
-Effect = Literal["scale", "drop", "remove_wait"]
+Effect = Literal["scale", "drop", "replace", "insert", "remove_wait"]
+
+Stretch = tuple[int, int, int]
+"""A part of the time of a thread: its row in `Trace.lanes`, the start and the end in ns."""
 
 
 class ChangeData(Row):
@@ -86,8 +92,11 @@ class ChangeData(Row):
     matching: str | None
     by: float | None
     """The factor of a `scale`."""
+    time_ns: int | None
+    """The time of a `replace` or an `insert`."""
     events: list[int] | None
     """Rows of `Trace.events`."""
+    stretches: list[Stretch] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +105,7 @@ class Scale:
 
     `matching` is a regular expression that is found in names. The name of a family of kernels
     (`gemm`, `attention`, `norm`, as `Verdict.remedies` names them) selects the kernels of the
-    family instead, whatever they are called.
+    family instead, regardless of their names.
 
     Without a kind, it is about work: operators, runtime API calls, host time outside
     operators, data loading, kernels, memcpy and memset, and communication. A kernel made
@@ -104,28 +113,30 @@ class Scale:
     same name: `runtime` is all calls, `driver` those below the runtime, `python` functions
     without what is nested in them, `annotation` the time inside annotations. With `events`,
     rows of `Trace.events`, it is only about the time inside these: for an operator or a
-    function all that is nested in it.
+    function all that is nested in it. With `stretches` it is about what threads do in these.
     """
 
     by: float | Fraction
     kind: WorkKind | EventKind | None = None
     matching: str | None = None
     events: Sequence[int] | None = None
+    stretches: Sequence[Stretch] | None = None
 
     def __data__(self) -> ChangeData:
-        return _data(self, "scale", float(self.by))
+        return _data(self, "scale", by=float(self.by))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drop:
     """Sets the time of events of a kind with a matching name to zero.
 
-    What depends on it still does. `events` are as for `Scale`.
+    What depends on it still does. `events` and `stretches` are as for `Scale`.
     """
 
     kind: WorkKind | EventKind | None = None
     matching: str | None = None
     events: Sequence[int] | None = None
+    stretches: Sequence[Stretch] | None = None
 
     def __data__(self) -> ChangeData:
         return _data(self, "drop")
@@ -136,12 +147,14 @@ class RemoveWait:
     """Removes the wait of calls (`sync_return`, `queue_full`) or GPU activities (`event_wait`).
 
     Data that the wait protects is not considered: the gain is an upper bound. With `events`,
-    rows of `Trace.events`, only these calls or activities no longer wait.
+    rows of `Trace.events`, only these calls or activities no longer wait; with `stretches`,
+    only calls that return during these.
     """
 
     kind: WaitKind = "sync_return"
     matching: str | None = None
     events: Sequence[int] | None = None
+    stretches: Sequence[Stretch] | None = None
 
     def __data__(self) -> ChangeData:
         return _data(self, "remove_wait")
@@ -154,47 +167,113 @@ class RemoveWait:
             raise ValueError(message)
 
 
-Change = Scale | Drop | RemoveWait
+@dataclass(frozen=True, kw_only=True)
+class Replace:
+    """Lets each of some GPU activities take a given time, such as what other kernels would take.
+
+    `events` are rows of `Trace.events`.
+    """
+
+    time_ns: int
+    events: Sequence[int]
+    kind: WorkKind | None = None
+    matching: str | None = None
+    stretches: None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a time below 0."""
+        _check_time(self.time_ns)
+
+    def __data__(self) -> ChangeData:
+        return _data(self, "replace", time_ns=self.time_ns)
 
 
-Parts = tuple[str, str | None, str | None, int, int, list[int] | None]
+@dataclass(frozen=True, kw_only=True)
+class Insert:
+    """Lets each of some events take longer by a given time: what a mechanism costs.
+
+    `events` are rows of `Trace.events`.
+    """
+
+    time_ns: int
+    events: Sequence[int]
+    kind: WorkKind | None = None
+    matching: str | None = None
+    stretches: None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a time below 0."""
+        _check_time(self.time_ns)
+
+    def __data__(self) -> ChangeData:
+        return _data(self, "insert", time_ns=self.time_ns)
+
+
+Change = Scale | Drop | Replace | Insert | RemoveWait
+
+
+Parts = tuple[str, str | None, str | None, int, int, list[int] | None, list[Stretch] | None]
 
 
 def parts_of(change: Change) -> Parts:
-    """Give a change as the core takes it: effect, kind, pattern, the factor as a fraction, rows."""
+    """Return a change as the core takes it.
+
+    These are the effect, kind, pattern, the factor as a fraction or the time, rows and stretches.
+    """
     rows = None if change.events is None else [index(row) for row in change.events]
+    stretches = None if change.stretches is None else list(change.stretches)
     match change:
         case RemoveWait():
-            return ("remove_wait", change.kind, change.matching, 1, 1, rows)
+            effect, number, denominator = "remove_wait", 1, 1
         case Drop():
-            return ("scale", change.kind, change.matching, 0, 1, rows)
+            effect, number, denominator = "scale", 0, 1
         case Scale():
             by = _factor(change.by)
-            parts = (by.numerator, by.denominator)
-            return ("scale", change.kind, change.matching, *parts, rows)
+            effect, number, denominator = "scale", by.numerator, by.denominator
+        case Replace():
+            effect, number, denominator = "replace", index(change.time_ns), 1
+        case Insert():
+            effect, number, denominator = "insert", index(change.time_ns), 1
+    return (effect, change.kind, change.matching, number, denominator, rows, stretches)
 
 
 def change_of(plain: Mapping[str, Any]) -> Change:
     """Make the change that data describes."""
-    rows = plain["events"]
+    rows, stretches = plain["events"], plain.get("stretches")
     events = None if rows is None else tuple(rows)
     what: dict[str, Any] = {"matching": plain["matching"], "events": events}
+    if stretches is not None:
+        what["stretches"] = tuple(stretches)
     match plain["change"]:
         case "remove_wait":
             return RemoveWait(kind=plain["kind"], **what)
         case "drop":
             return Drop(kind=plain["kind"], **what)
+        case "replace":
+            return Replace(kind=plain["kind"], time_ns=plain["time_ns"], **what)
+        case "insert":
+            return Insert(kind=plain["kind"], time_ns=plain["time_ns"], **what)
         case _:
             return Scale(by=plain["by"], kind=plain["kind"], **what)
 
 
-def _data(change: Change, effect: Effect, by: float | None = None) -> ChangeData:
+def _check_time(time_ns: int) -> None:
+    if index(time_ns) < 0:
+        message = f"a time is at least 0 ns, not {time_ns}"
+        raise ValueError(message)
+
+
+def _data(
+    change: Change, effect: Effect, *, by: float | None = None, time_ns: int | None = None
+) -> ChangeData:
     return ChangeData(
         change=effect,
         kind=change.kind,
         matching=change.matching,
         by=by,
+        time_ns=time_ns,
         events=None if change.events is None else list(change.events),
+        stretches=None if change.stretches is None else list(change.stretches),
     )
 
 

@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from longpole.critical_path.changes import Drop, RemoveWait, Scale, parts_of
+from longpole.critical_path.changes import Change, parts_of
 from longpole.critical_path.explain import path_blocks
 from longpole.data import Row
 from longpole.files import new_file
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from longpole._core import CriticalPath as CorePath
-    from longpole.critical_path.changes import Change
     from longpole.damage import Damage
 
 __all__ = ["CriticalPath", "KindTotal", "NameTotal", "WhatIf"]
@@ -252,8 +251,8 @@ class CriticalPath:
         Parameters
         ----------
         changes
-            `Scale`, `Drop` and `RemoveWait`. Their `matching` is a regular expression, found
-            anywhere in the name.
+            `Scale`, `Drop`, `Replace`, `Insert` and `RemoveWait`. Their `matching` is a regular
+            expression, found anywhere in the name.
 
         Raises
         ------
@@ -400,8 +399,8 @@ class WhatIf:
 
 
 def _listed(changes: Change | Iterable[Change]) -> list[Change]:
-    given = [changes] if isinstance(changes, Scale | Drop | RemoveWait) else list(changes)
-    if not all(isinstance(change, Scale | Drop | RemoveWait) for change in given):
-        message = f"changes are Scale, Drop and RemoveWait, not {changes!r}"
+    given = [changes] if isinstance(changes, Change) else list(changes)
+    if not all(isinstance(change, Change) for change in given):
+        message = f"changes are Scale, Drop, Replace, Insert and RemoveWait, not {changes!r}"
         raise TypeError(message)
     return given

@@ -1,5 +1,6 @@
 """What operators have to compute and to move, from the shapes and types of their inputs."""
 
+from longpole.flops.elementwise import is_pointwise
 from longpole.flops.tensors import Call, Tensor, Work, call_of
 from longpole.flops.work import MATRIX_OPERATORS, work_of
 
@@ -9,5 +10,6 @@ __all__ = [
     "Tensor",
     "Work",
     "call_of",
+    "is_pointwise",
     "work_of",
 ]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from longpole.flops.tensors import Call
 
-__all__ = ["elementwise"]
+__all__ = ["elementwise", "is_pointwise"]
 
 _COPIES: Final = frozenset({"copy", "fill", "zero", "clone", "cat", "_to_copy", "masked_fill"})
 _POINTWISE: Final = frozenset(
@@ -190,6 +190,18 @@ def elementwise(call: Call) -> Work | None:
     if name in _GATHERS:
         return _gather(call, name)
     return _by_element(call, name)
+
+
+def is_pointwise(name: str) -> bool:
+    """Whether an operator computes each element of its result from the same element of its inputs.
+
+    Examples
+    --------
+    >>> is_pointwise("aten::mul_"), is_pointwise("aten::sum"), is_pointwise("aten::copy_")
+    (True, False, True)
+    """
+    plain = name.removeprefix("aten::").removesuffix("_")
+    return plain in _POINTWISE or plain in {"copy", "masked_fill"}
 
 
 def _by_element(call: Call, name: str) -> Work | None:

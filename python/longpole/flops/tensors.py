@@ -68,7 +68,7 @@ class Call:
             return words[text]
         try:
             return json.loads(text.replace("True", "true").replace("False", "false"))
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
 
     def all_tensors(self) -> list[Tensor]:

@@ -117,6 +117,9 @@ def read_steps(path: Path, findings: Findings, *, as_mindspore: bool = False) ->
     found: list[StepPoints | None] = []
     points: list[_Point] = []
     for words in map(str.split, file.lines()):
+        if not words:
+            file.report("bad_row", "a line of spaces")
+            continue
         launch = launch or ("async" if words[0].count(",") == 1 else "sync")
         is_training |= any(word.startswith("Gradients") for word in words)
         if launch == "async":

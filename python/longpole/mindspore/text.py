@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.mindspore.errors import ProfileError
@@ -106,7 +106,7 @@ def exact_ns(text: str, scale: int, most_ns: int = _HIGHEST) -> int | None:
     """
     try:
         value = Decimal(text.strip()) * scale
-    except InvalidOperation:
+    except ArithmeticError:  # not a number, or an exponent beyond those of Decimal
         return None
     return round(value) if value.is_finite() and 0 <= value < most_ns else None
 

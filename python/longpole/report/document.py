@@ -41,6 +41,7 @@ AbstentionCode = Literal[
     "damaged",
     "empty_window",
     "graph_gap",
+    "host_alone",
     "host_waits",
     "job_failed",
     "missing_ranks",

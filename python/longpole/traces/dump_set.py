@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -13,10 +14,11 @@ from longpole.traces.findings import RankFinding, disagreement
 from longpole.traces.flight_recorder import is_dump, read_dump
 from longpole.traces.sources import find_sources
 from longpole.traces.wording import has_or_have, listed
+from longpole.wording import count
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import polars as pl
 
@@ -124,6 +126,7 @@ class DumpSet:
             else:
                 numbered[number] = dump
         self._dumps = dict(sorted(numbered.items()))
+        self._file_findings += _damaged(self._dumps)
         self._firsts = _firsts(self._dumps.values())
         self._joint = JointRanks(
             [dump.reduced(rank, self._firsts) for rank, dump in self._dumps.items()]
@@ -225,13 +228,19 @@ class DumpSet:
         return [*others.iter_rows(named=True), *first.values()]
 
     def _ranks_of(self, call: int) -> dict[int, Entry]:
-        import polars as pl
+        return self._entries[call]
 
-        records = self.members.filter(pl.col("call") == call).select("rank", "record")
-        return {rank: self._entry(rank, record) for rank, record in records.iter_rows()}
-
-    def _entry(self, rank: int, record: int) -> Entry:
-        return next(it for it in self._dumps[rank].entries if it.record == record)
+    @cached_property
+    def _entries(self) -> dict[int, dict[int, Entry]]:
+        """The entry of each rank in each call."""
+        known = {
+            rank: {entry.record: entry for entry in reversed(dump.entries)}
+            for rank, dump in self._dumps.items()
+        }
+        found: dict[int, dict[int, Entry]] = defaultdict(dict)
+        for call, rank, record in self.members.select("call", "rank", "record").iter_rows():
+            found[call][rank] = known[rank][record]
+        return found
 
     def _open(self, row: dict[str, Any]) -> OpenCall:
         own = self._ranks_of(row["call"])
@@ -288,6 +297,16 @@ class DumpSet:
             f"its last call is {last.operation} {last.sequence} of group {last.group}, "
             f"{last.state}{where}"
         )
+
+
+def _damaged(dumps: Mapping[int, Dump]) -> Iterator[RankFinding]:
+    for rank, dump in dumps.items():
+        if dump.n_damaged:
+            message = (
+                f"{dump.source.path} is damaged: values of {count(dump.n_damaged, 'call')} are of "
+                "the wrong type, and are left out"
+            )
+            yield RankFinding("damaged rank", message, (rank,), count=dump.n_damaged)
 
 
 def _facts(entry: Entry) -> tuple[Any, ...]:

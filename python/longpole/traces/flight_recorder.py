@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole._core import is_own_frame, rank_of_calls
 from longpole.errors import RanksError
-from longpole.packed import content, first_bytes
+from longpole.json_elements import JsonLimitError, json_elements
+from longpole.packed import first_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from longpole._core import ReducedRank
@@ -28,7 +29,12 @@ _HEAD_BYTES: Final = 1 << 16
 _PICKLE_PROTOCOLS: Final = range(2, 8)
 _KEYS: Final = re.compile(rb'"(?:collective_seq_id|profiling_name|pg_status|comm_lib_version)"')
 _TRACE: Final = re.compile(rb'"(?:traceEvents|deviceProperties|schemaVersion)"')
-_PEER: Final = re.compile(r"\b(?P<own>\d+)(?P<way>->|<-)(?P<peer>\d+)")
+_PEER: Final = re.compile(r"\b(?P<own>\d{1,9})(?P<way>->|<-)(?P<peer>\d{1,9})\b")
+MAX_CALLS: Final = 100_000
+"""Maximum number of calls of a dump; a recorder holds 2,000 by default."""
+_LONGEST_TEXT: Final = 1_000
+_MOST_DIMENSIONS: Final = 64
+_TOO_LARGE: Final = 1 << 63
 _PICKLE_HINT: Final = (
     "hint: write torch._C._distributed_c10d._dump_nccl_trace_json() to a file on each rank, or ask "
     "torch.distributed's debug server for dump_nccl_trace_json"
@@ -70,6 +76,8 @@ class Dump:
     entries: tuple[Entry, ...]
     is_full: bool
     """Whether older calls were written over."""
+    n_damaged: int = 0
+    """How many calls have values of the wrong type, or were left out for them."""
     _places: dict[str, int] = field(default_factory=dict)
 
     def reduced(self, rank: int | None, firsts: Mapping[tuple[str, bool], int]) -> ReducedRank:
@@ -112,93 +120,207 @@ def is_dump(path: str | Path) -> bool:
 def read_dump(source: RankSource) -> Dump:
     """Read one dump.
 
+    Calls without a number, name or state are left out, and values of the wrong type are None;
+    `n_damaged` counts the calls with either.
+
     Raises
     ------
     RanksError
-        The file is a pickle, or no dump.
+        The file is a pickle, is not a dump, or holds more than a recorder can.
     """
     if is_pickle(source.path):
         message = f"{source.path} is a pickle, which can run code when it is read\n{_PICKLE_HINT}"
         raise RanksError(message)
+    parts = _Parts()
     try:
-        document = json.loads(content(source.path))
-        entries = document["entries"]
-        groups = _groups(document.get("pg_config") or {})
-        found = tuple(_entry(row, groups) for row in sorted(entries, key=_record))
-    except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
+        for place, value in json_elements(source.path, {"entries": 1, "pg_config": 1}):
+            parts.add(place, value)
+    except JsonLimitError as error:
+        message = f"{source.path} is not read: {error}"
+        raise RanksError(message) from error
+    except (ValueError, OSError) as error:
         message = f"{source.path} is no dump of a flight recorder: {error!r}"
         raise RanksError(message) from error
-    named = {group.name: group for group in groups.values()}
-    for entry in found:
-        named.setdefault(entry.group, _Group(entry.group, None, None))
-    is_full = bool(found) and found[0].record > 0
-    return Dump(source, tuple(named[name] for name in sorted(named)), found, is_full)
+    if not parts.has_entries:
+        message = f"{source.path} is no dump of a flight recorder: it has no list of entries"
+        raise RanksError(message)
+    return parts.dump(source)
 
 
-def _record(row: Mapping[str, Any]) -> int:
-    return int(row["record_id"])
+class _Parts:
+    """The parts of a dump, as they come."""
+
+    def __init__(self) -> None:
+        self.has_entries = False
+        self._groups: dict[str, _Group] = {}
+        self._entries: list[Entry] = []
+        self._n_calls = self._n_damaged = 0
+
+    def add(self, place: tuple[str | int, ...], value: object) -> None:
+        """Take an element of the document."""
+        match place:
+            case ("entries", *rest):
+                self.has_entries |= bool(rest) or isinstance(value, list)
+                if rest:
+                    self._add_entry(value)
+            case ("pg_config", str(key)):
+                self._add_group(key, value)
+            case _:
+                pass
+
+    def _add_entry(self, row: object) -> None:
+        self._n_calls += 1
+        if self._n_calls > MAX_CALLS:
+            message = f"it holds more than {MAX_CALLS:,} calls"
+            raise JsonLimitError(message)
+        fields = _Fields(row if isinstance(row, dict) else {})
+        entry = _entry(fields)
+        self._n_damaged += entry is None or fields.n_damaged > 0
+        if entry is not None:
+            self._entries.append(entry)
+
+    def _add_group(self, key: str, row: object) -> None:
+        """Keep a group by the number or name under which it stands, and by its own name."""
+        if len(self._groups) >= MAX_CALLS:
+            message = f"it holds more than {MAX_CALLS // 2:,} groups"
+            raise JsonLimitError(message)
+        fields = _Fields(row if isinstance(row, dict) else {})
+        name = fields.text("name") or key
+        group = _Group(name, fields.text("desc"), _ranks(fields.value("ranks")))
+        self._groups[key] = self._groups[name] = group
+
+    def dump(self, source: RankSource) -> Dump:
+        """Return the dump: dumps number the peers of messages within their group."""
+        found = sorted((self._with_peer(entry) for entry in self._entries), key=_record)
+        named = {group.name: group for group in self._groups.values()}
+        for entry in found:
+            named.setdefault(entry.group, _Group(entry.group, None, None))
+        is_full = bool(found) and found[0].record > 0
+        groups = tuple(named[name] for name in sorted(named))
+        return Dump(source, groups, tuple(found), is_full, self._n_damaged)
+
+    def _with_peer(self, entry: Entry) -> Entry:
+        group = self._groups.get(entry.group)
+        peer = entry.peer
+        if peer is None or group is None or group.ranks is None or peer >= len(group.ranks):
+            return entry
+        return replace(entry, peer=group.ranks[peer])
 
 
-def _groups(config: Mapping[str, Any]) -> dict[str, _Group]:
-    """Give the groups by the number or name under which they stand, and by their own name."""
-    found = {}
-    for key, row in config.items():
-        name = str(row.get("name", key))
-        group = _Group(name, row.get("desc"), _ranks(row.get("ranks")))
-        found[str(key)] = group
-        found[name] = group
-    return found
+class _Fields:
+    """The fields of one call, with a count of those of the wrong type."""
+
+    def __init__(self, row: Mapping[str, Any]) -> None:
+        self._row = row
+        self.n_damaged = 0
+
+    def value(self, name: str) -> Any:
+        """Return a field as it is."""
+        return self._row.get(name)
+
+    def text(self, name: str) -> str | None:
+        """Return a text that is not too long to be one."""
+        found: str | None = self.checked(self._row.get(name), _is_text)
+        return found
+
+    def integer(self, name: str) -> int | None:
+        """Return an integer that is not negative and fits 64 bits."""
+        found: int | None = self.checked(self._row.get(name), _is_integer)
+        return found
+
+    def checked(self, value: Any, is_sound: Callable[[Any], bool]) -> Any:
+        """Return a value, or None where it is of the wrong type."""
+        if value is None or is_sound(value):
+            return value
+        self.n_damaged += 1
+        return None
+
+
+def _record(entry: Entry) -> int:
+    return entry.record
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and len(value) <= _LONGEST_TEXT
+
+
+def _is_integer(value: object) -> bool:
+    return type(value) is int and 0 <= value < _TOO_LARGE
 
 
 def _ranks(given: object) -> tuple[int, ...] | None:
-    """Read a list of ranks, which may be text; one that is cut short is none."""
+    """Return a list of ranks, which may be text; None for one that is cut short."""
     if isinstance(given, str):
         try:
             given = json.loads(given)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
-    if not isinstance(given, list) or not all(isinstance(rank, int) for rank in given):
+    if not isinstance(given, list) or not all(_is_integer(rank) for rank in given):
         return None
     return tuple(given)
 
 
-def _entry(row: Mapping[str, Any], groups: Mapping[str, _Group]) -> Entry:
-    named = row.get("process_group") or [str(row.get("pg_name", row.get("pg_id", "")))]
-    group = str(named[0])
-    name = str(row["profiling_name"]).removeprefix("nccl:")
-    peer = _peer(name, groups.get(group)) if row.get("is_p2p") else None
-    number = row["p2p_seq_id"] if peer is not None else row["collective_seq_id"]
-    sizes = row.get("input_sizes") or []
-    types = row.get("input_dtypes") or [None]
+def _entry(fields: _Fields) -> Entry | None:
+    """Return the call of a row, its peer as the dump numbers it; None without a number or name."""
+    record, name = fields.integer("record_id"), fields.text("profiling_name")
+    name = None if name is None else name.removeprefix("nccl:")
+    state = fields.text("state")
+    found = _PEER.search(name) if name and fields.value("is_p2p") is True else None
+    number = fields.integer("collective_seq_id" if found is None else "p2p_seq_id")
+    if record is None or name is None or state is None or number is None:
+        return None
+    types = fields.checked(fields.value("input_dtypes"), _is_list) or [None]
     return Entry(
-        record=int(row["record_id"]),
-        group=group,
-        sequence=int(number),
+        record=record,
+        group=_group(fields),
+        sequence=number,
         operation=name.split(" ")[0],
-        state=str(row["state"]),
-        peer=peer,
-        elements=sum(prod(dims) for dims in sizes) if sizes else None,
-        data_type=types[0],
-        created_ns=row.get("time_created_ns"),
-        place=_place(row.get("frames") or ()),
+        state=state,
+        peer=None if found is None else int(found["peer"]),
+        elements=_elements(fields),
+        data_type=fields.checked(types[0], _is_text),
+        created_ns=fields.integer("time_created_ns"),
+        place=_place(fields.checked(fields.value("frames"), _is_list) or ()),
     )
 
 
-def _peer(name: str, group: _Group | None) -> int | None:
-    """Give the rank that a message goes to or comes from; dumps number ranks within the group."""
-    found = _PEER.search(name)
-    if found is None:
-        return None
-    peer = int(found["peer"])
-    if group is None or group.ranks is None or peer >= len(group.ranks):
-        return peer
-    return group.ranks[peer]
+def _is_list(value: object) -> bool:
+    return isinstance(value, list)
+
+
+def _group(fields: _Fields) -> str:
+    """Return the name of the group, or the number that stands for it."""
+    named = fields.checked(fields.value("process_group"), _is_list)
+    if named:
+        return fields.checked(named[0], _is_text) or ""
+    for key in ("pg_name", "pg_id"):
+        value = fields.value(key)
+        if _is_text(value) or _is_integer(value):
+            return str(value)
+    return ""
+
+
+def _elements(fields: _Fields) -> int | None:
+    """Return how many elements the inputs have together."""
+    sizes = fields.checked(fields.value("input_sizes"), _are_sizes)
+    return fields.checked(sum(map(prod, sizes)), _is_integer) if sizes else None
+
+
+def _are_sizes(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(dims, list) and len(dims) <= _MOST_DIMENSIONS and all(map(_is_integer, dims))
+        for dims in value
+    )
 
 
 def _place(frames: Sequence[Mapping[str, Any]]) -> str | None:
-    """Name the innermost frame of the program itself, else the innermost."""
-    known = [frame for frame in frames if isinstance(frame, dict) and frame.get("filename")]
-    own = [frame for frame in known if is_own_frame(f"{frame['filename']}(1): {frame.get('name')}")]
-    for frame in own or known:
-        return f"{frame.get('name', '?')} ({frame['filename']}:{frame.get('line', '?')})"
+    """Return the innermost frame of the program itself, else the innermost."""
+    known = [
+        (str(frame.get("name", "?")), frame["filename"], frame.get("line", "?"))
+        for frame in frames
+        if isinstance(frame, dict) and _is_text(frame.get("filename"))
+    ]
+    own = [it for it in known if is_own_frame(f"{it[1]}(1): {it[0]}")]
+    for name, file, line in own or known:
+        return f"{name} ({file}:{line})"[:_LONGEST_TEXT]
     return None

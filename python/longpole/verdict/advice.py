@@ -9,7 +9,7 @@ from longpole.wording import whole_percent
 
 if TYPE_CHECKING:
     from longpole.recording import Options
-    from longpole.verdict.parts import RecordedParts, VerdictParts
+    from longpole.remedies.parts import RecordedParts, VerdictParts
 
 __all__ = ["MOSTLY_UNNAMED", "advice", "ends_in_time", "mostly_stopped", "options_in", "why"]
 

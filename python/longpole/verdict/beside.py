@@ -10,7 +10,7 @@ from longpole.wording import duration, whole_percent
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from longpole.verdict.parts import VerdictParts
+    from longpole.remedies.parts import VerdictParts
 
 __all__ = ["ONE_RANK", "beside"]
 

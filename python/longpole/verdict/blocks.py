@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.report.blocks import Column, Notes, Sentence, Table, Value, tabulated
+from longpole.wording import whole_percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -12,19 +13,8 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block
     from longpole.verdict.findings import Findings, Remedy
 
-__all__ = ["REMEDY_WORDS", "left_out_of", "table_of", "verdict_blocks", "verdict_reference"]
+__all__ = ["left_out_of", "table_of", "verdict_blocks", "verdict_reference"]
 
-REMEDY_WORDS: Final = {
-    "data_loading": "no data loading",
-    "blocking_calls": "no waiting for the GPU",
-    "allocation": "no allocation",
-    "copies": "no time in copies",
-    "communication": "no time in communication",
-    "stream_waits": "no waits between streams",
-    "function": "function takes no time",
-    "host_work": "no host work",
-    "kernels": "kernels twice as fast",
-}
 _ANSWERED: Final = frozenset({"ok", "balanced"})
 
 
@@ -48,22 +38,16 @@ def verdict_reference(verdict: Findings, *, is_damaged: bool) -> Sentence:
 
 
 def table_of(remedies: Sequence[Remedy], *, n_windows: int = 1) -> Table:
-    """Give remedies as rows, with what each saves at the most: of several steps, in the mean."""
+    """Return remedies as rows, with what each saves: of several steps, in the mean."""
     columns: dict[Column, Value] = {
-        Column("saves up to (mean)" if n_windows > 1 else "saves up to", "duration"): lambda row: (
-            max(row.gain_ns, 0)
-        ),
-        Column("share", "share"): lambda row: max(row.gain, 0.0),
-        Column("with"): lambda row: _what(row)[0],
-        Column("name", "name"): lambda row: _what(row)[1],
+        Column("saves (mean)" if n_windows > 1 else "saves"): _interval,
+        Column("remedy"): lambda row: row.remedy,
+        Column("what to change", "name"): lambda row: row.advice,
         Column("event", "number"): lambda row: row.events[0] if row.events else None,
     }
     return tabulated(remedies, columns)
 
 
-def _what(row: Remedy) -> tuple[str, str | None]:
-    """Say what is done, and where: calls that wait with the operator they are in."""
-    operator, separator, frame = (row.name or "").partition(" in ")
-    if row.remedy == "blocking_calls" and separator:
-        return f"no waiting in {operator}", frame
-    return REMEDY_WORDS[row.remedy], row.name
+def _interval(row: Remedy) -> str:
+    low, high = (whole_percent(max(gain, 0.0)) for gain in (row.gain_low, row.gain_high))
+    return low if low == high else f"{low.removesuffix(' %')} to {high}"

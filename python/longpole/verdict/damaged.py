@@ -13,7 +13,7 @@ from longpole.wording import whole_percent
 
 if TYPE_CHECKING:
     from longpole.damage import Damage
-    from longpole.verdict.parts import VerdictParts
+    from longpole.remedies.parts import VerdictParts
     from longpole.verdict.values import Verdict
 
 __all__ = ["damaged"]

@@ -7,38 +7,49 @@ from typing import Literal
 
 from longpole.critical_path.changes import Change
 from longpole.data import Data
-from longpole.verdict.parts import Cause, Fact, RemedyKind, Side, Status, Unit
+from longpole.remedies.model import Effort
+from longpole.remedies.parts import Cause, Fact, Side, Status, Unit
 
 __all__ = ["Bounds", "Doubt", "Findings", "Gap", "Remedy", "Span"]
 
 
 @dataclass(frozen=True, slots=True)
 class Remedy(Data):
-    """A change that can shorten the program, and what it gains at most.
+    """Something to change in the program, and what that saves.
 
     Gains of several remedies overlap and are never added.
     """
 
-    remedy: RemedyKind
+    remedy: str
+    """Which one of the catalogue."""
     side: Side
+    effort: Effort
     name: str | None
-    """The place, function, family or kernel it is about; None for all."""
+    """The place, function or kernel it is about; None for all."""
     named: bool
-    """Whether the sentence names it."""
+    """Whether the verdict names it."""
+    advice: str
+    """What to change."""
+    evidence: str
+    """What the trace shows; empty where the advice says it."""
     gain_ns: int
-    """Of the mean step, rounded down. Below 0 it would cost."""
+    """Of the mean step, by what surely goes, rounded down. Below 0 it would cost."""
     gain: float
-    """As a share of the time."""
+    """The same as a share of the time."""
     gain_low: float
-    """The least gain that what is missing from the trace allows; `gain` where nothing is."""
+    """The least gain: by what surely goes, whatever is missing from the trace."""
     gain_high: float
-    """The greatest gain that it allows."""
+    """The greatest gain: by what may go."""
+    gain_then: float
+    """The gain after the remedies listed before it."""
     low_by: Fact
     """What bounds the least gain."""
     high_by: Fact
     """What bounds the greatest."""
     changes: tuple[Change, ...]
-    """For `CriticalPath.what_if`, which gives the same gain."""
+    """What surely goes: `CriticalPath.what_if` gives `gain`."""
+    hopeful_changes: tuple[Change, ...]
+    """What may go; the same where nothing else may."""
     events: tuple[int, ...]
     """Rows of `Trace.events` that show it best."""
 
@@ -100,7 +111,7 @@ class Findings(Data):
     sides: tuple[Side, ...]
     """What holds it up, the greatest first."""
     remedies: tuple[Remedy, ...]
-    """What can be done, the cheapest first."""
+    """What can be done, by what it surely saves."""
     gains: dict[Side, float]
     """How much shorter it would be without each side."""
     bounds: dict[Side, Bounds]

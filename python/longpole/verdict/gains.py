@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from longpole.wording import duration
-
 if TYPE_CHECKING:
-    from longpole.verdict.parts import BoundsParts, RemedyParts, Side, VerdictParts
+    from longpole.remedies.parts import BoundsParts, Side, VerdictParts
 
 __all__ = ["MOST_WORDS", "Gains", "n_words"]
 
@@ -29,22 +27,16 @@ class Gains:
     def __init__(self, parts: VerdictParts) -> None:
         self.sides = dict(parts["gains"])
         self._bounds = dict(parts["bounds"])
-        mean_ns = parts["lengths_ns"][3] // parts["n_windows"]
-        self._of_these = f" of these {duration(mean_ns)}" if parts["holes"] else ""
         self._is_inferred = parts["doubt"]["inferred"] > _MUCH_INFERRED
 
     def of_side(self, side: Side) -> str:
         """Say what a side gains: between two bounds where missing records leave it open."""
         return self._between(self.sides[side], self._bounds[side])
 
-    def of_remedy(self, row: RemedyParts) -> str:
-        """Say what a remedy gains, in the same way; of what, where the answer leaves time out."""
-        return f"{self._between(row['gain'], row['bounds'])}{self._of_these}"
-
     def _between(self, gain: float, bounds: BoundsParts) -> str:
         low, high, *_ = bounds
         if high - low < _WIDE:
-            return self.most(gain)
+            return self.most(max(gain, high))
         if low < _LEAST_TOLD:
             return f"at most {self.percent(high)}"
         return f"at least {self.percent(low)}, at most {self.percent(high)}"

@@ -10,7 +10,7 @@ from longpole.verdict.gains import MOST_WORDS, n_words
 from longpole.wording import count, duration, short_name, whole_percent
 
 if TYPE_CHECKING:
-    from longpole.verdict.parts import HoleParts, VerdictParts
+    from longpole.remedies.parts import HoleParts, VerdictParts
 
 __all__ = ["WIDEST_NAME", "inconclusive", "no_device", "stopped", "window"]
 

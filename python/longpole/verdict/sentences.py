@@ -11,7 +11,7 @@ from longpole.verdict.missing import inconclusive, no_device, stopped, window
 from longpole.wording import duration
 
 if TYPE_CHECKING:
-    from longpole.verdict.parts import VerdictParts
+    from longpole.remedies.parts import VerdictParts
 
 __all__ = ["caveat", "sentence"]
 
@@ -119,10 +119,8 @@ def _usual(parts: VerdictParts) -> list[str]:
     usual = parts["usual"]
     if usual is None or usual[0][:1] == parts["sides"][:1]:
         return []
-    sides, remedies, gain = usual
+    sides, gain = usual
     what = " and ".join(_NOUNS[side] for side in sides) or "nothing by itself"
     held = f"{what} ({Gains(parts).most(gain)})" if sides else what
-    if "data_loading" in remedies[:1]:
-        held += ", data loading first"
     told = f"The median step ({duration(parts['lengths_ns'][0])}) is limited by {held}"
     return [f"{told}."]

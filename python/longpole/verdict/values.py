@@ -5,17 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from longpole.critical_path.changes import change_of
-from longpole.verdict.actions import actions, all_actions
-from longpole.verdict.advice import advice
+from longpole.remedies.catalogue import gained
+from longpole.verdict.actions import actions, left_out_of, named_of
+from longpole.verdict.advice import advice, options_in
 from longpole.verdict.blocks import verdict_blocks
 from longpole.verdict.findings import Bounds, Doubt, Findings, Gap, Remedy, Span
-from longpole.verdict.gains import MOST_WORDS, n_words
 from longpole.verdict.sentences import caveat, sentence
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from longpole.recording import Options
+    from longpole.remedies.catalogue import Gained
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.parts import VerdictParts
     from longpole.report.blocks import Block
-    from longpole.verdict.parts import RemedyParts, VerdictParts
 
 __all__ = ["Verdict", "verdict_of"]
 
@@ -37,21 +41,21 @@ class Verdict(Findings):
         return html(self.blocks())
 
 
-def verdict_of(parts: VerdictParts) -> Verdict:
+def verdict_of(parts: VerdictParts, facts_of: Callable[[Options], Facts]) -> Verdict:
     """Put what the core found into values and words."""
     doubt = parts["doubt"]
+    facts = facts_of(options_in(parts))
+    rows, failures = gained(facts) if parts["status"] != "no_device" else ([], [])
+    named = named_of(rows, parts)
     reason, record = advice(parts)
     told, against = sentence(parts), caveat(parts)
-    first = " ".join(actions(parts, 0))
-    if n_words(f"{told} {first} {against or ''}") > MOST_WORDS:
-        against = None
-    left = MOST_WORDS - n_words(f"{told} {against or ''}")
-    shown = actions(parts, left)
-    whole = [*all_actions(parts), caveat(parts)]
+    lines = actions(named, facts)
+    left_out = left_out_of(rows, named, facts)
+    against = " ".join(filter(None, [against, *failures])) or None
     return Verdict(
         status=parts["status"],
         sides=tuple(parts["sides"]),
-        remedies=tuple(map(_remedy, parts["remedies"])),
+        remedies=tuple(_remedy(row, is_named=row in named) for row in rows),
         gains=dict(parts["gains"]),
         bounds={side: Bounds(*bounds) for side, bounds in parts["bounds"]},
         gaps=tuple(
@@ -64,27 +68,32 @@ def verdict_of(parts: VerdictParts) -> Verdict:
         reason=reason,
         record=record,
         sentence=told,
-        actions=tuple(shown),
+        actions=tuple(lines),
         caveat=against,
-        left_out=tuple(line for line in whole if line and line not in {*shown, against}),
+        left_out=tuple(left_out),
     )
 
 
-def _remedy(remedy: RemedyParts) -> Remedy:
-    gain_low, gain_high, low_by, high_by = remedy["bounds"]
+def _remedy(row: Gained, *, is_named: bool) -> Remedy:
+    found = row.found
     return Remedy(
-        remedy=remedy["remedy"],
-        side=remedy["side"],
-        name=remedy["name"],
-        named=remedy["named"],
-        gain_ns=remedy["gain_ns"],
-        gain=remedy["gain"],
-        gain_low=gain_low,
-        gain_high=gain_high,
-        low_by=low_by,
-        high_by=high_by,
-        changes=tuple(change_of(change) for change in remedy["changes"]),
-        events=tuple(remedy["events"]),
+        remedy=row.remedy.id,
+        side=row.remedy.side,
+        effort=row.remedy.effort,
+        name=found.name,
+        named=is_named,
+        advice=found.advice,
+        evidence=found.evidence,
+        gain_ns=row.gain_ns,
+        gain=row.gain,
+        gain_low=row.low,
+        gain_high=row.high,
+        gain_then=row.then,
+        low_by=row.low_by,
+        high_by=row.high_by,
+        changes=tuple(found.careful),
+        hopeful_changes=tuple(found.hopeful or found.careful),
+        events=tuple(found.events),
     )
 
 

@@ -87,8 +87,10 @@ codes! {
     MissingDuration "missing_duration" Warning "a complete event has no `dur`" "the duration is null";
     NegativeDuration "negative_duration" Warning "a duration is negative" "it is kept as recorded and left out of every sum";
     HugeDuration "huge_duration" Warning "an event ends beyond 2^62 ns" "the duration is null";
+    LongDuration "long_duration" Warning "a duration exceeds 104 days, or all durations together 73 years" "the duration is null";
+    FarTimestamp "far_timestamp" Loss "an event is more than 104 days away from most of the others" "the event is skipped";
     NegativeTimestamp "negative_timestamp" Warning "a timestamp is negative" "it is kept; the event started before the base time";
-    ZeroTimestamp "zero_timestamp" Warning "a GPU activity has timestamp 0 because the profiler did not record its time" "it is kept and left out of the window of the trace";
+    ZeroTimestamp "zero_timestamp" Warning "a GPU activity has timestamp 0 because the profiler did not record its time" "it is left out of the window of the trace";
     UnmatchedBegin "unmatched_begin" Warning "a begin event has no end event" "it is kept with a null duration";
     UnmatchedEnd "unmatched_end" Warning "an end event has no begin event" "it is skipped";
     EndArguments "end_arguments" Info "an end event has arguments" "only the arguments of the begin event are kept";

@@ -20,7 +20,7 @@
 //!
 //! The rooms lie along one river, each using only those before it:
 //! [`vocabulary`], [`tables`], [`read`], [`link`], [`stack`], [`graph`], [`path`], [`measure`],
-//! [`workload`], [`ranks`], [`mod@write`]. Beside it lie [`extract`], which reads what benchmarks
+//! [`overhead`], [`workload`], [`ranks`], [`mod@write`]. Beside it lie [`extract`], which reads what benchmarks
 //! print, and [`alignment`], which finds what of one run is what of another.
 
 #![forbid(unsafe_code)]
@@ -37,6 +37,7 @@ pub mod intervals;
 pub mod link;
 pub mod measure;
 pub mod names;
+pub mod overhead;
 pub mod path;
 pub mod patterns;
 pub mod progress;

@@ -177,13 +177,8 @@ fn a_changed_program_has_a_new_long_pole() {
         ("kernel", "short", 8, 7, 18, 2),
     ];
     let effect = Effect::Scale(Ratio::ZERO);
-    let change = Change {
-        effect,
-        kind: Some(Kind::Kernel),
-        event_kind: None,
-        matching: Some("long".to_owned()),
-        events: None,
-    };
+    let matching = Some("long".to_owned());
+    let change = Change { matching, ..Change::of_kind(effect, Kind::Kernel) };
     let last = changed_path(&events, &[change]).pop().unwrap();
     assert_eq!(last, (7, 18, "kernel", "short".to_owned()));
 }

@@ -32,6 +32,7 @@ const RIVER: &[&str] = &[
     "graph",
     "path",
     "measure",
+    "overhead",
     "workload",
     "ranks",
     "write",

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use longpole_core::path::{self, Choice, Schedule};
 use longpole_core::progress::silent;
 use longpole_core::read::{Options, read_bytes};
-use longpole_core::{graph, link, vocabulary};
+use longpole_core::{graph, link, measure, vocabulary};
 
 /// Categories and names of events whose meaning the graph knows.
 const WORDS: [(&str, &str); 16] = [
@@ -37,6 +37,8 @@ pub(crate) fn graph(bytes: &[u8]) {
     let launches = link::launches(&tables, &silent).expect("no one asks to stop");
     let built = graph::build(&tables, &launches, vocabulary::DATA_LOADING, &silent)
         .expect("the pattern is ours");
+    measure::kernels_by_name(&tables, (i64::MIN, i64::MAX));
+    let _ = path::scope(&tables, &launches, &Choice::Usual, None);
     let Ok(window) = path::window(&tables, &launches, &Choice::Whole, None) else { return };
     let found = path::walk(&built, &window, &Schedule::observed());
     for segment in &found.segments {
@@ -54,12 +56,13 @@ fn document(bytes: &[u8]) -> String {
         let (category, name) = WORDS[usize::from(event[0]) % WORDS.len()];
         let is_device = matches!(category, "kernel" | "gpu_memcpy" | "cuda_sync");
         now += u32::from(event[2] % 16);
-        let (place, duration, id) = (event[1] % 4, event[3], event[4] % 32);
+        let (place, id) = (event[1] % 4, event[4] % 32);
+        let (time_us, duration_us) = (time_us(event[2], now), duration_us(event[3]));
         let comma = if number > 0 { "," } else { "" };
         let _ = write!(
             text,
-            r#"{comma}{{"ph":"X","cat":"{category}","name":"{name}","pid":{},"tid":{place},"ts":{now},
-            "dur":{duration},"args":{{"correlation":{id},"stream":{place},"device":{},
+            r#"{comma}{{"ph":"X","cat":"{category}","name":"{name}","pid":{},"tid":{place},"ts":{time_us},
+            "dur":{duration_us},"args":{{"correlation":{id},"stream":{place},"device":{},
             "wait_on_stream":{},"wait_on_cuda_event_record_corr_id":{}}}}}"#,
             u8::from(!is_device),
             event[5] >> 7,
@@ -69,4 +72,25 @@ fn document(bytes: &[u8]) -> String {
     }
     text.push(']');
     text
+}
+
+/// Now and then a time of another clock, or at the ends of the range.
+fn time_us(byte: u8, now: u32) -> i64 {
+    match byte {
+        255 => 1_712_195_495_506_763,
+        254 => 4_611_686_018_427_386,
+        253 => -4_611_686_018_427_386,
+        252 => 9_000_000_000_000, // 104 days
+        _ => now.into(),
+    }
+}
+
+/// Now and then a duration of months or decades, or a negative one.
+fn duration_us(byte: u8) -> i64 {
+    match byte {
+        255 => 4_611_686_018_427_386,
+        254 => 9_000_000_000_000,
+        253 => -9_000_000_000_000,
+        _ => byte.into(),
+    }
 }

@@ -7,6 +7,7 @@ use longpole_core::workload::check;
 use pyo3::prelude::*;
 
 use crate::arrow::{Columns, Table};
+use crate::enter::detached;
 use crate::linked::{ReplayParts, replay_parts};
 use crate::source::Source;
 
@@ -36,7 +37,49 @@ pub(crate) fn read_chakra(
 #[pymethods]
 impl ChakraTrace {
     /// One row for each node, in the order of the file.
-    fn nodes(&self) -> PyResult<Table> {
+    fn nodes(&self, py: Python<'_>) -> PyResult<Table> {
+        detached(py, || self.node_table())
+    }
+
+    /// One row for each dependency, in the order of the file.
+    fn dependencies(&self, py: Python<'_>) -> PyResult<Table> {
+        detached(py, || self.dependency_table())
+    }
+
+    /// Everything that is wrong with it, a row a kind.
+    fn check(&self, py: Python<'_>) -> PyResult<Table> {
+        detached(py, || self.fault_table())
+    }
+
+    /// The attributes of the file, as text.
+    #[getter]
+    fn attributes(&self) -> Vec<(String, String)> {
+        self.trace
+            .attributes
+            .iter()
+            .map(|(name, value)| (name.clone(), value.to_string()))
+            .collect()
+    }
+
+    /// The attributes of the node in a row, as text.
+    fn attributes_of(&self, row: usize) -> Vec<(String, String)> {
+        let found = self.trace.nodes.get(row).map_or(&[][..], |node| &node.attributes);
+        found.iter().map(|(name, value)| (name.clone(), value.to_string())).collect()
+    }
+
+    /// As the replay of a linked trace.
+    fn replay(&self, py: Python<'_>, gaps: bool) -> PyResult<ReplayParts> {
+        detached(py, || Ok(replay_parts(&check::replay_chakra(&self.trace, gaps))))
+    }
+
+    /// How many nodes there are.
+    fn __len__(&self) -> usize {
+        self.trace.nodes.len()
+    }
+}
+
+impl ChakraTrace {
+    fn node_table(&self) -> PyResult<Table> {
         let nodes = &self.trace.nodes;
         let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         let attribute = |name: &'static str| {
@@ -62,8 +105,7 @@ impl ChakraTrace {
             .into_table()
     }
 
-    /// One row for each dependency, in the order of the file.
-    fn dependencies(&self) -> PyResult<Table> {
+    fn dependency_table(&self) -> PyResult<Table> {
         let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         let (mut node, mut depends_on, mut kind) = (Vec::new(), Vec::new(), Vec::new());
         for target in &self.trace.nodes {
@@ -80,8 +122,7 @@ impl ChakraTrace {
             .into_table()
     }
 
-    /// Everything that is wrong with it, a row a kind.
-    fn check(&self) -> PyResult<Table> {
+    fn fault_table(&self) -> PyResult<Table> {
         let rows = check::check(&self.trace);
         let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         Columns::default()
@@ -92,31 +133,5 @@ impl ChakraTrace {
             .strings("sentence", rows.iter().map(|row| Some(row.fault.sentence())))
             .strings("effect", rows.iter().map(|row| Some(row.fault.effect())))
             .into_table()
-    }
-
-    /// The attributes of the file, as text.
-    #[getter]
-    fn attributes(&self) -> Vec<(String, String)> {
-        self.trace
-            .attributes
-            .iter()
-            .map(|(name, value)| (name.clone(), value.to_string()))
-            .collect()
-    }
-
-    /// The attributes of the node in a row, as text.
-    fn attributes_of(&self, row: usize) -> Vec<(String, String)> {
-        let found = self.trace.nodes.get(row).map_or(&[][..], |node| &node.attributes);
-        found.iter().map(|(name, value)| (name.clone(), value.to_string())).collect()
-    }
-
-    /// As the replay of a linked trace.
-    fn replay(&self, gaps: bool) -> ReplayParts {
-        replay_parts(&check::replay_chakra(&self.trace, gaps))
-    }
-
-    /// How many nodes there are.
-    fn __len__(&self) -> usize {
-        self.trace.nodes.len()
     }
 }

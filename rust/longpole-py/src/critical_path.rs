@@ -8,7 +8,9 @@ use std::sync::{Arc, OnceLock};
 use longpole_core::graph::{Certainty, Edge, Graph, Kind};
 use longpole_core::ids::{EventId, InColumn, NO_ROW, row_in_column};
 use longpole_core::names::Names;
-use longpole_core::path::{self, Change, Choice, Effect, Path, Ratio, Schedule, Window, WindowEnd};
+use longpole_core::path::{
+    self, Change, Choice, Effect, Path, Ratio, Schedule, Stretch, Window, WindowEnd,
+};
 use longpole_core::tables::{EventKind, Tables};
 use longpole_core::write;
 use pyo3::exceptions::PyValueError;
@@ -78,8 +80,13 @@ const PIECE_BYTES: usize = 1 << 20;
 /// A sum of segments, as `(kind, name, duration_ns, count, longest_event)`.
 type TotalRow = (&'static str, Option<String>, i64, u64, Option<usize>);
 
-/// A change, as `(effect, kind, matching, numerator, denominator, events)`.
-pub(crate) type ChangeParts = (String, Option<String>, Option<String>, u64, u64, Option<Vec<u32>>);
+/// A part of the time of a thread, as `(lane, start_ns, end_ns)`.
+pub(crate) type StretchParts = (usize, i64, i64);
+
+/// A change, as `(effect, kind, matching, numerator, denominator, events, stretches)`. Of effects
+/// that are a time, the numerator is that time in ns.
+pub(crate) type ChangeParts =
+    (String, Option<String>, Option<String>, u64, u64, Option<Vec<u32>>, Option<Vec<StretchParts>>);
 
 impl CriticalPath {
     pub(crate) fn find(
@@ -390,7 +397,7 @@ impl CriticalPath {
 }
 
 pub(crate) fn change(
-    (effect, kind, matching, numerator, denominator, events): ChangeParts,
+    (effect, kind, matching, numerator, denominator, events, stretches): ChangeParts,
     n_events: usize,
 ) -> PyResult<Change> {
     let known_event = |row: u32| {
@@ -402,16 +409,26 @@ pub(crate) fn change(
     let events = events.map(|rows| rows.into_iter().map(known_event).collect::<PyResult<_>>());
     let ratio = Ratio::new(numerator, denominator)
         .ok_or_else(|| PyValueError::new_err("a factor's denominator is not 0"))?;
+    let time_ns = || {
+        let too_long = |_| PyValueError::new_err("a time is below 2^63 ns");
+        i64::try_from(numerator).map_err(too_long)
+    };
     let effect = match effect.as_str() {
         "remove_wait" => Effect::RemoveWait,
         "scale" => Effect::Scale(ratio),
+        "replace" => Effect::Replace(time_ns()?),
+        "insert" => Effect::Insert(time_ns()?),
         other => {
-            let message = format!("a change is \"scale\" or \"remove_wait\", not {other:?}");
+            let message = format!(
+                "a change is \"scale\", \"replace\", \"insert\" or \"remove_wait\", not {other:?}"
+            );
             return Err(PyValueError::new_err(message));
         }
     };
     let (kind, event_kind) = kind.map_or(Ok((None, None)), |name| kinds_of(&name))?;
-    Ok(Change { effect, kind, event_kind, matching, events: events.transpose()? })
+    let stretch = |(lane, start_ns, end_ns)| Stretch { lane, start_ns, end_ns };
+    let stretches = stretches.map(|of| of.into_iter().map(stretch).collect());
+    Ok(Change { effect, kind, event_kind, matching, events: events.transpose()?, stretches })
 }
 
 /// A kind of time on the path, or a kind of events where the path has no such kind.

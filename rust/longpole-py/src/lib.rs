@@ -14,6 +14,7 @@ mod enter;
 mod errors;
 mod execution;
 mod extract;
+mod facts;
 mod figures;
 mod guard;
 mod joint;
@@ -21,6 +22,7 @@ mod linked;
 mod measure;
 mod merged;
 mod opening;
+mod overhead;
 mod path;
 mod ranks;
 mod read;
@@ -64,6 +66,8 @@ mod _core {
     use crate::execution::{ExecutionTrace, read_execution_trace};
     #[pymodule_export]
     use crate::extract::{Extraction, Extractor, extract_formats};
+    #[pymodule_export]
+    use crate::facts::Facts;
     #[pymodule_export]
     use crate::guard::guard_main;
     #[pymodule_export]

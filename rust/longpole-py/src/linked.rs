@@ -15,7 +15,7 @@ use longpole_core::write::{self, Extent};
 use pyo3::prelude::*;
 
 use crate::arrow::{Columns, Table};
-use crate::enter::enter;
+use crate::enter::{detached, enter};
 use crate::execution::ExecutionTrace;
 use crate::trace::Trace;
 
@@ -233,8 +233,8 @@ impl LinkedTrace {
     /// A replay: how long it takes, how long the run took, nodes that never run, for each
     /// thread and stream its label, nodes, busy time, end and measured end, and where it
     /// differs most from the run.
-    fn replay(&self, gaps: bool) -> ReplayParts {
-        replay_parts(&workload::replay_workload(&self.workload, gaps))
+    fn replay(&self, py: Python<'_>, gaps: bool) -> PyResult<ReplayParts> {
+        detached(py, || Ok(replay_parts(&workload::replay_workload(&self.workload, gaps))))
     }
 }
 

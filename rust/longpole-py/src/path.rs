@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use crate::arrow::{Columns, Table};
 use crate::critical_path::{CriticalPath, WindowChoice};
 use crate::enter::enter;
+use crate::facts::Facts;
 use crate::trace::Trace;
 use crate::verdict::VerdictParts;
 
@@ -75,7 +76,7 @@ impl Trace {
         CriticalPath::find(py, self.tables(), graph, window, longest)
     }
 
-    /// What holds the program up; see `longpole.verdict`.
+    /// What holds the program up, and what remedies ask; see `longpole.verdict`.
     #[pyo3(signature = (window, *, data_load, step_name))]
     fn verdict(
         &self,
@@ -83,11 +84,15 @@ impl Trace {
         window: WindowChoice,
         data_load: Option<&str>,
         step_name: Option<&str>,
-    ) -> PyResult<VerdictParts> {
+    ) -> PyResult<(VerdictParts, Facts)> {
         let (launches, graph) = (self.linked(py)?, self.graph(py, data_load)?);
         let nesting = self.nesting(py)?;
         let WindowChoice(choice) = window;
         let scope = self.scope_of(py, choice, step_name)?;
-        VerdictParts::find(py, self.tables(), &launches, &graph, &nesting, &scope)
+        let tables = self.tables().clone();
+        let (parts, inquiry) =
+            VerdictParts::find(py, &tables, &launches, &graph, &nesting, &scope)?;
+        let index = path::FactIndex::default();
+        Ok((parts, Facts { tables, graph, nesting, scope, inquiry, index }))
     }
 }

@@ -6,6 +6,7 @@ use longpole_core::graph::{self, Graph};
 use longpole_core::link::{self, BackwardLink, Launches};
 use longpole_core::measure;
 use longpole_core::names::Names;
+use longpole_core::overhead;
 use longpole_core::path::{self, Choice, Scope, Window};
 use longpole_core::stack::{self, Nesting};
 use longpole_core::tables::Tables;
@@ -25,6 +26,8 @@ pub(crate) struct Trace {
     scope: Mutex<Option<(Asked, Arc<Scope>)>>,
     /// The graph that was asked for last, with its pattern of what loads data.
     graph: Mutex<Option<(String, Arc<Graph>)>>,
+    /// The tables as recorded, where these are without the cost of recording.
+    recorded: Option<Tables>,
 }
 
 /// A choice, and the pattern of what marks steps.
@@ -119,7 +122,25 @@ impl Trace {
             backward_links: OnceLock::new(),
             scope: Mutex::new(None),
             graph: Mutex::new(None),
+            recorded: None,
         }
+    }
+
+    /// The same trace at the times of a solution, with what does not depend on times.
+    pub(crate) fn retimed(
+        &self,
+        py: Python<'_>,
+        solution: overhead::Solution,
+        pattern: String,
+    ) -> PyResult<Self> {
+        let (launches, nesting) = (self.linked(py)?, self.nesting(py)?);
+        Ok(Self {
+            launches: OnceLock::from(launches),
+            nesting: OnceLock::from(nesting),
+            graph: Mutex::new(Some((pattern, Arc::new(solution.graph)))),
+            recorded: Some(self.tables.clone()),
+            ..Self::new(solution.tables)
+        })
     }
 
     pub(crate) fn tables(&self) -> &Tables {
@@ -183,17 +204,23 @@ impl Trace {
         enter(py, None, None, |_| path::window(&self.tables, &launches, &choice, step_name))
     }
 
+    /// The pattern of what loads data.
+    pub(crate) fn data_load(&self, asked: Option<&str>) -> String {
+        asked.map_or_else(|| self.tables.vocabulary.data_loading(), str::to_owned)
+    }
+
     /// The graph, made anew when another pattern says what loads data.
     pub(crate) fn graph(&self, py: Python<'_>, data_load: Option<&str>) -> PyResult<Arc<Graph>> {
-        let pattern =
-            data_load.map_or_else(|| self.tables.vocabulary.data_loading(), str::to_owned);
+        let pattern = self.data_load(data_load);
         let known = || self.graph.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, graph)) = known().as_ref().filter(|(of, _)| *of == pattern) {
             return Ok(Arc::clone(graph));
         }
         let launches = self.linked(py)?;
-        let built = enter(py, None, None, |progress| {
-            graph::build(&self.tables, &launches, &pattern, progress)
+        let built = enter(py, None, None, |progress| match &self.recorded {
+            Some(recorded) => graph::build(recorded, &launches, &pattern, progress)
+                .map(|graph| graph.retimed(&self.tables)),
+            None => graph::build(&self.tables, &launches, &pattern, progress),
         })?;
         let built = Arc::new(built);
         *known() = Some((pattern, Arc::clone(&built)));

@@ -1,15 +1,12 @@
 //! A verdict as plain values for Python, which puts it into words.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use longpole_core::graph::Graph;
-use longpole_core::ids::EventId;
 use longpole_core::link::Launches;
 use longpole_core::measure;
 use longpole_core::names::Names;
-use longpole_core::path::{
-    self, Bounds, Change, Effect, Hole, Remedy, RemedyKind, Scope, Side, Usual, Verdict,
-};
+use longpole_core::path::{self, Bounds, Hole, Inquiry, Scope, Side, Usual, Verdict};
 use longpole_core::stack::Nesting;
 use longpole_core::tables::Tables;
 use pyo3::prelude::*;
@@ -21,7 +18,6 @@ use crate::enter::enter;
 pub(crate) struct VerdictParts {
     status: &'static str,
     sides: Vec<&'static str>,
-    remedies: Vec<RemedyParts>,
     holes: Vec<HoleParts>,
     gains: Vec<(&'static str, f64)>,
     bounds: Vec<(&'static str, BoundsParts)>,
@@ -38,10 +34,10 @@ pub(crate) struct VerdictParts {
     waits_lead: bool,
     nearly_balanced: bool,
     function: Option<(String, f64)>,
-    busiest: Option<(String, f64, usize, f64, Option<&'static str>)>,
+    busiest: Option<(String, f64, usize, f64, Option<&'static str>, &'static str)>,
     n_launched: usize,
     loader: Option<&'static str>,
-    usual: Option<(Vec<&'static str>, Vec<&'static str>, f64)>,
+    usual: Option<(Vec<&'static str>, f64)>,
     awaited: Option<AwaitedParts>,
     recorded: RecordedParts,
     profiler: &'static str,
@@ -160,32 +156,6 @@ impl AwaitedParts {
     }
 }
 
-/// One remedy as a dictionary.
-#[derive(IntoPyObject)]
-struct RemedyParts {
-    remedy: &'static str,
-    side: &'static str,
-    name: Option<String>,
-    named: bool,
-    gain_ns: i64,
-    gain: f64,
-    bounds: BoundsParts,
-    cumulative: Option<f64>,
-    from_pageable: bool,
-    changes: Vec<ChangeParts>,
-    events: Vec<usize>,
-}
-
-/// One change as a dictionary.
-#[derive(IntoPyObject)]
-struct ChangeParts {
-    change: &'static str,
-    kind: Option<&'static str>,
-    matching: Option<String>,
-    by: Option<f64>,
-    events: Option<Vec<usize>>,
-}
-
 impl VerdictParts {
     pub(crate) fn find(
         py: Python<'_>,
@@ -194,23 +164,18 @@ impl VerdictParts {
         graph: &Graph,
         nesting: &Nesting,
         scope: &Scope,
-    ) -> PyResult<Self> {
-        let verdict = enter(py, None, None, |progress| {
+    ) -> PyResult<(Self, Inquiry)> {
+        let (verdict, inquiry) = enter(py, None, None, |progress| {
             path::verdict(graph, tables, launches, nesting, scope, progress)
         })?;
-        Ok(Self::of(tables, launches, scope, verdict))
+        Ok((Self::of(tables, launches, scope, verdict), inquiry))
     }
 
     fn of(tables: &Tables, launches: &Launches, scope: &Scope, verdict: Verdict) -> Self {
-        let staged = measure::copy_from_pageable(tables, launches);
-        let remedies = verdict.remedies.into_iter().map(|remedy| RemedyParts::of(remedy, &staged));
         let doubt = &verdict.doubt;
         let lengths = &verdict.lengths;
         let sides = |sides: &[Side]| sides.iter().map(|side| side.name()).collect();
-        let usual = |usual: Usual| {
-            let remedies = usual.remedies.iter().map(|kind| kind.name()).collect();
-            (sides(&usual.sides), remedies, usual.gain)
-        };
+        let usual = |usual: Usual| (sides(&usual.sides), usual.gain);
         Self {
             awaited: AwaitedParts::of(tables, scope),
             recorded: RecordedParts::of(tables, launches, scope),
@@ -248,52 +213,11 @@ impl VerdictParts {
                 .map(|function| (tables.strings.get(function.name).to_owned(), function.share)),
             busiest: verdict.busiest.map(|it| {
                 let (name, role) = (tables.strings.get(it.name), it.role.map(Names::name));
-                (name.to_owned(), it.share, it.n_events, it.longest, role)
+                (name.to_owned(), it.share, it.n_events, it.longest, role, it.occasion.name())
             }),
             n_launched: verdict.n_launched,
             loader: verdict.loader.map(path::Loader::name),
             usual: verdict.usual.map(usual),
-            remedies: remedies.collect(),
         }
     }
-}
-
-impl RemedyParts {
-    fn of(remedy: Remedy, staged: &BTreeSet<EventId>) -> Self {
-        let kind: RemedyKind = remedy.kind;
-        Self {
-            remedy: kind.name(),
-            side: kind.side().name(),
-            name: remedy.name,
-            named: remedy.named,
-            gain_ns: remedy.gain_ns,
-            gain: remedy.gain,
-            bounds: parts_of(remedy.bounds),
-            cumulative: remedy.cumulative,
-            from_pageable: remedy.events.first().is_some_and(|longest| staged.contains(longest)),
-            changes: remedy.changes.into_iter().map(ChangeParts::of).collect(),
-            events: rows(remedy.events),
-        }
-    }
-}
-
-impl ChangeParts {
-    fn of(change: Change) -> Self {
-        let (name, by) = match change.effect {
-            Effect::RemoveWait => ("remove_wait", None),
-            Effect::Scale(ratio) if ratio == path::Ratio::ZERO => ("drop", None),
-            Effect::Scale(ratio) => ("scale", Some(ratio.as_f64())),
-        };
-        Self {
-            change: name,
-            kind: change.kind.map(longpole_core::graph::Kind::name),
-            matching: change.matching,
-            by,
-            events: change.events.map(rows),
-        }
-    }
-}
-
-fn rows(events: Vec<EventId>) -> Vec<usize> {
-    events.into_iter().map(EventId::row).collect()
 }

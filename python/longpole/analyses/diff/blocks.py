@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from longpole.analyses.diff.sentences import KINDS, REMEDIES, percent, predicted
+from longpole.analyses.diff.sentences import KINDS, percent, predicted
 from longpole.report.blocks import (
     Column,
     Notes,
@@ -71,12 +71,15 @@ def _lengths(diff: Findings) -> Table:
     columns: dict[Column, Value] = {
         Column("side"): lambda side: "base" if side is diff.base else "new",
         Column(f"mean {diff.base.unit}", "duration"): "mean_ns",
+        Column("as recorded", "duration"): lambda side: (
+            None if side.recorded_mean_ns == side.mean_ns else side.recorded_mean_ns
+        ),
         Column("median", "duration"): "median_ns",
         Column("noise of steps", "share"): "step_noise",
         Column("steps", "count"): "n_steps",
         Column("runs", "count"): "n_runs",
     }
-    return tabulated((diff.base, diff.new), columns)
+    return without_empty_columns(tabulated((diff.base, diff.new), columns))
 
 
 def _changes(changes: list[Change]) -> Table:
@@ -117,7 +120,7 @@ def _number(value: float) -> str:
 def _predictions(diff: Findings) -> Table:
     """Show what the verdict on the base predicted of what was applied, and what was measured."""
     columns: dict[Column, Value] = {
-        Column("remedy applied"): lambda it: REMEDIES[it.remedy],
+        Column("remedy applied"): lambda it: it.remedy,
         Column("predicted"): predicted,
         Column("measured", "share"): lambda it: it.measured if it.is_alone else None,
         Column("measured together", "share"): lambda it: None if it.is_alone else it.measured,
@@ -175,6 +178,8 @@ def _counts(diff: Findings) -> Table:
 def _of(diff: Findings) -> str:
     if diff.new.n_steps == diff.new.n_runs == 1:
         return "Against each other step the change lies"
+    if diff.base.n_runs == diff.new.n_runs == 1:
+        return "By the steps of these two recordings, which are one run each, the change lies"
     return "With 95 % confidence, the change lies"
 
 

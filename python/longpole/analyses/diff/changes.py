@@ -50,6 +50,15 @@ class Group:
     events: tuple[NDArray[np.uint32], NDArray[np.uint32]]
 
     @property
+    def has_same_counts(self) -> bool:
+        """Whether each step of either side has as many, of the same names."""
+        import numpy as np
+
+        base, new = self.counts
+        usual = np.median(base) == np.median(new)
+        return self.base_names == self.new_names and bool(usual)
+
+    @property
     def differs(self) -> bool:
         """Whether anything differs: its names, numbers or times."""
         import numpy as np

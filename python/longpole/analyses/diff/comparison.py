@@ -12,7 +12,14 @@ from longpole.analyses.diff.answer import Diff
 from longpole.analyses.diff.changes import work_of
 from longpole.analyses.diff.counts import counts_of, peak_memory_bytes
 from longpole.analyses.diff.effects import effect_ns
-from longpole.analyses.diff.judgement import Judgement, judge_runs, judge_step, judge_steps
+from longpole.analyses.diff.judgement import (
+    Judgement,
+    judge_machine,
+    judge_runs,
+    judge_step,
+    judge_steps,
+)
+from longpole.analyses.diff.machine import machine_of, means_on_one_machine_ns
 from longpole.analyses.diff.predictions import predictions
 from longpole.analyses.diff.sentences import sentence
 from longpole.analyses.diff.setups import differing, setups_of
@@ -31,6 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longpole.analyses.diff.changes import Group, Work
+    from longpole.analyses.diff.machine import Machine
     from longpole.analyses.diff.setups import Setup
     from longpole.analyses.diff.sides import Side
     from longpole.damage import Damage
@@ -42,6 +50,11 @@ _GATE: Final = 0.03
 # With less in common, two traces are not of the same program. Runs of one program on two devices
 # share their operators, two models of one library the operators that every model has.
 _LEAST_SIMILAR: Final = 0.4
+
+# Fewer steps in common than this are no sample.
+_FEWEST_STEPS: Final = 4
+
+_DEVICE_KINDS: Final = ("kernel", "copy", "communication")
 
 # So many changes are timed anew by the graph.
 _MOST_EFFECTS: Final = 8
@@ -72,6 +85,12 @@ class _Runs:
         return [sum(run.values()) / len(run) for run in map(_lengths_ns, self.runs)]
 
     @property
+    def recorded_means_ns(self) -> list[float]:
+        """The mean step of each run as recorded."""
+        recorded = [[max(side.recorded_mean_ns for side in run)] for run in self.runs]
+        return [sum(run) for run in recorded]
+
+    @property
     def usual(self) -> tuple[Side, ...]:
         """Give the run whose mean step is the median."""
         means = self.means_ns
@@ -86,6 +105,8 @@ def diff(
     gate: float = _GATE,
     step_name: str | None = None,
     data_load: str | None = None,
+    as_recorded: bool = False,
+    step_times_ns: tuple[int | None, int | None] = (None, None),
 ) -> Diff:
     """Compare two sides, and judge whether the change matters.
 
@@ -99,13 +120,18 @@ def diff(
         The smallest change of the mean step that matters, as a share.
     step_name, data_load
         As for `Trace.verdict`.
+    as_recorded
+        Compare the steps as recorded, not without the profiler.
+    step_times_ns
+        The time of a step of each side without the profiler, where it is known.
 
     Raises
     ------
     WindowError
         A trace has nothing with a duration.
     ValueError
-        A side has no trace, the gate is no share, or a pattern is no regular expression.
+        A side has no trace, the gate is no share, a pattern is not a regular expression, or no
+        cost of recording explains a step time.
 
     Examples
     --------
@@ -118,11 +144,16 @@ def diff(
         message = f"a gate is a share from 0 to 1, not {gate}"
         raise ValueError(message)
     window: dict[str, Any] = {"step_name": step_name, "data_load": data_load}
-    sides = [_runs_of(side, window) for side in (base, new)]
+    sides = [
+        _runs_of(side, window | {"as_recorded": as_recorded, "step_time_ns": step_time_ns})
+        for side, step_time_ns in zip((base, new), step_times_ns, strict=True)
+    ]
+    sides = _counted_alike(sides)
     old, now = _details(sides[0].usual, sides[1].usual)
     work = work_of(old, now)
-    judgement = _judged(sides, work, gate)
-    return _answer((old, now), work, judgement, gate, sides)
+    machine = machine_of(old, now) if len(sides[0].runs) == len(sides[1].runs) == 1 else None
+    judgement = _judged(sides, work, gate, machine)
+    return _answer((old, now), work, judgement, gate, sides, machine=machine)
 
 
 def diff_steps(
@@ -133,6 +164,7 @@ def diff_steps(
     gate: float = _GATE,
     step_name: str | None = None,
     data_load: str | None = None,
+    as_recorded: bool = False,
 ) -> Diff:
     """Explain why one step is longer or shorter than the others of its run.
 
@@ -145,7 +177,7 @@ def diff_steps(
     against
         The number of another step; by default all other complete steps, with the path of the
         one of median length.
-    gate, step_name, data_load
+    gate, step_name, data_load, as_recorded
         As for `diff`.
 
     Raises
@@ -154,6 +186,7 @@ def diff_steps(
         There is no such step, or no other one.
     """
     window: dict[str, Any] = {"step_name": step_name, "data_load": data_load}
+    trace = trace if as_recorded else trace.without_profiler(**window)
     usual = side_of(trace, **window).steps["step"].to_list()
     others = tuple(number for number in usual if number != step)
     if against is None and not others:
@@ -181,6 +214,23 @@ def _runs_of(side: Trace | TraceSet | Sequence[Trace | TraceSet], window: dict[s
         raise ValueError(message)
     ranks = sorted(by_rank, key=lambda rank: -1 if rank is None else rank)
     return _Runs(tuple(zip(*(by_rank[rank] for rank in ranks), strict=True)))
+
+
+def _counted_alike(sides: list[_Runs]) -> list[_Runs]:
+    """Keep the steps that one run of each side has by number, where that leaves most of them.
+
+    The first step of a recording that has a step before it is often longer than the others: it
+    must not count on one side alone.
+    """
+    if any(len(runs.runs) != 1 or len(runs.runs[0]) != 1 for runs in sides):
+        return sides
+    old, new = (runs.runs[0][0] for runs in sides)
+    numbers = [set(side.steps["step"]) if side.unit == "step" else set() for side in (old, new)]
+    common = numbers[0] & numbers[1]
+    fewest = min(map(len, numbers))
+    if numbers[0] == numbers[1] or len(common) < _FEWEST_STEPS or 2 * len(common) < fewest:
+        return sides
+    return [_Runs(((side.with_steps(common),),)) for side in (old, new)]
 
 
 def _traces_of(side: Sequence[Trace | TraceSet]) -> list[Trace]:
@@ -212,7 +262,7 @@ def _details(base: Sequence[Side], new: Sequence[Side]) -> tuple[Side, Side]:
     return max(pairs, key=lambda pair: abs(pair[1].mean_ns - pair[0].mean_ns))
 
 
-def _judged(sides: list[_Runs], work: Work, gate: float) -> Judgement:
+def _judged(sides: list[_Runs], work: Work, gate: float, machine: Machine | None) -> Judgement:
     base, new = sides
     if any(it.is_grave for side in sides for it in side.damage):
         return Judgement("inconclusive", None, (_DAMAGED,))
@@ -221,17 +271,44 @@ def _judged(sides: list[_Runs], work: Work, gate: float) -> Judgement:
     lengths = [[_lengths_ns(run) for run in side.runs] for side in sides]
     if lengths[0] == lengths[1] and not work.n_differences:
         return Judgement("neutral", (0.0, 0.0), ("The two sides do not differ in anything.",))
-    if not _is_related(work):
+    if not _is_related(work) and not _have_steps(sides):
         share = f"{100 * work.similarity:.0f} %"
         why = f"The sides seem unrelated: {share} of their launches or operators correspond."
         return Judgement("inconclusive", None, (why,))
     if len(base.runs) == len(new.runs) == 1:
-        return judge_steps(lengths[0][0], lengths[1][0], gate, change=change)
+        found = judge_steps(lengths[0][0], lengths[1][0], gate, change=change)
+        if machine is not None and machine.differs:
+            return _on_one_machine(found, (base, new), machine, gate)
+        return found
     return judge_runs(means[0], means[1], gate, change=change)
 
 
+def _have_steps(sides: list[_Runs]) -> bool:
+    """Whether both sides mark steps, which can be compared whatever runs in them."""
+    return all(side.unit == "step" for runs in sides for run in runs.runs for side in run)
+
+
+def _on_one_machine(
+    found: Judgement, sides: tuple[_Runs, _Runs], machine: Machine, gate: float
+) -> Judgement:
+    """Judge the change that is left when the new side's host work is as fast as the base's."""
+    [[old, *_]], [[new, *_]] = (side.runs for side in sides)
+    middle_ns, least_ns, most_ns = means_on_one_machine_ns(new, machine)
+    base_ns = max(old.mean_ns, 1.0)
+    interval = found.interval or (0.0, 0.0)
+    half = (interval[1] - interval[0]) / 2 * middle_ns / max(new.mean_ns, 1.0)
+    low, high = least_ns / base_ns - 1 - half, most_ns / base_ns - 1 + half
+    return judge_machine((low, high), middle_ns / base_ns - 1, gate, found, machine.ratio)
+
+
 def _answer(
-    pair: tuple[Side, Side], work: Work, judgement: Judgement, gate: float, sides: list[_Runs]
+    pair: tuple[Side, Side],
+    work: Work,
+    judgement: Judgement,
+    gate: float,
+    sides: list[_Runs],
+    *,
+    machine: Machine | None = None,
 ) -> Diff:
     base, new = (_facts(side, runs) for side, runs in zip(pair, sides, strict=True))
     is_lost = any(it.is_grave for it in (*base.damage, *new.damage))
@@ -240,7 +317,9 @@ def _answer(
     changes = () if is_lost else _changes(pair, work)
     counts = () if is_lost else counts_of(*pair)
     is_same_program = _is_related(work) and not differing(setups)
-    gain = -change if is_same_program and change is not None else None
+    real = change if judgement.change is None else judgement.change
+    gain = -real if is_same_program and real is not None else None
+    is_single = len(sides[0].runs) == len(sides[1].runs) == 1
     found = Diff(
         verdict=judgement.outcome,
         sentence="",
@@ -257,7 +336,10 @@ def _answer(
         changes=changes,
         path=() if is_lost else path_changes(*pair),
         counts=counts,
-        predictions=predictions(base.verdict, pair[0], changes, counts, gain),
+        predictions=predictions(base.verdict, new.verdict, gain),
+        machine=machine,
+        change_on_one_machine=judgement.change,
+        rests_on_host=is_single and _rests_on_host(work),
     )
     return replace(found, sentence=sentence(found))
 
@@ -281,6 +363,7 @@ def _facts(side: Side, runs: _Runs) -> DiffSide:
         n_steps=side.n_steps,
         steps=tuple(side.steps["step"]) if side.has_steps else (),
         mean_ns=median(means),
+        recorded_mean_ns=median(runs.recorded_means_ns),
         median_ns=median(side.lengths_ns),
         step_noise=math.expm1(robust_spread(logs)) if len(logs) > 1 else None,
         run_noise=math.expm1(robust_spread([math.log(max(mean, 1.0)) for mean in means]))
@@ -290,6 +373,16 @@ def _facts(side: Side, runs: _Runs) -> DiffSide:
         damage=runs.damage,
         peak_memory_bytes=peak_memory_bytes(side),
     )
+
+
+def _rests_on_host(work: Work) -> bool:
+    """Whether both sides do the same work equally often, and devices take as long for it."""
+    is_same = all(group.has_same_counts for group in work.groups)
+    devices = [group for group in work.groups if group.kind in _DEVICE_KINDS]
+    base_ns, new_ns = (
+        sum(float(group.times_ns[side].mean()) for group in devices) for side in (0, 1)
+    )
+    return is_same and abs(new_ns - base_ns) <= _GATE * max(base_ns, 1.0)
 
 
 def _is_related(work: Work) -> bool:

@@ -42,6 +42,8 @@ class Judgement:
     outcome: Outcome
     interval: tuple[float, float] | None
     reasons: tuple[str, ...]
+    change: float | None = None
+    """The change without what the machine did, where that is known."""
 
 
 def judge_runs(
@@ -71,6 +73,48 @@ def judge_steps(
         return Judgement("inconclusive", None, (few, _BETWEEN_RUNS))
     limits = _paired_limits(base, new) or _limits([*base.values()], [*new.values()])
     return _held(limits, gate, change, (_BETWEEN_RUNS,), beyond=0.0)
+
+
+def judge_machine(
+    interval: tuple[float, float],
+    change: float,
+    gate: float,
+    found: Judgement,
+    ratio: float,
+) -> Judgement:
+    """Judge one run a side that were recorded on machines, or under loads, of different speed.
+
+    Parameters
+    ----------
+    interval
+        The change of the mean step if the host of the base had run both sides.
+    change
+        The middle of it.
+    gate
+        The smallest change that matters.
+    found
+        What the steps say as they are.
+    ratio
+        How long unchanged operators take on the new side, of those of the base.
+    """
+    slower = "slower" if ratio > 1 else "faster"
+    times = max(ratio, 1 / ratio)
+    told = (
+        f"The machine or its load changed: operators that both sides call alike ran {times:.2f} "
+        f"times {slower} in the new recording. That is taken out of the interval."
+    )
+    reasons = (told, *found.reasons)
+    if found.interval is None:
+        return Judgement("inconclusive", None, reasons, change)
+    low, high = interval
+    if change >= gate and low > 0:
+        return Judgement("regression", interval, reasons, change)
+    if change <= -gate and high < 0:
+        return Judgement("improvement", interval, reasons, change)
+    if -gate <= low and high <= gate:
+        return Judgement("neutral", interval, reasons, change)
+    why = "What is left of the change is within what the machine may have done."
+    return Judgement("inconclusive", interval, (why, *reasons), change)
 
 
 def judge_step(others: Sequence[float], length_ns: float, gate: float) -> Judgement:

@@ -10,7 +10,7 @@ from longpole.wording import change, count, duration, short_name
 if TYPE_CHECKING:
     from longpole.analyses.diff.values import Change, DiffSide, Findings, Prediction
 
-__all__ = ["KINDS", "REMEDIES", "cause", "percent", "predicted", "sentence"]
+__all__ = ["KINDS", "cause", "percent", "predicted", "sentence"]
 
 KINDS: Final = {
     "kernel": "kernel",
@@ -21,18 +21,12 @@ KINDS: Final = {
     "host_gap": "host time outside operators",
     "data_loading": "data loading",
 }
-REMEDIES: Final[dict[str, str]] = {
-    "data_loading": "data loading",
-    "blocking_calls": "blocking calls",
-    "allocation": "allocation",
-    "copies": "memcpy and memset",
-    "communication": "communication",
-    "host_work": "host work",
-    "kernels": "kernels twice as fast",
-}
 _WIDEST: Final = 60
 _LEAST_EFFECT: Final = 0.001
 _LEAST: Final = 0.0005
+
+# Below this share of the step, what recording cost is not mentioned.
+_LEAST_COST: Final = 0.05
 
 # A change that does less of the whole than this does not explain it; judgement, not measured.
 _LEAST_SHARE: Final = 0.1
@@ -74,15 +68,66 @@ def _compared(diff: Findings) -> str:
     if diff.n_differences == 0 and diff.change == 0:
         length = duration(round(base.mean_ns))
         return f"{verdict}: the two sides are the same; the {unit} takes {length}."
-    if not diff.is_related:
+    has_steps = base.unit == new.unit == "step"
+    if not diff.is_related and not has_steps:
         return (
             f"{verdict}: these seem to be two different programs; only "
             f"{100 * diff.similarity:.0f} % of their launches or operators correspond."
         )
     times = f"{duration(round(base.mean_ns))} to {duration(round(new.mean_ns))}"
     told = f"{verdict}: the mean {unit} goes from {times}"
-    told += f" ({percent(diff.change)}; {_numbers(base)} and {_numbers(new)})."
+    told += _without_profiler(diff)
+    told += f" ({percent(diff.change)}; {_numbers(base)} and {_numbers(new)})"
+    told += f"{_on_one_machine(diff)}."
+    if not diff.is_related:
+        return " ".join([told, *_other_work(diff)])
     return " ".join([told, *_causes(diff), *_predicted(diff)])
+
+
+def _without_profiler(diff: Findings) -> str:
+    """Say that times are without the profiler, where that matters."""
+    sides = (diff.base, diff.new)
+    matters = any(side.mean_ns < (1 - _LEAST_COST) * side.recorded_mean_ns for side in sides)
+    return " without the profiler" if matters else ""
+
+
+def _on_one_machine(diff: Findings) -> str:
+    """Say what the change is without what the machine did, where that changed."""
+    machine, change_ = diff.machine, diff.change_on_one_machine
+    if machine is None or change_ is None:
+        return ""
+    times = max(machine.ratio, 1 / machine.ratio)
+    slower = "slower" if machine.ratio > 1 else "faster"
+    mean = duration(round(diff.base.mean_ns * (1 + change_)))
+    told = f"the host of the new recording was {times:.2f} times {slower}"
+    return f"; {told}, at the speed of the base it takes about {mean} ({percent(change_)})"
+
+
+def _other_work(diff: Findings) -> list[str]:
+    """Say that both sides do other work in a step, and what each does most."""
+    told = f"Only {100 * diff.similarity:.0f} % of their launches or operators correspond"
+    sides = [_most(diff, number) for number in (0, 1)]
+    most = "; ".join(
+        f"the {name} spends most in {what}"
+        for name, what in zip(("base", "new side"), sides, strict=True)
+        if what
+    )
+    return [f"{told}, so the steps are compared, not their parts{f': {most}' if most else ''}."]
+
+
+def _most(diff: Findings, number: int) -> str | None:
+    """Name the work of a device that takes most of a step of one side."""
+    rows = [
+        ((change.base_ns, change.new_ns)[number], (change.base_names, change.new_names)[number])
+        for change in diff.changes
+        if change.kind in {"kernel", "copy", "communication"}
+    ]
+    time_ns, names = max(rows, key=lambda row: row[0], default=(0.0, ()))
+    if not time_ns or not names:
+        return None
+    each = tuple(dict.fromkeys(names))
+    more = f" and {len(each) - 1} more" if len(each) > 1 else ""
+    return f"{_names(each[:1])}{more} ({duration(round(time_ns))})"
 
 
 def predicted(prediction: Prediction) -> str:
@@ -116,7 +161,7 @@ def percent(share: float | None) -> str:
 def _predicted(diff: Findings) -> list[str]:
     """Say of a remedy that was applied what was predicted and measured."""
     return [
-        f"{REMEDIES[row.remedy].capitalize()}: {predicted(row)} predicted, "
+        f"Remedy {row.remedy} was applied: {predicted(row)} predicted, "
         f"{100 * row.measured:.1f} % measured for the whole step."
         for row in diff.predictions
         if row.is_alone

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +12,7 @@ from longpole.errors import WindowError
 from longpole.frames import frame_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     import numpy as np
     import polars as pl
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from longpole.analyses.diff.stacks import Keys
     from longpole.critical_path.path import CriticalPath
+    from longpole.remedies.parts import Unit
     from longpole.trace import Trace
     from longpole.verdict import Verdict
-    from longpole.verdict.parts import Unit
 
 __all__ = ["Side", "one_of", "side_of"]
 
@@ -44,6 +44,8 @@ class Side:
     """A run, and the steps of it that are compared."""
 
     trace: Trace
+    recorded: Trace
+    """The same trace as recorded, where `trace` is without the profiler."""
     verdict: Verdict
     unit: Unit
     steps: pl.DataFrame
@@ -55,6 +57,11 @@ class Side:
     def events(self) -> pl.DataFrame:
         """Give the columns of `Trace.events` that are compared."""
         return frame_of(self.trace.core.events(list(_EVENT_COLUMNS)))
+
+    @cached_property
+    def recorded_events(self) -> pl.DataFrame:
+        """The same columns as recorded."""
+        return frame_of(self.recorded.core.events(list(_EVENT_COLUMNS)))
 
     def at(self, rows: pl.Series, **columns: str) -> pl.DataFrame:
         """Give some columns of events, by new names, at some rows."""
@@ -84,6 +91,17 @@ class Side:
     def mean_ns(self) -> float:
         """Give how long a step takes on average."""
         return sum(self.lengths_ns) / self.n_steps
+
+    @cached_property
+    def recorded_mean_ns(self) -> float:
+        """How long a step takes on average as recorded."""
+        import polars as pl
+
+        if self.recorded is self.trace or not self.has_steps:
+            return self.mean_ns
+        steps = self.recorded.steps.filter(pl.col("event").is_in(self.steps["event"].implode()))
+        lengths = steps["window_end_ns"] - steps["window_start_ns"]
+        return float(lengths.sum()) / max(steps.height, 1)
 
     @property
     def median_row(self) -> int:
@@ -134,6 +152,13 @@ class Side:
         )
         return list(zip(starts_ns.to_list(), until_ns.to_list(), strict=True))
 
+    def with_steps(self, numbers: Collection[int]) -> Side:
+        """Return the same run with these steps only."""
+        import polars as pl
+
+        steps = self.steps.filter(pl.col("step").is_in(list(numbers)))
+        return replace(self, steps=steps, _step_paths={})
+
     def rows_at(self, times_ns: NDArray[np.int64]) -> NDArray[np.int64]:
         """Give the row of the step in which the host was at these times; -1 for none."""
         import numpy as np
@@ -159,7 +184,14 @@ def one_of(column: str, values: Iterable[str]) -> pl.Expr:
     return pl.any_horizontal(pl.col(column) == value for value in values)
 
 
-def side_of(trace: Trace, steps: tuple[int, ...] | None = None, **window: Any) -> Side:
+def side_of(
+    trace: Trace,
+    steps: tuple[int, ...] | None = None,
+    *,
+    as_recorded: bool = False,
+    step_time_ns: int | None = None,
+    **window: Any,
+) -> Side:
     """Choose the steps of a run: those that its verdict rests on.
 
     Parameters
@@ -168,6 +200,10 @@ def side_of(trace: Trace, steps: tuple[int, ...] | None = None, **window: Any) -
         The run.
     steps
         The numbers of steps to take instead.
+    as_recorded
+        Keep the time that the profiler added.
+    step_time_ns
+        The time of a step without the profiler, if it is known.
     **window
         `step_name` and `data_load`, as for `Trace.verdict`.
 
@@ -178,6 +214,9 @@ def side_of(trace: Trace, steps: tuple[int, ...] | None = None, **window: Any) -
     """
     import polars as pl
 
+    recorded = trace
+    if not as_recorded:
+        trace = trace.without_profiler(step_time_ns, **window)
     verdict = trace.verdict(steps[0] if steps and len(steps) == 1 else None, **window)
     numbers = verdict.steps if steps is None else steps
     marked = trace.steps.filter(pl.col("step").is_in(numbers)).sort("start_ns")
@@ -187,7 +226,7 @@ def side_of(trace: Trace, steps: tuple[int, ...] | None = None, **window: Any) -
         with blaming(trace.damage):
             raise WindowError(message)
     if verdict.window.unit == "step" and marked.height:
-        return Side(trace, verdict, "step", marked, has_steps=True)
+        return Side(trace, recorded, verdict, "step", marked, has_steps=True)
     unit, number, start_ns, end_ns, _ = trace.scope()
     alone = pl.DataFrame(
         {
@@ -199,4 +238,4 @@ def side_of(trace: Trace, steps: tuple[int, ...] | None = None, **window: Any) -
         }
     )
     kind: Any = unit
-    return Side(trace, verdict, kind, alone, has_steps=False)
+    return Side(trace, recorded, verdict, kind, alone, has_steps=False)

@@ -20,6 +20,11 @@ _FIRST: Final = 0xBF58476D1CE4E5B9
 _SECOND: Final = 0x94D049BB133111EB
 
 _NUMBER: Final = r"\d+"
+
+# What compilers add to names of kernels: files and lines of OpenMP regions, and hashes.
+_OPENMP: Final = r"(__omp_offloading_)[0-9a-f]+_[0-9a-f]+_"
+_LINE: Final = r"_l\d+(?:\.kd)?$"
+_HASH: Final = r"[0-9a-f]{8,}"
 _MODULE: Final = "nn.Module: "
 
 
@@ -82,6 +87,7 @@ def _name_keys(events: pl.DataFrame) -> NDArray[np.uint64]:
 
     text = pl.col("name").cast(pl.String).fill_null("")
     plain = text.str.replace_all(_NUMBER, "#").hash(seed=7)
+    text = text.str.replace(_OPENMP, "${1}").str.replace(_LINE, "").str.replace_all(_HASH, "#")
     is_module = text.str.starts_with(_MODULE)
     each = (
         events.select("name")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from longpole.analyses.diff.machine import Machine
 from longpole.analyses.diff.matching import Relation
 from longpole.analyses.diff.setups import Setup
 from longpole.damage import Damage
 from longpole.data import Data, computed
 from longpole.verdict import Verdict
-from longpole.verdict.parts import RemedyKind
 
 __all__ = [
     "Change",
@@ -51,6 +51,9 @@ class DiffSide(Data):
     """Of the run that the details are about."""
     steps: tuple[int, ...]
     mean_ns: float
+    """The mean step without the profiler, where the trace tells; else as recorded."""
+    recorded_mean_ns: float
+    """The mean step as recorded."""
     median_ns: float
     step_noise: float | None
     """The spread of the steps of a run, robust, as a share; None for one step."""
@@ -130,10 +133,11 @@ class PathChange(Data):
 class Prediction(Data):
     """A remedy of the verdict on the base that the new side evidently applied."""
 
-    remedy: RemedyKind
-    base_target: float
-    """What the remedy removes, in a mean step: its time in ns, of blocking calls their number."""
-    new_target: float
+    remedy: str
+    base_gain_ns: int
+    """What the remedy surely saves of a mean step of the base."""
+    new_gain_ns: int
+    """What it would still save of a step of the new side."""
     gain_low: float
     """What the verdict predicted of so much of the remedy as was applied, as shares of the step."""
     gain_high: float
@@ -174,6 +178,12 @@ class Findings(Data):
     counts: tuple[Counts, ...]
     predictions: tuple[Prediction, ...]
     """What the verdict on the base predicted of the remedies that the new side applied."""
+    machine: Machine | None
+    """How fast unchanged operators ran; null where there are too few, or several runs a side."""
+    change_on_one_machine: float | None
+    """The change of the mean step without what the machine did, where the machine changed."""
+    rests_on_host: bool
+    """Whether one run a side does the same work equally often, and only host times differ."""
 
     @property
     def is_lost(self) -> bool:

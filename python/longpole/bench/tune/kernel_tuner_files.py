@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 from longpole.bench.records.record import Outcome, Record
 from longpole.bench.tune.space import Space, label_of
 from longpole.files import new_file
-from longpole.opening import read_text
+from longpole.json_elements import json_elements
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from longpole.bench.tune.ledger import Candidate
     from longpole.bench.tune.search import Tuning
@@ -40,6 +40,8 @@ _INVALIDITY: Final = {
 def read_cache(path: str | os.PathLike[str]) -> tuple[Space, list[Record]]:
     """Read a cache file of Kernel Tuner, closed or not: the space and a record of each run.
 
+    It is read one run at a time, and only parameters and times are kept.
+
     Times are those of `times`, or the one of `time`, in milliseconds.
 
     Raises
@@ -47,10 +49,17 @@ def read_cache(path: str | os.PathLike[str]) -> tuple[Space, list[Record]]:
     ValueError
         It is no such file.
     """
+    names: list[str] = []
+    entries: list[dict[str, Any]] = []
     try:
-        content = _closed(read_text(path))
-        names = content["tune_params_keys"]
-        entries = list(content["cache"].values())
+        for place, value in json_elements(path, {"cache": 1}, may_be_cut=True):
+            if place == ("tune_params_keys",):
+                names = value
+            elif len(place) > 1:
+                entries.append(_sound(value, names))
+        if not names:
+            message = "it names no parameters before its runs"
+            raise ValueError(message)  # noqa: TRY301 - it is about the file, as the others
         space = Space.of_points({name: entry[name] for name in names} for entry in entries)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         message = (
@@ -62,6 +71,19 @@ def read_cache(path: str | os.PathLike[str]) -> tuple[Space, list[Record]]:
         for entry, point in zip(entries, space, strict=True)
         for record in _records(entry, point)
     ]
+
+
+def _sound(entry: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Return what is read of an entry, where it has a simple value for each parameter."""
+    if not isinstance(entry, dict):
+        message = f"a run is not an object: {str(entry)[:40]!r}"
+        raise TypeError(message)
+    wrong = [name for name in names if not isinstance(entry[name], int | float | str)]
+    if wrong:
+        message = f"the value of {wrong[0]!r} is neither a number nor a text"
+        raise TypeError(message)
+    kept = (*names, "time", "times", "__error__")
+    return {name: entry[name] for name in kept if name in entry}
 
 
 def write_cache(
@@ -116,20 +138,6 @@ def write_t4(path: str | os.PathLike[str], found: Tuning, *, force: bool = False
         unfinished.write_text(json.dumps(content, indent=1), encoding="utf-8")
 
 
-def _closed(text: str) -> Mapping[str, Any]:
-    """Read a file whose last brackets may be missing, as after an interrupted run."""
-    text = text.strip()
-    for ending in ("", "}\n}", "\n}"):
-        try:
-            found = json.loads(text.removesuffix(",") + ending)
-        except ValueError:
-            continue
-        if isinstance(found, dict):
-            return found
-    message = "it holds broken JSON"
-    raise ValueError(message)
-
-
 def _records(entry: Mapping[str, Any], point: Mapping[str, Value]) -> list[Record]:
     """Make a record of each run of a configuration; one that says how it failed."""
     label, tags = label_of(point), {"point": dict(point)}
@@ -152,7 +160,8 @@ def _records(entry: Mapping[str, Any], point: Mapping[str, Value]) -> list[Recor
 
 
 def _is_time(value: object) -> bool:
-    return isinstance(value, int | float) and 0 < value < _LONGEST_MS
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and 0 < value < _LONGEST_MS  # type: ignore[operator] # it is a number
 
 
 def _entry(candidate: Candidate) -> dict[str, Any]:

@@ -30,15 +30,18 @@ def read_t1(path: str | os.PathLike[str]) -> Space:
     """
     try:
         declared = json.loads(short_text(path, most_bytes=_MOST_BYTES))["ConfigurationSpace"]
-        parameters = {
-            each["Name"]: _values(each["Values"]) for each in declared["TuningParameters"]
-        }
+        named = declared["TuningParameters"]
+        parameters = {each["Name"]: _values(each["Values"]) for each in named}
         conditions = [each["Expression"] for each in declared.get("Conditions", ())]
-        return Space.parse(parameters, conditions)
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         told = "it is nested too deeply" if isinstance(error, RecursionError) else repr(error)
         message = f"{path} is not an input file of Kernel Tuner (T1): {told}"
         raise ValueError(message) from error
+    wrong = [each for each in (*parameters, *conditions) if not isinstance(each, str)]
+    if wrong:
+        message = f"{path}: a name or a condition is not a text: {str(wrong[0])[:40]!r}"
+        raise ValueError(message)
+    return Space.parse(parameters, conditions)
 
 
 def _values(given: Any) -> Any:

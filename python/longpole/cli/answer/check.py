@@ -10,6 +10,7 @@ from longpole.analyses.findings import SEVERITIES, Finding, Severity
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import describe, name_of
 from longpole.data import Row
+from longpole.recording_cost import RecordingCost, cost_blocks
 from longpole.report.blocks import Entry, Headline
 from longpole.report.document import Document, Warned
 from longpole.wording import count, short_name
@@ -47,6 +48,7 @@ class Checked(Row):
     counts: dict[Severity, int]
     """How many kinds of findings there are."""
     findings: list[Finding]
+    recording_cost: RecordingCost
 
 
 def check_answer(
@@ -60,6 +62,7 @@ def check_answer(
             sorted([*beside, *findings], key=lambda each: SEVERITIES.index(each.severity))
         )
     counts = Counter[str](finding.severity for finding in findings)
+    cost = trace.recording_cost()
     failing = (*_FAILING, "warning") if strict else _FAILING
     has_failed = any(counts[severity] for severity in failing)
     document = Document(
@@ -69,12 +72,20 @@ def check_answer(
         scope={"rank": trace.rank},
         warnings=[_warned(finding) for finding in findings if finding.severity != "info"],
         data=Checked(
-            counts={severity: counts[severity] for severity in SEVERITIES}, findings=list(findings)
+            counts={severity: counts[severity] for severity in SEVERITIES},
+            findings=list(findings),
+            recording_cost=cost,
         ),
-        blocks=lambda: _blocks(path, findings, counts),
+        blocks=lambda: [*_blocks(path, findings, counts), *_cost(trace, cost)],
         records=lambda: [_record(path, finding) for finding in findings],
     )
     return document, exit_codes.FINDINGS if has_failed else exit_codes.OK
+
+
+def _cost(trace: Trace, cost: RecordingCost) -> list[Block]:
+    """Show what recording cost; nothing where no torch.profiler recorded events of threads."""
+    is_known = cost["status"] != "unknown" or trace.core.profiler.startswith("torch")
+    return cost_blocks(cost) if is_known else []
 
 
 def _warned(finding: Finding) -> Warned:

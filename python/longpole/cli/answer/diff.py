@@ -39,11 +39,15 @@ def diff_answer(
     gate: float | None,
     top: int,
     window: Mapping[str, Any],
+    as_recorded: bool = False,
+    step_times_ns: tuple[int | None, int | None] = (None, None),
 ) -> Answer:
     """Compare two sides of named traces."""
     sides = [[trace for _, trace in side] for side in (base, new)]
+    old, now = sides
     with usage_errors():
-        found = diff(*sides, gate=_GATE if gate is None else gate, **window)
+        times: dict[str, Any] = {"as_recorded": as_recorded, "step_times_ns": step_times_ns}
+        found = diff(old, now, gate=_GATE if gate is None else gate, **times, **window)
     names = [_name(side) for side in (base, new)]
     page = _page(found, sides[0], sides[1], top, window)
     return _answer(" -> ".join(names), [*base, *new], found, page, gate=gate, top=top)
@@ -57,12 +61,14 @@ def step_answer(
     gate: float | None,
     top: int,
     window: Mapping[str, Any],
+    as_recorded: bool = False,
 ) -> Answer:
     """Compare one step of a trace with the others."""
     require(len(traces) == 1, "--step compares steps of one trace")
     share = _GATE if gate is None else gate
     with usage_errors():
-        found = diff_steps(traces[0][1], step, against, gate=share, **window)
+        trace = traces[0][1]
+        found = diff_steps(trace, step, against, gate=share, as_recorded=as_recorded, **window)
     other = "the other steps" if against is None else f"step {against}"
     title = f"{_name(traces)}: step {step} against {other}"
     side = [traces[0][1]]
@@ -89,8 +95,8 @@ def _answer(
     document = Document(
         schema=DIFF,
         input={"path": title, "traces": [path for path, _ in traces]},
-        status="abstained" if found.verdict == "inconclusive" else "ok",
-        abstains_because=_abstentions(found),
+        status="abstained" if _exit_code(found, gate) == exit_codes.INCONCLUSIVE else "ok",
+        abstains_because=_abstentions(found, gate),
         scope={"gate": found.gate},
         warnings=[warned for _, trace in traces for warned in warnings_of(trace)],
         forms_with_warnings=DATA_FORMATS,
@@ -102,9 +108,10 @@ def _answer(
     return document, _exit_code(found, gate)
 
 
-def _abstentions(found: Diff) -> list[Abstention]:
+def _abstentions(found: Diff, gate: float | None) -> list[Abstention]:
     if found.verdict != "inconclusive":
-        return []
+        is_open = _exit_code(found, gate) == exit_codes.INCONCLUSIVE
+        return [Abstention("host_alone")] if is_open else []
     if any(it.is_grave for it in (*found.base.damage, *found.new.damage)):
         return [Abstention("damaged")]
     return [Abstention("noise" if found.is_related else "unrelated")]
@@ -112,6 +119,8 @@ def _abstentions(found: Diff) -> list[Abstention]:
 
 def _exit_code(found: Diff, gate: float | None) -> int:
     if found.verdict == "inconclusive":
+        return exit_codes.INCONCLUSIVE
+    if gate is not None and found.rests_on_host and found.verdict != "neutral":
         return exit_codes.INCONCLUSIVE
     is_worse = gate is not None and found.verdict == "regression"
     return exit_codes.FINDINGS if is_worse else exit_codes.OK

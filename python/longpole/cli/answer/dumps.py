@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["DUMPS", "dumps_answer"]
 
 DUMPS: Final = "longpole.dumps/1"
-_LOSSES: Final = ("unreadable rank", "duplicate rank")
+_LOSSES: Final = ("unreadable rank", "duplicate rank", "damaged rank")
 
 
 def dumps_answer(sources: Sequence[str], found: DumpSet) -> Answer:

@@ -9,6 +9,7 @@ from longpole.cli.answer.windows import exit_code_of, known_of
 from longpole.critical_path.explain import path_blocks
 from longpole.critical_path.path import KindTotal, NameTotal
 from longpole.data import Row
+from longpole.recording_cost import step_blocks
 from longpole.report.blocks import Headline
 from longpole.report.document import Document
 from longpole.verdict import Verdict
@@ -63,6 +64,7 @@ def path_answer(name: str, trace: Trace, found: Found, *, top: int) -> Answer:
             Headline(f"{name_of(name)}: critical path, {found.title}"),
             verdict_reference(verdict, is_damaged=trace.damage is not None),
             *path_blocks(path, top),
+            *step_blocks(trace.removed_cost),
         ],
         records=lambda: _segments(name, path),
     )

@@ -19,6 +19,7 @@ from longpole.errors import LongpoleError
 from longpole.plot.flame_lanes import HOW_TO_READ, TITLES, flame_lanes
 from longpole.plot.lanes import lanes
 from longpole.plot.step_lanes import step_lanes
+from longpole.recording_cost import step_blocks
 from longpole.report.blocks import Column, Headline, Notes, Sentence, Table
 from longpole.report.document import Document
 from longpole.report.sections import Page, Section
@@ -54,7 +55,7 @@ _MOST_TRACES: Final = 16
 LIMITS: Final = (
     "Gains are upper bounds: they assume that a change causes no new work.",
     "Gains overlap, so they must not be added up.",
-    "Profiling adds time, mostly on the host: stacks and shapes make operators longer.",
+    "What the profiler added to the host is an estimate; of several ranks, it is not taken off.",
     "Without `cuda_sync` records, waits between calls and streams are inferred if possible.",
     "One rank cannot tell whether others were late: time in communication may be waiting for them.",
 )
@@ -216,7 +217,8 @@ class _About:
         path = self.choice.path(self.trace, window)
         more = left_out_of(found.verdict)
         notes = [Notes(more)] if more else []
-        yield self.section("verdict", "Verdict", [*verdict_blocks(found.verdict), *notes])
+        told = [*verdict_blocks(found.verdict), *step_blocks(found.recording_cost)]
+        yield self.section("verdict", "Verdict", [*told, *notes])
         yield self.timeline(window, path)
         yield self.section("path", "Critical path", path_blocks(path, _TOP))
         where = self.time(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from longpole.analyses.findings import IMPOSSIBLE_TIMES
 from longpole.analyses.summary import summary
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.summary_records import rankings, records
@@ -16,6 +17,7 @@ from longpole.cli.answer.windows import (
     known_of_trace,
 )
 from longpole.errors import WindowError
+from longpole.recording_cost import step_blocks
 from longpole.report.blocks import Column, Headline, Notes, Table
 from longpole.report.document import DATA_FORMATS, Document
 from longpole.verdict.blocks import left_out_of, verdict_blocks
@@ -48,7 +50,12 @@ _DEVICE_TITLES: Final = (
     "idle",
 )
 _STREAM_TITLES: Final = ("busy", "compute", "communication", "memcpy/memset", "idle")
-_OF_VERDICT: Final = frozenset({"earlier_work", "much_unexplained"})
+_OF_VERDICT: Final = frozenset(
+    {
+        *("earlier_work", "much_unexplained", "unknown_device_tasks", "untimed_records"),
+        *("overlapping_device_work", *IMPOSSIBLE_TIMES),
+    }
+)
 _IDLE: Final = (
     ("waiting for launch", "waiting_for_launch_ns"),
     ("between activities (under 30 µs)", "between_activities_ns"),
@@ -115,6 +122,7 @@ def _blocks(path: str, trace: Trace, found: Summary, warnings: Sequence[Warned])
     return [
         Headline(_title(path, trace, found)),
         *verdict_blocks(found.verdict),
+        *step_blocks(found.recording_cost),
         *_warned(found, warnings),
         *time_blocks(trace, found),
     ]

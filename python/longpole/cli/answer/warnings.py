@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from longpole.analyses.findings import IMPOSSIBLE_TIMES, KINDS
 from longpole.report.document import Warned
 from longpole.wording import count, duration
 
@@ -14,6 +15,16 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
 
 __all__ = ["window_warnings"]
+
+# What the reader counts of events of a device that may be work.
+_UNKNOWN_TASKS: Final = frozenset({"unknown_task_type", "unknown_device_line"})
+
+# What the reader counts of records without a valid time.
+_UNTIMED: Final = frozenset({"zero_timestamp", "negative_duration"})
+
+# Activities of one stream overlap by no more than this part of a window, except where records are
+# wrong.
+_MUCH_OVERLAP: Final = 0.1
 
 # Less work from before recording changes no gain that is worth naming.
 _MUCH_EARLIER: Final = 0.01
@@ -47,6 +58,23 @@ def window_warnings(
             ),
             effect="shares and gains include this time",
         )
+    yield from _impossible(trace, path.length_ns)
+    yield from _untimed(trace)
+    n_unknown = sum(
+        row["count"] for row in trace.core.diagnostics().to_dicts() if row["code"] in _UNKNOWN_TASKS
+    )
+    if n_unknown:
+        yield Warned(
+            code="unknown_device_tasks",
+            count=n_unknown,
+            message=(
+                f"{count(n_unknown, 'task')} of the device "
+                f"{'has an' if n_unknown == 1 else 'have'} unknown "
+                f"{'type' if n_unknown == 1 else 'types'} and "
+                f"{'does' if n_unknown == 1 else 'do'} not count as GPU activities"
+            ),
+            effect="the device may be busier, and the host limit less, than the answer says",
+        )
     if path.status == "inconclusive":
         yield Warned(
             code="much_unexplained",
@@ -61,6 +89,48 @@ def window_warnings(
             message=f"no function or annotation matches --data-load {data_load!r}",
             effect="nothing counts as data loading",
         )
+
+
+def _untimed(trace: Trace) -> Iterator[Warned]:
+    """Give the warning about records without a valid time, which are in no figure."""
+    counts = {row["code"]: row["count"] for row in trace.core.diagnostics().to_dicts()}
+    n_records = sum(counts.get(code, 0) for code in _UNTIMED)
+    if n_records:
+        yield Warned(
+            code="untimed_records",
+            count=n_records,
+            message=(
+                f"{count(n_records, 'record')} {'has' if n_records == 1 else 'have'} the time 0 or "
+                f"{'ends' if n_records == 1 else 'end'} before the start, and "
+                f"{'is' if n_records == 1 else 'are'} in no figure"
+            ),
+            effect="what was done then may seem to be time of the host",
+            hint="see `longpole check`",
+        )
+
+
+def _impossible(trace: Trace, length_ns: int) -> Iterator[Warned]:
+    """Give the warnings about GPU activities whose recorded times cannot be right."""
+    for code, category, n_events, _, _, longest_ns in trace.core.event_warnings():
+        if code == "overlapping_device_work" and longest_ns > _MUCH_OVERLAP * length_ns:
+            yield Warned(
+                code=code,
+                count=n_events,
+                message=(
+                    f"{count(n_events, 'GPU activity', 'GPU activities')} of category {category} "
+                    f"overlap an earlier one of their stream by up to {duration(longest_ns)}"
+                ),
+                effect="a stream runs one at a time, so recorded durations are most likely wrong",
+            )
+        if code in IMPOSSIBLE_TIMES:
+            _, sentence, effect, hint = KINDS[code]
+            yield Warned(
+                code=code,
+                count=n_events,
+                message=sentence.format(longest=duration(longest_ns)),
+                effect=effect,
+                hint=hint,
+            )
 
 
 def _finds_name(trace: Trace, pattern: str) -> bool:

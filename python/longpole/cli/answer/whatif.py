@@ -13,6 +13,7 @@ from longpole.critical_path import Change, Drop, Scale
 from longpole.critical_path.explain import path_blocks
 from longpole.critical_path.path import KindTotal, NameTotal
 from longpole.data import Row, plain
+from longpole.recording_cost import step_blocks
 from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import Abstention, Document, Warned
 from longpole.verdict import Verdict
@@ -103,6 +104,7 @@ def changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[C
             *_selected(chosen),
             *_why_longer(answer),
             *_in_all_steps(verdict, of_steps),
+            *step_blocks(trace.removed_cost),
         ],
         records=lambda: [{"path": name, "window": found.name, "changes": words, **plain(gains)}],
     )
@@ -112,8 +114,8 @@ def changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[C
 def ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
     """Rank what can be done by what it gains."""
     verdict = found.verdict()
-    ranked = sorted(verdict.remedies, key=lambda row: -row.gain_ns)
-    helpful = [row for row in ranked if row.gain >= _LEAST_GAIN]
+    ranked = verdict.remedies
+    helpful = [row for row in ranked if row.gain_high >= _LEAST_GAIN]
     document = Document(
         schema=WHATIF,
         **known_of(name, trace, found, verdict),
@@ -123,6 +125,7 @@ def ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
             verdict_reference(verdict, is_damaged=trace.damage is not None),
             table_of(helpful, n_windows=verdict.window.n),
             *_useless(len(ranked) - len(helpful)),
+            *step_blocks(trace.removed_cost),
         ],
         records=lambda: [_record(name, row) for row in ranked],
     )
@@ -200,6 +203,9 @@ def _record(name: str, remedy: Remedy) -> Record:
         "named": remedy.named,
         "gain_ns": remedy.gain_ns,
         "share": remedy.gain,
+        "least_share": remedy.gain_low,
+        "most_share": remedy.gain_high,
+        "advice": remedy.advice,
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from longpole.analyses.check import check
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import describe, name_of, warnings_of
 from longpole.cli.answer.warnings import window_warnings
@@ -14,6 +15,7 @@ from longpole.report.document import DATA_FORMATS, Abstention, Document
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from longpole.analyses.findings import Finding
     from longpole.cli.answer.emit import Answer
     from longpole.critical_path import CriticalPath
     from longpole.report.blocks import Block
@@ -33,6 +35,9 @@ __all__ = [
     "known_of_trace",
     "known_of_window",
 ]
+
+# What `check` finds that explains why nothing can be measured.
+_REASONS: Final = frozenset({"profiler_message", "unknown_categories"})
 
 ABOVE_ALL: Final = "Shares above 100 % are sums over several devices, threads or streams."
 
@@ -128,6 +133,18 @@ def abstained(
         blocks=lambda: [
             Headline(f"{name_of(path)}: {reason}"),
             *([Sentence(trace.damage.sentence)] if trace.damage else []),
+            *(_reasons(trace) if code == "no_work" else []),
         ],
     )
     return document, exit_codes.INCONCLUSIVE
+
+
+def _reasons(trace: Trace) -> list[Block]:
+    """Say what the profiler reports of its recording, and which events are of no known kind."""
+    told = [found for found in check(trace) if found.code in _REASONS]
+    return [Sentence(_told(found)) for found in told]
+
+
+def _told(found: Finding) -> str:
+    hint = f" {found.hint[:1].upper()}{found.hint[1:]}." if found.hint else ""
+    return f"{found.sentence[:1].upper()}{found.sentence[1:]}.{hint}"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from longpole.cli.answer.emit import Answer
+    from longpole.cli.ask.profiler import Recording
     from longpole.critical_path import CriticalPath
     from longpole.report.document import AbstentionCode
     from longpole.trace import Trace
@@ -172,6 +173,8 @@ class Asked:
 
     def find(self, trace: Trace) -> Found | str:
         """Find the critical path of the window; the reason where there is none."""
+        if trace.window is None:
+            return _NO_WORK
         chosen, name, reason, clause = None, self._name, "as asked", ""
         if name is None:
             with usage_errors():
@@ -251,10 +254,20 @@ class Asked:
 
 
 def about_window(
-    schema: str, window: Asked, answer: Callable[[str, Trace, Found], Answer]
+    schema: str,
+    window: Asked,
+    answer: Callable[[str, Trace, Found], Answer],
+    recording: Recording | None = None,
 ) -> Callable[[str, Trace], Answer]:
-    """Answer from the critical path of the window, where there is one to measure."""
-    return _about(schema, lambda trace: window.on_clock(trace).find(trace), answer)
+    """Answer from the critical path of the window, where there is one to measure.
+
+    With `recording`, at the times that it chooses.
+    """
+    about = _about(schema, lambda trace: window.on_clock(trace).find(trace), answer)
+    if recording is None:
+        return about
+    patterns = {"step_name": window.step_name, "data_load": window.data_load}
+    return lambda path, trace: about(path, recording.of(trace, **patterns))
 
 
 def about_stretch(

@@ -19,7 +19,7 @@ pub use model::{
     Certainty, ClockShift, ClockSlack, Counts, Edge, Edges, Evidence, Graph, Kind, Nodes, Role,
     Timeline, limits,
 };
-pub(crate) use names::{matching, matching_kernels, pattern_of};
+pub(crate) use names::{matching, matching_kernels};
 
 use crate::error::Result;
 use crate::link::Launches;

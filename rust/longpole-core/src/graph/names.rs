@@ -26,13 +26,14 @@ pub(crate) fn matching_kernels(pattern: &str, tables: &Tables) -> Result<Vec<boo
 }
 
 /// A pattern that some names match as a whole, and nothing else.
-pub(crate) fn pattern_of(names: &[&str]) -> String {
+#[cfg(test)]
+fn pattern_of(names: &[&str]) -> String {
     let escaped: Vec<_> = names.iter().map(|name| regex::escape(name)).collect();
     format!("^(?:{})$", escaped.join("|"))
 }
 
-/// The names that [`pattern_of`] made a pattern of: they are looked up, which is cheaper than to
-/// compile them.
+/// The names of a pattern like `^(?:one|two)$`, which are looked up: that is cheaper than to compile
+/// it.
 fn whole_names(pattern: &str) -> Option<BTreeSet<String>> {
     let inner = pattern.strip_prefix("^(?:")?.strip_suffix(")$")?;
     let mut names = BTreeSet::new();

@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::ids::{EventId, StringId};
+use crate::ids::{EventId, LaneId, StringId};
 use crate::link::Launches;
 use crate::stack::Nesting;
 use crate::tables::{EventKind, Tables};
@@ -48,7 +48,110 @@ pub fn event_warnings(
     by_category("crossing_events", tables, &at_no_time(&nesting.crossings), &mut found);
     by_category("overlapping_device_work", tables, &overlapping(tables, &work), &mut found);
     found.extend(warning("work_before_its_call", None, &early(tables, launches, &work)));
+    found.extend(impossible_times(tables, launches));
     found
+}
+
+/// The warnings about times of GPU activities that cannot be right: the order of a stream is not that
+/// of its launches, or the device idled long before work that was long launched.
+fn impossible_times(tables: &Tables, launches: &Launches) -> Vec<EventWarning> {
+    let launched = Launched::of(tables, launches);
+    [
+        warning("out_of_stream_order", None, &launched.out_of_order()),
+        warning("late_on_idle_device", None, &launched.late_on_idle_device()),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Work that starts so long after its launch, on devices that idle for all of that time, has a wrong
+/// time: launches take up to 100 us.
+const LATE_ON_IDLE_NS: i64 = 10_000_000;
+
+/// GPU activities with the calls that launched them.
+struct Launched {
+    /// The spans of the call and of the work, by lane of the work and start of the call.
+    rows: Vec<(LaneId, (i64, i64), (i64, i64), EventId)>,
+    /// The work that launches of graphs launched.
+    replays: HashSet<EventId>,
+    /// The start and the latest end so far of all GPU activities, in order of their starts.
+    busy_ns: Vec<(i64, i64)>,
+}
+
+impl Launched {
+    fn of(tables: &Tables, launches: &Launches) -> Self {
+        let events = &tables.events;
+        let timed =
+            |event: &EventId| events.kind(*event).is_device_work() && events.start_ns(*event) != 0;
+        let works: Vec<_> = events.ids().filter(timed).collect();
+        let roles = tables.roles();
+        let is_graph = |call: EventId| {
+            events.name(call).is_some_and(|name| roles[name.row()] == ApiRole::GraphLaunch)
+        };
+        let is_replay = |work: &EventId| launches.launcher(*work).is_some_and(is_graph);
+        let replays = works.iter().copied().filter(is_replay).collect();
+        let row = |&work: &EventId| {
+            let call = events.span(launches.launcher(work)?)?;
+            Some((events.lane(work), call, events.span(work)?, work))
+        };
+        let mut rows: Vec<_> = works.iter().filter_map(row).collect();
+        rows.sort_unstable();
+        let mut busy_ns: Vec<_> = works.iter().filter_map(|&work| events.span(work)).collect();
+        busy_ns.sort_unstable();
+        let mut last_ns = i64::MIN;
+        for (_, end_ns) in &mut busy_ns {
+            last_ns = last_ns.max(*end_ns);
+            *end_ns = last_ns;
+        }
+        Self { rows, replays, busy_ns }
+    }
+
+    /// Work that starts after the end of work of its stream which was launched later, with the time
+    /// between the two. Calls that overlap have no order.
+    fn out_of_order(&self) -> Vec<(EventId, i64)> {
+        let mut found = Vec::new();
+        for rows in self.rows.chunk_by(|one, two| one.0 == two.0) {
+            // Later launches, by the starts of their calls from the last, with the least end so far.
+            let mut later: Vec<(i64, i64)> = Vec::new();
+            for &(_, (call_ns, returned_ns), (start_ns, end_ns), work) in rows.iter().rev() {
+                let n_after = later.partition_point(|&(other_ns, _)| other_ns >= returned_ns);
+                let least_ns = n_after.checked_sub(1).map(|place| later[place].1);
+                if let Some(least_ns) = least_ns.filter(|&least_ns| start_ns >= least_ns) {
+                    found.push((work, start_ns - least_ns));
+                }
+                let before_ns = later.last().map_or(i64::MAX, |&(_, least_ns)| least_ns);
+                later.push((call_ns, before_ns.min(end_ns)));
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+
+    /// Replays of graphs that start long after their call, while nothing ran on any device and a
+    /// later call launched the next replay on the stream already, with the time since the call.
+    /// The first launch of a kernel may take as long, as it loads its code.
+    fn late_on_idle_device(&self) -> Vec<(EventId, i64)> {
+        let mut found = Vec::new();
+        for rows in self.rows.chunk_by(|one, two| one.0 == two.0) {
+            for &(_, (_, returned_ns), (start_ns, _), work) in rows {
+                let late_ns = start_ns.saturating_sub(returned_ns);
+                let n_before = self.busy_ns.partition_point(|&(other_ns, _)| other_ns < start_ns);
+                let busy_until = n_before.checked_sub(1).map(|place| self.busy_ns[place].1);
+                let was_idle = busy_until.is_none_or(|end_ns| end_ns <= returned_ns);
+                if late_ns <= LATE_ON_IDLE_NS || !was_idle || !self.replays.contains(&work) {
+                    continue;
+                }
+                let next = rows.partition_point(|row| row.1.0 < returned_ns);
+                let mut waiting = rows[next..].iter().take_while(|row| row.1.0 < start_ns);
+                if waiting.any(|row| self.replays.contains(&row.3)) {
+                    found.push((work, late_ns));
+                }
+            }
+        }
+        found.sort_unstable();
+        found
+    }
 }
 
 /// The calls that launched work which the trace does not hold, in the order of the file. Where a
@@ -138,10 +241,12 @@ fn overlapping(tables: &Tables, work: &[EventId]) -> Vec<(EventId, i64)> {
     found
 }
 
-/// Work that began before its launching call, with the time by which it did.
+/// Work that began before its launching call, with the time by which it did. A time of 0 was not
+/// recorded.
 fn early(tables: &Tables, launches: &Launches, work: &[EventId]) -> Vec<(EventId, i64)> {
     let starts_ns = |event| tables.events.start_ns(event);
     work.iter()
+        .filter(|&&work| starts_ns(work) != 0)
         .filter_map(|&work| Some((work, starts_ns(launches.launcher(work)?) - starts_ns(work))))
         .filter(|&(_, lead_ns)| lead_ns > 0)
         .collect()

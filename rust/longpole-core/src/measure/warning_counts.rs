@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 
+use crate::ids::EventId;
 use crate::link::Launches;
 use crate::names::Names;
 use crate::stack::Nesting;
@@ -56,7 +57,9 @@ pub fn warning_counts(
 /// after it.
 fn leads_ns<'a>(tables: &'a Tables, launches: &'a Launches) -> impl Iterator<Item = i64> + 'a {
     let events = &tables.events;
-    let activities = events.ids().filter(|&event| events.kind(event).is_device_work());
+    let is_timed =
+        move |event: &EventId| events.kind(*event).is_device_work() && events.start_ns(*event) != 0;
+    let activities = events.ids().filter(is_timed);
     activities.filter_map(|activity| {
         let call = launches.launcher(activity)?;
         Some(events.start_ns(call) - events.start_ns(activity))

@@ -188,17 +188,11 @@ fn changed_times_are_those_of_the_latest_chain_and_less_work_never_takes_longer(
     each_graph(|seed, graph| {
         let (window, lags_ns) = (whole(graph), lags_ns(graph));
         let mut dice = Dice::new(seed ^ 0xff);
-        let kind = Some(dice.one_of(&Kind::ALL[..12]));
+        let kind = dice.one_of(&Kind::ALL[..12]);
         let ratio = |numerator| Ratio::new(numerator, 4).unwrap();
         let mut before = i64::MIN;
         for numerator in [0, 1, 3, 4, 6] {
-            let change = Change {
-                effect: Effect::Scale(ratio(numerator)),
-                kind,
-                event_kind: None,
-                matching: None,
-                events: None,
-            };
+            let change = Change::of_kind(Effect::Scale(ratio(numerator)), kind);
             let tables = Tables::default();
             let answer = what_if(graph, &tables, &window, &lags_ns, &[change], &silent).unwrap();
             for node in graph.nodes.ids() {

@@ -7,12 +7,12 @@ use crate::graph::Graph;
 use crate::ids::{EventId, NodeId, Order};
 
 /// When each node comes.
-pub(super) type TimeOf<'a> = &'a dyn Fn(NodeId) -> i64;
+pub(crate) type TimeOf<'a> = &'a dyn Fn(NodeId) -> i64;
 
 /// Where a window begins and ends when each node comes at its `time_ns`.
 ///
 /// Of what a border cuts in two, each part becomes longer or shorter as the whole does.
-pub(super) fn moved(graph: &Graph, window: &Window, time_ns: TimeOf<'_>) -> (i64, i64) {
+pub(crate) fn moved(graph: &Graph, window: &Window, time_ns: TimeOf<'_>) -> (i64, i64) {
     let start_ns = moved_start(graph, window, time_ns);
     let border = Border::of(graph, window);
     let latest_ns = border.candidates().map(|moment| border.time_ns(moment, time_ns)).max();

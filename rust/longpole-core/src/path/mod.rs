@@ -18,10 +18,12 @@ mod windows;
 mod work;
 
 pub use busy::busy_ns;
+pub(crate) use clip::moved;
 pub use longest::longest;
 pub use remedies::{
-    Bounds, Busiest, Cause, Doubt, Fact, Function, Hole, Lengths, Loader, Remedy, RemedyKind, Side,
-    Status, Usual, Verdict, verdict,
+    Activity, Bounds, Busiest, Cause, DeviceWait, Doubt, Fact, FactIndex, Facts, Function, Gain,
+    Hole, Inquiry, Lengths, Loader, Named, Occasion, OnThread, Side, Status, ThreadGap, Usual,
+    Verdict, verdict,
 };
 pub use schedule::Schedule;
 pub use slack::slack_ns;
@@ -29,7 +31,9 @@ pub use syncs::{SyncDependency, sync_dependencies};
 pub use totals::{Total, totals, waits_on_path};
 pub use walk::{Path, Segment, segment, walk};
 pub(crate) use what_if::REMOVED;
-pub use what_if::{Change, Effect, Ratio, WhatIf, changed_lags_ns, lags_ns, n_chosen, what_if};
+pub use what_if::{
+    Change, Effect, Ratio, Stretch, WhatIf, changed_lags_ns, lags_ns, n_chosen, what_if,
+};
 pub use windows::{
     Choice, Marked, Moment, Opening, Reason, Scope, ServerIterations, ServerMark, Step, Steps,
     Unit, Window, WindowEnd, is_of_server, scope, server_iterations, steps, whole, window,

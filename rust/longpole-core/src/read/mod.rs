@@ -26,6 +26,7 @@ mod pairs;
 pub(crate) mod perfetto;
 mod profile;
 mod protobuf;
+mod range;
 mod recent;
 mod records;
 mod rocm;
@@ -92,6 +93,7 @@ fn read_window(
         Format::XPlane => xplane::read(window, diagnostics, options, progress),
     }?;
     blits::interpret(&mut tables);
+    range::limit(&mut tables, options.strict)?;
     Ok(tables)
 }
 

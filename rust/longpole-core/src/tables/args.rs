@@ -128,6 +128,25 @@ impl ArgTables {
         narrowed
     }
 
+    /// Leaves out the arguments of events that are not kept, and gives the others the handles that
+    /// their events have then.
+    pub(crate) fn retain_events(&mut self, is_kept: &[bool]) {
+        let mut numbers = Vec::with_capacity(is_kept.len());
+        let mut n_kept = 0;
+        for &is_kept in is_kept {
+            numbers.push(if is_kept { n_kept } else { NO_ROW });
+            n_kept += u32::from(is_kept);
+        }
+        for (_, table) in &mut self.tables {
+            let is_kept: Vec<_> = table.event.rows().map(|row| is_kept[row as usize]).collect();
+            table.event.retain(&is_kept);
+            table.event = table.event.rows().map(|row| numbers[row as usize]).collect();
+            for column in &mut table.columns {
+                column.values.packed_mut().retain(&is_kept);
+            }
+        }
+    }
+
     /// Whether appending the tables of a later part of the file gives what pushing their values
     /// would give. `known` is which text each is here, if it is known.
     pub(crate) fn takes(&self, later: &Self, known: impl Fn(StringId) -> Option<StringId>) -> bool {
@@ -209,10 +228,9 @@ impl ArgTable {
             .map(|row| !self.columns.iter().all(|column| column.values.get(row).is_none()))
             .collect();
         if is_kept.contains(&false) {
-            self.event = retained(&self.event, &is_kept);
+            self.event.retain(&is_kept);
             for column in &mut self.columns {
-                let values = column.values.packed_mut();
-                *values = retained(values, &is_kept);
+                column.values.packed_mut().retain(&is_kept);
             }
         }
     }
@@ -566,10 +584,6 @@ impl ArgValue {
 /// A text of a later part of the file as it is numbered here.
 pub(crate) fn renamed(text: u32, texts: &[u32]) -> u32 {
     if text == NO_ROW { NO_ROW } else { texts[text as usize] }
-}
-
-fn retained(values: &Packed, is_kept: &[bool]) -> Packed {
-    values.iter().zip(is_kept).filter(|&(_, &is_kept)| is_kept).map(|(value, _)| value).collect()
 }
 
 #[cfg(test)]

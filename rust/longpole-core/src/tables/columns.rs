@@ -101,6 +101,26 @@ impl Column<'_> {
     }
 }
 
+impl ColumnMut<'_> {
+    /// Leaves out the values that are not kept.
+    pub(crate) fn retain(self, is_kept: &[bool]) {
+        match self {
+            Self::Bytes(values) => retain(values, is_kept),
+            Self::Rows(values) => retain(values, is_kept),
+            Self::Shorts(values) => retain(values, is_kept),
+            Self::Integers(values) => retain(values, is_kept),
+            Self::Counts(values) => retain(values, is_kept),
+            Self::Floats(values) => retain(values, is_kept),
+            Self::PackedRows(values) | Self::PackedIntegers(values) => values.retain(is_kept),
+        }
+    }
+}
+
+fn retain<T>(values: &mut Vec<T>, is_kept: &[bool]) {
+    let mut kept = is_kept.iter();
+    values.retain(|_| kept.next().copied().unwrap_or(false));
+}
+
 impl Unpacked {
     /// The values as a column.
     pub(crate) fn column(&self) -> Column<'_> {

@@ -61,6 +61,13 @@ impl CounterTable {
         self.position.extend(later.position.iter().map(|&place| place + position));
     }
 
+    /// Leaves out the samples that are not kept.
+    pub(crate) fn retain(&mut self, is_kept: &[bool]) {
+        for column in self.columns_mut() {
+            column.1.retain(is_kept);
+        }
+    }
+
     /// Leaves no sample, and the room for as many.
     pub(crate) fn clear(&mut self) {
         let columns = [&mut self.name, &mut self.series, &mut self.process, &mut self.position];

@@ -139,6 +139,23 @@ impl EventTable {
         self.seal();
     }
 
+    /// Leaves out the events that are not kept; gives the others new handles.
+    pub(crate) fn retain(&mut self, is_kept: &[bool]) {
+        for column in self.columns_mut() {
+            column.1.retain(is_kept);
+        }
+    }
+
+    /// Clears the durations that `is_wrong`; returns how many.
+    pub(crate) fn clear_durations(&mut self, is_wrong: impl Fn(i64) -> bool) -> u64 {
+        let mut n_cleared = 0;
+        for duration_ns in self.duration_ns.iter_mut().filter(|ns| is_wrong(**ns)) {
+            *duration_ns = NO_INTEGER;
+            n_cleared += 1;
+        }
+        n_cleared
+    }
+
     /// The reader found the end of a begin event.
     pub(crate) fn close(&mut self, event: EventId, end_ns: i64) {
         self.duration_ns[event.row()] = end_ns.saturating_sub(self.start_ns[event.row()]);
@@ -153,6 +170,11 @@ impl EventTable {
     pub(crate) fn assign_span(&mut self, event: EventId, start_ns: i64, end_ns: i64) {
         self.start_ns[event.row()] = start_ns;
         self.close(event, end_ns);
+    }
+
+    /// The same events at other times, one row for each.
+    pub(crate) fn retimed(&self, start_ns: Vec<i64>, duration_ns: Vec<i64>) -> Self {
+        Self { start_ns, duration_ns, ..self.clone() }
     }
 
     /// The reader found the number that a call and what it launched have in common.

@@ -123,6 +123,14 @@ impl FlowTable {
         std::mem::swap(&mut self.source, &mut other.source);
     }
 
+    /// Leaves out the ends that are not kept.
+    pub(crate) fn retain(&mut self, is_kept: &[bool]) {
+        self.id.packed_mut().retain(is_kept);
+        for column in self.columns_mut() {
+            column.1.retain(is_kept);
+        }
+    }
+
     /// Leaves no row, and the room for as many.
     pub(crate) fn clear(&mut self) {
         self.phase.clear();

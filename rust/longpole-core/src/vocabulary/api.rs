@@ -41,8 +41,10 @@ named! {
         StreamOrderedAllocate "stream_ordered_allocate",
         /// Frees memory, or unpins it.
         Free "free",
-        /// Loads or unloads code.
+        /// Loads code.
         LoadModule "load_module",
+        /// Unloads code, or destroys the context that holds it.
+        UnloadModule "unload_module",
         /// Anything else.
         Other "other",
     }
@@ -136,7 +138,9 @@ const BEHIND_PREFIX: &[(&str, ApiRole)] = &[
     ("MemHostUnregister", ApiRole::Free),
     ("DeviceReset", ApiRole::Free),
     ("ModuleLoad", ApiRole::LoadModule),
-    ("ModuleUnload", ApiRole::LoadModule),
+    ("ModuleUnload", ApiRole::UnloadModule),
+    ("LibraryUnload", ApiRole::UnloadModule),
+    ("CtxDestroy", ApiRole::UnloadModule),
     ("LibraryLoad", ApiRole::LoadModule),
     // ACL
     ("SynchronizeDevice", ApiRole::DeviceSynchronize),
@@ -158,7 +162,7 @@ const BEHIND_PREFIX: &[(&str, ApiRole)] = &[
     ("FenceHostSynchronize", ApiRole::EventSynchronize),
     ("FenceQueryStatus", ApiRole::Query),
     ("ModuleCreate", ApiRole::LoadModule),
-    ("ModuleDestroy", ApiRole::LoadModule),
+    ("ModuleDestroy", ApiRole::UnloadModule),
     // Unified Runtime and its predecessor
     ("EnqueueKernelLaunch", ApiRole::Launch),
     ("EnqueueCooperativeKernelLaunch", ApiRole::Launch),

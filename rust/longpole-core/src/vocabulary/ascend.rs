@@ -135,6 +135,8 @@ pub enum TaskKind {
     Wait,
     /// Records an event, notifies, or stands there for the profiler.
     Mark,
+    /// Whatever its name says: the profiler has no name for its type.
+    Unnamed,
     /// Of a type that is not known.
     Unknown,
 }
@@ -184,6 +186,7 @@ const TASKS: &[(&str, TaskKind)] = &[
     ("LABEL_SWITCH", TaskKind::Mark),
     ("CMO", TaskKind::Mark),
     ("FFTS_PLUS", TaskKind::Mark),
+    ("OTHER", TaskKind::Unnamed),
 ];
 
 /// The category of the range on a device that is one iteration of the program.
@@ -274,6 +277,7 @@ mod tests {
             ("EVENT_WAIT_SQE", TaskKind::Wait),
             ("Write Value", TaskKind::Mark),
             ("PLACE_HOLDER_SQE", TaskKind::Mark),
+            ("Other", TaskKind::Unnamed),
             ("QUANTUM_CORE", TaskKind::Unknown),
         ] {
             assert_eq!(TaskKind::of_type(word), kind, "{word}");

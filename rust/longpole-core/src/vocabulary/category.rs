@@ -86,6 +86,19 @@ const CATEGORIES: &[(&str, EventKind)] = &[
     ("rccl_api", EventKind::Operator),
     ("marker_api", EventKind::Annotation),
     ("gpu_render_stage", EventKind::Kernel),
+    // rocprofiler-systems, and Omnitrace before it.
+    ("rocm_kernel_dispatch", EventKind::Kernel),
+    ("rocm_memory_copy", EventKind::Copy),
+    ("rocm_hip_api", EventKind::Runtime),
+    ("rocm_hip_stream", EventKind::DeviceAnnotation),
+    ("rocm_hsa_api", EventKind::Driver),
+    ("rocm_marker_api", EventKind::Annotation),
+    ("rocm_rccl_api", EventKind::Operator),
+    ("rocm_rccl", EventKind::Operator),
+    ("rocm_hip", EventKind::Runtime),
+    ("rocm_hsa", EventKind::Driver),
+    ("rocm_roctx", EventKind::Annotation),
+    ("device_hip", EventKind::Kernel),
     // Nodes of CUDA graphs that record an event or call the host, of PyTorch.
     ("graph_event_node", EventKind::DeviceTask),
     ("graph_host_node", EventKind::DeviceTask),
@@ -109,6 +122,8 @@ const EXCEPTIONS: &[(&str, &str, EventKind)] = &[
     ("gpu_op", "zeCommandListAppendMemoryCopy", EventKind::Copy),
     ("gpu_op", "zeCommandListAppendMemoryFill", EventKind::Fill),
     ("gpu_op", "zeCommandListAppend", EventKind::DeviceTask),
+    ("device_hip", "Copy", EventKind::Copy),
+    ("device_hip", "Fill", EventKind::Fill),
 ];
 
 impl EventKind {

@@ -47,7 +47,7 @@ const FAMILIES: &[(&str, &str)] = &[
     ),
     ("fft", "fft"),
     ("softmax", "soft_?max"),
-    ("loss", "nll|criterion|cross_entropy|ctc_loss|mse_loss|l1_loss"),
+    ("loss", "nll|criterion|cross_entropy|(?:ctc|mse|l1)_loss|<loss>"),
     (
         "norm",
         "(?:layer|batch|group|instance|rms|weight|l2|lp|qk)_?norm|<norm|bn|ln>|normaliz\
@@ -96,14 +96,14 @@ pub const OTHER: &str = "other";
 
 /// The family of a kernel, by its name.
 pub fn kernel_family(name: &str) -> &'static str {
-    if WorkClass::of_kernel(name) == WorkClass::Communication {
-        return COMMUNICATION;
-    }
     static PATTERNS: LazyLock<Option<RegexSet>> =
         LazyLock::new(|| RegexSet::new(FAMILIES.iter().map(|(_, words)| pattern(words))).ok());
     static WRAPPER: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new("(?:^|::)(?:kernel[0-9]?|kentry|device_kernel|trampoline_kernel)$").ok()
     });
+    if WorkClass::of_kernel(name) == WorkClass::Communication {
+        return COMMUNICATION;
+    }
     let family = |words: &str| {
         let first = PATTERNS.as_ref().and_then(|set| set.matches(words).iter().next());
         first.map(|row| FAMILIES[row].0)
@@ -343,7 +343,7 @@ mod tests {
             ("stream_executor::gpu::RedzoneAllocatorKernelImpl(unsigned char*)", OTHER),
             ("allocate", OTHER),
             ("normal_and_transform", "dropout and random"),
-            ("normalized_loss_of_my_own", "norm"),
+            ("normalized_by_my_own", "norm"),
             (
                 "void at::native::(anonymous namespace)::CatArrayBatchedCopy<float>(float*)",
                 "index, sort and concat",
@@ -407,6 +407,15 @@ mod tests {
         ] {
             assert_eq!(kernel_family(name), family, "{name}");
         }
+    }
+
+    #[test]
+    fn the_name_of_a_family_is_a_kernel_of_it() {
+        for (family, _) in FAMILIES {
+            assert_eq!(kernel_family(family), *family);
+            assert!(is_kernel_family(family));
+        }
+        assert!(!is_kernel_family("flash"));
     }
 
     #[test]

@@ -141,7 +141,7 @@ fn check_dependencies(
 fn is_late(source: &ChakraNode, target: &ChakraNode) -> bool {
     let starts = (source.integer("start_ns"), target.integer("start_ns"));
     let (Some(source_ns), Some(target_ns)) = starts else { return false };
-    let end_ns = source_ns + source.integer("inclusive_ns").unwrap_or(0);
+    let end_ns = source_ns.saturating_add(source.integer("inclusive_ns").unwrap_or(0));
     let same_thread = source.integer("os_thread") == target.integer("os_thread");
     let has_begun =
         on_thread(source) && source_ns <= target_ns && (same_thread || !on_thread(target));

@@ -4,6 +4,8 @@
 //! The threads and streams serve first what is ready first, then what has the smaller id.
 //! With the measured durations the end should come when it came; how far off it comes is
 //! the error of the dependencies.
+//!
+//! Files of others can hold any numbers, so that sums of times saturate.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -120,7 +122,8 @@ pub fn replay(nodes: &[ReplayNode], dependencies: &[(usize, usize)]) -> Replay {
             ready[row].wait_for(**free);
         }
         start_ns[row] = ready[row].time_ns;
-        let over = Ready { time_ns: start_ns[row] + node.duration_ns, after: Some(row) };
+        let over =
+            Ready { time_ns: start_ns[row].saturating_add(node.duration_ns), after: Some(row) };
         if let Some(free) = free {
             *free = over;
         }
@@ -157,8 +160,9 @@ fn deviation(nodes: &[ReplayNode], replay: &Replay, ready: &[Ready]) -> Option<D
     let first_ns = nodes.iter().filter_map(|node| node.measured).map(|span| span.0).min()?;
     let is_short = replay.makespan_ns < replay.measured_ns?;
     let rows = (0..nodes.len()).filter(|&row| replay.has_run[row]);
-    let end_ns = |row: usize| replay.start_ns[row] + nodes[row].duration_ns;
-    let span = |row: usize| nodes[row].measured.map(|span| (span.0 - first_ns, span.1 - first_ns));
+    let end_ns = |row: usize| replay.start_ns[row].saturating_add(nodes[row].duration_ns);
+    let since = |time_ns: i64| time_ns.saturating_sub(first_ns);
+    let span = |row: usize| nodes[row].measured.map(|span| (since(span.0), since(span.1)));
     let last = rows
         .filter_map(|row| Some((if is_short { span(row)?.1 } else { end_ns(row) }, row)))
         .max()?
@@ -180,12 +184,13 @@ fn deviation(nodes: &[ReplayNode], replay: &Replay, ready: &[Ready]) -> Option<D
 /// The stretch from a point of the run and of the replay until a later one.
 fn stretch(later: (usize, i64, i64), start_ns: i64, replayed_ns: i64) -> Deviation {
     let (row, end_ns, replayed_end_ns) = later;
-    let missing_ns = (end_ns - start_ns) - (replayed_end_ns - replayed_ns);
+    let measured_ns = end_ns.saturating_sub(start_ns);
+    let missing_ns = measured_ns.saturating_sub(replayed_end_ns.saturating_sub(replayed_ns));
     Deviation { row, start_ns, end_ns, missing_ns }
 }
 
 fn larger(one: Option<Deviation>, other: Option<Deviation>) -> Option<Deviation> {
-    one.into_iter().chain(other).max_by_key(|found| found.missing_ns.abs())
+    one.into_iter().chain(other).max_by_key(|found| found.missing_ns.unsigned_abs())
 }
 
 fn summary(nodes: &[ReplayNode], start_ns: Vec<i64>, has_run: Vec<bool>) -> Replay {
@@ -193,14 +198,15 @@ fn summary(nodes: &[ReplayNode], start_ns: Vec<i64>, has_run: Vec<bool>) -> Repl
     let stuck = has_run.iter().filter(|&&has_run| !has_run).count();
     let mut replay = Replay { start_ns, has_run, stuck, ..Replay::default() };
     for (node, &start_ns) in nodes.iter().zip(&replay.start_ns) {
-        let end_ns = start_ns + node.duration_ns;
+        let end_ns = start_ns.saturating_add(node.duration_ns);
         replay.makespan_ns = replay.makespan_ns.max(end_ns);
-        let measured_end_ns = node.measured.zip(first_ns).map(|(span, first)| span.1 - first);
+        let measured_end_ns =
+            node.measured.zip(first_ns).map(|(span, first)| span.1.saturating_sub(first));
         replay.measured_ns = replay.measured_ns.max(measured_end_ns);
         let Some(resource) = node.resource else { continue };
         let known = replay.resources.entry(resource).or_default();
         known.n_nodes += 1;
-        known.busy_ns += node.duration_ns;
+        known.busy_ns = known.busy_ns.saturating_add(node.duration_ns);
         known.end_ns = known.end_ns.max(end_ns);
         known.measured_end_ns = known.measured_end_ns.max(measured_end_ns);
     }

@@ -9,7 +9,7 @@ use crc32fast::Hasher;
 use crate::ids::{InColumn, NO_INTEGER};
 use crate::read::saved::document_of;
 use crate::read::saved::layout::{
-    DOCUMENT, LANES, Member, SOURCES, array_header, directory, member_of,
+    DOCUMENT, LANES, MAX_DOCUMENT_BYTES, Member, SOURCES, array_header, directory, member_of,
 };
 use crate::tables::{Column, FlowTable, LaneTable, Tables};
 
@@ -24,7 +24,11 @@ use crate::tables::{Column, FlowTable, LaneTable, Tables};
 /// When `out` cannot be written to.
 pub fn save(tables: &Tables, out: &mut impl Write) -> io::Result<()> {
     let mut archive = Archive { out, members: Vec::new(), offset: 0 };
-    archive.member(DOCUMENT.to_owned(), &[document_of(tables).as_bytes()])?;
+    let document = document_of(tables);
+    if document.len() as u64 > MAX_DOCUMENT_BYTES {
+        return Err(io::Error::other("the header of the trace is too large to be saved"));
+    }
+    archive.member(DOCUMENT.to_owned(), &[document.as_bytes()])?;
     let (text, ends) = tables.strings.parts();
     let ends: Vec<_> = ends.iter().map(|&end| end as u64).collect();
     archive.column("strings", "text", Column::Bytes(text.as_bytes()))?;

@@ -5,8 +5,9 @@
 
 use super::purposes::Purposes;
 use crate::graph::model::Streams;
-use crate::ids::{Order, RowMap};
+use crate::ids::{LaneId, Order, RowMap, StringId};
 use crate::link::{SyncRecord, WaitsFor};
+use crate::tables::LaneTable;
 use crate::vocabulary::ApiRole;
 
 /// Whether the thread that launched a GPU activity had asked a stream to wait.
@@ -14,6 +15,8 @@ use crate::vocabulary::ApiRole;
 pub(in crate::graph) enum Asked {
     /// It had not since it launched on this stream last.
     No,
+    /// It had not, but another thread of its process had, since any launched on this stream last.
+    ByOther,
     /// It had, but launched on other streams since.
     Before,
     /// It had, and launched nothing since.
@@ -26,6 +29,7 @@ pub(super) fn of_works(
     streams: &Streams<'_>,
     purposes: &Purposes,
     records: &[SyncRecord],
+    lanes: &LaneTable,
     has_wait_calls: bool,
 ) -> Vec<Asked> {
     let timeline = streams.timeline;
@@ -38,10 +42,16 @@ pub(super) fn of_works(
     let mut n_waits = vec![0_u32; streams.n_lanes()];
     let mut n_launched = vec![0_u32; streams.n_lanes()];
     let mut n_seen: RowMap<(usize, usize), u32> = RowMap::default();
+    let mut of_process: RowMap<StringId, u32> = RowMap::default();
+    let mut of_stream: RowMap<usize, u32> = RowMap::default();
     for call in timeline.orders().filter(|&event| timeline.kind(event).is_call()) {
         let thread = timeline.lane(call);
         let waits = &mut n_waits[thread];
-        *waits += u32::from(lets_wait(call) && recorded.binary_search(&call).is_err());
+        let n_new = u32::from(lets_wait(call) && recorded.binary_search(&call).is_err());
+        *waits += n_new;
+        let process = lanes.place(LaneId::from_row(thread)).process;
+        let n_of_process = of_process.entry(process).or_default();
+        *n_of_process += n_new;
         let works = streams.launched_by(call);
         let seen = |work: Order| (thread, streams.stream_of(work));
         for &work in works {
@@ -49,9 +59,12 @@ pub(super) fn of_works(
                 asked[work.row()] = Asked::JustNow;
             } else if n_seen.get(&seen(work)).copied().unwrap_or(0) < *waits {
                 asked[work.row()] = Asked::Before;
+            } else if of_stream.get(&streams.stream_of(work)).is_some_and(|it| it < n_of_process) {
+                asked[work.row()] = Asked::ByOther;
             }
         }
         for &work in works {
+            of_stream.insert(streams.stream_of(work), *n_of_process);
             n_seen.insert(seen(work), *waits);
             n_launched[thread] = *waits;
         }

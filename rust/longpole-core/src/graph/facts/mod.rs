@@ -88,7 +88,7 @@ impl<'a> Facts<'a> {
             is_loader,
             autograd: link::autograd_pairs(tables, &is_main),
             is_main,
-            asked: asked::of_works(&streams, &purposes, &records, has_wait_calls),
+            asked: asked::of_works(&streams, &purposes, &records, &tables.lanes, has_wait_calls),
             marks: Marks::of(&streams, &purposes),
             paired: paired::of_works(&streams, &purposes, has_wait_calls),
             graphs: graphs::of_trace(&streams, &purposes, tables),
@@ -138,7 +138,7 @@ impl<'a> Facts<'a> {
     /// where its thread let a stream wait, all others of the process.
     pub(super) fn other_devices_to_wait_for(&self, work: Order) -> &[usize] {
         match self.asked[work.row()] {
-            Asked::No => &[],
+            Asked::No | Asked::ByOther => &[],
             Asked::Before | Asked::JustNow => {
                 self.streams.siblings_of(self.streams.device_of(work))
             }

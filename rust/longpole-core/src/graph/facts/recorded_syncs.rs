@@ -63,7 +63,7 @@ fn producers(
         }
         WaitsFor::Device => {
             let of_device = streams.of_device_number(record.device);
-            of_device.into_iter().filter_map(|stream| last(&streams.all[stream])).collect()
+            of_device.iter().filter_map(|&stream| last(&streams.all[stream])).collect()
         }
         WaitsFor::EventOfStream(_) | WaitsFor::Unknown => Vec::new(),
     }

@@ -48,6 +48,21 @@ impl Edge {
         Self { rival: rival.in_column(), ..self }
     }
 
+    /// The same edge in a graph that numbers nodes and events in another way.
+    pub(super) fn renumbered(
+        &self,
+        node_of: &impl Fn(NodeId) -> NodeId,
+        order_of: &impl Fn(Order) -> Order,
+    ) -> Self {
+        Self {
+            source: node_of(self.source),
+            target: node_of(self.target),
+            event: self.event().map(order_of).in_column(),
+            rival: self.rival().map(order_of).in_column(),
+            ..*self
+        }
+    }
+
     /// Other work that may have been meant instead of its source.
     pub fn rival(&self) -> Option<Order> {
         Order::from_column(self.rival)

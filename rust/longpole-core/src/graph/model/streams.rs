@@ -7,7 +7,7 @@
 //! One file: each order is one of the same columns.
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::kinds::Kind;
 use super::limits;
@@ -19,6 +19,10 @@ use crate::tables::{Place, Tables, WorkClass};
 /// So many GPU activities without a launcher are skipped to find one with.
 const MOST_UNLINKED: usize = 64;
 
+/// Of a process with more devices than this, each device is on its own: no machine has as many, and
+/// each is compared with all others.
+const MOST_DEVICES: usize = 64;
+
 /// All streams, and who launched what on them. A stream number means nothing without
 /// its device.
 pub(in crate::graph) struct Streams<'a> {
@@ -29,7 +33,11 @@ pub(in crate::graph) struct Streams<'a> {
     number_of_device: Vec<Option<i64>>,
     /// For each device, the others that its process launches on.
     siblings: Vec<Vec<usize>>,
+    /// How many devices have any.
+    n_siblings: u64,
     stream_of_number: HashMap<(Option<i64>, Option<i64>), usize>,
+    /// The streams with a number, on the device with a number or on any; made where asked for.
+    numbered: OnceCell<[HashMap<Option<i64>, Vec<usize>>; 2]>,
     stream_of_lane: Vec<u32>,
     kind_of_work: Vec<Kind>,
     launched: Launched,
@@ -74,7 +82,9 @@ impl<'a> Streams<'a> {
             of_device: Vec::new(),
             number_of_device: Vec::new(),
             siblings: Vec::new(),
+            n_siblings: 0,
             stream_of_number: HashMap::new(),
+            numbered: OnceCell::new(),
             stream_of_lane: Vec::new(),
             kind_of_work: timeline.orders().map(kind_of).collect(),
             launched: Launched::of(timeline),
@@ -101,16 +111,20 @@ impl<'a> Streams<'a> {
             let call = streams.iter().find_map(first_launcher)?;
             Some(tables.lanes.places()[self.timeline.lane(call)].process)
         };
-        let processes: Vec<_> = self.of_device.iter().map(process).collect();
-        let joined = (0..processes.len()).map(|device| {
-            let is_sibling = |&other: &usize| {
-                other != device
-                    && processes[other].is_some()
-                    && processes[other] == processes[device]
-            };
-            (0..processes.len()).filter(is_sibling).collect()
-        });
-        self.siblings = joined.collect();
+        let mut devices_of: BTreeMap<StringId, Vec<usize>> = BTreeMap::new();
+        for (device, streams) in self.of_device.iter().enumerate() {
+            if let Some(process) = process(streams) {
+                devices_of.entry(process).or_default().push(device);
+            }
+        }
+        self.siblings = vec![Vec::new(); self.of_device.len()];
+        for devices in devices_of.values().filter(|devices| devices.len() <= MOST_DEVICES) {
+            for &device in devices {
+                let others = devices.iter().copied().filter(|&other| other != device);
+                self.siblings[device] = others.collect();
+            }
+        }
+        self.n_siblings = self.siblings.iter().filter(|others| !others.is_empty()).count() as u64;
     }
 
     /// Gives each lane of work the stream it stands for. Where the trace names no
@@ -189,12 +203,7 @@ impl<'a> Streams<'a> {
 
     /// How many devices share their process with others.
     pub(in crate::graph) fn n_siblings(&self) -> u64 {
-        (0..self.n_devices()).filter(|&device| self.has_siblings(device)).count() as u64
-    }
-
-    /// Whether one process launches on two devices.
-    pub(in crate::graph) fn are_siblings(&self, one: usize, other: usize) -> bool {
-        self.siblings[one].contains(&other)
+        self.n_siblings
     }
 
     /// Whether the process of a device launches on other devices too.
@@ -246,23 +255,27 @@ impl<'a> Streams<'a> {
     }
 
     /// The streams of the device with a number.
-    pub(in crate::graph) fn of_device_number(&self, device: Option<i64>) -> Vec<usize> {
-        let mut streams: Vec<_> = self
-            .stream_of_number
-            .iter()
-            .filter(|((of, _), _)| *of == device)
-            .map(|(_, &stream)| stream)
-            .collect();
-        streams.sort_unstable();
-        streams
+    pub(in crate::graph) fn of_device_number(&self, device: Option<i64>) -> &[usize] {
+        self.numbers()[0].get(&device).map_or(&[], Vec::as_slice)
     }
 
     /// The streams with a number, on any device.
-    pub(in crate::graph) fn with_number(&self, stream: Option<i64>) -> Vec<usize> {
-        let of_number = self.stream_of_number.iter().filter(|((_, number), _)| *number == stream);
-        let mut streams: Vec<_> = of_number.map(|(_, &stream)| stream).collect();
-        streams.sort_unstable();
-        streams
+    pub(in crate::graph) fn with_number(&self, stream: Option<i64>) -> &[usize] {
+        self.numbers()[1].get(&stream).map_or(&[], Vec::as_slice)
+    }
+
+    /// The streams by the number of their device, and by their own.
+    fn numbers(&self) -> &[HashMap<Option<i64>, Vec<usize>>; 2] {
+        self.numbered.get_or_init(|| {
+            let mut rows: Vec<_> = self.stream_of_number.iter().collect();
+            rows.sort_unstable_by_key(|&(_, stream)| stream);
+            let mut found = [HashMap::new(), HashMap::new()];
+            for (&(device, number), &stream) in rows {
+                found[0].entry(device).or_insert_with(Vec::new).push(stream);
+                found[1].entry(number).or_insert_with(Vec::new).push(stream);
+            }
+            found
+        })
     }
 
     /// The stream with a number.
@@ -286,7 +299,8 @@ impl<'a> Streams<'a> {
         let named = || self.numbered(record.device, Some(number));
         let with_number = self.with_number(Some(number));
         let waits_for_itself = record.stream == Some(number);
-        let is_open = with_number.len() > 1 && (waits_for_itself || named().is_none());
+        let is_open = (2..=MOST_DEVICES).contains(&with_number.len())
+            && (waits_for_itself || named().is_none());
         let Some(call) = record.recorded_by.filter(|_| is_open) else { return named() };
         let (thread, recorded_ns) = (tables.events.lane(call), tables.events.start_ns(call));
         let launched_ns = |stream: &usize| {
@@ -295,7 +309,7 @@ impl<'a> Streams<'a> {
             let is_of_thread = self.timeline.lane(launcher) == thread.row();
             is_of_thread.then(|| self.timeline.start_ns(launcher))
         };
-        let last = with_number.into_iter().filter(|it| launched_ns(it).is_some());
+        let last = with_number.iter().copied().filter(|it| launched_ns(it).is_some());
         last.max_by_key(launched_ns).map(|stream| &self.all[stream]).or_else(named)
     }
 

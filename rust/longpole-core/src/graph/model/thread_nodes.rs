@@ -58,7 +58,7 @@ impl ThreadNodes {
     }
 
     /// The nodes of a thread, in order; none for lanes of devices.
-    pub(in crate::graph) fn of_lane(&self, lane: usize) -> &[NodeId] {
+    pub(crate) fn of_lane(&self, lane: usize) -> &[NodeId] {
         match self.first.get(lane..lane + 2) {
             Some(&[first, behind]) => &self.nodes[first..behind],
             _ => &[],

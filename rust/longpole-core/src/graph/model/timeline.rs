@@ -65,6 +65,37 @@ impl Timeline {
         timeline
     }
 
+    /// The same events at the times that `tables` gives them, and the new place of each.
+    pub(super) fn retimed(&self, tables: &Tables) -> (Self, Vec<Order>) {
+        let mut order: Vec<_> = self
+            .orders()
+            .map(|old| {
+                let event = self.event(old);
+                (tables.events.start_ns(event) + self.clock_shift_ns(old), event)
+            })
+            .collect();
+        order.sort_by(|one, two| one.0.cmp(&two.0).then_with(|| by_content(one.1, two.1, tables)));
+        let mut timeline = Self {
+            clocks: self.clocks.clone(),
+            order_of_event: vec![NO_ROW; tables.events.len()],
+            negative_durations: self.negative_durations,
+            untimed: self.untimed,
+            ..Self::default()
+        };
+        timeline.fill(&order, tables);
+        let new_of = |old| Order::from_row(timeline.order_of_event[self.event(old).row()] as usize);
+        let order_of: Vec<_> = self.orders().map(new_of).collect();
+        let mut launcher = vec![NO_ROW; order.len()];
+        for old in self.orders() {
+            let call = self.launcher(old).map(|call| order_of[call.row()]);
+            launcher[order_of[old.row()].row()] = call.in_column();
+        }
+        timeline.launcher = launcher;
+        timeline.unlinked = timeline.bounds_of_unlinked(tables.lanes.len());
+        timeline.narrow_by_number(tables);
+        (timeline, order_of)
+    }
+
     /// The bounds of when work without a launcher was submitted.
     fn bounds_of_unlinked(&self, n_lanes: usize) -> Vec<Unlinked> {
         let mut last_ns = vec![i64::MIN; n_lanes];

@@ -103,7 +103,7 @@ fn producer(call: Order, recent: &Recent, facts: &Facts<'_>) -> Option<Order> {
     match facts.purpose(call) {
         ApiRole::DeviceSynchronize => device_syncs::producer(call, recent, facts),
         ApiRole::EventSynchronize => event_syncs::producer(call, facts),
-        ApiRole::Allocate | ApiRole::Free | ApiRole::LoadModule => {
+        ApiRole::Allocate | ApiRole::Free | ApiRole::LoadModule | ApiRole::UnloadModule => {
             implicit_waits::producer(call, recent, facts)
         }
         _ => None,

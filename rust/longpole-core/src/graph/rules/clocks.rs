@@ -27,8 +27,7 @@ pub(in crate::graph) fn shifts(facts: &Facts<'_>) -> Vec<ClockShift> {
     }
     let alone: Vec<_> = devices.iter().map(Evidence::shift).collect();
     let shift = |device: usize| {
-        let siblings =
-            || (0..devices.len()).filter(|&other| facts.streams.are_siblings(device, other));
+        let siblings = || facts.streams.siblings_of(device).iter().copied();
         let usual_ns = |other: usize| devices[other].usual_launch_ns(alone[other]);
         let is_sure = |&other: &usize| alone[other].is_none_or(|shift| !shift.by_launches);
         let shift_ns = match alone[device] {

@@ -23,11 +23,9 @@ pub(super) fn edges(facts: &Facts<'_>) -> Vec<Edge> {
     let mut found = Vec::new();
     for devices in by_name(facts).values().filter(|devices| devices.len() > 1) {
         for (&device, works) in devices {
-            let others: Vec<_> = devices
-                .iter()
-                .filter(|&(&other, _)| facts.streams.are_siblings(device, other))
-                .map(|(_, works)| works.as_slice())
-                .collect();
+            let siblings = facts.streams.siblings_of(device).iter();
+            let others: Vec<_> =
+                siblings.filter_map(|other| devices.get(other)).map(Vec::as_slice).collect();
             found.extend(works.iter().filter_map(|&work| edge(work, &others, facts)));
         }
     }

@@ -25,7 +25,7 @@ pub(super) fn edges<'f>(
 /// The last work of each stream that it is likely to have waited for.
 fn producers(work: Order, facts: &Facts<'_>) -> Vec<Order> {
     let asked = facts.asked[work.row()];
-    if asked == Asked::No {
+    if matches!(asked, Asked::No | Asked::ByOther) {
         return Vec::new();
     }
     match facts.paired.get(&work) {

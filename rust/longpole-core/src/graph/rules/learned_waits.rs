@@ -20,8 +20,10 @@ pub(super) fn never_waiting(facts: &Facts<'_>) -> HashSet<StringId> {
         if let Some(&first) = facts.streams.launched_by(call).first() {
             recent.launched_on(facts.streams.stream_of(first));
         }
-        let may_wait =
-            matches!(facts.purpose(call), ApiRole::Allocate | ApiRole::Free | ApiRole::LoadModule);
+        let may_wait = matches!(
+            facts.purpose(call),
+            ApiRole::Allocate | ApiRole::Free | ApiRole::LoadModule | ApiRole::UnloadModule
+        );
         if !may_wait || facts.timeline.duration_ns(call) < limits::LONG_SYNC_NS {
             continue;
         }

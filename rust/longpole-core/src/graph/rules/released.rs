@@ -56,7 +56,8 @@ fn suspicion(work: Order, late_ns: i64, facts: &Facts<'_>) -> Option<(i64, Mark)
         Asked::No if is_late && may_wait_without_call(work, facts) => {
             Some((limits::WAIT_RELEASE_NS, Mark::Unmarked))
         }
-        Asked::Before | Asked::No => None,
+        Asked::ByOther if is_late => Some((limits::WAIT_RELEASE_NS, Mark::Possible)),
+        Asked::Before | Asked::ByOther | Asked::No => None,
     }
 }
 

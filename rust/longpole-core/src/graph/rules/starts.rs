@@ -95,8 +95,11 @@ fn reason(work: Order, running: Option<Order>, ready_ns: i64, facts: &Facts<'_>)
         return overlapped::edge(work, running, late_ns, facts);
     }
     let occupied = || {
-        let is_launched = facts.timeline.launcher(work).is_some() && !facts.is_in_graph(work);
-        let is_late = late_ns > limits::LATE_START_NS && is_launched;
+        if facts.is_in_graph(work) {
+            let is_late = late_ns > limits::GRAPH_GAP_NS;
+            return is_late.then(|| occupied::edge_of_node(work, ready_ns, facts)).flatten();
+        }
+        let is_late = late_ns > limits::LATE_START_NS && facts.timeline.launcher(work).is_some();
         is_late.then(|| occupied::edge(work, facts)).flatten()
     };
     released::edge(work, ready_ns, facts)

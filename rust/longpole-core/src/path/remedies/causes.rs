@@ -1,6 +1,8 @@
-//! What may hold something up, as a set.
+//! What may hold something up, as a set, and how far a change reaches into time that nothing
+//! explains.
 
-use crate::graph::Kind;
+use super::model::Side;
+use crate::graph::{Graph, Kind};
 use crate::path::what_if::{Change, Effect, Ratio};
 
 /// What may have caused a gap, or what a change removes: one bit each.
@@ -28,20 +30,113 @@ impl Causes {
         self.0 & other.0 != 0
     }
 
-    /// What a change removes.
-    pub(super) fn of(change: &Change) -> Self {
-        let of_events = change.events.is_some();
-        match (change.effect, change.kind) {
-            (Effect::RemoveWait, Some(Kind::EventWait)) => Self::STREAM_WAITS,
-            (Effect::RemoveWait, _) if !of_events => Self::BLOCKING_CALLS,
-            (Effect::Scale(ratio), Some(kind)) if ratio != Ratio::ONE && !of_events => match kind {
-                Kind::Kernel => Self::KERNELS,
-                Kind::Communication => Self::COMMUNICATION,
-                Kind::Copy => Self::COPIES,
-                Kind::Operator => Self::HOST,
-                _ => Self::default(),
-            },
+    /// The sides of a device among them.
+    pub(super) fn of_device_sides(self) -> impl Iterator<Item = Side> {
+        let sides = [
+            (Self::KERNELS, Side::Kernels),
+            (Self::COMMUNICATION, Side::Communication),
+            (Self::COPIES, Side::Copies),
+        ];
+        sides.into_iter().filter(move |(cause, _)| self.meets(*cause)).map(|(_, side)| side)
+    }
+
+    fn of_kind(kind: Kind) -> Self {
+        match kind {
+            Kind::Kernel => Self::KERNELS,
+            Kind::Communication => Self::COMMUNICATION,
+            Kind::Copy => Self::COPIES,
+            Kind::Operator => Self::HOST,
             _ => Self::default(),
         }
     }
 }
+
+/// What a change removes, and whether of all or of given events only.
+pub(super) struct Reach<'c> {
+    change: &'c Change,
+    causes: Causes,
+    /// Of the host's changes of given events and stretches: when they were.
+    spans: Vec<(i64, i64)>,
+}
+
+impl<'c> Reach<'c> {
+    pub(super) fn of(change: &'c Change, graph: &Graph) -> Self {
+        let of_all = |change: &Change| match (change.effect, change.kind) {
+            (Effect::RemoveWait, Some(Kind::EventWait)) => Causes::STREAM_WAITS,
+            (Effect::RemoveWait, _) => Causes::BLOCKING_CALLS,
+            (Effect::Insert(_) | Effect::Scale(Ratio::ONE), _) | (_, None) => Causes::default(),
+            (Effect::Scale(_) | Effect::Replace(_), Some(kind)) => Causes::of_kind(kind),
+        };
+        let mut reach = Self { change, causes: of_all(change), spans: Vec::new() };
+        if change.events.is_some() || change.stretches.is_some() {
+            reach.find_spans(graph);
+        }
+        reach
+    }
+
+    /// Finds what the given events are, and when those of threads were.
+    fn find_spans(&mut self, graph: &Graph) {
+        let timeline = &graph.timeline;
+        let mut is_of_host = self.change.stretches.is_some();
+        for &event in self.change.events.iter().flatten() {
+            let Some(order) = timeline.order(event) else { continue };
+            if timeline.kind(order).is_device_work() {
+                if self.change.kind.is_none() && self.change.effect != Effect::Scale(Ratio::ONE) {
+                    let work = graph.edges.range(graph.nodes.end(order));
+                    let kinds = graph.edges.as_slice()[work].iter().map(|edge| edge.kind);
+                    self.causes = kinds.map(Causes::of_kind).fold(self.causes, Causes::with);
+                }
+            } else {
+                self.spans.push((timeline.start_ns(order), timeline.end_ns(order)));
+                is_of_host = true;
+            }
+        }
+        let stretches = self.change.stretches.iter().flatten();
+        self.spans.extend(stretches.map(|stretch| (stretch.start_ns, stretch.end_ns)));
+        self.spans.sort_unstable();
+        if is_of_host && self.change.kind.is_none() && self.factor().is_some() {
+            let waits = self.change.effect == Effect::RemoveWait;
+            self.causes = if waits { self.causes } else { self.causes.with(Causes::HOST) };
+        }
+    }
+
+    /// What the change removes.
+    pub(super) fn causes(&self) -> Causes {
+        self.causes
+    }
+
+    /// The same, if it removes it everywhere.
+    pub(super) fn causes_of_all(&self) -> Causes {
+        let is_of_all = self.change.events.is_none() && self.change.stretches.is_none();
+        if is_of_all { self.causes } else { Causes::default() }
+    }
+
+    /// What the change makes of time whose cause it changes.
+    pub(super) fn factor(&self) -> Option<Ratio> {
+        match self.change.effect {
+            Effect::RemoveWait | Effect::Replace(_) => Some(Ratio::ZERO),
+            Effect::Scale(by) if by.as_f64() < 1.0 => Some(by),
+            Effect::Scale(_) | Effect::Insert(_) => None,
+        }
+    }
+
+    /// Whether a gap may be time of what is changed. Where that is given events of threads, the gap
+    /// ends during one of them, or begins work that was called for then.
+    pub(super) fn has(&self, gap: u32, graph: &Graph) -> bool {
+        if self.spans.is_empty() {
+            return true;
+        }
+        let (timeline, nodes) = (&graph.timeline, &graph.nodes);
+        let late = nodes.event(graph.edges.as_slice()[gap as usize].target);
+        let is_of_device = timeline.kind(late).is_device_work();
+        let called = if is_of_device { timeline.launcher(late) } else { Some(late) };
+        let Some(call) = called else { return true };
+        let at_ns = timeline.start_ns(call);
+        let behind = self.spans.partition_point(|&(start_ns, _)| start_ns <= at_ns);
+        // Spans of nested events may end in any order: the longest of the last few counts.
+        self.spans[..behind].iter().rev().take(MOST_NESTED).any(|&(_, end_ns)| end_ns >= at_ns)
+    }
+}
+
+/// The number of given events that are looked at to find one that is open at a time.
+const MOST_NESTED: usize = 16;

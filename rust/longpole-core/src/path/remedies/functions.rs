@@ -6,7 +6,9 @@ use std::collections::HashMap;
 use super::model::Side;
 use super::question::Question;
 use crate::graph::Kind;
-use crate::ids::{EventId, NO_ROW, RowMap, StringId, row_in_column};
+use crate::ids::{EventId, NO_ROW, Order, RowMap, StringId, row_in_column};
+use crate::names::named;
+use crate::path::walk::{Path, Segment};
 use crate::tables::EventKind;
 use crate::vocabulary::{ApiRole, is_wrapper_frame};
 
@@ -17,8 +19,6 @@ pub struct Function {
     pub name: StringId,
     /// Its share of the host's time on the path.
     pub share: f64,
-    /// Its calls in the trace.
-    pub events: Vec<EventId>,
 }
 
 /// A function is named if it has this share of the host's time on the path: most of it.
@@ -41,12 +41,24 @@ pub(super) fn function(question: &Question<'_>) -> Option<Function> {
     let (name, ns) = tree.innermost(share_of(total_ns, LEAST_SHARE))?;
     #[allow(clippy::cast_precision_loss)] // a share
     let share = ns as f64 / total_ns.max(1) as f64;
-    Some(Function { name, share, events: calls_of(name, question) })
+    Some(Function { name, share })
 }
 
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // a share
 fn share_of(total_ns: i64, share: f64) -> i64 {
     (total_ns as f64 * share) as i64
+}
+
+named! {
+    /// When the host does something.
+    Occasion {
+        /// Before any other call that needs the device: it creates what the others use.
+        First "first",
+        /// In most of several windows.
+        Recurring "recurring",
+        /// At some other time.
+        Other "other",
+    }
 }
 
 /// What the host did longest on the path, by name.
@@ -62,6 +74,8 @@ pub struct Busiest {
     pub longest: f64,
     /// What they do, where they are runtime API calls.
     pub role: Option<ApiRole>,
+    /// When they do it.
+    pub occasion: Occasion,
 }
 
 /// The name that has most of the host's time on the path.
@@ -94,17 +108,37 @@ pub(super) fn busiest(question: &Question<'_>) -> Option<Busiest> {
         n_events,
         longest: share(longest_ns),
         role: role(name),
+        occasion: occasion(name, question),
     })
 }
 
-fn calls_of(name: StringId, question: &Question<'_>) -> Vec<EventId> {
-    let timeline = &question.graph.timeline;
-    let is_call = |kind| matches!(kind, EventKind::Python | EventKind::Annotation);
-    timeline
-        .orders()
-        .filter(|&event| timeline.name(event) == Some(name) && is_call(timeline.kind(event)))
-        .map(|event| timeline.event(event))
-        .collect()
+/// One part in so many of a window is much.
+const MUCH_OF_WINDOW: i64 = 10;
+
+fn occasion(name: StringId, question: &Question<'_>) -> Occasion {
+    let is_named = |event: Option<EventId>| {
+        event.is_some_and(|event| question.tables.events.name(event) == Some(name))
+    };
+    let has_much = |path: &&Path| {
+        let of_name =
+            path.segments.iter().filter(|it| Side::Host.has(it.kind) && is_named(it.event));
+        let time_ns: i64 = of_name.map(Segment::duration_ns).sum();
+        MUCH_OF_WINDOW * time_ns > path.end_ns - path.start_ns
+    };
+    let n_windows = question.paths.len();
+    if n_windows > 1 && 2 * question.paths.iter().filter(has_much).count() > n_windows {
+        return Occasion::Recurring;
+    }
+    let (timeline, roles) = (&question.graph.timeline, question.tables.roles());
+    let needs_device = |&event: &Order| {
+        let role = timeline.name(event).map(|name| roles[name.row()]);
+        timeline.kind(event).is_device_work()
+            || timeline.kind(event).is_call()
+                && !matches!(role, None | Some(ApiRole::Other | ApiRole::Query))
+    };
+    let first = timeline.orders().find(needs_device);
+    let is_first = first.is_some_and(|event| timeline.name(event) == Some(name));
+    if is_first { Occasion::First } else { Occasion::Other }
 }
 
 /// The functions around the host's time, from the outside in.

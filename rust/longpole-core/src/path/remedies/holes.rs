@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 
 use super::question::Question;
-use crate::graph::Kind;
+use crate::graph::{Edge, Kind};
 use crate::ids::{EventId, row_in_column};
 use crate::intervals::Spans;
 use crate::path::walk::Path;
@@ -32,7 +32,8 @@ pub struct Hole {
     pub host: Option<(EventId, bool)>,
     /// How long some device was busy meanwhile.
     pub busy_ns: i64,
-    /// Whether it comes before all but a few GPU activities, or in the first call of its kind.
+    /// Whether it comes before all but a few GPU activities, or in the first call of its kind, while
+    /// devices are mostly idle, and no other gap in the trace is like it.
     pub is_first: bool,
 }
 
@@ -128,14 +129,19 @@ impl Hole {
         let works = timeline.orders().filter(|&it| timeline.kind(it).is_device_work());
         let n_before = works.filter(|&it| timeline.end_ns(it) <= start_ns).count();
         let host = host(question, start_ns, end_ns);
-        let is_first_call = host.is_some_and(|(event, waits)| waits && is_first(event, question));
+        let busy_ns = busy.length_within_ns(start_ns, end_ns);
+        let is_first_call = host.is_some_and(|(event, waits)| {
+            waits && !synchronizes(event, question) && is_first(event, question)
+        });
         Self {
             edge: row_in_column(piece.edge),
             duration_ns: piece.duration_ns(),
             event: timeline.event(late),
             host,
-            busy_ns: busy.length_within_ns(start_ns, end_ns),
-            is_first: n_before < FIRST_ACTIVITIES || is_first_call,
+            busy_ns,
+            is_first: (n_before < FIRST_ACTIVITIES || is_first_call)
+                && 2 * busy_ns <= piece.duration_ns()
+                && !comes_again(piece, question),
         }
     }
 }
@@ -159,6 +165,35 @@ fn host(question: &Question<'_>, start_ns: i64, end_ns: i64) -> Option<(EventId,
     let role = timeline.name(event).map(|name| roles[name.row()]);
     let waits = timeline.kind(event).is_call() && !matches!(role, Some(ApiRole::Launch));
     Some((timeline.event(event), waits))
+}
+
+/// Whether a call waits for devices, which it does not set up.
+fn synchronizes(call: EventId, question: &Question<'_>) -> bool {
+    let role = question.tables.events.name(call).map(|name| question.tables.roles()[name.row()]);
+    matches!(
+        role,
+        Some(
+            ApiRole::StreamSynchronize
+                | ApiRole::EventSynchronize
+                | ApiRole::DeviceSynchronize
+                | ApiRole::Query
+        )
+    )
+}
+
+/// Whether another unexplained gap at least half as long precedes an event of the same name.
+fn comes_again(piece: &Piece, question: &Question<'_>) -> bool {
+    let graph = question.graph;
+    let edges = graph.edges.as_slice();
+    let name = |edge: &Edge| graph.timeline.name(graph.nodes.event(edge.target));
+    let gap_ns = |edge: &Edge| graph.nodes.time_ns(edge.target) - graph.nodes.time_ns(edge.source);
+    let own = name(&edges[piece.edge]);
+    edges.iter().enumerate().any(|(place, edge)| {
+        place != piece.edge
+            && edge.kind == Kind::Unexplained
+            && 2 * gap_ns(edge) >= piece.duration_ns()
+            && name(edge) == own
+    })
 }
 
 /// Whether no event of this name began before.

@@ -29,8 +29,9 @@ pub(super) fn loader(question: &Question<'_>) -> Option<Loader> {
         iterators[name.row()]
     };
     let around = |event: EventId| {
-        let enclosing = std::iter::successors(Some(event), |&event| question.nesting.parent(event));
-        enclosing.filter_map(of_event).next()
+        let mut enclosing =
+            std::iter::successors(Some(event), |&event| question.nesting.parent(event));
+        enclosing.find_map(of_event)
     };
     let inside = iterators_inside(question, &iterators);
     let mut times_ns: BTreeMap<Loader, i64> = BTreeMap::new();

@@ -1,20 +1,18 @@
-//! What holds a program up, and what somebody can do about it: the verdict.
+//! What holds a program up, and what changes gain: the verdict.
 //!
 //! A verdict compares gains: how much shorter the program would be if something took no
 //! time, by the graph timed anew. Neither shares of the path nor how busy a device was can
-//! say that, for host and device work side by side. Two levels: a *side* is what holds the
-//! program up, a *remedy* what can be done about it, the cheap ones first.
-//!
-//! One file: the catalogue reads as a list.
+//! say that, for host and device work side by side. A *side* is what holds the program up; what
+//! somebody can do about it is asked of [`Facts`] and computed by [`Inquiry::gains`].
 //!
 //! Every gain is an upper bound: the order of the work stays, and nobody can remove all of
-//! a side. Gains of several remedies are never added.
+//! a side. Gains of several changes are never added.
 
 mod bounds;
 mod busy_streams;
-mod catalogue;
 mod causes;
 mod doubt;
+mod facts;
 mod functions;
 mod holes;
 mod host_waits;
@@ -25,13 +23,12 @@ mod open;
 mod question;
 mod rule;
 mod silences;
-mod sites;
 mod slots;
 mod trials;
 
 use super::schedule::Schedule;
-use super::walk::walk;
-use super::what_if::{Change, lags_ns, what_if};
+use super::walk::{Path, Segment, walk};
+use super::what_if::{Change, Effect, lags_ns, what_if};
 use super::windows::Scope;
 use crate::error::Result;
 use crate::graph::{Edge, Graph, Kind};
@@ -43,10 +40,11 @@ use crate::tables::Tables;
 pub use bounds::{Bounds, Fact};
 use busy_streams::BusyStreams;
 pub use doubt::{Cause, Doubt};
-pub use functions::{Busiest, Function};
+pub use facts::{Activity, DeviceWait, FactIndex, Facts, Named, OnThread, ThreadGap};
+pub use functions::{Busiest, Function, Occasion};
 pub use holes::Hole;
 pub use loaders::Loader;
-pub use model::{Remedy, RemedyKind, Side};
+pub use model::Side;
 use open::{Open, Placing};
 use question::Question;
 use rule::{Gains, Ruling, certain, ruling};
@@ -86,8 +84,6 @@ pub struct Lengths {
 pub struct Usual {
     /// The sides that it names.
     pub sides: Vec<Side>,
-    /// The remedies that it names.
-    pub remedies: Vec<RemedyKind>,
     /// The gain of its first side, or of the best where it names none.
     pub gain: f64,
 }
@@ -99,8 +95,6 @@ pub struct Verdict {
     pub status: Status,
     /// The sides that hold the program up, the greatest first.
     pub sides: Vec<Side>,
-    /// What can be done, by cost and then by gain.
-    pub remedies: Vec<Remedy>,
     /// What removing each side would gain, in the order of [`Side::ALL`].
     pub gains: Vec<f64>,
     /// The least and the most that can be, in the same order.
@@ -141,7 +135,56 @@ const NEARLY_ALL: (i64, i64) = (20, 19);
 /// A window is an outlier beyond so many halves of the median.
 const OUTLIER_HALVES: i64 = 3;
 
-/// Finds what holds a program up over the windows of a scope.
+/// What a verdict found out on its way, for questions about more changes.
+#[derive(Debug, Default)]
+pub struct Inquiry {
+    paths: Vec<Path>,
+    lags_ns: Vec<i64>,
+    open: Open,
+    holes: Vec<Hole>,
+}
+
+/// What a change gains in the windows of a verdict.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Gain {
+    /// Of a window in the mean, rounded down. Below 0 it would cost.
+    pub gain_ns: i64,
+    /// The same as a share.
+    pub gain: f64,
+    /// The least and the greatest share, with what is missing from the trace.
+    pub bounds: Bounds,
+}
+
+impl Inquiry {
+    /// What sets of changes gain in the windows of the verdict.
+    ///
+    /// # Errors
+    ///
+    /// When a pattern is no regular expression, and when `progress` asks to stop.
+    pub fn gains(
+        &self,
+        graph: &Graph,
+        tables: &Tables,
+        nesting: &Nesting,
+        scope: &Scope,
+        changes: &[Vec<Change>],
+        progress: Progress<'_>,
+    ) -> Result<Vec<Gain>> {
+        let (paths, lags_ns) = (&self.paths[..], &self.lags_ns[..]);
+        let times = Vec::new();
+        let question = Question { graph, tables, nesting, scope, paths, lags_ns, times };
+        let n_windows = i64::try_from(scope.windows.len()).unwrap_or(1).max(1);
+        let tried = question.tried(&self.open, &self.holes, changes, progress)?;
+        let gain = |trial: Trial| Gain {
+            gain_ns: trial.gain_ns().div_euclid(n_windows),
+            gain: trial.gain(None),
+            bounds: trial.bounds(),
+        };
+        Ok(tried.into_iter().map(gain).collect())
+    }
+}
+
+/// Finds what holds a program up over the windows of a scope, and keeps what it found out.
 ///
 /// # Errors
 ///
@@ -153,13 +196,14 @@ pub fn verdict(
     nesting: &Nesting,
     scope: &Scope,
     progress: Progress<'_>,
-) -> Result<Verdict> {
+) -> Result<(Verdict, Inquiry)> {
     let observed = Schedule::observed();
-    let paths: Vec<_> = scope.windows.iter().map(|window| walk(graph, window, &observed)).collect();
+    let all_paths: Vec<_> =
+        scope.windows.iter().map(|window| walk(graph, window, &observed)).collect();
     let has_work = graph.timeline.orders().any(|work| graph.timeline.kind(work).is_device_work());
-    let lags_ns = lags_ns(graph);
-    let times = question::times_of(&paths);
-    let (paths, lags_ns) = (&paths[..], &lags_ns[..]);
+    let all_lags_ns = lags_ns(graph);
+    let times = question::times_of(&all_paths);
+    let (paths, lags_ns) = (&all_paths[..], &all_lags_ns[..]);
     let question = Question { graph, tables, nesting, scope, paths, lags_ns, times };
     let mut open = Open::of(&question);
     let mut answers = question.answers(&open, &[], progress)?;
@@ -176,14 +220,30 @@ pub fn verdict(
         && !(sides.contains(&Side::Host) && doubt.is_of_nobody())
         && !doubt.is_of_unseen_host()
         && doubt.unknown <= MOST_GUESSED
+        && !(sides.is_empty() && question.is_of_one_side())
     {
-        ruling = ruling.of_sides(sides, &answers.gains(None));
+        ruling.sides = sides;
         doubt.cause = doubt.cause.filter(|cause| *cause == Cause::Polling);
     }
     if has_work && doubt.cause.is_none() {
         doubt.rest = question.rest_unknown(&ruling.sides, progress)?;
     }
-    Ok(question.verdict(&answers, ruling, doubt, holes, has_work))
+    let verdict = question.verdict(&answers, ruling, doubt, holes.clone(), has_work);
+    Ok((verdict, Inquiry { paths: all_paths, lags_ns: all_lags_ns, open, holes }))
+}
+
+impl Question<'_> {
+    /// Whether most of the paths is the time of one side: where launches are missing, nothing shows
+    /// that this side is not what limits the program.
+    fn is_of_one_side(&self) -> bool {
+        let segments = || self.paths.iter().flat_map(|path| &path.segments);
+        let time_ns = |side: Option<Side>| -> i64 {
+            let counts = |segment: &&Segment| side.is_none_or(|side| side.has(segment.kind));
+            segments().filter(counts).map(Segment::duration_ns).sum()
+        };
+        let whole_ns = time_ns(None);
+        Side::ALL.iter().any(|&side| 2 * time_ns(Some(side)) > whole_ns)
+    }
 }
 
 /// What the trials of a question gave.
@@ -191,8 +251,8 @@ struct Answers {
     sides: Vec<Trial>,
     kernels_and_host: Trial,
     everything: Trial,
-    remedies: Vec<(Remedy, Trial)>,
-    function: Option<Function>,
+    blocking_calls: Trial,
+    stream_waits: Trial,
 }
 
 /// What one trial gains in each window.
@@ -264,18 +324,10 @@ impl Answers {
     /// The gains that the rule weighs, of all windows or of one; none below 0.
     fn gains(&self, window: Option<usize>) -> Gains {
         let gain = |trial: &Trial| trial.gain(window).max(0.0);
-        let of = |kind: RemedyKind| {
-            let remedy =
-                |(remedy, _): &&(Remedy, Trial)| remedy.kind == kind && remedy.name.is_none();
-            self.remedies.iter().find(remedy).map_or(0.0, |(_, trial)| gain(trial))
-        };
         let mut gains = Gains {
             kernels_and_host: gain(&self.kernels_and_host),
-            data_loading: of(RemedyKind::DataLoading),
-            allocation: of(RemedyKind::Allocation),
-            host_work: of(RemedyKind::HostWork),
-            blocking_calls: of(RemedyKind::BlockingCalls),
-            stream_waits: of(RemedyKind::StreamWaits),
+            blocking_calls: gain(&self.blocking_calls),
+            stream_waits: gain(&self.stream_waits),
             ..Gains::default()
         };
         for (side, trial) in self.sides.iter().enumerate() {
@@ -285,53 +337,46 @@ impl Answers {
     }
 }
 
-fn changes_of(remedies: &[Remedy]) -> Vec<Vec<Change>> {
-    remedies.iter().map(|remedy| remedy.changes.clone()).collect()
-}
-
 impl Question<'_> {
-    /// Tries the catalogue: sides and remedies first, then the parts of what gains.
+    /// Tries to remove each side, several together, and all waits.
     fn answers(&self, open: &Open, holes: &[Hole], progress: Progress<'_>) -> Result<Answers> {
-        let windows = &self.scope.windows;
-        let is_closed = open.is_empty() && open.held_ns.is_none();
-        let busy = if is_closed { BusyStreams::default() } else { BusyStreams::of(self) };
-        let missing = (open, holes, &busy);
-        let from =
-            |held_ns| Trials::new(self.graph, self.tables, self.lags_ns, windows, missing, held_ns);
-        let trials = Starts { free: from(None), held: open.held_ns.map(|ns| from(Some(ns))) };
-        let function = functions::function(self);
         let mut changes: Vec<_> = Side::ALL.iter().map(|side| side.removed()).collect();
         let everything = changes.concat();
         changes.push([Side::Kernels.removed(), Side::Host.removed()].concat());
         changes.push(everything);
-        let n_sides = Side::ALL.len();
-        let whole = catalogue::whole(self, function.as_ref());
-        changes.extend(whole.iter().map(|remedy| remedy.changes.clone()));
-        let places = sites::sites(self);
-        let fits = places.len() <= trials.free.n_free(&changes);
-        if fits {
-            changes.extend(changes_of(&places));
-        }
-        let mut sides = tried(&trials, &changes, progress)?;
-        let mut gained = sides.split_off(n_sides + 2);
-        let of_places = gained.split_off(whole.len());
-        let mut remedies: Vec<_> = whole.into_iter().zip(gained).collect();
-        let [kernels_and_host, everything] =
-            [n_sides, n_sides + 1].map(|place| sides[place].clone());
-        sides.truncate(n_sides);
-        let gains = |trial: &Trial| trial.gain(None) >= rule::LEAST_GAIN;
-        let blocking = remedies.iter().find(|(of, _)| of.kind == RemedyKind::BlockingCalls);
-        let places = if !blocking.is_some_and(|(_, trial)| gains(trial)) {
-            Vec::new()
-        } else if fits {
-            places.into_iter().zip(of_places).collect()
-        } else {
-            each(&trials, places, progress)?
-        };
-        let has_kernels = gains(&sides[Side::Kernels as usize]);
-        let kernels = if has_kernels { catalogue::kernels(self) } else { Vec::new() };
-        remedies.extend(parts(&trials, kernels, places, progress)?);
-        Ok(Answers { sides, kernels_and_host, everything, remedies, function })
+        let waits = |kind| vec![Change::of_kind(Effect::RemoveWait, kind)];
+        changes.extend([waits(Kind::SyncReturn), waits(Kind::EventWait)]);
+        let mut tried = self.tried(open, holes, &changes, progress)?;
+        let mut last = || tried.pop().unwrap_or_default();
+        let (stream_waits, blocking_calls) = (last(), last());
+        let (everything, kernels_and_host) = (last(), last());
+        Ok(Answers { sides: tried, kernels_and_host, everything, blocking_calls, stream_waits })
+    }
+
+    /// Tries sets of changes.
+    fn tried(
+        &self,
+        open: &Open,
+        holes: &[Hole],
+        changes: &[Vec<Change>],
+        progress: Progress<'_>,
+    ) -> Result<Vec<Trial>> {
+        let busy = self.busy(open);
+        tried(&self.starts(open, holes, &busy), changes, progress)
+    }
+
+    /// How long streams are busy, where something is missing.
+    fn busy(&self, open: &Open) -> BusyStreams {
+        let is_closed = open.is_empty() && open.held_ns.is_none();
+        if is_closed { BusyStreams::default() } else { BusyStreams::of(self) }
+    }
+
+    fn starts<'t>(&'t self, open: &'t Open, holes: &[Hole], busy: &'t BusyStreams) -> Starts<'t> {
+        let windows = &self.scope.windows;
+        let missing = (open, holes, busy);
+        let from =
+            |held_ns| Trials::new(self.graph, self.tables, self.lags_ns, windows, missing, held_ns);
+        Starts { free: from(None), held: open.held_ns.map(|ns| from(Some(ns))) }
     }
 
     /// The device work whose calls lie between the first window's start and the last one's end.
@@ -373,15 +418,10 @@ impl Question<'_> {
             (true, None) => Status::Ok,
         };
         let is_named = status == Status::Ok;
-        let mut remedies = self.remedies(answers);
-        if is_named {
-            catalogue::name(&mut remedies, &ruling);
-        }
         Verdict {
             status,
             usual: self.usual(answers, &ruling).filter(|_| is_named),
             sides: if is_named { ruling.sides } else { Vec::new() },
-            remedies,
             gains: answers.sides.iter().map(|trial| trial.gain(None)).collect(),
             bounds: answers.bounds(),
             kernels_and_host: answers.kernels_and_host.gain(None),
@@ -390,27 +430,11 @@ impl Question<'_> {
             doubt,
             waits_lead: ruling.waits_lead,
             nearly_balanced: ruling.nearly_balanced,
-            function: answers.function.clone(),
+            function: functions::function(self),
             busiest: functions::busiest(self),
             n_launched: self.n_launched(),
             loader: loaders::loader(self),
         }
-    }
-
-    /// The remedies with what they gain, by cost, then by gain.
-    fn remedies(&self, answers: &Answers) -> Vec<Remedy> {
-        let n_windows = i64::try_from(self.scope.windows.len()).unwrap_or(1).max(1);
-        let with_gain = |(remedy, trial): &(Remedy, Trial)| Remedy {
-            gain_ns: trial.gain_ns().div_euclid(n_windows),
-            gain: trial.gain(None),
-            bounds: trial.bounds(),
-            ..remedy.clone()
-        };
-        let mut remedies: Vec<_> = answers.remedies.iter().map(with_gain).collect();
-        remedies.sort_by_key(|remedy| {
-            (remedy.kind, remedy.name.is_some(), std::cmp::Reverse(remedy.gain_ns))
-        });
-        remedies
     }
 
     /// What the shown window says alone, if that is something else or the lengths are uneven.
@@ -424,52 +448,13 @@ impl Question<'_> {
         let lengths = lengths(&answers.everything.lengths_ns, self.scope.shown);
         let mean_ns = lengths.total_ns as f64 / self.scope.windows.len() as f64;
         let is_uneven = mean_ns > UNEVEN * lengths.shown_ns as f64;
-        let differs = alone.sides.first() != all.sides.first()
-            || alone.remedies.first() != all.remedies.first();
+        let differs = alone.sides.first() != all.sides.first();
         let gain = alone.sides.first().map_or_else(
             || gains.sides.iter().copied().fold(0.0, f64::max),
             |side| gains.sides[*side as usize],
         );
-        (is_uneven || differs).then_some(Usual {
-            sides: alone.sides,
-            remedies: alone.remedies,
-            gain,
-        })
+        (is_uneven || differs).then_some(Usual { sides: alone.sides, gain })
     }
-}
-
-fn each(
-    trials: &Starts<'_>,
-    remedies: Vec<Remedy>,
-    progress: Progress<'_>,
-) -> Result<Vec<(Remedy, Trial)>> {
-    let gained = tried(trials, &changes_of(&remedies), progress)?;
-    Ok(remedies.into_iter().zip(gained).collect())
-}
-
-/// Tries kernels, and the sites that block together, in order of their own gain: one alone
-/// gains little where the next call waits for the same work.
-fn parts(
-    trials: &Starts<'_>,
-    kernels: Vec<Remedy>,
-    mut sites: Vec<(Remedy, Trial)>,
-    progress: Progress<'_>,
-) -> Result<Vec<(Remedy, Trial)>> {
-    sites.sort_by_key(|(_, trial)| std::cmp::Reverse(trial.gain_ns()));
-    let mut changes = changes_of(&kernels);
-    changes.extend(
-        (2..=sites.len()).map(|count| {
-            sites[..count].iter().flat_map(|(site, _)| site.changes.clone()).collect()
-        }),
-    );
-    let mut gained = tried(trials, &changes, progress)?;
-    let together = gained.split_off(kernels.len());
-    let first = sites.first().map(|(_, trial)| trial.gain(None));
-    let cumulative = first.into_iter().chain(together.iter().map(|trial| trial.gain(None)));
-    for ((site, _), gain) in sites.iter_mut().zip(cumulative.collect::<Vec<_>>()) {
-        site.cumulative = Some(gain);
-    }
-    Ok(kernels.into_iter().zip(gained).chain(sites).collect())
 }
 
 /// Trials with both starts of the first window that are possible.

@@ -1,7 +1,7 @@
-//! Which side and which remedies a verdict names, by their gains alone.
+//! Which sides a verdict names, by their gains alone.
 
 use super::Bounds;
-use super::model::{RemedyKind, Side};
+use super::model::Side;
 use crate::names::Names;
 
 /// A gain below this is not worth a sentence.
@@ -11,7 +11,7 @@ pub(super) const LEAST_GAIN: f64 = 0.05;
 /// programs one in ten has two, and the best is among them in all.
 const ALIKE: f64 = 0.8;
 
-/// A remedy is named where it gains this share of its side.
+/// Waits are worth a sentence where removing them gains this share of the best side.
 const WORTHWHILE: f64 = 0.4;
 
 /// Both the host and the kernels must shrink where the best side gains less than this ...
@@ -25,9 +25,6 @@ const TOGETHER: f64 = 3.0;
 pub(super) struct Gains {
     pub(super) sides: [f64; Side::ALL.len()],
     pub(super) kernels_and_host: f64,
-    pub(super) data_loading: f64,
-    pub(super) allocation: f64,
-    pub(super) host_work: f64,
     pub(super) blocking_calls: f64,
     pub(super) stream_waits: f64,
 }
@@ -37,11 +34,7 @@ pub(super) struct Gains {
 pub(super) struct Ruling {
     /// The sides, the best first; none where nothing gains much.
     pub(super) sides: Vec<Side>,
-    /// The remedies of these sides, by cost.
-    pub(super) remedies: Vec<RemedyKind>,
-    /// Waits whose removal gains much beside.
-    pub(super) waits: Vec<RemedyKind>,
-    /// Whether removing these gains more than any side does.
+    /// Whether removing waits gains more than any side does.
     pub(super) waits_lead: bool,
     /// Whether only both sides together gain much.
     pub(super) nearly_balanced: bool,
@@ -60,19 +53,10 @@ impl Gains {
 /// Says what is named.
 pub(super) fn ruling(gains: &Gains) -> Ruling {
     let best = gains.best();
-    let waits = worthwhile(
-        &[
-            (RemedyKind::BlockingCalls, gains.blocking_calls),
-            (RemedyKind::StreamWaits, gains.stream_waits),
-        ],
-        best,
-    );
+    let waits = gains.blocking_calls.max(gains.stream_waits);
     let sides = named_sides(gains);
-    let remedies = sides.iter().flat_map(|&side| remedies(side, gains)).collect();
     Ruling {
-        remedies,
-        waits_lead: gains.blocking_calls.max(gains.stream_waits) > best && !waits.is_empty(),
-        waits,
+        waits_lead: waits > best && waits >= LEAST_GAIN.max(WORTHWHILE * best),
         nearly_balanced: !sides.is_empty()
             && best < MOST_ALONE
             && gains.kernels_and_host >= TOGETHER * best,
@@ -106,14 +90,6 @@ pub(super) fn certain(bounds: &[Bounds], named: &[Side]) -> Option<Vec<Side>> {
     }
 }
 
-impl Ruling {
-    /// The same with other sides.
-    pub(super) fn of_sides(self, sides: Vec<Side>, gains: &Gains) -> Self {
-        let remedies = sides.iter().flat_map(|&side| remedies(side, gains)).collect();
-        Self { sides, remedies, ..self }
-    }
-}
-
 /// The best side, and the second where it is as good. At equal gains the cheapest is first.
 fn named_sides(gains: &Gains) -> Vec<Side> {
     let mut sides = Side::CHEAPEST_FIRST.to_vec();
@@ -121,30 +97,6 @@ fn named_sides(gains: &Gains) -> Vec<Side> {
     let is_named =
         |side: &Side| gains.side(*side) >= LEAST_GAIN && gains.side(*side) >= ALIKE * gains.best();
     sides.into_iter().take(2).filter(is_named).collect()
-}
-
-/// The remedies to name for a side.
-fn remedies(side: Side, gains: &Gains) -> Vec<RemedyKind> {
-    match side {
-        Side::Host => {
-            let of_host = [
-                (RemedyKind::DataLoading, gains.data_loading),
-                (RemedyKind::Allocation, gains.allocation),
-                (RemedyKind::HostWork, gains.host_work),
-            ];
-            let named = worthwhile(&of_host, gains.side(side));
-            if named.is_empty() { vec![RemedyKind::HostWork] } else { named }
-        }
-        Side::Communication => vec![RemedyKind::Communication],
-        Side::Copies => vec![RemedyKind::Copies],
-        Side::Kernels => vec![RemedyKind::Kernels],
-    }
-}
-
-/// Those that gain a good share of what is possible.
-fn worthwhile(remedies: &[(RemedyKind, f64)], possible: f64) -> Vec<RemedyKind> {
-    let least = LEAST_GAIN.max(WORTHWHILE * possible);
-    remedies.iter().filter(|(_, gain)| *gain >= least).map(|&(remedy, _)| remedy).collect()
 }
 
 #[cfg(test)]
@@ -157,10 +109,7 @@ mod tests {
 
     #[test]
     fn the_side_that_gains_most_is_named() {
-        let gains = Gains { host_work: 0.3, ..gains(0.1, 0.31, 0.0, 0.02) };
-        let ruling = ruling(&gains);
-        assert_eq!(ruling.sides, [Side::Host]);
-        assert_eq!(ruling.remedies, [RemedyKind::HostWork]);
+        assert_eq!(ruling(&gains(0.1, 0.31, 0.0, 0.02)).sides, [Side::Host]);
     }
 
     #[test]
@@ -176,14 +125,6 @@ mod tests {
     }
 
     #[test]
-    fn the_cheap_remedy_is_named_first_where_it_is_worthwhile() {
-        let host = Gains { data_loading: 0.23, host_work: 0.31, ..gains(0.0, 0.31, 0.0, 0.0) };
-        assert_eq!(ruling(&host).remedies, [RemedyKind::DataLoading, RemedyKind::HostWork]);
-        let less = Gains { data_loading: 0.06, ..host };
-        assert_eq!(ruling(&less).remedies, [RemedyKind::HostWork]);
-    }
-
-    #[test]
     fn host_and_kernels_that_gain_only_together_are_nearly_balanced() {
         let both = Gains { kernels_and_host: 0.95, ..gains(0.045, 0.12, 0.0, 0.0) };
         assert!(ruling(&both).nearly_balanced);
@@ -192,7 +133,6 @@ mod tests {
     #[test]
     fn waits_lead_where_they_gain_more_than_every_side() {
         let waits = Gains { blocking_calls: 0.3, ..gains(0.2, 0.1, 0.0, 0.0) };
-        let ruling = ruling(&waits);
-        assert_eq!((ruling.waits_lead, ruling.waits), (true, vec![RemedyKind::BlockingCalls]));
+        assert!(ruling(&waits).waits_lead);
     }
 }

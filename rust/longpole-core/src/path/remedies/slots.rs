@@ -7,6 +7,7 @@
 use super::open::Bound;
 use crate::graph::Graph;
 use crate::ids::{NO_ROW, NodeId, row_in_column};
+use crate::path::what_if::Room;
 
 /// The room of each node.
 pub(super) struct Slots {
@@ -31,7 +32,7 @@ impl Slots {
         let mut bounds = bounds.iter().rev().peekable();
         for node in graph.nodes.ids().take(n_nodes).rev() {
             while bounds.next_if(|bound| bound.target > node).is_some() {}
-            let Some(slot) = slots.of_node(node) else { continue };
+            let Some(slot) = Room::of_node(&slots, node) else { continue };
             if slot >= n_asked {
                 free.push(row_in_column(slot));
             }
@@ -55,19 +56,18 @@ impl Slots {
             });
         }
     }
+}
 
-    /// How many times must be kept at once.
-    pub(super) fn len(&self) -> usize {
+impl Room for Slots {
+    fn len(&self) -> usize {
         self.n_slots
     }
 
-    /// The room of a node, if its time is needed.
-    pub(super) fn of_node(&self, node: NodeId) -> Option<usize> {
+    fn of_node(&self, node: NodeId) -> Option<usize> {
         Some(self.slot(node)).filter(|&slot| slot != NO_ROW as usize)
     }
 
-    /// The room of a node whose time is needed.
-    pub(super) fn slot(&self, node: NodeId) -> usize {
+    fn slot(&self, node: NodeId) -> usize {
         self.of_node[node.row()] as usize
     }
 }

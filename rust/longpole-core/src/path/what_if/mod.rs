@@ -1,14 +1,21 @@
 //! What would the window take if something were different: the whole trace is timed
 //! anew, and the window read off again.
 //!
-//! A change multiplies the time of chosen edges or removes waits. All else keeps the
-//! least time it needs, which [`lags_ns`] learns from the trace. Nothing is known about
+//! A change multiplies, replaces or adds to the time of chosen edges, or removes waits. All else
+//! keeps the least time it needs, which [`lags_ns`] learns from the trace. Nothing is known about
 //! what a changed program would do instead: the order of the work stays. Where a window begins
 //! at a time, all stays as it was until then.
+//!
+//! One engine answers one what-if and many: [`rows`] says what happens to each edge in each of
+//! them, [`pass`] times the nodes.
 
+mod bindings;
 mod changes;
+mod chosen;
 mod lags;
-mod retime;
+mod pass;
+mod ratio;
+mod rows;
 
 use super::schedule::Schedule;
 use super::walk::{Path, walk};
@@ -17,11 +24,14 @@ use crate::error::Result;
 use crate::graph::Graph;
 use crate::progress::Progress;
 use crate::tables::Tables;
-pub(super) use changes::Chosen;
 pub(crate) use changes::REMOVED;
-pub use changes::{Change, Effect, Ratio, changed_lags_ns, n_chosen};
+pub use changes::{Change, Effect, Stretch, n_chosen};
+pub(super) use chosen::EdgesOf;
 pub use lags::lags_ns;
-use retime::retime;
+use pass::All;
+pub(super) use pass::{Extra, FixedStart, Pass, Room};
+pub use ratio::Ratio;
+pub(super) use rows::{Rows, Times, integer};
 
 /// How long a window would take, and what it would then wait for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -53,8 +63,60 @@ pub fn what_if(
     progress: Progress<'_>,
 ) -> Result<WhatIf> {
     let from_ns = window.fixed_start_ns();
-    let lags_ns = changed_lags_ns(graph, tables, lags_ns, changes, from_ns)?;
-    let schedule = retime(graph, &lags_ns, from_ns, progress)?;
+    let rows = rows_of(graph, tables, changes)?;
+    let times_ns = times_ns(graph, &rows, lags_ns, from_ns, progress)?;
+    let lags_ns = rows.lags_ns(lags_ns, graph, from_ns);
+    let reached_by = bindings::reached_by(graph, &lags_ns, &times_ns);
+    let schedule = Schedule { times_ns: Some(times_ns), reached_by: Some(reached_by) };
     let path = walk(graph, window, &schedule);
     Ok(WhatIf { makespan_ns: path.end_ns - path.start_ns, path, schedule, lags_ns })
+}
+
+/// The lags of all edges after some changes, `i64::MIN` for edges that are gone. Where they are
+/// made at a time `from_ns`, what has passed of a lag until then stays.
+///
+/// # Errors
+///
+/// When a pattern is no regular expression.
+pub fn changed_lags_ns(
+    graph: &Graph,
+    tables: &Tables,
+    lags_ns: &[i64],
+    changes: &[Change],
+    from_ns: Option<i64>,
+) -> Result<Vec<i64>> {
+    Ok(rows_of(graph, tables, changes)?.lags_ns(lags_ns, graph, from_ns))
+}
+
+fn rows_of(graph: &Graph, tables: &Tables, changes: &[Change]) -> Result<Rows<1>> {
+    let mut rows = Rows::default();
+    rows.find(&[changes], graph, &EdgesOf::of(graph), tables)?;
+    Ok(rows)
+}
+
+/// The time of every node in the only what-if.
+fn times_ns(
+    graph: &Graph,
+    rows: &Rows<1>,
+    lags_ns: &[i64],
+    from_ns: Option<i64>,
+    progress: Progress<'_>,
+) -> Result<Vec<i64>> {
+    let start = from_ns.map(|at_ns| FixedStart::at(at_ns, graph));
+    let left_ns = start.as_ref().map(|start| start.left_ns(lags_ns, graph));
+    let n_nodes = graph.nodes.len();
+    let pass = Pass {
+        graph,
+        lags_ns: left_ns.as_deref().unwrap_or(lags_ns),
+        start: start.as_ref(),
+        room: &All(n_nodes),
+        n_nodes,
+    };
+    let mut times = Vec::new();
+    pass.run(rows, std::iter::empty(), &mut times, progress)?;
+    let observed_ns = graph.nodes.times_ns();
+    let first_ns = observed_ns.first().copied().unwrap_or(0);
+    let n_before = start.map_or(0, |start| start.n_before);
+    let changed = times[n_before..].iter().map(|[time]| integer(*time).saturating_add(first_ns));
+    Ok(observed_ns[..n_before].iter().copied().chain(changed).collect())
 }

@@ -11,24 +11,61 @@ use crate::ids::EventId;
 use crate::link::{self, Launches};
 use crate::tables::{EventKind, Tables, by_content};
 use crate::time::in_range;
+use crate::vocabulary::ApiRole;
 
 fn missing(what: String) -> Error {
     Error::new(ErrorKind::NoWindow(what), 0)
 }
 
 /// All work of main threads and devices. Other threads never end a trace: watchdogs
-/// sleep longest.
+/// sleep longest. Nor do the calls that unload code when the program exits.
 ///
 /// # Errors
 ///
 /// When there is none.
 pub fn whole(tables: &Tables) -> Result<Window> {
-    let works = leading_work(tables);
+    let mut works = leading_work(tables);
+    if let Some(exit) = exit(&works, tables) {
+        works.retain(|work| !exit.contains(work));
+    }
     let first = works.iter().copied().min_by(|&one, &two| by_content(one, two, tables));
     let first = first
         .ok_or_else(|| missing("the trace has no work on a main thread or a device".to_owned()))?;
     let ends = works.into_iter().map(Moment::End).collect();
     Ok(Window::new(tables, ends, Opening::Moments(vec![Moment::Start(first)])))
+}
+
+/// The calls with which a program ends: all that unload code, free memory or destroy something
+/// after the last other work of devices and main threads. None where no code is unloaded.
+fn exit(works: &[EventId], tables: &Tables) -> Option<BTreeSet<EventId>> {
+    let (events, roles) = (&tables.events, tables.roles());
+    if !roles.contains(&ApiRole::UnloadModule) {
+        return None;
+    }
+    let role = |call: EventId| events.name(call).map(|name| roles[name.row()]);
+    let ends_something = |&call: &EventId| {
+        let is_destroyed =
+            || events.name(call).is_some_and(|name| tables.strings.get(name).contains("Destroy"));
+        events.kind(call).is_call()
+            && (matches!(role(call), Some(ApiRole::UnloadModule | ApiRole::Free)) || is_destroyed())
+    };
+    let others = works.iter().filter(|call| !ends_something(call));
+    let last_ns = others.filter_map(|&work| events.end_ns(work)).max()?;
+    let follows = |call: &EventId| ends_something(call) && events.start_ns(*call) >= last_ns;
+    let found: BTreeSet<_> = works.iter().copied().filter(follows).collect();
+    let unloads = |&call: &EventId| role(call) == Some(ApiRole::UnloadModule);
+    let has_device_work = works.iter().any(|&work| events.kind(work).is_device_work());
+    (has_device_work && found.iter().any(unloads)).then_some(found)
+}
+
+/// How many calls unload code and free memory at the end of a trace, after all other work, and
+/// from when to when; none where the trace has no such end.
+pub(super) fn exit_calls(tables: &Tables) -> Option<(usize, (i64, i64))> {
+    let calls = exit(&leading_work(tables), tables)?;
+    let spans = || calls.iter().filter_map(|&call| tables.events.span(call));
+    let start_ns = spans().map(|(start_ns, _)| start_ns).min()?;
+    let end_ns = spans().map(|(_, end_ns)| end_ns).max()?;
+    Some((calls.len(), (start_ns, end_ns)))
 }
 
 /// The window of one of the steps, and the place of that step.

@@ -1,7 +1,7 @@
 //! What an answer is about: one window to show, and the windows over which gains hold.
 
 use super::bulk::bulk;
-use super::choices::{annotated, annotation, between, step, whole};
+use super::choices::{annotated, annotation, between, exit_calls, step, whole};
 use super::markers::single;
 use super::model::{Choice, Window, WindowEnd};
 use super::steps::{Marked, Step, Steps, steps};
@@ -155,6 +155,7 @@ pub fn scope(
         Choice::Whole => {
             let window = whole(tables)?;
             let reason = Reason::new("as asked", "").and(left_out(tables, &window));
+            let reason = reason.and(before_exit(tables));
             Ok(Scope::single(Unit::Trace, window, None, reason))
         }
     }
@@ -176,6 +177,16 @@ fn left_out(tables: &Tables, window: &Window) -> Option<Reason> {
         "from the first to the last operator, call or GPU activity: most of the trace is \
          annotations outside of these, to choose with --annotation or --step",
     ))
+}
+
+/// Says so where a whole trace ends before the program unloads its code.
+fn before_exit(tables: &Tables) -> Option<Reason> {
+    let (n_calls, (start_ns, end_ns)) = exit_calls(tables)?;
+    let calls = if n_calls == 1 { "call" } else { "calls" };
+    Some(Reason::always(format!(
+        "without {n_calls} {calls} of {} ms that unload code at the exit of the program",
+        (end_ns - start_ns + 999_999) / 1_000_000
+    )))
 }
 
 /// The steps with a predecessor that began and were completed within a stretch of time.
@@ -215,7 +226,7 @@ fn usual(tables: &Tables, launches: &Launches, step_name: Option<&str>) -> Resul
     let window = whole(tables)?;
     let bulk = bulk(tables, &window).map(|bulk| Reason::always(bulk.to_string()));
     let reason = Reason::always("the trace marks no iterations");
-    let reason = reason.and(bulk).and(left_out(tables, &window));
+    let reason = reason.and(bulk).and(left_out(tables, &window)).and(before_exit(tables));
     Ok(Scope::single(Unit::Trace, window, None, reason))
 }
 

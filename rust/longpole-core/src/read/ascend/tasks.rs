@@ -108,16 +108,25 @@ impl<'a> Tasks<'a> {
         let is_part = self.parts.contains(&(device, stream, parts.events.start_ns(event)));
         let task = self.task(event, parts);
         parts.events.assign_kind(event, kind_of(task, is_part));
-        task == TaskKind::Unknown && !is_part
+        matches!(task, TaskKind::Unknown | TaskKind::Unnamed) && !is_part
     }
 
-    /// What a task does: by its type, or where that is not known, by its name.
+    /// What a task does: by its type, or where that is not known, by its name. A task of the type
+    /// `Other` that has the name of an operator computes: msprof has no word for its engine.
     fn task(&self, event: EventId, parts: &Parts<'_>) -> TaskKind {
         let of_text = |text: StringId| self.kinds[text.row()];
         let by_type = self.types.as_ref().and_then(|types| types.text(event)).map(of_text);
-        let by_name = || parts.events.name(event).map(of_text);
-        let is_known = |kind: &TaskKind| *kind != TaskKind::Unknown;
-        by_type.filter(is_known).or_else(by_name).unwrap_or(TaskKind::Unknown)
+        let by_type = by_type.unwrap_or(TaskKind::Unknown);
+        let by_name = || parts.events.name(event).map_or(TaskKind::Unknown, of_text);
+        match by_type {
+            TaskKind::Unknown => by_name(),
+            TaskKind::Unnamed => match by_name() {
+                TaskKind::Unknown => TaskKind::Compute,
+                TaskKind::Unnamed => TaskKind::Unknown,
+                known => known,
+            },
+            known => known,
+        }
     }
 
     /// Gives a task of a collective its device and the stream that it names.

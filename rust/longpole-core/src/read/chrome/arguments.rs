@@ -16,6 +16,7 @@ const BUILT_IN: &[&str] = &[
     "sort_index",
     "connection_id",
     "correlation_id",
+    "corr_id",
 ];
 
 pub(super) const CORRELATION: Key = Key::at(0);
@@ -27,6 +28,8 @@ pub(super) const DEVICE: Key = Key::at(4);
 pub(super) const CONNECTION_ID: Key = Key::at(8);
 /// The same of the queue between the threads of `torch_npu`.
 pub(super) const QUEUE_ID: Key = Key::at(9);
+/// The correlation id of rocprofiler-systems.
+pub(super) const CORR_ID: Key = Key::at(10);
 
 impl Arguments {
     /// The keys to begin with, and which of them are kept.

@@ -371,7 +371,10 @@ impl Collector {
 
     /// The same for a timeline of rocprof; false where it is another trace.
     pub(super) fn interpret_rocprof(&mut self, vocabulary: &Vocabulary) -> bool {
-        rocm::interpret(self.profile(vocabulary))
+        let flows = std::mem::take(&mut self.flows);
+        let is_rocprof = rocm::interpret(self.profile(vocabulary), &flows);
+        self.flows = flows;
+        is_rocprof
     }
 
     /// Whether the trace is what `timeline.py` of `TensorFlow` 1 writes: events of the category `Op`

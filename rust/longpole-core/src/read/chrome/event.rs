@@ -3,7 +3,8 @@
 //! A file of this length with its tests.
 
 use super::arguments::{
-    CONNECTION_ID, CORRELATION, DEVICE, EXTERNAL_ID, EXTERNAL_ID_LOWER, QUEUE_ID, STREAM, Wanted,
+    CONNECTION_ID, CORR_ID, CORRELATION, DEVICE, EXTERNAL_ID, EXTERNAL_ID_LOWER, QUEUE_ID, STREAM,
+    Wanted,
 };
 use crate::diagnostics::Code;
 use crate::read::json::{Key, Keys};
@@ -183,7 +184,9 @@ impl EventScanner {
     #[inline]
     fn argument(&mut self, key: Key, token: Token) {
         match key {
-            CORRELATION | CONNECTION_ID | QUEUE_ID => self.draft.correlation = Some(token),
+            CORRELATION | CONNECTION_ID | QUEUE_ID | CORR_ID => {
+                self.draft.correlation = Some(token)
+            }
             EXTERNAL_ID | EXTERNAL_ID_LOWER => self.draft.external_id = Some(token),
             STREAM => self.draft.stream = Some(token),
             DEVICE => self.draft.device = Some(token),

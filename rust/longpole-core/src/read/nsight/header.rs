@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 
 use serde_json::{Map, Value};
 
+use super::MESSAGES;
 use super::export::Export;
 use super::places::{GlobalId, texts};
 use crate::error::Result;
@@ -29,6 +30,14 @@ const DEVICES: &[(&str, &str)] = &[
     ("maxShmemPerSm", "sharedMemPerMultiprocessor"),
     ("smCount", "numSms"),
 ];
+
+/// How grave a message of the profiler is, from which on it is kept: warnings and errors, but not
+/// verbose ones, which have a greater number.
+const GRAVE: std::ops::RangeInclusive<i64> = 2..=3;
+
+/// Maximum number of messages kept, and of letters of each.
+const MOST_MESSAGES: usize = 20;
+const LONGEST_MESSAGE: usize = 300;
 
 /// What is kept of how the file was exported.
 const VERSIONS: &[&str] =
@@ -54,10 +63,34 @@ impl Export<'_> {
             }
         })?;
         let mut fields = vec![("nsight".to_owned(), Value::Object(versions).to_string())];
+        for (name, texts) in
+            [("profiler_messages", self.messages()?), ("unread_tables", self.unread_tables())]
+        {
+            if !texts.is_empty() {
+                fields.push((name.to_owned(), Value::from(texts).to_string()));
+            }
+        }
         if !devices.is_empty() {
             fields.push(("deviceProperties".to_owned(), Value::Array(devices).to_string()));
         }
         Ok(Header { fields, base_time_ns, format: "nsight-sqlite", ..Header::default() })
+    }
+
+    /// The warnings and errors of the profiler about its own recording, each once.
+    fn messages(&mut self) -> Result<Vec<String>> {
+        let mut found: Vec<String> = Vec::new();
+        self.describe(MESSAGES, &["severity", "text"], |row| {
+            let is_grave = row.integer(0).is_some_and(|severity| GRAVE.contains(&severity));
+            let Some(text) = row.text(1).filter(|_| is_grave && found.len() < MOST_MESSAGES) else {
+                return;
+            };
+            let text: String =
+                String::from_utf8_lossy(text).trim().chars().take(LONGEST_MESSAGE).collect();
+            if !text.is_empty() && !found.contains(&text) {
+                found.push(text);
+            }
+        })?;
+        Ok(found)
     }
 
     /// Gives every row of a table that holds no records to `take`.

@@ -93,6 +93,13 @@ pub(super) fn read(
 impl Export<'_> {
     /// Notes tables of records that are not read.
     fn note_unread(&mut self) {
+        for _ in self.unread_tables() {
+            self.reading.records.note(Code::UnreadTable);
+        }
+    }
+
+    /// The tables of records that are not read.
+    fn unread_tables(&self) -> Vec<String> {
         let database = self.reading.database;
         let is_unread = |name: &&String| {
             let columns = database.columns(name);
@@ -103,8 +110,6 @@ impl Export<'_> {
                 && (has("globalTid") || has("globalPid") || has("gpuId") || has("typeId"))
                 && database.n_rows(std::iter::once(name.as_str())) > 0
         };
-        for _ in database.names().iter().filter(is_unread) {
-            self.reading.records.note(Code::UnreadTable);
-        }
+        database.names().iter().filter(is_unread).cloned().collect()
     }
 }

@@ -229,11 +229,21 @@ impl<'a> Trace<'a> {
 
     /// When a row began and ended; none where that cannot be told, which is noted.
     fn times(&mut self, columns: &Columns, row: &Row<'_>) -> Option<[Option<i64>; 2]> {
-        let start_ns = self.number(Code::BadTimestamp, columns.start, row);
+        let start_ns = self.time(Code::BadTimestamp, columns.start, row);
         if start_ns.is_none() && row.text(columns.start).is_some() {
             return None;
         }
-        Some([start_ns, self.number(Code::InvalidNumber, columns.end, row)])
+        Some([start_ns, self.time(Code::InvalidNumber, columns.end, row)])
+    }
+
+    /// A time in whole nanoseconds; none where there is none, or where it is malformed, which is
+    /// noted.
+    fn time(&mut self, fault: Code, column: Option<usize>, row: &Row<'_>) -> Option<i64> {
+        let time_ns = nanoseconds(row.text(column)?);
+        if time_ns.is_none() {
+            self.records.note(fault);
+        }
+        time_ns
     }
 
     fn stream(&mut self, columns: &Columns, row: &Row<'_>) -> Option<i64> {
@@ -269,12 +279,41 @@ impl<'a> Trace<'a> {
 
 /// Whether the last row of a file lost digits of its end, which stand last where a file has calls.
 fn is_cut(columns: &Columns, row: &Row<'_>) -> bool {
-    let [start_ns, end_ns] = [columns.start, columns.end].map(|time| integer(row.text(time)?));
+    let [start_ns, end_ns] = [columns.start, columns.end].map(|time| nanoseconds(row.text(time)?));
     end_ns < start_ns
 }
 
+/// A time, rounded to whole nanoseconds: programs that average or merge the rows of `rocprofv3`
+/// write fractions (`564450429888574.8`), and powers of ten (`1.70416151142e+18`) where the writer
+/// had a double.
+fn nanoseconds(text: &[u8]) -> Option<i64> {
+    if let Some(whole_ns) = integer(text) {
+        return Some(whole_ns);
+    }
+    let text = std::str::from_utf8(text).ok()?;
+    let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    match text.split_once('.') {
+        Some((whole, fraction)) if is_digits(fraction) => {
+            let whole_ns: i64 = whole.parse().ok()?;
+            let rounds_up = fraction.as_bytes().first().is_some_and(|&tenths| tenths >= b'5');
+            let away = if whole.starts_with('-') { -1 } else { 1 };
+            whole_ns.checked_add(if rounds_up { away } else { 0 })
+        }
+        _ => of_double(text.parse().ok()?),
+    }
+}
+
+/// A double as an integer, if it fits.
+#[allow(clippy::cast_possible_truncation)] // it is in range
+fn of_double(time_ns: f64) -> Option<i64> {
+    const LIMIT: f64 = 9.2e18;
+    (time_ns.abs() < LIMIT).then(|| time_ns.round() as i64)
+}
+
+/// An integer; with `.0` too, as pandas writes the integers of a column with missing values.
 fn integer(text: &[u8]) -> Option<i64> {
-    std::str::from_utf8(text).ok()?.parse().ok()
+    let text = std::str::from_utf8(text).ok()?;
+    text.strip_suffix(".0").unwrap_or(text).parse().ok()
 }
 
 /// The devices by the numbers of their agents: rows name the logical node, or the node.
@@ -373,6 +412,29 @@ impl Columns {
             agent_type: one("agenttype"),
             product: any(["productname", "name"]),
             is_old: one("gpuid").is_some(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_may_have_a_fraction_or_a_power_of_ten() {
+        for (text, time_ns) in [
+            ("564450429888574", Some(564_450_429_888_574)),
+            ("564450429888574.8", Some(564_450_429_888_575)),
+            ("564450429888574.25", Some(564_450_429_888_574)),
+            ("1704161511420000123.5", Some(1_704_161_511_420_000_124)),
+            ("1.5e+3", Some(1_500)),
+            ("-0.75", Some(-1)),
+            ("12.5x", None),
+            ("nan", None),
+            ("1e30", None),
+            ("", None),
+        ] {
+            assert_eq!(nanoseconds(text.as_bytes()), time_ns, "{text}");
         }
     }
 }

@@ -12,12 +12,13 @@
 //! | `GPU0` | kernels; barrier packets are no work |
 //!
 //! `ts` and `dur` are whole microseconds: the exact times stand in `BeginNs` and `EndNs`. A HIP call
-//! and the activity that it launched have an `Index` in common in some versions.
+//! and the activity that it launched have an `Index` in common in some versions; in others an arrow
+//! of the category `DataFlow` leads from inside the call to the start of the activity.
 //!
 //! Limits: where a number was given twice, or an activity would begin before its call, the numbers
-//! are not those of launches, and no activity is linked.
+//! are not those of launches, and only arrows link activities.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::activities::name_of_copy;
 use crate::ids::{EventId, StringId};
@@ -25,7 +26,7 @@ use crate::read::column::Column;
 use crate::read::profile::Profile;
 use crate::read::statements::statements;
 use crate::strings::Strings;
-use crate::tables::{ArgTables, MetadataTable, Place};
+use crate::tables::{ArgTables, ArgValue, EventTable, FlowTable, LaneTable, MetadataTable, Place};
 use crate::vocabulary::EventKind;
 
 /// What a process of the file shows.
@@ -71,7 +72,7 @@ impl Section {
 type Sections = HashMap<StringId, Section>;
 
 /// Interprets the events of such a file; false for other traces, which stay as they are.
-pub(in crate::read) fn interpret(mut profile: Profile<'_>) -> bool {
+pub(in crate::read) fn interpret(mut profile: Profile<'_>, flows: &FlowTable) -> bool {
     let sections = sections(profile.metadata, profile.strings);
     if !sections.values().any(|section| section.is_telling()) {
         return false;
@@ -86,8 +87,10 @@ pub(in crate::read) fn interpret(mut profile: Profile<'_>) -> bool {
             Some((event, *sections.get(&process)?))
         })
         .collect();
+    // The ends of arrows stand at the times as written.
+    let arrows = arrows(&events, profile, flows);
     assign_times(&events, profile);
-    assign_correlations(&events, profile);
+    assign_correlations(&events, arrows, profile);
     profile.events.reopen_lanes();
     profile.events.reopen_names();
     let numbers = Numbers::of(profile.args);
@@ -145,12 +148,92 @@ fn assign_times(events: &[(EventId, Section)], profile: &mut Profile<'_>) {
 /// `ts` and the recorded begin differ by rounding, of the start that `ts` counts from as well.
 const MOST_ROUNDED_NS: i64 = 2_000;
 
-/// Gives HIP calls and the activities with their `Index` a correlation id.
-fn assign_correlations(events: &[(EventId, Section)], profile: &mut Profile<'_>) {
+/// Gives HIP calls and the activities with their `Index`, or else those that arrows join, a
+/// correlation id.
+fn assign_correlations(
+    events: &[(EventId, Section)],
+    arrows: Vec<(EventId, i64)>,
+    profile: &mut Profile<'_>,
+) {
     let pairs =
         pairs(events, profile.args, profile.strings, |event| profile.events.start_ns(event));
-    for (event, index) in pairs.unwrap_or_default() {
+    for (event, index) in pairs.filter(|pairs| !pairs.is_empty()).unwrap_or(arrows) {
         profile.events.assign_correlation(event, index);
+    }
+}
+
+/// The category of arrows from calls to the activities that they launched.
+const DATA_FLOW: &str = "DataFlow";
+
+/// The calls and activities that arrows join, each with a number that both have in common.
+fn arrows(
+    events: &[(EventId, Section)],
+    profile: &Profile<'_>,
+    flows: &FlowTable,
+) -> Vec<(EventId, i64)> {
+    let Some(category) = profile.strings.lookup(DATA_FLOW) else { return Vec::new() };
+    let tracks = Tracks::of(events, profile.events, profile.lanes);
+    let mut calls = HashMap::new();
+    let mut ends = Vec::new();
+    for row in 0..flows.len() {
+        let source = flows.source(row);
+        let Some(ArgValue::Integer(id)) = flows.id.get(row) else { continue };
+        if source.category != Some(category) {
+            continue;
+        }
+        let track = (source.process, source.thread);
+        if flows.phase[row] == b's' {
+            calls.extend(tracks.around(track, flows.time_ns(row)).map(|call| (id, call)));
+        } else {
+            ends.extend(tracks.from(track, flows.time_ns(row)).map(|activity| (id, activity)));
+        }
+    }
+    let mut found = Vec::new();
+    for (id, activity) in ends {
+        let Some(&call) = calls.get(&id) else { continue };
+        if profile.events.start_ns(activity) >= profile.events.start_ns(call) {
+            let number = i64::try_from(call.row() + 1).unwrap_or(i64::MAX);
+            found.extend([(call, number), (activity, number)]);
+        }
+    }
+    found
+}
+
+/// The events of each track, by their start.
+struct Tracks<'a> {
+    events: &'a EventTable,
+    of_track: BTreeMap<(StringId, StringId), Vec<(i64, EventId)>>,
+}
+
+impl<'a> Tracks<'a> {
+    fn of(rows: &[(EventId, Section)], events: &'a EventTable, lanes: &LaneTable) -> Self {
+        let mut of_track: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for &(event, section) in rows {
+            if !matches!(section, Section::Hsa | Section::Markers) {
+                let place = lanes.place(events.lane(event));
+                let start = (events.start_ns(event), event);
+                of_track.entry((place.process, place.thread)).or_default().push(start);
+            }
+        }
+        of_track.values_mut().for_each(|rows| rows.sort_unstable());
+        Self { events, of_track }
+    }
+
+    /// The last event to start by a time, where that lies inside it.
+    fn around(&self, track: (StringId, StringId), at_ns: i64) -> Option<EventId> {
+        let rows = self.of_track.get(&track)?;
+        let n_before = rows.partition_point(|&(start_ns, _)| start_ns <= at_ns);
+        let (_, event) = *rows.get(n_before.checked_sub(1)?)?;
+        let (_, end_ns) = self.events.span(event)?;
+        (at_ns <= end_ns).then_some(event)
+    }
+
+    /// The first event to start at a time, or within the microsecond that rounding takes.
+    fn from(&self, track: (StringId, StringId), at_ns: i64) -> Option<EventId> {
+        let rows = self.of_track.get(&track)?;
+        let first = rows.partition_point(|&(start_ns, _)| start_ns < at_ns - MOST_ROUNDED_NS / 2);
+        let within = rows[first..].iter().take_while(|row| row.0 <= at_ns + MOST_ROUNDED_NS / 2);
+        within.min_by_key(|row| (row.0 - at_ns).abs()).map(|&(_, event)| event)
     }
 }
 

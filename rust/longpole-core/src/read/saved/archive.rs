@@ -3,7 +3,10 @@
 use bytemuck::Pod;
 use crc32fast::Hasher;
 
-use super::layout::{ARRAY_HEADER, DOCUMENT, Member, array_header, damaged, directory, member_of};
+use super::layout::{
+    ARRAY_HEADER, DOCUMENT, MAX_DOCUMENT_BYTES, Member, array_header, damaged, directory, member_of,
+};
+use super::not_saved;
 use crate::diagnostics::Diagnostics;
 use crate::error::{Error, Result};
 use crate::progress::{Progress, report};
@@ -12,9 +15,6 @@ use crate::tables::{ColumnMut, Packed, Values, of_shorts};
 
 /// How many bytes of a column are read before looking at the progress.
 const PART_BYTES: usize = 1 << 20;
-
-/// Longer documents are not written.
-const MAX_DOCUMENT_BYTES: u64 = 1 << 30;
 
 /// Before the name of a member.
 const FIXED: usize = 30;
@@ -30,6 +30,8 @@ pub(super) struct Archive<'a> {
     checksum: Hasher,
     /// How much of the member at hand is left.
     left: u64,
+    /// How many rows a column may have.
+    max_rows: u64,
     progress: Progress<'a>,
 }
 
@@ -41,8 +43,14 @@ impl<'a> Archive<'a> {
             diagnostics: Diagnostics::default(),
             checksum: Hasher::new(),
             left: 0,
+            max_rows: u64::MAX,
             progress,
         }
+    }
+
+    /// Refuses longer columns from here on.
+    pub(super) fn limit_rows(&mut self, max_rows: Option<u64>) {
+        self.max_rows = max_rows.unwrap_or(u64::MAX);
     }
 
     /// The document, which comes first.
@@ -162,6 +170,11 @@ impl<'a> Archive<'a> {
         if *header != array_header(data_type, length) {
             return Err(differs());
         }
+        if length > self.max_rows {
+            return Err(not_saved(
+                "the saved trace has more events than max_events, and is not cut",
+            ));
+        }
         self.fill(values, length)
     }
 
@@ -198,7 +211,10 @@ impl<'a> Archive<'a> {
         while !bytes.is_empty() {
             let count = self.window.text().len().min(bytes.len());
             if count == 0 && !self.window.more(&mut self.diagnostics)? {
-                return Err(damaged("it ends too early"));
+                return Err(match self.window.is_limited() {
+                    true => not_saved("the saved trace is larger than max_bytes, and is not cut"),
+                    false => damaged("it ends too early"),
+                });
             }
             bytes[..count].copy_from_slice(&self.window.text()[..count]);
             self.window.consume(count);

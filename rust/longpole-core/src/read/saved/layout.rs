@@ -5,6 +5,9 @@
 
 use crate::error::{Error, ErrorKind};
 
+/// Longer documents are neither written nor read.
+pub(crate) const MAX_DOCUMENT_BYTES: u64 = 1 << 26;
+
 /// The first member, which says what the others are.
 pub(crate) const DOCUMENT: &str = "longpole.json";
 

@@ -42,11 +42,6 @@ pub(super) fn read(
     options: &Options,
     progress: Progress<'_>,
 ) -> Result<Tables> {
-    if options.max_bytes.is_some() || options.max_events.is_some() {
-        return Err(not_saved(
-            "a saved trace is read as a whole: it takes no max_bytes and no max_events",
-        ));
-    }
     let mut archive = Archive::new(window, progress);
     let document = Document::of(&archive.document()?)?;
     refuse(&document, options)?;
@@ -78,7 +73,9 @@ fn refuse(document: &Document, options: &Options) -> Result<()> {
 fn tables(archive: &mut Archive<'_>, document: Document, options: &Options) -> Result<Tables> {
     let strings = strings(archive)?;
     let mut events = EventTable::default();
+    archive.limit_rows(options.max_events);
     archive.table("events", events.columns_mut())?;
+    archive.limit_rows(None);
     let lanes = lanes(archive, &strings)?;
     let args = args(archive, &strings, &document, &options.arguments)?;
     let flows = flows(archive, &strings, "flows")?;

@@ -185,6 +185,12 @@ impl Packed {
         self.n_padded += later.n_padded;
     }
 
+    /// Leaves out the values that are not kept.
+    pub(crate) fn retain(&mut self, is_kept: &[bool]) {
+        let kept = self.iter().zip(is_kept).filter(|&(_, &is_kept)| is_kept);
+        *self = kept.map(|(value, _)| value).collect();
+    }
+
     /// Leaves no row, and the room for as many.
     pub(crate) fn clear(&mut self) {
         self.blocks.clear();

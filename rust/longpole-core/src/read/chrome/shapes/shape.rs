@@ -5,7 +5,7 @@ use super::value::{Found, Value, begins_with};
 use crate::ids::{LaneId, StringId};
 use crate::read::chrome::arguments::STREAM;
 use crate::read::chrome::arguments::{
-    CONNECTION_ID, CORRELATION, DEVICE, EXTERNAL_ID, EXTERNAL_ID_LOWER, QUEUE_ID, Wanted,
+    CONNECTION_ID, CORR_ID, CORRELATION, DEVICE, EXTERNAL_ID, EXTERNAL_ID_LOWER, QUEUE_ID, Wanted,
 };
 use crate::read::json::{Keys, Token};
 use crate::strings::Strings;
@@ -165,7 +165,7 @@ fn argument(member: &Member, text: &[u8], plan: &Plan, keys: &Keys, wanted: &Wan
     let Plan::Event(plan) = plan else { return any(member.value, None) };
     let Some(key) = keys.find(member.key.of(text)) else { return Part::Unusual };
     match key {
-        CORRELATION | CONNECTION_ID | QUEUE_ID => {
+        CORRELATION | CONNECTION_ID | QUEUE_ID | CORR_ID => {
             id(member, text, Value::Correlation, Value::QuotedCorrelation)
         }
         EXTERNAL_ID | EXTERNAL_ID_LOWER => integer(member.value, Value::ExternalId),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 if TYPE_CHECKING:
-    from longpole.critical_path.changes import ChangeData
     from longpole.recording import Profiler
 
 __all__ = [
@@ -15,23 +14,11 @@ __all__ = [
     "Fact",
     "HoleParts",
     "RecordedParts",
-    "RemedyParts",
     "VerdictParts",
 ]
 
 Status = Literal["ok", "balanced", "inconclusive", "no_device"]
 Side = Literal["kernels", "host", "communication", "copies"]
-RemedyKind = Literal[
-    "data_loading",
-    "blocking_calls",
-    "allocation",
-    "copies",
-    "communication",
-    "stream_waits",
-    "function",
-    "host_work",
-    "kernels",
-]
 Fact = Literal["recorded", "busy_stream", "lost_work", "late_launches", "unexplained_time"]
 """What bounds a gain: nothing is missing, a stream is busy the rest of the time, launched work is
 not recorded, launches are missing, or time has no explanation."""
@@ -50,25 +37,10 @@ Cause = Literal[
     "sync_return",
 ]
 """Why a trace does not show what holds it up."""
+Occasion = Literal["first", "recurring", "other"]
+"""Whether the host does something before any other call that needs the device, in most of several
+windows, or at some other time."""
 Unit = Literal["step", "repetition", "annotation", "stretch", "trace"]
-
-
-class RemedyParts(TypedDict):
-    """One remedy."""
-
-    remedy: RemedyKind
-    side: Side
-    name: str | None
-    named: bool
-    gain_ns: int
-    gain: float
-    bounds: BoundsParts
-    """The least and the greatest gain."""
-    cumulative: float | None
-    from_pageable: bool
-    """Whether the event that took longest copied out of pageable memory."""
-    changes: list[ChangeData]
-    events: list[int]
 
 
 class HoleParts(TypedDict):
@@ -133,7 +105,6 @@ class VerdictParts(TypedDict):
 
     status: Status
     sides: list[Side]
-    remedies: list[RemedyParts]
     holes: list[HoleParts]
     gains: list[tuple[Side, float]]
     bounds: list[tuple[Side, BoundsParts]]
@@ -152,13 +123,13 @@ class VerdictParts(TypedDict):
     waits_lead: bool
     nearly_balanced: bool
     function: tuple[str, float] | None
-    busiest: tuple[str, float, int, float, str | None] | None
+    busiest: tuple[str, float, int, float, str | None, Occasion] | None
     """What the host did longest on the path: its name, its share of the time, the number of events,
-    the share of the longest of them, and what it does if it is a runtime API call."""
+    the share of the longest of them, what it does if it is a runtime API call, and when."""
     n_launched: int
     """GPU activities that were launched meanwhile."""
     loader: Literal["workers", "main_thread", "own"] | None
-    usual: tuple[list[Side], list[str], float] | None
+    usual: tuple[list[Side], float] | None
     awaited: AwaitedParts | None
     recorded: RecordedParts
     profiler: Profiler

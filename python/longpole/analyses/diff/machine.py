@@ -1,0 +1,119 @@
+"""Whether the machine or its load changed between two recordings: how fast unchanged code ran.
+
+An operator that both sides call equally often from the same place does the same work on the
+host. Where most of these operators take longer, the processor was slower or busier.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from longpole.critical_path.changes import Scale
+from longpole.data import Data
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from longpole.analyses.diff.sides import Side
+    from longpole.critical_path.changes import Change, WorkKind
+
+__all__ = ["Machine", "machine_of", "means_on_one_machine_ns"]
+
+# Within this of 1 the same machine is taken to have run both sides.
+_ALIKE: Final = 0.10
+
+# Fewer operators than this say nothing of a machine.
+_FEWEST: Final = 8
+
+# What a faster processor does faster.
+_HOST_KINDS: Final[tuple[WorkKind, ...]] = ("operator", "runtime", "host_gap", "data_loading")
+
+_NUMBERS: Final = r"\d+"
+
+
+@dataclass(frozen=True, slots=True)
+class Machine(Data):
+    """How long operators that both sides call alike take on the new side, of those on the base."""
+
+    ratio: float
+    """The median over operators."""
+    low: float
+    """The lower quartile."""
+    high: float
+    """The upper quartile."""
+    n_operators: int
+    """How many different operators are compared, by name and caller."""
+
+    @property
+    def differs(self) -> bool:
+        """Whether the machine, or its load, changed."""
+        return not 1 / (1 + _ALIKE) <= self.ratio <= 1 + _ALIKE
+
+
+def machine_of(base: Side, new: Side) -> Machine | None:
+    """Compare the unchanged operators of two sides; None where there are too few."""
+    import numpy as np
+    import polars as pl
+
+    sides = [_self_times(side) for side in (base, new)]
+    both = sides[0].join(sides[1], on=["name", "caller"], suffix="_new")
+    both = both.filter((pl.col("count") - pl.col("count_new")).abs() < _HALF)
+    if both.height < _FEWEST:
+        return None
+    ratios = (both["self_ns_new"] / both["self_ns"]).to_numpy()
+    order = np.argsort(ratios, kind="stable")
+    weights = both["count"].to_numpy()[order].cumsum()
+    low, middle, high = (
+        float(ratios[order][np.searchsorted(weights, share * weights[-1])])
+        for share in (0.25, 0.5, 0.75)
+    )
+    return Machine(middle, low, high, both.height)
+
+
+_HALF: Final = 0.5
+
+
+def _self_times(side: Side) -> pl.DataFrame:
+    """Return the median self time and the number in a step of each operator, by name and caller.
+
+    Times are as recorded: the cost of recording is work of the processor, too.
+    """
+    import numpy as np
+    import polars as pl
+
+    recorded = side.recorded
+    events = side.recorded_events
+    operators = events.filter(pl.col("kind") == "operator")
+    rows = side.rows_at(side.events["start_ns"].to_numpy()[operators["event"].to_numpy()])
+    operators = operators.filter(pl.Series(np.asarray(rows) >= 0))
+    plain = pl.col("name").cast(pl.String).str.replace_all(_NUMBERS, "#")
+    names = events.select(parent="event", caller=plain)
+    return (
+        operators.select("event", "parent", name=plain)
+        .join(names, on="parent", how="left")
+        .join(recorded.self_times, on="event")
+        .group_by("name", pl.col("caller").fill_null(""))
+        .agg(pl.col("self_ns").median(), count=pl.len() / side.n_steps)
+        .filter(pl.col("self_ns") > 0)
+        .sort("name", "caller")
+    )
+
+
+def means_on_one_machine_ns(side: Side, machine: Machine) -> tuple[float, float, float]:
+    """Return the mean step of the new side, had it run on the machine of the base.
+
+    Returns
+    -------
+    tuple
+        With the median ratio, and with the quartiles: the shortest and the longest.
+    """
+    at = {ratio: _mean_ns(side, ratio) for ratio in {machine.ratio, machine.low, machine.high}}
+    return at[machine.ratio], min(at.values()), max(at.values())
+
+
+def _mean_ns(side: Side, ratio: float) -> float:
+    """Return the mean step with host work that takes that many times less."""
+    changes: list[Change] = [Scale(by=round(1 / ratio, 9), kind=kind) for kind in _HOST_KINDS]
+    path = side.account_path
+    return max(0.0, side.mean_ns - path.what_if(changes).gain_ns / side.n_account)

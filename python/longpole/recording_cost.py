@@ -1,0 +1,281 @@
+"""What recording cost: the time that the profiler added to each class of event."""
+
+from __future__ import annotations
+
+import json
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
+
+from longpole.data import Row
+from longpole.report.blocks import Column, Notes, Sentence, Table
+from longpole.wording import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from longpole.report.blocks import Block
+
+__all__ = [
+    "ClassCost",
+    "CostStatus",
+    "OverheadParts",
+    "RecordingCost",
+    "cost_blocks",
+    "measured_step_ns",
+    "misfit",
+    "recording_cost_of",
+    "step_blocks",
+    "step_sentence",
+    "unknown_cost",
+    "usual_of",
+]
+
+CostStatus = Literal["estimated", "measured", "given", "unknown"]
+
+SAID_ABOVE: Final = 0.05
+"""Below this share of the step, the summary does not mention the cost."""
+
+_CLASSES: Final = {
+    "outer_operator": "operators called from Python",
+    "nested_operator": "operators called by operators",
+    "launch": "launches",
+    "graph_launch": "launches of graphs",
+    "call": "other runtime API calls",
+    "python_function": "Python functions",
+    "annotation": "annotations",
+}
+_SOURCES: Final = {
+    "wrappers": "operators that only call another one",
+    "gaps": "gaps between neighbours",
+    "operators": "cost of an operator, and what is usual",
+    "graph_launches": "launches of graphs that take longer than usual",
+}
+_UNTOLD: Final = {
+    "profiler": "only traces of torch.profiler show what recording cost",
+    "coarse": "the times of the trace are whole microseconds: too coarse for the cost of one event",
+    "few_operators": "the trace has too few operators that only call another one",
+    "no_wrappers": "operators that only call another one take longer than any profiler needs",
+}
+
+
+class OverheadParts(TypedDict):
+    """What the core finds of the cost of recording."""
+
+    untold: str | None
+    """Why the trace does not tell."""
+    unit: str
+    """What the usual window is one of."""
+    classes: list[dict[str, Any]]
+    lengths_ns: tuple[int, int, int, int] | None
+    """The usual step as recorded, without the profiler, and the least and most that it may be."""
+    factor: float
+    misfit: tuple[str, int | None] | None
+    """Why no factor lets the step take the time asked for: `longer` than recorded, or `shorter`
+    than the time that is left."""
+
+
+class ClassCost(Row):
+    """What recording the events of one class cost."""
+
+    event_class: str
+    """`outer_operator`, `nested_operator`, `launch`, `graph_launch`, `call`,
+    `python_function`, `annotation`."""
+    count: int
+    """Events of the whole trace."""
+    cost_ns: int
+    """Cost of one event, as taken off."""
+    least_ns: int
+    most_ns: int
+    source: str
+    """What it was learned from: `wrappers` (operators that do nothing but call one other), `gaps`
+    (between neighbours), `operators` (the cost of an operator and what is usual)."""
+    n_samples: int
+
+
+class RecordingCost(Row):
+    """What recording cost, and how long the step takes without it."""
+
+    unit: str
+    """What the times are of: a `step`, or what comes closest to one."""
+    status: CostStatus
+    """`estimated` from the trace alone, `measured` when the trace was recorded, `given` by the
+    user, or `unknown`."""
+    reason: str | None
+    """Why the cost is unknown, or why a measured time was not used."""
+    recorded_step_ns: int | None
+    """The usual step as recorded."""
+    step_ns: int | None
+    """The usual step without the profiler."""
+    least_step_ns: int | None
+    most_step_ns: int | None
+    factor: float | None
+    """By which the costs of all classes were multiplied to match a measured or given time."""
+    classes: list[ClassCost]
+
+
+def unknown_cost(reason: str) -> RecordingCost:
+    """Return a cost that nothing tells."""
+    return RecordingCost(
+        unit="step",
+        status="unknown",
+        reason=reason,
+        recorded_step_ns=None,
+        step_ns=None,
+        least_step_ns=None,
+        most_step_ns=None,
+        factor=None,
+        classes=[],
+    )
+
+
+def recording_cost_of(
+    parts: OverheadParts, status: CostStatus, bounds_ns: tuple[int, int] | None
+) -> RecordingCost:
+    """Return what the core found as an answer.
+
+    Parameters
+    ----------
+    parts
+        What the core found.
+    status
+        What the time of the step rests on.
+    bounds_ns
+        The least and the greatest time that was measured without a profiler.
+    """
+    if parts["untold"] is not None or parts["lengths_ns"] is None:
+        return unknown_cost(_UNTOLD[parts["untold"] or "profiler"])
+    recorded_ns, usual_ns, least_ns, most_ns = parts["lengths_ns"]
+    factor = parts["factor"]
+    if bounds_ns is not None:
+        least_ns, most_ns = bounds_ns
+    classes = [_class(row, factor) for row in parts["classes"]]
+    return RecordingCost(
+        unit=parts["unit"],
+        status=status,
+        reason=None,
+        recorded_step_ns=recorded_ns,
+        step_ns=usual_ns,
+        least_step_ns=least_ns,
+        most_step_ns=most_ns,
+        factor=factor,
+        classes=classes,
+    )
+
+
+def _class(row: Mapping[str, Any], factor: float) -> ClassCost:
+    return ClassCost(
+        event_class=row["event_class"],
+        count=row["count"],
+        cost_ns=round(row["cost_ns"] * factor),
+        least_ns=row["least_ns"],
+        most_ns=row["most_ns"],
+        source=row["source"],
+        n_samples=row["n_samples"],
+    )
+
+
+def measured_step_ns(header: Sequence[tuple[str, str]]) -> list[int]:
+    """Return the times of steps that were measured without a profiler, from the header of a trace.
+
+    Examples
+    --------
+    >>> measured_step_ns([("longpole", '{"step_time_ns": {"before": [5], "after": [7]}}')])
+    [5, 7]
+    """
+    for name, text in header:
+        if name == "longpole":
+            try:
+                times = json.loads(text)["step_time_ns"]
+                found = [int(time_ns) for time_ns in (*times["before"], *times["after"])]
+            except (ValueError, TypeError, KeyError):
+                return []
+            return [time_ns for time_ns in found if time_ns > 0]
+    return []
+
+
+def usual_of(times_ns: Sequence[int]) -> int:
+    """Return the time of a step that stands for those measured."""
+    return round(median(times_ns))
+
+
+def misfit(parts: OverheadParts, step_time_ns: int) -> str | None:
+    """Return why no cost of recording explains a time of the step, or None."""
+    if parts["untold"] is not None:
+        return f"--step-time does not apply: {_UNTOLD[parts['untold']]}"
+    if parts["misfit"] is None or parts["lengths_ns"] is None:
+        return None
+    kind, shortest_ns = parts["misfit"]
+    recorded, asked = duration(parts["lengths_ns"][0]), duration(step_time_ns)
+    other = "the time is of another machine, batch size or program"
+    if kind == "longer":
+        return (
+            f"the step takes {recorded} as recorded, less than {asked} without a profiler: {other}"
+        )
+    least = duration(shortest_ns or 0)
+    return f"without all that recording can have cost, the step takes {least}, not {asked}: {other}"
+
+
+def step_sentence(cost: RecordingCost) -> str | None:
+    """Return what the step takes without the profiler, where that differs from the recording.
+
+    Examples
+    --------
+    >>> cost = unknown_cost("")
+    >>> cost.update(status="estimated", recorded_step_ns=98_000_000, step_ns=43_000_000)
+    >>> cost.update(least_step_ns=38_000_000, most_step_ns=51_000_000)
+    >>> step_sentence(cost)
+    'The step takes about 43.0 ms without the profiler (98.0 ms recorded; 38.0 ms to 51.0 ms).'
+    """
+    recorded_ns, step_ns = cost["recorded_step_ns"], cost["step_ns"]
+    if not recorded_ns or step_ns is None:
+        return None
+    if cost["status"] == "estimated" and 1 - step_ns / recorded_ns <= SAID_ABOVE:
+        return None
+    recorded, unit = f"{duration(recorded_ns)} recorded", cost["unit"]
+    if cost["status"] == "estimated":
+        least, most = duration(cost["least_step_ns"] or 0), duration(cost["most_step_ns"] or 0)
+        about = f"about {duration(step_ns)} without the profiler"
+        return f"The {unit} takes {about} ({recorded}; {least} to {most})."
+    source = "given" if cost["status"] == "given" else "measured"
+    return f"The {unit} takes {duration(step_ns)} without the profiler, as {source} ({recorded})."
+
+
+def step_blocks(cost: RecordingCost | None) -> list[Block]:
+    """Show what the step takes without the profiler, where that differs from the recording."""
+    told = None if cost is None else step_sentence(cost)
+    return [Notes([told])] if told else []
+
+
+def cost_blocks(cost: RecordingCost) -> list[Block]:
+    """Show what recording cost to people: a table of classes, and what the step takes."""
+    if cost["status"] == "unknown":
+        return [Sentence(f"What recording cost is unknown: {cost['reason']}.")]
+    columns = (
+        Column("recording cost of", "name"),
+        Column("one event", "duration"),
+        Column("at least", "duration"),
+        Column("at most", "duration"),
+        Column("events", "count"),
+        Column("learned from", "name"),
+    )
+    rows = [
+        (
+            _CLASSES[row["event_class"]],
+            row["cost_ns"],
+            row["least_ns"],
+            row["most_ns"],
+            row["count"],
+            _SOURCES[row["source"]],
+        )
+        for row in cost["classes"]
+    ]
+    told = [_step(cost), *([f"{cost['reason']}."] if cost["reason"] else [])]
+    return [Table(columns, rows), Notes(told)]
+
+
+def _step(cost: RecordingCost) -> str:
+    found = step_sentence(cost)
+    if found is not None:
+        return found
+    recorded, step = duration(cost["recorded_step_ns"] or 0), duration(cost["step_ns"] or 0)
+    return f"The {cost['unit']} takes {step} without the profiler, {recorded} recorded."

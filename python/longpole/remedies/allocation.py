@@ -1,0 +1,93 @@
+"""Memory that is allocated and freed in every step.
+
+`cudaMalloc` and `cudaFree` are slow and wait for the GPU. A framework that keeps its memory calls
+neither in a steady step; `torch.cuda.empty_cache()` makes it call both.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from longpole.critical_path.changes import Drop, RemoveWait, Scale
+from longpole.remedies.model import Found, Remedy
+from longpole.wording import count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from longpole.critical_path.changes import Change, Stretch
+    from longpole.remedies.facts import Facts, OnThread
+
+__all__ = ["REMEDY"]
+
+# Allocations of this share of the windows are a habit, those of fewer are the first use of memory.
+_STEADY: Final = 0.6
+
+# With kept memory, an operator that allocates does little: this share of its time.
+_REST_OF_OPERATOR: Final = 0.1
+
+# Calls that free closer to each other than this are one emptying of the cache.
+_APART_NS: Final = 1_000_000
+
+
+def _find(facts: Facts) -> Iterator[Found]:
+    calls = facts.calls("allocate", "free")
+    frees = facts.calls("free")
+    is_steady = len({call.window for call in calls}) >= _STEADY * facts.n_windows
+    if (
+        facts.creates_context()
+        or not calls
+        or not is_steady
+        or not facts.is_worth(sum(call.duration_ns for call in calls))
+    ):
+        return
+    events = [call.event for call in calls]
+    gone: list[Change] = [Drop(kind="runtime", events=events), RemoveWait(events=events)]
+    around = {event for call in calls for event in _operator(facts, call)}
+    advice = "Keep the memory from step to step"
+    if facts.options.memory:
+        advice += f" ({facts.options.memory})"
+    yield Found(
+        careful=gone,
+        hopeful=[
+            *gone,
+            Scale(by=_REST_OF_OPERATOR, events=sorted(around)),
+            Drop(stretches=_runs(frees)),
+        ],
+        advice=advice,
+        evidence=(
+            f"{count(max(round(facts.per_window(len(calls))), 1), 'call')} a "
+            f"{facts.parts['unit']} allocate or free it"
+        ),
+        events=facts.longest(calls),
+    )
+
+
+def _operator(facts: Facts, call: OnThread) -> Iterator[int]:
+    operators = (event for event, kind, _ in facts.around(call.event) if kind == "operator")
+    yield from list(operators)[:1]
+
+
+def _runs(calls: list[OnThread]) -> list[Stretch]:
+    """Return the time of threads in which calls follow each other closely."""
+    of_lane: dict[int, list[list[int]]] = defaultdict(list)
+    for call in sorted(calls, key=lambda call: (call.lane, call.start_ns)):
+        runs = of_lane[call.lane]
+        if runs and call.start_ns - runs[-1][1] < _APART_NS:
+            runs[-1][1] = max(runs[-1][1], call.end_ns)
+        else:
+            runs.append([call.start_ns, call.end_ns])
+    return [(lane, start, end) for lane, runs in of_lane.items() for start, end in runs]
+
+
+REMEDY: Final = Remedy(
+    id="allocation",
+    side="host",
+    effort="one_line",
+    needs="runtime calls",
+    seen_by="`cudaMalloc` or `cudaFree` (`hipMalloc` ...) in steady steps",
+    change="the calls and their waits; at the most also the work of the operators around them",
+    not_when="few steps have any, or the call creates the context of the GPU",
+    find=_find,
+)

@@ -1,0 +1,74 @@
+"""Calls that wait for the GPU, so that host and GPU take turns."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from longpole.critical_path.changes import RemoveWait
+from longpole.remedies.model import Found, Remedy
+from longpole.wording import count, short_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from longpole.remedies.facts import DeviceWait, Facts
+
+__all__ = ["REMEDY"]
+
+# The most places that are asked about, those that wait longest, besides all of them together.
+_MOST_PLACES: Final = 4
+_WIDEST: Final = 60
+
+
+def _find(facts: Facts) -> Iterator[Found]:
+    of_place: dict[tuple[str, ...], list[DeviceWait]] = defaultdict(list)
+    for wait in facts.waits:
+        around = facts.around(wait.call.event)
+        of_place[tuple(name for _, kind, name in around if kind != "annotation")].append(wait)
+    places = sorted(of_place.values(), key=lambda waits: -_waited_ns(waits))
+    if len(places) > 1:
+        everything = [wait for waits in places for wait in waits]
+        place = f"{_place(facts, places[0][0])} and {count(len(places) - 1, 'more place')}"
+        yield _found(facts, place, everything, RemoveWait())
+    for waits in places[:_MOST_PLACES]:
+        events = None if len(places) == 1 else [wait.call.event for wait in waits]
+        yield _found(facts, _place(facts, waits[0]), waits, RemoveWait(events=events))
+
+
+def _waited_ns(waits: list[DeviceWait]) -> int:
+    return sum(wait.call.duration_ns for wait in waits)
+
+
+def _place(facts: Facts, wait: DeviceWait) -> str:
+    """Return what a reader knows the place by: the operator, and the function that calls it."""
+    what = facts.name(wait.operator if wait.operator is not None else wait.call.event)
+    frame = facts.own_frame(wait.call.event)
+    return f"{what} in {short_name(frame, _WIDEST)}" if frame else what
+
+
+def _found(facts: Facts, place: str, waits: list[DeviceWait], change: RemoveWait) -> Found:
+    n_waits = max(round(facts.per_window(len(waits))), 1)
+    return Found(
+        careful=[change],
+        advice=f"Do not wait for the GPU in {place}",
+        evidence=(
+            f"{count(n_waits, 'call')} a {facts.parts['unit']} "
+            f"{'waits' if n_waits == 1 else 'wait'}"
+        ),
+        name=place,
+        events=facts.longest(wait.call for wait in waits),
+    )
+
+
+REMEDY: Final = Remedy(
+    id="blocking_calls",
+    side="host",
+    effort="code",
+    needs="runtime calls; Python stacks name the place",
+    seen_by="calls that return after the work they wait for",
+    change="the waits of each place, and of all; that the data is needed is not considered",
+    not_when="no call waits",
+    is_upper_bound=True,
+    find=_find,
+)

@@ -1,0 +1,240 @@
+"""The list of remedies, and what each gains in the windows of a verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from longpole.critical_path.changes import RemoveWait, parts_of
+from longpole.remedies.model import EFFORTS, Found, Remedy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from longpole.critical_path.changes import Change
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.parts import Fact, Side
+
+__all__ = ["CATALOGUE", "Gained", "gained", "remedies"]
+
+CATALOGUE: Final = (
+    "warm_up",
+    "loader_workers",
+    "pinned_copies",
+    "allocation",
+    "optimizer_loop",
+    "interpreter_lock",
+    "round_trip",
+    "read_one_by_one",
+    "tensors_from_python",
+    "boolean_indexing",
+    "recurring_call",
+    "python_between_operators",
+    "cuda_graph",
+    "overlap_copies",
+    "communication_overlap",
+    "blocking_calls",
+    "stream_waits",
+    "tensor_cores",
+    "layout_copies",
+    "fused_attention",
+    "channels_last",
+    "fused_pointwise",
+    "recomputation",
+    "contended_atomics",
+    "unaligned_products",
+    "slow_kernels",
+)
+"""The files of this folder that hold a remedy, in the order in which equal gains are listed."""
+
+ENTRY_POINTS: Final = "longpole.remedies"
+"""The group of entry points with which other packages add remedies."""
+
+# The most places of one remedy that are tried, and the remedies that are counted one after another.
+_MOST_OF_ONE: Final = 8
+_MOST_IN_TURN: Final = 6
+
+# Remedies save about as much where one saves this share of what the other does.
+_ALIKE: Final = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Gained:
+    """A remedy that fits a place of the program, with what it saves there."""
+
+    remedy: Remedy
+    found: Found
+    gain_ns: int
+    """Of the mean window, by what surely goes; below 0 it would cost."""
+    gain: float
+    low: float
+    """The least share that it saves: by what surely goes, whatever is missing from the trace."""
+    high: float
+    """The most: by what may go."""
+    low_by: Fact
+    high_by: Fact
+    then: float
+    """The share that it saves after those listed before it."""
+
+
+@cache
+def remedies() -> tuple[Remedy, ...]:
+    """Return all remedies: those of the catalogue, then those that other packages add."""
+    own = [import_module(f"longpole.remedies.{name}").REMEDY for name in CATALOGUE]
+    return (*own, *_added())
+
+
+def _added() -> Iterator[Remedy]:
+    from importlib.metadata import entry_points
+
+    for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
+        try:
+            remedy = point.load()
+        except Exception as error:  # noqa: BLE001 - the package of somebody else
+            yield _failing(point.name, error)
+        else:
+            yield remedy
+
+
+def _failing(name: str, error: Exception) -> Remedy:
+    """Return a remedy that raises when it is asked, so that it is named among the failures."""
+
+    def find(_facts: Facts) -> list[Found]:
+        raise error
+
+    return Remedy(
+        id=name, side="host", effort="code", needs="", seen_by="", change="", not_when="", find=find
+    )
+
+
+def gained(facts: Facts) -> tuple[list[Gained], list[str]]:
+    """Ask every remedy, and compute what each place that it fits saves.
+
+    Returns
+    -------
+    tuple of list
+        The places, by what they surely save, and a sentence for each remedy that failed.
+    """
+    places, failures = [], []
+    for remedy in remedies():
+        try:
+            places += [(remedy, found) for found in [*remedy.find(facts)][:_MOST_OF_ONE]]
+        except Exception as error:  # noqa: BLE001 - one remedy must not take the verdict with it
+            what = ": ".join(filter(None, [type(error).__name__, str(error)]))
+            failures.append(f"Remedy {remedy.id} was skipped: {what}.")
+    rows = _with_gains(facts, places)
+    return _in_turn(facts, rows), failures
+
+
+def _with_gains(facts: Facts, places: list[tuple[Remedy, Found]]) -> list[Gained]:
+    sets: list[Sequence[Change]] = []
+    for _, found in places:
+        sets += [found.careful, found.hopeful or found.careful]
+    gains = _gains(facts, sets)
+    rows = []
+    for number, (remedy, found) in enumerate(places):
+        careful, hopeful = gains[2 * number], gains[2 * number + 1]
+        gain_ns, gain, low, careful_high, low_by, careful_by = careful
+        _, _, _, high, _, high_by = hopeful
+        if careful_high > high:
+            high, high_by = careful_high, careful_by
+        most = _most(facts, [*found.careful, *found.hopeful])
+        if gain > most:
+            gain, gain_ns = most, min(gain_ns, round(most * facts.mean_ns))
+        low, high = min(low, most), min(high, most)
+        rows.append(Gained(remedy, found, gain_ns, gain, low, high, low_by, high_by, then=low))
+    return _ordered(rows)
+
+
+def _sure(row: Gained) -> float:
+    """Return the share that a remedy surely saves; of an upper bound half."""
+    return row.low / 2 if row.remedy.is_upper_bound else row.low
+
+
+def _ordered(rows: list[Gained]) -> list[Gained]:
+    """Order by what surely goes; of those that save about as much, the cheapest comes first."""
+    left = sorted(rows, key=lambda row: (-round(_sure(row), 4), -round(row.high, 4)))
+    ordered = []
+    while left:
+        least = _ALIKE * max(_sure(left[0]), 0.0)
+        alike = [row for row in left if _sure(row) >= least] or left[:1]
+        first = min(alike, key=lambda row: EFFORTS.index(row.remedy.effort))
+        left.remove(first)
+        ordered.append(first)
+    return ordered
+
+
+_SIDES: Final[dict[str, Side]] = {
+    "kernel": "kernels",
+    "copy": "copies",
+    "fill": "copies",
+    "communication": "communication",
+    "operator": "host",
+    "runtime": "host",
+    "driver": "host",
+    "python": "host",
+    "annotation": "host",
+    "host_gap": "host",
+    "data_loading": "host",
+}
+
+
+def _most(facts: Facts, changes: Sequence[Change]) -> float:
+    """Return the most that changes of one side can save: no more than if the side took no time.
+
+    Work that the host had launched before the first window hides what the host takes: with faster
+    kernels alone, the windows would seem shorter than the host lets steps be.
+    """
+    sides = {_side(facts, change) for change in changes}
+    [side, *others] = sides or {None}
+    if others or side is None:
+        return 1.0
+    return max(dict(facts.parts["gains"])[side], dict(facts.parts["bounds"])[side][1], 0.0)
+
+
+def _side(facts: Facts, change: Change) -> Side | None:
+    """Return the side whose time a change is about, if it is one."""
+    if isinstance(change, RemoveWait):
+        return None
+    if change.stretches is not None:
+        return "host"
+    if change.kind is None and change.events:
+        return _SIDES.get(facts.place(change.events[0]).kind)
+    return _SIDES.get(change.kind or "")
+
+
+def _in_turn(facts: Facts, rows: list[Gained]) -> list[Gained]:
+    """Count each of the first remedies after those before it: some make others pointless.
+
+    What may not be possible makes nothing pointless, and is counted last.
+    """
+    if len(rows) < 2:  # noqa: PLR2004 - one has none before it
+        return rows
+    first = sorted(rows[:_MOST_IN_TURN], key=lambda row: row.remedy.is_upper_bound)
+    sets = [
+        [change for row in first[: number + 1] for change in row.found.careful]
+        for number in range(len(first))
+    ]
+    together = [gain for _, gain, *_ in _gains(facts, sets)]
+    before = [0.0, *together[:-1]]
+    then = {
+        id(row): min(max(now - earlier, 0.0), max(row.low, 0.0))
+        for row, now, earlier in zip(first, together, before, strict=True)
+    }
+    return [_with_then(row, then.get(id(row), row.then)) for row in rows]
+
+
+def _with_then(row: Gained, then: float) -> Gained:
+    from dataclasses import replace
+
+    return replace(row, then=then)
+
+
+def _gains(
+    facts: Facts, sets: Sequence[Sequence[Change]]
+) -> list[tuple[int, float, float, float, Fact, Fact]]:
+    if not sets:
+        return []
+    return facts.core.gains([[parts_of(change) for change in changes] for changes in sets])

@@ -1,0 +1,75 @@
+"""Conversions between NCHW and NHWC around convolutions."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from longpole.critical_path.changes import Drop, Scale
+from longpole.remedies.model import Found, Remedy
+from longpole.remedies.rooflines import Sized, in_shape, most_often, sized_kernels
+from longpole.wording import count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from longpole.remedies.facts import Activity, Facts
+
+__all__ = ["REMEDY"]
+
+_CONVOLUTION: Final = re.compile(r"convolution")
+_CONVERSION: Final = re.compile(r"nchw_?(to|2)_?nhwc|nhwc_?(to|2)_?nchw", re.IGNORECASE)
+
+# A part of the conversions stays: of inputs with few channels, and of what is not a convolution.
+_STAYS: Final = 0.1
+
+_IMAGE: Final = 4
+
+
+def _find(facts: Facts) -> Iterator[Found]:
+    rows = [row for row in sized_kernels(facts) if _CONVOLUTION.search(row.name)]
+    converting = [row for row in rows if not _is_channels_last(row) and _conversions(facts, row)]
+    kernels = [kernel for row in converting for kernel in _conversions(facts, row)]
+    if not facts.is_worth(max(sum(kernel.duration_ns for kernel in kernels), 1)):
+        return
+    events = [kernel.event for kernel in kernels]
+    longest = most_often(converting)
+    yield Found(
+        careful=[Scale(by=_STAYS, kind="kernel", events=events)],
+        hopeful=[Drop(kind="kernel", events=events)],
+        advice=(
+            "Keep images and the model in channels_last (`.to(memory_format=torch.channels_last)`)"
+        ),
+        evidence=(
+            f"{count(max(round(facts.per_window(len(kernels))), 1), 'kernel')} a "
+            f"{facts.parts['unit']} only convert between NCHW and NHWC around convolutions, such "
+            f"as {in_shape(longest)}"
+        ),
+        name=longest.name,
+        events=facts.longest(kernels),
+    )
+
+
+def _conversions(facts: Facts, row: Sized) -> list[Activity]:
+    return [kernel for kernel in row.kernels if _CONVERSION.search(facts.name(kernel.event))]
+
+
+def _is_channels_last(row: Sized) -> bool:
+    """Whether the images that a convolution is given lie in memory pixel by pixel already."""
+    images = [tensor for tensor in row.tensors if len(tensor.shape) == _IMAGE][:1]
+    return any(
+        tensor.strides is not None and tensor.strides[1] == 1 and tensor.shape[1] > 1
+        for tensor in images
+    )
+
+
+REMEDY: Final = Remedy(
+    id="channels_last",
+    side="kernels",
+    effort="one_line",
+    needs="kernels linked to their operators",
+    seen_by="kernels that convert between NCHW and NHWC inside convolutions",
+    change="the conversions are gone; at the least a tenth of their time stays",
+    not_when="the images are channels_last already",
+    find=_find,
+)

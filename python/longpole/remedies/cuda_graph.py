@@ -1,0 +1,155 @@
+"""Launches that are the same in every step: a graph replays them with one call.
+
+Only what lies between launches of equal sequences goes. A wait, an allocation or a tensor made on
+the host between two launches ends a sequence, for it cannot be captured.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from longpole.critical_path.changes import Scale
+from longpole.remedies.model import Found, Remedy
+from longpole.wording import count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from longpole.critical_path.changes import Stretch
+    from longpole.remedies.facts import Activity, Facts
+
+__all__ = ["REMEDY"]
+
+# Fewer launches in a row are not worth a capture.
+_LEAST_LAUNCHES: Final = 32
+
+# A replay is one call, and takes the host and the GPU a little for each node.
+_REPLAY_NS: Final = 15_000
+_NODE_NS: Final = 200
+_CAREFUL: Final = 3
+
+# Of a training step the forward and the backward pass are captured by halves.
+_OF_TRAINING: Final = 0.5
+
+# Where the host limits less than this, there is nothing to gain.
+_LEAST_OF_HOST: Final = 0.05
+
+
+class _Run(NamedTuple):
+    """Launches of a window without anything between them that cannot be captured."""
+
+    window: int
+    works: tuple[Activity, ...]
+    names: tuple[str, ...]
+    stretch: Stretch
+
+
+def _find(facts: Facts) -> Iterator[Found]:
+    if dict(facts.parts["gains"])["host"] < _LEAST_OF_HOST:
+        return
+    replays = {call.event for call in facts.calls("graph_launch")}
+    equal: dict[tuple[str, ...], list[_Run]] = defaultdict(list)
+    for run in _runs(facts, replays):
+        equal[run.names].append(run)
+    usual = [
+        run
+        for runs in equal.values()
+        if len({run.window for run in runs}) >= max(facts.n_windows - 1, min(2, facts.n_windows))
+        for run in runs
+    ]
+    if usual:
+        yield _found(facts, usual)
+
+
+def _runs(facts: Facts, replays: set[int]) -> Iterator[_Run]:
+    blockers = _blockers(facts)
+    # An optimizer keeps numbers on the host unless it is made capturable.
+    steps = [step.stretch for step in facts.annotations("Optimizer.step#")]
+    of_optimizer = {work.event for work in facts.launched_in(steps)}
+    launched: dict[tuple[int, int], list[tuple[int, int, Activity]]] = defaultdict(list)
+    for work in facts.kernels:
+        if work.call is None or work.event in of_optimizer:
+            continue
+        if work.call not in replays:
+            place = facts.place(work.call)
+            end_ns = place.start_ns + (place.duration_ns or 0)
+            launched[place.lane, work.window].append((place.start_ns, end_ns, work))
+    for (lane, window), rows in sorted(launched.items()):
+        rows.sort(key=lambda row: row[0])
+        run: list[tuple[int, int, Activity]] = []
+        stops = iter(blockers.get(lane, []))
+        stop = next(stops, None)
+        for row in rows:
+            is_cut = False
+            while stop is not None and stop < row[0]:
+                is_cut |= bool(run) and stop >= run[-1][0]
+                stop = next(stops, None)
+            if is_cut and len(run) >= _LEAST_LAUNCHES:
+                yield _run(facts, lane, window, run)
+            run = [row] if is_cut else [*run, row] if not run else _appended(run, row)
+        if len(run) >= _LEAST_LAUNCHES:
+            yield _run(facts, lane, window, run)
+
+
+def _appended(
+    run: list[tuple[int, int, Activity]], row: tuple[int, int, Activity]
+) -> list[tuple[int, int, Activity]]:
+    run.append(row)
+    return run
+
+
+def _blockers(facts: Facts) -> dict[int, list[int]]:
+    """Return when each thread does what a capture cannot hold."""
+    stops: dict[int, list[int]] = defaultdict(list)
+    for wait in facts.waits:
+        stops[wait.call.lane].append(wait.call.start_ns)
+    for call in facts.calls("allocate", "free", "blocking_copy"):
+        stops[call.lane].append(call.start_ns)
+    for copy in facts.copies:
+        if copy.call is not None and "Pageable" in facts.name(copy.event):
+            place = facts.place(copy.call)
+            stops[place.lane].append(place.start_ns)
+    return {lane: sorted(times) for lane, times in stops.items()}
+
+
+def _run(facts: Facts, lane: int, window: int, rows: list[tuple[int, int, Activity]]) -> _Run:
+    works = tuple(work for _, _, work in rows)
+    names = tuple(facts.name(work.event) for work in works)
+    return _Run(window, works, names, (lane, rows[0][0], rows[-1][1]))
+
+
+def _found(facts: Facts, runs: list[_Run]) -> Found:
+    n_launches = sum(len(run.works) for run in runs)
+    host_ns = sum(end_ns - start_ns for _, start_ns, end_ns in (run.stretch for run in runs))
+    cost_ns = len(runs) * _REPLAY_NS + n_launches * _NODE_NS
+    rest = min(cost_ns / max(host_ns, 1), 1.0)
+    stretches = [run.stretch for run in runs]
+    is_training = len(facts.launch_lanes) > 1 or bool(facts.annotations("Optimizer."))
+    least = _OF_TRAINING if is_training else 0.0
+    n_all = sum(1 for work in facts.kernels if work.call is not None)
+    return Found(
+        careful=[Scale(by=min(max(_CAREFUL * rest, least), 1.0), stretches=stretches)],
+        hopeful=[Scale(by=rest, stretches=stretches)],
+        advice=f"Replay the launches as a {facts.options.graph} (`torch.cuda.graph`)",
+        evidence=(
+            f"{facts.per_window(n_launches):,.0f} of {count(round(facts.per_window(n_all)))} "
+            f"launches are the same in every {facts.parts['unit']}, with nothing between them that "
+            "cannot be captured"
+        ),
+        events=[work.call for run in runs[:1] for work in run.works[:1] if work.call is not None],
+    )
+
+
+REMEDY: Final = Remedy(
+    id="cuda_graph",
+    side="host",
+    effort="code",
+    needs="runtime calls linked to their kernels",
+    seen_by="32 launches or more that are equal in every step, without a wait, an allocation or a "
+    "pageable copy between them",
+    change="the host time from the first to the last of them, but for a replay and 0.2 us a node; "
+    "at the least it costs three times that, and in training half of the host time stays",
+    not_when="they are replayed already, or the host limits nothing",
+    find=_find,
+)

@@ -1,0 +1,341 @@
+"""What remedies ask of a trace: rows of what the program did in the windows of a verdict.
+
+The core answers from its graph; nothing here needs polars. Times are in ns, events are rows of
+`Trace.events`, windows are counted from 0.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from longpole._core import is_own_frame
+from longpole.devices.peaks import Peaks, peaks_of
+from longpole.flops import Call, Work, call_of, work_of
+from longpole.inputs import input_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from longpole._core import Facts as CoreFacts
+    from longpole.critical_path.changes import Stretch
+    from longpole.recording import Options
+    from longpole.remedies.parts import VerdictParts
+
+# A thread with a smaller share of the launches of kernels is not one that launches the program.
+_LEAST_LAUNCHED: Final = 0.05
+
+Built = TypeVar("Built")
+
+# The arguments of an operator with the types, strides and values of its inputs.
+_INPUTS: Final = ("Input type", "Input Strides", "Concrete Inputs")
+
+__all__ = [
+    "Activity",
+    "DeviceWait",
+    "Facts",
+    "Named",
+    "OnThread",
+    "Place",
+    "ThreadGap",
+    "stretch_of",
+]
+
+# A call that takes this share of a window is what to look at.
+_MUCH: Final = 0.4
+
+
+class OnThread(NamedTuple):
+    """An event of a thread that begins in a window."""
+
+    event: int
+    lane: int
+    start_ns: int
+    end_ns: int
+    window: int
+
+    @property
+    def duration_ns(self) -> int:
+        """How long it took."""
+        return self.end_ns - self.start_ns
+
+    @property
+    def stretch(self) -> Stretch:
+        """Its time on its thread, for the changes that are made to it."""
+        return (self.lane, self.start_ns, self.end_ns)
+
+
+class ThreadGap(NamedTuple):
+    """Time of a thread in which no operator and no runtime API call is open."""
+
+    lane: int
+    start_ns: int
+    end_ns: int
+    window: int
+    idle_ns: int
+    """How long no GPU worked meanwhile."""
+    before: int | None
+    """The operator or call that began last before."""
+    after: int | None
+    """The operator or call that begins after it."""
+    is_loading: bool
+    """Whether it lies in a data loader."""
+
+    @property
+    def duration_ns(self) -> int:
+        """How long it took."""
+        return self.end_ns - self.start_ns
+
+    @property
+    def stretch(self) -> Stretch:
+        """Its time on its thread, for the changes that are made to it."""
+        return (self.lane, self.start_ns, self.end_ns)
+
+
+class Activity(NamedTuple):
+    """A GPU activity that ends in a window."""
+
+    event: int
+    call: int | None
+    """The runtime API call that launched it."""
+    operator: int | None
+    """The innermost operator around that call."""
+    outermost: int | None
+    """The outermost operator around that call."""
+    kind: str
+    """`kernel`, `copy` or `communication`."""
+    start_ns: int
+    duration_ns: int
+    lane: int
+    window: int
+
+
+class DeviceWait(NamedTuple):
+    """A runtime API call that waited for a GPU."""
+
+    call: OnThread
+    operator: int | None
+    """The outermost operator around it."""
+    work: int | None
+    """The GPU activity that it waited for."""
+
+
+class Named(NamedTuple):
+    """Events of one name within some time of a thread."""
+
+    name: str
+    kind: str
+    n_events: int
+    total_ns: int
+    first: int
+    """The event of least depth."""
+    depth: int
+
+
+class Place(NamedTuple):
+    """Where and when an event was."""
+
+    kind: str
+    lane: int
+    start_ns: int
+    duration_ns: int | None
+
+
+def stretch_of(first: OnThread | ThreadGap, last: OnThread | ThreadGap) -> Stretch:
+    """Return the time of a thread from the start of one event to the end of another."""
+    return (first.lane, first.start_ns, max(first.end_ns, last.end_ns))
+
+
+class Facts:
+    """What remedies ask of the windows of a verdict."""
+
+    def __init__(
+        self,
+        core: CoreFacts,
+        parts: VerdictParts,
+        options: Options,
+        devices: Mapping[int, Mapping[str, Any]] = MappingProxyType({}),
+    ) -> None:
+        self.core = core
+        self.parts = parts
+        """What the core found for the verdict: sides, gains, who loads data."""
+        self.options = options
+        """What the profiler of the trace calls what advice asks for."""
+        self._devices = devices
+        self._once: dict[Callable[[Facts], Any], Any] = {}
+        self._calls: dict[int, tuple[Call, Work | None] | None] = {}
+        self._alike: dict[tuple[str, ...], tuple[Call, Work | None]] = {}
+
+    @cached_property
+    def windows(self) -> list[tuple[int, int]]:
+        """When each window begins and ends."""
+        return self.core.windows
+
+    @property
+    def n_windows(self) -> int:
+        """The number of windows."""
+        return len(self.windows)
+
+    @cached_property
+    def mean_ns(self) -> float:
+        """How long a window takes in the mean."""
+        return sum(end_ns - start_ns for start_ns, end_ns in self.windows) / self.n_windows
+
+    def once(self, build: Callable[[Facts], Built]) -> Built:
+        """Return what a function makes of the facts, made once for all remedies that ask."""
+        if build not in self._once:
+            self._once[build] = build(self)
+        built: Built = self._once[build]
+        return built
+
+    def per_window(self, number: float) -> float:
+        """Return the mean of a window of a number that is of all of them."""
+        return number / self.n_windows
+
+    def is_worth(self, time_ns: float, share: float = 0.01) -> bool:
+        """Whether a time of all windows is at least a share of them."""
+        return time_ns >= share * self.mean_ns * self.n_windows
+
+    def annotations(self, *prefixes: str) -> list[OnThread]:
+        """List the annotations of threads whose names begin with one of some texts."""
+        rows = self.core.on_threads(["annotation"], 0, list(prefixes))
+        return [OnThread(*row) for row in rows]
+
+    def long_events(self, share: float) -> list[OnThread]:
+        """List operators, calls, functions and annotations that take a share of a window."""
+        kinds = ["operator", "runtime", "driver", "python", "annotation"]
+        rows = self.core.on_threads(kinds, round(share * self.mean_ns), [])
+        return [OnThread(*row) for row in rows]
+
+    def operators(self, *prefixes: str) -> list[OnThread]:
+        """List the operators whose names begin with one of some texts."""
+        return [OnThread(*row) for row in self.core.on_threads(["operator"], 0, list(prefixes))]
+
+    def calls(self, *roles: str) -> list[OnThread]:
+        """List the runtime API calls of some roles; see `Trace.api_roles`."""
+        return [OnThread(*row) for row in self.core.calls(list(roles))]
+
+    def creates_context(self) -> list[int]:
+        """Return the call that creates the context of a GPU, if it takes much of the windows."""
+        if self.parts["busiest"] is None:
+            return []
+        name, _, _, longest, role, occasion = self.parts["busiest"]
+        is_call = role is not None and role not in {"launch", "graph_launch"}
+        if not is_call or occasion != "first" or longest < _MUCH:
+            return []
+        rows = self.long_events(_MUCH / 2)
+        return self.longest((row for row in rows if self.name(row.event) == name), 1)
+
+    @cached_property
+    def kernels(self) -> list[Activity]:
+        """The kernels of the windows, those that communicate included."""
+        return [Activity(*row) for row in self.core.activities(["kernel"])]
+
+    @cached_property
+    def copies(self) -> list[Activity]:
+        """The memcpys of the windows."""
+        return [Activity(*row) for row in self.core.activities(["copy"])]
+
+    @cached_property
+    def waits(self) -> list[DeviceWait]:
+        """The calls of the windows that waited for a GPU."""
+        rows = self.core.waits()
+        return [DeviceWait(OnThread(*call), operator, work) for call, operator, work in rows]
+
+    def gaps(self, least_ns: int) -> list[ThreadGap]:
+        """List the time of threads in which no operator and no call is open, from a length on."""
+        return [ThreadGap(*row) for row in self.core.thread_gaps(least_ns)]
+
+    def launched_in(self, stretches: Sequence[Stretch]) -> list[Activity]:
+        """List the GPU activities that were launched in some time of threads."""
+        return [Activity(*row) for row in self.core.launched_in(list(stretches))]
+
+    def names_in(self, stretches: Sequence[Stretch]) -> list[Named]:
+        """List the events that begin in some time of threads, by name."""
+        return [Named(*row) for row in self.core.names_in(list(stretches))]
+
+    def name(self, event: int | None) -> str:
+        """Return the name of an event; empty for none."""
+        return "" if event is None else self.core.name(event)
+
+    def place(self, event: int) -> Place:
+        """Return where and when an event was."""
+        return Place(*self.core.place(event))
+
+    def around(self, event: int) -> list[tuple[int, str, str]]:
+        """List an event and those that enclose it, from the inside: event, kind and name."""
+        return self.core.around(event)
+
+    def own_frame(self, event: int) -> str | None:
+        """Return the innermost function of the program around an event; None without stacks."""
+        frames = (name for _, kind, name in self.around(event) if kind == "python")
+        return next((name for name in frames if is_own_frame(name)), None)
+
+    def number(self, event: int, key: str) -> int | None:
+        """Return an argument of an event that is a number."""
+        return self.core.number(event, key)
+
+    def text(self, event: int, key: str) -> str | None:
+        """Return an argument of an event that is a text."""
+        return self.core.text(event, key)
+
+    @cached_property
+    def peaks(self) -> Peaks | None:
+        """The published peaks of the device; None if unknown, or if devices differ."""
+        known: list[Peaks | None] = []
+        for properties in self._devices.values():
+            peaks = peaks_of(properties.get("name"), properties.get("totalGlobalMem"))
+            if peaks not in known:
+                known.append(peaks)
+        return known[0] if len(known) == 1 else None
+
+    def called(self, operator: int | None) -> Call | None:
+        """Return an operator with its inputs; None without recorded shapes."""
+        both = self._both(operator)
+        return None if both is None else both[0]
+
+    def work(self, operator: int | None) -> Work | None:
+        """Return what an operator has to compute and to move; None where that is not known."""
+        both = self._both(operator)
+        return None if both is None else both[1]
+
+    def _both(self, operator: int | None) -> tuple[Call, Work | None] | None:
+        """Return a call and its work, read once for each operator."""
+        if operator is None:
+            return None
+        if operator not in self._calls:
+            self._calls[operator] = self._read(operator)
+        return self._calls[operator]
+
+    def _read(self, operator: int) -> tuple[Call, Work | None] | None:
+        """Read a call and its work, computed once for equal texts."""
+        dims = self.text(operator, "Input Dims") or self.text(operator, "Input dims")
+        if not dims:
+            return None
+        others = (self.text(operator, key) or "" for key in _INPUTS)
+        key = (self.name(operator), dims, *others)
+        if key not in self._alike:
+            name, *texts = key
+            call = call_of(name, *input_columns(*texts))
+            self._alike[key] = (call, work_of(call))
+        return self._alike[key]
+
+    @cached_property
+    def launch_lanes(self) -> frozenset[int]:
+        """The threads that launch work: those with at least a twentieth of the kernels."""
+        calls = (work.call for work in self.kernels if work.call is not None)
+        lanes = Counter(self.core.place(call)[1] for call in calls)
+        least = _LEAST_LAUNCHED * sum(lanes.values())
+        return frozenset(lane for lane, number in lanes.items() if number >= least)
+
+    def is_alone(self, gap: ThreadGap) -> bool:
+        """Whether no other thread launches work during a gap, so that the gap is no handoff."""
+        others = [(lane, gap.start_ns, gap.end_ns) for lane in self.launch_lanes - {gap.lane}]
+        return not self.launched_in(others)
+
+    def longest(self, activities: Iterable[Activity | OnThread], most: int = 8) -> list[int]:
+        """Return the events that took longest, the longest first."""
+        ranked = sorted(activities, key=lambda row: (-row.duration_ns, row.event))
+        return [row.event for row in ranked[:most]]

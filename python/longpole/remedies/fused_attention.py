@@ -1,0 +1,187 @@
+"""Attention that writes its scores to memory: product, scale, mask, softmax, product."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from longpole.remedies.model import Found, Remedy
+from longpole.remedies.rooflines import (
+    Sized,
+    in_launch_order,
+    in_shape,
+    is_product,
+    replaced,
+    sizes_of,
+)
+from longpole.wording import count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from longpole.devices.peaks import Peaks
+    from longpole.remedies.facts import Facts
+
+__all__ = ["REMEDY"]
+
+_FORWARD: Final = "aten::_softmax"
+_BACKWARD: Final = "aten::_softmax_backward_data"
+_BATCHED: Final = frozenset({"aten::bmm", "aten::baddbmm"})
+
+# Fused kernels take heads of at most so many elements.
+_LARGEST_HEAD: Final = 256
+
+# Part of the peak of 16 bit that fused kernels reach: the least and the most.
+_OF_PEAK: Final = (0.3, 0.6)
+
+# Without a peak, or with float32, the products are compared with what they take now.
+_OF_PRODUCTS: Final = (1.5, 0.8)
+
+# The backward pass of a fused kernel makes the scores again: five products instead of four.
+_AGAIN: Final = 5 / 4
+
+_SHORTEST_NS: Final = 5_000
+_FLOPS_OF_NS: Final = 1e3
+_PRECISIONS: Final = {"c10::Half": "fp16", "c10::BFloat16": "bf16"}
+
+
+class _Attention(NamedTuple):
+    """Operators in a row that all read or write the scores."""
+
+    softmax: Sized
+    rows: list[Sized]
+
+    @property
+    def products(self) -> list[Sized]:
+        return [row for row in self.rows if is_product(row)]
+
+    @property
+    def duration_ns(self) -> int:
+        return sum(row.duration_ns for row in self.rows)
+
+
+def _find(facts: Facts) -> Iterator[Found]:
+    found = [it for rows in in_launch_order(facts) for it in _written_out(facts, rows)]
+    if not found or not facts.is_worth(sum(it.duration_ns for it in found)):
+        return
+    careful: dict[int, float] = {}
+    hopeful: dict[int, float] = {}
+    for attention in found:
+        most_ns, least_ns = _fused_ns(facts.peaks, attention)
+        kernels = [kernel for row in attention.rows for kernel in row.kernels]
+        for part, fused_ns in ((careful, most_ns), (hopeful, least_ns)):
+            part.update({kernel.event: 0.0 for kernel in kernels})
+            part[kernels[0].event] = fused_ns
+    longest = max(found, key=lambda it: it.duration_ns)
+    n_kernels = sum(len(row.kernels) for it in found for row in it.rows)
+    n_each = count(round(n_kernels / len(found)), "kernel")
+    yield Found(
+        careful=replaced(careful),
+        hopeful=replaced(hopeful),
+        advice="Compute attention with `torch.nn.functional.scaled_dot_product_attention`",
+        evidence=(
+            f"its scores are written to memory, in {n_each} around {in_shape(longest.softmax)}"
+        ),
+        name=longest.softmax.name,
+        events=facts.longest(kernel for it in found for kernel in it.softmax.kernels),
+    )
+
+
+def _written_out(facts: Facts, rows: list[Sized]) -> Iterator[_Attention]:
+    for place, row in enumerate(rows):
+        if row.name not in {_FORWARD, _BACKWARD} or not row.tensors:
+            continue
+        scores = row.tensors[0].numel
+        first = last = place
+        while first > 0 and scores in sizes_of(rows[first - 1]) and not _is_other(rows[first - 1]):
+            first -= 1
+        while (
+            last + 1 < len(rows)
+            and scores in sizes_of(rows[last + 1])
+            and not _is_other(rows[last + 1])
+        ):
+            last += 1
+        found = _Attention(row, _between_products(rows[first : last + 1], place - first))
+        if _is_attention(found, scores) and not _is_fallback(facts, row):
+            yield found
+
+
+def _is_other(row: Sized) -> bool:
+    """Whether a softmax belongs to another attention."""
+    return row.name in {_FORWARD, _BACKWARD}
+
+
+def _between_products(rows: list[Sized], softmax: int) -> list[Sized]:
+    """Return what lies from the product that makes the scores to the last one that reads them.
+
+    Backward, two products on either side belong to it: by scores and value, by query and key.
+    """
+    scores = rows[softmax].tensors[0].numel
+    products = [place for place, row in enumerate(rows) if row.name in _BATCHED]
+    reading = [place for place in products if _reads(rows[place], scores)]
+    makes = [place for place in products if place < softmax and place not in reading]
+    uses = [place for place in reading if place > softmax]
+    if not makes or not uses:
+        return []
+    if rows[softmax].name == _FORWARD:
+        return rows[makes[-1] : uses[0] + 1]
+    before = [place for place in reading if place < softmax]
+    first = min([makes[-1], *before[-1:]])
+    return rows[first : uses[:2][-1] + 1]
+
+
+def _reads(row: Sized, n_elements: int) -> bool:
+    return any(tensor.numel == n_elements for tensor in row.tensors)
+
+
+def _is_attention(found: _Attention, scores: int) -> bool:
+    """Whether products make the scores and use them, with heads that fused kernels take."""
+    products = found.products
+    if len(products) < 2 or any(row.work is None for row in products):  # noqa: PLR2004
+        return False
+    if any(row.name not in _BATCHED for row in products):
+        return False
+    heads = [row.work.flops / (2 * scores) for row in products if row.work is not None]
+    return max(heads) <= _LARGEST_HEAD
+
+
+def _is_fallback(facts: Facts, row: Sized) -> bool:
+    """Whether torch chose to write the scores: the arguments do not suit its fused kernels."""
+    names = [name for _, _, name in facts.around(row.operator)]
+    return any("scaled_dot_product_attention" in name for name in names)
+
+
+def _fused_ns(peaks: Peaks | None, found: _Attention) -> tuple[float, float]:
+    """Return the most and the least time that a fused kernel takes."""
+    works = [row.work for row in found.products if row.work is not None]
+    again = _AGAIN if found.softmax.name == _BACKWARD else 1.0
+    precision = _PRECISIONS.get(works[0].dtype)
+    peak = None if peaks is None or precision is None else peaks.matrix.get(precision)
+    if peak is None:
+        products_ns = sum(row.duration_ns for row in found.products) * again
+        most_ns, least_ns = (part * products_ns for part in _OF_PRODUCTS)
+    else:
+        flops = sum(work.flops for work in works) * again
+        most_ns, least_ns = (flops / (part * peak * _FLOPS_OF_NS) for part in _OF_PEAK)
+    most_ns, least_ns = max(most_ns, _SHORTEST_NS), max(least_ns, _SHORTEST_NS)
+    return min(most_ns, found.duration_ns), min(least_ns, found.duration_ns)
+
+
+REMEDY: Final = Remedy(
+    id="fused_attention",
+    side="kernels",
+    effort="one_line",
+    needs="recorded shapes",
+    seen_by=(
+        "a batched product, kernels over its result with a softmax among them, and a batched "
+        "product of that; backward likewise"
+    ),
+    change=(
+        "one kernel that computes the products at 30 to 60 % of the peak of 16 bit; for float32 or "
+        "a device of unknown peak, one that takes 0.8 to 1.5 times what the products take"
+    ),
+    not_when=(
+        "heads have more than 256 elements, the scores are used elsewhere, or torch fell back "
+        "to it in `scaled_dot_product_attention`"
+    ),
+    find=_find,
+)

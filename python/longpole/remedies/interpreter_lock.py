@@ -1,0 +1,90 @@
+"""Another Python thread that holds the interpreter lock while the launching thread needs it.
+
+Then even operators that do next to nothing take milliseconds: the lock changes hands every 5 ms.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from longpole.critical_path.changes import Scale
+from longpole.remedies.model import Found, Remedy
+from longpole.wording import count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from longpole.remedies.facts import Facts, OnThread
+
+__all__ = ["REMEDY"]
+
+# Operators that only describe a tensor anew: a microsecond or two of work.
+_CHEAP: Final = (
+    "aten::view",
+    "aten::as_strided",
+    "aten::transpose",
+    "aten::t",
+    "aten::permute",
+    "aten::unsqueeze",
+    "aten::squeeze",
+    "aten::select",
+    "aten::slice",
+    "aten::detach",
+    "aten::expand",
+    "aten::reshape",
+)
+
+# The interpreter lets another thread run every 5 ms: an operator that waits takes about as long.
+_LEAST_NS: Final = 4_000_000
+
+# In a window, at least so many cheap operators wait, and for this share of it.
+_LEAST_WAITING: Final = 3
+_LEAST_SHARE: Final = 0.1
+
+# One in ten of a name does not wait; the careful estimate takes the work for so much more.
+_CAREFUL: Final = 5
+
+
+def _find(facts: Facts) -> Iterator[Found]:
+    launching = [row for row in facts.operators(*_CHEAP) if row.lane in facts.launch_lanes]
+    cheap = [row for row in launching if facts.name(row.event) in _CHEAP]
+    waiting = [row for row in cheap if row.duration_ns >= _LEAST_NS]
+    if len(waiting) < _LEAST_WAITING * facts.n_windows:
+        return
+    if not facts.is_worth(sum(row.duration_ns for row in waiting), _LEAST_SHARE):
+        return
+    usual = _usual_ns(facts, cheap) / sum(row.duration_ns for row in cheap)
+    start_ns, end_ns = facts.windows[0][0], facts.windows[-1][1]
+    stretches = [(lane, start_ns, end_ns) for lane in sorted(facts.launch_lanes)]
+    n_waiting = round(facts.per_window(len(waiting)))
+    yield Found(
+        careful=[Scale(by=min(_CAREFUL * usual, 1.0), stretches=stretches)],
+        hopeful=[Scale(by=min(usual, 1.0), stretches=stretches)],
+        advice="Move the other Python thread, which holds the interpreter lock, to its own process",
+        evidence=(
+            f"{count(n_waiting, 'operator')} a {facts.parts['unit']} that only make a view take "
+            "5 ms or a multiple"
+        ),
+        events=facts.longest(waiting),
+    )
+
+
+def _usual_ns(facts: Facts, cheap: list[OnThread]) -> int:
+    """Return what these operators would take at the speed of the first tenth of their name."""
+    of_name: dict[str, list[int]] = defaultdict(list)
+    for row in cheap:
+        of_name[facts.name(row.event)].append(row.duration_ns)
+    return sum(sorted(times)[len(times) // 10] * len(times) for times in of_name.values())
+
+
+REMEDY: Final = Remedy(
+    id="interpreter_lock",
+    side="host",
+    effort="code",
+    needs="operators and runtime calls",
+    seen_by="operators that only make a view and take 5 ms or a multiple, in every step",
+    change="all work of the launching thread at the speed of such operators that did not wait",
+    not_when="these operators are fast",
+    find=_find,
+)

@@ -1,0 +1,97 @@
+"""An optimizer that updates its parameters one by one.
+
+Every parameter has its own operators and kernels. With `foreach=True` or `fused=True` one launch
+updates about thirty tensors, and a fused kernel reads and writes each of them once.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from longpole.critical_path.changes import Scale
+from longpole.remedies.model import Found, Remedy
+from longpole.wording import count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from longpole.remedies.facts import Activity, Facts, OnThread
+
+__all__ = ["REMEDY"]
+
+# What torch calls the annotation around a step of an optimizer, and the operators that update many
+# tensors at once.
+_STEP: Final = "Optimizer.step#"
+_AT_ONCE: Final = ("_foreach_", "_fused_", "aten::_foreach", "aten::_fused")
+
+# With fewer launches in a step of the optimizer there is no loop over parameters to save.
+_LEAST_LAUNCHES: Final = 40
+
+# A launch of `_fused_` or `_foreach_` takes so many tensors, and a loop launches at least three
+# kernels for each.
+_TENSORS_OF_LAUNCH: Final = 30
+_KERNELS_OF_TENSOR: Final = 3
+
+# Most kernels of a loop read and write what the one before has: one pass over memory instead.
+_ONE_PASS: Final = 1 / 3
+
+# What the step does besides its loop takes at most this share of its host time.
+_REST_OF_HOST: Final = 0.1
+
+
+def _find(facts: Facts) -> Iterator[Found]:
+    steps: dict[str, list[OnThread]] = defaultdict(list)
+    for step in facts.annotations(_STEP):
+        steps[facts.name(step.event)].append(step)
+    for name, rows in sorted(steps.items()):
+        stretches = [row.stretch for row in rows]
+        works = facts.launched_in(stretches)
+        if len(works) < _LEAST_LAUNCHES * len(rows) or _is_at_once(facts, rows):
+            continue
+        yield _found(facts, name, rows, works)
+
+
+def _is_at_once(facts: Facts, rows: list[OnThread]) -> bool:
+    names = facts.names_in([row.stretch for row in rows])
+    return any(row.kind == "operator" and any(of in row.name for of in _AT_ONCE) for row in names)
+
+
+def _found(facts: Facts, name: str, rows: list[OnThread], works: list[Activity]) -> Found:
+    optimizer = name.removeprefix(_STEP).split(".")[0]
+    kept = max(len(works) // (_TENSORS_OF_LAUNCH * _KERNELS_OF_TENSOR), 1)
+    kernels = [row.event for row in works]
+    host = max(1 / _TENSORS_OF_LAUNCH, kept / len(works))
+    stretches = [row.stretch for row in rows]
+    delays = Scale(by=kept / len(works), kind="kernel_delay", events=kernels)
+    n_all = len(facts.kernels) + len(facts.copies)
+    return Found(
+        careful=[Scale(by=_REST_OF_HOST, stretches=stretches), delays],
+        hopeful=[
+            Scale(by=host, stretches=stretches),
+            delays,
+            Scale(by=_ONE_PASS, kind="kernel", events=kernels),
+        ],
+        advice=f"Let {optimizer} update all tensors at once (`fused=True` or `foreach=True`)",
+        evidence=(
+            f"{facts.per_window(len(works)):,.0f} of {count(round(facts.per_window(n_all)))} "
+            f"launches a {facts.parts['unit']} are its loop"
+        ),
+        name=name,
+        events=facts.longest(rows),
+    )
+
+
+REMEDY: Final = Remedy(
+    id="optimizer_loop",
+    side="host",
+    effort="one_line",
+    needs="operators and annotations of torch",
+    seen_by=(
+        "operators for each parameter inside `Optimizer.step#`, none of them `_foreach_` or "
+        "`_fused_`"
+    ),
+    change="host time and launches of the step to a thirtieth, kernels to one pass over memory",
+    not_when="`foreach` or `fused` is in use, or the step has fewer than 40 launches",
+    find=_find,
+)

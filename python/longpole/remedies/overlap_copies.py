@@ -1,0 +1,51 @@
+"""Copies between host and GPU, or on the GPU, that nothing hides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from longpole.critical_path.changes import Drop, Scale
+from longpole.remedies.model import Found, Remedy
+from longpole.wording import count, duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from longpole.remedies.facts import Facts
+
+__all__ = ["REMEDY"]
+
+# Of copies that nothing hides at least half can be left out or done beside other work.
+_CAREFUL: Final = 0.5
+
+
+def _find(facts: Facts) -> Iterator[Found]:
+    between = [row for row in facts.copies if "DtoD" not in facts.name(row.event)]
+    copies = [row for row in between if not any(facts.core.pageable_ends(row.event))]
+    total_ns = sum(row.duration_ns for row in copies)
+    if not copies or not facts.is_worth(total_ns):
+        return
+    events = [row.event for row in copies]
+    n_copies = max(round(facts.per_window(len(copies))), 1)
+    yield Found(
+        careful=[Scale(by=_CAREFUL, kind="copy", events=events)],
+        hopeful=[Drop(kind="copy", events=events)],
+        advice="Copy less, or beside other work on a stream of its own",
+        evidence=(
+            f"{count(n_copies, 'copy', 'copies')} a {facts.parts['unit']} "
+            f"{'takes' if n_copies == 1 else 'take'} {duration(round(facts.per_window(total_ns)))}"
+        ),
+        events=facts.longest(copies),
+    )
+
+
+REMEDY: Final = Remedy(
+    id="overlap_copies",
+    side="copies",
+    effort="code",
+    needs="memcpys",
+    seen_by="copies between pinned memory and the GPU on the critical path",
+    change="half of their time; at the most, all of it",
+    not_when="the memory is pageable (see `pinned_copies`), or other work hides the copies",
+    find=_find,
+)

@@ -1,0 +1,105 @@
+"""Time in which the thread that launches runs nothing recorded, and the GPU waits for it.
+
+A few long gaps a step are work of the program: a loop in Python, text for a log, a file. With
+Python stacks the function is known.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from longpole.critical_path.changes import Drop, RemoveWait
+from longpole.remedies.model import Found, Remedy
+from longpole.wording import count, duration, short_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from longpole.remedies.facts import Facts, ThreadGap
+
+__all__ = ["REMEDY"]
+
+# Shorter gaps, in ns and as a share of a window, are the interpreter between two operators. All
+# gaps of a place together have this share of the windows.
+_LEAST_NS: Final = 50_000
+_LEAST_SHARE: Final = 0.01
+_LEAST_OF_ALL: Final = 0.03
+
+# In a gap that counts the GPU idles for this share, and in a window there are at most so many.
+_IDLE: Final = 0.5
+_MOST_PER_WINDOW: Final = 40
+
+# A function that has this share of the gaps is what they are.
+_MOST_OF_GAPS: Final = 0.6
+_WIDEST: Final = 60
+
+
+def _find(facts: Facts) -> Iterator[Found]:
+    least_ns = max(_LEAST_NS, round(_LEAST_SHARE * facts.mean_ns))
+    of_place: dict[str, list[ThreadGap]] = defaultdict(list)
+    for gap in facts.gaps(least_ns):
+        is_idle = gap.idle_ns >= _IDLE * gap.duration_ns
+        is_of_program = gap.lane in facts.launch_lanes and not gap.is_loading
+        if is_of_program and is_idle and facts.is_alone(gap):
+            of_place[facts.name(gap.before)].append(gap)
+    for gaps in sorted(of_place.values(), key=lambda gaps: -_total_ns(gaps)):
+        is_usual = facts.n_windows <= len({gap.window for gap in gaps}) * 2
+        are_few = facts.per_window(len(gaps)) <= _MOST_PER_WINDOW
+        if is_usual and are_few and facts.is_worth(_total_ns(gaps), _LEAST_OF_ALL):
+            yield _found(facts, gaps)
+
+
+def _total_ns(gaps: list[ThreadGap]) -> int:
+    return sum(gap.duration_ns for gap in gaps)
+
+
+def _found(facts: Facts, gaps: list[ThreadGap]) -> Found:
+    stretches = [gap.stretch for gap in gaps]
+    before = {gap.before for gap in gaps if gap.before is not None}
+    waits = [wait.call.event for wait in facts.waits if before & {wait.call.event, wait.operator}]
+    function = _function(facts, gaps)
+    longest = max(gaps, key=lambda gap: gap.duration_ns)
+    ends = [short_name(facts.name(event), _WIDEST) for event in (longest.before, longest.after)]
+    between = f"between {ends[0]} and {ends[1]}"
+    mean_ns = round(facts.per_window(_total_ns(gaps)))
+    n_gaps = max(round(facts.per_window(len(gaps))), 1)
+    return Found(
+        careful=[Drop(stretches=stretches)],
+        hopeful=[
+            Drop(stretches=stretches),
+            RemoveWait(events=waits),
+        ],
+        advice=(
+            f"Shorten {short_name(function[0], _WIDEST)}, or do it outside the loop"
+            if function
+            else f"Shorten the Python code {between}"
+        ),
+        evidence=(
+            f"it takes {duration(mean_ns)} a {facts.parts['unit']} in {count(n_gaps, 'gap')} "
+            "in which the GPU waits"
+        ),
+        name=function[0] if function else between,
+        events=[function[1]] if function else [gap.after for gap in gaps[:8] if gap.after],
+    )
+
+
+def _function(facts: Facts, gaps: list[ThreadGap]) -> tuple[str, int] | None:
+    """Return the innermost function with most of the time of the gaps, where stacks are there."""
+    total_ns = _total_ns(gaps)
+    rows = [row for row in facts.names_in([gap.stretch for gap in gaps]) if row.kind == "python"]
+    most = [row for row in rows if row.total_ns >= _MOST_OF_GAPS * total_ns]
+    innermost = max(most, key=lambda row: (row.depth, row.total_ns), default=None)
+    return (innermost.name, innermost.first) if innermost else None
+
+
+REMEDY: Final = Remedy(
+    id="python_between_operators",
+    side="host",
+    effort="code",
+    needs="operators and runtime calls; Python stacks name the function",
+    seen_by="a few long gaps a step in which the launching thread runs nothing and the GPU idles",
+    change="the gaps, and at the most the wait before each",
+    not_when="the time is that of loading data, or of many short gaps",
+    find=_find,
+)

@@ -1,0 +1,108 @@
+"""Forward work that the backward pass does again: activation checkpoints."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from longpole.critical_path.changes import Drop
+from longpole.remedies.model import Found, Remedy
+from longpole.remedies.rooflines import in_words, sized_kernels
+from longpole.wording import count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from longpole.critical_path.changes import Stretch
+    from longpole.remedies.facts import Facts, OnThread
+
+__all__ = ["REMEDY"]
+
+_NODE: Final = "autograd::engine::evaluate_function"
+
+# Operators that no formula of a backward pass calls.
+_FORWARD: Final = (
+    "aten::linear",
+    "aten::conv1d",
+    "aten::conv2d",
+    "aten::conv3d",
+    "aten::layer_norm",
+    "aten::rms_norm",
+    "aten::batch_norm",
+    "aten::group_norm",
+    "aten::scaled_dot_product_attention",
+    "aten::softmax",
+    "aten::embedding",
+)
+
+# A function of the user may call one of them backward; a checkpoint calls several.
+_LEAST_IN_NODE: Final = 2
+
+
+def _find(facts: Facts) -> Iterator[Found]:
+    if not sized_kernels(facts) or not facts.operators(_NODE):
+        return
+    rows = [(row, _node(facts, row.event)) for row in _forward(facts)]
+    forward = {_alike(facts, row) for row, node in rows if node is None}
+    of_node: dict[int, list[OnThread]] = defaultdict(list)
+    for row, node in rows:
+        if node is not None and _alike(facts, row) in forward:
+            of_node[node].append(row)
+    again = [rows for rows in of_node.values() if len(rows) >= _LEAST_IN_NODE]
+    if not again:
+        return
+    stretches: list[Stretch] = [
+        (rows[0].lane, rows[0].start_ns, max(row.end_ns for row in rows)) for rows in again
+    ]
+    works = facts.launched_in(stretches)
+    kernels = [work for work in works if work.kind == "kernel"]
+    if not kernels or not facts.is_worth(sum(work.duration_ns for work in kernels)):
+        return
+    n_kernels = max(round(facts.per_window(len(kernels))), 1)
+    first = max((row for rows in again for row in rows), key=lambda row: row.duration_ns)
+    yield Found(
+        careful=[
+            Drop(kind="kernel", events=[work.event for work in kernels]),
+            Drop(stretches=stretches),
+        ],
+        advice="Keep the activations of some layers, without a checkpoint, if memory allows",
+        evidence=(
+            f"{count(n_kernels, 'kernel')} of the forward pass run again backward each "
+            f"{facts.parts['unit']}, such as those of {in_words(facts, first.event)}"
+        ),
+        name=facts.name(first.event),
+        events=facts.longest(kernels),
+    )
+
+
+def _forward(facts: Facts) -> list[OnThread]:
+    rows = facts.operators(*_FORWARD)
+    return sorted(
+        (row for row in rows if facts.name(row.event) in _FORWARD),
+        key=lambda row: (row.lane, row.start_ns),
+    )
+
+
+def _node(facts: Facts, event: int) -> int | None:
+    """Return the innermost node of a backward pass around an operator; None in a forward pass."""
+    around = facts.around(event)
+    return next((it for it, _, name in around if name.startswith(_NODE)), None)
+
+
+def _alike(facts: Facts, row: OnThread) -> tuple[str, str]:
+    return facts.name(row.event), facts.text(row.event, "Input Dims") or ""
+
+
+REMEDY: Final = Remedy(
+    id="recomputation",
+    side="kernels",
+    effort="code",
+    needs="operators of torch, forward and backward",
+    seen_by=(
+        "two operators or more that only forward passes call, such as `linear`, inside one node of "
+        "the backward pass, with the inputs that they have in the forward pass"
+    ),
+    change="what these operators launch and what the host does from the first to the last of them",
+    not_when="the activations of all layers do not fit into memory: then it holds for some layers",
+    find=_find,
+)

@@ -1,0 +1,123 @@
+"""One call or function that takes much of every step, and launches nothing."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from longpole.critical_path.changes import Drop
+from longpole.remedies.model import Found, Remedy
+from longpole.wording import count, duration, short_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from longpole.remedies.facts import Facts, OnThread
+
+__all__ = ["REMEDY"]
+
+# It takes this share of a window, and is in this share of them.
+_LEAST_SHARE: Final = 0.03
+_USUAL: Final = 0.6
+
+# What is open nearly all the time is the loop itself.
+_MOST_SHARE: Final = 0.9
+
+# Names of what other remedies are about, and of what only surrounds the program.
+_OTHERS: Final = (
+    "enumerate(DataLoader)",
+    "Optimizer.",
+    "ProfilerStep#",
+    "<built-in function next>",
+)
+_WIDEST: Final = 60
+
+# The most names that are looked at, those with most time.
+_MOST_NAMES: Final = 4
+
+
+def _find(facts: Facts) -> Iterator[Found]:
+    waits = {wait.call.event for wait in facts.waits}
+    known = {
+        call.event
+        for call in facts.calls(
+            "launch",
+            "graph_launch",
+            "copy",
+            "blocking_copy",
+            "allocate",
+            "free",
+            "stream_synchronize",
+            "event_synchronize",
+            "device_synchronize",
+            "load_module",
+        )
+    }
+    of_name: dict[str, list[OnThread]] = defaultdict(list)
+    for row in facts.long_events(_LEAST_SHARE):
+        if row.lane in facts.launch_lanes and row.event not in waits and row.event not in known:
+            of_name[facts.name(row.event)].append(row)
+    best: list[tuple[int, str, list[OnThread]]] = []
+    for name, rows in of_name.items():
+        total_ns = sum(row.duration_ns for row in rows)
+        if _is_loading(facts, rows[0].event):
+            continue
+        is_usual = len({row.window for row in rows}) >= _USUAL * facts.n_windows
+        is_all = total_ns > _MOST_SHARE * facts.mean_ns * facts.n_windows
+        if not is_usual or is_all or name.startswith(_OTHERS):
+            continue
+        stretches = [row.stretch for row in rows]
+        if not facts.launched_in(stretches) and not _waits(facts, stretches):
+            best.append((total_ns, name, rows))
+    known.clear()
+    said = False
+    for total_ns, name, rows in sorted(best, key=lambda it: (-it[0], it[1]))[:_MOST_NAMES]:
+        # Of functions within each other the outermost that launches nothing has all of the time.
+        if known & {event for event, _, _ in facts.around(rows[0].event)}:
+            continue
+        known.update(row.event for row in rows)
+        note, said = ("", True) if said else (_set_up(facts), True)
+        n_calls = max(round(facts.per_window(len(rows))), 1)
+        mean_ns = round(facts.per_window(total_ns))
+        yield Found(
+            careful=[Drop(stretches=[row.stretch for row in rows])],
+            advice=f"Call {short_name(name, _WIDEST)} less often, or elsewhere{note}",
+            evidence=(
+                f"{count(n_calls, 'call')} in every {facts.parts['unit']} "
+                f"{'takes' if n_calls == 1 else 'take'} {duration(mean_ns)} and launch nothing"
+            ),
+            name=name,
+            events=facts.longest(rows),
+        )
+
+
+def _is_loading(facts: Facts, event: int) -> bool:
+    return any("dataloader" in name.lower() for _, _, name in facts.around(event))
+
+
+def _set_up(facts: Facts) -> str:
+    """Say what tells a call of every step from one that sets something up, if nothing does yet."""
+    if facts.n_windows > 1:
+        return ""
+    return f" (if it sets something up, record a later step, with {facts.options.schedule})"
+
+
+def _waits(facts: Facts, stretches: list[tuple[int, int, int]]) -> bool:
+    spans = sorted((start_ns, end_ns) for _, start_ns, end_ns in stretches)
+    return any(
+        start_ns <= wait.call.start_ns < end_ns
+        for wait in facts.waits
+        for start_ns, end_ns in spans
+    )
+
+
+REMEDY: Final = Remedy(
+    id="recurring_call",
+    side="host",
+    effort="code",
+    needs="runtime calls, operators or Python functions",
+    seen_by="a call or function that takes much of every step and launches nothing",
+    change="the call",
+    not_when="it is in few steps only, or launches work",
+    find=_find,
+)

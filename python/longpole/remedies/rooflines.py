@@ -1,0 +1,161 @@
+"""Kernels with what their operators have to compute and to move, and the changes of their times."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from math import prod
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from longpole.critical_path.changes import Drop, Replace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from longpole.critical_path.changes import Change
+    from longpole.flops import Call, Tensor, Work
+    from longpole.remedies.facts import Activity, Facts
+
+__all__ = [
+    "Sized",
+    "in_launch_order",
+    "in_shape",
+    "in_words",
+    "is_product",
+    "most_often",
+    "replaced",
+    "sized_kernels",
+    "sizes_of",
+]
+
+# The most shapes of an operator that are shown.
+_SHOWN: Final = 3
+
+# Where faster kernels save less than this, none is looked at.
+_LEAST_OF_KERNELS: Final = 0.01
+
+_PRODUCTS: Final = ("aten::mm", "aten::bmm", "aten::addmm", "aten::baddbmm")
+
+
+class Sized(NamedTuple):
+    """All kernels that one operator launched."""
+
+    facts: Facts
+    operator: int
+    name: str
+    kernels: tuple[Activity, ...]
+
+    @property
+    def call(self) -> Call | None:
+        """The operator with its inputs; None without recorded shapes."""
+        return self.facts.called(self.operator)
+
+    @property
+    def work(self) -> Work | None:
+        """What it has to compute and to move; None where that is not known."""
+        return self.facts.work(self.operator)
+
+    @property
+    def duration_ns(self) -> int:
+        """How long the kernels took together."""
+        return sum(kernel.duration_ns for kernel in self.kernels)
+
+    @property
+    def event(self) -> int:
+        """The kernel that took longest."""
+        return max(self.kernels, key=lambda kernel: (kernel.duration_ns, -kernel.event)).event
+
+    @property
+    def events(self) -> list[int]:
+        """The kernels."""
+        return [kernel.event for kernel in self.kernels]
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """The tensors among the inputs."""
+        return [] if self.call is None else self.call.all_tensors()
+
+
+def sized_kernels(facts: Facts) -> list[Sized]:
+    """List the operators that launched kernels directly; none where kernels limit nothing."""
+    return facts.once(_sized_kernels)
+
+
+def _sized_kernels(facts: Facts) -> list[Sized]:
+    most = max(dict(facts.parts["gains"])["kernels"], dict(facts.parts["bounds"])["kernels"][1])
+    if most < _LEAST_OF_KERNELS:
+        return []
+    of_operator: dict[int, list[Activity]] = defaultdict(list)
+    for kernel in facts.kernels:
+        if kernel.operator is not None and kernel.kind == "kernel":
+            of_operator[kernel.operator].append(kernel)
+    return [Sized(facts, it, facts.name(it), tuple(kernels)) for it, kernels in of_operator.items()]
+
+
+def in_launch_order(facts: Facts) -> list[list[Sized]]:
+    """List the operators with kernels of each thread and window in the order of their launches."""
+    return facts.once(_in_launch_order)
+
+
+def _in_launch_order(facts: Facts) -> list[list[Sized]]:
+    lanes: dict[tuple[int, int], list[tuple[int, Sized]]] = defaultdict(list)
+    for row in sized_kernels(facts):
+        place = facts.place(row.operator)
+        lanes[row.kernels[0].window, place.lane].append((place.start_ns, row))
+    return [
+        [row for _, row in sorted(rows, key=lambda row: (row[0], row[1].operator))]
+        for _, rows in sorted(lanes.items())
+    ]
+
+
+def is_product(row: Sized) -> bool:
+    """Whether an operator is a matrix product."""
+    return row.name in _PRODUCTS
+
+
+def sizes_of(row: Sized) -> set[int]:
+    """Return the numbers of elements of the inputs, and of the result of a product."""
+    found = {tensor.numel for tensor in row.tensors}
+    if is_product(row) and row.call is not None:
+        first = 1 if row.name in {"aten::addmm", "aten::baddbmm"} else 0
+        left, right = row.call.tensor(first), row.call.tensor(first + 1)
+        if left is not None and right is not None and left.shape and right.shape:
+            found.add(prod(left.shape[:-1]) * right.shape[-1])
+    return found
+
+
+def replaced(times: Mapping[int, float]) -> list[Change]:
+    """Return the changes that let kernels take given times: those of one time together."""
+    of_time: dict[int, list[int]] = defaultdict(list)
+    for event, time_ns in times.items():
+        of_time[round(time_ns)].append(event)
+    gone = sorted(of_time.pop(0, []))
+    changes: list[Change] = [
+        Replace(time_ns=time_ns, events=sorted(events))
+        for time_ns, events in sorted(of_time.items())
+    ]
+    return [*changes, Drop(kind="kernel", events=gone)] if gone else changes
+
+
+def most_often(rows: Iterable[Sized]) -> Sized:
+    """Return the operator whose calls with one shape took longest together; the longest call."""
+    together: dict[tuple[str, str], list[Sized]] = defaultdict(list)
+    for row in rows:
+        together[row.name, in_shape(row)].append(row)
+    of_most = max(together.values(), key=lambda rows: sum(row.duration_ns for row in rows))
+    return max(of_most, key=lambda row: row.duration_ns)
+
+
+def in_shape(row: Sized) -> str:
+    """Return an operator with the shapes of its tensors, as in `aten::mm [8, 16] [16, 4]`."""
+    return _words(row.name, row.call)
+
+
+def in_words(facts: Facts, operator: int) -> str:
+    """Return an operator with the shapes of its tensors where they are recorded."""
+    return _words(facts.name(operator), facts.called(operator))
+
+
+def _words(name: str, call: Call | None) -> str:
+    tensors = [] if call is None else call.all_tensors()
+    shapes = [str(list(it.shape)) for it in tensors if it.shape]
+    return " ".join([name, *shapes[:_SHOWN]])

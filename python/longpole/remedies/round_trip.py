@@ -1,0 +1,130 @@
+"""Results that go to the host, are worked on there, and come back to the GPU."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from longpole.critical_path.changes import Drop, Insert, RemoveWait, Scale
+from longpole.remedies.model import Found, Remedy
+from longpole.wording import count, duration, short_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from longpole.remedies.facts import Activity, DeviceWait, Facts
+
+__all__ = ["REMEDY"]
+
+# A copy back that begins later after the wait than this share of a window is another matter.
+_FARTHEST: Final = 0.9
+
+# A copy of the next step, or of a batch, is none of the result.
+_LOADERS: Final = ("enumerate(DataLoader)",)
+
+# During the round trip the GPU does nothing for this share of it.
+_IDLE: Final = 0.6
+
+# What computes the same on the GPU: two kernels and their launches.
+_KERNELS_NS: Final = 20_000
+_LAUNCHES_NS: Final = 20_000
+_LEAST_REST: Final = 0.25
+
+
+class _Trip(NamedTuple):
+    wait: DeviceWait
+    down: Activity
+    up: Activity
+    start_ns: int
+    end_ns: int
+
+
+def _find(facts: Facts) -> Iterator[Found]:
+    of_place: dict[str, list[_Trip]] = defaultdict(list)
+    for trip in _trips(facts):
+        of_place[facts.name(trip.wait.operator or trip.wait.call.event)].append(trip)
+    for place, trips in sorted(of_place.items()):
+        is_usual = 2 * len({trip.wait.call.window for trip in trips}) >= facts.n_windows
+        if is_usual and facts.is_worth(sum(trip.end_ns - trip.start_ns for trip in trips)):
+            yield _found(facts, place, trips)
+
+
+def _trips(facts: Facts) -> Iterator[_Trip]:
+    """List each wait for a copy to the host that is followed by a copy back, with an idle GPU."""
+    downs = {row.event: row for row in facts.copies if "DtoH" in facts.name(row.event)}
+    ups = [row for row in facts.copies if "HtoD" in facts.name(row.event) and row.call is not None]
+    starts = sorted((facts.place(row.call or 0).start_ns, row) for row in ups)
+    place, last = 0, -1
+    borders = sorted(row.start_ns for row in facts.annotations("ProfilerStep#", *_LOADERS))
+    for wait in sorted(facts.waits, key=lambda wait: wait.call.start_ns):
+        down = downs.get(wait.work if wait.work is not None else -1)
+        if down is None:
+            continue
+        while place < len(starts) and starts[place][0] < wait.call.end_ns:
+            place += 1
+        if place == len(starts):
+            return
+        up_ns, up = starts[place]
+        is_known = up.event == last  # by an earlier wait for the same copy
+        first_after = bisect_right(borders, wait.call.end_ns)
+        is_of_next = first_after < len(borders) and borders[first_after] <= up_ns
+        if is_known or is_of_next or up_ns - wait.call.end_ns > _FARTHEST * facts.mean_ns:
+            continue
+        between = facts.launched_in([(wait.call.lane, wait.call.end_ns, up_ns)])
+        busy_ns = sum(row.duration_ns for row in between)
+        if busy_ns <= (1 - _IDLE) * (up_ns - wait.call.end_ns):
+            last = up.event
+            start_ns = wait.call.start_ns
+            if wait.operator is not None:
+                start_ns = facts.place(wait.operator).start_ns
+            yield _Trip(
+                wait, down, up, start_ns, up_ns + (facts.place(up.call or 0).duration_ns or 0)
+            )
+
+
+def _found(facts: Facts, place: str, trips: list[_Trip]) -> Found:
+    copies = sorted({event for trip in trips for event in (trip.down.event, trip.up.event)})
+    ends = sorted({trip.up.event for trip in trips})
+    stretches = [(trip.wait.call.lane, trip.start_ns, trip.end_ns) for trip in trips]
+    waits = RemoveWait(stretches=stretches)
+    host_ns = sum(trip.end_ns - trip.wait.call.end_ns for trip in trips) / len(trips)
+    rest = max(_LEAST_REST, min(_LAUNCHES_NS / max(host_ns, 1), 1.0))
+    n_trips = max(round(facts.per_window(len(trips))), 1)
+    cost = Insert(time_ns=_KERNELS_NS, events=ends)
+    return Found(
+        careful=[
+            Scale(by=rest, stretches=stretches),
+            waits,
+            Drop(kind="copy", events=copies),
+            cost,
+        ],
+        hopeful=[
+            Scale(by=min(_LAUNCHES_NS / max(host_ns, 1), 1.0), stretches=stretches),
+            waits,
+            Drop(kind="copy", events=copies),
+            cost,
+        ],
+        advice="Keep the result on the GPU and compute there what the host does with it",
+        evidence=(
+            f"{count(n_trips, 'round trip')} a {facts.parts['unit']} through "
+            f"{short_name(place)}, {duration(round(host_ns))} of host work each while the GPU waits"
+        ),
+        name=place,
+        events=[trip.wait.call.event for trip in trips[:8]],
+    )
+
+
+REMEDY: Final = Remedy(
+    id="round_trip",
+    side="host",
+    effort="code",
+    needs="operators, runtime calls, memcpys and the calls that wait",
+    seen_by="a copy to the host that is waited for, then a copy back, and an idle GPU meanwhile",
+    change=(
+        "both copies, the wait and the host work between; what computes the same on the GPU costs "
+        "two kernels and their launches"
+    ),
+    not_when="the GPU works meanwhile, or what is copied next is of another step or a batch",
+    find=_find,
+)

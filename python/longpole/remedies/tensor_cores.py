@@ -1,0 +1,153 @@
+"""Products and convolutions of float32 that do not use the tensor cores of the device."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from longpole.remedies.model import Found, Remedy
+from longpole.remedies.rooflines import (
+    Sized,
+    in_shape,
+    most_often,
+    replaced,
+    sized_kernels,
+)
+from longpole.wording import share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from longpole.devices.peaks import Peaks
+    from longpole.flops import Work
+    from longpole.remedies.facts import Facts
+
+__all__ = ["REMEDY"]
+
+# Kernels of float32 on the vector units, and those that round to TF32.
+_VECTOR: Final = re.compile(r"sgemm|_ffma_|f32f32_f32f32_f32|scudnn|_simt_")
+_TENSOR: Final = re.compile(r"tf32|s1688|s16816|tensorop")
+_CONVOLUTION: Final = re.compile(r"convolution|conv\dd")
+
+# Part of the peaks that products reach on tensor cores: the least with TF32, the most with 16 bit.
+_OF_TF32: Final = 0.6
+_OF_HALF: Final = 0.7
+
+_FLOPS_OF_NS: Final = 1e3
+
+# Products that reach less of the peak of the vector units are limited by something else, too: what
+# they take longer stays.
+_USUAL: Final = 0.7
+
+# Part of the bandwidth of memory that kernels reach, and the shortest kernel.
+_OF_BANDWIDTH: Final = 0.8
+_SHORTEST_NS: Final = 3_000
+
+
+class _Product(NamedTuple):
+    row: Sized
+    events: tuple[int, ...]
+    vector_ns: int
+
+
+def _find(facts: Facts) -> Iterator[Found]:
+    peaks = facts.peaks
+    if peaks is None or "tf32" not in peaks.matrix or not _has_tensor_cores(peaks):
+        return
+    kinds: dict[bool, list[Sized]] = {False: [], True: []}
+    for row in sized_kernels(facts):
+        kinds[bool(_CONVOLUTION.search(row.name))].append(row)
+    for is_convolution, rows in kinds.items():
+        products = [found for row in rows if (found := _product(facts, row)) is not None]
+        is_worth = products and facts.is_worth(sum(it.vector_ns for it in products))
+        if is_worth and not any(_is_allowed(facts, row) for row in rows):
+            yield _found(facts, peaks, products, is_convolution=is_convolution)
+
+
+def _has_tensor_cores(peaks: Peaks) -> bool:
+    """Whether the device rounds products of float32 on request: those of NVIDIA."""
+    return peaks.source.startswith("NVIDIA")
+
+
+def _is_allowed(facts: Facts, row: Sized) -> bool:
+    """Whether an operator that may be of float32 uses tensor cores."""
+    uses = any(_TENSOR.search(facts.name(kernel.event)) for kernel in row.kernels)
+    return uses and (row.work is None or _is_float32(row.work))
+
+
+def _product(facts: Facts, row: Sized) -> _Product | None:
+    kernels = [
+        kernel
+        for kernel in row.kernels
+        if _VECTOR.search(facts.name(kernel.event)) and not _TENSOR.search(facts.name(kernel.event))
+    ]
+    if not kernels or (row.work is not None and not _is_float32(row.work)):
+        return None
+    events = tuple(kernel.event for kernel in kernels)
+    return _Product(row, events, sum(kernel.duration_ns for kernel in kernels))
+
+
+def _is_float32(work: Work) -> bool:
+    return work.is_matrix and work.dtype == "float"
+
+
+def _found(facts: Facts, peaks: Peaks, products: list[_Product], *, is_convolution: bool) -> Found:
+    careful: dict[int, float] = {}
+    hopeful: dict[int, float] = {}
+    for product in products:
+        least_ns, most_ns = _times(peaks, product)
+        for event in product.events:
+            part = facts.place(event).duration_ns or 0
+            part_of = part / max(product.vector_ns, 1)
+            careful[event], hopeful[event] = most_ns * part_of, least_ns * part_of
+    vector_ns = sum(it.vector_ns for it in products)
+    what = "convolutions" if is_convolution else "products"
+    setting = (
+        "`torch.backends.cudnn.allow_tf32 = True`"
+        if is_convolution
+        else '`torch.set_float32_matmul_precision("high")`'
+    )
+    best = most_often(it.row for it in products)
+    return Found(
+        careful=replaced(careful),
+        hopeful=replaced(hopeful),
+        advice=f"Let float32 {what} use tensor cores ({setting}, or bfloat16)",
+        evidence=(
+            f"{in_shape(best)} and its like run without them for "
+            f"{share(vector_ns / (facts.mean_ns * facts.n_windows))} of the time"
+        ),
+        name=best.name,
+        events=facts.longest(kernel for it in products for kernel in it.row.kernels),
+    )
+
+
+def _times(peaks: Peaks, product: _Product) -> tuple[float, float]:
+    """Return the least time of a product on tensor cores, with 16 bit, and the most, with TF32."""
+    now_ns = product.vector_ns
+    vector, tf32 = (peak * _FLOPS_OF_NS for peak in (peaks.vector["fp32"], peaks.matrix["tf32"]))
+    half = peaks.matrix.get("bf16", peaks.matrix["tf32"]) * _FLOPS_OF_NS
+    work = product.row.work
+    flops = now_ns * _USUAL * vector if work is None else work.flops
+    moved_ns = float(_SHORTEST_NS)
+    if work is not None and work.n_bytes is not None and peaks.bandwidth is not None:
+        moved_ns = max(moved_ns, work.n_bytes / (_OF_BANDWIDTH * peaks.bandwidth))
+    slower_ns = max(now_ns - flops / (_USUAL * vector), 0.0)
+    most_ns = max(flops / (_OF_TF32 * tf32), moved_ns) + slower_ns
+    least_ns = max(flops / (_OF_HALF * half), moved_ns / 2)
+    return min(least_ns, now_ns), min(most_ns, now_ns)
+
+
+REMEDY: Final = Remedy(
+    id="tensor_cores",
+    side="kernels",
+    effort="one_line",
+    needs="the device in the table of peaks; with recorded shapes the roofline holds, too",
+    seen_by="products or convolutions of float32 in kernels of the vector units (`sgemm`, `ffma`)",
+    change=(
+        "at the least the time that TF32 takes at 60 % of its peak, at the most that of 16 bit at "
+        "70 %, neither faster than memory allows; what a product takes longer than is usual for "
+        "float32 stays at the least"
+    ),
+    not_when="a kernel of the same kind uses TF32 already, or the device cannot",
+    find=_find,
+)

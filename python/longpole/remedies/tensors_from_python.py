@@ -1,0 +1,110 @@
+"""Small tensors that are made on the host and copied to the GPU one by one."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from longpole.critical_path.changes import Drop, RemoveWait, Scale
+from longpole.remedies.model import Found, Remedy
+from longpole.wording import count, short_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from longpole.critical_path.changes import Change, Stretch
+    from longpole.remedies.facts import Activity, Facts
+
+__all__ = ["REMEDY"]
+
+# A step has at least so many of these copies, each of less than these bytes.
+_LEAST_COPIES: Final = 4
+_MOST_BYTES: Final = 1 << 20
+
+# Copies follow each other where no more than so many kernels are launched between two.
+_MOST_BETWEEN: Final = 3
+
+# Computed on the GPU, all of them cost a few launches; carefully, one for each.
+_LAUNCH_NS: Final = 10_000
+_FEW: Final = 3
+
+
+def _find(facts: Facts) -> Iterator[Found]:
+    of_place: dict[str, list[Activity]] = defaultdict(list)
+    for copy in facts.copies:
+        n_bytes = facts.number(copy.event, "bytes") or 0
+        if "HtoD" in facts.name(copy.event) and n_bytes < _MOST_BYTES and copy.call is not None:
+            of_place[facts.name(copy.outermost or copy.call)].append(copy)
+    for place, copies in sorted(of_place.items()):
+        if len(copies) < _LEAST_COPIES * facts.n_windows:
+            continue
+        runs = [run for run in _runs(facts, copies) if len(run) >= _LEAST_COPIES]
+        stretches = [_stretch(facts, run) for run in runs]
+        if facts.is_worth(sum(end_ns - start_ns for _, start_ns, end_ns in stretches)):
+            yield _found(facts, place, [copy for run in runs for copy in run], stretches)
+
+
+def _runs(facts: Facts, copies: list[Activity]) -> Iterator[list[Activity]]:
+    """List copies that follow each other with hardly any launch between them."""
+    run: list[Activity] = []
+    for copy in sorted(copies, key=lambda copy: facts.place(copy.call or 0).start_ns):
+        if run and not _continues(facts, run[-1], copy):
+            yield run
+            run = []
+        run.append(copy)
+    yield run
+
+
+def _continues(facts: Facts, last: Activity, copy: Activity) -> bool:
+    before, after = facts.place(last.call or 0), facts.place(copy.call or 0)
+    if (last.window, before.lane) != (copy.window, after.lane):
+        return False
+    stretch = (before.lane, before.start_ns + (before.duration_ns or 0), after.start_ns)
+    return len(facts.launched_in([stretch])) <= _MOST_BETWEEN
+
+
+def _stretch(facts: Facts, run: list[Activity]) -> Stretch:
+    """Return the time in which Python makes the tensors of a run and copies them.
+
+    What makes the first comes before its copy, for as long as it takes from one copy to the next.
+    """
+    first, last = (
+        facts.place(copy.outermost if copy.outermost is not None else copy.call or 0)
+        for copy in (run[0], run[-1])
+    )
+    each_ns = (last.start_ns - first.start_ns) // max(len(run) - 1, 1)
+    end_ns = last.start_ns + (last.duration_ns or 0)
+    return (first.lane, first.start_ns - each_ns + (first.duration_ns or 0), end_ns)
+
+
+def _found(facts: Facts, place: str, copies: list[Activity], stretches: list[Stretch]) -> Found:
+    works = {copy.event for copy in copies}
+    waits = [wait.call.event for wait in facts.waits if wait.work in works]
+    host_ns = sum(end_ns - start_ns for _, start_ns, end_ns in stretches)
+    gone: list[Change] = [RemoveWait(events=waits), Drop(kind="copy", events=sorted(works))]
+    each = min(len(copies) * _LAUNCH_NS / max(host_ns, 1), 1.0)
+    few = min(len(stretches) * _FEW * _LAUNCH_NS / max(host_ns, 1), each)
+    return Found(
+        careful=[Scale(by=each, stretches=stretches), *gone],
+        hopeful=[Scale(by=few, stretches=stretches), *gone],
+        advice="Compute these tensors on the GPU, or copy them together",
+        evidence=(
+            f"{count(round(facts.per_window(len(copies))), 'small tensor')} a "
+            f"{facts.parts['unit']} are made on the host and copied one by one in "
+            f"{short_name(place)}"
+        ),
+        name=place,
+        events=facts.longest(copies),
+    )
+
+
+REMEDY: Final = Remedy(
+    id="tensors_from_python",
+    side="host",
+    effort="code",
+    needs="operators, memcpys with their bytes, and the calls that wait",
+    seen_by="at least 4 small copies to the GPU a step from one place, with Python before them",
+    change="the copies, their waits and the host time before each, but for a launch each",
+    not_when="the copies are few, or of 1 MB and more",
+    find=_find,
+)

@@ -1,0 +1,68 @@
+"""The trace without what recording cost, by the best that is known of the step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from longpole.errors import WindowError
+from longpole.recording_cost import (
+    measured_step_ns,
+    misfit,
+    recording_cost_of,
+    unknown_cost,
+    usual_of,
+)
+
+if TYPE_CHECKING:
+    from longpole._core import Trace as CoreTrace
+    from longpole.recording_cost import RecordingCost
+
+__all__ = ["removed"]
+
+
+def removed(
+    core: CoreTrace, step_time_ns: int | None, step_name: str | None, data_load: str | None
+) -> tuple[CoreTrace, RecordingCost]:
+    """Return the trace without what recording cost, and that cost.
+
+    Raises
+    ------
+    ValueError
+        No cost of recording explains the step time that is given.
+    """
+    try:
+        if step_time_ns is not None:
+            return _given(core, step_time_ns, step_name, data_load)
+        return _measured_or_estimated(core, step_name, data_load)
+    except WindowError as error:
+        why, _, _ = str(error).partition("\nhint: ")
+        return core, unknown_cost(why)
+
+
+def _given(
+    core: CoreTrace, step_time_ns: int, step_name: str | None, data_load: str | None
+) -> tuple[CoreTrace, RecordingCost]:
+    parts, found = core.without_profiler(step_time_ns, data_load=data_load, step_name=step_name)
+    why = misfit(parts, step_time_ns)
+    if why is not None or found is None:
+        raise ValueError(why)
+    return found, recording_cost_of(parts, "given", (step_time_ns, step_time_ns))
+
+
+def _measured_or_estimated(
+    core: CoreTrace, step_name: str | None, data_load: str | None
+) -> tuple[CoreTrace, RecordingCost]:
+    times_ns = measured_step_ns(core.header)
+    reason = None
+    if times_ns:
+        asked_ns = usual_of(times_ns)
+        parts, found = core.without_profiler(asked_ns, data_load=data_load, step_name=step_name)
+        reason = misfit(parts, asked_ns)
+        if reason is None and found is not None:
+            bounds_ns = (min(times_ns), max(times_ns))
+            return found, recording_cost_of(parts, "measured", bounds_ns)
+    parts, found = core.without_profiler(None, data_load=data_load, step_name=step_name)
+    cost = recording_cost_of(parts, "estimated", None)
+    if reason is not None:
+        cost["reason"] = f"The time measured without a profiler does not fit: {reason}"
+    return found or core, cost

@@ -1,0 +1,72 @@
+"""What the time is spent on, where no remedy fits: by operator or function."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from longpole.verdict.advice import MOSTLY_UNNAMED
+from longpole.wording import count, short_name, whole_percent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from longpole.remedies.facts import Activity, Facts
+
+__all__ = ["spent_on", "what_to_record"]
+
+# A name with less of the time is not what it is spent on.
+_LEAST: Final = 0.1
+_WIDEST: Final = 60
+
+
+def spent_on(facts: Facts) -> Iterator[str]:
+    """Say what takes most of the time of the side that limits."""
+    sides = facts.parts["sides"]
+    if sides[:1] == ["host"]:
+        yield from _host(facts)
+    elif sides[:1] == ["kernels"]:
+        yield from _kernels(facts)
+
+
+def _host(facts: Facts) -> Iterator[str]:
+    function = facts.parts["function"]
+    if function is not None:
+        name, part = function
+        yield f"{short_name(name, _WIDEST)} has {whole_percent(part)} of the host time."
+        return
+    if facts.parts["busiest"] is not None:
+        name, part, n_events, *_ = facts.parts["busiest"]
+        if part >= _LEAST:
+            calls = count(n_events, "call")
+            yield f"{short_name(name, _WIDEST)} takes {whole_percent(part)} of the time ({calls})."
+
+
+def what_to_record(facts: Facts) -> list[str]:
+    """Say what to record where the trace does not tell what most of the host's time is."""
+    parts = facts.parts
+    if "host" not in parts["sides"] or parts["doubt"]["unnamed_host"] <= MOSTLY_UNNAMED:
+        return []
+    if parts["recorded"]["has_operators"] and not parts["recorded"]["n_silent_threads"]:
+        stack = f"record Python stacks ({facts.options.stack})"
+        return [f"Most host time lies outside operators and calls; {stack}."]
+    operators = f"record {facts.options.operators}"
+    return [f"Most host time lies outside runtime API calls and may be waiting; {operators}."]
+
+
+def _kernels(facts: Facts) -> Iterator[str]:
+    of_name: dict[str, list[Activity]] = defaultdict(list)
+    for work in facts.kernels:
+        operator = facts.name(work.outermost)
+        of_name[operator or facts.name(work.event)].append(work)
+    if not of_name:
+        return
+    name, works = max(of_name.items(), key=lambda row: sum(it.duration_ns for it in row[1]))
+    part = sum(work.duration_ns for work in works) / (facts.mean_ns * facts.n_windows)
+    if part >= _LEAST:
+        kernels = count(len(works), "kernel")
+        where = f"event {facts.longest(works)[0]}"
+        yield (
+            f"{short_name(name, _WIDEST)} takes {whole_percent(min(part, 1.0))} of the time "
+            f"({kernels}; longest: {where})."
+        )

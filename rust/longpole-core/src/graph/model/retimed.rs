@@ -1,0 +1,53 @@
+//! The same graph in other times: its events moved, its edges kept.
+
+use super::edges::Edge;
+use super::graph::Graph;
+use super::nodes::Nodes;
+use super::thread_nodes::ThreadNodes;
+use crate::ids::{EventId, NodeId, Order};
+use crate::tables::Tables;
+
+impl Graph {
+    /// The graph of the same events at the times that `tables` gives them. Edges keep their
+    /// reasons; of those into a node the one that finishes last in the new times binds.
+    ///
+    /// `tables` are those of the graph with other times. Stamps of devices are moved by as much
+    /// as before.
+    #[must_use]
+    pub fn retimed(&self, tables: &Tables) -> Self {
+        let (timeline, order_of) = self.timeline.retimed(tables);
+        let nodes = Nodes::of(&timeline);
+        let thread_nodes = ThreadNodes::of(&timeline, &nodes);
+        let node_of = |node: NodeId| {
+            let order = order_of[self.nodes.event(node).row()];
+            if self.nodes.is_end(node) { nodes.end(order) } else { nodes.start(order) }
+        };
+        let renumbered =
+            |edge: &Edge| edge.renumbered(&node_of, &|order: Order| order_of[order.row()]);
+        let edges = self.edges.as_slice().iter().map(renumbered).collect();
+        let violations: Vec<_> = self.violations.iter().map(renumbered).collect();
+        let cut: Vec<_> = self.cut.iter().map(renumbered).collect();
+        let mut lost_launches: Vec<_> =
+            self.lost_launches.iter().map(|order| order_of[order.row()]).collect();
+        lost_launches.sort_unstable();
+        let graph = Self::of((timeline, nodes, thread_nodes), edges, self.counts);
+        Self {
+            lost_launches,
+            violations,
+            cut,
+            counts: self.counts,
+            clock_shifts: self.clock_shifts.clone(),
+            clock_slacks: self.clock_slacks.clone(),
+            ..graph
+        }
+    }
+
+    /// The start and end of every event of the trace at new times of the nodes, as the clocks of
+    /// the trace would have stamped them; none for events that take no part.
+    pub(crate) fn stamps_ns(&self, event: EventId, times_ns: &[i64]) -> Option<(i64, i64)> {
+        let order = self.timeline.order(event)?;
+        let shift_ns = self.timeline.clock_shift_ns(order);
+        let stamp_ns = |node: NodeId| times_ns[node.row()] - shift_ns;
+        Some((stamp_ns(self.nodes.start(order)), stamp_ns(self.nodes.end(order))))
+    }
+}

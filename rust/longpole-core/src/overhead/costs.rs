@@ -1,0 +1,417 @@
+//! What recording one event of each class cost, learned from the trace.
+
+use super::classes::{Class, Classes};
+use crate::ids::{EventId, StringId};
+use crate::link::Launches;
+use crate::measure;
+use crate::names::{Names, named};
+use crate::stack::Nesting;
+use crate::tables::{EventKind, Tables};
+use crate::vocabulary::{ApiRole, Profiler};
+
+named! {
+    /// What a cost was learned from.
+    Source {
+        /// Operators that do nothing but call one other.
+        Wrappers "wrappers",
+        /// The time between neighbours.
+        Gaps "gaps",
+        /// The cost of an operator and what is usual.
+        Operators "operators",
+        /// How long launches of graphs take beyond what they usually do.
+        GraphLaunches "graph_launches",
+    }
+}
+
+named! {
+    /// Why a trace does not tell its costs.
+    Untold {
+        /// Another profiler recorded it.
+        Profiler "profiler",
+        /// Its times are whole microseconds.
+        Coarse "coarse",
+        /// It has too few operators.
+        FewOperators "few_operators",
+        /// Its operators that only call another take longer than any recording.
+        NoWrappers "no_wrappers",
+    }
+}
+
+/// What recording one event of a class cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cost {
+    /// The class.
+    pub class: Class,
+    /// How many events the trace has of it.
+    pub count: u64,
+    /// The cost of one event.
+    pub cost_ns: i64,
+    /// The least it may be.
+    pub least_ns: i64,
+    /// The most it may be.
+    pub most_ns: i64,
+    /// What it was learned from.
+    pub source: Source,
+    /// How many samples it was learned from.
+    pub n_samples: u64,
+}
+
+/// What recording one event of each class cost.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Costs {
+    /// A row for each class of which the trace has events, in the order of [`Class::ALL`].
+    pub rows: Vec<Cost>,
+    /// The part of an operator's cost that lies before its start.
+    pub(super) before: f64,
+    /// The cost of each node of a graph that is launched: usual, least, most.
+    pub(super) node_ns: [i64; 3],
+}
+
+/// Fewer samples than this tell nothing.
+const FEWEST_SAMPLES: usize = 10;
+
+/// Operators that only call another are of this many names at the least, so that one of which that
+/// is not true does not decide.
+const FEWEST_NAMES: usize = 3;
+
+/// Recording an event never takes longer.
+const MOST_NS: i64 = 12_000;
+
+/// Percentiles of the self time of operators that call one other: cost, least, most.
+const WRAPPERS: [usize; 3] = [55, 15, 75];
+
+/// The most may be this many percent of the greatest percentile, and the least of the smallest.
+const MOST_PERCENT: i64 = 120;
+const LEAST_PERCENT: i64 = 80;
+
+/// Percentile of the gaps between neighbours, and which percent of it is cost.
+const GAPS: (usize, i64) = (25, 70);
+
+/// The same between Python functions: the interpreter takes little time between two calls.
+const PYTHON_GAPS: (usize, i64) = (10, 80);
+
+/// The part of an operator's cost before its start where no operator tells.
+const USUALLY_BEFORE: f64 = 0.75;
+
+/// What a class costs in percent of an operator: usual, least, most.
+fn percent_of_operator(class: Class) -> [i64; 3] {
+    match class {
+        Class::OuterOperator => [100, 100, 120],
+        Class::NestedOperator => [100, 100, 100],
+        Class::Launch => [130, 70, 200],
+        Class::GraphLaunch => [130, 70, 200],
+        Class::Call => [100, 30, 150],
+        Class::PythonFunction => [20, 10, 40],
+        Class::Annotation => [200, 100, 500],
+    }
+}
+
+/// Without a profiler, the launch of a graph takes this long, and so much more for each node.
+const GRAPH_LAUNCH_NS: i64 = 10_000;
+const GRAPH_NODE_NS: i64 = 100;
+
+/// What percent of the rest is cost: usual, least, most.
+const OF_GRAPH_LAUNCH: [i64; 3] = [80, 30, 100];
+
+/// The cost of an operator where nothing tells it: usual, least, most.
+const USUAL_OPERATOR_NS: [i64; 3] = [2_000, 500, 5_000];
+
+const MICROSECOND_NS: i64 = 1_000;
+
+/// Learns what recording cost.
+///
+/// # Errors
+///
+/// Why the trace does not tell.
+pub fn costs(tables: &Tables, launches: &Launches, nesting: &Nesting) -> Result<Costs, Untold> {
+    use Profiler::{Torch, TorchRocm, TorchUnknown, TorchXpu};
+    if !matches!(measure::profiler(tables), Torch | TorchRocm | TorchXpu | TorchUnknown) {
+        return Err(Untold::Profiler);
+    }
+    let mut seen = Seen::of(tables, nesting);
+    let operator = seen.operator()?;
+    if is_coarse(tables) {
+        return Err(Untold::Coarse);
+    }
+    Ok(seen.costs(operator, (tables, launches)))
+}
+
+/// The costs that are usual, for a trace that does not tell: they weigh the classes where the time
+/// of a step is given.
+pub fn usual_costs(tables: &Tables, launches: &Launches, nesting: &Nesting) -> Costs {
+    let [usual_ns, least_ns, most_ns] = USUAL_OPERATOR_NS;
+    let source = Source::Operators;
+    let operator = Learned { usual_ns, least_ns, most_ns, source, n_samples: 0 };
+    Seen::of(tables, nesting).costs((operator, USUALLY_BEFORE), (tables, launches))
+}
+
+/// Whether the times of a trace are whole microseconds: too coarse for the cost of one event.
+fn is_coarse(tables: &Tables) -> bool {
+    let events = &tables.events;
+    let mut operators = events.ids().filter(|&event| events.kind(event) == EventKind::Operator);
+    operators.all(|event| {
+        events
+            .span(event)
+            .is_none_or(|(start, end)| start % MICROSECOND_NS == 0 && end % MICROSECOND_NS == 0)
+    })
+}
+
+impl Seen {
+    /// The costs of all classes, from that of an operator.
+    fn costs(
+        mut self,
+        (operator, before): (Learned, f64),
+        (tables, launches): (&Tables, &Launches),
+    ) -> Costs {
+        let python = self.python();
+        let rows = Class::ALL.iter().filter(|&&class| self.counts[class as usize] > 0);
+        let graphs = Graphs::of(tables, launches);
+        let row = |&class: &Class| {
+            let count = self.counts[class as usize];
+            let learned = match class {
+                Class::PythonFunction => python.unwrap_or_else(|| operator.of_class(class)),
+                Class::GraphLaunch => operator.of_class(class).with_graphs(&graphs, count),
+                _ => operator.of_class(class),
+            };
+            learned.cost(class, count)
+        };
+        Costs { rows: rows.map(row).collect(), before, node_ns: graphs.node_ns() }
+    }
+}
+
+impl Costs {
+    /// The cost of one event of a class; none for those without.
+    pub(super) fn of(&self, class: Class) -> Option<&Cost> {
+        self.rows.iter().find(|row| row.class == class)
+    }
+}
+
+/// A cost with its bounds, and what tells it.
+#[derive(Debug, Clone, Copy)]
+struct Learned {
+    usual_ns: i64,
+    least_ns: i64,
+    most_ns: i64,
+    source: Source,
+    n_samples: usize,
+}
+
+impl Learned {
+    fn of_class(self, class: Class) -> Self {
+        let [usual, least, most] = percent_of_operator(class);
+        let is_operator = matches!(class, Class::OuterOperator | Class::NestedOperator);
+        Self {
+            usual_ns: self.usual_ns * usual / 100,
+            least_ns: self.least_ns * least / 100,
+            most_ns: self.most_ns * most / 100,
+            source: if is_operator { self.source } else { Source::Operators },
+            n_samples: self.n_samples,
+        }
+    }
+
+    /// With the mean cost of the nodes of so many launches.
+    fn with_graphs(self, graphs: &Graphs, count: u64) -> Self {
+        if graphs.n_nodes == 0 {
+            return self;
+        }
+        let count = i64::try_from(count).unwrap_or(i64::MAX).max(1);
+        let [usual_ns, least_ns, most_ns] =
+            graphs.node_ns().map(|node_ns| node_ns.saturating_mul(graphs.n_nodes) / count);
+        Self {
+            usual_ns: self.usual_ns + usual_ns,
+            least_ns: self.least_ns + least_ns,
+            most_ns: self.most_ns + most_ns,
+            source: Source::GraphLaunches,
+            n_samples: graphs.n_launches,
+        }
+    }
+
+    fn cost(self, class: Class, count: u64) -> Cost {
+        let Self { usual_ns, least_ns, most_ns, source, n_samples } = self;
+        let n_samples = n_samples as u64;
+        Cost { class, count, cost_ns: usual_ns, least_ns, most_ns, source, n_samples }
+    }
+}
+
+/// What launches of graphs took beyond the usual.
+#[derive(Default)]
+struct Graphs {
+    n_launches: usize,
+    n_nodes: i64,
+    beyond_ns: i64,
+}
+
+impl Graphs {
+    fn of(tables: &Tables, launches: &Launches) -> Self {
+        let events = &tables.events;
+        let roles = tables.roles();
+        let launches_graph = |call: &EventId| {
+            events.name(*call).is_some_and(|name| roles[name.row()] == ApiRole::GraphLaunch)
+        };
+        let works = events.ids().filter(|&event| events.kind(event).is_device_work());
+        let mut calls: Vec<_> =
+            works.filter_map(|work| launches.launcher(work)).filter(launches_graph).collect();
+        calls.sort_unstable();
+        let mut found = Self::default();
+        for nodes in calls.chunk_by(|one, other| one == other) {
+            let n_nodes = i64::try_from(nodes.len()).unwrap_or(i64::MAX);
+            let usual_ns = GRAPH_LAUNCH_NS + n_nodes * GRAPH_NODE_NS;
+            let duration_ns = events.duration_ns(nodes[0]).unwrap_or(0);
+            found.n_launches += 1;
+            found.n_nodes += n_nodes;
+            found.beyond_ns = found.beyond_ns.saturating_add((duration_ns - usual_ns).max(0));
+        }
+        found
+    }
+
+    fn node_ns(&self) -> [i64; 3] {
+        OF_GRAPH_LAUNCH.map(|percent| self.beyond_ns / self.n_nodes.max(1) * percent / 100)
+    }
+}
+
+/// What one pass over the events of threads saw.
+#[derive(Default)]
+struct Seen {
+    counts: Vec<u64>,
+    /// The self time of operators that call one other and nothing else, and the part of it before
+    /// the other began.
+    wrappers_ns: Vec<(i64, i64)>,
+    n_names: usize,
+    /// Between operators that follow one another.
+    gaps_ns: Vec<i64>,
+    /// Between Python functions that follow one another.
+    python_gaps_ns: Vec<i64>,
+}
+
+/// The children of an event.
+#[derive(Clone, Copy)]
+struct Children {
+    n: u32,
+    last: EventId,
+}
+
+impl Seen {
+    fn of(tables: &Tables, nesting: &Nesting) -> Self {
+        let events = &tables.events;
+        let classes = Classes::of(tables, nesting);
+        let mut seen = Self { counts: vec![0; Class::ALL.len()], ..Self::default() };
+        let mut children: Vec<Option<Children>> = vec![None; events.len()];
+        let mut last_outer: Option<EventId> = None;
+        for event in nesting.outside_in() {
+            let Some(class) = classes.class(event) else { continue };
+            seen.counts[class as usize] += 1;
+            let before = match nesting.parent(event) {
+                Some(parent) => {
+                    let before = children[parent.row()];
+                    let n = before.map_or(0, |before| before.n).saturating_add(1);
+                    children[parent.row()] = Some(Children { n, last: event });
+                    before.map(|before| before.last)
+                }
+                None => last_outer
+                    .replace(event)
+                    .filter(|&last| events.lane(last) == events.lane(event)),
+            };
+            if let Some(before) = before {
+                seen.gap(before, event, tables);
+            }
+        }
+        let mut names: Vec<Option<StringId>> = Vec::new();
+        for event in nesting.outside_in() {
+            if events.kind(event) == EventKind::Operator
+                && let Some(Children { n: 1, last }) = children[event.row()]
+                && events.kind(last) == EventKind::Operator
+                && let (Some((start, end)), Some((first, behind))) =
+                    (events.span(event), events.span(last))
+            {
+                let head_ns = (first - start).max(0);
+                seen.wrappers_ns.push((head_ns + (end - behind).max(0), head_ns));
+                let name = events.name(event);
+                if names.len() < FEWEST_NAMES && !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        seen.n_names = names.len();
+        seen
+    }
+
+    fn gap(&mut self, before: EventId, event: EventId, tables: &Tables) {
+        let events = &tables.events;
+        let (Some((_, end)), Some((start, _))) = (events.span(before), events.span(event)) else {
+            return;
+        };
+        let gaps = match (events.kind(before), events.kind(event)) {
+            (EventKind::Operator, EventKind::Operator) => &mut self.gaps_ns,
+            (EventKind::Python, EventKind::Python) => &mut self.python_gaps_ns,
+            _ => return,
+        };
+        gaps.push((start - end).max(0));
+    }
+
+    /// The cost of an operator, and the part of it that lies before its start.
+    fn operator(&mut self) -> Result<(Learned, f64), Untold> {
+        let n_samples = self.wrappers_ns.len();
+        if n_samples >= FEWEST_SAMPLES && self.n_names >= FEWEST_NAMES {
+            let mut of = |place: usize| percentile(&mut self.wrappers_ns, place).0;
+            let [usual_ns, least_ns, most_ns] = WRAPPERS.map(&mut of);
+            let learned = Learned {
+                usual_ns,
+                least_ns: least_ns * LEAST_PERCENT / 100,
+                most_ns: most_ns * MOST_PERCENT / 100,
+                source: Source::Wrappers,
+                n_samples,
+            };
+            let before = self.before(usual_ns);
+            return if usual_ns <= MOST_NS {
+                Ok((learned, before))
+            } else {
+                Err(Untold::NoWrappers)
+            };
+        }
+        let n_samples = self.gaps_ns.len();
+        if n_samples < FEWEST_SAMPLES * FEWEST_SAMPLES {
+            return Err(Untold::FewOperators);
+        }
+        let (place, percent) = GAPS;
+        let most_ns = percentile(&mut self.gaps_ns, place);
+        if most_ns > MOST_NS {
+            return Err(Untold::NoWrappers);
+        }
+        let (usual_ns, least_ns) = (most_ns * percent / 100, most_ns / 4);
+        let learned = Learned { usual_ns, least_ns, most_ns, source: Source::Gaps, n_samples };
+        Ok((learned, USUALLY_BEFORE))
+    }
+
+    /// The part of an operator's cost before its start, of those that take no longer than usual.
+    #[allow(clippy::cast_precision_loss)] // a share
+    fn before(&self, usual_ns: i64) -> f64 {
+        let usual = self.wrappers_ns.iter().filter(|wrapper| wrapper.0 <= usual_ns);
+        let (total_ns, head_ns) =
+            usual.fold((0, 0), |sums, wrapper| (sums.0 + wrapper.0, sums.1 + wrapper.1));
+        if total_ns == 0 { USUALLY_BEFORE } else { head_ns as f64 / total_ns as f64 }
+    }
+
+    fn python(&mut self) -> Option<Learned> {
+        let n_samples = self.python_gaps_ns.len();
+        if n_samples < FEWEST_SAMPLES * FEWEST_SAMPLES {
+            return None;
+        }
+        let (place, percent) = PYTHON_GAPS;
+        let most_ns = percentile(&mut self.python_gaps_ns, place);
+        let usual_ns = most_ns * percent / 100;
+        let least_ns = most_ns / 4;
+        (most_ns <= MOST_NS).then_some(Learned {
+            usual_ns,
+            least_ns,
+            most_ns: most_ns * MOST_PERCENT / 100,
+            source: Source::Gaps,
+            n_samples,
+        })
+    }
+}
+
+/// The value below which so many percent of the others lie.
+fn percentile<T: Ord + Copy>(values: &mut [T], percent: usize) -> T {
+    let place = (values.len() - 1) * percent / 100;
+    *values.select_nth_unstable(place).1
+}

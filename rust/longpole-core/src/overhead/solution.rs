@@ -1,0 +1,236 @@
+//! The trace without the cost of recording.
+
+use std::sync::Arc;
+
+use super::costs::Costs;
+use super::pieces::{At, costs_ns};
+use super::retime::times_ns;
+use crate::error::Result;
+use crate::graph::Graph;
+use crate::ids::NodeId;
+use crate::path::{self, Scope, moved};
+use crate::progress::Progress;
+use crate::stack::Nesting;
+use crate::tables::{NO_INTEGER, Tables};
+
+/// The same events at the times that they would have had without a profiler.
+#[derive(Debug, Clone)]
+pub struct Solution {
+    /// The tables with those times.
+    pub tables: Tables,
+    /// Their graph.
+    pub graph: Graph,
+}
+
+/// How long the usual window of a scope takes: the lower median.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lengths {
+    /// As recorded.
+    pub recorded_ns: i64,
+    /// Without the cost of recording.
+    pub usual_ns: i64,
+    /// The same where recording cost the most.
+    pub least_ns: i64,
+    /// The same where recording cost the least.
+    pub most_ns: i64,
+}
+
+/// Why no factor of the costs lets a window take a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Misfit {
+    /// It takes less as recorded.
+    Longer,
+    /// It takes more with all costs taken off, as long as that.
+    Shorter(i64),
+}
+
+/// A factor beyond which more taken off changes little.
+const GREATEST_FACTOR: f64 = 64.0;
+
+/// A time may lie so far beyond what is possible: rounding.
+const TOLERANCE_PER_MILLE: i64 = 5;
+
+/// Two timings of one program on one machine differ by so many percent, where the host limits it
+/// and where a device does.
+const HOST_PERCENT: i64 = 10;
+const DEVICE_PERCENT: i64 = 2;
+
+/// The host limits where what recording cost is more than this part of the window.
+const HOST_LIMITS_ONE_IN: i64 = 500;
+
+/// The most steps of a search for a factor.
+const MOST_TRIALS: usize = 48;
+
+/// Takes `factor` times the cost of recording off.
+///
+/// # Errors
+///
+/// Only when `progress` asks to stop.
+pub fn solution(
+    graph: &Graph,
+    tables: &Tables,
+    nesting: &Nesting,
+    costs: &Costs,
+    factor: f64,
+    progress: Progress<'_>,
+) -> Result<Solution> {
+    let lags_ns = path::lags_ns(graph);
+    let costs_ns = costs_ns(graph, tables, nesting, costs, At::Usual);
+    let times_ns = times_ns(graph, &lags_ns, &costs_ns, factor, progress)?;
+    let tables = moved_tables(graph, tables, &times_ns);
+    let graph = graph.retimed(&tables);
+    Ok(Solution { tables, graph })
+}
+
+/// How long the usual window takes with `factor` times the cost of recording taken off, and with the
+/// most and the least that it may be.
+///
+/// # Errors
+///
+/// Only when `progress` asks to stop.
+pub fn lengths(
+    graph: &Graph,
+    tables: &Tables,
+    nesting: &Nesting,
+    costs: &Costs,
+    (scope, factor): (&Scope, f64),
+    progress: Progress<'_>,
+) -> Result<Lengths> {
+    let lags_ns = path::lags_ns(graph);
+    let length_ns = |at, factor| {
+        let costs_ns = costs_ns(graph, tables, nesting, costs, at);
+        let times_ns = times_ns(graph, &lags_ns, &costs_ns, factor, progress)?;
+        Ok(usual_ns(graph, scope, &times_ns))
+    };
+    let recorded_ns = usual_ns(graph, scope, graph.nodes.times_ns());
+    let (least_ns, most_ns) = (length_ns(At::Most, 1.0)?, length_ns(At::Least, 1.0)?);
+    let host_limits = recorded_ns - least_ns > recorded_ns / HOST_LIMITS_ONE_IN;
+    let percent = if host_limits { HOST_PERCENT } else { DEVICE_PERCENT };
+    Ok(Lengths {
+        recorded_ns,
+        usual_ns: length_ns(At::Usual, factor)?,
+        least_ns: least_ns / 100 * (100 - percent),
+        most_ns: most_ns / 100 * (100 + percent),
+    })
+}
+
+/// The factor of the costs with which the usual window takes `step_ns`.
+///
+/// # Errors
+///
+/// Only when `progress` asks to stop. The inner error says why there is no such factor.
+pub fn fitted(
+    graph: &Graph,
+    tables: &Tables,
+    nesting: &Nesting,
+    costs: &Costs,
+    (scope, step_ns): (&Scope, i64),
+    progress: Progress<'_>,
+) -> Result<std::result::Result<f64, Misfit>> {
+    let lags_ns = path::lags_ns(graph);
+    let costs_ns = costs_ns(graph, tables, nesting, costs, At::Usual);
+    let length_ns = |factor: f64| {
+        let times_ns = times_ns(graph, &lags_ns, &costs_ns, factor, progress)?;
+        Result::Ok(usual_ns(graph, scope, &times_ns))
+    };
+    let tolerance_ns = step_ns / 1000 * TOLERANCE_PER_MILLE;
+    let recorded_ns = length_ns(0.0)?;
+    if step_ns > recorded_ns + tolerance_ns {
+        return Ok(Err(Misfit::Longer));
+    }
+    let shortest_ns = length_ns(GREATEST_FACTOR)?;
+    if step_ns < shortest_ns - tolerance_ns {
+        return Ok(Err(Misfit::Shorter(shortest_ns)));
+    }
+    let (mut low, mut high) = (0.0, GREATEST_FACTOR);
+    for _ in 0..MOST_TRIALS {
+        let middle = f64::midpoint(low, high);
+        match length_ns(middle)?.cmp(&step_ns) {
+            std::cmp::Ordering::Greater => low = middle,
+            std::cmp::Ordering::Less => high = middle,
+            std::cmp::Ordering::Equal => return Ok(Ok(middle)),
+        }
+    }
+    Ok(Ok(high))
+}
+
+fn usual_ns(graph: &Graph, scope: &Scope, times_ns: &[i64]) -> i64 {
+    let time_ns = |node: NodeId| times_ns[node.row()];
+    let length_ns = |window| {
+        let (start_ns, end_ns) = moved(graph, window, &time_ns);
+        end_ns - start_ns
+    };
+    let mut found: Vec<_> = scope.windows.iter().map(length_ns).collect();
+    let middle = found.len().saturating_sub(1) / 2;
+    *found.select_nth_unstable(middle).1
+}
+
+/// The tables with the events at new times of the nodes.
+fn moved_tables(graph: &Graph, tables: &Tables, times_ns: &[i64]) -> Tables {
+    let events = &tables.events;
+    let moments = Moments::of(graph, times_ns);
+    let mut starts = Vec::with_capacity(events.len());
+    let mut durations = Vec::with_capacity(events.len());
+    for event in events.ids() {
+        let known = graph.stamps_ns(event, times_ns);
+        let lane = events.lane(event).row();
+        let start_ns =
+            known.map_or_else(|| moments.moved_ns(lane, events.start_ns(event)), |it| it.0);
+        starts.push(start_ns);
+        durations.push(match (known, events.duration_ns(event)) {
+            (Some((start_ns, end_ns)), _) => end_ns - start_ns,
+            (None, Some(_)) if events.end_ns(event).is_some() => {
+                moments.moved_ns(lane, events.end_ns(event).unwrap_or_default()) - start_ns
+            }
+            (None, duration_ns) => duration_ns.unwrap_or(NO_INTEGER),
+        });
+    }
+    Tables { events: Arc::new(events.retimed(starts, durations)), ..tables.clone() }
+}
+
+/// Where times between events have moved to: those of their own thread or stream, else those of the
+/// thread with the most events.
+struct Moments {
+    /// Recorded and new time of each event, by lane, in order.
+    of_lane: Vec<Vec<(i64, i64)>>,
+    busiest: usize,
+}
+
+impl Moments {
+    fn of(graph: &Graph, times_ns: &[i64]) -> Self {
+        let mut of_lane: Vec<Vec<(i64, i64)>> = Vec::new();
+        let mut counts: Vec<usize> = Vec::new();
+        for node in graph.nodes.ids() {
+            let event = graph.nodes.event(node);
+            let lane = graph.timeline.lane(event);
+            if of_lane.len() <= lane {
+                of_lane.resize(lane + 1, Vec::new());
+                counts.resize(lane + 1, 0);
+            }
+            let shift_ns = graph.timeline.clock_shift_ns(event);
+            let moment = (graph.nodes.time_ns(node) - shift_ns, times_ns[node.row()] - shift_ns);
+            of_lane[lane].push(moment);
+            counts[lane] += usize::from(!graph.timeline.kind(event).is_device_work());
+        }
+        let busiest = (0..counts.len()).max_by_key(|&lane| (counts[lane], std::cmp::Reverse(lane)));
+        Self { of_lane, busiest: busiest.unwrap_or(0) }
+    }
+
+    fn moved_ns(&self, lane: usize, time_ns: i64) -> i64 {
+        let own = self.of_lane.get(lane).filter(|moments| !moments.is_empty());
+        let Some(moments) = own.or_else(|| self.of_lane.get(self.busiest)) else { return time_ns };
+        let behind = moments.partition_point(|moment| moment.0 <= time_ns);
+        let before = behind.checked_sub(1).map(|place| moments[place]);
+        match (before, moments.get(behind)) {
+            (Some(before), Some(next)) => {
+                let passed_ns = i128::from(time_ns - before.0);
+                let (recorded_ns, left_ns) = (next.0 - before.0, next.1 - before.1);
+                let part = passed_ns * i128::from(left_ns) / i128::from(recorded_ns.max(1));
+                before.1 + i64::try_from(part).unwrap_or(0)
+            }
+            (Some(last), None) => time_ns + (last.1 - last.0),
+            (None, Some(first)) => time_ns + (first.1 - first.0),
+            (None, None) => time_ns,
+        }
+    }
+}

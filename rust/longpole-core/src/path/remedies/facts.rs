@@ -1,0 +1,381 @@
+//! What remedies ask of the windows: rows of what the program did there.
+//!
+//! Each question looks at the windows alone and answers with rows; what they mean for a remedy is
+//! decided where the remedy is.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use crate::graph::{Edge, Graph, Kind, Role};
+use crate::ids::{EventId, NO_ROW, NodeId, Order, StringId, row_in_column};
+use crate::intervals::Spans;
+use crate::path::what_if::Stretch;
+use crate::path::windows::Scope;
+use crate::stack::Nesting;
+use crate::tables::{EventKind, Tables, argument, argument_text};
+use crate::vocabulary::ApiRole;
+
+/// What is asked about.
+#[derive(Clone, Copy)]
+pub struct Facts<'a> {
+    /// The dependency graph.
+    pub graph: &'a Graph,
+    /// The events.
+    pub tables: &'a Tables,
+    /// Which event encloses which.
+    pub nesting: &'a Nesting,
+    /// The windows.
+    pub scope: &'a Scope,
+    /// What several questions need.
+    pub index: &'a FactIndex,
+}
+
+/// What several questions need, found when first asked for.
+#[derive(Debug, Default)]
+pub struct FactIndex {
+    launched: OnceLock<Vec<(Order, Order)>>,
+    busy: OnceLock<Spans>,
+}
+
+/// An event of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OnThread {
+    /// The event.
+    pub event: EventId,
+    /// When and where it was.
+    pub stretch: Stretch,
+    /// The place of the window that it begins in.
+    pub window: usize,
+}
+
+/// A part of the time of a thread in which no operator and no call was open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadGap {
+    /// When and where it was.
+    pub stretch: Stretch,
+    /// The place of the window that it begins in.
+    pub window: usize,
+    /// How long no device worked meanwhile.
+    pub idle_ns: i64,
+    /// The operator or call that ended before.
+    pub before: Option<EventId>,
+    /// The operator or call that begins after.
+    pub after: Option<EventId>,
+    /// Whether it lies in the loading of data.
+    pub is_loading: bool,
+}
+
+/// A GPU activity of the windows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Activity {
+    /// The activity.
+    pub event: EventId,
+    /// The call that launched it.
+    pub call: Option<EventId>,
+    /// The innermost operator around the call.
+    pub operator: Option<EventId>,
+    /// The outermost operator around the call.
+    pub outermost: Option<EventId>,
+    /// What its time is.
+    pub kind: Kind,
+    /// When it began.
+    pub start_ns: i64,
+    /// How long it took.
+    pub duration_ns: i64,
+    /// Its stream, as a row of the lanes.
+    pub lane: usize,
+    /// The place of the window that it ends in.
+    pub window: usize,
+}
+
+/// A call that waited for a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeviceWait {
+    /// The call.
+    pub call: OnThread,
+    /// The outermost operator around it.
+    pub operator: Option<EventId>,
+    /// The activity that it waited for.
+    pub work: Option<EventId>,
+}
+
+/// Events of one name within some stretches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Named {
+    /// The name.
+    pub name: StringId,
+    /// Their kind.
+    pub kind: EventKind,
+    /// Their number.
+    pub count: usize,
+    /// The time in them, of nested ones of the same name once.
+    pub total_ns: i64,
+    /// The event of least depth.
+    pub first: EventId,
+    /// Its depth.
+    pub depth: u16,
+}
+
+impl<'a> Facts<'a> {
+    /// The place of the window that a time lies in.
+    fn window_at(&self, at_ns: i64) -> Option<usize> {
+        let windows = &self.scope.windows;
+        let behind = windows.partition_point(|window| window.start_ns <= at_ns);
+        behind.checked_sub(1).filter(|&place| at_ns < windows[place].end_ns)
+    }
+
+    /// Events of threads of some kinds that begin in a window and are accepted by name.
+    pub fn on_threads(
+        &self,
+        kinds: &[EventKind],
+        least_ns: i64,
+        accepts: impl Fn(&str) -> bool,
+    ) -> Vec<OnThread> {
+        let timeline = &self.graph.timeline;
+        let strings = &self.tables.strings;
+        let mut accepted = vec![None; strings.len()];
+        let mut is_accepted = |name: StringId| {
+            *accepted[name.row()].get_or_insert_with(|| accepts(strings.get(name)))
+        };
+        let mut found = Vec::new();
+        for order in timeline.orders() {
+            if !kinds.contains(&timeline.kind(order)) || timeline.duration_ns(order) < least_ns {
+                continue;
+            }
+            let Some(window) = self.window_at(timeline.start_ns(order)) else { continue };
+            if timeline.name(order).is_some_and(&mut is_accepted) {
+                found.push(self.on_thread(order, window));
+            }
+        }
+        found
+    }
+
+    fn on_thread(&self, order: Order, window: usize) -> OnThread {
+        let timeline = &self.graph.timeline;
+        OnThread {
+            event: timeline.event(order),
+            stretch: Stretch {
+                lane: timeline.lane(order),
+                start_ns: timeline.start_ns(order),
+                end_ns: timeline.end_ns(order),
+            },
+            window,
+        }
+    }
+
+    /// Calls of some roles in the windows.
+    pub fn calls(&self, of: &[ApiRole]) -> Vec<OnThread> {
+        let (timeline, roles) = (&self.graph.timeline, self.tables.roles());
+        let is_one = |order: &Order| {
+            timeline.kind(*order).is_call()
+                && timeline.name(*order).is_some_and(|name| of.contains(&roles[name.row()]))
+        };
+        let within =
+            |order: Order| Some(self.on_thread(order, self.window_at(timeline.start_ns(order))?));
+        timeline.orders().filter(is_one).filter_map(within).collect()
+    }
+
+    /// The GPU activities that end in a window, of some kinds of events.
+    pub fn activities(&self, kinds: &[EventKind]) -> Vec<Activity> {
+        let timeline = &self.graph.timeline;
+        let is_one = |order: &Order| kinds.contains(&timeline.kind(*order));
+        timeline.orders().filter(is_one).filter_map(|order| self.activity(order)).collect()
+    }
+
+    fn activity(&self, order: Order) -> Option<Activity> {
+        let (graph, timeline) = (self.graph, &self.graph.timeline);
+        let window = self.window_at(timeline.end_ns(order) - 1)?;
+        let own = graph.edges.range(graph.nodes.end(order));
+        let own = graph.edges.as_slice()[own].iter().find(|edge| edge.role == Role::DeviceWork);
+        let call = timeline.launcher(order).map(|call| timeline.event(call));
+        let (operator, outermost) = call.map_or((None, None), |call| self.operators_around(call));
+        Some(Activity {
+            event: timeline.event(order),
+            call,
+            operator,
+            outermost,
+            kind: own.map_or(Kind::Kernel, |edge| edge.kind),
+            start_ns: timeline.start_ns(order),
+            duration_ns: timeline.duration_ns(order),
+            lane: timeline.lane(order),
+            window,
+        })
+    }
+
+    /// The innermost and the outermost operator around an event.
+    fn operators_around(&self, event: EventId) -> (Option<EventId>, Option<EventId>) {
+        let is_operator = |it: &EventId| self.tables.events.kind(*it) == EventKind::Operator;
+        let mut around = self.ancestors(event).filter(is_operator);
+        let innermost = around.next();
+        (innermost, around.last().or(innermost))
+    }
+
+    /// An event and all that enclose it, from the inside.
+    pub fn ancestors(&self, event: EventId) -> impl Iterator<Item = EventId> + use<'a> {
+        let nesting = self.nesting;
+        std::iter::successors(Some(event), move |&event| nesting.parent(event))
+    }
+
+    /// The GPU activities that were launched in some stretches.
+    pub fn launched_in(&self, stretches: &[Stretch]) -> Vec<Activity> {
+        let timeline = &self.graph.timeline;
+        let mut found = Vec::new();
+        for order in self.starting_in(stretches).filter(|&it| timeline.kind(it).is_call()) {
+            found.extend(self.launched_by(order).filter_map(|work| self.activity(work)));
+        }
+        found
+    }
+
+    fn launched_by(&self, call: Order) -> impl Iterator<Item = Order> + use<'a> {
+        let pairs = self.index.launched.get_or_init(|| {
+            let timeline = &self.graph.timeline;
+            let pair = |work| Some((timeline.launcher(work)?, work));
+            let mut pairs: Vec<_> = timeline.orders().filter_map(pair).collect();
+            pairs.sort_unstable();
+            pairs
+        });
+        let first = pairs.partition_point(|&(other, _)| other < call);
+        pairs[first..].iter().take_while(move |pair| pair.0 == call).map(|pair| pair.1)
+    }
+
+    /// The events that begin in some stretches, in order.
+    fn starting_in(&self, stretches: &[Stretch]) -> impl Iterator<Item = Order> {
+        let nodes = &self.graph.nodes;
+        stretches
+            .iter()
+            .flat_map(|stretch| self.nodes_in(stretch))
+            .filter(|&&node| !nodes.is_end(node))
+            .map(|&node| nodes.event(node))
+    }
+
+    fn nodes_in(&self, stretch: &Stretch) -> &'a [NodeId] {
+        let (nodes, of_lane) = (&self.graph.nodes, self.graph.thread_nodes.of_lane(stretch.lane));
+        let first = of_lane.partition_point(|&it| nodes.time_ns(it) < stretch.start_ns);
+        let behind = of_lane.partition_point(|&it| nodes.time_ns(it) < stretch.end_ns);
+        of_lane.get(first..behind).unwrap_or_default()
+    }
+
+    /// The events that begin in some stretches, by name.
+    pub fn names_in(&self, stretches: &[Stretch]) -> Vec<Named> {
+        let timeline = &self.graph.timeline;
+        let mut of_name: BTreeMap<(StringId, EventKind), Named> = BTreeMap::new();
+        let mut open_until: BTreeMap<(StringId, EventKind), i64> = BTreeMap::new();
+        for order in self.starting_in(stretches) {
+            let (Some(name), kind) = (timeline.name(order), timeline.kind(order)) else { continue };
+            let event = timeline.event(order);
+            let depth = self.nesting.depths()[event.row()];
+            let named = of_name.entry((name, kind)).or_insert(Named {
+                name,
+                kind,
+                count: 0,
+                total_ns: 0,
+                first: event,
+                depth,
+            });
+            named.count += 1;
+            if depth < named.depth {
+                (named.first, named.depth) = (event, depth);
+            }
+            let until_ns = open_until.entry((name, kind)).or_insert(i64::MIN);
+            let from_ns = timeline.start_ns(order).max(*until_ns);
+            named.total_ns += (timeline.end_ns(order) - from_ns).max(0);
+            *until_ns = (*until_ns).max(timeline.end_ns(order));
+        }
+        of_name.into_values().collect()
+    }
+
+    /// The time of threads in the windows in which no operator and no call is open, from a length on.
+    pub fn thread_gaps(&self, least_ns: i64) -> Vec<ThreadGap> {
+        let (graph, nodes) = (self.graph, &self.graph.nodes);
+        let mut open: BTreeMap<usize, (Stretch, Option<EventId>, bool)> = BTreeMap::new();
+        let mut gaps = Vec::new();
+        let mut last: Vec<Option<EventId>> = Vec::new();
+        for node in nodes.ids() {
+            let order = nodes.event(node);
+            let kind = graph.timeline.kind(order);
+            if kind.is_device_work() {
+                continue;
+            }
+            let lane = graph.timeline.lane(order);
+            last.resize(last.len().max(lane + 1), None);
+            let of_thread = graph.edges.range(node).map(|number| &graph.edges.as_slice()[number]);
+            let before = of_thread.into_iter().find(|edge| edge.role == Role::ThreadOrder);
+            let quiet = |edge: &&Edge| matches!(edge.kind, Kind::HostGap | Kind::DataLoading);
+            if let Some(edge) = before.filter(quiet) {
+                let start_ns = nodes.time_ns(edge.source);
+                let fresh = (Stretch { lane, start_ns, end_ns: start_ns }, last[lane], false);
+                let (stretch, _, is_loading) = open.entry(lane).or_insert(fresh);
+                stretch.end_ns = nodes.time_ns(node);
+                *is_loading |= edge.kind == Kind::DataLoading;
+            }
+            if kind.is_call() || kind == EventKind::Operator {
+                let event = graph.timeline.event(order);
+                if let Some((stretch, before, is_loading)) = open.remove(&lane) {
+                    let found = (stretch, before, Some(event), is_loading);
+                    gaps.extend(self.gap(found).filter(|it| length_ns(&it.stretch) >= least_ns));
+                }
+                last[lane] = Some(event);
+            }
+        }
+        gaps
+    }
+
+    fn gap(
+        &self,
+        (stretch, before, after, is_loading): (Stretch, Option<EventId>, Option<EventId>, bool),
+    ) -> Option<ThreadGap> {
+        let window = self.window_at(stretch.start_ns)?;
+        let busy = self.index.busy.get_or_init(|| {
+            let timeline = &self.graph.timeline;
+            let works = timeline.orders().filter(|&it| timeline.kind(it).is_device_work());
+            Spans::union_of(works.map(|it| (timeline.start_ns(it), timeline.end_ns(it))))
+        });
+        let busy_ns = busy.length_within_ns(stretch.start_ns, stretch.end_ns);
+        let idle_ns = length_ns(&stretch) - busy_ns;
+        Some(ThreadGap { stretch, window, idle_ns, before, after, is_loading })
+    }
+
+    /// The calls that waited for a device in the windows.
+    pub fn waits(&self) -> Vec<DeviceWait> {
+        let (nodes, timeline) = (&self.graph.nodes, &self.graph.timeline);
+        let mut seen = NO_ROW;
+        let mut found = Vec::new();
+        for edge in self.graph.edges.as_slice() {
+            if edge.role.waits() != Some(Kind::SyncReturn)
+                || row_in_column(edge.target.row()) == seen
+            {
+                continue;
+            }
+            let order = nodes.event(edge.target);
+            let Some(window) = self.window_at(nodes.time_ns(edge.target) - 1) else { continue };
+            seen = row_in_column(edge.target.row());
+            let call = self.on_thread(order, window);
+            let source = nodes.event(edge.source);
+            found.push(DeviceWait {
+                call,
+                operator: self.operators_around(call.event).1,
+                work: timeline.kind(source).is_device_work().then(|| timeline.event(source)),
+            });
+        }
+        found
+    }
+
+    /// An argument of an event that is a number.
+    pub fn number(&self, event: EventId, key: &str) -> Option<i64> {
+        argument(event, key, self.tables)
+    }
+
+    /// An argument of an event that is a text.
+    pub fn text(&self, event: EventId, key: &str) -> Option<&'a str> {
+        argument_text(event, key, self.tables)
+    }
+
+    /// Whether the source and the destination of a memcpy are pageable memory.
+    pub fn pageable_ends(&self, event: EventId) -> [bool; 2] {
+        self.tables.pageable_ends(event)
+    }
+}
+
+fn length_ns(stretch: &Stretch) -> i64 {
+    stretch.end_ns - stretch.start_ns
+}

@@ -1,0 +1,260 @@
+//! The edges that a change is about.
+
+use std::cell::OnceCell;
+
+use super::changes::{Change, Effect, Stretch};
+use crate::error::Result;
+use crate::graph::{Edge, Graph, Kind, Role, matching, matching_kernels};
+use crate::ids::{EventId, NodeId, Order, row_in_column};
+use crate::names::Names;
+use crate::tables::{EventKind, Tables};
+
+/// The numbers of the edges of each kind, of those that wait, and of those that lead elsewhere than
+/// to the event whose time they are, found when asked for.
+pub(in crate::path) struct EdgesOf<'a> {
+    graph: &'a Graph,
+    has_kind: Vec<bool>,
+    of_kind: Vec<OnceCell<Vec<u32>>>,
+    work: OnceCell<Vec<u32>>,
+    waits: OnceCell<Vec<u32>>,
+    foreign: OnceCell<Vec<(Order, u32)>>,
+}
+
+impl<'a> EdgesOf<'a> {
+    pub(in crate::path) fn of(graph: &'a Graph) -> Self {
+        let mut has_kind = vec![false; Kind::ALL.len()];
+        for edge in graph.edges.as_slice() {
+            has_kind[edge.kind as usize] = true;
+        }
+        Self {
+            graph,
+            has_kind,
+            of_kind: Kind::ALL.iter().map(|_| OnceCell::new()).collect(),
+            work: OnceCell::new(),
+            waits: OnceCell::new(),
+            foreign: OnceCell::new(),
+        }
+    }
+
+    /// Whether a change may be about any edge, by its kind.
+    pub(in crate::path) fn may_change(&self, change: &Change) -> bool {
+        match (change.effect, change.kind) {
+            (Effect::RemoveWait, _) => !self.waits().is_empty(),
+            (_, Some(kind)) => self.has_kind[kind as usize],
+            (_, None) => true,
+        }
+    }
+
+    /// The edges that a change is about, in order. The time that is inserted is that of the first
+    /// edge of each event.
+    ///
+    /// # Errors
+    ///
+    /// When the pattern is no regular expression.
+    pub(in crate::path) fn chosen(&self, change: &Change, tables: &Tables) -> Result<Vec<u32>> {
+        let pattern = change.matching.as_ref();
+        let is_named = pattern.map(|pattern| matching(pattern, tables)).transpose()?;
+        let is_kernel_named =
+            pattern.map(|pattern| matching_kernels(pattern, tables)).transpose()?;
+        let is_named = is_named.as_deref();
+        let is_named_as = (is_named, is_kernel_named.as_deref());
+        let of_annotations = change.event_kind == Some(EventKind::Annotation);
+        let graph = self.graph;
+        let edges = graph.edges.as_slice();
+        let is_meant = |edge: &Edge| {
+            if change.effect == Effect::RemoveWait {
+                let waiter = Some(graph.nodes.event(edge.target));
+                edge.role.waits() == Some(change.kind.unwrap_or(Kind::SyncReturn))
+                    && has_name(waiter, is_named_as, graph)
+            } else if of_annotations {
+                edge.kind.is_work()
+            } else {
+                change.kind.map_or_else(|| edge.kind.is_work(), |kind| edge.kind == kind)
+                    && is_of_event_kind(edge.event(), change.event_kind, graph)
+                    && has_name(edge.event(), is_named_as, graph)
+            }
+        };
+        let numbers = if of_annotations {
+            self.inside(&annotations(change, is_named, tables), &[], change)
+        } else if change.events.is_some() || change.stretches.is_some() {
+            let events = change.events.as_deref().unwrap_or_default();
+            self.inside(events, change.stretches.as_deref().unwrap_or_default(), change)
+        } else {
+            self.candidates(change).to_vec()
+        };
+        let is_meant = |&number: &u32| is_meant(&edges[number as usize]);
+        let mut numbers: Vec<_> = numbers.into_iter().filter(is_meant).collect();
+        match change.effect {
+            Effect::Replace(_) => numbers.retain(|&it| self.is_device_work(&edges[it as usize])),
+            Effect::Insert(_) => self.keep_first_of_each(&mut numbers),
+            Effect::Scale(_) | Effect::RemoveWait => {}
+        }
+        Ok(numbers)
+    }
+
+    /// Those that a change may be about by its kind.
+    fn candidates(&self, change: &Change) -> &[u32] {
+        match (change.effect, change.kind) {
+            (Effect::RemoveWait, _) => self.waits(),
+            (_, Some(kind)) => {
+                let is_one = |edge: &Edge| edge.kind == kind;
+                self.of_kind[kind as usize].get_or_init(|| self.numbers(is_one))
+            }
+            (_, None) => self.work.get_or_init(|| self.numbers(|edge| edge.kind.is_work())),
+        }
+    }
+
+    fn waits(&self) -> &[u32] {
+        self.waits.get_or_init(|| self.numbers(|edge| edge.role.waits().is_some()))
+    }
+
+    fn numbers(&self, counts: impl Fn(&Edge) -> bool) -> Vec<u32> {
+        let edges = self.graph.edges.as_slice().iter().enumerate();
+        edges.filter(|(_, edge)| counts(edge)).map(|(number, _)| row_in_column(number)).collect()
+    }
+
+    fn is_device_work(&self, edge: &Edge) -> bool {
+        self.graph.timeline.kind(self.graph.nodes.event(edge.target)).is_device_work()
+    }
+
+    /// Of the edges that belong to one event, the first.
+    fn keep_first_of_each(&self, numbers: &mut Vec<u32>) {
+        let edges = self.graph.edges.as_slice();
+        let mut seen = std::collections::HashSet::new();
+        numbers.retain(|&number| seen.insert(edges[number as usize].event()));
+    }
+
+    /// The time inside some events or stretches: their own, and on threads all that is nested in
+    /// them.
+    fn inside(&self, events: &[EventId], stretches: &[Stretch], change: &Change) -> Vec<u32> {
+        let mut found = Found { edges_of: self, numbers: Vec::new() };
+        let timeline = &self.graph.timeline;
+        for order in events.iter().filter_map(|&event| timeline.order(event)) {
+            if timeline.kind(order).is_device_work() || change.effect == Effect::RemoveWait {
+                found.add_own(order);
+            } else {
+                found.add_nested(order);
+            }
+        }
+        for stretch in stretches {
+            found.add_stretch(stretch, change.effect == Effect::RemoveWait);
+        }
+        found.numbers.sort_unstable();
+        found.numbers.dedup();
+        found.numbers
+    }
+
+    /// The edges that are time of an event and lead to another one, such as to what a call launched.
+    fn foreign(&self, event: Order) -> impl Iterator<Item = u32> {
+        let pairs = self.foreign.get_or_init(|| {
+            let edges = self.graph.edges.as_slice().iter().enumerate();
+            let pair = |(number, edge): (usize, &Edge)| {
+                let is_foreign = edge.role != Role::ThreadOrder
+                    && edge.event() != Some(self.graph.nodes.event(edge.target));
+                edge.event().filter(|_| is_foreign).map(|event| (event, row_in_column(number)))
+            };
+            let mut pairs: Vec<_> = edges.filter_map(pair).collect();
+            pairs.sort_unstable();
+            pairs
+        });
+        let first = pairs.partition_point(|&(other, _)| other < event);
+        pairs[first..].iter().take_while(move |pair| pair.0 == event).map(|pair| pair.1)
+    }
+}
+
+/// Edges that are collected.
+struct Found<'f, 'a> {
+    edges_of: &'f EdgesOf<'a>,
+    numbers: Vec<u32>,
+}
+
+impl Found<'_, '_> {
+    fn add(&mut self, node: NodeId, counts: impl Fn(&Edge) -> bool) {
+        let edges = &self.edges_of.graph.edges;
+        let counts = |number: &usize| counts(&edges.as_slice()[*number]);
+        self.numbers.extend(edges.range(node).filter(counts).map(row_in_column));
+    }
+
+    /// Adds the edges into the start and the end of an event that are its own, or its waits.
+    fn add_own(&mut self, event: Order) {
+        let nodes = &self.edges_of.graph.nodes;
+        for node in [nodes.start(event), nodes.end(event)] {
+            self.add(node, |edge| edge.event() == Some(event) || edge.role.waits().is_some());
+        }
+        self.numbers.extend(self.edges_of.foreign(event));
+    }
+
+    /// Adds what happens on a thread while an event is open.
+    fn add_nested(&mut self, event: Order) {
+        let graph = self.edges_of.graph;
+        let (start, end) = (graph.nodes.start(event), graph.nodes.end(event));
+        self.numbers.extend(self.edges_of.foreign(event));
+        self.add(start, |edge| edge.role != Role::ThreadOrder && edge.event() == Some(event));
+        for &node in graph.thread_nodes.between(graph.timeline.lane(event), start, end) {
+            self.add_node(node);
+        }
+    }
+
+    /// Adds what a thread does during a stretch, or what it waits for.
+    fn add_stretch(&mut self, stretch: &Stretch, are_waits: bool) {
+        let graph = self.edges_of.graph;
+        let of_lane = graph.thread_nodes.of_lane(stretch.lane);
+        let first = of_lane.partition_point(|&it| graph.nodes.time_ns(it) < stretch.start_ns);
+        let behind = of_lane.partition_point(|&it| graph.nodes.time_ns(it) <= stretch.end_ns);
+        for &node in of_lane.get(first..behind).unwrap_or_default() {
+            if are_waits {
+                self.add(node, |edge| edge.role.waits().is_some());
+                continue;
+            }
+            self.add(node, |edge| {
+                edge.role == Role::ThreadOrder
+                    && graph.nodes.time_ns(edge.source) >= stretch.start_ns
+            });
+            if !graph.nodes.is_end(node) {
+                self.numbers.extend(self.edges_of.foreign(graph.nodes.event(node)));
+            }
+        }
+    }
+
+    /// Adds the time of a thread until a node, and time of its event that leads elsewhere.
+    fn add_node(&mut self, node: NodeId) {
+        let graph = self.edges_of.graph;
+        let event = Some(graph.nodes.event(node));
+        self.add(node, |edge| edge.role == Role::ThreadOrder || edge.event() == event);
+        if !graph.nodes.is_end(node) {
+            self.numbers.extend(self.edges_of.foreign(graph.nodes.event(node)));
+        }
+    }
+}
+
+/// Whether an event has a name that is meant, of those of events and those of kernels.
+fn has_name(
+    event: Option<Order>,
+    (is_named, is_kernel_named): (Option<&[bool]>, Option<&[bool]>),
+    graph: &Graph,
+) -> bool {
+    let (Some(is_named), Some(is_kernel_named)) = (is_named, is_kernel_named) else { return true };
+    event.is_some_and(|event| {
+        let is_kernel = graph.timeline.kind(event) == EventKind::Kernel;
+        let is_meant = if is_kernel { is_kernel_named } else { is_named };
+        graph.timeline.name(event).is_some_and(|name| is_meant[name.row()])
+    })
+}
+
+fn is_of_event_kind(event: Option<Order>, kind: Option<EventKind>, graph: &Graph) -> bool {
+    kind.is_none_or(|kind| event.is_some_and(|event| graph.timeline.kind(event) == kind))
+}
+
+/// The annotations that a change is about.
+fn annotations(change: &Change, is_named: Option<&[bool]>, tables: &Tables) -> Vec<EventId> {
+    let events = &tables.events;
+    let is_one = |&event: &EventId| {
+        let name = events.name(event);
+        events.kind(event) == EventKind::Annotation
+            && is_named.is_none_or(|is_named| name.is_some_and(|name| is_named[name.row()]))
+    };
+    match &change.events {
+        Some(rows) => rows.iter().copied().filter(is_one).collect(),
+        None => events.ids().filter(is_one).collect(),
+    }
+}

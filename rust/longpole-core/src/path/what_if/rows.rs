@@ -1,0 +1,290 @@
+//! What happens to the lag of each edge, in several what-ifs at once.
+//!
+//! A what-if is a lane. Most edges change in none, and many others alike: a row holds what happens
+//! in all lanes, and an edge the number of its row.
+
+use std::collections::HashMap;
+
+use super::changes::{Change, Effect, REMOVED};
+use super::chosen::EdgesOf;
+use super::ratio::Ratio;
+use crate::error::Result;
+use crate::graph::{Edge, Graph, Kind, Role};
+use crate::names::Names;
+use crate::tables::Tables;
+
+/// The time of a node in each lane.
+pub(in crate::path) type Times<const LANES: usize> = [f64; LANES];
+
+/// Row 0: nothing is changed.
+const KEPT: u32 = 0;
+
+/// Beyond this a time is not rounded by adding [`ROUNDING`].
+const MOST_ROUNDED_NS: i64 = 1 << 51;
+
+/// A sum with it has no digits below 1: half to even, as [`Ratio::of`] rounds.
+const ROUNDING: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52
+
+/// What happens to a lag in one lane: it is multiplied, then something is added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Cell {
+    factor: Ratio,
+    /// [`REMOVED`] where the edge is gone.
+    added_ns: i64,
+}
+
+impl Cell {
+    const KEPT: Self = Self { factor: Ratio::ONE, added_ns: 0 };
+
+    /// After one more effect. What is removed stays so.
+    fn after(self, effect: Effect) -> Self {
+        match effect {
+            _ if self.added_ns == REMOVED => self,
+            Effect::RemoveWait => Self { factor: Ratio::ZERO, added_ns: REMOVED },
+            Effect::Scale(by) => {
+                Self { factor: self.factor.times(by), added_ns: by.of(self.added_ns) }
+            }
+            Effect::Replace(length_ns) => Self { factor: Ratio::ZERO, added_ns: length_ns },
+            Effect::Insert(more_ns) => {
+                Self { added_ns: self.added_ns.saturating_add(more_ns), ..self }
+            }
+        }
+    }
+
+    /// The same with a factor that is at most another one.
+    fn at_most(self, by: Ratio) -> Self {
+        let is_less = self.added_ns == REMOVED || self.factor.as_f64() <= by.as_f64();
+        if is_less { self } else { Self { factor: by, ..self } }
+    }
+
+    fn of(self, lag_ns: i64) -> i64 {
+        match self.added_ns {
+            REMOVED => REMOVED,
+            added_ns => self.factor.of(lag_ns).saturating_add(added_ns),
+        }
+    }
+}
+
+/// What happens to a lag in each lane.
+#[derive(Debug, Clone)]
+struct Row<const LANES: usize> {
+    cells: [Cell; LANES],
+    is_kept: bool,
+    /// Whether the products with all factors can be rounded as floating-point numbers.
+    is_exact: bool,
+    factors: Times<LANES>,
+    added_ns: Times<LANES>,
+}
+
+impl<const LANES: usize> Row<LANES> {
+    fn of(cells: [Cell; LANES]) -> Self {
+        let added_ns = |cell: Cell| match cell.added_ns {
+            REMOVED => f64::NEG_INFINITY,
+            added_ns => float(added_ns),
+        };
+        Self {
+            is_kept: cells == [Cell::KEPT; LANES],
+            is_exact: cells.iter().all(|cell| cell.factor.is_exact_as_f64()),
+            factors: cells.map(|cell| cell.factor.as_f64()),
+            added_ns: cells.map(added_ns),
+            cells,
+        }
+    }
+
+    /// The lag in each lane, without end below 0 where the edge is gone.
+    #[inline]
+    fn lags(&self, lag_ns: i64) -> Times<LANES> {
+        let whole = float(lag_ns);
+        if self.is_kept {
+            return [whole; LANES];
+        }
+        let mut lags = self.added_ns;
+        if self.is_exact && lag_ns.abs() < MOST_ROUNDED_NS {
+            for (lag, factor) in lags.iter_mut().zip(self.factors) {
+                *lag += (whole * factor + ROUNDING) - ROUNDING;
+            }
+        } else {
+            for (lag, cell) in lags.iter_mut().zip(self.cells) {
+                *lag += float(cell.factor.of(lag_ns));
+            }
+        }
+        lags
+    }
+}
+
+/// What happens to the lag of each edge in each lane.
+pub(in crate::path) struct Rows<const LANES: usize> {
+    known: Vec<Row<LANES>>,
+    number_of: HashMap<[Cell; LANES], u32>,
+    /// The row of each edge.
+    of_edge: Vec<u32>,
+}
+
+impl<const LANES: usize> Default for Rows<LANES> {
+    fn default() -> Self {
+        let kept = [Cell::KEPT; LANES];
+        Self {
+            known: vec![Row::of(kept)],
+            number_of: HashMap::from([(kept, KEPT)]),
+            of_edge: Vec::new(),
+        }
+    }
+}
+
+impl<const LANES: usize> Rows<LANES> {
+    /// Finds what the changes of each lane do; what was found before is forgotten.
+    ///
+    /// # Errors
+    ///
+    /// When a pattern is no regular expression.
+    pub(in crate::path) fn find(
+        &mut self,
+        lanes: &[&[Change]],
+        graph: &Graph,
+        edges_of: &EdgesOf<'_>,
+        tables: &Tables,
+    ) -> Result<()> {
+        self.known.truncate(1);
+        self.number_of.retain(|_, number| *number == KEPT);
+        self.of_edge.clear();
+        self.find_plain(lanes, graph);
+        for (lane, changes) in lanes.iter().enumerate() {
+            for change in changes.iter().filter(|change| !change.is_plain()) {
+                let chosen = edges_of.chosen(change, tables)?;
+                self.change(&chosen, lane, |cell| cell.after(change.effect));
+            }
+        }
+        Ok(())
+    }
+
+    /// The changes of all that has a kind: what happens to an edge follows from its kind and role.
+    fn find_plain(&mut self, lanes: &[&[Change]], graph: &Graph) {
+        let cell = |kind: Kind, role: Role, changes: &[Change]| {
+            let is_meant = |change: &&Change| match change.effect {
+                Effect::RemoveWait => role.waits() == Some(change.kind.unwrap_or(Kind::SyncReturn)),
+                _ => change.kind.map_or(kind.is_work(), |of| of == kind),
+            };
+            let plain = changes.iter().filter(|change| change.is_plain());
+            plain.filter(is_meant).fold(Cell::KEPT, |cell, change| cell.after(change.effect))
+        };
+        let mut of_words = Vec::with_capacity(Kind::ALL.len() * Role::ALL.len());
+        for &kind in Kind::ALL {
+            for &role in Role::ALL {
+                let mut cells = [Cell::KEPT; LANES];
+                for (of_lane, changes) in cells.iter_mut().zip(lanes) {
+                    *of_lane = cell(kind, role, changes);
+                }
+                of_words.push(self.number(cells));
+            }
+        }
+        let edges = graph.edges.as_slice().iter();
+        let of_edge =
+            |edge: &Edge| of_words[edge.kind as usize * Role::ALL.len() + edge.role as usize];
+        self.of_edge.extend(edges.map(of_edge));
+    }
+
+    /// Changes what happens to some edges in a lane.
+    fn change(&mut self, edges: &[u32], lane: usize, after: impl Fn(Cell) -> Cell) {
+        let mut last = None;
+        for &edge in edges {
+            let before = self.of_edge[edge as usize];
+            let row = match last {
+                Some((known, row)) if known == before => row,
+                _ => {
+                    let mut cells = self.known[before as usize].cells;
+                    cells[lane] = after(cells[lane]);
+                    self.number(cells)
+                }
+            };
+            last = Some((before, row));
+            self.of_edge[edge as usize] = row;
+        }
+    }
+
+    /// Lets the factor of an edge be at most another one in a lane.
+    pub(in crate::path) fn at_most(&mut self, edge: u32, lane: usize, by: Ratio) {
+        self.change(&[edge], lane, |cell| cell.at_most(by));
+    }
+
+    fn number(&mut self, cells: [Cell; LANES]) -> u32 {
+        *self.number_of.entry(cells).or_insert_with(|| {
+            self.known.push(Row::of(cells));
+            crate::ids::row_in_column(self.known.len() - 1)
+        })
+    }
+
+    /// The lag of an edge in each lane, and whether it is the same in all.
+    #[inline]
+    pub(in crate::path) fn lags(&self, edge: usize, lag_ns: i64) -> (Times<LANES>, bool) {
+        let row = &self.known[self.of_edge[edge] as usize];
+        (row.lags(lag_ns), row.is_kept)
+    }
+}
+
+impl Rows<1> {
+    /// The lags of the only what-if, [`REMOVED`] for edges that are gone. What has passed of a lag
+    /// until `from_ns` stays.
+    pub(super) fn lags_ns(&self, lags_ns: &[i64], graph: &Graph, from_ns: Option<i64>) -> Vec<i64> {
+        let from_ns = from_ns.unwrap_or(i64::MIN);
+        let changed_ns = |(number, edge): (usize, &Edge)| {
+            let (row, whole_ns) = (&self.known[self.of_edge[number] as usize], lags_ns[number]);
+            if row.is_kept || graph.nodes.time_ns(edge.target) <= from_ns {
+                return whole_ns;
+            }
+            let passed_ns = edge.passed_ns(whole_ns, from_ns, &graph.nodes);
+            match row.cells[0].of(whole_ns - passed_ns) {
+                REMOVED => REMOVED,
+                left_ns => passed_ns.saturating_add(left_ns),
+            }
+        };
+        graph.edges.as_slice().iter().enumerate().map(changed_ns).collect()
+    }
+}
+
+#[allow(clippy::cast_precision_loss)] // exact below 2^53
+pub(in crate::path) fn float(time_ns: i64) -> f64 {
+    time_ns as f64
+}
+
+#[allow(clippy::cast_possible_truncation)] // a sum of integers
+pub(in crate::path) fn integer(time_ns: f64) -> i64 {
+    time_ns as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_lane_has_its_own_effect() {
+        let scale =
+            |numerator, denominator| Effect::Scale(Ratio::new(numerator, denominator).unwrap());
+        let effects =
+            [scale(1, 1), scale(1, 2), scale(2, 7), Effect::RemoveWait, Effect::Insert(5)];
+        let row = Row::of(effects.map(|effect| Cell::KEPT.after(effect)));
+        assert_eq!(row.lags(7).map(integer), [7, 4, 2, i64::MIN, 12]);
+    }
+
+    #[test]
+    fn a_lag_is_rounded_as_its_ratio_rounds_it() {
+        for (numerator, denominator) in [(0, 1), (1, 2), (1, 3), (3, 2), (29, 100)] {
+            let ratio = Ratio::new(numerator, denominator).unwrap();
+            let row = Row::of([Cell::KEPT.after(Effect::Scale(ratio))]);
+            for lag_ns in (-9..10).chain([1_000_000_007, (1 << 51) + 1]) {
+                assert_eq!(integer(row.lags(lag_ns)[0]), ratio.of(lag_ns), "{ratio:?} {lag_ns}");
+            }
+        }
+    }
+
+    #[test]
+    fn effects_follow_each_other() {
+        let half = Effect::Scale(Ratio::HALF);
+        let after = |effects: &[Effect]| {
+            effects.iter().fold(Cell::KEPT, |cell, effect| cell.after(*effect)).of(100)
+        };
+        assert_eq!(after(&[half, half]), 25);
+        assert_eq!(after(&[Effect::Replace(30), Effect::Insert(4)]), 34);
+        assert_eq!(after(&[Effect::Insert(4), half]), 52);
+        assert_eq!(after(&[Effect::RemoveWait, Effect::Insert(4)]), REMOVED);
+    }
+}

@@ -1,0 +1,260 @@
+//! What remedies ask of the windows of a verdict, and what changes gain there.
+
+use std::sync::Arc;
+
+use longpole_core::graph::Graph;
+use longpole_core::ids::EventId;
+use longpole_core::names::Names;
+use longpole_core::path::{
+    self, Activity, DeviceWait, FactIndex, Gain, Inquiry, Named, OnThread, Scope, Stretch,
+    ThreadGap,
+};
+use longpole_core::stack::Nesting;
+use longpole_core::tables::{EventKind, Tables};
+use longpole_core::vocabulary::ApiRole;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::critical_path::{ChangeParts, StretchParts, change};
+use crate::enter::enter;
+
+/// An event of a thread, as `(event, lane, start_ns, end_ns, window)`.
+type OnThreadParts = (usize, usize, i64, i64, usize);
+
+/// A gap of a thread, as `(lane, start_ns, end_ns, window, idle_ns, before, after, is_loading)`.
+type GapParts = (usize, i64, i64, usize, i64, Option<usize>, Option<usize>, bool);
+
+/// A GPU activity, as `(event, call, operator, outermost, kind, start_ns, duration_ns, lane,
+/// window)`.
+type ActivityParts =
+    (usize, Option<usize>, Option<usize>, Option<usize>, &'static str, i64, i64, usize, usize);
+
+/// A gain, as `(gain_ns, gain, low, high, low_by, high_by)`.
+type GainParts = (i64, f64, f64, f64, &'static str, &'static str);
+
+/// What remedies ask of the windows of a verdict.
+#[pyclass(frozen, module = "longpole._core")]
+pub(crate) struct Facts {
+    pub(crate) tables: Tables,
+    pub(crate) graph: Arc<Graph>,
+    pub(crate) nesting: Arc<Nesting>,
+    pub(crate) scope: Arc<Scope>,
+    pub(crate) inquiry: Inquiry,
+    pub(crate) index: FactIndex,
+}
+
+impl Facts {
+    fn facts(&self) -> path::Facts<'_> {
+        path::Facts {
+            graph: &self.graph,
+            tables: &self.tables,
+            nesting: &self.nesting,
+            scope: &self.scope,
+            index: &self.index,
+        }
+    }
+
+    fn event(&self, row: usize) -> PyResult<EventId> {
+        let n_events = self.tables.events.len();
+        let message = || PyValueError::new_err(format!("no event {row} of {n_events}"));
+        (row < n_events).then(|| EventId::from_row(row)).ok_or_else(message)
+    }
+}
+
+#[pymethods]
+impl Facts {
+    /// The windows: when each begins and ends.
+    #[getter]
+    fn windows(&self) -> Vec<(i64, i64)> {
+        self.scope.windows.iter().map(|window| (window.start_ns, window.end_ns)).collect()
+    }
+
+    /// The events of threads of some kinds that begin in a window, take `least_ns` and whose names
+    /// begin with one of some texts.
+    #[allow(clippy::needless_pass_by_value)] // from Python
+    fn on_threads(
+        &self,
+        py: Python<'_>,
+        kinds: Vec<String>,
+        least_ns: i64,
+        prefixes: Vec<String>,
+    ) -> PyResult<Vec<OnThreadParts>> {
+        let kinds = kinds_of(&kinds)?;
+        let accepts = |name: &str| {
+            prefixes.is_empty() || prefixes.iter().any(|prefix| name.starts_with(prefix))
+        };
+        enter(py, None, None, |_| {
+            let found = self.facts().on_threads(&kinds, least_ns, accepts);
+            Ok(found.into_iter().map(on_thread).collect())
+        })
+    }
+
+    /// The calls of some roles that begin in a window.
+    #[allow(clippy::needless_pass_by_value)] // from Python
+    fn calls(&self, py: Python<'_>, roles: Vec<String>) -> PyResult<Vec<OnThreadParts>> {
+        let role = |name: &String| {
+            ApiRole::named(name)
+                .ok_or_else(|| PyValueError::new_err(format!("no role is called {name:?}")))
+        };
+        let roles = roles.iter().map(role).collect::<PyResult<Vec<_>>>()?;
+        enter(py, None, None, |_| {
+            Ok(self.facts().calls(&roles).into_iter().map(on_thread).collect())
+        })
+    }
+
+    /// The GPU activities of some kinds that end in a window.
+    #[allow(clippy::needless_pass_by_value)] // from Python
+    fn activities(&self, py: Python<'_>, kinds: Vec<String>) -> PyResult<Vec<ActivityParts>> {
+        let kinds = kinds_of(&kinds)?;
+        enter(py, None, None, |_| {
+            Ok(self.facts().activities(&kinds).into_iter().map(activity).collect())
+        })
+    }
+
+    /// The GPU activities that were launched in some stretches of threads.
+    #[allow(clippy::needless_pass_by_value)] // from Python
+    fn launched_in(
+        &self,
+        py: Python<'_>,
+        stretches: Vec<StretchParts>,
+    ) -> PyResult<Vec<ActivityParts>> {
+        let stretches: Vec<_> = stretches.into_iter().map(stretch).collect();
+        enter(py, None, None, |_| {
+            Ok(self.facts().launched_in(&stretches).into_iter().map(activity).collect())
+        })
+    }
+
+    /// The events that begin in some stretches of threads, by name: `(name, kind, count, total_ns,
+    /// first, depth)`.
+    #[allow(clippy::needless_pass_by_value, clippy::type_complexity)] // from Python
+    fn names_in(
+        &self,
+        py: Python<'_>,
+        stretches: Vec<StretchParts>,
+    ) -> PyResult<Vec<(String, &'static str, usize, i64, usize, u16)>> {
+        let stretches: Vec<_> = stretches.into_iter().map(stretch).collect();
+        let row = |it: Named| {
+            let name = self.tables.strings.get(it.name).to_owned();
+            (name, it.kind.name(), it.count, it.total_ns, it.first.row(), it.depth)
+        };
+        enter(py, None, None, |_| {
+            Ok(self.facts().names_in(&stretches).into_iter().map(row).collect())
+        })
+    }
+
+    /// The time of threads in the windows in which no operator and no call is open.
+    fn thread_gaps(&self, py: Python<'_>, least_ns: i64) -> PyResult<Vec<GapParts>> {
+        enter(py, None, None, |_| {
+            Ok(self.facts().thread_gaps(least_ns).into_iter().map(gap).collect())
+        })
+    }
+
+    /// The calls that waited for a device in the windows: `(call, operator, work)`.
+    #[allow(clippy::type_complexity)] // for Python
+    fn waits(
+        &self,
+        py: Python<'_>,
+    ) -> PyResult<Vec<(OnThreadParts, Option<usize>, Option<usize>)>> {
+        let row = |it: DeviceWait| {
+            (on_thread(it.call), it.operator.map(EventId::row), it.work.map(EventId::row))
+        };
+        enter(py, None, None, |_| Ok(self.facts().waits().into_iter().map(row).collect()))
+    }
+
+    /// The name of an event.
+    fn name(&self, event: usize) -> PyResult<&str> {
+        let name = self.tables.events.name(self.event(event)?);
+        Ok(name.map_or("", |name| self.tables.strings.get(name)))
+    }
+
+    /// The kind, the lane, the start and the duration of an event.
+    fn place(&self, event: usize) -> PyResult<(&'static str, usize, i64, Option<i64>)> {
+        let (event, events) = (self.event(event)?, &self.tables.events);
+        let kind = events.kind(event).name();
+        Ok((kind, events.lane(event).row(), events.start_ns(event), events.duration_ns(event)))
+    }
+
+    /// An event and those that enclose it, from the inside: `(event, kind, name)`.
+    fn around(&self, event: usize) -> PyResult<Vec<(usize, &'static str, String)>> {
+        let (events, strings) = (&self.tables.events, &self.tables.strings);
+        let row = |it: EventId| {
+            let name = events.name(it).map_or("", |name| strings.get(name));
+            (it.row(), events.kind(it).name(), name.to_owned())
+        };
+        Ok(self.facts().ancestors(self.event(event)?).map(row).collect())
+    }
+
+    /// An argument of an event that is a number.
+    fn number(&self, event: usize, key: &str) -> PyResult<Option<i64>> {
+        Ok(self.facts().number(self.event(event)?, key))
+    }
+
+    /// An argument of an event that is a text.
+    fn text(&self, event: usize, key: &str) -> PyResult<Option<&str>> {
+        Ok(self.facts().text(self.event(event)?, key))
+    }
+
+    /// Whether the source and the destination of a memcpy are pageable memory.
+    fn pageable_ends(&self, event: usize) -> PyResult<[bool; 2]> {
+        Ok(self.facts().pageable_ends(self.event(event)?))
+    }
+
+    /// What sets of changes gain in the windows.
+    #[allow(clippy::needless_pass_by_value)] // from Python
+    fn gains(&self, py: Python<'_>, changes: Vec<Vec<ChangeParts>>) -> PyResult<Vec<GainParts>> {
+        let n_events = self.tables.events.len();
+        let set = |parts: Vec<ChangeParts>| {
+            parts.into_iter().map(|parts| change(parts, n_events)).collect::<PyResult<Vec<_>>>()
+        };
+        let changes = changes.into_iter().map(set).collect::<PyResult<Vec<_>>>()?;
+        let (graph, tables, nesting, scope) =
+            (&self.graph, &self.tables, &self.nesting, &self.scope);
+        let gains = enter(py, None, None, |progress| {
+            self.inquiry.gains(graph, tables, nesting, scope, &changes, progress)
+        })?;
+        Ok(gains.into_iter().map(gain).collect())
+    }
+}
+
+fn kinds_of(names: &[String]) -> PyResult<Vec<EventKind>> {
+    let kind = |name: &String| {
+        EventKind::named(name)
+            .ok_or_else(|| PyValueError::new_err(format!("no kind of events is called {name:?}")))
+    };
+    names.iter().map(kind).collect()
+}
+
+fn stretch((lane, start_ns, end_ns): StretchParts) -> Stretch {
+    Stretch { lane, start_ns, end_ns }
+}
+
+fn on_thread(it: OnThread) -> OnThreadParts {
+    (it.event.row(), it.stretch.lane, it.stretch.start_ns, it.stretch.end_ns, it.window)
+}
+
+fn gap(it: ThreadGap) -> GapParts {
+    let Stretch { lane, start_ns, end_ns } = it.stretch;
+    let (before, after) = (it.before.map(EventId::row), it.after.map(EventId::row));
+    (lane, start_ns, end_ns, it.window, it.idle_ns, before, after, it.is_loading)
+}
+
+fn activity(it: Activity) -> ActivityParts {
+    let row = |event: Option<EventId>| event.map(EventId::row);
+    (
+        it.event.row(),
+        row(it.call),
+        row(it.operator),
+        row(it.outermost),
+        it.kind.name(),
+        it.start_ns,
+        it.duration_ns,
+        it.lane,
+        it.window,
+    )
+}
+
+fn gain(it: Gain) -> GainParts {
+    let bounds = it.bounds;
+    let (low_by, high_by) = (bounds.low_by.name(), bounds.high_by.name());
+    (it.gain_ns, it.gain, bounds.low, bounds.high, low_by, high_by)
+}

@@ -1,0 +1,105 @@
+//! What recording cost, and the trace without it.
+
+use longpole_core::names::Names;
+use longpole_core::overhead::{self, Cost, Costs, Lengths, Misfit, Untold};
+use longpole_core::path::{Choice, Unit};
+use pyo3::prelude::*;
+
+use crate::enter::enter;
+use crate::trace::Trace;
+
+/// What recording cost as a dictionary; `python/longpole/_core.pyi` gives its fields.
+#[derive(IntoPyObject)]
+pub(crate) struct OverheadParts {
+    untold: Option<&'static str>,
+    unit: &'static str,
+    classes: Vec<ClassParts>,
+    lengths_ns: Option<(i64, i64, i64, i64)>,
+    factor: f64,
+    misfit: Option<(&'static str, Option<i64>)>,
+}
+
+/// What recording the events of one class cost as a dictionary.
+#[derive(IntoPyObject)]
+struct ClassParts {
+    event_class: &'static str,
+    count: u64,
+    cost_ns: i64,
+    least_ns: i64,
+    most_ns: i64,
+    source: &'static str,
+    n_samples: u64,
+}
+
+impl ClassParts {
+    fn of(cost: &Cost) -> Self {
+        let &Cost { class, count, cost_ns, least_ns, most_ns, source, n_samples } = cost;
+        let (event_class, source) = (class.name(), source.name());
+        Self { event_class, count, cost_ns, least_ns, most_ns, source, n_samples }
+    }
+}
+
+impl OverheadParts {
+    fn untold(reason: Untold) -> Self {
+        let untold = Some(reason.name());
+        let (unit, classes) = ("step", Vec::new());
+        Self { untold, unit, classes, lengths_ns: None, factor: 0.0, misfit: None }
+    }
+
+    fn of(costs: &Costs, unit: Unit, lengths: Lengths, fitted: Result<f64, Misfit>) -> Self {
+        let Lengths { recorded_ns, usual_ns, least_ns, most_ns } = lengths;
+        let misfit = |misfit| match misfit {
+            Misfit::Longer => ("longer", None),
+            Misfit::Shorter(least_ns) => ("shorter", Some(least_ns)),
+        };
+        Self {
+            untold: None,
+            unit: unit.name(),
+            classes: costs.rows.iter().map(ClassParts::of).collect(),
+            lengths_ns: Some((recorded_ns, usual_ns, least_ns, most_ns)),
+            factor: fitted.unwrap_or(1.0),
+            misfit: fitted.err().map(misfit),
+        }
+    }
+}
+
+#[pymethods]
+impl Trace {
+    /// What recording cost, and the trace without it, if the trace tells. With `step_time_ns` the
+    /// usual step takes that long.
+    #[pyo3(signature = (step_time_ns, *, data_load, step_name))]
+    fn without_profiler(
+        &self,
+        py: Python<'_>,
+        step_time_ns: Option<i64>,
+        data_load: Option<&str>,
+        step_name: Option<&str>,
+    ) -> PyResult<(OverheadParts, Option<Self>)> {
+        let (launches, nesting) = (self.linked(py)?, self.nesting(py)?);
+        let tables = self.tables();
+        let told = enter(py, None, None, |_| Ok(overhead::costs(tables, &launches, &nesting)))?;
+        let costs = match (told, step_time_ns) {
+            (Ok(costs), _) => costs,
+            (Err(untold), None) => return Ok((OverheadParts::untold(untold), None)),
+            (Err(_), Some(_)) => overhead::usual_costs(tables, &launches, &nesting),
+        };
+        let graph = self.graph(py, data_load)?;
+        let scope = self.scope_of(py, Choice::Usual, step_name)?;
+        let fitted = match step_time_ns {
+            None => Ok(1.0),
+            Some(step_ns) => enter(py, None, None, |progress| {
+                overhead::fitted(&graph, tables, &nesting, &costs, (&scope, step_ns), progress)
+            })?,
+        };
+        let factor = fitted.unwrap_or(1.0);
+        let lengths = enter(py, None, None, |progress| {
+            overhead::lengths(&graph, tables, &nesting, &costs, (&scope, factor), progress)
+        })?;
+        let parts = OverheadParts::of(&costs, scope.unit, lengths, fitted);
+        let solution = enter(py, None, None, |progress| {
+            overhead::solution(&graph, tables, &nesting, &costs, factor, progress)
+        })?;
+        let retimed = self.retimed(py, solution, self.data_load(data_load))?;
+        Ok((parts, Some(retimed)))
+    }
+}

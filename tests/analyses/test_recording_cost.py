@@ -1,0 +1,139 @@
+"""What recording cost, and the program without it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from longpole import read_trace
+from longpole.testing import TraceBuilder
+from oracles.simulator import simulate
+from oracles.simulator.overhead import PlantedCosts, with_overhead
+from oracles.simulator.program import Busy, Launch, Program, Stream, Work, annotation, operator
+from real_traces import SHARED
+
+_WRAPPERS = ("aten::t", "aten::reshape", "aten::to", "aten::detach", "aten::linear")
+_STREAM = Stream(0, 7)
+
+
+def _step(number, n_operators, kernel_ns):
+    """Return a step of operators that each call another one, which launches a kernel."""
+    work = Work("kernel", "add", kernel_ns)
+    body = []
+    for place in range(n_operators):
+        launch = operator("aten::add", Busy(2_000), Launch((work,), _STREAM), Busy(500))
+        body += [operator(_WRAPPERS[place % 5], Busy(100), launch, Busy(50)), Busy(4_000)]
+    return annotation(f"ProfilerStep#{number}", *body, step=number)
+
+
+def _program(kernel_ns=1_500):
+    steps = [_step(number, 60, kernel_ns) for number in range(6)]
+    return Program("wrappers", tuple(steps))
+
+
+@pytest.fixture
+def trace_of(tmp_path):
+    """Run programs and read their traces."""
+
+    def trace(program):
+        simulate(program, seed=3).write(tmp_path / "trace.json")
+        return read_trace(tmp_path / "trace.json")
+
+    return trace
+
+
+@pytest.mark.parametrize("operator_ns", [1_000, 3_000, 6_000])
+def test_planted_costs_of_operators_are_found_within_20_percent(operator_ns, trace_of):
+    costs = PlantedCosts(operator=operator_ns, call=operator_ns, annotation=2 * operator_ns)
+    cost = trace_of(with_overhead(_program(), costs)).recording_cost()
+    found = {row["event_class"]: row["cost_ns"] for row in cost["classes"]}
+    assert found["nested_operator"] == pytest.approx(operator_ns, rel=0.2)
+    assert found["outer_operator"] == pytest.approx(operator_ns, rel=0.2)
+
+
+def test_the_step_without_the_profiler_is_that_of_the_program_without_it(trace_of):
+    costs = PlantedCosts(operator=3_000, call=3_900, annotation=6_000)
+    recorded = trace_of(with_overhead(_program(), costs))
+    cost = recorded.recording_cost()
+    real_ns = trace_of(_program()).verdict().window.length_ns
+    assert cost["recorded_step_ns"] > 1.5 * real_ns
+    assert cost["step_ns"] == pytest.approx(real_ns, rel=0.1)
+    assert cost["least_step_ns"] <= real_ns <= cost["most_step_ns"]
+
+
+def test_gains_without_the_profiler_are_those_of_the_program_without_it(trace_of):
+    costs = PlantedCosts(operator=3_000, call=3_900, annotation=6_000)
+    real = trace_of(_program(kernel_ns=4_000)).verdict().gains
+    recorded = trace_of(with_overhead(_program(kernel_ns=4_000), costs))
+    found = recorded.without_profiler().verdict().gains
+    assert recorded.verdict().gains["host"] > real["host"] + 0.2
+    assert found["host"] == pytest.approx(real["host"], abs=0.1)
+    assert found["kernels"] == pytest.approx(real["kernels"], abs=0.1)
+
+
+def test_a_step_that_the_kernels_limit_stays_as_long(trace_of):
+    costs = PlantedCosts(operator=1_000, call=1_300, annotation=2_000)
+    recorded = trace_of(with_overhead(_program(kernel_ns=60_000), costs))
+    cost = recorded.recording_cost()
+    assert cost["status"] == "estimated"
+    assert cost["step_ns"] == pytest.approx(cost["recorded_step_ns"], rel=0.02)
+
+
+def test_a_given_step_time_is_matched_exactly(trace_of):
+    costs = PlantedCosts(operator=3_000, call=3_900, annotation=6_000)
+    recorded = trace_of(with_overhead(_program(), costs))
+    asked_ns = recorded.recording_cost()["recorded_step_ns"] * 2 // 3
+    without = recorded.without_profiler(asked_ns)
+    assert without.removed_cost["status"] == "given"
+    assert without.verdict().window.length_ns == pytest.approx(asked_ns, abs=200)
+
+
+@pytest.mark.parametrize(("factor", "why"), [(2, "as recorded, less than"), (0.01, "without all")])
+def test_a_step_time_that_no_cost_explains_is_refused_with_what_it_means(factor, why, trace_of):
+    costs = PlantedCosts(operator=3_000, call=3_900, annotation=6_000)
+    recorded = trace_of(with_overhead(_program(), costs))
+    asked_ns = int(recorded.recording_cost()["recorded_step_ns"] * factor)
+    with pytest.raises(ValueError, match=why) as refused:
+        recorded.without_profiler(asked_ns)
+    assert "another machine, batch size or program" in str(refused.value)
+
+
+def test_step_times_that_were_measured_at_recording_count(tmp_path):
+    costs = PlantedCosts(operator=3_000, call=3_900, annotation=6_000)
+    simulate(with_overhead(_program(), costs), seed=3).write(tmp_path / "recorded.json")
+    text = json.loads((tmp_path / "recorded.json").read_text())
+    step_ns = read_trace(json.dumps(text).encode()).recording_cost()["recorded_step_ns"] * 3 // 4
+    text["longpole"] = {"step_time_ns": {"before": [step_ns - 900], "after": [step_ns + 900]}}
+    cost = read_trace(json.dumps(text).encode()).recording_cost()
+    assert cost["status"] == "measured"
+    assert cost["step_ns"] == pytest.approx(step_ns, abs=200)
+    assert (cost["least_step_ns"], cost["most_step_ns"]) == (step_ns - 900, step_ns + 900)
+
+
+def test_a_trace_of_few_operators_keeps_its_times_and_says_why():
+    trace = TraceBuilder().launch("gemm", call=(0, 10), work=(10, 100)).read()
+    cost = trace.recording_cost()
+    assert (cost["status"], cost["step_ns"]) == ("unknown", None)
+    assert "too few operators" in cost["reason"]
+    same = trace.without_profiler()
+    assert same.events["start_ns"].to_list() == trace.events["start_ns"].to_list()
+
+
+def test_events_keep_their_rows_their_nesting_and_the_length_of_device_work(trace_of):
+    costs = PlantedCosts(operator=3_000, call=3_900, annotation=6_000)
+    recorded = trace_of(with_overhead(_program(), costs))
+    without = recorded.without_profiler()
+    assert without.events["name"].to_list() == recorded.events["name"].to_list()
+    assert without.events["parent"].to_list() == recorded.events["parent"].to_list()
+    is_kernel = recorded.events["kind"].cast(str) == "kernel"
+    lengths = [it.events["duration_ns"].filter(is_kernel).to_list() for it in (recorded, without)]
+    assert lengths[0] == lengths[1]
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the recordings of ../shared are not here")
+@pytest.mark.parametrize("name", ["attention.before", "kernels.before", "transposes.before"])
+def test_recordings_that_kernels_limit_change_by_2_percent_at_the_most(name):
+    cost = read_trace(SHARED / "gpu" / "programs" / f"{name}.json.gz").recording_cost()
+    if cost["status"] != "unknown":
+        assert cost["step_ns"] == pytest.approx(cost["recorded_step_ns"], rel=0.02)

@@ -1,0 +1,74 @@
+"""A machine that was slower or busier in one recording is not taken for a change of the program."""
+
+from __future__ import annotations
+
+import pytest
+
+import longpole
+from longpole.cli import program
+from oracles.simulator import Machine, Run, Scale
+from oracles.simulator.program import Busy, Launch, Program, Stream, Work, annotation, operator
+from real_traces import SHARED
+
+_STREAM = Stream(0, 7)
+_NAMES = ("mul", "add", "sub", "div", "exp", "log", "abs", "neg", "sin", "cos")
+PROGRAMS = SHARED / "gpu" / "programs"
+
+
+def _host_limited(n_operators):
+    """Return steps of 40 small kernels, and of more with another name, that the host limits."""
+    work = Work("kernel", "elementwise", 1_500)
+    names = [_NAMES[place % 10] for place in range(40)] + ["clone"] * (n_operators - 40)
+    body = [
+        operator(f"aten::{name}", Busy(9_000), Launch((work,), _STREAM), Busy(2_000))
+        for name in names
+    ]
+    steps = [annotation(f"ProfilerStep#{step}", *body, step=step) for step in range(8)]
+    return Program("host", tuple(steps))
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    def recorded(name, n_operators, by=1.0):
+        changes = [Scale(kind, ".", by=by) for kind in ("operator", "runtime")] if by != 1 else []
+        path = tmp_path / f"{name}.json"
+        Run(_host_limited(n_operators), Machine(seed=5), changes).write(path)
+        return path
+
+    return recorded
+
+
+def test_a_slower_machine_is_named_with_its_factor_and_taken_out(recorded):
+    base, new = recorded("base", 60), recorded("new", 40, by=1.9)
+    found = longpole.diff(longpole.read_trace(base), longpole.read_trace(new))
+    assert found.change > 0.1
+    assert found.machine.ratio == pytest.approx(1.9, rel=0.05)
+    assert found.verdict == "improvement"
+    assert found.change_on_one_machine == pytest.approx(-1 / 3, abs=0.08)
+    assert f"{found.machine.ratio:.2f} times slower" in found.sentence
+
+
+def test_the_same_program_on_a_busier_machine_fails_no_gate(recorded, capsys):
+    base, new = recorded("base", 60), recorded("new", 60, by=1.9)
+    assert program.run(["diff", str(base), str(new), "--gate", "3%"]) in (0, 4)
+    assert "Regression" not in capsys.readouterr().out
+
+
+def test_one_recording_of_each_side_has_no_confidence(recorded, capsys):
+    base, new = recorded("base", 60), recorded("new", 40)
+    program.run(["diff", str(base), str(new)])
+    out = " ".join(capsys.readouterr().out.split())
+    assert "confidence" not in out
+    assert "steps of these two recordings" in out
+
+
+@pytest.mark.skipif(not PROGRAMS.is_dir(), reason="the recordings of ../shared are not here")
+@pytest.mark.parametrize("name", ["attention", "launches", "transposes", "loader", "decode"])
+def test_recorded_pairs_of_which_the_truth_is_known_improve(name):
+    sides = [
+        longpole.read_trace(PROGRAMS / f"{name}.{side}.json.gz") for side in ("before", "after")
+    ]
+    found = longpole.diff(*sides)
+    assert found.verdict == "improvement"
+    alone = [row for row in found.predictions if row.is_alone]
+    assert not any(row.measured > row.gain_high + 0.05 for row in alone)

@@ -1,0 +1,73 @@
+"""Traces of steps that kernels limit, for tests of what can be changed about kernels."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from longpole.testing import TraceBuilder
+
+__all__ = ["A100", "Kernel", "kernel", "named", "steps", "tensors"]
+
+A100 = "NVIDIA A100-SXM4-80GB"
+
+
+class Kernel(NamedTuple):
+    """An operator with the kernel that it launches and how long that takes, in us."""
+
+    operator: str
+    name: str
+    duration_us: float
+    inputs: dict[str, str]
+
+
+def kernel(operator: str, name: str, duration_us: float, **inputs: str) -> Kernel:
+    """Return an operator with a kernel; `inputs` as `tensors` makes them."""
+    return Kernel(operator, name, duration_us, inputs)
+
+
+def tensors(*inputs: tuple[Any, ...], strides: list[list[int]] | None = None) -> dict[str, Any]:
+    """Return the recorded inputs of an operator, of which each is its type and its shape."""
+    shapes = [list(shape) for _, *shape in inputs]
+    return {
+        "Input Dims": json.dumps(shapes),
+        "Input type": json.dumps([dtype for dtype, *_ in inputs]),
+        "Input Strides": json.dumps(strides or [_dense(shape) for shape in shapes]),
+        "Concrete Inputs": json.dumps(["" for _ in inputs]),
+    }
+
+
+def _dense(shape: list[int]) -> list[int]:
+    steps, step = [], 1
+    for size in reversed(shape):
+        steps.insert(0, step)
+        step *= size
+    return steps
+
+
+def steps(kernels: list[Kernel], device: str = A100, number: int = 4) -> TraceBuilder:
+    """Build steps in which the kernels run one after another, launched ahead of time."""
+    memory = 85_000_000_000
+    builder = TraceBuilder().header(
+        deviceProperties=[{"id": 0, "name": device, "totalGlobalMem": memory}]
+    )
+    step_us = sum(kernel.duration_us for kernel in kernels)
+    launched_us, free_us = 0.0, 100.0
+    for count in range(number):
+        first_us = launched_us
+        for one in kernels:
+            builder.operator(one.operator, (launched_us, launched_us + 9), **one.inputs)
+            work = (free_us, free_us + one.duration_us)
+            builder.launch(one.name, call=(launched_us + 2, launched_us + 8), work=work)
+            launched_us, free_us = launched_us + 10, work[1]
+        end_us = free_us + 5
+        builder.call("cudaDeviceSynchronize", (launched_us, end_us))
+        launched_us, free_us = end_us + 5, end_us + 20
+        builder.step(count, (first_us, launched_us))
+    assert step_us > 1_000, "longer than what the host takes"
+    return builder
+
+
+def named(builder: TraceBuilder) -> list[str]:
+    """List the remedies that the verdict of a trace names."""
+    return [row.remedy for row in builder.read().verdict().remedies if row.gain_low > 0.005]

@@ -1,0 +1,38 @@
+"""Conversions around convolutions: the trace, the gain and the sentence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kernel_steps import kernel, named, steps, tensors
+
+if TYPE_CHECKING:
+    from longpole.testing import TraceBuilder
+
+IMAGE, WEIGHT = ("c10::Half", 32, 64, 56, 56), ("c10::Half", 64, 64, 3, 3)
+
+
+def convolutions(strides: list[list[int]] | None = None) -> TraceBuilder:
+    """Build steps of convolutions of 1 ms, before each of which images are converted for 1 ms."""
+    by, inputs = "aten::cudnn_convolution", tensors(IMAGE, WEIGHT, strides=strides)
+    convert = kernel(
+        "aten::cudnn_convolution", "cudnn::ops::nchwToNhwcKernel<half>", 1_000, **inputs
+    )
+    convolve = kernel(by, "sm80_xmma_fprop_implicit_gemm", 1_000, **inputs)
+    return steps([convert, convolve] * 2)
+
+
+def test_conversions_of_images_are_gone_with_channels_last():
+    [found, *_] = convolutions().read().verdict().remedies
+    assert (found.remedy, found.name) == ("channels_last", "aten::cudnn_convolution")
+    assert abs(found.gain_low - 0.45) < 0.01, found
+    assert abs(found.gain_high - 0.5) < 0.01, found
+    assert found.evidence == (
+        "2 kernels a step only convert between NCHW and NHWC around convolutions, such as "
+        "aten::cudnn_convolution [32, 64, 56, 56] [64, 64, 3, 3]"
+    )
+
+
+def test_images_that_are_channels_last_are_left_alone():
+    strides = [[200704, 1, 3584, 64], [576, 1, 192, 64]]
+    assert "channels_last" not in named(convolutions(strides))

@@ -1,0 +1,144 @@
+"""Remedies of the host: the trace, the gain and the sentence of each."""
+
+from __future__ import annotations
+
+import pytest
+from steps import remedy_of, steps
+
+WAIT = "cudaStreamSynchronize"
+
+
+def test_a_long_gap_between_operators_is_python_to_shorten():
+    def fill(builder, begin):
+        builder.operator("aten::mm", (begin, begin + 50))
+        builder.launch("gemm", call=(begin + 10, begin + 20), work=(begin + 30, begin + 130))
+        builder.operator("aten::item", (begin + 60, begin + 140))
+        builder.call(WAIT, (begin + 70, begin + 135))
+        builder.python("train.py(7): log", (begin + 150, begin + 990))
+
+    found = remedy_of("python_between_operators", steps(1_000, fill))
+    assert (found.advice, found.name) == (
+        "Shorten train.py(7): log, or do it outside the loop",
+        "train.py(7): log",
+    )
+    # No operator follows the gap of the last of the 3 windows.
+    assert found.gain_low == pytest.approx(0.86 * 2 / 3, abs=0.02)
+
+
+def test_memory_that_is_allocated_in_every_step_is_kept():
+    def fill(builder, begin):
+        builder.operator("aten::empty", (begin, begin + 420)).call(
+            "cudaMalloc", (begin + 10, begin + 410)
+        )
+        builder.launch("gemm", call=(begin + 500, begin + 510), work=(begin + 515, begin + 950))
+        builder.call("cudaFree", (begin + 600, begin + 990))
+
+    found = remedy_of("allocation", steps(1_000, fill))
+    assert found.evidence == "2 calls a step allocate or free it"
+    assert 0.4 < found.gain_low <= found.gain_high < 0.6
+
+
+def test_values_that_are_read_one_by_one_are_read_together():
+    def fill(builder, begin):
+        builder.launch("gemm", call=(begin, begin + 10), work=(begin + 15, begin + 60))
+        for place in range(20):
+            start = begin + 60 + 40 * place
+            builder.operator("aten::item", (start, start + 30))
+            copy, call = "Memcpy DtoH (Device -> Pageable)", (start + 5, start + 10)
+            builder.launch(copy, call=call, work=(start + 12, start + 14), by="cudaMemcpyAsync")
+            builder.call(WAIT, (start + 11, start + 16))
+
+    found = remedy_of("read_one_by_one", steps(1_000, fill))
+    assert found.evidence == "20 waits a step in aten::item read them one by one"
+    assert 0.4 < found.gain_low < found.gain_high < 0.85
+
+
+def test_a_round_trip_through_the_host_is_kept_on_the_gpu():
+    def fill(builder, begin):
+        builder.launch("gemm", call=(begin, begin + 10), work=(begin + 15, begin + 200))
+        builder.operator("aten::to", (begin + 20, begin + 300))
+        down, call = "Memcpy DtoH (Device -> Pageable)", (begin + 30, begin + 40)
+        builder.launch(down, call=call, work=(begin + 201, begin + 280), by="cudaMemcpyAsync")
+        builder.call(WAIT, (begin + 41, begin + 290))
+        up, call = "Memcpy HtoD (Pageable -> Device)", (begin + 900, begin + 910)
+        builder.launch(up, call=call, work=(begin + 912, begin + 920), by="cudaMemcpyAsync")
+
+    found = remedy_of("round_trip", steps(1_000, fill))
+    assert found.evidence == (
+        "1 round trip a step through aten::to, 620 µs of host work each while the GPU waits"
+    )
+    assert 0.4 < found.gain_low <= found.gain_high < 0.8
+
+
+def test_small_tensors_that_python_makes_are_computed_on_the_gpu():
+    def fill(builder, begin):
+        for place in range(16):
+            start = begin + 50 * place + 30
+            builder.operator("aten::to", (start, start + 15))
+            copy, call = "Memcpy HtoD (Pageable -> Device)", (start + 3, start + 8)
+            work = (start + 9, start + 10)
+            builder.launch(copy, call=call, work=work, by="cudaMemcpyAsync", n_bytes=256)
+            builder.call(WAIT, (start + 9, start + 12))
+        builder.launch("gemm", call=(begin + 850, begin + 860), work=(begin + 865, begin + 990))
+
+    found = remedy_of("tensors_from_python", steps(1_000, fill))
+    assert found.evidence == (
+        "16 small tensors a step are made on the host and copied one by one in aten::to"
+    )
+    assert 0.5 < found.gain_low < found.gain_high < 0.85
+
+
+def test_launches_that_are_the_same_in_every_step_are_replayed():
+    def fill(builder, begin):
+        for place in range(50):
+            start = begin + 18 * place
+            builder.operator("aten::add", (start, start + 16))
+            builder.launch("add", call=(start + 6, start + 14), work=(start + 15, start + 17))
+
+    found = remedy_of("cuda_graph", steps(1_000, fill))
+    assert found.evidence.startswith("50 of 50 launches are the same in every step")
+    assert 0.7 < found.gain_low <= found.gain_high < 0.9
+
+
+def test_a_wait_between_launches_ends_what_a_graph_can_hold():
+    def fill(builder, begin):
+        for place in range(50):
+            start = begin + 18 * place
+            builder.launch("add", call=(start + 6, start + 9), work=(start + 10, start + 12))
+            builder.call(WAIT, (start + 10, start + 14))
+
+    assert remedy_of("cuda_graph", steps(1_000, fill)) is None
+
+
+def test_graphs_that_are_replayed_already_are_not_advised():
+    def fill(builder, begin):
+        for place in range(40):
+            start = begin + 20 * place
+            work = (start + 15, start + 19)
+            builder.launch("add", call=(start, start + 14), work=work, by="cudaGraphLaunch")
+
+    assert remedy_of("cuda_graph", steps(1_000, fill)) is None
+
+
+def test_a_call_of_every_step_that_launches_nothing_is_done_elsewhere():
+    def fill(builder, begin):
+        builder.launch("gemm", call=(begin, begin + 10), work=(begin + 15, begin + 90))
+        builder.call(WAIT, (begin + 11, begin + 95))
+        builder.operator("mine::save", (begin + 100, begin + 700))
+
+    found = remedy_of("recurring_call", steps(1_000, fill))
+    assert found.advice == "Call mine::save less often, or elsewhere"
+    assert found.gain_low == pytest.approx(0.6, abs=0.02)
+
+
+def test_views_that_take_five_milliseconds_wait_for_the_interpreter():
+    def fill(builder, begin):
+        for place in range(10):
+            start = begin + 10_000 * place
+            builder.operator("aten::view", (start, start + (2 if place < 2 else 5_100)))
+        call = (begin + 95_200, begin + 95_210)
+        builder.launch("gemm", call=call, work=(begin + 95_215, begin + 95_300))
+
+    found = remedy_of("interpreter_lock", steps(100_000, fill))
+    assert "the interpreter lock" in found.advice
+    assert found.gain_low > 0.9

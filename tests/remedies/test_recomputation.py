@@ -1,0 +1,48 @@
+"""A checkpoint that runs a layer again: the trace, the gain and the sentence."""
+
+from __future__ import annotations
+
+from kernel_steps import named
+from longpole.testing import TraceBuilder
+
+INPUTS = {"Input Dims": "[[64, 64]]", "Input type": '["float"]'}
+NODE = "autograd::engine::evaluate_function: "
+
+
+def training(backward: list[str]) -> TraceBuilder:
+    """Build steps of two layers forward, operators in a node backward, and 2 ms of gradients."""
+    builder, now, free = TraceBuilder(), 0, 100
+    for number in range(4):
+        first = now
+        for names, node in ((["aten::linear", "aten::layer_norm"], None), (backward, NODE)):
+            if node is not None:
+                builder.operator(f"{node}CheckpointFunctionBackward", (now, now + 15 * len(names)))
+            for name in names:
+                builder.operator(name, (now + 1, now + 14), **INPUTS)
+                builder.launch(name, call=(now + 2, now + 8), work=(free, free + 1_000))
+                now, free = now + 15, free + 1_000
+        builder.operator(f"{NODE}AddmmBackward0", (now, now + 20))
+        builder.launch("gemm", call=(now + 5, now + 10), work=(free, free + 2_000))
+        now, free = now + 20, free + 2_000
+        builder.call("cudaDeviceSynchronize", (now, free + 5))
+        now, free = free + 10, free + 30
+        builder.step(number, (first, now))
+    return builder
+
+
+def test_a_layer_that_runs_again_gains_its_kernels():
+    [found, *_] = training(["aten::linear", "aten::layer_norm"]).read().verdict().remedies
+    assert (found.remedy, found.name) == ("recomputation", "aten::linear")
+    assert abs(found.gain - 2 / 6) < 0.01, found
+    assert found.evidence == (
+        "2 kernels of the forward pass run again backward each step, such as those of "
+        "aten::linear [64, 64]"
+    )
+
+
+def test_gradients_are_left_alone():
+    assert "recomputation" not in named(training(["aten::mm", "aten::mm"]))
+
+
+def test_a_single_operator_of_a_function_of_the_user_is_left_alone():
+    assert "recomputation" not in named(training(["aten::linear"]))

@@ -1,0 +1,48 @@
+"""Products of float32 without tensor cores: the trace, the gain and the sentence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kernel_steps import A100, kernel, named, steps, tensors
+
+if TYPE_CHECKING:
+    from longpole.testing import TraceBuilder
+
+VECTOR = "ampere_sgemm_128x128_nn"
+TF32 = "ampere_tf32_s1688gemm_128x128_nn"
+
+
+def products(name: str, dtype: str = "float", device: str = A100) -> TraceBuilder:
+    """Build steps of four products of 4096 x 4096, 8 ms each."""
+    square = tensors((dtype, 4096, 4096), (dtype, 4096, 4096))
+    return steps([kernel("aten::mm", name, 8_000, **square)] * 4, device)
+
+
+def test_products_of_float32_gain_what_tensor_cores_do():
+    [found, *_] = products(VECTOR).read().verdict().remedies
+    # 137 GFLOP in 8 ms; TF32 at 60 % of 156 TFLOP/s takes 1.47 ms, 16 bit at 70 % of 312 0.63 ms
+    assert (found.remedy, found.name) == ("tensor_cores", "aten::mm")
+    assert abs(found.gain_low - (1 - 1.47 / 8)) < 0.01, found
+    assert abs(found.gain_high - (1 - 0.63 / 8)) < 0.01, found
+    assert found.advice == (
+        "Let float32 products use tensor cores "
+        '(`torch.set_float32_matmul_precision("high")`, or bfloat16)'
+    )
+    assert found.evidence == (
+        "aten::mm [4096, 4096] [4096, 4096] and its like run without them for >99.9 % of the time"
+    )
+
+
+def test_products_on_tensor_cores_are_left_alone():
+    assert "tensor_cores" not in named(products(TF32))
+
+
+def test_products_of_float64_are_left_alone():
+    assert "tensor_cores" not in named(products("ampere_dgemm_128x128_nn", "double"))
+
+
+def test_devices_without_tf32_are_left_alone():
+    assert "tensor_cores" not in named(
+        products("volta_sgemm_128x128_nn", device="Tesla V100-SXM2-32GB")
+    )
