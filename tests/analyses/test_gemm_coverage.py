@@ -73,12 +73,12 @@ def test_what_is_tuned_already_is_not_to_be_tuned_next():
     ]
 
 
-def test_a_wildcard_covers_any_size():
+def test_a_wildcard_matches_any_size_and_is_not_counted_as_tuned():
     row = b"GemmTunableOp_Half_TN,tn_768_*_128_ld_*_*_768,Gemm_Hipblaslt_1,0.04\n"
     found = gemm_coverage(three_products(), HEADER + row)
     matches = dict(found.rows.select("parameters", "match").iter_rows())
     assert matches["tn_768_36_128_ld_128_128_768"] == "wildcard"
-    assert found.tuned_ns == 60_000
+    assert found.tuned_ns == 0
 
 
 def test_without_strides_a_row_of_the_size_is_not_called_the_one():

@@ -132,6 +132,42 @@ def test_a_kernel_has_its_configurations_back_after_a_call():
     assert len(kernels_here.kernel.configs) == 2
 
 
+REAL_CONFIG = """
+from types import SimpleNamespace
+{config}
+kernel = SimpleNamespace(configs=[Config({{"BLOCK": 64}}), Config({{"BLOCK": 64}}, num_warps=8)])
+def launch(): return [kernel.configs[0].num_warps, len(kernel.configs)]
+"""
+
+CONFIG_OF_TRITON = """
+class Config:
+    def __init__(self, kwargs, num_warps=4, num_stages=3, num_ctas=1, maxnreg=None,
+                 pre_hook=None, ir_override=None):
+        self.kwargs, self.num_warps, self.num_ctas = kwargs, num_warps, num_ctas
+        self.num_stages, self.maxnreg, self.pre_hook = num_stages, maxnreg, pre_hook
+        self.ir_override = ir_override
+"""
+
+
+@pytest.mark.parametrize("config", [CONFIG_OF_TRITON, "from triton import Config"])
+def test_a_label_from_source_finds_the_configuration_with_the_options_it_leaves_out(
+    tmp_path, monkeypatch, config
+):
+    if config != CONFIG_OF_TRITON:
+        pytest.importorskip("triton", reason="triton is not installed")
+    (tmp_path / "real_kernels.py").write_text(REAL_CONFIG.format(config=config))
+    monkeypatch.delitem(sys.modules, "real_kernels", raising=False)
+    import real_kernels
+
+    name = "real_kernels:kernel"
+    labels = [*config_labels(name), "BLOCK=64", "BLOCK=64,num_warps=4", "BLOCK=64,num_warps=8"]
+    assert labels[0] == "BLOCK=64,num_warps=4,num_stages=3,num_ctas=1"
+    found = [under_config(real_kernels.launch, name, label)() for label in labels]
+    assert found == [[4, 1], [8, 1], [4, 1], [4, 1], [8, 1]]
+    with pytest.raises(ValueError, match="has 0 configurations BLOCK=32; it has: BLOCK=64"):
+        under_config(real_kernels.launch, name, "BLOCK=32")
+
+
 def test_what_is_no_autotuned_kernel_is_wrong_use(capsys):
     code, said = answered(capsys, "kernels_here:launch", "--configs", "kernels_here:gemm")
     assert code == 2

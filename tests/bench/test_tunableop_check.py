@@ -114,3 +114,11 @@ def test_a_merged_file_has_no_problem_that_a_merge_can_mend(lines):
     mended = {"crlf", "crlf_row", "byte_order_mark", "duplicate_rows", "conflicting_rows"}
     mended |= {"slower_row_first", "glued_rows", "no_final_newline", "blank_line"}
     assert codes & mended == set()
+
+
+def test_effects_name_the_versions_of_torch_that_they_are_of():
+    effects = {code: kind.effect for code, kind in PROBLEMS.items()}
+    assert "up to 2.9 it overwrites the file at exit" in effects["foreign_validator"]
+    assert "from 2.10 on it appends" in effects["foreign_validator"]
+    assert "error up to 2.12" in effects["unknown_solution"]
+    assert "from 2.14 on it uses its default" in effects["unknown_solution"]

@@ -70,7 +70,29 @@ def test_show_lists_rows_as_torch_counts_them(capsys):
         (8, 2, 8),
     ]
     run(["tunableop", "show", "untuned0.csv", "--untuned"])
-    assert "4 GEMMs" in capsys.readouterr().out
+    assert "4 untuned GEMMs" in capsys.readouterr().out
+
+
+def test_show_lists_the_untuned_gemms_of_a_file_that_has_no_results(capsys):
+    code, found, _ = data(capsys, "show", "untuned0.csv")
+    assert code == 0
+    assert [(each["kind"], each["matmul_n"]) for each in found["rows"]] == [
+        *(("untuned", 1), ("untuned", 2), ("untuned", 3), ("untuned", 1)),
+    ]
+    assert run(["tunableop", "show", "untuned0.csv"]) == 0
+    assert "untuned0.csv: 4 untuned GEMMs\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["", HEADER, "name,duration\nmatmul,3\n"])
+@pytest.mark.parametrize(
+    "command", ["show {}", "merge {} -o new.csv", "untuned {}", "split {} --gpus 2"]
+)
+def test_a_file_without_rows_is_an_error_and_nothing_is_written(capsys, tmp_path, command, text):
+    Path("rowless0.csv").write_text(text, encoding="utf-8")
+    before = set(tmp_path.iterdir())
+    assert run(["tunableop", *command.format("rowless0.csv").split()]) == 3
+    assert "rowless0.csv" in capsys.readouterr().err
+    assert set(tmp_path.iterdir()) == before
 
 
 def test_diff_and_speedup(capsys):
@@ -237,3 +259,15 @@ def test_every_format_is_written(form, capsys):
     for command in (["check", "broken0.csv"], ["show", "a0.csv"], ["diff", "a0.csv", "a1.csv"]):
         run(["tunableop", *command, "--format", form])
         assert capsys.readouterr().out
+
+
+def test_a_row_with_wildcards_has_a_share_of_its_own(capsys):
+    Path("wild0.csv").write_text(
+        HEADER + row(1) + "GemmTunableOp_Half_TN,tn_*_8_8_ld_8_8_*,Gemm_Rocblas_1,0.5\n",
+        encoding="utf-8",
+    )
+    code, found, _ = data(capsys, "coverage", "untuned0.csv", "wild0.csv")
+    assert (code, found["n_tuned"], found["n_wildcard"], found["n_gemms"]) == (1, 1, 2, 3)
+    assert found["wildcard_share"] == pytest.approx(5 / 6)
+    run(["tunableop", "coverage", "untuned0.csv", "wild0.csv"])
+    assert "PYTORCH_TUNABLEOP_WILDCARD_FALLBACK=1" in capsys.readouterr().out

@@ -154,13 +154,17 @@ class TestTunable:
         tunable.record_untuned_enable()
         assert (tunable.decide(KEY), tunable.decide(other)) == ("use", "record")
 
-    def test_a_row_with_wildcards_is_used_when_that_is_on(self, tmp_path):
+    def test_a_row_with_wildcards_is_used_when_that_is_on_and_tuning_is_off(self, tmp_path):
         (tmp_path / "r.csv").write_bytes(HEADER + ROW.replace(b"_2_8_8", b"_*_8_8"))
         tunable.read_file("r.csv")
         tunable.enable()
-        assert tunable.decide(KEY) == "tune"
+        other = (KEY[0], "tn_9_8_8_ld_8_8_2")
         tunable.wildcard_fallback_enable()
-        assert tunable.decide((KEY[0], "tn_9_8_8_ld_8_8_2")) == "use"
+        assert tunable.decide(other) == "tune"
+        tunable.tuning_enable(val=False)
+        assert tunable.decide(other) == "use"
+        tunable.wildcard_fallback_enable(val=False)
+        assert tunable.decide(other) == "default"
 
     def test_results_are_read_listed_and_written(self, tmp_path):
         (tmp_path / "r.csv").write_bytes(HEADER + ROW + ROW.replace(b"0.25", b"0.5"))
@@ -264,3 +268,11 @@ def test_the_version_is_the_one_that_torch_writes():
     validators = dict(torch.cuda.tunable.get_validators())
     assert validators["PT_VERSION"] == tunableop.installed_version()
     assert dict(tunable.get_validators()) == validators
+
+
+def test_torch_replaces_the_first_place_of_the_results_file_and_none_of_the_untuned_file():
+    (file,) = files(
+        results="out%d/r%d.csv", untuned="u%d.csv", environ={"CUDA_VISIBLE_DEVICES": "4"}
+    )
+    assert file.results.as_posix() == "out0/r%d.csv"
+    assert file.untuned.as_posix() == "u%d0.csv"

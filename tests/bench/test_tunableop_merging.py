@@ -244,3 +244,42 @@ def test_results_are_written_as_torch_writes_them():
     assert merge([HEADER + row(2, "B", 1) + row(1, "A", 1)]).file.text == (
         HEADER + row(1, "A", 1) + row(2, "B", 1)
     )
+
+
+ROW = b"GemmTunableOp_Half_TN,tn_1_2_3_ld_3_3_1,Default,0.5\n"
+OTHER_ROW = b"GemmTunableOp_Half_TN,tn_2_2_3_ld_3_3_2,Default,0.5\n"
+VERSION, ARCH = b"Validator,PT_VERSION,2.9.1\n", b"Validator,GCN_ARCH_NAME,gfx942\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ROW + OTHER_ROW + VERSION + ARCH,
+        ROW + VERSION + ARCH + OTHER_ROW,
+        VERSION + ROW + OTHER_ROW + ARCH,
+        VERSION + ROW + ARCH + OTHER_ROW,
+        VERSION + ARCH + ROW + OTHER_ROW + VERSION,
+    ],
+)
+def test_a_merge_keeps_validators_wherever_they_are_in_the_file(text):
+    assert merge([text]).file.text == VERSION + ARCH + ROW + OTHER_ROW
+
+
+def test_validators_after_the_rows_that_contradict_those_before_are_refused_not_lost():
+    newer = b"Validator,PT_VERSION,2.10.0\n"
+    with pytest.raises(ResultsError, match=r"PT_VERSION \(2.10.0, 2.9.1\)"):
+        merge([VERSION + ROW + newer])
+    (problem,) = tunableop.check(VERSION + ROW + newer)
+    assert problem.message == "1 rows from line 2 under 2.9.1; 0 rows under 2.10.0"
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("Validator,PT_VERSION,2.9.1\n".encode("utf-16"), "looks like UTF-16"),
+        (b"name,duration\nmatmul,3\n", "such as tunableop_results0.csv"),
+    ],
+)
+def test_a_file_of_another_kind_is_not_merged(text, hint):
+    with pytest.raises(ResultsError, match=hint):
+        merge([VERSION + ROW, text])

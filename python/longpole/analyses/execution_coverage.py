@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ExecutionCoverage", "ExecutionCoverageRow", "execution_coverage"]
 
-_TUNED = pl.col("match").is_in(["tuned", "wildcard"])
+_TUNED = pl.col("match") == "tuned"
 _INPUTS = ("input_shapes", "input_strides", "input_types", "input_values")
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GemmCoverage", "GemmCoverageRow", "gemm_coverage"]
 
-_TUNED = pl.col("match").is_in(["tuned", "wildcard"])
+_TUNED = pl.col("match") == "tuned"
 _INPUTS = ("shapes", "strides", "types", "values")
 
 

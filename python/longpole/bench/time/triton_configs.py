@@ -6,7 +6,9 @@ at a time, so that the function that launches it can be timed under each of them
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import inspect
+from itertools import product
+from typing import TYPE_CHECKING, Any, Final
 
 from longpole.bench.time.targets import find_member
 
@@ -15,9 +17,11 @@ if TYPE_CHECKING:
 
 __all__ = ["config_labels", "under_config"]
 
+_OPTIONS: Final = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+
 
 def config_labels(name: str) -> list[str]:
-    """Give the configurations of a kernel by what tells them apart.
+    """Return a label for each configuration of a kernel: all that it sets.
 
     Parameters
     ----------
@@ -37,7 +41,7 @@ def config_labels(name: str) -> list[str]:
 
 
 def under_config(function: Callable[[], object], name: str, label: str) -> Callable[[], object]:
-    """Give a function that calls another while a kernel has one configuration only.
+    """Return a function that calls another while a kernel has one configuration only.
 
     Parameters
     ----------
@@ -46,11 +50,21 @@ def under_config(function: Callable[[], object], name: str, label: str) -> Calla
     name
         The kernel, as `MODULE:KERNEL`.
     label
-        The configuration, one of `config_labels`.
+        The configuration: one of `config_labels`, or the same without options that have the
+        default of `triton.Config`, as source code leaves them out.
+
+    Raises
+    ------
+    ValueError
+        Not exactly one configuration of the kernel has that label.
     """
     kernel: Any = find_member(name)
-    (config,) = (each for each in _configs(name) if _label(each) == label)
-    all_of_them, only = kernel.configs, [config]
+    found = [each for each in _configs(name) if label in _labels(each)]
+    if len(found) != 1:
+        known = "; ".join(map(_label, kernel.configs))
+        message = f"{name} has {len(found)} configurations {label}; it has: {known}"
+        raise ValueError(message)
+    all_of_them, only = kernel.configs, found
 
     def call() -> object:
         kernel.configs = only
@@ -72,10 +86,32 @@ def _configs(name: str) -> list[Any]:
 
 
 def _label(config: Any) -> str:
-    """Give all that a configuration sets, by comma."""
-    fields = dict(getattr(config, "kwargs", {}))
-    for name in ("num_warps", "num_stages", "num_ctas", "maxnreg"):
-        value = getattr(config, name, None)
-        if value is not None:
-            fields[name] = value
-    return ",".join(f"{name}={value}" for name, value in fields.items())
+    """Return all that a configuration sets, separated by commas."""
+    return _joined([*_arguments(config), *_options(config)])
+
+
+def _labels(config: Any) -> set[str]:
+    """Return every label of a configuration: with and without the options at their defaults."""
+    defaults = inspect.signature(type(config).__init__).parameters
+    choices = [
+        (True, False) if name in defaults and defaults[name].default == value else (True,)
+        for name, value in _options(config)
+    ]
+    return {
+        _joined([*_arguments(config), *(each for each, is_kept in kept if is_kept)])
+        for kept in (zip(_options(config), flags, strict=True) for flags in product(*choices))
+    }
+
+
+def _arguments(config: Any) -> list[tuple[str, Any]]:
+    return list(getattr(config, "kwargs", {}).items())
+
+
+def _options(config: Any) -> list[tuple[str, Any]]:
+    """Return the options of the launch that are set."""
+    found = ((name, getattr(config, name, None)) for name in _OPTIONS)
+    return [(name, value) for name, value in found if value is not None]
+
+
+def _joined(fields: list[tuple[str, Any]]) -> str:
+    return ",".join(f"{name}={value}" for name, value in fields)

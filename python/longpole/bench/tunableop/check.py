@@ -186,14 +186,18 @@ def _validators(file: TunableFile, rows: list[dict[str, Any]]) -> Iterator[Probl
 
 
 def _mixed(file: TunableFile) -> Problem:
-    """Say which rows stand behind which validators."""
+    """Return the rows of each set of validators."""
     blocks = [
-        f"{len(block.results)} rows from line {block.results[0].line} under "
+        f"{len(block.results)} rows{_from(block.results)} under "
         f"{dict(block.validators).get(_MANDATORY, 'no version')}"
         for block in file.blocks
     ]
-    lines = tuple(block.results[0].line for block in file.blocks)
+    lines = tuple(block.results[0].line for block in file.blocks if block.results)
     return Problem("mixed_validators", file.name, lines, "; ".join(blocks))
+
+
+def _from(results: list[Line]) -> str:
+    return f" from line {results[0].line}" if results else ""
 
 
 def _against(

@@ -37,7 +37,8 @@ __all__ = [
 ]
 
 MatchKind: TypeAlias = Literal["tuned", "wildcard", "same_size", "missing"]
-"""`tuned` by its own row, by one with a `wildcard`, or `missing`. `same_size`: there is a row
+"""`tuned` by its own row, or `missing`. `wildcard`: only a row with wildcards matches, which torch
+uses with `WILDCARD_FALLBACK=1` and no tuning; not counted as tuned. `same_size`: there is a row
 of that size and type, but what is known of the GEMM does not tell whether it is the one."""
 
 
@@ -184,15 +185,31 @@ class Coverage:
 
     @property
     def n_tuned(self) -> int:
-        """How many of them are tuned."""
-        return int((self.rows["match"] != "missing").sum())
+        """How many of them have a row of their own."""
+        return int((self.rows["match"] == "tuned").sum())
+
+    @property
+    def n_wildcard(self) -> int:
+        """How many have only a row with wildcards.
+
+        torch 2.15 uses it with `PYTORCH_TUNABLEOP_WILDCARD_FALLBACK=1` and tuning off.
+        """
+        return int((self.rows["match"] == "wildcard").sum())
 
     @property
     def share_of_flops(self) -> float | None:
         """The share of the tuned ones, by operations; None where there are none."""
-        flops = sum(self.rows["flops"].drop_nulls().to_list())
-        tuned = self.rows.filter(self.rows["match"] != "missing")["flops"].drop_nulls()
-        return sum(tuned.to_list()) / flops if flops else None
+        return self._share("tuned")
+
+    @property
+    def wildcard_share_of_flops(self) -> float | None:
+        """The share of those with only a row with wildcards; None where there are none."""
+        return self._share("wildcard")
+
+    def _share(self, kind: MatchKind) -> float | None:
+        total = sum(self.rows["flops"].drop_nulls().to_list())
+        flops = self.rows.filter(self.rows["match"] == kind)["flops"].drop_nulls()
+        return sum(flops.to_list()) / total if total else None
 
 
 def coverage(untuned: Iterable[Source] | Source, results: Source) -> Coverage:
@@ -225,7 +242,7 @@ def coverage(untuned: Iterable[Source] | Source, results: Source) -> Coverage:
     ]
     frame = pl.DataFrame(rows, schema=frame_schema(CoverageRow), orient="row")
     shares = frame.with_columns(share_of_flops=pl.col("flops") / (total or 1))
-    order = [pl.col("match") != "missing", pl.col("flops"), "operator", "parameters"]
+    order = [pl.col("match") == "tuned", pl.col("flops"), "operator", "parameters"]
     return Coverage(shares.sort(order, descending=[False, True, False, False], nulls_last=True))
 
 

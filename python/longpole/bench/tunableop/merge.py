@@ -10,6 +10,7 @@ from longpole.bench.tunableop.records import (
     Source,
     TunableFile,
     Validators,
+    check_rows,
     in_order,
     read_all,
     render_validators,
@@ -86,8 +87,8 @@ def merge(sources: Iterable[Source] | Source, *, conflict: Policy = "fastest") -
     Raises
     ------
     ResultsError
-        The sources were tuned under different validators, or `conflict` is `error` and
-        there is one.
+        The sources were tuned under different validators, one of them is not a TunableOp
+        file, or `conflict` is `error` and there is one.
     ValueError
         There is no such policy.
 
@@ -116,7 +117,7 @@ def merge_by_validators(
     Raises
     ------
     ResultsError
-        `conflict` is `error` and there is one.
+        A source is not a TunableOp file, or `conflict` is `error` and there is one.
     ValueError
         There is no such policy.
     """
@@ -124,15 +125,16 @@ def merge_by_validators(
         message = f"conflict is one of {', '.join(_POLICIES)}, not {conflict!r}"
         raise ValueError(message)
     files = read_all(sources)
+    check_rows(files)
     groups: dict[Validators, list[Found]] = {}
-    others: dict[Validators, set[bytes]] = {}
+    others: dict[Validators, dict[bytes, None]] = {}
     for file in files:
         for validators, found in _parts(file):
             groups.setdefault(validators, []).extend(found)
-            others.setdefault(validators, set()).update(file.others)
+            others.setdefault(validators, {}).update(dict.fromkeys(file.others))
     parts = sorted(groups.items()) or [((), [])]
     return [
-        _merge_rows(validators, found, others.get(validators, set()), conflict)
+        _merge_rows(validators, found, others.get(validators, {}), conflict)
         for validators, found in parts
     ]
 
@@ -140,8 +142,8 @@ def merge_by_validators(
 def render_results(
     validators: Validators, rows: Mapping[Key, bytes], others: Iterable[bytes] = ()
 ) -> bytes:
-    """Write validators, rows in the order of their signatures, and other lines, as torch does."""
-    lines = [*(rows[key] for key in sorted(rows)), *sorted(others)]
+    """Return validators, rows in the order of their signatures, and other lines in their order."""
+    lines = [*(rows[key] for key in sorted(rows)), *others]
     return render_validators(validators) + b"".join(line + b"\n" for line in lines)
 
 

@@ -57,7 +57,9 @@ class ProcessFile(Data):
 
 
 def with_ordinal(name: str, ordinal: int) -> str:
-    """Put the ordinal into a file name where torch puts it.
+    """Return the name of a results file with the ordinal where torch puts it.
+
+    The ordinal replaces the first `%d`, or comes before the last dot.
 
     Examples
     --------
@@ -67,7 +69,18 @@ def with_ordinal(name: str, ordinal: int) -> str:
     'runs3.v2/results'
     """
     if "%d" in name:
-        return name.replace("%d", str(ordinal))
+        return name.replace("%d", str(ordinal), 1)
+    return untuned_with_ordinal(name, ordinal)
+
+
+def untuned_with_ordinal(name: str, ordinal: int) -> str:
+    """Return the name of an untuned file with the ordinal, in which `%d` means nothing to torch.
+
+    Examples
+    --------
+    >>> untuned_with_ordinal("untuned_%d.csv", 3)
+    'untuned_%d3.csv'
+    """
     stem, dot, suffix = name.rpartition(".")
     return f"{stem}{ordinal}.{suffix}" if dot else f"{name}{ordinal}"
 
@@ -152,7 +165,7 @@ def files(
             ordinal,
             device,
             Path(with_ordinal(results, ordinal)),
-            Path(with_ordinal(untuned, ordinal)),
+            Path(untuned_with_ordinal(untuned, ordinal)),
         )
         for ordinal, device in enumerate(_visible(environ, n_devices))
     ]

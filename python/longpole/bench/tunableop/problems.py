@@ -34,9 +34,9 @@ PROBLEMS: Final = {
     ),
     "foreign_validator": ProblemKind(
         "error",
-        "torch ignores the whole file; from 2.10 on it still appends new rows to it, which it "
-        "will ignore as well",
-        "tune again into a new file",
+        "torch ignores the whole file; up to 2.9 it overwrites the file at exit, and from 2.10 on "
+        "it appends new rows to it, which it will ignore as well",
+        "keep a copy of the file, and tune again into a new one",
     ),
     "unexpected_validator": ProblemKind(
         "error", "torch ignores the whole file", "tune again with the installed torch"
@@ -93,7 +93,12 @@ PROBLEMS: Final = {
         "torch reads the first row of the line and loses the others",
         "`longpole tunableop merge FILE -o NEW` takes them apart",
     ),
-    "unknown_line": ProblemKind("warning", "torch skips the line, or fails on it", "delete it"),
+    "unknown_line": ProblemKind(
+        "warning",
+        "torch uses a line of three fields or more if it has such an operator and meets the "
+        "shape, and skips any other",
+        "delete it unless a newer torch wrote it",
+    ),
     "cut_line": ProblemKind(
         "error",
         "the writer died within the line; a row that is appended is glued to it",
@@ -106,7 +111,8 @@ PROBLEMS: Final = {
     ),
     "unknown_solution": ProblemKind(
         "warning",
-        "torch stops with an error when it does not know the solution",
+        "if torch does not know the solution, it stops with an error up to 2.12, and from 2.14 on "
+        "it uses its default without a message",
         "`longpole tunableop unpin` takes the row out",
     ),
     "layout_mismatch": ProblemKind(

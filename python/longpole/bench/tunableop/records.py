@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from longpole.data import Row
+from longpole.errors import ResultsError
 from longpole.files import new_file
 from longpole.opening import read_bytes
 
@@ -18,13 +22,28 @@ if TYPE_CHECKING:
 
     from longpole.bench.tunableop.signature import Key
 
-__all__ = ["Block", "GemmRow", "Line", "Source", "TunableFile", "Validators", "read", "read_all"]
+__all__ = [
+    "Block",
+    "GemmRow",
+    "Line",
+    "Source",
+    "TunableFile",
+    "Validators",
+    "check_rows",
+    "read",
+    "read_all",
+    "require_rows",
+]
 
 Validators: TypeAlias = tuple[tuple[str, str], ...]
 """Keys and values that a file is tied to, in the order in which they are written."""
 
 FAMILIES: Final = frozenset({"default", "rocblas", "hipblaslt", "cublaslt"})
 """The libraries whose solutions torch knows."""
+
+_NUMBER: Final = re.compile(
+    rb"\s*([+-]?(?:\d+\.?\d*(?:e[+-]?\d+)?|\.\d+(?:e[+-]?\d+)?|inf|nan))", re.IGNORECASE
+)
 
 # The one that torch asks for before all others.
 _FIRST_VALIDATOR: Final = "PT_VERSION"
@@ -107,7 +126,7 @@ class Line(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Validators and the rows behind them, up to the next validators."""
+    """Validators and the results that were tuned under them."""
 
     validators: Validators
     results: list[Line]
@@ -155,7 +174,37 @@ class TunableFile:
 
         columns = pl.DataFrame(read_tunable(self.text))
         texts = columns.with_columns(pl.selectors.categorical().cast(pl.String))
-        return texts.with_columns(matmul_m="n", matmul_n="m")
+        values = texts.with_columns(pl.col("value").str.split(",").list.first())
+        return self._with_lenient(values).with_columns(matmul_m="n", matmul_n="m")
+
+    def _with_lenient(self, pieces: pl.DataFrame) -> pl.DataFrame:
+        """Read rows again that only torch's lenient parser understands.
+
+        torch takes the first four fields of a row, whatever follows, and the number that the
+        fourth begins with.
+        """
+        import polars as pl
+
+        from longpole._core import read_tunable
+
+        unknown = pieces.filter(pl.col("reason").is_in(["too_many_fields", "time"]))
+        fields = [self.bytes_of(row).split(b",") for row in unknown.iter_rows(named=True)]
+        plain = [b",".join([*each[:3], _leading_number(each[3])]) for each in fields if each[3:]]
+        if not plain or len(plain) != len(fields):
+            return pieces
+        again = pl.DataFrame(read_tunable(b"\n".join(plain)))
+        if again.height != unknown.height:
+            return pieces
+        places = ["line", "offset", "n_bytes", "ending"]
+        times = [each[3].decode(errors="replace") for each in fields]
+        rows = (
+            again.with_columns(pl.selectors.categorical().cast(pl.String))
+            .with_columns(pl.Series("time", times))
+            .with_columns(unknown[places])
+            .filter(pl.col("kind") == "result")
+        )
+        others = pieces.filter(~pl.col("offset").is_in(rows["offset"].to_list()))
+        return pl.concat([others, rows.select(pieces.columns)]).sort("offset")
 
     @cached_property
     def results(self) -> pl.DataFrame:
@@ -179,19 +228,29 @@ class TunableFile:
 
     @cached_property
     def blocks(self) -> list[Block]:
-        """The results by the validators that stand before them.
+        """The results by their validators.
 
-        A file that torch wrote has one block. Files that were joined by hand have several.
+        Validators count wherever they are in the file, as in torch. A file that torch wrote has
+        one block. Files that were joined by hand have several: validators that repeat a key
+        after rows begin the next one. Only a block whose validators differ from those of the
+        block before can be without results.
         """
         blocks: list[tuple[dict[str, str], list[Line]]] = [({}, [])]
-        for row in self.rows():
-            if row["kind"] == "validator":
-                if blocks[-1][1]:
-                    blocks.append(({}, []))
-                blocks[-1][0][row["key"]] = row["value"]
-            elif row["kind"] == "result":
-                blocks[-1][1].append(self.line(row))
-        return [Block(in_order(validators), results) for validators, results in blocks if results]
+        for kind, rows in groupby(self._tied_rows(), key=itemgetter("kind")):
+            if kind == "result":
+                blocks[-1][1].extend(map(self.line, rows))
+                continue
+            validators = {row["key"]: row["value"] for row in rows}
+            if blocks[-1][1] and not blocks[-1][0].keys().isdisjoint(validators):
+                blocks.append(({}, []))
+            blocks[-1][0].update(validators)
+        last = blocks[-1]
+        if not last[1] and (len(blocks) == 1 or last[0].items() <= blocks[-2][0].items()):
+            blocks.pop()
+        return [Block(in_order(validators), results) for validators, results in blocks]
+
+    def _tied_rows(self) -> Iterator[dict[str, Any]]:
+        return (row for row in self.rows() if row["kind"] in {"validator", "result"})
 
     @property
     def others(self) -> list[bytes]:
@@ -291,6 +350,53 @@ def read_all(sources: object) -> list[TunableFile]:
     if isinstance(sources, TunableFile | str | os.PathLike | bytes):
         return [read(sources)]
     return [read(source) for source in sources]  # type: ignore[attr-defined]
+
+
+def check_rows(files: Sequence[TunableFile]) -> None:
+    """Refuse files that hold text and neither rows nor validators of TunableOp.
+
+    Raises
+    ------
+    ResultsError
+        There is such a file.
+    """
+    for file in files:
+        if file.text and file.pieces["kind"].is_in(["unknown", "blank", "byte_order_mark"]).all():
+            raise ResultsError(_no_rows(file))
+
+
+def require_rows(files: Sequence[TunableFile]) -> None:
+    """Refuse files that hold no row, neither a result nor an untuned GEMM, in any of them.
+
+    Raises
+    ------
+    ResultsError
+        There is no row in any file, or `check_rows` refuses one.
+    """
+    check_rows(files)
+    if not any(file.results.height or file.untuned.height for file in files):
+        message = (
+            f"{', '.join(file.name for file in files)}: there is no row of TunableOp in it\n"
+            "hint: torch writes a file without rows if no GEMM ran while TunableOp was on; set "
+            "PYTORCH_TUNABLEOP_ENABLED=1 before torch is imported"
+        )
+        raise ResultsError(message)
+
+
+def _leading_number(field: bytes) -> bytes:
+    """Return the number that a field begins with, as `atof` of C reads it, or 0."""
+    found = _NUMBER.match(field)
+    return found[1] if found else b"0"
+
+
+def _no_rows(file: TunableFile) -> str:
+    is_utf16 = file.text.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in file.text[:4096]
+    hint = (
+        "it looks like UTF-16: save it as UTF-8 without a byte order mark"
+        if is_utf16
+        else "give a file that torch wrote, such as tunableop_results0.csv"
+    )
+    return f"{file.name} is not a TunableOp file: none of its lines is a row\nhint: {hint}"
 
 
 def key_of(row: Mapping[str, Any]) -> Key | None:

@@ -341,10 +341,12 @@ def decide(key: Key) -> str:
     if not is_enabled():
         return "off"
     kind = Tuned(_settings.file).row_for(key).kind
-    if kind == "tuned" or (kind == "wildcard" and wildcard_fallback_is_enabled()):
+    if kind == "tuned":
         return "use"
     if tuning_is_enabled():
         return "tune"
+    if kind == "wildcard" and wildcard_fallback_is_enabled():
+        return "use"
     return "record" if record_untuned_is_enabled() else "default"
 
 

@@ -49,8 +49,12 @@ class RecordedCoverage(Row):
 
     n_gemms: int
     n_tuned: int
+    n_wildcard: int
+    """How many have only a row with wildcards; they do not count as tuned."""
     share: float | None
     """The share of the tuned ones, by operations."""
+    wildcard_share: float | None
+    """The share of those with only a row with wildcards, by operations."""
     rows: Annotated[pl.DataFrame, CoverageRow]
 
 

@@ -204,13 +204,31 @@ def coverage_answer(results: str, found: Coverage) -> Answer:
         RecordedCoverage(
             n_gemms=found.n_gemms,
             n_tuned=found.n_tuned,
+            n_wildcard=found.n_wildcard,
+            wildcard_share=found.wildcard_share_of_flops,
             share=found.share_of_flops,
             rows=found.rows,
         ),
         CoverageRow,
         *("match", "operator", "parameters", "solution", "share_of_flops"),
+        notes=_wildcards(found),
         exit_code=exit_codes.OK if found.n_tuned == found.n_gemms else exit_codes.FINDINGS,
     )
+
+
+def _wildcards(found: Coverage) -> list[str]:
+    """Return when torch uses the rows with wildcards; nothing if none of them matches."""
+    if not found.n_wildcard:
+        return []
+    part = found.wildcard_share_of_flops
+    flops = "" if part is None else f" ({share(part)} of the flops)"
+    return [
+        (
+            f"{count(found.n_wildcard, 'more GEMM')}{flops} matched only by a row with wildcards, "
+            "which torch uses from 2.15 on with PYTORCH_TUNABLEOP_WILDCARD_FALLBACK=1 and "
+            "PYTORCH_TUNABLEOP_TUNING=0"
+        )
+    ]
 
 
 def by_operations(

@@ -64,16 +64,18 @@ def merge(
       longpole tunableop merge tunableop_results%d.csv -o all0.csv
     """
     from longpole.bench import tunableop
+    from longpole.bench.tunableop.records import require_rows
     from longpole.cli.answer.tunableop import merge_answer
 
-    paths = [path for file in files for path in _expanded(file)]
+    sources = [tunableop.read(path) for file in files for path in _expanded(file)]
+    require_rows(sources)
     if split_validators:
-        parts = tunableop.merge_by_validators(paths, conflict=conflict)
+        parts = tunableop.merge_by_validators(sources, conflict=conflict)
         names = [tunableop.with_ordinal(output, number) for number in range(len(parts))]
     else:
-        parts, names = [tunableop.merge(paths, conflict=conflict)], [output]
+        parts, names = [tunableop.merge(sources, conflict=conflict)], [output]
     for name in names:
-        check_free(Path(name), force=force, inputs=[*map(Path, paths)])
+        check_free(Path(name), force=force, inputs=[Path(each.name) for each in sources])
     for name, part in zip(names, parts, strict=True):
         part.file.write(name, force=force)
     answer = merge_answer(list(zip(names, parts, strict=True)))

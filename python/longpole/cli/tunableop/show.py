@@ -18,7 +18,8 @@ __all__ = ["show"]
 def show(*, file: str, untuned: bool, options: Options) -> int:
     """List the rows of a file with their typed columns.
 
-    The text table shows M, N and K as torch counts them; JSON and CSV have every column.
+    A file without results lists its untuned GEMMs. The text table shows M, N and K as torch
+    counts them; JSON and CSV have every column.
     `check` lists the lines that cannot be parsed.
 
     \b
@@ -27,14 +28,17 @@ def show(*, file: str, untuned: bool, options: Options) -> int:
       longpole tunableop show tunableop_results0.csv --format csv
     """
     from longpole.bench import tunableop
-    from longpole.bench.tunableop.records import GemmRow
+    from longpole.bench.tunableop.records import GemmRow, require_rows
     from longpole.cli.answer.tunable_data import Shown
     from longpole.cli.answer.tunableop import rows_answer
 
     found = tunableop.read(file)
+    require_rows([found])
+    untuned = untuned or not found.results.height
     rows = found.untuned if untuned else found.results
     tied = ", ".join(f"{key} {value}" for key, value in found.validators.items())
-    headline = f"{file}: {count(rows.height, 'GEMM')}, {tied or 'no validators'}"
+    what = count(rows.height, "untuned GEMM" if untuned else "GEMM")
+    headline = f"{file}: {what}" if untuned else f"{file}: {what}, {tied or 'no validators'}"
     answer = rows_answer(
         "show",
         file,

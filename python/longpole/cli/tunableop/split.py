@@ -44,10 +44,13 @@ def split(*, file: str, gpus: int, output: str | None, force: bool, options: Opt
       longpole tunableop split tunableop_untuned0.csv --gpus 4
     """
     from longpole.bench import tunableop
+    from longpole.bench.tunableop.records import require_rows
     from longpole.cli.answer.tunable_data import PartRow, Split
     from longpole.cli.answer.tunableop import rows_answer
 
-    shares = tunableop.split(file, gpus)
+    source = tunableop.read(file)
+    require_rows([source])
+    shares = tunableop.split(source, gpus)
     path = Path(file)
     name = output or str(path.with_name(f"{path.stem}_part%d{path.suffix}"))
     names = [tunableop.with_ordinal(name, number) for number in range(gpus)]

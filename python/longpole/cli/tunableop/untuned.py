@@ -27,11 +27,14 @@ def untuned(*, files: tuple[str, ...], output: str | None, force: bool, options:
       longpole tunableop untuned tunableop_untuned*.csv -o all_untuned0.csv
     """
     from longpole.bench import tunableop
+    from longpole.bench.tunableop.records import require_rows
     from longpole.cli.answer.tunable_data import KeyRow, Untuned, UntunedRow
     from longpole.cli.answer.tunableop import MOST_ROWS, rows_answer
     from longpole.data import names_of
 
-    found = tunableop.gather_untuned(list(files))
+    sources = [tunableop.read(file) for file in files]
+    require_rows(sources)
+    found = tunableop.gather_untuned(sources)
     if output:
         found.write(output, force=force, inputs=files)
     rows = found.untuned.select(*names_of(UntunedRow))
