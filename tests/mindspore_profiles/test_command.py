@@ -38,6 +38,17 @@ def test_findings_are_warnings(tmp_path, capsys):
     assert [each["code"] for each in document["warnings"]] == ["cut_line"]
 
 
+def test_a_rank_that_fails_is_a_warning_beside_the_answer_of_the_others(tmp_path, capsys):
+    cpu_profile(tmp_path, 0)
+    cpu_profile(tmp_path, 3)
+    (tmp_path / "step_trace_profiling_3.txt").write_text("")
+    assert run(["mindspore", str(tmp_path)]) == 0
+    told = capsys.readouterr()
+    assert "rank 0" in told.out
+    assert "rank 3: the step trace is empty: the rank is not analysed" in told.err
+    assert "[empty_file]" in told.err
+
+
 def test_a_folder_without_a_profile_ends_with_its_code(tmp_path, capsys):
     assert run(["mindspore", str(tmp_path)]) == 3
     assert "[no_profile]" in capsys.readouterr().err

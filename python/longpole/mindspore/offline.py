@@ -19,7 +19,7 @@ from longpole.mindspore.rank_compat import HINT, write_compatible
 if TYPE_CHECKING:
     import os
 
-__all__ = ["Analysis", "checked_steps", "offline_analyse"]
+__all__ = ["Analysis", "FailedRank", "checked_steps", "offline_analyse"]
 
 _MIB: Final = 1024 * 1024
 _ENDING: Final = (
@@ -34,11 +34,31 @@ _ENDING: Final = (
 
 
 @dataclass(frozen=True, slots=True)
+class FailedRank(Data):
+    """A rank that could not be analysed, and why."""
+
+    rank: int
+    code: str
+    path: str
+    line: int | None
+    """The line (from 1); None where the whole file is meant."""
+    message: str
+    hint: str | None
+
+    @classmethod
+    def of(cls, error: RankError) -> FailedRank:
+        """Return the failure that an error reports."""
+        return cls(error.rank, error.code, error.path, error.line, str(error), error.hint)
+
+
+@dataclass(frozen=True, slots=True)
 class Analysis(Data):
     """What was found of each rank, by rank, and where files were written."""
 
     output: Path | None
     ranks: Sequence[RankAnalysis]
+    failed: Sequence[FailedRank] = ()
+    """The ranks that could not be analysed."""
 
 
 @overload
@@ -108,7 +128,8 @@ def offline_analyse(
     ValueError
         Its numbers do not follow one another, or `mode` or `compat` is another word.
     RankError
-        A file of a rank cannot be read; the error names the rank, the file and the line.
+        No rank can be analysed; the error names the first rank, the file and the line. If only
+        some ranks fail, they are in `failed`.
     ProfileError
         The folder has no profile, or only what must be exported first.
     FileExistsError
@@ -166,7 +187,7 @@ def _analyse(path: Path, output: Path | None, asked: Asked, *, is_compatible: bo
     ranks = find_ranks(path)
     if output is not None:
         new_folder(output)
-    found = []
+    found, errors = [], []
     for files in ranks:
         try:
             rank = analyse_rank(files, asked)
@@ -175,9 +196,14 @@ def _analyse(path: Path, output: Path | None, asked: Asked, *, is_compatible: bo
             elif output is not None:
                 rank = write_rank(rank, output, asked)
         except ProfileError as error:
-            raise RankError(files.rank, error) from error
+            failed = RankError(files.rank, error)
+            failed.__cause__ = error
+            errors.append(failed)
+            continue
         found.append(rank)
-    return Analysis(output, found)
+    if not found:
+        raise errors[0]
+    return Analysis(output, found, [FailedRank.of(error) for error in errors])
 
 
 def _compatible(files: RankFiles, output: Path, asked: Asked, n_ranks: int) -> list[Path]:

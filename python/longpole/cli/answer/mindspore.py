@@ -64,6 +64,10 @@ def _answer(folder: str, found: Analysis) -> Answer:
         for rank in found.ranks
         for each in rank.findings
     ]
+    warnings += [
+        Warned(each.code, 1, each.message, "the rank is not analysed", each.hint)
+        for each in found.failed
+    ]
     document = Document(
         schema=_SCHEMA,
         input={"path": folder, "format": "mindspore"},
