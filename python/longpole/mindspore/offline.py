@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, overload
 
 from longpole.data import Data
+from longpole.mindspore.device_tables import DeviceTables, read_devices
 from longpole.mindspore.errors import ProfileError, RankError
 from longpole.mindspore.layouts import RankFiles, find_ranks
 from longpole.mindspore.output import new_folder
 from longpole.mindspore.rank_analysis import Asked, RankAnalysis, analyse_rank, write_rank
 from longpole.mindspore.rank_compat import HINT, write_compatible
+from longpole.mindspore.tables import write_devices
 
 if TYPE_CHECKING:
     import os
@@ -59,6 +61,10 @@ class Analysis(Data):
     ranks: Sequence[RankAnalysis]
     failed: Sequence[FailedRank] = ()
     """The ranks that could not be analysed."""
+    devices: Sequence[DeviceTables] = ()
+    """What the exported files of Ascend devices contain."""
+    written: Sequence[Path] = ()
+    """The files of devices that were written; those of a rank are in the rank."""
 
 
 @overload
@@ -184,7 +190,13 @@ def checked_steps(step_list: Sequence[int]) -> list[int]:
 
 
 def _analyse(path: Path, output: Path | None, asked: Asked, *, is_compatible: bool) -> Analysis:
-    ranks = find_ranks(path)
+    devices = read_devices(path)
+    try:
+        ranks = find_ranks(path)
+    except ProfileError:
+        if not devices:
+            raise
+        ranks = []
     if output is not None:
         new_folder(output)
     found, errors = [], []
@@ -201,9 +213,13 @@ def _analyse(path: Path, output: Path | None, asked: Asked, *, is_compatible: bo
             errors.append(failed)
             continue
         found.append(rank)
-    if not found:
+    if errors and not found and not devices:
         raise errors[0]
-    return Analysis(output, found, [FailedRank.of(error) for error in errors])
+    failed = [FailedRank.of(error) for error in errors]
+    written = []
+    if output is not None and not is_compatible:
+        written = write_devices(devices, output)
+    return Analysis(output, found, failed, devices, written)
 
 
 def _compatible(files: RankFiles, output: Path, asked: Asked, n_ranks: int) -> list[Path]:

@@ -9,6 +9,7 @@ import click
 
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.emit import failed
+from longpole.cli.answer.mindspore_device import device_blocks, device_records
 from longpole.cli.answer.problems import Problem
 from longpole.errors import TraceError
 from longpole.mindspore.offline import offline_analyse
@@ -57,11 +58,11 @@ def _answer(folder: str, found: Analysis) -> Answer:
         Warned(
             each.code,
             each.count,
-            f"rank {rank.rank}: {each.file}{_place(each.lines)}: {each.sentence}",
+            f"{_rank(rank.rank)}{each.file}{_place(each.lines)}: {each.sentence}",
             each.effect,
             each.detail,
         )
-        for rank in found.ranks
+        for rank in [*found.ranks, *found.devices]
         for each in rank.findings
     ]
     warnings += [
@@ -75,10 +76,21 @@ def _answer(folder: str, found: Analysis) -> Answer:
         warnings=warnings,
         forms_with_warnings=DATA_FORMATS,
         data=found,
-        blocks=lambda: [block for rank in found.ranks for block in _blocks(folder, rank)],
-        records=lambda: [record for rank in found.ranks for record in _records(folder, rank)],
+        blocks=lambda: [
+            *(block for rank in found.ranks for block in _blocks(folder, rank)),
+            *(block for device in found.devices for block in device_blocks(folder, device)),
+            *([Notes([f"Wrote {path}" for path in found.written])] if found.written else []),
+        ],
+        records=lambda: [
+            *(record for rank in found.ranks for record in _records(folder, rank)),
+            *(record for device in found.devices for record in device_records(folder, device)),
+        ],
     )
     return document, exit_codes.OK
+
+
+def _rank(rank: int | None) -> str:
+    return "" if rank is None else f"rank {rank}: "
 
 
 def _place(lines: Sequence[int]) -> str:
