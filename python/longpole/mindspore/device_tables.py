@@ -297,15 +297,20 @@ def _operations(frame: pl.DataFrame) -> float | None:
 
 
 def _step(row: dict[str, Any]) -> DeviceStep:
-    parts = [row.get(name) for name in ("computing_ns", "not_overlapped_ns", "free_ns")]
-    of_parts = None if None in parts else sum(parts)
+    computing, exposed, free = (
+        row.get(name) for name in ("computing_ns", "not_overlapped_ns", "free_ns")
+    )
+    parts = [part for part in (computing, exposed, free) if part is not None]
+    of_parts = sum(parts) if len(parts) == 3 else None  # noqa: PLR2004 (all of them)
     return DeviceStep(
-        row.get("step"),
-        row.get("total_ns", of_parts),
-        *parts,
-        row.get("fp_and_bp_ns"),
-        row.get("refresh_ns"),
-        row.get("data_wait_ns"),
+        number=row.get("step"),
+        total_ns=row.get("total_ns", of_parts),
+        computing_ns=computing,
+        not_overlapped_ns=exposed,
+        free_ns=free,
+        fp_and_bp_ns=row.get("fp_and_bp_ns"),
+        refresh_ns=row.get("refresh_ns"),
+        data_wait_ns=row.get("data_wait_ns"),
     )
 
 

@@ -41,7 +41,7 @@ class FailedRank(Data):
 
     rank: int
     code: str
-    path: str
+    path: str | None
     line: int | None
     """The line (from 1); None where the whole file is meant."""
     message: str
@@ -208,9 +208,9 @@ def _analyse(path: Path, output: Path | None, asked: Asked, *, is_compatible: bo
             elif output is not None:
                 rank = write_rank(rank, output, asked)
         except ProfileError as error:
-            failed = RankError(files.rank, error)
-            failed.__cause__ = error
-            errors.append(failed)
+            of_rank = RankError(files.rank, error)
+            of_rank.__cause__ = error
+            errors.append(of_rank)
             continue
         found.append(rank)
     if errors and not found and not devices:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.mindspore.option_table import OPTIONS
+from longpole.mindspore.options import AICORE_METRICS
 
 if TYPE_CHECKING:
     from longpole.mindspore.options import ProfilerOptions
@@ -57,8 +58,6 @@ def _is_new(types: Any) -> bool:
 
 
 def _since_2_5(values: dict[str, Any], types: Any) -> dict[str, Any]:
-    from longpole.mindspore.options import AICORE_METRICS
-
     kept = {name: values[name] for name in values.keys() - _GONE - _ACTIVITIES}
     metrics, stack = kept.pop("aicore_metrics", None), kept.pop("host_stack", None)
     if metrics is None:

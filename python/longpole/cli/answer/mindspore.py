@@ -54,16 +54,19 @@ def mindspore_answers(
 
 
 def _answer(folder: str, found: Analysis) -> Answer:
+    of_files = [
+        *((rank.rank, each) for rank in found.ranks for each in rank.findings),
+        *((device.rank, each) for device in found.devices for each in device.findings),
+    ]
     warnings = [
         Warned(
             each.code,
             each.count,
-            f"{_rank(rank.rank)}{each.file}{_place(each.lines)}: {each.sentence}",
+            f"{_rank(rank)}{each.file}{_place(each.lines)}: {each.sentence}",
             each.effect,
             each.detail,
         )
-        for rank in [*found.ranks, *found.devices]
-        for each in rank.findings
+        for rank, each in of_files
     ]
     warnings += [
         Warned(each.code, 1, each.message, "the rank is not analysed", each.hint)
@@ -190,7 +193,14 @@ def _memory(peaks: Sequence[MemorySummary]) -> Iterator[str]:
 
 
 def _flops(flops: FlopsSummary | None) -> Iterator[str]:
-    if flops is not None and flops.operations is not None:
+    if flops is None:
+        return
+    if flops.operations_as_written is not None:
+        yield (
+            f"Operations of {flops.n_operators:,} operators: {flops.operations_as_written:.6g} in "
+            "the unit of the file, which does not name it"
+        )
+    if flops.operations is not None:
         rate = flops.operations_per_s
         at = "" if rate is None else f", {rate:.3g} per second"
         yield f"Operations computed: {flops.operations:.3g}{at}"
