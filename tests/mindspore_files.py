@@ -28,6 +28,14 @@ def given(*parts):
     return path
 
 
+def case(name):
+    """Name a profile that stands for a kind of input; skip where there is none."""
+    path = SHARED / "cases" / "mindspore" / name
+    if not path.exists():
+        pytest.skip(f"no {path}")
+    return path
+
+
 def host_line(event="E", mark=0, time_us=0, **more):
     """Write a line of `host_info`; every field but these has a plain default."""
     fields = {"module": "GPU", "stage": "S", "level": 1, "custom": "", "memory": 0, "tid": 7}

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from longpole.cli.program import run
-from mindspore_files import cpu_profile
+from mindspore_files import cpu_profile, write
 
 
 def test_the_answer_names_operators_and_their_times(tmp_path, capsys):
@@ -38,6 +38,17 @@ def test_findings_are_warnings(tmp_path, capsys):
     assert [each["code"] for each in document["warnings"]] == ["cut_line"]
 
 
+def test_a_rank_that_fails_is_a_warning_beside_the_answer_of_the_others(tmp_path, capsys):
+    cpu_profile(tmp_path, 0)
+    cpu_profile(tmp_path, 3)
+    (tmp_path / "step_trace_profiling_3.txt").write_text("")
+    assert run(["mindspore", str(tmp_path)]) == 0
+    told = capsys.readouterr()
+    assert "rank 0" in told.out
+    assert "rank 3: the step trace is empty: the rank is not analysed" in told.err
+    assert "[empty_file]" in told.err
+
+
 def test_a_folder_without_a_profile_ends_with_its_code(tmp_path, capsys):
     assert run(["mindspore", str(tmp_path)]) == 3
     assert "[no_profile]" in capsys.readouterr().err
@@ -46,3 +57,12 @@ def test_a_folder_without_a_profile_ends_with_its_code(tmp_path, capsys):
 @pytest.mark.parametrize("options", [["--compat"], ["--step", "1", "--step", "3"]])
 def test_options_that_do_not_fit_are_usage_errors(tmp_path, options):
     assert run(["mindspore", str(cpu_profile(tmp_path)), *options]) == 2
+
+
+def test_operations_without_a_unit_are_shown_as_the_file_has_them(tmp_path, capsys):
+    columns = "full_kernel_name, FLOPs, FLOPS, FLOPS utilization"
+    write(tmp_path / "flops_1.txt", columns, "a, 300, 7, 1", "b, 33, 7, 1")
+    assert run(["mindspore", str(tmp_path)]) == 0
+    told = capsys.readouterr()
+    assert "its values are shown without conversion" in told.err
+    assert "Operations of 2 operators: 333 in the unit of the file" in told.out

@@ -184,3 +184,17 @@ def test_pairs_are_those_of_a_slow_search(tmp_path_factory, marks):
     pairs, left = paired(marks)
     assert [(start - 100, end - 100) for kind, _, start, end in found if kind == "X"] == pairs
     assert sorted(start - 100 for kind, _, start, _ in found if kind == "B") == left
+
+
+def test_compat_keeps_colons_in_the_names_of_dataset_operators(tmp_path):
+    lines = [host_line("ns::Map", mark, 10 + mark, module="Dataset") for mark in (0, 1)]
+    path = host_file(tmp_path, *lines)
+    assert compatible_dataset(path).splitlines()[1] == "ns::Map,S,1,1.0,"
+
+
+def test_compat_writes_host_memory_in_mindspores_order_of_columns(tmp_path):
+    names = HEADER.split(",")
+    row = host_line("E", 2, 9, memory=5).split(",")
+    turned = host_file(tmp_path, ",".join(row[::-1]), header=",".join(names[::-1]))
+    memory, _ = compatible_memory_and_timeline(turned)
+    assert memory.splitlines() == [HEADER, ",".join(row)]

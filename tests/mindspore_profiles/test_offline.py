@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import stat
 
@@ -11,7 +12,7 @@ import pytest
 import longpole
 from longpole.mindspore import ProfileError, RankError, offline_analyse
 from longpole.mindspore.offline import checked_steps
-from mindspore_files import DETAIL, copied, cpu_profile, given, host_file, host_line, write
+from mindspore_files import DETAIL, case, copied, cpu_profile, given, host_file, host_line, write
 
 CLUSTER = "gpu_cluster_analyse_data-parallel_1_1_0.csv"
 GPU = ("gpu_timeline_display_0.json", "gpu_timeline_summary_0.json")
@@ -72,10 +73,14 @@ def test_all_ranks_are_analysed(tmp_path):
     assert found.output is None
 
 
+def bad_rank(folder, rank):
+    """Write a profile of a rank whose table of operators has too few columns."""
+    cpu_profile(folder, rank)
+    write(folder / f"cpu_op_detail_info_{rank}.csv", "op_side,op_type")
+
+
 def test_an_error_names_the_rank_the_file_and_the_line(tmp_path):
-    cpu_profile(tmp_path, 0)
-    cpu_profile(tmp_path, 3)
-    write(tmp_path / "cpu_op_detail_info_3.csv", "op_side,op_type")
+    bad_rank(tmp_path, 3)
     with pytest.raises(RankError, match=r"rank 3: .*the header has no column") as caught:
         offline_analyse(tmp_path)
     assert (caught.value.rank, caught.value.code) == (3, "missing_column")
@@ -84,6 +89,24 @@ def test_an_error_names_the_rank_the_file_and_the_line(tmp_path):
     with pytest.raises(RankError):
         handle.result(60)
     assert handle.done()
+
+
+def test_a_bad_file_costs_its_rank_and_no_other(tmp_path):
+    cpu_profile(tmp_path, 0)
+    bad_rank(tmp_path, 3)
+    found = offline_analyse(tmp_path, output=tmp_path / "out")
+    assert [rank.rank for rank in found.ranks] == [0]
+    [failed] = found.failed
+    assert (failed.rank, failed.code, failed.line) == (3, "missing_column", 1)
+    assert "rank 3: " in failed.message
+    assert failed.path.endswith("cpu_op_detail_info_3.csv")
+    assert (tmp_path / "out/operators_0.csv").exists()
+
+
+def test_a_given_profile_with_an_empty_step_trace_is_analysed_without_that_rank():
+    found = offline_analyse(case("13_one_bad_rank"))
+    assert [rank.rank for rank in found.ranks] == [0, 1]
+    assert [(each.rank, each.code) for each in found.failed] == [(3, "empty_file")]
 
 
 def test_an_analysis_in_the_background_gives_the_same(tmp_path):
@@ -150,11 +173,34 @@ def test_a_folder_without_a_profile_is_an_error(tmp_path):
         offline_analyse(tmp_path, mode="later")
 
 
-def test_two_profiles_of_one_rank_are_an_error(tmp_path):
+@pytest.mark.parametrize(
+    "names",
+    [
+        # By the times in the names, though the older one was written last.
+        ("h_1_20260102030405000_ascend_ms", "h_2_20250102030405000_ascend_ms"),
+        # By the times of the files, where a name has no time.
+        ("second", "first"),
+    ],
+)
+def test_of_two_profiles_of_a_rank_the_newest_is_read_with_a_warning(tmp_path, names):
+    newer, older = tmp_path / names[0], tmp_path / names[1]
+    cpu_profile(older, steps=3)
+    cpu_profile(newer, steps=5)
+    later = newer if names[0] == "second" else older
+    for path in later.iterdir():
+        os.utime(path, ns=(2**62, 2**62))
+    [rank] = offline_analyse(tmp_path).ranks
+    assert rank.folder == newer
+    assert rank.operators[0].n_runs == 5
+    [finding] = rank.findings
+    assert (finding.code, finding.detail) == ("several_profiles", f"not read: {older}")
+
+
+def test_a_timeline_is_not_chosen_of_several_profiles(tmp_path):
     cpu_profile(tmp_path / "one")
     cpu_profile(tmp_path / "two")
     with pytest.raises(ProfileError, match="several profiles") as caught:
-        offline_analyse(tmp_path)
+        longpole.read_trace(tmp_path)
     assert caught.value.hint == "name one of the folders"
 
 

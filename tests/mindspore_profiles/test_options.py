@@ -36,7 +36,7 @@ SUPPORT = """
     host_stack                        ascend
     data_simplification               ascend
     ascend_job_id                     ascend
-    start                         gpu ascend
+    start                     cpu gpu ascend
 """
 SUPPORTED = {name: set(devices) for name, *devices in map(str.split, SUPPORT.split("\n")[1:-1])}
 
@@ -196,3 +196,10 @@ def test_nothing_is_raised_but_what_is_documented(device, options, environment):
     assert {"nope", "env_enable"} & set(options) <= reported or checked.environment.run_options
     for name in OPTIONS.keys() - {"start"}:
         assert OPTIONS[name].check(getattr(checked, name)) is None
+
+
+def test_msprof_is_told_that_no_level_was_asked_for():
+    levels = [None, "Level1"]
+    made = [ProfilerOptions.validate("ascend", profiler_level=level) for level in levels]
+    told = [json.loads(each.msprof_options())["profiler_level"] for each in made]
+    assert told == ["off", "Level1"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 import sys
+from enum import Enum
 from types import ModuleType
 
 import pytest
@@ -209,6 +210,63 @@ def test_mindspores_own_profiler_records_where_the_program_uses_it(fake_mindspor
     assert recording.traces == ()
     assert json.loads(recording.info.read_text())["context_mode"] == "graph"
     assert made.op_analyse("Mul").rows[0].n_runs == 3
+
+
+def ascend(monkeypatch, fake_mindspore, **enumerations):
+    """Make the fake MindSpore one with an Ascend device and with some enumerations."""
+    module = sys.modules["mindspore"]
+    module.get_context = {"mode": 0, "device_target": "Ascend"}.get
+    module.profiler = ModuleType("mindspore.profiler")
+    for name, members in enumerations.items():
+        monkeypatch.setattr(module.profiler, name, Enum(name, members), raising=False)
+    return module.profiler, fake_mindspore
+
+
+LEVELS = "Level0 Level1 Level2"
+
+
+def test_mindspore_gets_the_level_as_a_member_of_its_enumeration(
+    monkeypatch, fake_mindspore, tmp_path
+):
+    types, calls = ascend(monkeypatch, fake_mindspore, ProfilerLevel=LEVELS)
+    Profiler(output_path=tmp_path, environment={}, profiler_level="Level2", aicore_metrics=3)
+    (_, options), *_ = calls
+    assert options["profiler_level"] is types.ProfilerLevel.Level2
+    assert (options["aicore_metrics"], options["host_stack"]) == (3, True)
+
+
+@pytest.mark.parametrize(("number", "metrics"), [(1, "PipeUtilization"), (-1, "AiCoreNone")])
+def test_mindspore_from_2_5_on_gets_its_own_options(
+    monkeypatch, fake_mindspore, tmp_path, number, metrics
+):
+    types, calls = ascend(
+        monkeypatch,
+        fake_mindspore,
+        ProfilerLevel=LEVELS,
+        AicoreMetrics="AiCoreNone PipeUtilization",
+        ProfilerActivity="CPU NPU",
+    )
+    asked = {"aicore_metrics": number, "host_stack": False, "profile_framework": None}
+    made = Profiler(output_path=tmp_path, environment={}, timeline_limit=7, **asked)
+    (_, options), *_ = calls
+    assert options["aicore_metrics"] is types.AicoreMetrics[metrics]
+    assert options["with_stack"] is False
+    assert options["activities"] == [types.ProfilerActivity.NPU]
+    assert options.keys().isdisjoint({"host_stack", "timeline_limit", "op_time"})
+    findings = {(each.code, each.option) for each in made.analyse().findings}
+    assert findings == {("no_effect", "timeline_limit")}
+
+
+def test_a_mindspore_without_levels_gets_none_and_a_finding_says_so(
+    monkeypatch, fake_mindspore, tmp_path
+):
+    _, calls = ascend(monkeypatch, fake_mindspore)
+    made = Profiler(output_path=tmp_path, environment={}, profiler_level="Level1")
+    (_, options), *_ = calls
+    assert "profiler_level" not in options
+    assert ("no_effect", "profiler_level") in {
+        (each.code, each.option) for each in made.analyse().findings
+    }
 
 
 def test_without_a_library_the_error_says_which_extra_brings_one(monkeypatch):

@@ -66,6 +66,30 @@ def test_an_inference_has_no_backward_part(tmp_path):
     assert "bp_point" not in text
 
 
+def test_compat_joins_the_times_of_a_collective_of_an_inference_as_mindspore_does(tmp_path):
+    line = ASYNC.replace("Gradients", "Default")
+    path = write(tmp_path / "step_trace_profiling_0.txt", line)
+    header, first, mean = compatible_step_trace(as_mindspore(path), is_training=False).splitlines()
+    name = "stream_ops_0_AllReduce-op5"
+    assert header == (
+        f"step_num,start_point,end_point,total,fp_point,iteration_interval,fp_and_bp,tail,{name},fp"
+    )
+    # MindSpore adds the last two columns, which are texts here: 160 and 170.
+    assert first == "1,100,190,90,110,10,40,40,10,160170"
+    assert mean == "-,100,190,90,110,10,40,40,10,330"
+
+
+def test_compat_leaves_rows_before_the_first_collective_short_as_mindspore_does(tmp_path):
+    plain = " ".join(ASYNC.split()[:4])
+    path = write(tmp_path / "step_trace_profiling_0.txt", plain, ASYNC)
+    _, first, second, mean = compatible_step_trace(
+        as_mindspore(path), is_training=True
+    ).splitlines()
+    assert first == "1,100,190,90,110,150,10,40,40"
+    assert second == "2,100,190,90,110,150,10,40,40,10,160,170"
+    assert mean == "-,100,190,90,110,150,10,40,40"
+
+
 def test_steps_of_a_sync_file_do_not_overlap(tmp_path):
     path = write(
         tmp_path / "step_trace_profiling_0.txt",

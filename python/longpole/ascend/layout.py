@@ -27,6 +27,7 @@ __all__ = [
     "Timeline",
     "collected",
     "only_timeline",
+    "output_folders",
     "rank_of",
     "timelines",
 ]
@@ -112,6 +113,11 @@ def rank_of(timeline: Path) -> int | None:
         if marked:
             return int(marked[1])
     return None
+
+
+def output_folders(folder: Path) -> list[Path]:
+    """Return the folders of exported files in a profile, in the order of their names."""
+    return list(_profiles(folder))
 
 
 def _profiles(folder: Path, depth: int = 0) -> Iterator[Path]:

@@ -93,7 +93,7 @@ def read_ascend_table(path: str | os.PathLike[str]) -> AscendTable:
     ----------
     path
         The file. Its name tells what it holds: `kernel_details`, `op_summary`, `op_statistic`,
-        `api_statistic`, `step_trace_time`, `memory_record`, `operator_memory`,
+        `api_statistic`, `step_trace_time`, `step_trace`, `memory_record`, `operator_memory`,
         `npu_module_mem`, `l2_cache` or `operator_details`.
 
     Raises

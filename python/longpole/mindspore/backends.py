@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from longpole.errors import MissingDependencyError
+from longpole.mindspore.original_options import options_of, without_effect
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -161,11 +162,12 @@ class MindSporeBackend:
     """Hands everything to `mindspore.Profiler`, which writes files of its own."""
 
     name = "mindspore"
-    ignored: frozenset[str] = frozenset()
 
     def __init__(self) -> None:
         mindspore: Any = import_module("mindspore")
         self._mindspore = mindspore
+        self._types = getattr(mindspore, "profiler", None)
+        self.ignored = without_effect(self._types, self.device())
         self._profiler: Any = None
         is_graph = mindspore.get_context("mode") == mindspore.GRAPH_MODE
         self.mode = "graph" if is_graph else "pynative"
@@ -181,8 +183,9 @@ class MindSporeBackend:
     def start(self, options: ProfilerOptions, folder: Path) -> None:
         """Make MindSpore's profiler at the first start, and start it."""
         if self._profiler is None:
-            chosen = options.for_mindspore() | {"output_path": str(folder), "start_profile": False}
-            self._profiler = self._mindspore.Profiler(**chosen)
+            chosen = options_of(options, self._types)
+            place = {"output_path": str(folder), "start_profile": False}
+            self._profiler = self._mindspore.Profiler(**(chosen | place))
         self._profiler.start()
 
     def step(self) -> None:

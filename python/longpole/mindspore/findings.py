@@ -89,6 +89,7 @@ _KINDS: Final = {
         "timestamps are more than 115 days apart, because of two clocks or damaged digits",
         "the length of the timeline is meaningless",
     ),
+    "several_profiles": ("the rank has several profiles", "the newest is read"),
     "refused": ("the file is not supported offline", "it is ignored"),
 }
 """By code: a sentence, and what follows from it."""

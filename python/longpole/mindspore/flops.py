@@ -48,6 +48,8 @@ class FlopsSummary:
     """The floating-point operations of all."""
     operations_per_s: float | None
     """Their rate while the operators ran."""
+    operations_as_written: float | None = None
+    """The sum of the column, if its header names no unit."""
 
 
 def read_flops(path: Path, rank: int, findings: Findings) -> FlopsSummary:
@@ -71,7 +73,8 @@ def read_flops(path: Path, rank: int, findings: Findings) -> FlopsSummary:
             seconds += done * (unit or 1) / (rate * (unit_of_rate or 1)) if rate else float("nan")
     total = None if None in (unit, unit_of_rate) else operations
     rate_of_all = operations / seconds if total and seconds > 0 else None
-    return FlopsSummary(rank, count, total, rate_of_all)
+    as_written = operations if unit is None else None
+    return FlopsSummary(rank, count, total, rate_of_all, as_written)
 
 
 def _scale(name: str) -> float | None:

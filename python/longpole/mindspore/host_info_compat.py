@@ -13,6 +13,7 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from longpole.mindspore.host_info import COLUMNS
 from longpole.mindspore.output import csv_text
 from longpole.opening import open_text
 
@@ -31,7 +32,7 @@ _Row = dict[str, str]
 def compatible_memory_and_timeline(
     path: Path, *, developer_rows: bool = True
 ) -> tuple[str | None, str | None]:
-    """Give the text of `host_memory_{rank}.csv` and `timeline_{rank}.json`; None where none is.
+    """Return the text of `host_memory_{rank}.csv` and `timeline_{rank}.json`; None where none is.
 
     Raises
     ------
@@ -49,41 +50,41 @@ def compatible_memory_and_timeline(
         if int(row["memory_usage(kB)"]) > 0:
             memory.append(row)
 
-    header = _each_row(path, add, developer_rows=developer_rows)
+    _each_row(path, add, developer_rows=developer_rows)
     events += [_open_event(key, start_us) for key, start_us in starts.items()]
-    return _memory_text(header, memory), json.dumps(events) if events else None
+    return _memory_text(memory), json.dumps(events) if events else None
 
 
 def compatible_dataset(path: Path, *, developer_rows: bool = True) -> str:
-    """Give the text of `dataset_{rank}.csv`."""
+    """Return the text of `dataset_{rank}.csv`."""
     starts: dict[str, int] = {}
     means: dict[str, tuple[int, float]] = {}
+    parts: dict[str, tuple[str, str, str]] = {}
 
     def add(row: _Row) -> None:
         event = _event(row, starts) if row["module_name"] == "Dataset" else None
         if event and "dur" in event:
             title = f"{event['name']}::{row['custom_info']}"
+            parts.setdefault(title, (row["event"], row["stage"], row["custom_info"]))
             count, mean = means.get(title, (0, 0.0))
             means[title] = (count + 1, mean + (event["dur"] - mean) / (count + 1))
 
     _each_row(path, add, developer_rows=developer_rows)
     rows = []
     for title, (count, mean) in means.items():
-        operation, stage, custom = title.split("::", 2)
+        operation, stage, custom = parts[title]
         rows.append((operation, stage, count, mean, custom))
     return csv_text([_DATASET, *rows])
 
 
-def _each_row(path: Path, add: Callable[[_Row], None], *, developer_rows: bool) -> list[str]:
-    """Add each row, but for those that lack a column; give the header."""
+def _each_row(path: Path, add: Callable[[_Row], None], *, developer_rows: bool) -> None:
+    """Add each row except those that lack a column."""
     with open_text(path, is_named=False, newline="") as file:
-        reader = csv.DictReader(file)
-        header, rows = list(reader.fieldnames or ()), list(reader)
+        rows = list(csv.DictReader(file))
     for row in rows:
         with suppress(KeyError):
             if row["level"] != "0" or developer_rows:
                 add(row)
-    return header
 
 
 def _event(row: _Row, starts: dict[str, int]) -> dict[str, Any] | None:
@@ -116,11 +117,12 @@ def _open_event(key: str, start_us: int) -> dict[str, Any]:
     return {"name": name, "pid": pid, "tid": tid, "ph": "B", "ts": start_us}
 
 
-def _memory_text(header: list[str], rows: list[_Row]) -> str | None:
+def _memory_text(rows: list[_Row]) -> str | None:
+    """Return the rows with the columns in MindSpore's own order, whatever that of the file is."""
     if not rows:
         return None
     text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=header)
+    writer = csv.DictWriter(text, fieldnames=COLUMNS)
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()

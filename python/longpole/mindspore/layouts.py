@@ -67,6 +67,8 @@ WITHOUT_TIMELINE: Final = frozenset(_ANALYSED).difference(_TIMED) | {
 }
 """Kinds of files that an analysis reads, and that are no timeline."""
 _INNER: Final = frozenset({"host_info", "FRAMEWORK", "ASCEND_PROFILER_OUTPUT"})
+_TIME: Final = re.compile(r"_([0-9]{14,17})_ascend_ms$")
+_DIGITS: Final = 17
 _COLLECTED: Final = ("PROF_*", "JOB*", "*/PROF_*", "*/JOB*")
 _NO_PROFILE: Final = (
     "give the folder that was the profiler's output_path, or the `profiler` or `*_ascend_ms` in it"
@@ -84,9 +86,11 @@ class RankFiles:
     rank: int
     folder: Path
     files: Mapping[str, Path]
+    others: tuple[Path, ...] = ()
+    """Folders of older profiles of this rank, which are not read."""
 
     def get(self, kind: str) -> Path | None:
-        """Give the file of a kind, None where there is none."""
+        """Return the file of a kind, or None."""
         return self.files.get(kind)
 
     def need(self, kind: str) -> Path:
@@ -144,18 +148,29 @@ def drawn_timelines(folder: Path) -> list[tuple[Path, int | None]]:
 def timeline_files(folder: Path) -> list[tuple[Path, int | None]]:
     """List a file of the timeline of each rank that has one, which `read_trace` takes for it."""
     ranks = find_ranks(folder)
+    for files in ranks:
+        _one_profile(folder, files)
     timed = [(next(filter(None, map(it.get, _TIMED)), None), it.rank) for it in ranks]
     return [(path, rank) for path, rank in timed if path is not None]
 
 
+def _one_profile(folder: Path, files: RankFiles) -> None:
+    """Check that a rank has one profile, where a timeline must not be chosen for the reader."""
+    if files.others:
+        message = (
+            f"rank {files.rank} has several profiles, in {files.folder} and {files.others[-1]}"
+        )
+        raise ProfileError(folder, "several_profiles", message, hint="name one of the folders")
+
+
 def find_ranks(folder: str | os.PathLike[str]) -> list[RankFiles]:
-    """Find the files of all ranks, by rank.
+    """Return the files of all ranks, by rank; of several profiles of a rank, the newest.
 
     Raises
     ------
     ProfileError
-        The folder has no profile (`no_profile`), only what must be exported first
-        (`needs_export`), or several profiles of one rank (`several_profiles`).
+        The folder has no profile (`no_profile`), or only what must be exported first
+        (`needs_export`).
     OSError
         The folder cannot be read.
     """
@@ -166,22 +181,34 @@ def find_ranks(folder: str | os.PathLike[str]) -> list[RankFiles]:
     homes: dict[int, dict[Path, dict[str, Path]]] = {}
     for rank, kind, path, home in _files_below(folder):
         homes.setdefault(rank, {}).setdefault(home, {}).setdefault(kind, path)
-    found = [_only_profile(folder, rank, homes[rank]) for rank in sorted(homes)]
+    found = [_newest_profile(rank, homes[rank]) for rank in sorted(homes)]
     ranks = [files for files in found if files is not None]
     if not ranks:
         raise _nothing(folder)
     return ranks
 
 
-def _only_profile(
-    folder: Path, rank: int, homes: Mapping[Path, Mapping[str, Path]]
-) -> RankFiles | None:
-    """Choose the folder of a rank that has something to analyse."""
+def _newest_profile(rank: int, homes: Mapping[Path, Mapping[str, Path]]) -> RankFiles | None:
+    """Return the newest folder of a rank that has something to analyse, or None."""
     having = [home for home, files in homes.items() if any(kind in _ANALYSED for kind in files)]
-    if len(having) > 1:
-        message = f"rank {rank} has several profiles, in {having[0]} and {having[1]}"
-        raise ProfileError(folder, "several_profiles", message, hint="name one of the folders")
-    return RankFiles(rank, having[0], homes[having[0]]) if having else None
+    if not having:
+        return None
+    times = {home: _recorded_at(home) for home in having}
+    if None in times.values():
+        times = {home: _written_at(homes[home]) for home in having}
+    *others, newest = sorted(having, key=lambda home: (times[home] or "", str(home)))
+    return RankFiles(rank, newest, homes[newest], tuple(others))
+
+
+def _recorded_at(home: Path) -> str | None:
+    """Return the time of the recording from the name of its folder, as digits; None without one."""
+    found = _TIME.search(home.name)
+    return found[1].ljust(_DIGITS, "0") if found else None
+
+
+def _written_at(files: Mapping[str, Path]) -> str:
+    """Return when the last of some files was written, as digits that sort by time."""
+    return f"{max(path.stat().st_mtime_ns for path in files.values()):020}"
 
 
 def _nothing(folder: Path) -> ProfileError:

@@ -10,16 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, overload
 
 from longpole.data import Data
+from longpole.mindspore.device_tables import DeviceTables, read_devices
 from longpole.mindspore.errors import ProfileError, RankError
 from longpole.mindspore.layouts import RankFiles, find_ranks
 from longpole.mindspore.output import new_folder
 from longpole.mindspore.rank_analysis import Asked, RankAnalysis, analyse_rank, write_rank
 from longpole.mindspore.rank_compat import HINT, write_compatible
+from longpole.mindspore.tables import write_devices
 
 if TYPE_CHECKING:
     import os
 
-__all__ = ["Analysis", "checked_steps", "offline_analyse"]
+__all__ = ["Analysis", "FailedRank", "checked_steps", "offline_analyse"]
 
 _MIB: Final = 1024 * 1024
 _ENDING: Final = (
@@ -34,11 +36,35 @@ _ENDING: Final = (
 
 
 @dataclass(frozen=True, slots=True)
+class FailedRank(Data):
+    """A rank that could not be analysed, and why."""
+
+    rank: int
+    code: str
+    path: str | None
+    line: int | None
+    """The line (from 1); None where the whole file is meant."""
+    message: str
+    hint: str | None
+
+    @classmethod
+    def of(cls, error: RankError) -> FailedRank:
+        """Return the failure that an error reports."""
+        return cls(error.rank, error.code, error.path, error.line, str(error), error.hint)
+
+
+@dataclass(frozen=True, slots=True)
 class Analysis(Data):
     """What was found of each rank, by rank, and where files were written."""
 
     output: Path | None
     ranks: Sequence[RankAnalysis]
+    failed: Sequence[FailedRank] = ()
+    """The ranks that could not be analysed."""
+    devices: Sequence[DeviceTables] = ()
+    """What the exported files of Ascend devices contain."""
+    written: Sequence[Path] = ()
+    """The files of devices that were written; those of a rank are in the rank."""
 
 
 @overload
@@ -108,7 +134,8 @@ def offline_analyse(
     ValueError
         Its numbers do not follow one another, or `mode` or `compat` is another word.
     RankError
-        A file of a rank cannot be read; the error names the rank, the file and the line.
+        No rank can be analysed; the error names the first rank, the file and the line. If only
+        some ranks fail, they are in `failed`.
     ProfileError
         The folder has no profile, or only what must be exported first.
     FileExistsError
@@ -163,10 +190,16 @@ def checked_steps(step_list: Sequence[int]) -> list[int]:
 
 
 def _analyse(path: Path, output: Path | None, asked: Asked, *, is_compatible: bool) -> Analysis:
-    ranks = find_ranks(path)
+    devices = read_devices(path)
+    try:
+        ranks = find_ranks(path)
+    except ProfileError:
+        if not devices:
+            raise
+        ranks = []
     if output is not None:
         new_folder(output)
-    found = []
+    found, errors = [], []
     for files in ranks:
         try:
             rank = analyse_rank(files, asked)
@@ -175,9 +208,18 @@ def _analyse(path: Path, output: Path | None, asked: Asked, *, is_compatible: bo
             elif output is not None:
                 rank = write_rank(rank, output, asked)
         except ProfileError as error:
-            raise RankError(files.rank, error) from error
+            of_rank = RankError(files.rank, error)
+            of_rank.__cause__ = error
+            errors.append(of_rank)
+            continue
         found.append(rank)
-    return Analysis(output, found)
+    if errors and not found and not devices:
+        raise errors[0]
+    failed = [FailedRank.of(error) for error in errors]
+    written = []
+    if output is not None and not is_compatible:
+        written = write_devices(devices, output)
+    return Analysis(output, found, failed, devices, written)
 
 
 def _compatible(files: RankFiles, output: Path, asked: Asked, n_ranks: int) -> list[Path]:

@@ -76,7 +76,7 @@ def _job(value: Any) -> str | None:
 _ALL: Final = "cpu gpu ascend"
 
 OPTIONS: Final[Mapping[str, Option]] = {
-    "start": _option("gpu ascend", lambda _: None, default=None),
+    "start": _option(_ALL, lambda _: None, default=None),
     "output_path": _option(_ALL, _path, default="data"),
     "start_profile": _option(_ALL, _flag, default=True),
     "op_time": _option(_ALL, _flag, default=True),

@@ -134,7 +134,7 @@ class ProfilerOptions:
         return replace(made, findings=tuple(findings))
 
     def msprof_options(self) -> str:
-        """Give the options as the JSON text that MindSpore hands to Ascend's profiler."""
+        """Return the options as the JSON text that MindSpore hands to Ascend's profiler."""
         settings = self.environment
         metrics = self.aicore_metrics if self.profiler_level != "Level0" else -1
         values = {
@@ -153,20 +153,10 @@ class ProfilerOptions:
             "parallel_strategy": _switch(self.parallel_strategy),
             "op_time": _switch(self.op_time),
             "profile_framework": self.profile_framework,
-            "profiler_level": self.profiler_level,
+            "profiler_level": self.profiler_level or "off",
             "host_stack": _switch(self.host_stack),
         }
         return json.dumps(values)
-
-    def for_mindspore(self) -> dict[str, Any]:
-        """Give the options that the device has, as MindSpore's `Profiler` takes them."""
-        names = [name for name in sorted(OPTIONS) if self.device in OPTIONS[name].devices]
-        values = {name: getattr(self, name) for name in names if name != "start"}
-        if self.profiler_level is None:
-            values.pop("profiler_level", None)
-        if not self.ascend_job_id:
-            values.pop("ascend_job_id", None)
-        return values
 
 
 def _switch(value: bool) -> str:  # noqa: FBT001 (the value itself)

@@ -91,6 +91,8 @@ def analyse_rank(files: RankFiles, asked: Asked) -> RankAnalysis:
     """Read all that can be read of one rank."""
     findings, of_steps = Findings(), Findings()
     refuse(files, of_steps)
+    for other in files.others:
+        findings.add("several_profiles", files.folder, None, f"not read: {other}")
     host_info = _host_info(files, findings, asked)
     operators = None
     if _has_operators(files, of_steps):

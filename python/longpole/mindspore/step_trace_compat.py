@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from longpole.mindspore.output import csv_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from longpole.mindspore.step_trace import StepPoints, StepTrace
 
@@ -24,20 +24,26 @@ _NUMBER: Final = "step_num"
 
 
 def compatible_step_trace(trace: StepTrace, *, is_training: bool) -> str:
-    """Give the text of `step_trace_raw_{rank}_detail_time.csv`."""
+    """Return the text of `step_trace_raw_{rank}_detail_time.csv`."""
     # MindSpore names collectives by their place in the first step.
     names = [reduce.operator.rpartition("/")[2] for step in trace.steps for reduce in step.reduces]
-    rows = [_row(step, names) for step in trace.steps]
-    header = list(dict.fromkeys(name for row in rows for name in row))
-    table: list[list[int | str]] = [[row.get(name, 0) for name in header] for row in rows]
-    table.append([_mean(name, rows) for name in header])
+    header: list[str] = []
+    table: list[list[int | str]] = []
+    for step in trace.steps:
+        row = _row(step, names)
+        header += [name for name in row if name not in header]
+        # A row is as long as the header was when MindSpore read its step.
+        table.append([row.get(name, 0) for name in header])
+    if not table:
+        return ""
+    table.append(_means(table))
     if not is_training:
         header, table = _without_backward(header, table)
-    return csv_text([header, *table] if rows else [])
+    return csv_text([header, *table])
 
 
 def compatible_point_info(trace: StepTrace, *, is_training: bool) -> str:
-    """Give the text of `step_trace_point_info_{rank}.json`."""
+    """Return the text of `step_trace_point_info_{rank}.json`."""
     points = [
         {"fp_start": step.fp_operator} | ({"bp_end": step.bp_operator} if is_training else {})
         for step in trace.steps
@@ -45,10 +51,11 @@ def compatible_point_info(trace: StepTrace, *, is_training: bool) -> str:
     return json.dumps(points if trace.launch == "async" else points[0])
 
 
-def _row(step: StepPoints, names: Sequence[str]) -> dict[str, int]:
+def _row(step: StepPoints, names: Sequence[str]) -> dict[str, int | str]:
+    """Return the columns of a step; the times of collectives are texts, as in MindSpore."""
     edges = (step.start_ns, step.fp_ns, step.bp_ns or 0, step.end_ns)
     start, fp, bp, end = (time_ns // _TICK_NS for time_ns in edges)
-    row = {
+    row: dict[str, int | str] = {
         _NUMBER: step.number,
         "start_point": start,
         "end_point": end,
@@ -62,23 +69,30 @@ def _row(step: StepPoints, names: Sequence[str]) -> dict[str, int]:
     for place, reduce in enumerate(step.reduces):
         field = f"stream_ops_{place}_{names[place]}"
         first, last = reduce.start_ns // _TICK_NS, reduce.end_ns // _TICK_NS
-        row |= {field: last - first, f"{field}_start_point": first, f"{field}_end_point": last}
+        row[field] = last - first
+        row[f"{field}_start_point"], row[f"{field}_end_point"] = str(first), str(last)
     return row
 
 
-def _mean(name: str, rows: Sequence[Mapping[str, int]]) -> int | str:
-    """Give the mean, rounded half to even; `-` in place of the number of the step."""
-    total = sum(row.get(name, 0) for row in rows)
-    return "-" if name == _NUMBER else round(Fraction(total, len(rows)))
+def _means(table: Sequence[Sequence[int | str]]) -> list[int | str]:
+    """Return means, rounded half to even, as far as the shortest row goes."""
+    columns = list(zip(*table, strict=False))[1:]
+    means = (round(Fraction(sum(map(int, column)), len(table))) for column in columns)
+    return ["-", *means]
 
 
 def _without_backward(
     header: list[str], table: list[list[int | str]]
 ) -> tuple[list[str], list[list[int | str]]]:
-    """Leave out bp and the tail, as MindSpore does of an inference: by their places."""
+    """Leave out bp and the tail, as MindSpore does of an inference: by their places.
+
+    With collectives, the last two columns are theirs, and MindSpore joins their texts.
+    """
     backward, forward, tail = 5, -2, -1
     header[forward] = "fp"
     for row in table:
-        row[forward] = int(row[forward]) + int(row[tail])
+        first, second = row[forward], row[tail]
+        is_text = isinstance(first, str)
+        row[forward] = f"{first}{second}" if is_text else int(first) + int(second)
     shorter = [[*row[:backward], *row[backward + 1 : tail]] for row in table]
     return [*header[:backward], *header[backward + 1 : tail]], shorter

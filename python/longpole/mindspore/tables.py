@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.mindspore.host_info import COLUMNS
-from longpole.mindspore.output import csv_text
+from longpole.mindspore.output import csv_text, write_new
 from longpole.report.csv import harmless
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
+    from longpole.mindspore.device_tables import DeviceTables
     from longpole.mindspore.host_info import DatasetStage, HostInfo
     from longpole.mindspore.operators import OpRow
     from longpole.mindspore.step_trace import StepTrace
 
-__all__ = ["dataset_text", "memory_text", "operators_text", "steps_text"]
+__all__ = ["dataset_text", "memory_text", "operators_text", "steps_text", "write_devices"]
 
 _OPERATORS: Final = (
     "op_side",
@@ -72,3 +75,18 @@ def steps_text(trace: StepTrace) -> str:
         more = (time for name in names for time in spans.get(name, (None, None)))
         rows.append([*(getattr(step, name) for name in _STEPS), *more])
     return _text([header, *rows], "\n")
+
+
+def write_devices(devices: Sequence[DeviceTables], output: Path) -> list[Path]:
+    """Write the tables of each device that have rows, under its rank, else its place."""
+    written = []
+    ranks = [each.rank for each in devices]
+    is_clear = None not in ranks and len(set(ranks)) == len(ranks)
+    for place, device in enumerate(devices):
+        number = device.rank if is_clear else place
+        for name in ("operators", "shapes", "metrics", "steps"):
+            rows = [asdict(row) for row in getattr(device, name)]
+            if rows:
+                text = _text([rows[0], *(row.values() for row in rows)], "\n")
+                written.append(write_new(output / f"device_{name}_{number}.csv", text))
+    return written

@@ -9,6 +9,7 @@ import click
 
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.emit import failed
+from longpole.cli.answer.mindspore_device import device_blocks, device_records
 from longpole.cli.answer.problems import Problem
 from longpole.errors import TraceError
 from longpole.mindspore.offline import offline_analyse
@@ -53,16 +54,23 @@ def mindspore_answers(
 
 
 def _answer(folder: str, found: Analysis) -> Answer:
+    of_files = [
+        *((rank.rank, each) for rank in found.ranks for each in rank.findings),
+        *((device.rank, each) for device in found.devices for each in device.findings),
+    ]
     warnings = [
         Warned(
             each.code,
             each.count,
-            f"rank {rank.rank}: {each.file}{_place(each.lines)}: {each.sentence}",
+            f"{_rank(rank)}{each.file}{_place(each.lines)}: {each.sentence}",
             each.effect,
             each.detail,
         )
-        for rank in found.ranks
-        for each in rank.findings
+        for rank, each in of_files
+    ]
+    warnings += [
+        Warned(each.code, 1, each.message, "the rank is not analysed", each.hint)
+        for each in found.failed
     ]
     document = Document(
         schema=_SCHEMA,
@@ -71,10 +79,21 @@ def _answer(folder: str, found: Analysis) -> Answer:
         warnings=warnings,
         forms_with_warnings=DATA_FORMATS,
         data=found,
-        blocks=lambda: [block for rank in found.ranks for block in _blocks(folder, rank)],
-        records=lambda: [record for rank in found.ranks for record in _records(folder, rank)],
+        blocks=lambda: [
+            *(block for rank in found.ranks for block in _blocks(folder, rank)),
+            *(block for device in found.devices for block in device_blocks(folder, device)),
+            *([Notes([f"Wrote {path}" for path in found.written])] if found.written else []),
+        ],
+        records=lambda: [
+            *(record for rank in found.ranks for record in _records(folder, rank)),
+            *(record for device in found.devices for record in device_records(folder, device)),
+        ],
     )
     return document, exit_codes.OK
+
+
+def _rank(rank: int | None) -> str:
+    return "" if rank is None else f"rank {rank}: "
 
 
 def _place(lines: Sequence[int]) -> str:
@@ -174,7 +193,14 @@ def _memory(peaks: Sequence[MemorySummary]) -> Iterator[str]:
 
 
 def _flops(flops: FlopsSummary | None) -> Iterator[str]:
-    if flops is not None and flops.operations is not None:
+    if flops is None:
+        return
+    if flops.operations_as_written is not None:
+        yield (
+            f"Operations of {flops.n_operators:,} operators: {flops.operations_as_written:.6g} in "
+            "the unit of the file, which does not name it"
+        )
+    if flops.operations is not None:
         rate = flops.operations_per_s
         at = "" if rate is None else f", {rate:.3g} per second"
         yield f"Operations computed: {flops.operations:.3g}{at}"

@@ -1,0 +1,110 @@
+"""Exported files of Ascend devices: operators, shapes, counters and steps."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+
+from longpole.cli.program import run
+from longpole.mindspore import ProfileError, offline_analyse
+from mindspore_files import case, cpu_profile, given, write
+
+KERNELS = (
+    "Name,Type,OP State,Accelerator Core,Start Time(us),Duration(us),Input Shapes,aic_mac_ratio",
+    'a,MatMul,static,AI_CORE,1.000,30,"""4,4;4,4""",0.5',
+    'b,MatMul,dynamic,AI_CORE,40.000,10,"""8,8;8,8""",0.9',
+    'c,Cast,static,AI_VECTOR_CORE,60.000,10,"""4,4""",0',
+    "d,allReduce,N/A,HCCL,70.000,900,N/A,N/A",
+)
+
+
+def exported(folder, name="kernel_details.csv", lines=KERNELS):
+    """Write one file into an exported folder of rank 3."""
+    output = folder / "rank-3_20250101_ascend_ms/ASCEND_PROFILER_OUTPUT"
+    output.mkdir(parents=True, exist_ok=True)
+    return write(output / name, *lines)
+
+
+def test_operators_shapes_counters_and_conversions_follow_from_kernels(tmp_path):
+    exported(tmp_path)
+    [device] = offline_analyse(tmp_path).devices
+    assert device.rank == 3
+    matmul, cast = device.operators  # a collective does not compute
+    assert (matmul.type, matmul.core, matmul.n_runs) == ("MatMul", "AI_CORE", 2)
+    assert (matmul.total_ns, matmul.min_ns, matmul.max_ns) == (40_000, 10_000, 30_000)
+    assert (matmul.share, device.conversion_share) == (0.8, 0.2)
+    assert cast.type == "Cast"
+    shapes = [(each.type, each.input_shapes, each.n_dynamic) for each in device.shapes]
+    assert shapes == [("MatMul", "4,4;4,4", 0), ("Cast", "4,4", 0), ("MatMul", "8,8;8,8", 1)]
+    [metric] = device.metrics
+    assert (metric.metric, metric.mean) == ("aic_mac_ratio", pytest.approx(0.6))
+
+
+def test_an_exported_prof_folder_is_analysed():
+    [device] = offline_analyse(case("14_exported_PROF") / "data").devices
+    assert [(op.type, op.total_ns) for op in device.operators] == [
+        ("Conv2D", 35_500),
+        ("ReLU", 5_500),
+    ]
+    [step] = device.steps
+    assert (step.number, step.total_ns, step.fp_and_bp_ns) == (1, 60_000, 40_000)
+    assert (step.refresh_ns, step.data_wait_ns) == (10_000, 0)
+    assert device.operations == 102_200
+
+
+def test_operators_from_kernels_equal_those_of_the_exporter(tmp_path):
+    source = given("ascend_level1_text", "rank0_ascend_pt", "ASCEND_PROFILER_OUTPUT")
+    target = tmp_path / "r0_ascend_ms/ASCEND_PROFILER_OUTPUT"
+    target.mkdir(parents=True)
+    (target / "kernel_details.csv").write_bytes((source / "kernel_details.csv").read_bytes())
+    [device] = offline_analyse(tmp_path).devices
+    found = {(op.type, op.core): op for op in device.operators}
+    with (source / "op_statistic.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(found)
+    for row in rows:
+        op = found[row["OP Type"], row["Core Type"]]
+        assert op.n_runs == int(row["Count"])
+        assert op.max_ns == round(1000 * float(row["Max Time(us)"]))
+        assert op.total_ns == pytest.approx(1000 * float(row["Total Time(us)"]), abs=op.n_runs)
+        assert 100 * op.share == pytest.approx(float(row["Ratio(%)"]), abs=0.001)
+
+
+def test_of_several_exports_the_newest_is_read_with_a_warning(tmp_path):
+    exported(tmp_path, "op_summary_20250101000000.csv", KERNELS[:2])
+    exported(tmp_path, "op_summary_20250102000000.csv")
+    [device] = offline_analyse(tmp_path).devices
+    assert sum(op.n_runs for op in device.operators) == 3
+    [finding] = device.findings
+    assert (finding.code, finding.count) == ("several_exports", 1)
+
+
+def test_a_damaged_table_costs_that_table(tmp_path):
+    exported(tmp_path)
+    exported(tmp_path, "step_trace_time.csv", ["nothing,known", "1,2"])
+    [device] = offline_analyse(tmp_path).devices
+    assert len(device.operators) == 2
+    [finding] = device.findings
+    assert (finding.code, finding.file) == ("unknown_format", "step_trace_time.csv")
+
+
+def test_text_files_and_exported_files_of_one_profile_are_both_analysed(tmp_path, capsys):
+    exported(tmp_path)
+    cpu_profile(tmp_path / "rank-3_20250101_ascend_ms/FRAMEWORK", 3)
+    assert run(["mindspore", str(tmp_path), "-o", str(tmp_path / "out")]) == 0
+    told = capsys.readouterr().out
+    assert "Mul" in told
+    assert "rank 3, device" in told
+    assert "20 % of the time" in told
+    header, first, *_ = (tmp_path / "out/device_operators_3.csv").read_text().splitlines()
+    assert header == "type,core,n_runs,total_ns,min_ns,max_ns,share"
+    assert first == "MatMul,AI_CORE,2,40000,10000,30000,0.8"
+
+
+def test_a_folder_that_was_not_exported_is_an_error_with_the_remedy(tmp_path):
+    (tmp_path / "PROF_000001_20230818095800_ABCDEFGH/device_0/data").mkdir(parents=True)
+    with pytest.raises(ProfileError) as caught:
+        offline_analyse(tmp_path)
+    assert caught.value.code == "needs_export"
+    assert "msprof --export=on" in caught.value.hint
