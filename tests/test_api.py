@@ -22,7 +22,8 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 def names_in(tree):
     parts = [node for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
     constants = [node.target for node in tree.body if isinstance(node, ast.AnnAssign)]
-    return {node.name for node in parts} | {ast.unparse(target) for target in constants}
+    names = {node.name for node in parts} | {ast.unparse(target) for target in constants}
+    return {name for name in names if not name.startswith("_") or name == "__all__"}
 
 
 def members(tree, name):
@@ -98,9 +99,12 @@ def test_few_modules_know_the_core():
     }
     assert knowing == {
         "analyses/diff/matching.py",
+        "ascend/rows.py",
         "bench/extraction.py",
         "bench/run/guard.py",
         "bench/tunableop/records.py",
+        "cli/answer/whatif.py",
+        "cli/mcp/worker.py",
         "contexts.py",
         "convert/chakra.py",
         "convert/cut.py",
@@ -109,9 +113,12 @@ def test_few_modules_know_the_core():
         "critical_path/path.py",
         "errors.py",
         "frames.py",
+        "kernel_names.py",
+        "opening.py",
         "profiles.py",
         "read.py",
         "remedies/facts.py",
+        "removed_cost.py",
         "selection/evaluation.py",
         "sweeps.py",
         "tables.py",

@@ -177,6 +177,18 @@ def _times(_name: str, value: Any) -> tuple[int, int] | None:
     return None if value is None else two_times(value)
 
 
+def _step_times(name: str, value: Any) -> Any:
+    """Return the times of steps on both sides in ns, each of which may be unknown."""
+    match value:
+        case (int() | None, int() | None):
+            return value
+    raise _refuse(name, "two times in whole ns, or None for each that is not known", value)
+
+
+def _target(name: str, value: Any) -> Any:
+    return value if callable(value) else _path(name, value)
+
+
 def _step(name: str, value: Any) -> Any:
     if value is None or (isinstance(value, str | SupportsIndex) and not isinstance(value, bool)):
         return value
@@ -231,6 +243,7 @@ _READERS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "bool": _flag,
     "int | str | None": _step,
     "tuple[int, int] | None": _times,
+    "tuple[int | None, int | None]": _step_times,
     "Iterable[int] | None": _numbers,
     "Callable[[int], object] | None": _callback,
     "Callable[[int, int], object] | None": _callback,
@@ -238,6 +251,8 @@ _READERS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "ExecutionTrace | Source": _execution,
     "Trace | Source": _trace,
     "str | os.PathLike[str]": _path,
+    "str | Path | None": lambda name, value: None if value is None else _path(name, value),
+    "str | Path | Callable[[], object]": _target,
     "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]": _paths,
 }
 """How an argument is taken, by its annotation. A test checks that all are listed."""
