@@ -182,7 +182,9 @@ def _step_times(name: str, value: Any) -> Any:
     match value:
         case (int() | None, int() | None):
             return value
-    raise _refuse(name, "two times in whole ns, or None for each that is not known", value)
+        case _:
+            what = "two times in whole ns, or None for each that is not known"
+            raise _refuse(name, what, value)
 
 
 def _target(name: str, value: Any) -> Any:
