@@ -41,6 +41,11 @@ Validators: TypeAlias = tuple[tuple[str, str], ...]
 FAMILIES: Final = frozenset({"default", "rocblas", "hipblaslt", "cublaslt"})
 """The libraries whose solutions torch knows."""
 
+_LINE_COLUMNS: Final = (
+    *("line", "offset", "n_bytes", "ending"),
+    *("operator", "parameters", "solution", "family", "time_ns"),
+)
+
 _NUMBER: Final = re.compile(
     rb"\s*([+-]?(?:\d+\.?\d*(?:e[+-]?\d+)?|\.\d+(?:e[+-]?\d+)?|inf|nan))", re.IGNORECASE
 )
@@ -224,7 +229,7 @@ class TunableFile:
     @cached_property
     def lines(self) -> list[Line]:
         """The results and the untuned GEMMs, in the order of the file."""
-        return [self.line(row) for row in self.rows() if key_of(row) is not None]
+        return [self.line(row) for row in self._narrow("result", "untuned")]
 
     @cached_property
     def blocks(self) -> list[Block]:
@@ -236,7 +241,7 @@ class TunableFile:
         block before can be without results.
         """
         blocks: list[tuple[dict[str, str], list[Line]]] = [({}, [])]
-        for kind, rows in groupby(self._tied_rows(), key=itemgetter("kind")):
+        for kind, rows in groupby(self._narrow("validator", "result"), key=itemgetter("kind")):
             if kind == "result":
                 blocks[-1][1].extend(map(self.line, rows))
                 continue
@@ -249,13 +254,18 @@ class TunableFile:
             blocks.pop()
         return [Block(in_order(validators), results) for validators, results in blocks]
 
-    def _tied_rows(self) -> Iterator[dict[str, Any]]:
-        return (row for row in self.rows() if row["kind"] in {"validator", "result"})
+    def _narrow(self, *kinds: str) -> Iterator[dict[str, Any]]:
+        """Return the pieces of some kinds, with the few columns that `line` and `blocks` need."""
+        import polars as pl
+
+        columns = (*_LINE_COLUMNS, "kind", "key", "value")
+        wanted = self.pieces.lazy().filter(pl.col("kind").is_in(kinds)).select(columns)
+        return wanted.collect().iter_rows(named=True)
 
     @property
     def others(self) -> list[bytes]:
         """The texts that are neither validator nor result: unknown ones and untuned GEMMs."""
-        return [self.bytes_of(row) for row in self.rows() if row["kind"] in {"unknown", "untuned"}]
+        return [self.bytes_of(row) for row in self._narrow("unknown", "untuned")]
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Give the pieces one by one."""
