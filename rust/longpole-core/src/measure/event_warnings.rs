@@ -55,10 +55,10 @@ pub fn event_warnings(
 /// The warnings about times of GPU activities that cannot be right: the order of a stream is not that
 /// of its launches, or the device idled long before work that was long launched.
 fn impossible_times(tables: &Tables, launches: &Launches) -> Vec<EventWarning> {
-    let launched = Launched::of(tables, launches);
+    let works = Launched::of(tables, launches);
     [
-        warning("out_of_stream_order", None, &launched.out_of_order()),
-        warning("late_on_idle_device", None, &launched.late_on_idle_device()),
+        warning("out_of_stream_order", None, &works.out_of_order()),
+        warning("late_on_idle_device", None, &works.late_on_idle_device()),
     ]
     .into_iter()
     .flatten()
@@ -69,10 +69,13 @@ fn impossible_times(tables: &Tables, launches: &Launches) -> Vec<EventWarning> {
 /// time: launches take up to 100 us.
 const LATE_ON_IDLE_NS: i64 = 10_000_000;
 
+/// The lane of a GPU activity, the spans of its call and of itself, and the activity.
+type LaunchedWork = (LaneId, (i64, i64), (i64, i64), EventId);
+
 /// GPU activities with the calls that launched them.
 struct Launched {
-    /// The spans of the call and of the work, by lane of the work and start of the call.
-    rows: Vec<(LaneId, (i64, i64), (i64, i64), EventId)>,
+    /// By lane of the work and start of the call.
+    rows: Vec<LaunchedWork>,
     /// The work that launches of graphs launched.
     replays: HashSet<EventId>,
     /// The start and the latest end so far of all GPU activities, in order of their starts.

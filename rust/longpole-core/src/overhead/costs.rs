@@ -98,8 +98,7 @@ fn percent_of_operator(class: Class) -> [i64; 3] {
     match class {
         Class::OuterOperator => [100, 100, 120],
         Class::NestedOperator => [100, 100, 100],
-        Class::Launch => [130, 70, 200],
-        Class::GraphLaunch => [130, 70, 200],
+        Class::Launch | Class::GraphLaunch => [130, 70, 200],
         Class::Call => [100, 30, 150],
         Class::PythonFunction => [20, 10, 40],
         Class::Annotation => [200, 100, 500],

@@ -29,6 +29,7 @@ impl At {
 /// The cost of an event before its start, between its start and what follows inside it, and after
 /// its end.
 #[derive(Debug, Clone, Copy, Default)]
+#[allow(clippy::struct_field_names)] // units stand in names
 struct Parts {
     before_ns: i64,
     inside_ns: i64,

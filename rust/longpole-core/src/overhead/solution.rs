@@ -155,9 +155,9 @@ pub fn fitted(
 }
 
 fn usual_ns(graph: &Graph, scope: &Scope, times_ns: &[i64]) -> i64 {
-    let time_ns = |node: NodeId| times_ns[node.row()];
+    let at = |node: NodeId| times_ns[node.row()];
     let length_ns = |window| {
-        let (start_ns, end_ns) = moved(graph, window, &time_ns);
+        let (start_ns, end_ns) = moved(graph, window, &at);
         end_ns - start_ns
     };
     let mut found: Vec<_> = scope.windows.iter().map(length_ns).collect();

@@ -94,9 +94,10 @@ fn clear_durations(tables: &mut Tables) -> u64 {
     if !has_long && sum_ns <= i128::from(LARGEST_SUM_NS) {
         return 0;
     }
-    let longest_ns = match sum_ns <= i128::from(LARGEST_SUM_NS) {
-        true => LONGEST_NS,
-        false => LARGEST_SUM_NS.unsigned_abs() / durations_ns.len() as u64,
+    let longest_ns = if sum_ns <= i128::from(LARGEST_SUM_NS) {
+        LONGEST_NS
+    } else {
+        LARGEST_SUM_NS.unsigned_abs() / durations_ns.len() as u64
     };
     Arc::make_mut(&mut tables.events).clear_durations(|ns| is_longer(ns, longest_ns))
 }

@@ -185,7 +185,7 @@ impl EventScanner {
     fn argument(&mut self, key: Key, token: Token) {
         match key {
             CORRELATION | CONNECTION_ID | QUEUE_ID | CORR_ID => {
-                self.draft.correlation = Some(token)
+                self.draft.correlation = Some(token);
             }
             EXTERNAL_ID | EXTERNAL_ID_LOWER => self.draft.external_id = Some(token),
             STREAM => self.draft.stream = Some(token),

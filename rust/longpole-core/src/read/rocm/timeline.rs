@@ -215,7 +215,9 @@ impl<'a> Tracks<'a> {
                 of_track.entry((place.process, place.thread)).or_default().push(start);
             }
         }
-        of_track.values_mut().for_each(|rows| rows.sort_unstable());
+        for rows in of_track.values_mut() {
+            rows.sort_unstable();
+        }
         Self { events, of_track }
     }
 

@@ -211,9 +211,10 @@ impl<'a> Archive<'a> {
         while !bytes.is_empty() {
             let count = self.window.text().len().min(bytes.len());
             if count == 0 && !self.window.more(&mut self.diagnostics)? {
-                return Err(match self.window.is_limited() {
-                    true => not_saved("the saved trace is larger than max_bytes, and is not cut"),
-                    false => damaged("it ends too early"),
+                return Err(if self.window.is_limited() {
+                    not_saved("the saved trace is larger than max_bytes, and is not cut")
+                } else {
+                    damaged("it ends too early")
                 });
             }
             bytes[..count].copy_from_slice(&self.window.text()[..count]);
