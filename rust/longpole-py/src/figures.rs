@@ -17,6 +17,9 @@ type IdleRow = (Option<i64>, &'static str, i64, Option<i64>);
 /// `(code, category, count, first_event, its name, longest_ns)`.
 type EventWarningRow = (&'static str, Option<String>, u64, usize, Option<String>, i64);
 
+/// The row of an operator, its name, and the sizes of its inputs as the trace writes them.
+type OperatorParts = (usize, Option<String>, Option<String>);
+
 #[pymethods]
 impl Trace {
     /// The first `top` names of the kernels of a window, the longest sum first, and how many
@@ -140,7 +143,7 @@ impl Trace {
         &self,
         py: Python<'_>,
         events: Vec<usize>,
-    ) -> PyResult<Vec<Option<(usize, Option<String>, Option<String>)>>> {
+    ) -> PyResult<Vec<Option<OperatorParts>>> {
         let (tables, launches, nesting) = (self.tables(), self.linked(py)?, self.nesting(py)?);
         let operator = |row: usize| {
             let found =

@@ -13,6 +13,9 @@ use pyo3::prelude::*;
 
 use crate::enter::enter;
 
+/// Name, share, number of events, share of the longest, role and occasion of what the host did longest.
+type BusiestParts = (String, f64, usize, f64, Option<&'static str>, &'static str);
+
 /// A verdict as a dictionary; `python/longpole/_core.pyi` gives its fields.
 #[derive(IntoPyObject)]
 pub(crate) struct VerdictParts {
@@ -34,7 +37,7 @@ pub(crate) struct VerdictParts {
     waits_lead: bool,
     nearly_balanced: bool,
     function: Option<(String, f64)>,
-    busiest: Option<(String, f64, usize, f64, Option<&'static str>, &'static str)>,
+    busiest: Option<BusiestParts>,
     n_launched: usize,
     loader: Option<&'static str>,
     usual: Option<(Vec<&'static str>, f64)>,
