@@ -1,11 +1,9 @@
 //! What may be imagined to be different about a program.
 
-use super::chosen::EdgesOf;
 use super::ratio::Ratio;
-use crate::error::Result;
-use crate::graph::{Graph, Kind};
+use crate::graph::Kind;
 use crate::ids::EventId;
-use crate::tables::{EventKind, Tables};
+use crate::tables::EventKind;
 
 /// Something about the program that is imagined to be different.
 ///
@@ -85,15 +83,4 @@ impl Change {
         let is_of_all = self.events.is_none() && self.stretches.is_none();
         has_effect_of_kinds && is_of_all && self.matching.is_none() && self.event_kind.is_none()
     }
-}
-
-/// The number of edges of the graph that each change is about.
-///
-/// # Errors
-///
-/// When a pattern is no regular expression.
-pub fn n_chosen(graph: &Graph, tables: &Tables, changes: &[Change]) -> Result<Vec<usize>> {
-    let edges_of = EdgesOf::of(graph);
-    let count = |change| edges_of.chosen(change, tables).map(|edges| edges.len());
-    changes.iter().map(count).collect()
 }

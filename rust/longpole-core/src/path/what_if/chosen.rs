@@ -258,3 +258,14 @@ fn annotations(change: &Change, is_named: Option<&[bool]>, tables: &Tables) -> V
         None => events.ids().filter(is_one).collect(),
     }
 }
+
+/// The number of edges of the graph that each change is about.
+///
+/// # Errors
+///
+/// When a pattern is not a regular expression.
+pub fn n_chosen(graph: &Graph, tables: &Tables, changes: &[Change]) -> Result<Vec<usize>> {
+    let edges_of = EdgesOf::of(graph);
+    let count = |change| edges_of.chosen(change, tables).map(|edges| edges.len());
+    changes.iter().map(count).collect()
+}

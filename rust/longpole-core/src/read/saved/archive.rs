@@ -4,9 +4,9 @@ use bytemuck::Pod;
 use crc32fast::Hasher;
 
 use super::layout::{
-    ARRAY_HEADER, DOCUMENT, MAX_DOCUMENT_BYTES, Member, array_header, damaged, directory, member_of,
+    ARRAY_HEADER, DOCUMENT, MAX_DOCUMENT_BYTES, Member, array_header, damaged, directory,
+    member_of, not_saved,
 };
-use super::not_saved;
 use crate::diagnostics::Diagnostics;
 use crate::error::{Error, Result};
 use crate::progress::{Progress, report};

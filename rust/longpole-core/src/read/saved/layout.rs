@@ -108,5 +108,10 @@ pub(super) fn damaged(what: &'static str) -> Error {
     Error::new(ErrorKind::DamagedSave(what), 0)
 }
 
+/// The error for a file that cannot be read as it was saved.
+pub(super) fn not_saved(what: &str) -> Error {
+    Error::new(ErrorKind::NotSaved(what.to_owned()), 0)
+}
+
 /// The bytes of values are written as they stand in memory.
 const _: () = assert!(cfg!(target_endian = "little"), "saved traces are little-endian");

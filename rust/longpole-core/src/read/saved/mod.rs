@@ -18,7 +18,7 @@ use std::sync::Arc;
 use self::archive::Archive;
 use self::document::Document;
 pub(crate) use self::document::document_of;
-use self::layout::{LANES, SOURCES, damaged};
+use self::layout::{LANES, SOURCES, damaged, not_saved};
 use super::Options;
 use super::window::Window;
 use crate::error::{Error, ErrorKind, Result};
@@ -181,8 +181,4 @@ fn flows(archive: &mut Archive<'_>, strings: &Strings, name: &str) -> Result<Flo
 fn text(row: i64, strings: &Strings) -> Result<StringId> {
     let row = usize::try_from(row).ok().filter(|&row| row < strings.len());
     row.map(StringId::from_row).ok_or_else(|| damaged("a text is missing in it"))
-}
-
-fn not_saved(what: &str) -> Error {
-    Error::new(ErrorKind::NotSaved(what.to_owned()), 0)
 }
