@@ -117,7 +117,7 @@ def test_a_step_whose_kernels_are_lost_is_not_complete():
 
 
 def test_a_step_can_be_asked_for_by_number():
-    builder = TraceBuilder().step(1, (0, 10)).step(2, (10, 90))
+    builder = TraceBuilder().step(1, (0, 10)).operator("aten::mm", (1, 9)).step(2, (10, 90))
     assert summary(builder, step=1).window.duration_ns == 10_000
 
 
@@ -236,6 +236,7 @@ def test_a_summary_is_plain_values_and_the_same_every_time():
         "operators",
         "blocking_calls",
         "unlinked",
+        "recording_cost",
     ]
 
 

@@ -178,4 +178,6 @@ def test_the_order_of_the_file_changes_no_figure(rows, window, data):
         one, two = (question(trace, between(window)) for trace in traces)
         assert one.equals(two)
     one, two = (longpole.kernels(trace, between(window)) for trace in traces)
-    assert one.drop("longest_event").equals(two.drop("longest_event"))
+    # Of activities of one length any may be the longest.
+    of_longest = ("longest_event", "operator")
+    assert one.drop(of_longest).equals(two.drop(of_longest))

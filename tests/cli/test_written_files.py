@@ -256,7 +256,7 @@ MOVERS = {"os.replace", "os.rename", "os.link", "shutil.move", "shutil.copy", "s
 OWN = {
     *("files.py", "testing.py", "cli/program.py", "cli/answer/convert.py", "devices/leases.py"),
     *("mindspore/output.py", "bench/records/store.py", "bench/records/rescue.py"),
-    "recorder.py",
+    *("recorder.py", "cli/mcp/worker.py"),
     *("bench/run/sampler.py", "bench/run/conditions.py", "bench/time/candidates.py"),
     *("bench/tune/commands.py", "bench/tunableop/worker.py", "bench/time/workers.py"),
 }

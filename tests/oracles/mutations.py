@@ -95,12 +95,6 @@ FAULTS = (
         "edge.gap_ns(&graph.nodes).max(graph.typical_ns(edge.role))",
     ),
     Fault(
-        "what lies before a window between two times changes too",
-        "path/what_if/retime.rs",
-        "*time_ns = from_ns.max(*time_ns);",
-        "let _ = time_ns;",
-    ),
-    Fault(
         "of several last events the last in content order ends a window",
         "path/clip.rs",
         "(time_ns(node), Reverse(graph.nodes.event(node)))",

@@ -246,7 +246,7 @@ def test_waits_after_a_change_are_those_of_its_path(by):
 
 def test_what_is_no_change_is_refused():
     path = read(WAITING).critical_path(whole=True)
-    with pytest.raises(TypeError, match="changes are Scale, Drop and RemoveWait"):
+    with pytest.raises(TypeError, match="changes are Scale, Drop, Replace, Insert and RemoveWait"):
         path.what_if("x")
     with pytest.raises(ValueError, match="'kernel' is not a kind of wait"):
         RemoveWait(kind="kernel")

@@ -134,7 +134,8 @@ def test_counters_of_a_gpu_are_counters(tmp_path):
     samples = (message(52, described, number(3, 1), message(2, number(1, 4), number(2, 1980))),)
     samples += (message(52, number(3, 1), message(2, number(1, 4), number(2, 1410))),)
     samples += (message(52, number(3, 2), message(2, number(1, 4), number(2, 7))),)
-    packets = [message(1, number(8, 5), number(10, 3), sample) for sample in samples]
+    at_ns = trace.window[0]
+    packets = [message(1, number(8, at_ns), number(10, 3), sample) for sample in samples]
     trace = read(torch_perfetto(records) + b"".join(packets), tmp_path / "described.pftrace")
     shown = trace.counters.select("name", "process", "value").rows()
     assert shown == [("SM Clock", "GPU 1 Counters", 1980), ("SM Clock", "GPU 1 Counters", 1410)]

@@ -123,7 +123,7 @@ def test_ctrl_c_ends_a_program_whose_threads_read(large_trace, threads):
 
 
 def test_a_number_of_threads_is_at_least_one():
-    with pytest.raises(ValueError, match="threads is at least 1, not 0"):
+    with pytest.raises(ValueError, match="threads is from 1 to 1024, not 0"):
         longpole.read_trace(b"[]", threads=0)
 
 

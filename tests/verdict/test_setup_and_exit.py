@@ -2,7 +2,6 @@
 
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -11,7 +10,6 @@ import longpole
 from longpole import read_trace
 from longpole.cli import program
 from longpole.testing import TraceBuilder
-from longpole.verdict.blocks import table_of
 
 CALLS = (
     "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME(start, end, eventClass, globalTid, correlationId, "
@@ -81,9 +79,9 @@ def test_the_first_call_that_needs_the_device_creates_the_context(tmp_path):
     ]
     trace = read_trace(export(tmp_path / "first.sqlite", calls, [("fill", 120_080, 120_090, 3)]))
     [action, *_] = trace.verdict().actions
-    assert "One call of cudaFree takes 99 % of the time." in action
-    assert "it creates the context: set-up" in action
-    assert "keep the memory" not in action
+    assert action.startswith("Record a later step")
+    assert "cudaFree creates the context of the GPU, which nothing used before" in action
+    assert "Keep the memory" not in str(trace.verdict())
 
 
 def test_a_later_call_that_frees_creates_nothing(tmp_path):
@@ -94,7 +92,7 @@ def test_a_later_call_that_frees_creates_nothing(tmp_path):
     ]
     kernels = [("fill", 20, 90, 1), ("fill", 119_020, 119_030, 3)]
     trace = read_trace(export(tmp_path / "later.sqlite", calls, kernels))
-    assert "keep the memory" in trace.verdict().actions[0]
+    assert "Keep the memory" in trace.verdict().actions[0]
 
 
 def test_a_call_of_every_step_is_not_called_set_up():
@@ -106,7 +104,7 @@ def test_a_call_of_every_step_is_not_called_set_up():
         builder.launch("gemm", call=(begin + 910, begin + 915), work=(begin + 920, begin + 950))
         builder.call("cudaDeviceSynchronize", (begin + 920, begin + 955))
     [action, *_] = builder.read().verdict().actions
-    assert "It comes again in every step: do it once, before the loop." in action
+    assert action.startswith("Load kernels and modules once, before the loop")
 
 
 def test_messages_of_the_profiler_say_why_nothing_was_recorded(tmp_path, capsys):
@@ -219,7 +217,7 @@ def test_categories_of_rocprofiler_systems_are_known():
     assert trace.verdict().sides == ("kernels",)
 
 
-@pytest.mark.parametrize(("start", "length"), [(0, 0), (1_700_000_002_000_900, -500)])
+@pytest.mark.parametrize(("start", "length"), [(1_700_000_002_000_900, -500)])
 def test_the_summary_says_that_records_without_a_time_are_in_no_figure(
     start, length, tmp_path, capsys
 ):
@@ -250,10 +248,3 @@ def test_where_launches_are_missing_a_path_of_the_host_is_not_called_balanced():
     builder.event(ph="X", cat="gpu_memcpy", name="Memcpy DtoH", ts=1_590_100, dur=600, **place)
     verdict = builder.read().verdict()
     assert (verdict.status, verdict.cause) == ("inconclusive", "unlinked")
-
-
-def test_up_to_is_the_greatest_gain_that_missing_records_allow():
-    trace = TraceBuilder().launch("gemm", call=(0, 10), work=(10, 1_000)).read()
-    bounded = replace(trace.verdict().remedies[0], gain=0.1, gain_ns=100, gain_high=0.5)
-    [row] = table_of([bounded], mean_ns=1_000).rows
-    assert list(row[:2]) == [500, 0.5]
