@@ -40,7 +40,7 @@ def path(
       longpole path trace.json.gz --format csv > path.csv
     """
     from longpole.cli.answer.path import PATH, path_answer
-    from longpole.inputs import INPUT_ARGUMENTS
+    from longpole.remedies.facts import ARGUMENTS
 
     answer = about_window(PATH, window, partial(path_answer, top=top), recording)
-    return answer_each(traces, options, PATH, answer, arguments=INPUT_ARGUMENTS)
+    return answer_each(traces, options, PATH, answer, arguments=ARGUMENTS)

@@ -49,7 +49,7 @@ def summary(
       longpole summary trace.json.gz --between 1000000 2000000
       curl -s https://example.org/trace.json.gz | longpole summary -
     """
-    from longpole.inputs import INPUT_ARGUMENTS
+    from longpole.remedies.facts import ARGUMENTS
 
     def answer(path: str, trace: Trace) -> Answer:
         from longpole.cli.answer.summary import summary_answer
@@ -58,4 +58,4 @@ def summary(
             trace = recording.of(trace, step_name=window.step_name)
             return summary_answer(path, trace, top, **window.on_clock(trace).choice)
 
-    return answer_each(traces, options, "longpole.summary/1", answer, arguments=INPUT_ARGUMENTS)
+    return answer_each(traces, options, "longpole.summary/1", answer, arguments=ARGUMENTS)

@@ -49,9 +49,9 @@ def whatif(
       longpole whatif trace.json.gz --scale kernel:gemm=0.5 --drop launch
     """
     from longpole.cli.answer.whatif import WHATIF, changed_answer, ideal_answer
-    from longpole.inputs import INPUT_ARGUMENTS
+    from longpole.remedies.facts import ARGUMENTS
 
     changes = changes_of(asked, ideal=ideal)
     answer = ideal_answer if ideal else partial(changed_answer, changes=changes)
     about = about_window(WHATIF, window, answer, recording)
-    return answer_each(traces, options, WHATIF, about, arguments=INPUT_ARGUMENTS)
+    return answer_each(traces, options, WHATIF, about, arguments=ARGUMENTS)

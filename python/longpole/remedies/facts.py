@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from longpole._core import is_own_frame
 from longpole.devices.peaks import Peaks, peaks_of
 from longpole.flops import Call, Work, call_of, work_of
-from longpole.inputs import input_columns
+from longpole.inputs import INPUT_ARGUMENTS, input_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,6 +33,7 @@ Built = TypeVar("Built")
 _INPUTS: Final = ("Input type", "Input Strides", "Concrete Inputs")
 
 __all__ = [
+    "ARGUMENTS",
     "Activity",
     "DeviceWait",
     "Facts",
@@ -42,6 +43,9 @@ __all__ = [
     "ThreadGap",
     "stretch_of",
 ]
+
+ARGUMENTS: Final = (*INPUT_ARGUMENTS, "bytes")
+"""The arguments of events that remedies read: inputs of operators, sizes of copies."""
 
 # A call that takes this share of a window is what to look at.
 _MUCH: Final = 0.4

@@ -89,10 +89,10 @@ def _write(folder: Path, *, force: bool) -> list[Path]:
 
 
 def _explain_trace(path: Path) -> tuple[str, Sequence[Block]]:
-    from longpole.inputs import INPUT_ARGUMENTS
     from longpole.read import read_trace
+    from longpole.remedies.facts import ARGUMENTS
 
-    verdict = read_trace(path, args=INPUT_ARGUMENTS).verdict()
+    verdict = read_trace(path, args=ARGUMENTS).verdict()
     return verdict.sentence, verdict.blocks()
 
 

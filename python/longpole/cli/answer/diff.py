@@ -10,7 +10,7 @@ from longpole.cli.answer import exit_codes
 from longpole.cli.answer.diff_sections import diff_sections
 from longpole.cli.answer.inputs import name_of, warnings_of
 from longpole.cli.answer.usage import require, usage_errors
-from longpole.inputs import INPUT_ARGUMENTS
+from longpole.remedies.facts import ARGUMENTS
 from longpole.report.blocks import Headline
 from longpole.report.document import DATA_FORMATS, Abstention, Document
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["DIFF", "DIFF_ARGS", "diff_answer", "step_answer"]
 
 DIFF: Final = "longpole.diff/1"
-DIFF_ARGS: Final = (*INPUT_ARGUMENTS, "Total Allocated", "Device Id")
+DIFF_ARGS: Final = (*ARGUMENTS, "Total Allocated", "Device Id")
 """The arguments of events that are compared."""
 
 _GATE: Final = 0.03
