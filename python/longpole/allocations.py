@@ -262,7 +262,7 @@ class _Timeline:
         return self._n_sound > 0 or self.n_damaged == 0
 
     def add(self, place: tuple[str | int, ...], change: Any) -> None:
-        """Take a change; one of the wrong form is counted."""
+        """Add a change; count one of the wrong form."""
         row = self._row(change) if place else None
         if row is None:
             self.n_damaged += 1
@@ -315,7 +315,7 @@ class _Snapshot:
         return self._n_sound > 0
 
     def add(self, place: tuple[str | int, ...], value: Any) -> None:
-        """Take a segment or an event; what is of the wrong form is counted."""
+        """Add a segment or an event; count what is of the wrong form."""
         match place:
             case ("segments", *rest):
                 if rest:

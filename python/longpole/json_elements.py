@@ -144,20 +144,20 @@ class _Text:
                 raise _CutError
 
     def take(self) -> str:
-        """Take the next character that is no space."""
+        """Read the next character other than a space."""
         found = self.peek()
         self._at += 1
         return found
 
     def expect(self, character: str) -> None:
-        """Take the character that must come next."""
+        """Read the character that must come next."""
         found = self.take()
         if found != character:
             message = f"{character!r} is missing before {found!r}"
             raise ValueError(message)
 
     def key(self) -> str:
-        """Take the key of a member, and its colon."""
+        """Read the key of a member, and its colon."""
         key = self.value()
         if not isinstance(key, str):
             message = "a key is not a text"
@@ -166,7 +166,7 @@ class _Text:
         return key
 
     def value(self) -> Any:
-        """Take the next value as a whole."""
+        """Read the whole of the next value."""
         self.peek()
         while True:
             value, end, fault = self._attempt()

@@ -19,10 +19,11 @@ import tempfile
 import time
 import warnings
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar, overload
+from typing import IO, TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
 from longpole.errors import RecordingWarning
 from longpole.files import check_free, new_file
@@ -46,33 +47,6 @@ PROFILER_WARM_UP: Final = 2
 
 COMPRESSION: Final = 3
 """The program waits while its trace is compressed."""
-
-
-@overload
-def record(
-    target: str | Path,
-    *,
-    steps: int = ...,
-    warm_up: int = ...,
-    timed_steps: int = ...,
-    stacks: bool = ...,
-    overwrite: bool = ...,
-    show: bool = ...,
-) -> Recorder: ...
-
-
-@overload
-def record(
-    target: Callable[[], object],
-    path: str | Path,
-    *,
-    steps: int = ...,
-    warm_up: int = ...,
-    timed_steps: int = ...,
-    stacks: bool = ...,
-    overwrite: bool = ...,
-    show: bool = ...,
-) -> Recorder: ...
 
 
 def record(
@@ -142,7 +116,7 @@ def record(
     if min(steps, timed_steps) < 1 or warm_up < 0:
         message = "steps and timed_steps must be at least 1, and warm_up at least 0"
         raise ValueError(message)
-    plan = _Plan(steps, warm_up, timed_steps, stacks=stacks)
+    plan = _Plan(steps, warm_up, timed_steps, stacks)
     if not callable(target):
         return Recorder(Path(target), plan, overwrite=overwrite, show=show)
     if path is None:
@@ -155,14 +129,14 @@ def record(
     return recorder
 
 
+@dataclass(frozen=True, slots=True)
 class _Plan:
     """Numbers of steps, and what to record of them."""
 
-    def __init__(self, steps: int, warm_up: int, timed_steps: int, *, stacks: bool) -> None:
-        self.steps = steps
-        self.warm_up = warm_up
-        self.timed_steps = timed_steps
-        self.stacks = stacks
+    steps: int
+    warm_up: int
+    timed_steps: int
+    stacks: bool
 
     @property
     def n_steps(self) -> int:
@@ -194,13 +168,11 @@ class Recorder:
         self._overwrite = overwrite
         self._show = show
         self._n_steps = 0
-        self._raw: Path | None = None
         self._profiler = _profiler()
         self._path = path
         self._file = _file_of_rank(path, self._profiler)
         check_free(self._file, force=overwrite)
         self._work: Generator[None, None, None] | None = None
-        self._is_printed = False
 
     def __enter__(self) -> Self:
         self._begin()
@@ -237,7 +209,6 @@ class Recorder:
                     f"the program ended after {self._n_steps} steps, before a step was recorded; "
                     f"recording takes {self._plan.n_steps} steps with these settings"
                 )
-            self._guarded(self._print)
         self._finish()
 
     def read(self) -> Trace:
@@ -312,7 +283,6 @@ class Recorder:
                 self._write(raw)
             yield from self._timing("after", profiler)
             self._write(raw, replaces=True)
-        self._print()
 
     def _timing(self, side: str, profiler: _Profiler) -> Generator[None, None, None]:
         """Time some steps together, with the device idle at both ends."""
@@ -340,11 +310,10 @@ class Recorder:
         self.path = self._file
 
     def _print(self) -> None:
-        """Print the verdict once, on the first rank."""
+        """Print the verdict, on the first rank."""
         is_first = self._profiler is not None and not self._profiler.rank()[0]
-        if not (self._show and is_first and self.path) or self._is_printed:
+        if not (self._show and is_first and self.path):
             return
-        self._is_printed = True
         from longpole.wording import duration  # words only where they are printed
 
         times_ns = sorted(time_ns for side in self.step_time_ns.values() for time_ns in side)
@@ -357,10 +326,13 @@ class Recorder:
         sys.stderr.write("\n  ".join(lines) + "\n")
 
     def _finish(self) -> None:
+        if self.is_done:
+            return
         self.is_done = True
         self.step = _nothing  # type: ignore[method-assign]
         if Recorder._active is self:
             Recorder._active = None
+        self._guarded(self._print)
 
     def _warn(self, message: str) -> None:
         warnings.warn(message, RecordingWarning, stacklevel=_depth_outside())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from statistics import median
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
 from longpole.data import Row
@@ -27,7 +26,7 @@ __all__ = [
     "step_blocks",
     "step_sentence",
     "unknown_cost",
-    "usual_of",
+    "unknown_why",
 ]
 
 CostStatus = Literal["estimated", "measured", "given", "unknown"]
@@ -142,8 +141,9 @@ def recording_cost_of(
     bounds_ns
         The least and the greatest time that was measured without a profiler.
     """
-    if parts["untold"] is not None or parts["lengths_ns"] is None:
-        return unknown_cost(_UNTOLD[parts["untold"] or "profiler"])
+    untold = unknown_why(parts)
+    if untold is not None or parts["lengths_ns"] is None:
+        return unknown_cost(untold or _UNTOLD["profiler"])
     recorded_ns, usual_ns, least_ns, most_ns = parts["lengths_ns"]
     factor = parts["factor"]
     if bounds_ns is not None:
@@ -193,15 +193,13 @@ def measured_step_ns(header: Sequence[tuple[str, str]]) -> list[int]:
     return []
 
 
-def usual_of(times_ns: Sequence[int]) -> int:
-    """Return the time of a step that stands for those measured."""
-    return round(median(times_ns))
+def unknown_why(parts: OverheadParts) -> str | None:
+    """Return why the trace does not show what recording cost, or None."""
+    return None if parts["untold"] is None else _UNTOLD[parts["untold"]]
 
 
 def misfit(parts: OverheadParts, step_time_ns: int) -> str | None:
     """Return why no cost of recording explains a time of the step, or None."""
-    if parts["untold"] is not None:
-        return f"--step-time does not apply: {_UNTOLD[parts['untold']]}"
     if parts["misfit"] is None or parts["lengths_ns"] is None:
         return None
     kind, shortest_ns = parts["misfit"]

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 import longpole
-from longpole.analyses.diff.predictions import gain_interval, predictions
+from longpole.analyses.diff.predictions import predictions
 from longpole.cli import program
 from oracles.simulator import Drop, NoWait, Scale, simulate
 from real_traces import SHARED
@@ -64,11 +64,6 @@ def test_remedies_that_were_applied_together_are_not_told_apart(pair):
     assert len(found.predictions) > 1
     assert not any(row.is_alone for row in found.predictions)
     assert "predicted" not in found.sentence
-
-
-def test_a_verdict_with_intervals_predicts_them():
-    remedy = SimpleNamespace(gain=0.2, gain_low=0.19, gain_high=0.24)
-    assert gain_interval(remedy) == (0.19, 0.24)
 
 
 @pytest.mark.skipif(not BEFORE_AFTER.is_dir(), reason="needs ../shared/data/traces/before_after")

@@ -94,7 +94,7 @@ def _messages(trace: Trace) -> Iterator[Finding]:
 
 
 def _unread(trace: Trace) -> str:
-    """Name the tables of the file that are not read, where the reader lists them."""
+    """List the tables of the file that are not read, if the reader knows them."""
     names = ", ".join(escape(name) for name in trace.metadata.get("unread_tables", ()))
     return f": {names}" if names else ""
 
@@ -108,7 +108,7 @@ def _of_files(trace: Trace) -> Iterator[Finding]:
 
 
 def _unknown_categories(trace: Trace) -> Iterator[Finding]:
-    """Name the categories of timed events that have no kind, the most frequent first."""
+    """List the categories of timed events that have no kind, the most frequent first."""
     import polars as pl
 
     is_unknown = pl.col("kind").cast(pl.String) == "other"

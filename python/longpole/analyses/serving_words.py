@@ -101,7 +101,7 @@ def sentence_of(found: Measured) -> str:
 
 
 def sentence_without_times(found: Measured) -> str:
-    """Say what is known of the iterations where the times of the device cannot be right."""
+    """Describe the iterations of a trace whose device times cannot be right."""
     told = (
         "The recorded times of GPU activities cannot be right (see `longpole check`), so lengths, "
         "waits and rates are not given."

@@ -20,7 +20,7 @@ _AGAIN_S: Final = 0.01
 
 
 def delay_interrupts() -> None:
-    """Let Ctrl-C raise `KeyboardInterrupt` only when no import is in progress."""
+    """Make Ctrl-C raise `KeyboardInterrupt` only when no import is in progress."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGALRM, _interrupt)
         signal.signal(signal.SIGINT, _interrupt)

@@ -108,7 +108,7 @@ def main() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Put an empty file in the place of each standard stream that is closed.
+    """Open an empty file for each standard stream that is closed.
 
     Else the next file that is opened takes its number, and receives what libraries write to
     stdout or stderr.

@@ -168,42 +168,35 @@ class RemoveWait:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Replace:
+class _Timed:
+    """A change by a time, of given events alone."""
+
+    time_ns: int
+    events: Sequence[int]
+    kind: WorkKind | None = None
+    matching: str | None = None
+    stretches: None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a time below 0."""
+        _check_time(self.time_ns)
+
+
+class Replace(_Timed):
     """Lets each of some GPU activities take a given time, such as what other kernels would take.
 
     `events` are rows of `Trace.events`.
     """
 
-    time_ns: int
-    events: Sequence[int]
-    kind: WorkKind | None = None
-    matching: str | None = None
-    stretches: None = None
-
-    def __post_init__(self) -> None:
-        """Refuse a time below 0."""
-        _check_time(self.time_ns)
-
     def __data__(self) -> ChangeData:
         return _data(self, "replace", time_ns=self.time_ns)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Insert:
+class Insert(_Timed):
     """Lets each of some events take longer by a given time: what a mechanism costs.
 
     `events` are rows of `Trace.events`.
     """
-
-    time_ns: int
-    events: Sequence[int]
-    kind: WorkKind | None = None
-    matching: str | None = None
-    stretches: None = None
-
-    def __post_init__(self) -> None:
-        """Refuse a time below 0."""
-        _check_time(self.time_ns)
 
     def __data__(self) -> ChangeData:
         return _data(self, "insert", time_ns=self.time_ns)

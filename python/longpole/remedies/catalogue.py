@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
@@ -223,13 +223,7 @@ def _in_turn(facts: Facts, rows: list[Gained]) -> list[Gained]:
         id(row): min(max(now - earlier, 0.0), max(row.low, 0.0))
         for row, now, earlier in zip(first, together, before, strict=True)
     }
-    return [_with_then(row, then.get(id(row), row.then)) for row in rows]
-
-
-def _with_then(row: Gained, then: float) -> Gained:
-    from dataclasses import replace
-
-    return replace(row, then=then)
+    return [replace(row, then=then.get(id(row), row.then)) for row in rows]
 
 
 def _gains(

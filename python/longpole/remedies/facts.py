@@ -41,7 +41,6 @@ __all__ = [
     "OnThread",
     "Place",
     "ThreadGap",
-    "stretch_of",
 ]
 
 ARGUMENTS: Final = (*INPUT_ARGUMENTS, "bytes")
@@ -145,11 +144,6 @@ class Place(NamedTuple):
     lane: int
     start_ns: int
     duration_ns: int | None
-
-
-def stretch_of(first: OnThread | ThreadGap, last: OnThread | ThreadGap) -> Stretch:
-    """Return the time of a thread from the start of one event to the end of another."""
-    return (first.lane, first.start_ns, max(first.end_ns, last.end_ns))
 
 
 class Facts:

@@ -1,4 +1,4 @@
-"""Time in which the thread that launches runs nothing recorded, and the GPU waits for it.
+"""Time in which the GPU is idle and the launching thread runs no recorded operator or call.
 
 A few long gaps a step are work of the program: a loop in Python, text for a log, a file. With
 Python stacks the function is known.

@@ -96,7 +96,7 @@ def _is_loading(facts: Facts, event: int) -> bool:
 
 
 def _set_up(facts: Facts) -> str:
-    """Say what tells a call of every step from one that sets something up, if nothing does yet."""
+    """Return a note that a call may be set-up, if one step alone is recorded."""
     if facts.n_windows > 1:
         return ""
     return f" (if it sets something up, record a later step, with {facts.options.schedule})"

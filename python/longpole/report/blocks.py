@@ -158,7 +158,7 @@ def _cell(row: Any, value: Value) -> Cell:
 def written(
     columns: Sequence[Column], rows: Sequence[Sequence[Cell]], widest_name: int
 ) -> list[list[tuple[str, str]]]:
-    """Put rows into words: the text of each cell, and that text with names shortened.
+    """Return the text of each cell, and that text with names shortened.
 
     Names are shortened column by column, so that those that differ still do.
 

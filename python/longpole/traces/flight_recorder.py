@@ -157,7 +157,7 @@ class _Parts:
         self._n_calls = self._n_damaged = 0
 
     def add(self, place: tuple[str | int, ...], value: object) -> None:
-        """Take an element of the document."""
+        """Add an element of the document."""
         match place:
             case ("entries", *rest):
                 self.has_entries |= bool(rest) or isinstance(value, list)

@@ -49,7 +49,7 @@ def _may_be_named(row: Gained, best: float) -> bool:
 
 
 def actions(named: list[Gained], facts: Facts) -> list[str]:
-    """Say what can be done, the best first.
+    """Return what can be done, the best first.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def actions(named: list[Gained], facts: Facts) -> list[str]:
 
 
 def left_out_of(rows: list[Gained], named: list[Gained], facts: Facts) -> list[str]:
-    """Say what else surely saves enough, where there is room for more lines."""
+    """Return the remedies that save enough and are not named, as lines."""
     if facts.parts["status"] not in {"ok", "balanced"} or mostly_stopped(facts.parts):
         return []
     others = [row for row in rows if row not in named and row.low >= _LEAST]
@@ -86,7 +86,7 @@ def _line(row: Gained) -> str:
 
 
 def saving(row: Gained) -> str:
-    """Say what a remedy saves, between what surely goes and what may go."""
+    """Return what a remedy saves, between what surely goes and what may go."""
     if row.then < _MUCH_LESS * row.low:
         return f"then saves {_between(row.then, max(row.high - row.low + row.then, row.then))}"
     bound = "up to " if row.remedy.is_upper_bound else ""

@@ -21,7 +21,7 @@ _WIDEST: Final = 60
 
 
 def spent_on(facts: Facts) -> Iterator[str]:
-    """Say what takes most of the time of the side that limits."""
+    """Yield what takes most of the time of the side that limits."""
     sides = facts.parts["sides"]
     if sides[:1] == ["host"]:
         yield from _host(facts)
@@ -43,7 +43,7 @@ def _host(facts: Facts) -> Iterator[str]:
 
 
 def what_to_record(facts: Facts) -> list[str]:
-    """Say what to record where the trace does not tell what most of the host's time is."""
+    """Return what to record, if the trace does not show what most host time is spent on."""
     parts = facts.parts
     if "host" not in parts["sides"] or parts["doubt"]["unnamed_host"] <= MOSTLY_UNNAMED:
         return []

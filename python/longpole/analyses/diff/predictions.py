@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from longpole.verdict import Verdict
     from longpole.verdict.findings import Remedy
 
-__all__ = ["gain_interval", "predictions"]
+__all__ = ["predictions"]
 
 # What surely saves this share of what it did was applied, for the rest of it.
 _APPLIED: Final = 1 / 3
@@ -35,11 +35,6 @@ _BEYOND: Final = 0.05
 
 # A gain of more than so many times what was promised has another cause; a smaller miss is shown.
 _MISSED: Final = 2
-
-
-def gain_interval(remedy: Remedy) -> tuple[float, float]:
-    """Return the least and the greatest gain that a verdict promises of a remedy."""
-    return (remedy.gain_low, remedy.gain_high)
 
 
 def predictions(base: Verdict, new: Verdict, measured: float | None) -> tuple[Prediction, ...]:
@@ -77,6 +72,5 @@ def predictions(base: Verdict, new: Verdict, measured: float | None) -> tuple[Pr
 
 def _predicted(remedy: Remedy, left_ns: float) -> tuple[float, float]:
     """Return the gain of as much of a remedy as was applied."""
-    low, high = gain_interval(remedy)
     part = 1 - left_ns / max(remedy.gain_ns, 1)
-    return part * low, high
+    return part * remedy.gain_low, remedy.gain_high

@@ -85,14 +85,14 @@ def _compared(diff: Findings) -> str:
 
 
 def _without_profiler(diff: Findings) -> str:
-    """Say that times are without the profiler, where that matters."""
+    """Note that times are without the profiler, if that changes them."""
     sides = (diff.base, diff.new)
     matters = any(side.mean_ns < (1 - _LEAST_COST) * side.recorded_mean_ns for side in sides)
     return " without the profiler" if matters else ""
 
 
 def _on_one_machine(diff: Findings) -> str:
-    """Say what the change is without what the machine did, where that changed."""
+    """Describe the change apart from that of the machine, if the machine changed."""
     machine, change_ = diff.machine, diff.change_on_one_machine
     if machine is None or change_ is None:
         return ""
@@ -104,7 +104,7 @@ def _on_one_machine(diff: Findings) -> str:
 
 
 def _other_work(diff: Findings) -> list[str]:
-    """Say that both sides do other work in a step, and what each does most."""
+    """Describe the longest work of each side, if the kernels of a step differ."""
     told = f"Only {100 * diff.similarity:.0f} % of their launches or operators correspond"
     sides = [_most(diff, number) for number in (0, 1)]
     most = "; ".join(
@@ -116,7 +116,7 @@ def _other_work(diff: Findings) -> list[str]:
 
 
 def _most(diff: Findings, number: int) -> str | None:
-    """Name the work of a device that takes most of a step of one side."""
+    """Return the GPU activities that take most of a step of one side."""
     rows = [
         ((change.base_ns, change.new_ns)[number], (change.base_names, change.new_names)[number])
         for change in diff.changes

@@ -158,7 +158,7 @@ class Store:
         return "" if is_kept else _OVERWRITTEN
 
     def _overwriting(self) -> str:
-        """Say whether the file holds other bytes than were written; empty if it does not."""
+        """Describe how the file differs from what was written; empty if it does not."""
         found = _digest(self._descriptor, self._known.st_size)
         return "" if found.digest() == self._digest.digest() else _OVERWRITTEN
 

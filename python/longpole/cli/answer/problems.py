@@ -47,7 +47,7 @@ class Problem:
 
     @classmethod
     def of(cls, error: Exception) -> Self:
-        """Put an exception into words, its hint apart."""
+        """Return the message of an exception and its hint."""
         found = cls._of(error)
         message, mark, hint = found.message.partition("\nhint: ")
         return replace(found, message=message, hint=hint) if mark else found

@@ -33,7 +33,7 @@ _MUCH_EARLIER: Final = 0.01
 def window_warnings(
     trace: Trace, path: CriticalPath, window_name: str, data_load: str | None
 ) -> Iterator[Warned]:
-    """Give the warnings about the path of a window."""
+    """Yield the warnings about the path of a window."""
     window_name = "the whole trace" if window_name == "whole trace" else window_name
     has_work = trace.warning_counts["device_work"] > 0
     n_launches = 0 if has_work else len(trace.core.launches_without_work())
@@ -92,7 +92,7 @@ def window_warnings(
 
 
 def _untimed(trace: Trace) -> Iterator[Warned]:
-    """Give the warning about records without a valid time, which are in no figure."""
+    """Yield the warning about records without a valid time, which are in no figure."""
     counts = {row["code"]: row["count"] for row in trace.core.diagnostics().to_dicts()}
     n_records = sum(counts.get(code, 0) for code in _UNTIMED)
     if n_records:

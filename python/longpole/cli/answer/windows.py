@@ -140,7 +140,7 @@ def abstained(
 
 
 def _reasons(trace: Trace) -> list[Block]:
-    """Say what the profiler reports of its recording, and which events are of no known kind."""
+    """Describe what the profiler reports of its recording, and events of unknown kinds."""
     told = [found for found in check(trace) if found.code in _REASONS]
     return [Sentence(_told(found)) for found in told]
 

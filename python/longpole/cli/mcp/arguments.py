@@ -55,7 +55,7 @@ def check_arguments(tool: str, arguments: Mapping[str, Any], schema: Schema) -> 
 
 
 def _problem(value: Any, schema: Schema) -> str | None:
-    """Say what a value must be; None if it is."""
+    """Return what a value must be, or None if it is that."""
     types = _types(schema)
     if not any(_is_of(value, each) for each in types):
         return _expected(schema, types)
