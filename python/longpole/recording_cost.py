@@ -26,7 +26,6 @@ __all__ = [
     "step_blocks",
     "step_sentence",
     "unknown_cost",
-    "unknown_why",
 ]
 
 CostStatus = Literal["estimated", "measured", "given", "unknown"]
@@ -141,9 +140,8 @@ def recording_cost_of(
     bounds_ns
         The least and the greatest time that was measured without a profiler.
     """
-    untold = unknown_why(parts)
-    if untold is not None or parts["lengths_ns"] is None:
-        return unknown_cost(untold or _UNTOLD["profiler"])
+    if parts["untold"] is not None or parts["lengths_ns"] is None:
+        return unknown_cost(_UNTOLD[parts["untold"] or "profiler"])
     recorded_ns, usual_ns, least_ns, most_ns = parts["lengths_ns"]
     factor = parts["factor"]
     if bounds_ns is not None:
@@ -191,11 +189,6 @@ def measured_step_ns(header: Sequence[tuple[str, str]]) -> list[int]:
                 return []
             return [time_ns for time_ns in found if time_ns > 0]
     return []
-
-
-def unknown_why(parts: OverheadParts) -> str | None:
-    """Return why the trace does not show what recording cost, or None."""
-    return None if parts["untold"] is None else _UNTOLD[parts["untold"]]
 
 
 def misfit(parts: OverheadParts, step_time_ns: int) -> str | None:

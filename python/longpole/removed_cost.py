@@ -11,7 +11,6 @@ from longpole.recording_cost import (
     misfit,
     recording_cost_of,
     unknown_cost,
-    unknown_why,
 )
 
 if TYPE_CHECKING:
@@ -44,8 +43,7 @@ def _given(
     core: CoreTrace, step_time_ns: int, step_name: str | None, data_load: str | None
 ) -> tuple[CoreTrace, RecordingCost]:
     parts, found = core.without_profiler(step_time_ns, data_load=data_load, step_name=step_name)
-    untold = unknown_why(parts)
-    why = misfit(parts, step_time_ns) if untold is None else f"a step time does not apply: {untold}"
+    why = misfit(parts, step_time_ns)
     if why is not None or found is None:
         raise ValueError(why)
     return found, recording_cost_of(parts, "given", (step_time_ns, step_time_ns))
@@ -59,8 +57,6 @@ def _measured_or_estimated(
     if times_ns:
         asked_ns = round(median(times_ns))
         parts, found = core.without_profiler(asked_ns, data_load=data_load, step_name=step_name)
-        if unknown_why(parts) is not None:
-            return core, recording_cost_of(parts, "unknown", None)
         reason = misfit(parts, asked_ns)
         if reason is None and found is not None:
             bounds_ns = (min(times_ns), max(times_ns))
