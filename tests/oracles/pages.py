@@ -63,7 +63,7 @@ names a `longpole.remedies.Remedy`.
 """
 REMEDIES_NEEDS: Final = """
 
-A remedy is found only if the trace has what it is seen by:
+A remedy is found only if the trace records what shows it:
 
 | remedy | what must be recorded |
 | --- | --- |

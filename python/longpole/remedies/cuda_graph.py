@@ -148,8 +148,8 @@ REMEDY: Final = Remedy(
     needs="runtime calls linked to their kernels",
     seen_by="32 launches or more that are equal in every step, without a wait, an allocation or a "
     "pageable copy between them",
-    change="the host time from the first to the last of them, but for a replay and 0.2 us a node; "
-    "at the least it costs three times that, and in training half of the host time stays",
+    change="the host time from the first to the last of them, except for a replay and 0.2 us a "
+    "node; at the least it costs three times that, and in training half of the host time stays",
     not_when="they are replayed already, or the host limits nothing",
     find=_find,
 )

@@ -104,7 +104,7 @@ REMEDY: Final = Remedy(
     effort="code",
     needs="operators, memcpys with their bytes, and the calls that wait",
     seen_by="at least 4 small copies to the GPU a step from one place, with Python before them",
-    change="the copies, their waits and the host time before each, but for a launch each",
+    change="the copies, their waits and the host time before each, except for a launch each",
     not_when="the copies are few, or of 1 MB and more",
     find=_find,
 )

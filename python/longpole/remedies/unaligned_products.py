@@ -111,7 +111,7 @@ REMEDY: Final = Remedy(
     needs="recorded shapes, and the device in the table of peaks",
     seen_by=(
         "products of 16 bit in kernels for alignments of 1 or 2 elements, with a dimension that is "
-        "no multiple of 8"
+        "not a multiple of 8"
     ),
     change=(
         "the products at 30 to 60 % of the peak of 16 bit, and at no more than 60 to 90 % of the "
