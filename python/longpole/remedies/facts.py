@@ -80,7 +80,7 @@ class ThreadGap(NamedTuple):
     idle_ns: int
     """How long no GPU worked meanwhile."""
     before: int | None
-    """The operator or call that began last before."""
+    """The operator or call that ended before."""
     after: int | None
     """The operator or call that begins after it."""
     is_loading: bool
@@ -219,9 +219,9 @@ class Facts:
         """Return the call that creates the context of a GPU, if it takes much of the windows."""
         if self.parts["busiest"] is None:
             return []
-        name, _, _, longest, role, occasion = self.parts["busiest"]
+        name, _, _, longest, role, is_first_use = self.parts["busiest"]
         is_call = role is not None and role not in {"launch", "graph_launch"}
-        if not is_call or occasion != "first" or longest < _MUCH:
+        if not is_call or not is_first_use or longest < _MUCH:
             return []
         rows = self.long_events(_MUCH / 2)
         return self.longest((row for row in rows if self.name(row.event) == name), 1)

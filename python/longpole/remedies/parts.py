@@ -37,9 +37,6 @@ Cause = Literal[
     "sync_return",
 ]
 """Why a trace does not show what holds it up."""
-Occasion = Literal["first", "recurring", "other"]
-"""Whether the host does something before any other call that needs the device, in most of several
-windows, or at some other time."""
 Unit = Literal["step", "repetition", "annotation", "stretch", "trace"]
 
 
@@ -123,9 +120,10 @@ class VerdictParts(TypedDict):
     waits_lead: bool
     nearly_balanced: bool
     function: tuple[str, float] | None
-    busiest: tuple[str, float, int, float, str | None, Occasion] | None
+    busiest: tuple[str, float, int, float, str | None, bool] | None
     """What the host did longest on the path: its name, its share of the time, the number of events,
-    the share of the longest of them, what it does if it is a runtime API call, and when."""
+    the share of the longest of them, what it does if it is a runtime API call, and whether it is
+    the first use of the GPU."""
     n_launched: int
     """GPU activities that were launched meanwhile."""
     loader: Literal["workers", "main_thread", "own"] | None

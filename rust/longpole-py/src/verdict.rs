@@ -13,8 +13,8 @@ use pyo3::prelude::*;
 
 use crate::enter::enter;
 
-/// Name, share, number of events, share of the longest, role and occasion of what the host did longest.
-type BusiestParts = (String, f64, usize, f64, Option<&'static str>, &'static str);
+/// What the host did longest: name, share, number of events, share of the longest, role, first use.
+type BusiestParts = (String, f64, usize, f64, Option<&'static str>, bool);
 
 /// A verdict as a dictionary; `python/longpole/_core.pyi` gives its fields.
 #[derive(IntoPyObject)]
@@ -216,7 +216,7 @@ impl VerdictParts {
                 .map(|function| (tables.strings.get(function.name).to_owned(), function.share)),
             busiest: verdict.busiest.map(|it| {
                 let (name, role) = (tables.strings.get(it.name), it.role.map(Names::name));
-                (name.to_owned(), it.share, it.n_events, it.longest, role, it.occasion.name())
+                (name.to_owned(), it.share, it.n_events, it.longest, role, it.is_first_use)
             }),
             n_launched: verdict.n_launched,
             loader: verdict.loader.map(path::Loader::name),

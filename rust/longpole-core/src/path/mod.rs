@@ -22,8 +22,8 @@ pub(crate) use clip::moved;
 pub use longest::longest;
 pub use remedies::{
     Activity, Bounds, Busiest, Cause, DeviceWait, Doubt, Fact, FactIndex, Facts, Function, Gain,
-    Hole, Inquiry, Lengths, Loader, Named, Occasion, OnThread, Side, Status, ThreadGap, Usual,
-    Verdict, verdict,
+    Hole, Inquiry, Lengths, Loader, Named, OnThread, Side, Status, ThreadGap, Usual, Verdict,
+    verdict,
 };
 pub use schedule::Schedule;
 pub use slack::slack_ns;

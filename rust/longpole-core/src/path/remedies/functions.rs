@@ -7,7 +7,6 @@ use super::model::Side;
 use super::question::Question;
 use crate::graph::Kind;
 use crate::ids::{EventId, NO_ROW, Order, RowMap, StringId, row_in_column};
-use crate::names::named;
 use crate::path::walk::{Path, Segment};
 use crate::tables::EventKind;
 use crate::vocabulary::{ApiRole, is_wrapper_frame};
@@ -49,18 +48,6 @@ fn share_of(total_ns: i64, share: f64) -> i64 {
     (total_ns as f64 * share) as i64
 }
 
-named! {
-    /// When the host does something.
-    Occasion {
-        /// Before any other call that needs the device: it creates what the others use.
-        First "first",
-        /// In most of several windows.
-        Recurring "recurring",
-        /// At some other time.
-        Other "other",
-    }
-}
-
 /// What the host did longest on the path, by name.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Busiest {
@@ -74,8 +61,8 @@ pub struct Busiest {
     pub longest: f64,
     /// What they do, where they are runtime API calls.
     pub role: Option<ApiRole>,
-    /// When they do it.
-    pub occasion: Occasion,
+    /// Whether nothing needed the device before, and most windows do without such an event.
+    pub is_first_use: bool,
 }
 
 /// The name that has most of the host's time on the path.
@@ -108,14 +95,15 @@ pub(super) fn busiest(question: &Question<'_>) -> Option<Busiest> {
         n_events,
         longest: share(longest_ns),
         role: role(name),
-        occasion: occasion(name, question),
+        is_first_use: is_first_use(name, question),
     })
 }
 
-/// One part in so many of a window is much.
+/// The reciprocal of the share of a window that counts as much of it.
 const MUCH_OF_WINDOW: i64 = 10;
 
-fn occasion(name: StringId, question: &Question<'_>) -> Occasion {
+/// Whether the first event that needs the device has this name, and most windows do without it.
+fn is_first_use(name: StringId, question: &Question<'_>) -> bool {
     let is_named = |event: Option<EventId>| {
         event.is_some_and(|event| question.tables.events.name(event) == Some(name))
     };
@@ -127,7 +115,7 @@ fn occasion(name: StringId, question: &Question<'_>) -> Occasion {
     };
     let n_windows = question.paths.len();
     if n_windows > 1 && 2 * question.paths.iter().filter(has_much).count() > n_windows {
-        return Occasion::Recurring;
+        return false;
     }
     let (timeline, roles) = (&question.graph.timeline, question.tables.roles());
     let needs_device = |&event: &Order| {
@@ -137,8 +125,7 @@ fn occasion(name: StringId, question: &Question<'_>) -> Occasion {
                 && !matches!(role, None | Some(ApiRole::Other | ApiRole::Query))
     };
     let first = timeline.orders().find(needs_device);
-    let is_first = first.is_some_and(|event| timeline.name(event) == Some(name));
-    if is_first { Occasion::First } else { Occasion::Other }
+    first.is_some_and(|event| timeline.name(event) == Some(name))
 }
 
 /// The functions around the host's time, from the outside in.

@@ -41,7 +41,7 @@ pub use bounds::{Bounds, Fact};
 use busy_streams::BusyStreams;
 pub use doubt::{Cause, Doubt};
 pub use facts::{Activity, DeviceWait, FactIndex, Facts, Named, OnThread, ThreadGap};
-pub use functions::{Busiest, Function, Occasion};
+pub use functions::{Busiest, Function};
 pub use holes::Hole;
 pub use loaders::Loader;
 pub use model::Side;
