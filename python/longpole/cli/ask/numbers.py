@@ -1,12 +1,14 @@
-"""The limits of numbers on the command line: what is beyond them is refused before any work."""
+"""Numbers on the command line: their limits, and times with a unit."""
 
 from __future__ import annotations
 
+import re
+from decimal import Decimal
 from typing import Final
 
 import click
 
-__all__ = ["MOST", "MOST_DEVICES", "MOST_THREADS", "NUMBER"]
+__all__ = ["MOST", "MOST_DEVICES", "MOST_THREADS", "NUMBER", "nanoseconds"]
 
 MOST: Final = 1_000_000_000
 """Largest number of things to list, run or skip."""
@@ -14,6 +16,21 @@ MOST: Final = 1_000_000_000
 MOST_DEVICES: Final = 1_024
 MOST_THREADS: Final = 1_024
 _MOST_I64: Final = 2**63 - 1
+
+_TIME: Final = re.compile(r"(\d{1,18}(?:\.\d+)?)(ns|us|µs|ms|s)")
+_UNITS_NS: Final = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9}
+
+
+def nanoseconds(text: str) -> int | None:
+    """Return a time with its unit in ns; None for any other text.
+
+    Examples
+    --------
+    >>> nanoseconds("43ms"), nanoseconds("1.5us"), nanoseconds("43")
+    (43000000, 1500, None)
+    """
+    found = _TIME.fullmatch(text)
+    return None if found is None else int(Decimal(found[1]) * _UNITS_NS[found[2]])
 
 
 class _Number(click.IntRange):

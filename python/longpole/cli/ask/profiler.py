@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-import re
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from longpole.cli.answer.usage import require, usage_errors
+from longpole.cli.ask.numbers import nanoseconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DURATION", "Recording", "as_recorded_option", "profiler_options"]
 
-_DURATION: Final = re.compile(r"(\d{1,18}(?:\.\d+)?) ?(ns|us|µs|ms|s)")
-_UNITS_NS: Final = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9}
-
 
 class _Duration(click.ParamType[int]):
     """A duration with its unit, in ns."""
@@ -29,9 +25,8 @@ class _Duration(click.ParamType[int]):
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        found = _DURATION.fullmatch(str(value).strip())
-        time_ns = int(Decimal(found[1]) * _UNITS_NS[found[2]]) if found else 0
-        if time_ns <= 0:
+        time_ns = nanoseconds(str(value).replace(" ", ""))
+        if not time_ns:
             self.fail(f"{str(value)!r} is not a time with its unit, such as 43ms", param, ctx)
         return time_ns
 

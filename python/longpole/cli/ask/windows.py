@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import functools
-import re
 from dataclasses import dataclass, fields, replace
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from longpole.cli.answer.usage import require, usage_errors
 from longpole.cli.answer.windows import Found, abstained
-from longpole.cli.ask.numbers import MOST
+from longpole.cli.ask.numbers import MOST, nanoseconds
 from longpole.errors import WindowError
 from longpole.windows import choose_window, step_number
 from longpole.wording import escape
@@ -39,8 +37,6 @@ __all__ = [
 
 _LAST_NS: Final = 2**63 - 1
 _ABSOLUTE: Final = click.IntRange(-_LAST_NS, _LAST_NS)
-_SINCE_START: Final = re.compile(r"\+(\d{1,18}(?:\.\d+)?)(ns|us|µs|ms|s)")
-_UNITS_NS: Final = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9}
 _OF_TIME: Final = ("step", "whole", "annotation", "instance", "between", "step_name")
 _NO_WORK: Final = "the trace has no work on a main thread or a device"
 
@@ -73,11 +69,10 @@ class _Time(click.ParamType[int]):
         text = str(value)
         if not text.startswith("+"):
             return int(_ABSOLUTE.convert(value, param, ctx))
-        found = _SINCE_START.fullmatch(text)
-        if found is None:
-            self.fail(f"{text!r} is no time from the start of the trace, such as +10ms", param, ctx)
-        number, unit = found.groups()
-        return _SinceStart(Decimal(number) * _UNITS_NS[unit])
+        since_ns = nanoseconds(text.removeprefix("+"))
+        if since_ns is None:
+            self.fail(f"{text!r} is not an offset; use for example +10ms", param, ctx)
+        return _SinceStart(since_ns)
 
 
 _STEP: Final = click.option(
