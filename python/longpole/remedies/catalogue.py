@@ -143,7 +143,9 @@ def _with_gains(facts: Facts, places: list[tuple[Remedy, Found]]) -> list[Gained
         most = _most(facts, [*found.careful, *found.hopeful])
         if gain > most:
             gain, gain_ns = most, min(gain_ns, round(most * facts.mean_ns))
-        low, high = min(low, most), min(high, most)
+        low = min(low, most)
+        if high_by != "recording_cost":  # which the side itself does not account for
+            high = min(high, most)
         rows.append(Gained(remedy, found, gain_ns, gain, low, high, low_by, high_by, then=low))
     return _ordered(rows)
 

@@ -19,9 +19,17 @@ __all__ = [
 
 Status = Literal["ok", "balanced", "inconclusive", "no_device"]
 Side = Literal["kernels", "host", "communication", "copies"]
-Fact = Literal["recorded", "busy_stream", "lost_work", "late_launches", "unexplained_time"]
+Fact = Literal[
+    "recorded",
+    "busy_stream",
+    "lost_work",
+    "late_launches",
+    "unexplained_time",
+    "recording_cost",
+]
 """What bounds a gain: nothing is missing, a stream is busy the rest of the time, launched work is
-not recorded, launches are missing, or time has no explanation."""
+not recorded, launches are missing, time has no explanation, or recording may have cost less or more
+than estimated."""
 BoundsParts = tuple[float, float, Fact, Fact]
 """The least and the greatest gain, and what bounds each."""
 Cause = Literal[

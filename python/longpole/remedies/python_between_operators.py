@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["REMEDY"]
 
 # Shorter gaps, in ns and as a share of a window, are the interpreter between two operators. All
-# gaps of a place together have this share of the windows.
+# gaps of a place together have this share of the windows: setting gradients to None and entering
+# the model, which every training loop does, takes less.
 _LEAST_NS: Final = 50_000
 _LEAST_SHARE: Final = 0.01
-_LEAST_OF_ALL: Final = 0.03
+_LEAST_OF_ALL: Final = 0.05
 
 # In a gap that counts the GPU idles for this share, and in a window there are at most so many.
 _IDLE: Final = 0.5

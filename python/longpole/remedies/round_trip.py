@@ -78,9 +78,13 @@ def _trips(facts: Facts) -> Iterator[_Trip]:
             start_ns = wait.call.start_ns
             if wait.operator is not None:
                 start_ns = facts.place(wait.operator).start_ns
-            yield _Trip(
-                wait, down, up, start_ns, up_ns + (facts.place(up.call or 0).duration_ns or 0)
-            )
+            yield _Trip(wait, down, up, start_ns, _end_ns(facts, up))
+
+
+def _end_ns(facts: Facts, up: Activity) -> int:
+    """Return when the copy back returns: it waits again where the memory is pageable."""
+    place = facts.place(up.outermost if up.outermost is not None else up.call or 0)
+    return place.start_ns + (place.duration_ns or 0)
 
 
 def _found(facts: Facts, place: str, trips: list[_Trip]) -> Found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +25,9 @@ _MOST_BYTES: Final = 1 << 20
 # Copies follow each other where no more than so many kernels are launched between two.
 _MOST_BETWEEN: Final = 3
 
+# Operators that join the tensors afterwards.
+_JOINING: Final = ("aten::stack", "aten::cat")
+
 # Computed on the GPU, all of them cost a few launches; carefully, one for each.
 _LAUNCH_NS: Final = 10_000
 _FEW: Final = 3
@@ -39,7 +43,8 @@ def _find(facts: Facts) -> Iterator[Found]:
         if len(copies) < _LEAST_COPIES * facts.n_windows:
             continue
         runs = [run for run in _runs(facts, copies) if len(run) >= _LEAST_COPIES]
-        stretches = [_stretch(facts, run) for run in runs]
+        joins = sorted((row.lane, row.start_ns, row.end_ns) for row in facts.operators(*_JOINING))
+        stretches = [_joined(joins, *_stretch(facts, run)) for run in runs]
         if facts.is_worth(sum(end_ns - start_ns for _, start_ns, end_ns in stretches)):
             yield _found(facts, place, [copy for run in runs for copy in run], stretches)
 
@@ -63,10 +68,10 @@ def _continues(facts: Facts, last: Activity, copy: Activity) -> bool:
     return len(facts.launched_in([stretch])) <= _MOST_BETWEEN
 
 
-def _stretch(facts: Facts, run: list[Activity]) -> Stretch:
-    """Return the time in which Python makes the tensors of a run and copies them.
+def _stretch(facts: Facts, run: list[Activity]) -> tuple[Stretch, int]:
+    """Return the time in which Python makes the tensors of a run and copies them, and that of one.
 
-    What makes the first comes before its copy, for as long as it takes from one copy to the next.
+    The first tensor is made before its copy, in the time from one copy to the next.
     """
     first, last = (
         facts.place(copy.outermost if copy.outermost is not None else copy.call or 0)
@@ -74,7 +79,16 @@ def _stretch(facts: Facts, run: list[Activity]) -> Stretch:
     )
     each_ns = (last.start_ns - first.start_ns) // max(len(run) - 1, 1)
     end_ns = last.start_ns + (last.duration_ns or 0)
-    return (first.lane, first.start_ns - each_ns + (first.duration_ns or 0), end_ns)
+    return (first.lane, first.start_ns - each_ns + (first.duration_ns or 0), end_ns), each_ns
+
+
+def _joined(joins: list[Stretch], run: Stretch, each_ns: int) -> Stretch:
+    """Extend a run by the operator that joins its tensors, if one follows."""
+    lane, start_ns, end_ns = run
+    place = bisect_left(joins, (lane, end_ns, 0))
+    if place < len(joins) and joins[place][0] == lane and joins[place][1] <= end_ns + each_ns:
+        end_ns = joins[place][2]
+    return (lane, start_ns, end_ns)
 
 
 def _found(facts: Facts, place: str, copies: list[Activity], stretches: list[Stretch]) -> Found:
@@ -104,7 +118,8 @@ REMEDY: Final = Remedy(
     effort="code",
     needs="operators, memcpys with their bytes, and the calls that wait",
     seen_by="at least 4 small copies to the GPU a step from one place, with Python before them",
-    change="the copies, their waits and the host time before each, except for a launch each",
+    change="the copies, their waits, the host time before each and the operator that joins the "
+    "tensors, except for a launch each",
     not_when="the copies are few, or of 1 MB and more",
     find=_find,
 )

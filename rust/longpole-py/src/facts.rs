@@ -1,10 +1,11 @@
 //! What remedies ask of the windows of a verdict, and what changes gain there.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use longpole_core::graph::Graph;
 use longpole_core::ids::EventId;
 use longpole_core::names::Names;
+use longpole_core::overhead;
 use longpole_core::path::{
     self, Activity, DeviceWait, FactIndex, Gain, Inquiry, Named, OnThread, Scope, Stretch,
     ThreadGap,
@@ -17,6 +18,7 @@ use pyo3::prelude::*;
 
 use crate::critical_path::{ChangeParts, StretchParts, change};
 use crate::enter::enter;
+use crate::trace::Estimate;
 
 /// An event of a thread, as `(event, lane, start_ns, end_ns, window)`.
 type OnThreadParts = (usize, usize, i64, i64, usize);
@@ -40,6 +42,9 @@ pub(crate) struct Facts {
     pub(crate) nesting: Arc<Nesting>,
     pub(crate) scope: Arc<Scope>,
     pub(crate) inquiry: Inquiry,
+    /// The lags of the edges with other costs of recording, if those are estimated.
+    pub(crate) other_lags_ns: OnceLock<Vec<Vec<i64>>>,
+    pub(crate) estimate: Option<Arc<Estimate>>,
     pub(crate) index: FactIndex,
 }
 
@@ -52,6 +57,16 @@ impl Facts {
             scope: &self.scope,
             index: &self.index,
         }
+    }
+
+    fn other_lags_ns(&self) -> &[Vec<i64>] {
+        self.other_lags_ns.get_or_init(|| {
+            self.estimate.as_ref().map_or_else(Vec::new, |of| {
+                let Estimate { recorded, costs } = &**of;
+                let (graph, tables, nesting) = (&self.graph, &self.tables, &self.nesting);
+                overhead::lag_bounds_ns(graph, tables, recorded, nesting, costs).into()
+            })
+        })
     }
 
     fn event(&self, row: usize) -> PyResult<EventId> {
@@ -207,10 +222,10 @@ impl Facts {
             parts.into_iter().map(|parts| change(parts, n_events)).collect::<PyResult<Vec<_>>>()
         };
         let changes = changes.into_iter().map(set).collect::<PyResult<Vec<_>>>()?;
-        let (graph, tables, nesting, scope) =
+        let known: (&Graph, &Tables, &Nesting, &Scope) =
             (&self.graph, &self.tables, &self.nesting, &self.scope);
         let gains = enter(py, None, None, |progress| {
-            self.inquiry.gains(graph, tables, nesting, scope, &changes, progress)
+            self.inquiry.gains(known, self.other_lags_ns(), &changes, progress)
         })?;
         Ok(gains.into_iter().map(gain).collect())
     }

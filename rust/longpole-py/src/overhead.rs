@@ -99,7 +99,8 @@ impl Trace {
         let solution = enter(py, None, None, |progress| {
             overhead::solution(&graph, tables, &nesting, &costs, factor, progress)
         })?;
-        let retimed = self.retimed(py, solution, self.data_load(data_load))?;
+        let costs = step_time_ns.is_none().then_some(costs);
+        let retimed = self.retimed(py, solution, costs, self.data_load(data_load))?;
         Ok((parts, Some(retimed)))
     }
 }

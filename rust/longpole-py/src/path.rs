@@ -1,5 +1,7 @@
 //! Windows of a trace, and what the dependency graph says of one.
 
+use std::sync::OnceLock;
+
 use longpole_core::ids::InColumn;
 use longpole_core::names::Names;
 use longpole_core::path;
@@ -93,6 +95,9 @@ impl Trace {
         let (parts, inquiry) =
             VerdictParts::find(py, &tables, &launches, &graph, &nesting, &scope)?;
         let index = path::FactIndex::default();
-        Ok((parts, Facts { tables, graph, nesting, scope, inquiry, index }))
+        let (estimate, other_lags_ns) = (self.estimate.clone(), OnceLock::new());
+        let facts =
+            Facts { tables, graph, nesting, scope, inquiry, other_lags_ns, estimate, index };
+        Ok((parts, facts))
     }
 }

@@ -28,6 +28,14 @@ pub(crate) struct Trace {
     graph: Mutex<Option<(String, Arc<Graph>)>>,
     /// The tables as recorded, where these are without the cost of recording.
     recorded: Option<Tables>,
+    /// What the times rest on, where the cost of recording was estimated from the trace.
+    pub(crate) estimate: Option<Arc<Estimate>>,
+}
+
+/// The cost of recording, as estimated from the tables of a trace.
+pub(crate) struct Estimate {
+    pub(crate) recorded: Tables,
+    pub(crate) costs: overhead::Costs,
 }
 
 /// A choice, and the pattern of what marks steps.
@@ -123,6 +131,7 @@ impl Trace {
             scope: Mutex::new(None),
             graph: Mutex::new(None),
             recorded: None,
+            estimate: None,
         }
     }
 
@@ -131,6 +140,7 @@ impl Trace {
         &self,
         py: Python<'_>,
         solution: overhead::Solution,
+        estimated: Option<overhead::Costs>,
         pattern: String,
     ) -> PyResult<Self> {
         let (launches, nesting) = (self.linked(py)?, self.nesting(py)?);
@@ -139,6 +149,8 @@ impl Trace {
             nesting: OnceLock::from(nesting),
             graph: Mutex::new(Some((pattern, Arc::new(solution.graph)))),
             recorded: Some(self.tables.clone()),
+            estimate: estimated
+                .map(|costs| Arc::new(Estimate { recorded: self.tables.clone(), costs })),
             ..Self::new(solution.tables)
         })
     }

@@ -15,6 +15,8 @@ named! {
         LateLaunches "late_launches",
         /// Time that nothing explains may stay, or go with what is changed.
         UnexplainedTime "unexplained_time",
+        /// Recording may have cost less or more than what was removed.
+        RecordingCost "recording_cost",
     }
 }
 
@@ -29,4 +31,16 @@ pub struct Bounds {
     pub low_by: Fact,
     /// What bounds the greatest.
     pub high_by: Fact,
+}
+
+impl Bounds {
+    /// Extends the bounds to those that hold with another cost of recording.
+    pub(super) fn extend(&mut self, other: &Self) {
+        if other.low < self.low {
+            (self.low, self.low_by) = (other.low, Fact::RecordingCost);
+        }
+        if other.high > self.high {
+            (self.high, self.high_by) = (other.high, Fact::RecordingCost);
+        }
+    }
 }

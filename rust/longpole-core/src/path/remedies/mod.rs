@@ -156,31 +156,40 @@ pub struct Gain {
 }
 
 impl Inquiry {
-    /// What sets of changes gain in the windows of the verdict.
+    /// Returns what sets of changes gain in the windows of the verdict.
+    ///
+    /// `other_lags_ns` are the lags of the edges with other costs of recording: the bounds of each
+    /// gain hold for all of them.
     ///
     /// # Errors
     ///
-    /// When a pattern is no regular expression, and when `progress` asks to stop.
+    /// When a pattern is not a valid regular expression, and when `progress` asks to stop.
     pub fn gains(
         &self,
-        graph: &Graph,
-        tables: &Tables,
-        nesting: &Nesting,
-        scope: &Scope,
+        (graph, tables, nesting, scope): (&Graph, &Tables, &Nesting, &Scope),
+        other_lags_ns: &[Vec<i64>],
         changes: &[Vec<Change>],
         progress: Progress<'_>,
     ) -> Result<Vec<Gain>> {
-        let (paths, lags_ns) = (&self.paths[..], &self.lags_ns[..]);
-        let times = Vec::new();
-        let question = Question { graph, tables, nesting, scope, paths, lags_ns, times };
         let n_windows = i64::try_from(scope.windows.len()).unwrap_or(1).max(1);
-        let tried = question.tried(&self.open, &self.holes, changes, progress)?;
+        let tried = |lags_ns, is_as_timed| {
+            let (paths, times) = (&self.paths[..], Vec::new());
+            let question =
+                Question { graph, tables, nesting, scope, paths, lags_ns, is_as_timed, times };
+            question.tried(&self.open, &self.holes, changes, progress)
+        };
         let gain = |trial: Trial| Gain {
             gain_ns: trial.gain_ns().div_euclid(n_windows),
             gain: trial.gain(None),
             bounds: trial.bounds(),
         };
-        Ok(tried.into_iter().map(gain).collect())
+        let mut gains: Vec<_> = tried(&self.lags_ns, true)?.into_iter().map(gain).collect();
+        for lags_ns in other_lags_ns {
+            for (gain, trial) in gains.iter_mut().zip(tried(lags_ns, false)?) {
+                gain.bounds.extend(&trial.bounds());
+            }
+        }
+        Ok(gains)
     }
 }
 
@@ -204,7 +213,8 @@ pub fn verdict(
     let all_lags_ns = lags_ns(graph);
     let times = question::times_of(&all_paths);
     let (paths, lags_ns) = (&all_paths[..], &all_lags_ns[..]);
-    let question = Question { graph, tables, nesting, scope, paths, lags_ns, times };
+    let is_as_timed = true;
+    let question = Question { graph, tables, nesting, scope, paths, lags_ns, is_as_timed, times };
     let mut open = Open::of(&question);
     let mut answers = question.answers(&open, &[], progress)?;
     let mut doubt = Doubt::of(&question, launches, &open, answers.everything());
@@ -374,8 +384,8 @@ impl Question<'_> {
     fn starts<'t>(&'t self, open: &'t Open, holes: &[Hole], busy: &'t BusyStreams) -> Starts<'t> {
         let windows = &self.scope.windows;
         let missing = (open, holes, busy);
-        let from =
-            |held_ns| Trials::new(self.graph, self.tables, self.lags_ns, windows, missing, held_ns);
+        let lags = (self.lags_ns, self.is_as_timed);
+        let from = |held_ns| Trials::new(self.graph, self.tables, lags, windows, missing, held_ns);
         Starts { free: from(None), held: open.held_ns.map(|ns| from(Some(ns))) }
     }
 

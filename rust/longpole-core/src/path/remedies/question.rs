@@ -15,6 +15,8 @@ pub(super) struct Question<'a> {
     pub(super) scope: &'a Scope,
     pub(super) paths: &'a [Path],
     pub(super) lags_ns: &'a [i64],
+    /// Whether the windows take as long with these lags as the trace shows.
+    pub(super) is_as_timed: bool,
     /// The time of the paths by event and kind, in the order of the events.
     pub(super) times: Vec<(EventId, Kind, i64)>,
 }

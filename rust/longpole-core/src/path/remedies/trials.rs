@@ -43,6 +43,8 @@ pub(super) struct Trials<'a> {
     holes: Vec<u32>,
     n_nodes: usize,
     slots: Slots,
+    /// Whether the windows take as long as the trace shows when nothing is changed.
+    is_as_timed: bool,
     /// What all passes share: fresh memory costs as much as a pass over it.
     scratch: RefCell<Scratch>,
 }
@@ -55,11 +57,12 @@ struct Scratch {
 }
 
 impl<'a> Trials<'a> {
-    /// `held_ns` is a time at which the first window begins, whatever changes.
+    /// `held_ns` is a time at which the first window begins, whatever changes. `is_as_timed` says
+    /// whether the lags are those of the graph.
     pub(super) fn new(
         graph: &'a Graph,
         tables: &'a Tables,
-        lags_ns: &'a [i64],
+        (lags_ns, is_as_timed): (&'a [i64], bool),
         windows: &'a [Window],
         (open, holes, busy): (&'a Open, &[Hole], &'a BusyStreams),
         held_ns: Option<i64>,
@@ -88,6 +91,7 @@ impl<'a> Trials<'a> {
             holes,
             n_nodes,
             slots,
+            is_as_timed,
             scratch,
         }
     }
@@ -166,7 +170,10 @@ impl<'a> Trials<'a> {
         let mut lengths = vec![Vec::with_capacity(self.windows.len()); trials.len()];
         let places: Vec<_> = (0..trials.len()).collect();
         let (working, idle): (Vec<_>, Vec<_>) = places.into_iter().partition(|&place| {
-            !self.holes.is_empty() || self.may_change(trials[place]) || self.may_open(trials[place])
+            !self.is_as_timed
+                || !self.holes.is_empty()
+                || self.may_change(trials[place])
+                || self.may_open(trials[place])
         });
         for place in idle {
             lengths[place].extend(self.windows.iter().map(Prepared::observed_ns));

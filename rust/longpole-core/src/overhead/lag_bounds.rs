@@ -1,0 +1,45 @@
+//! What the edges take if recording cost the least or the most that it may have.
+
+use super::costs::Costs;
+use super::pieces::{At, costs_ns};
+use crate::graph::{Edge, Graph};
+use crate::ids::NodeId;
+use crate::path;
+use crate::stack::Nesting;
+use crate::tables::Tables;
+
+/// The lags of the edges of a solution with the most and with the least cost of recording taken off.
+///
+/// `graph` and `tables` are those of the solution, `recorded` the tables of the trace: no lag
+/// becomes longer than it was recorded.
+#[must_use]
+pub fn lag_bounds_ns(
+    graph: &Graph,
+    tables: &Tables,
+    recorded: &Tables,
+    nesting: &Nesting,
+    costs: &Costs,
+) -> [Vec<i64>; 2] {
+    let lags_ns = path::lags_ns(graph);
+    let usual_ns = costs_ns(graph, tables, nesting, costs, At::Usual);
+    [At::Most, At::Least].map(|at| {
+        let other_ns = costs_ns(graph, tables, nesting, costs, at);
+        let bound_ns = |(number, edge): (usize, &Edge)| {
+            let (lag_ns, more_ns) = (lags_ns[number], usual_ns[number] - other_ns[number]);
+            if more_ns == 0 || lag_ns < 1 {
+                return lag_ns;
+            }
+            let [start_ns, end_ns] =
+                [edge.source, edge.target].map(|node| recorded_ns(graph, recorded, node));
+            (lag_ns + more_ns).min(end_ns - start_ns).max(1)
+        };
+        graph.edges.as_slice().iter().enumerate().map(bound_ns).collect()
+    })
+}
+
+/// When a node was recorded.
+fn recorded_ns(graph: &Graph, recorded: &Tables, node: NodeId) -> i64 {
+    let event = graph.timeline.event(graph.nodes.event(node));
+    let (start_ns, end_ns) = recorded.events.span(event).unwrap_or_default();
+    if graph.nodes.is_end(node) { end_ns } else { start_ns }
+}
