@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import json
 import os
 import re
@@ -99,3 +100,43 @@ def test_the_notebooks_hold_no_output():
     for notebook in NOTEBOOKS:
         cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
         assert [cell.get("outputs", []) for cell in cells] == [[]] * len(cells)
+
+
+PROGRAMS = sorted(
+    path
+    for path in (ROOT / "examples/remedies").glob("*.py")
+    if path.stem not in {"measure", "models"}
+)
+
+
+@pytest.mark.torch
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+def test_programs_are_measured_and_one_that_fails_stops_no_other(tmp_path):
+    script = ROOT / "examples/remedies/measure.py"
+    names = ["unaligned_products", "no_such_program", "decoy_scatter"]
+    subprocess.run([sys.executable, script, tmp_path, *names], check=True, capture_output=True)
+    rows = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
+    assert [row["name"] for row in rows] == names
+    assert rows[0]["gain"][1] <= rows[0]["gain"][0] <= rows[0]["gain"][2]
+    assert "ModuleNotFoundError" in rows[1]["error"]
+    assert rows[2]["slow"]["as_recorded"]["remedies"] == []
+    assert {path.name for path in tmp_path.glob("*.gz")} == {
+        "unaligned_products.slow.json.gz",
+        "unaligned_products.mended.json.gz",
+        "decoy_scatter.json.gz",
+    }
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+def test_a_program_says_what_it_shows(path):
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    functions = {node.name for node in body if isinstance(node, ast.FunctionDef)}
+    values = {
+        node.targets[0].id: ast.literal_eval(node.value)
+        for node in body
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and node.targets[0].id in {"REMEDY", "NOT"}
+    }
+    assert list(values) in (["REMEDY"], ["NOT"])
+    assert {"slow", "mended"} <= functions if "REMEDY" in values else "program" in functions
