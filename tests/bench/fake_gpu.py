@@ -2,7 +2,8 @@
 
 The host and each stream have times of their own. A launch takes the host `launch_ns`; the work
 starts when the host has launched it and the stream is free. About a thousand launches may be
-outstanding, then the host waits. Events take `event_ns` of the stream.
+outstanding, then the host waits. Events take `event_ns` of the stream. A graph is one launch; its
+replay takes `replay_ns` besides its nodes, and `gap_ns` before each of them.
 """
 
 from types import SimpleNamespace
@@ -14,8 +15,9 @@ class FakeGpu:
     name = "fake"
     device = "Fake GPU"
 
-    def __init__(self, *, launch_ns=20_000, event_ns=600):
+    def __init__(self, *, launch_ns=20_000, event_ns=600, replay_ns=2_500, gap_ns=0):
         self.launch_ns = launch_ns
+        self.replay_ns, self.gap_ns = replay_ns, gap_ns
         self.event_ns = event_ns
         self.record_ns = 1_500
         self.host_ns = 0.0
@@ -75,6 +77,9 @@ class FakeGpu:
 
     def spin(self, duration_ns):
         self.check()
+        if self.capturing is not None:
+            self.capturing.append(duration_ns)
+            return
         self.host_ns += self.launch_ns
         self.put("current", duration_ns)
 
@@ -97,7 +102,7 @@ class FakeGpu:
     def replay_of(self, kernels):
         def replay():
             self.host_ns += self.launch_ns
-            for duration_ns in kernels:
-                self.put("current", duration_ns * self.slowdown())
+            nodes_ns = sum(each * self.slowdown() + self.gap_ns for each in kernels)
+            self.put("current", self.replay_ns + nodes_ns)
 
         return replay

@@ -1,10 +1,13 @@
 """The GPU clock, on a device that models launches, streams, events and caches."""
 
+from functools import partial
+
 import pytest
 from fake_gpu import FakeGpu
 
 from longpole.bench import Verdict, compare
 from longpole.bench.time.gpu_clock import GpuClock, WrongStreamError
+from longpole.bench.time.graph_capture import CaptureError
 from longpole.bench.time.measure import measure, measure_in_turns
 
 MODES = ["hot", "graph", "cold"]
@@ -53,13 +56,64 @@ def test_a_call_of_many_kernels_does_not_fill_the_queue():
 def test_host_bound_work_is_said_and_its_device_time_reported():
     gpu = FakeGpu(launch_ns=20_000)
     timing = measure(lambda: gpu.kernel(5_000), key="k", clock=GpuClock(gpu, "hot"))
-    (note,) = timing.notes
-    assert note == (
+    host_bound, gaps = timing.notes
+    assert host_bound == (
         "the device needs 5.0 us a call, the host 20.0 us: host-bound unless captured in a graph"
     )
-    assert note in timing.record().message
+    assert gaps.startswith("the time includes the gaps between launches, about 1 us each")
+    assert host_bound in timing.record().message
+    assert timing.host_ns == timing.record().sampling["host_ns"] == 20_000
     fast = FakeGpu(launch_ns=2_000)
     assert measure(lambda: fast.kernel(50_000), clock=GpuClock(fast, "hot")).notes == ()
+
+
+def test_the_start_of_a_replay_is_subtracted_and_gaps_between_nodes_are_said():
+    gpu = FakeGpu(replay_ns=9_000, gap_ns=100)
+    timing = measure(lambda: gpu.kernel(1_000), key="k", clock=GpuClock(gpu, "graph"))
+    assert timing.summarise().median_ns == pytest.approx(1_100, rel=0.01)
+    (note,) = timing.notes
+    assert note.startswith("the time includes the gaps between the nodes of a graph, about 0.1 us")
+    long = FakeGpu(gap_ns=100)
+    assert measure(lambda: long.kernel(50_000), clock=GpuClock(long, "graph")).notes == ()
+
+
+def waiting(gpu):
+    gpu.kernel(10_000)
+    gpu.synchronize()
+
+
+@pytest.mark.parametrize(
+    ("calls", "cache"),
+    [
+        ([lambda gpu: gpu.kernel(5_000)], "graph"),
+        ([lambda gpu: gpu.kernel(5_000), lambda gpu: gpu.kernel(500_000)], "graph"),
+        ([lambda gpu: gpu.kernel(500_000)], "hot"),
+        ([lambda gpu: gpu.kernel(5_000), waiting], "hot"),
+        ([lambda gpu: gpu.kernel(5_000), lambda _: 1 / 0], "graph"),
+        ([lambda _: 1 / 0], "hot"),
+    ],
+)
+def test_the_cache_state_suits_the_length_of_the_calls(calls, cache):
+    gpu = FakeGpu()
+    functions = [partial(call, gpu) for call in calls]
+    assert GpuClock(gpu, "hot").suited_to(functions).cache == cache
+
+
+def test_short_calls_that_cannot_be_captured_are_timed_hot():
+    gpu = FakeGpu()
+
+    def refuse(*_):
+        raise CaptureError
+
+    gpu.capture = refuse
+    assert GpuClock(gpu, "hot").suited_to([lambda: gpu.kernel(5_000)]).cache == "hot"
+
+
+def test_graphs_of_a_function_do_not_pile_up():
+    gpu = FakeGpu()
+    clock, function = GpuClock(gpu, "graph"), partial(gpu.kernel, 1_000)
+    measure(function, key="k", clock=clock)
+    assert len(clock._known[id(function)].graphs) <= 2
 
 
 def test_work_on_another_stream_is_refused_and_never_a_short_time():

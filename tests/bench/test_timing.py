@@ -6,11 +6,9 @@ One file: the cases share their clocks.
 import json
 import sys
 from collections import Counter
-from contextlib import contextmanager
-from types import SimpleNamespace
 
 import pytest
-from fake_gpu import FakeGpu
+from straw_torch import StrawTorch
 
 from longpole.bench import (
     CpuClock,
@@ -234,54 +232,6 @@ def test_a_timing_is_a_record_to_compare():
     )
 
 
-class StrawTorch:
-    """As much of torch as the clock asks for, over a modelled device; its kernels take 10 us."""
-
-    def __init__(self, *, hip=None, n_devices=1):
-        self.gpu = FakeGpu()
-        self.version = SimpleNamespace(hip=hip)
-        self.int8 = "int8"
-        self.cuda = SimpleNamespace(
-            is_available=lambda: n_devices > 0,
-            current_device=lambda: 0,
-            get_device_properties=lambda _: SimpleNamespace(name="Straw", L2_cache_size=512 << 20),
-            synchronize=self.gpu.synchronize,
-            Event=lambda enable_timing: StrawEvent(self.gpu, enable_timing),
-            _sleep=lambda cycles: self.gpu.spin(cycles / 1.5),
-            CUDAGraph=SimpleNamespace,
-            graph=self.capture,
-        )
-
-    def empty(self, n_bytes, *, dtype, device):
-        assert (n_bytes, dtype, device) == (640 << 20, "int8", "cuda")
-        return SimpleNamespace(zero_=self.gpu.flush)
-
-    def kernel(self):
-        self.gpu.kernel(10_000, 12_000)
-
-    @contextmanager
-    def capture(self, graph):
-        self.gpu.capturing = []
-        yield
-        kernels, self.gpu.capturing = self.gpu.capturing, None
-        graph.replay = self.gpu.replay_of(kernels)
-
-
-class StrawEvent:
-    def __init__(self, gpu, enable_timing):
-        assert enable_timing
-        self.gpu, self.event = gpu, gpu.event()
-
-    def record(self):
-        self.gpu.record(self.event)
-
-    def query(self):
-        return self.gpu.is_done(self.event)
-
-    def elapsed_time(self, end):
-        return self.gpu.elapsed_ns(self.event, end.event) / 1e6
-
-
 @pytest.mark.parametrize(
     ("cache", "duration_ns"), [("cold", 12_000), ("hot", 10_000), ("graph", 10_000)]
 )
@@ -463,7 +413,6 @@ def test_a_function_that_ends_the_program_has_raised(kernels, capsys, factory):
         (["some_kernels:total", "--budget-s", "inf"], "not a number of seconds"),
         (["some_kernels:total", "--axis", "n"], "not of the form NAME=VALUE"),
         (["some_kernels:total", "--cache", "hot"], "needs --clock torch"),
-        (["some_kernels:total", "--clock", "torch"], "needs --cache"),
     ],
 )
 @pytest.mark.usefixtures("kernels")

@@ -262,6 +262,7 @@ def summarise_conditions(moments: Iterable[Moment]) -> dict[str, Any]:
         "n_readings": len(found),
         "clock_mhz": median(clocks) if clocks else None,
         "clock_min_mhz": min(clocks, default=None),
+        "clock_max_mhz": max(clocks, default=None),
         "temperature_max_c": max(celsius, default=None),
         "power_w": fmean(watts) if watts else None,
         "power_max_w": max(watts, default=None),

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import platform
 import random
+import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 from longpole.bench.time.counters import ThermalEvents
 
@@ -24,6 +26,11 @@ if TYPE_CHECKING:
 __all__ = ["Cache", "Clock", "CpuClock", "FakeClock", "Steady"]
 
 Cache: TypeAlias = Literal["cold", "hot", "graph"]
+
+_LAUNCHED: Final = (
+    "a GPU was still busy when the calls had returned: this may be the time to launch them; "
+    "--clock torch times the GPU"
+)
 
 
 class Clock(Protocol):
@@ -59,21 +66,28 @@ class Clock(Protocol):
         """Say whether nothing was read that spoils the last sample, such as throttling."""
 
     def notes(self, function: Function) -> tuple[str, ...]:
-        """Say what is to be known about the times of a function."""
+        """Return what a reader has to know about the times of a function."""
+
+    def host_ns(self, function: Function) -> float | None:
+        """Return how long the host takes to launch a call; None if that is not measured."""
 
 
 class Steady:
-    """A clock that reads no conditions, and has nothing to say about them."""
+    """Base of clocks that read no conditions and have no notes."""
 
     __slots__ = ()
 
     def is_undisturbed(self) -> bool:
-        """Nothing is read."""
+        """Return True: nothing is read."""
         return True
 
     def notes(self, function: Function) -> tuple[str, ...]:  # noqa: ARG002 - other clocks do
-        """Nothing is to be said."""
+        """Return nothing."""
         return ()
+
+    def host_ns(self, function: Function) -> float | None:  # noqa: ARG002 - other clocks do
+        """Return None: it is not measured."""
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +127,10 @@ class CpuClock(Steady):
         for _ in repeat(None, n_calls):
             function()
         return time.perf_counter_ns() - start_ns
+
+    def notes(self, function: Function) -> tuple[str, ...]:  # noqa: ARG002 - of the whole process
+        """Return a note if a GPU still executes what the calls have launched with torch."""
+        return (_LAUNCHED,) if _is_gpu_busy() else ()
 
 
 @dataclass(slots=True)
@@ -171,3 +189,15 @@ class FakeClock(Steady):
         for _ in repeat(None, n_calls):
             function()
         return self._elapsed_ns - start_ns
+
+
+def _is_gpu_busy() -> bool:
+    """Whether work is queued on the current stream of torch, if the process uses a GPU with it."""
+    torch = sys.modules.get("torch")
+    with suppress(Exception):  # a device that has failed answers with whatever error it has
+        return (
+            torch is not None
+            and torch.cuda.is_initialized()
+            and not torch.cuda.current_stream().query()
+        )
+    return False

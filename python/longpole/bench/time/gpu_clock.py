@@ -8,9 +8,11 @@ sample: if the start event has come before the stop event was recorded, the host
 sample is dropped and the pad is made longer. The pad is bounded, so a function that waits for the
 device cannot deadlock.
 
-What the clock reads when nothing lies between two events is measured first and subtracted. Work
-that ran on another stream, which the events do not see, and functions whose launches take longer
-than their kernels are found by timing the same calls in other ways, and said.
+What the clock reads when nothing lies between two events is measured first and subtracted, and so
+is what the replay of a graph takes besides its nodes. The gaps between kernels remain: about 1 us
+between launches and 0.1 us between the nodes of a graph on an H100. A note says so where they
+matter. Work on another stream, which the events do not cover, and functions whose launches take
+longer than their kernels are detected by timing the same calls in other ways.
 """
 
 from __future__ import annotations
@@ -18,8 +20,9 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -27,7 +30,7 @@ from longpole.bench.time.clocks import Steady
 from longpole.errors import DeviceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from longpole.bench.time.clocks import Cache
 
@@ -41,6 +44,8 @@ _FLUSH_FACTOR: Final = 1.25
 
 _FLOOR_SAMPLES: Final = 100
 _MOST_CALLS_PADDED: Final = 32
+_MOST_CALLS_CAPTURED: Final = 1024
+_MOST_GRAPHS: Final = 2
 _SHORTEST_PAD_NS: Final = 50_000.0
 _LONGEST_PAD_NS: Final = 50e6
 _HEAD_START: Final = 1.5
@@ -55,25 +60,42 @@ _UNSEEN_NS: Final = 20_000.0
 _CALIBRATION_CYCLES: Final = 1_000_000
 _CALIBRATIONS: Final = 5
 
+# What the replay of a graph takes besides its nodes, from graphs of short kernels.
+_NODES: Final = (8, 16)
+_NODE_NS: Final = 2_000.0
+_REPLAYS: Final = 20
+_REPLAY_PAD_NS: Final = 500_000.0
+
+_FEW_NS: Final = 5e6
+_HOST_CALLS: Final = 5
 _HOST_BOUND: Final = 1.1
 _WAITS: Final = "it synchronizes, so this is wall time, including launches"
 
+# Gaps between kernels are more than 5 % of calls shorter than this.
+_GAPS: Final[dict[str, tuple[float, str]]] = {
+    "hot": (20_000.0, "the gaps between launches, about 1 us each on an H100"),
+    "graph": (5_000.0, "the gaps between the nodes of a graph, about 0.1 us each on an H100"),
+}
+
+# The gaps between launches are less than 1 % of longer calls.
+_LONG_CALL_NS: Final = 100_000.0
+
 
 class WrongStreamError(DeviceError):
-    """The function works on a stream that is not the current one, where events do not see it."""
+    """The function works on a stream that is not the current one, which events do not cover."""
 
 
 class GpuLibrary(ABC):
-    """As much of a device library as a clock needs. Events are marks in the stream that is timed.
+    """The part of a device library that a clock needs. Events are marks in the timed stream.
 
-    Those of the libraries are private: what they do is said here.
+    The methods of the subclasses are described here.
     """
 
     name: str
     device: str
 
     def now_ns(self) -> int:
-        """Tell the time of the host."""
+        """Return the time of the host."""
         return time.perf_counter_ns()
 
     def spin(self, duration_ns: float) -> None:
@@ -86,19 +108,19 @@ class GpuLibrary(ABC):
 
     @abstractmethod
     def event(self) -> Any:
-        """Make a mark."""
+        """Create an event."""
 
     @abstractmethod
     def record(self, event: Any) -> None:
-        """Queue a mark."""
+        """Queue an event."""
 
     @abstractmethod
     def is_done(self, event: Any) -> bool:
-        """Say whether the device has come to a mark."""
+        """Whether the device has reached an event."""
 
     @abstractmethod
     def elapsed_ns(self, start: Any, stop: Any) -> float:
-        """Give the time between two marks."""
+        """Return the time between two events."""
 
     @abstractmethod
     def flush(self) -> None:
@@ -110,7 +132,7 @@ class GpuLibrary(ABC):
 
     @abstractmethod
     def capture(self, function: Function, n_calls: int) -> Function:
-        """Give a function that replays `n_calls` calls as one graph."""
+        """Return a function that replays `n_calls` calls as one graph."""
 
     @cached_property
     def _cycles_per_ns(self) -> float:
@@ -128,12 +150,13 @@ class GpuLibrary(ABC):
 
 @dataclass(slots=True)
 class _Known:
-    """What was learnt about a function."""
+    """What the clock has measured about a function."""
 
     function: Function
     host_ns: float
+    n_calls: int
     pad_factor: float = 1.0
-    n_calls: int = _MOST_CALLS_PADDED
+    first_ns: float = 1.0
     synchronizes: bool = False
     notes: tuple[str, ...] = ()
     graphs: dict[int, Function] = field(default_factory=dict)
@@ -168,18 +191,18 @@ class GpuClock(Steady):
         self.step_ns = max(1.0, floors[3 * len(floors) // 4] - floors[len(floors) // 4])
 
     def now_ns(self) -> int:
-        """Tell the time of the host."""
+        """Return the time of the host."""
         return self._library.now_ns()
 
     def time_ns(self, function: Function, n_calls: int) -> float:
-        """Call a function `n_calls` times, and say how long the device took for all of them.
+        """Call a function `n_calls` times, and return how long the device took for all of them.
 
         Raises
         ------
         WrongStreamError
             Its work is on a stream that is not timed.
         """
-        known = self._known.get(id(function)) or self._learn(function)
+        known = self._knowledge_of(function)
         total_ns, left = 0.0, n_calls
         while left:
             n = min(left, 1 if self.cache == "cold" else known.n_calls)
@@ -188,41 +211,94 @@ class GpuClock(Steady):
         return total_ns
 
     def notes(self, function: Function) -> tuple[str, ...]:
-        """Say what is to be known about the times of a function."""
+        """Return what a reader has to know about the times of a function."""
         known = self._known.get(id(function))
         return known.notes if known else ()
 
+    def host_ns(self, function: Function) -> float | None:
+        """Return how long the host takes for a call while the device is busy."""
+        known = self._known.get(id(function))
+        return None if known is None or known.synchronizes else known.host_ns
+
+    def suited_to(self, functions: Iterable[Function]) -> GpuClock:
+        """Return a clock for the length of the calls: one that captures them if one is short.
+
+        This clock must be a `hot` one. It is returned if all calls are long, or if one of them
+        cannot be captured. A function that raises does not count.
+        """
+        durations_ns: list[float] = []
+        found = []
+        for function in functions:
+            with suppress(Exception, SystemExit):
+                known = self._knowledge_of(function)
+                durations_ns.append(self._call_ns(known))
+                found.append(known)
+        if min(durations_ns, default=math.inf) >= _LONG_CALL_NS:
+            return self
+        return GpuClock(self._library, "graph") if all(map(self._can_capture, found)) else self
+
+    def _can_capture(self, known: _Known) -> bool:
+        if known.synchronizes:
+            return False
+        try:
+            self._library.capture(known.function, 1)
+        except (Exception, SystemExit):  # noqa: BLE001 - whatever it raises, it would raise later
+            return False
+        return True
+
     def _floor_ns(self) -> float:
+        return self._between_events_ns(_nothing, _SHORTEST_PAD_NS)
+
+    @cached_property
+    def _replay_ns(self) -> float:
+        """The time between two events that the replay of a graph takes besides its nodes."""
+        fewer_ns, more_ns = map(self._replay_of_nodes_ns, _NODES)
+        return max(0.0, 2 * fewer_ns - more_ns - self._floor)
+
+    def _replay_of_nodes_ns(self, n_nodes: int) -> float:
+        replay = self._library.capture(partial(self._library.spin, _NODE_NS), n_nodes)
+        replay()
+        self._library.synchronize()
+        return median(self._between_events_ns(replay, _REPLAY_PAD_NS) for _ in range(_REPLAYS))
+
+    def _between_events_ns(self, function: Function, pad_ns: float) -> float:
         library, start, stop = self._library, self._library.event(), self._library.event()
-        library.spin(_SHORTEST_PAD_NS)
+        library.spin(pad_ns)
         library.record(start)
+        function()
         library.record(stop)
         library.synchronize()
         return library.elapsed_ns(start, stop)
 
+    def _knowledge_of(self, function: Function) -> _Known:
+        return self._known.get(id(function)) or self._learn(function)
+
     def _learn(self, function: Function) -> _Known:
-        """Time a function in several ways, to know how to time it."""
+        """Time a function in several ways, to find out how to time it."""
         function()
         self._library.synchronize()
-        known = _Known(function, self._host_ns(function))
+        n_calls = _MOST_CALLS_CAPTURED if self.cache == "graph" else _MOST_CALLS_PADDED
+        known = _Known(function, self._measured_host_ns(function), n_calls)
         self._known[id(function)] = known
-        padded_ns = self._sample_ns(known, 1)
-        self._check_stream(known, padded_ns)
-        if self.cache == "hot" and not known.synchronizes:
-            known.notes += self._host_bound(known)
+        known.first_ns = self._sample_ns(known, 1)
+        self._check_stream(known, known.first_ns)
+        if self.cache != "cold" and not known.synchronizes:
+            known.notes += self._notes_on_length(known)
         return known
 
-    def _host_ns(self, function: Function) -> float:
-        """Give how long the host takes for a call while the device is busy."""
+    def _measured_host_ns(self, function: Function) -> float:
+        """Return how long the host takes for a call while the device is busy."""
+        durations_ns = []
         self._library.spin(_SHORTEST_PAD_NS)
-        begin_ns = self._library.now_ns()
-        function()
-        host_ns = self._library.now_ns() - begin_ns
+        for _ in range(_HOST_CALLS):
+            begin_ns = self._library.now_ns()
+            function()
+            durations_ns.append(self._library.now_ns() - begin_ns)
         self._library.synchronize()
-        return float(max(1, host_ns))
+        return float(max(1, median(durations_ns)))
 
     def _sample_ns(self, known: _Known, n_calls: int) -> float:
-        """Time `n_calls` calls; where the host is late, with a longer pad or fewer calls."""
+        """Time `n_calls` calls, with a longer pad or fewer calls if the host is late."""
         left, total_ns = n_calls, 0.0
         while left:
             n = min(left, known.n_calls)
@@ -239,7 +315,7 @@ class GpuClock(Steady):
         return total_ns
 
     def _padded_ns(self, known: _Known, n_calls: int) -> float | None:
-        """Time calls behind a pad; None where the host was late."""
+        """Time calls after a pad; None if the host was late."""
         called, repeats = known.function, n_calls
         if self.cache == "graph":
             called, repeats = self._graph(known, n_calls), 1
@@ -253,14 +329,17 @@ class GpuClock(Steady):
         library.record(stop)
         is_late = library.is_done(start)
         library.synchronize()
-        return None if is_late else max(1.0, library.elapsed_ns(start, stop) - self._floor)
+        if is_late:
+            return None
+        besides_ns = self._floor + (self._replay_ns if self.cache == "graph" else 0.0)
+        return max(1.0, library.elapsed_ns(start, stop) - besides_ns)
 
     def _pad_ns(self, known: _Known, repeats: int) -> float:
         pad_ns = _HEAD_START * repeats * known.host_ns + _SHORTEST_PAD_NS
         return min(_LONGEST_PAD_NS, known.pad_factor * pad_ns)
 
     def _give_more_room(self, known: _Known) -> None:
-        """Lengthen the pad, then take fewer calls, then believe that the function waits."""
+        """Lengthen the pad, then reduce the calls, then assume that the function waits."""
         if known.pad_factor < 2**_DOUBLINGS:
             known.pad_factor *= 2
         elif known.n_calls > 1:
@@ -274,6 +353,8 @@ class GpuClock(Steady):
     def _graph(self, known: _Known, n_calls: int) -> Function:
         graphs = known.graphs
         if n_calls not in graphs:
+            if len(graphs) >= _MOST_GRAPHS:  # each has memory of its own
+                graphs.pop(next(iter(graphs)))
             graphs[n_calls] = self._library.capture(known.function, n_calls)
             graphs[n_calls]()  # the first replay uploads it
             self._library.synchronize()
@@ -288,10 +369,10 @@ class GpuClock(Steady):
         return float(max(1, self._library.now_ns() - begin_ns))
 
     def _check_stream(self, known: _Known, padded_ns: float) -> None:
-        """Refuse work that the events did not see."""
+        """Refuse work that the events did not cover."""
         if known.synchronizes or padded_ns > 2 * self._floor:
             return
-        idle_ns = median(self._wall_ns(_Known(_nothing, 1.0), 1) for _ in range(5))
+        idle_ns = median(self._wall_ns(_Known(_nothing, 1.0, 1), 1) for _ in range(5))
         busy_ns = median(self._wall_ns(known, 1) for _ in range(5)) - idle_ns - known.host_ns
         if busy_ns > _UNSEEN_FACTOR * padded_ns + _UNSEEN_NS:
             message = (
@@ -301,10 +382,26 @@ class GpuClock(Steady):
             )
             raise WrongStreamError(message)
 
-    def _host_bound(self, known: _Known) -> tuple[str, ...]:
-        """Say where the host takes longer for a call than the device."""
-        n_calls = known.n_calls
-        device_ns = self._sample_ns(known, n_calls) / n_calls
+    def _call_ns(self, known: _Known) -> float:
+        n_calls = self._few_calls(known)
+        return self._sample_ns(known, n_calls) / n_calls
+
+    def _few_calls(self, known: _Known) -> int:
+        """Return a number of calls that take a few milliseconds at most."""
+        return max(1, min(_MOST_CALLS_PADDED, known.n_calls, round(_FEW_NS / known.first_ns)))
+
+    def _notes_on_length(self, known: _Known) -> tuple[str, ...]:
+        """Return notes on calls that the host launches slowly, and on gaps between kernels."""
+        device_ns = self._call_ns(known)
+        notes = self._host_bound(known, device_ns) if self.cache == "hot" else ()
+        shortest_ns, gaps = _GAPS[self.cache]
+        if device_ns >= shortest_ns:
+            return notes
+        return (*notes, f"the time includes {gaps}; --clock cupti excludes them")
+
+    def _host_bound(self, known: _Known, device_ns: float) -> tuple[str, ...]:
+        """Return a note if the host takes longer for a call than the device."""
+        n_calls = self._few_calls(known)
         free_ns = self._wall_ns(known, n_calls) / n_calls
         if free_ns <= _HOST_BOUND * device_ns or known.host_ns <= device_ns:
             return ()
@@ -313,7 +410,7 @@ class GpuClock(Steady):
 
 
 def flush_size_bytes(cache_bytes: int) -> int:
-    """Say how many bytes to write so that nothing else is left in the last cache.
+    """Return how many bytes to write so that the last-level cache holds nothing else.
 
     Examples
     --------

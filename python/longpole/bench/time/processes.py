@@ -68,7 +68,8 @@ class Campaign:
     factory
         Whether they make the function to time.
     clock, cache
-        As of `longpole bench time`.
+        As of `longpole bench time`. Without a cache state, the first run of each point chooses
+        the one for the length of its calls.
     n_processes
         Of each point; None looks at the comparison after 7, 14 and 28, or is 7 where there is
         nothing to compare.
@@ -144,11 +145,15 @@ def time_in_processes(campaign: Campaign) -> Iterator[Record]:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where runs are made: the guard, what it reads, and the device; None is the processor."""
+    """Where runs are made: the guard, what it reads, and the device; None is the processor.
+
+    `caches` has the cache state that the first run of a point has chosen.
+    """
 
     guard: Guard
     sampling: Sampling
     device: DeviceInUse | None
+    caches: dict[str, str] = field(default_factory=dict)
 
 
 def configurations(kernel: str) -> list[str]:
@@ -254,7 +259,8 @@ def _run(
     seed = f"{campaign.seed}:{number}"
     plan = campaign.commands
     if plan is None:
-        wanted = _wanted(campaign, place.sampling, point, budget_s, seed)
+        cache = campaign.cache or place.caches.get(json.dumps(dict(point)))
+        wanted = _wanted(campaign, place.sampling, point, budget_s, seed) | {"cache": cache}
         limit_s = IMPORT_S + 20 * budget_s * len(campaign.names)
         wanted_run = worker_order(wanted, limit_s, device)
     else:
@@ -267,12 +273,23 @@ def _run(
     if ending.exit_code != 0 or len(rows) != len(campaign.names):
         found = _failures(campaign, point, ending, said)
     elif plan is None:
-        found = iter([Record.from_dict(row) for row in rows])
+        timed = [Record.from_dict(row) for row in rows]
+        _remember_cache(place, point, timed)
+        found = iter(timed)
     else:
         rows = without_disturbed(rows, place.sampling.conditions())
         found = command_records(plan, rows, said.stderr.telling_line())
     for record in found:
         yield _told(record, list(campaign.looks()), device)
+
+
+def _remember_cache(
+    place: _Place, point: Mapping[str, int | float | str], timed: Sequence[Record]
+) -> None:
+    """Keep the cache state of a run for the later runs of the point."""
+    for record in timed:
+        if (cache := record.sampling.get("cache")) is not None:
+            place.caches.setdefault(json.dumps(dict(point)), cache)
 
 
 def _wanted(
@@ -288,7 +305,6 @@ def _wanted(
         "point": dict(point),
         "factory": campaign.factory,
         "clock": campaign.clock,
-        "cache": campaign.cache,
         "n_samples": None,
         "budget_s": budget_s,
         "seed": seed,

@@ -88,6 +88,8 @@ class Timing:
         What a guard's sampler read meanwhile, summed up; empty where there was none.
     work
         What one call does, as far as that was said.
+    host_ns
+        How long the host takes to launch a call on a device; None if the clock does not measure it.
     """
 
     key: str
@@ -111,6 +113,7 @@ class Timing:
     cpu_pressure: float | None = None
     during: Mapping[str, Any] = field(default_factory=dict)
     work: Work = field(default_factory=Work)
+    host_ns: float | None = None
 
     @property
     def is_disturbed(self) -> bool:
@@ -135,6 +138,7 @@ class Timing:
             "clock": self.clock,
             "cache": self.cache,
             "step_ns": self.step_ns or None,
+            "host_ns": self.host_ns,
             "n_calls": self.n_calls,
             "n_warm_up_calls": self.n_warm_up_calls,
             "n_dropped": self.n_dropped,

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.bench.time.gpu_clock import GpuClock, GpuLibrary, flush_size_bytes
+from longpole.bench.time.graph_capture import captured
 from longpole.errors import DeviceError, MissingDependencyError
 
 if TYPE_CHECKING:
@@ -72,12 +73,7 @@ class _TorchGpu(GpuLibrary):
         self._torch.cuda.synchronize()
 
     def capture(self, function: Callable[[], object], n_calls: int) -> Callable[[], object]:
-        graph = self._torch.cuda.CUDAGraph()
-        with self._torch.cuda.graph(graph):
-            for _ in range(n_calls):
-                function()
-        replay: Callable[[], object] = graph.replay
-        return replay
+        return captured(self._torch, function, n_calls)
 
 
 def flush_buffer(torch: Any) -> Any:

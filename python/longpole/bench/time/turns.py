@@ -108,6 +108,7 @@ class Subject:
             step_ns=clock.step_ns / self.n_calls,
             started_at=started_at,
             notes=clock.notes(self.function),
+            host_ns=clock.host_ns(self.function),
             environment=fingerprint(),
         )
 

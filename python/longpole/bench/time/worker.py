@@ -25,6 +25,7 @@ from longpole.bench.reference import Reference
 from longpole.bench.run.conditions import Conditions
 from longpole.bench.time.clocks import CpuClock
 from longpole.bench.time.cupti_clock import CuptiClock
+from longpole.bench.time.gpu_clock import GpuClock
 from longpole.bench.time.measure import measure_in_turns
 from longpole.bench.time.targets import bound, find_function, key_of, rotating
 from longpole.bench.time.timing import Effort
@@ -108,6 +109,8 @@ def _timed(wanted: dict[str, Any]) -> list[dict[str, Any]]:
     found = [_found(name, wanted) for name in names]
     clock = make_clock(wanted["clock"], wanted["cache"])
     functions = dict(zip(keys, found, strict=True))
+    if wanted["cache"] is None and isinstance(clock, GpuClock):
+        clock = clock.suited_to(functions.values())
     conditions = Conditions(*wanted["readings"])
     timings = measure_in_turns(
         functions, clock=clock, check=_check(wanted), effort=effort, conditions=conditions

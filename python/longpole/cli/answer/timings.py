@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,33 +31,62 @@ _MIB: Final = 1 << 20
 _GIGA: Final = 1e9
 _TERA: Final = 1e12
 
+_STEADY_SHARE: Final = 0.03
+"""A clock that moves by less than this share of its maximum counts as steady."""
+
+_NOT_THROTTLED: Final = frozenset(
+    {"idle", "application_clocks", "sync_boost", "display_clock"},
+)
+_REASONS: Final = {
+    "sw_power_cap": "the power limit",
+    "hw_power_brake": "the external power brake",
+    "hw_slowdown": "the hardware slowdown",
+    "sw_thermal_slowdown": "the temperature",
+    "hw_thermal_slowdown": "the temperature",
+}
+_CHOICES: Final = {
+    "graph": "the calls were captured in a CUDA graph because they are short",
+    "hot": "the calls were launched one after the other, with warm caches, because they are "
+    "longer than 100 us or cannot be captured",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Timed:
     """How long a function or a command takes, from all of its runs.
 
-    What a command used is None for a function, and rates are where its work was not told.
+    What a command used is None for a function, and rates are None if its work is unknown.
     """
 
     key: str
     median_ns: float | None = None
     """The median of the runs; None where all failed."""
     spread: float | None = None
-    """How far runs lie from one another, as a share."""
+    """Spread of the runs, as a share."""
     n_runs: int = 0
     n_samples: int = 0
     n_failed: int = 0
-    """How many runs failed."""
+    """Number of runs that failed."""
     n_dropped: int = 0
-    """How many samples were dropped for the conditions they were taken in."""
+    """Number of samples dropped because of their conditions."""
     message: str = ""
+    cache: str | None = None
+    """Cache state before each call, if the clock controls it."""
+    host_ns: float | None = None
+    """Time that the host takes to launch a call on a device, if the clock measures it."""
+    clock_mhz: float | None = None
+    """Clock of the device during the runs, median."""
+    clock_min_mhz: float | None = None
+    clock_max_mhz: float | None = None
+    throttle_reasons: list[str] = field(default_factory=list)
+    """Why the device was not clocked higher during the runs."""
     user_ns: float | None = None
-    """The time of processors in the program."""
+    """Processor time in the program."""
     system_ns: float | None = None
-    """The time of processors in the kernel of the operating system."""
+    """Processor time in the kernel of the operating system."""
     peak_rss_bytes: int | None = None
     n_outliers: int | None = None
-    """How many executions took much longer or shorter than the others."""
+    """Number of executions that took much longer or shorter than the others."""
     longest_ns: float | None = None
     bytes_per_s: float | None = None
     flops_per_s: float | None = None
@@ -93,21 +122,26 @@ def timings_answer(
         ],
         scope={"gate": campaign.gate, "confidence": campaign.confidence},
         data=Timings(functions=timed, differences=differences),
-        blocks=lambda: _blocks(timed, comparisons),
+        blocks=lambda: _blocks(timed, comparisons, chooses_cache=_chooses_cache(campaign)),
         records=lambda: list(map(asdict, timed)),
     )
     return document, exit_codes.FINDINGS if has_failed else exit_codes.OK
 
 
+def _chooses_cache(campaign: Campaign) -> bool:
+    return campaign.clock == "torch" and campaign.cache is None
+
+
 def _timed(records: Sequence[Record]) -> list[Timed]:
-    """Sum up the runs of each key."""
+    """Summarise the runs of each key."""
     measurements = gather(record.to_dict() for record in records)
     messages = {record.key: record.message for record in records if record.message}
     timed = []
     for key, runs in measurements.runs.items():
         own = [record for record in records if record.key == key]
         each = Timed(key, n_failed=runs.n_failed, message=messages.get(key, ""))
-        timed.append(replace(each, **_times(runs, own), **_resources(own)))
+        found = {**_times(runs, own), **_resources(own), **_launched_and_clocked(own)}
+        timed.append(replace(each, **found))
     fastest_ns = min((each.median_ns for each in timed if each.median_ns), default=None)
     return [
         replace(each, relative=each.median_ns and fastest_ns and each.median_ns / fastest_ns)
@@ -116,7 +150,7 @@ def _timed(records: Sequence[Record]) -> list[Timed]:
 
 
 def _times(runs: Runs, records: Sequence[Record]) -> dict[str, Any]:
-    """Give times and rates; nothing where no run succeeded."""
+    """Return times and rates; nothing if no run succeeded."""
     from longpole.bench.compare.evidence import side_of
 
     side = side_of(runs)
@@ -133,8 +167,30 @@ def _times(runs: Runs, records: Sequence[Record]) -> dict[str, Any]:
     return {**times, **rates}
 
 
+def _launched_and_clocked(records: Sequence[Record]) -> dict[str, Any]:
+    """Return the cache state, the host time of a call, and the clock of the device."""
+    found = [record.sampling for record in records if record.samples_ns]
+    host_ns = [each["host_ns"] for each in found if each.get("host_ns") is not None]
+    during = [each.get("during") or {} for each in found]
+    clocks = {
+        name: [each[name] for each in during if name in each]
+        for name in ("clock_mhz", "clock_min_mhz", "clock_max_mhz")
+    }
+    return {
+        "cache": next((each["cache"] for each in found if each.get("cache")), None),
+        "host_ns": median(host_ns) if host_ns else None,
+        "clock_mhz": median(clocks["clock_mhz"]) if clocks["clock_mhz"] else None,
+        "clock_min_mhz": min(clocks["clock_min_mhz"], default=None),
+        "clock_max_mhz": max(clocks["clock_max_mhz"], default=None),
+        "throttle_reasons": sorted(
+            {reason for each in during for reason in each.get("throttle_reasons", ())}
+            - _NOT_THROTTLED
+        ),
+    }
+
+
 def _resources(records: Sequence[Record]) -> dict[str, Any]:
-    """Sum up what executions of a command used; all None for a function."""
+    """Summarise what executions of a command used; all None for a function."""
     from longpole.statistics.samples import outliers
 
     found = [record.sampling for record in records if record.sampling.get("user_ns") is not None]
@@ -152,11 +208,13 @@ def _resources(records: Sequence[Record]) -> dict[str, Any]:
     }
 
 
-def _blocks(rows: Sequence[Timed], comparisons: Sequence[Comparison]) -> list[Block]:
+def _blocks(
+    rows: Sequence[Timed], comparisons: Sequence[Comparison], *, chooses_cache: bool
+) -> list[Block]:
     blocks: list[Block] = []
     for row in rows:
         blocks.append(Headline(_headline(row)))
-        if notes := list(_notes(row)):
+        if notes := list(_notes(row, chooses_cache=chooses_cache)):
             blocks.append(Notes(notes))
     if len(rows) > 1 and rows[0].user_ns is not None:
         blocks.append(_relative(rows))
@@ -171,9 +229,15 @@ def _headline(row: Timed) -> str:
     return said if row.spread is None else f"{said}; runs lie {share(row.spread)} apart"
 
 
-def _notes(row: Timed) -> Iterator[str]:
+def _notes(row: Timed, *, chooses_cache: bool) -> Iterator[str]:
     if row.median_ns is None:
         return
+    if moved := _moved_clock(row):
+        yield moved
+    if row.host_ns is not None:
+        yield f"the host takes {duration(round(row.host_ns))} to launch a call"
+    if chooses_cache and row.cache in _CHOICES:
+        yield f"{_CHOICES[row.cache]}; --cache chooses another state of the caches"
     if row.n_failed:
         yield f"{count(row.n_failed, 'run')} failed: {row.message}"
     elif row.message:
@@ -188,6 +252,21 @@ def _notes(row: Timed) -> Iterator[str]:
             f"the longest {duration(round(row.longest_ns or 0))}: other programs may have "
             "disturbed them, or caches differ; see --warm-up and --prepare"
         )
+
+
+def _moved_clock(row: Timed) -> str:
+    """Return a note if the clock of the device moved, or was held down, during the runs."""
+    if row.clock_mhz is None or row.clock_min_mhz is None or row.clock_max_mhz is None:
+        return ""
+    reasons = [_REASONS.get(reason, reason) for reason in row.throttle_reasons]
+    has_moved = row.clock_max_mhz - row.clock_min_mhz > _STEADY_SHARE * row.clock_max_mhz
+    if not (reasons or has_moved):
+        return ""
+    clock = f"device clock {row.clock_min_mhz:,.0f} to {row.clock_max_mhz:,.0f} MHz during the runs"
+    clock += f", median {row.clock_mhz:,.0f} MHz"
+    if reasons:
+        clock += f", limited by {', '.join(reasons)}"
+    return f"{clock}: the time depends on it; --lock-clock MHZ holds the clock"
 
 
 def _said_rates(row: Timed) -> str:
