@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from longpole.critical_path.changes import RemoveWait
+from longpole.critical_path.changes import Drop, RemoveWait
 from longpole.remedies.model import Found, Remedy
 from longpole.wording import count, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.remedies.facts import DeviceWait, Facts
+    from longpole.critical_path.changes import Stretch
+    from longpole.remedies.facts import DeviceWait, Facts, OnThread
 
 __all__ = ["REMEDY"]
 
 # The most places that are asked about, those that wait longest, besides all of them together.
 _MOST_PLACES: Final = 4
 _WIDEST: Final = 60
+
+_SHORTEST_GAP_NS: Final = 1_000
 
 
 def _find(facts: Facts) -> Iterator[Found]:
@@ -36,6 +39,24 @@ def _find(facts: Facts) -> Iterator[Found]:
         yield _found(facts, _place(facts, waits[0]), waits, RemoveWait(events=events))
 
 
+def _synchronizing(facts: Facts) -> frozenset[int]:
+    """Return the calls that do nothing but wait for a stream, an event or a device."""
+    roles = ("device_synchronize", "stream_synchronize", "event_synchronize")
+    return frozenset(call.event for call in facts.calls(*roles))
+
+
+def _with_gap(facts: Facts, call: OnThread) -> Iterator[Stretch]:
+    """Return the time of a call and of the Python that leads to it."""
+    yield call.stretch
+    if call.event in (gaps := facts.once(_gaps_before)):
+        yield gaps[call.event]
+
+
+def _gaps_before(facts: Facts) -> dict[int, Stretch]:
+    gaps = facts.gaps(_SHORTEST_GAP_NS)
+    return {gap.after: gap.stretch for gap in gaps if gap.after is not None}
+
+
 def _waited_ns(waits: list[DeviceWait]) -> int:
     return sum(wait.call.duration_ns for wait in waits)
 
@@ -49,8 +70,15 @@ def _place(facts: Facts, wait: DeviceWait) -> str:
 
 def _found(facts: Facts, place: str, waits: list[DeviceWait], change: RemoveWait) -> Found:
     n_waits = max(round(facts.per_window(len(waits))), 1)
+    synchronizing = facts.once(_synchronizing)
+    # A call that only waits goes with its wait; one inside an operator also copies.
+    gone = [
+        wait.call for wait in waits if wait.operator is None and wait.call.event in synchronizing
+    ]
+    stretches = [stretch for call in gone for stretch in _with_gap(facts, call)]
     return Found(
         careful=[change],
+        hopeful=[change, *([Drop(stretches=stretches)] if stretches else [])],
         advice=f"Do not wait for the GPU in {place}",
         evidence=(
             f"{count(n_waits, 'call')} a {facts.parts['unit']} "
@@ -67,7 +95,8 @@ REMEDY: Final = Remedy(
     effort="code",
     needs="runtime calls; Python stacks name the place",
     seen_by="calls that return after the work they wait for",
-    change="the waits of each place, and of all; that the data is needed is not considered",
+    change="the waits of each place, and of all; at the most also the calls that only wait and the "
+    "Python before each; whether the data is needed is not considered",
     not_when="no call waits",
     is_upper_bound=True,
     find=_find,

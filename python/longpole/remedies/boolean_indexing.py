@@ -27,6 +27,10 @@ _BY_MASK: Final = (
 # Host time of one operator instead of about ten calls: the most and the least of what it takes now.
 _OF_HOST: Final = (0.5, 0.2)
 
+# What is computed on all elements instead, such as their number, takes at most this part of what
+# choosing them takes now.
+_OF_KERNELS: Final = 0.5
+
 # Part of the bandwidth of memory that a pass over the elements reaches.
 _OF_BANDWIDTH: Final = 0.8
 _SHORTEST_NS: Final = 2_000
@@ -50,6 +54,8 @@ def _find(facts: Facts) -> Iterator[Found]:
         times.update({work.event: 0.0 for work in it.kernels})
         if it.kernels:
             times[it.kernels[-1].event] = _pass_ns(facts, it)
+    gathering = {work.event: _OF_KERNELS * work.duration_ns for it in found for work in it.kernels}
+    most = replaced({event: max(gathering[event], times[event]) for event in gathering})
     work = [*replaced(times), *([Drop(events=gone)] if gone else [])]
     host = [Scale(by=by, stretches=stretches) for by in _OF_HOST]
     longest = max(found, key=lambda it: it.operator.duration_ns).operator
@@ -57,7 +63,7 @@ def _find(facts: Facts) -> Iterator[Found]:
     is_written = name != "aten::masked_select" and "index_put" in name
     n_found = max(round(facts.per_window(len(found))), 1)
     yield Found(
-        careful=[host[0], waits, *work],
+        careful=[host[0], waits, *most, *([Drop(events=gone)] if gone else [])],
         hopeful=[host[1], waits, *work],
         advice=(
             "Write with `torch.where` or `masked_fill` instead of an index by a mask"
@@ -105,8 +111,9 @@ REMEDY: Final = Remedy(
     needs="operators of torch; with recorded shapes the pass over the elements is computed",
     seen_by="`nonzero` inside `index`, `index_put_` or `masked_select`",
     change=(
-        "no wait for the number of elements, one pass over them instead of the kernels of "
-        "`nonzero` and of gathering, and 0.2 to 0.5 of the host time of the operator"
+        "no wait for the number of elements, one pass over them or half of the time of the kernels "
+        "of `nonzero` and of gathering instead of these, and 0.2 to 0.5 of the host time of the "
+        "operator"
     ),
     not_when="indices themselves are needed, or few elements are chosen for much work",
     find=_find,

@@ -140,12 +140,13 @@ def _with_gains(facts: Facts, places: list[tuple[Remedy, Found]]) -> list[Gained
         _, _, _, high, _, high_by = hopeful
         if careful_high > high:
             high, high_by = careful_high, careful_by
-        most = _most(facts, [*found.careful, *found.hopeful])
+        most, at_most = (_most(facts, part) for part in (found.careful, found.hopeful))
+        at_most = at_most if found.hopeful else most
         if gain > most:
             gain, gain_ns = most, min(gain_ns, round(most * facts.mean_ns))
         low = min(low, most)
         if high_by != "recording_cost":  # which the side itself does not account for
-            high = min(high, most)
+            high = min(high, max(most, at_most))
         rows.append(Gained(remedy, found, gain_ns, gain, low, high, low_by, high_by, then=low))
     return _ordered(rows)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from longpole.critical_path.changes import Drop
 from longpole.remedies.model import Found, Remedy
 from longpole.remedies.rooflines import (
     Sized,
@@ -18,6 +19,7 @@ from longpole.wording import count
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from longpole.critical_path.changes import Change
     from longpole.devices.peaks import Peaks
     from longpole.remedies.facts import Facts
 
@@ -26,6 +28,11 @@ __all__ = ["REMEDY"]
 _FORWARD: Final = "aten::_softmax"
 _BACKWARD: Final = "aten::_softmax_backward_data"
 _BATCHED: Final = frozenset({"aten::bmm", "aten::baddbmm"})
+
+# Operators that make a mask take less than this part of the softmax, and are at most so many in a
+# row.
+_OF_SOFTMAX: Final = 0.1
+_MOST_OF_MASK: Final = 8
 
 # Fused kernels take heads of at most so many elements.
 _LARGEST_HEAD: Final = 256
@@ -71,12 +78,16 @@ def _find(facts: Facts) -> Iterator[Found]:
         for part, fused_ns in ((careful, most_ns), (hopeful, least_ns)):
             part.update({kernel.event: 0.0 for kernel in kernels})
             part[kernels[0].event] = fused_ns
+    copies = sorted({event for it in found for event in _copies(facts, it)})
+    gone: list[Change] = [Drop(kind="copy", events=copies)] if copies else []
+    launches = [facts.place(row.operator) for it in found for row in it.rows[1:]]
+    stretches = [(it.lane, it.start_ns, it.start_ns + (it.duration_ns or 0)) for it in launches]
     longest = max(found, key=lambda it: it.duration_ns)
     n_kernels = sum(len(row.kernels) for it in found for row in it.rows)
     n_each = count(round(n_kernels / len(found)), "kernel")
     yield Found(
-        careful=replaced(careful),
-        hopeful=replaced(hopeful),
+        careful=[*replaced(careful), *gone],
+        hopeful=[*replaced(hopeful), *gone, Drop(stretches=stretches)],
         advice="Compute attention with `torch.nn.functional.scaled_dot_product_attention`",
         evidence=(
             f"its scores are written to memory, in {n_each} around {in_shape(longest.softmax)}"
@@ -91,18 +102,26 @@ def _written_out(facts: Facts, rows: list[Sized]) -> Iterator[_Attention]:
         if row.name not in {_FORWARD, _BACKWARD} or not row.tensors:
             continue
         scores = row.tensors[0].numel
-        first = last = place
-        while first > 0 and scores in sizes_of(rows[first - 1]) and not _is_other(rows[first - 1]):
-            first -= 1
-        while (
-            last + 1 < len(rows)
-            and scores in sizes_of(rows[last + 1])
-            and not _is_other(rows[last + 1])
-        ):
-            last += 1
-        found = _Attention(row, _between_products(rows[first : last + 1], place - first))
+        before = _of_scores(row, rows[:place][::-1])[::-1]
+        around = [*before, row, *_of_scores(row, rows[place + 1 :])]
+        found = _Attention(row, _between_products(around, len(before)))
         if _is_attention(found, scores) and not _is_fallback(facts, row):
             yield found
+
+
+def _of_scores(softmax: Sized, rows: list[Sized]) -> list[Sized]:
+    """Return the operators next to a softmax that use the scores, or make a mask between them."""
+    scores, found, n_small = softmax.tensors[0].numel, 0, 0
+    for number, row in enumerate(rows, 1):
+        if _is_other(row):
+            break
+        if scores in sizes_of(row):
+            found, n_small = number, 0
+        elif row.duration_ns > _OF_SOFTMAX * softmax.duration_ns or n_small == _MOST_OF_MASK:
+            break
+        else:
+            n_small += 1
+    return rows[:found]
 
 
 def _is_other(row: Sized) -> bool:
@@ -127,6 +146,13 @@ def _between_products(rows: list[Sized], softmax: int) -> list[Sized]:
     before = [place for place in reading if place < softmax]
     first = min([makes[-1], *before[-1:]])
     return rows[first : uses[:2][-1] + 1]
+
+
+def _copies(facts: Facts, found: _Attention) -> list[int]:
+    """Return the copies on the GPU between the operators of an attention."""
+    first, last = facts.place(found.rows[0].operator), facts.place(found.rows[-1].operator)
+    works = facts.launched_in([(first.lane, first.start_ns, last.start_ns)])
+    return [work.event for work in works if "DtoD" in facts.name(work.event)]
 
 
 def _reads(row: Sized, n_elements: int) -> bool:
@@ -177,7 +203,8 @@ REMEDY: Final = Remedy(
     ),
     change=(
         "one kernel that computes the products at 30 to 60 % of the peak of 16 bit; for float32 or "
-        "a device of unknown peak, one that takes 0.8 to 1.5 times what the products take"
+        "a device of unknown peak, one that takes 0.8 to 1.5 times what the products take; copies "
+        "between them are gone, and at the most the host time of all operators but the first"
     ),
     not_when=(
         "heads have more than 256 elements, the scores are used elsewhere, or torch fell back "

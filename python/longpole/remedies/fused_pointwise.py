@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from longpole.critical_path.changes import Drop
 from longpole.flops import is_pointwise
 from longpole.remedies.model import Found, Remedy
 from longpole.remedies.rooflines import Sized, in_launch_order, replaced
@@ -62,13 +63,15 @@ def _find(facts: Facts) -> Iterator[Found]:
         for part, fused_ns in zip((careful, hopeful), _fused_ns(facts.peaks, row), strict=True):
             part.update(dict.fromkeys(events, 0.0))
             part[events[0]] = fused_ns
+    launches = [facts.place(it.operator) for row in rows for it in row.operators[1:]]
+    stretches = [(it.lane, it.start_ns, it.start_ns + (it.duration_ns or 0)) for it in launches]
     longest = max(rows, key=lambda row: row.duration_ns)
     n_kernels = round(facts.per_window(sum(len(row.operators) for row in rows)))
     names = [it.name.removeprefix("aten::") for it in longest.operators]
     dots = ", ..." if len(names) > 4 else ""  # noqa: PLR2004 - as many are read at a glance
     yield Found(
         careful=replaced(careful),
-        hopeful=replaced(hopeful),
+        hopeful=[*replaced(hopeful), Drop(stretches=stretches)],
         advice="Fuse elementwise operators in a row (`torch.compile` of the function around them)",
         evidence=(
             f"{count(max(n_kernels, 1), 'kernel')} a {facts.parts['unit']} pass over the same "
@@ -162,7 +165,8 @@ REMEDY: Final = Remedy(
     ),
     change=(
         "one kernel instead of a row: it reads the inputs once and writes one result; at the least "
-        "every further tensor is an input of its own"
+        "every further tensor is an input of its own; at the most the host time of all operators "
+        "but the first is gone"
     ),
     not_when=(
         "the kernels are those of an optimizer, or one operator changes one tensor after the other"

@@ -17,10 +17,9 @@ if TYPE_CHECKING:
 
     from longpole.remedies.facts import Facts, OnThread
 
-__all__ = ["REMEDY"]
+__all__ = ["REMEDY", "VIEWS"]
 
-# Operators that only describe a tensor anew: a microsecond or two of work.
-_CHEAP: Final = (
+VIEWS: Final = (
     "aten::view",
     "aten::as_strided",
     "aten::transpose",
@@ -34,6 +33,7 @@ _CHEAP: Final = (
     "aten::expand",
     "aten::reshape",
 )
+"""Operators that only describe a tensor anew: a microsecond or two of work."""
 
 # The interpreter lets another thread run every 5 ms: an operator that waits takes about as long.
 _LEAST_NS: Final = 4_000_000
@@ -42,13 +42,15 @@ _LEAST_NS: Final = 4_000_000
 _LEAST_WAITING: Final = 3
 _LEAST_SHARE: Final = 0.1
 
-# One in ten of a name does not wait; the careful estimate takes the work for so much more.
+# One in ten of a name does not wait, or all of them do: then they take this long at the most. The
+# least gain allows for several times as much.
+_MOST_WORK_NS: Final = 10_000
 _CAREFUL: Final = 5
 
 
 def _find(facts: Facts) -> Iterator[Found]:
-    launching = [row for row in facts.operators(*_CHEAP) if row.lane in facts.launch_lanes]
-    cheap = [row for row in launching if facts.name(row.event) in _CHEAP]
+    launching = [row for row in facts.operators(*VIEWS) if row.lane in facts.launch_lanes]
+    cheap = [row for row in launching if facts.name(row.event) in VIEWS]
     waiting = [row for row in cheap if row.duration_ns >= _LEAST_NS]
     if len(waiting) < _LEAST_WAITING * facts.n_windows:
         return
@@ -75,7 +77,8 @@ def _usual_ns(facts: Facts, cheap: list[OnThread]) -> int:
     of_name: dict[str, list[int]] = defaultdict(list)
     for row in cheap:
         of_name[facts.name(row.event)].append(row.duration_ns)
-    return sum(sorted(times)[len(times) // 10] * len(times) for times in of_name.values())
+    tenth = {name: sorted(times)[len(times) // 10] for name, times in of_name.items()}
+    return sum(min(tenth[name], _MOST_WORK_NS) * len(times) for name, times in of_name.items())
 
 
 REMEDY: Final = Remedy(

@@ -51,7 +51,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         pageable = [row for row, both in zip(large, ends, strict=True) if any(both)]
         pinned = [row.bandwidth for row, both in zip(large, ends, strict=True) if not any(both)]
         rates = (max(pinned), max(pinned)) if pinned else _PINNED
-        slow = [row for row in pageable if row.bandwidth < _NEARLY * rates[0]]
+        slow = [row for row in pageable if row.bandwidth < _NEARLY * rates[1]]
         if facts.is_worth(sum(row.work.duration_ns for row in slow)):
             yield _found(facts, slow, rates, is_from_host=is_from_host)
 
@@ -91,11 +91,12 @@ def _found(
 
 
 def _at(rate: float, copies: Sequence[_Copy]) -> list[Change]:
-    """Return the changes that let each copy reach a bandwidth, those of one size together."""
-    of_size: dict[int, list[int]] = {}
+    """Return the changes that let each copy reach at least a bandwidth."""
+    of_time: dict[int, list[int]] = {}
     for row in copies:
-        of_size.setdefault(row.n_bytes, []).append(row.work.event)
-    return [Replace(time_ns=round(size / rate), events=events) for size, events in of_size.items()]
+        time_ns = min(round(row.n_bytes / rate), row.work.duration_ns)
+        of_time.setdefault(time_ns, []).append(row.work.event)
+    return [Replace(time_ns=time_ns, events=events) for time_ns, events in of_time.items()]
 
 
 def _shortened(facts: Facts, call: int) -> Change:

@@ -59,6 +59,14 @@ def _found(facts: Facts, gaps: list[ThreadGap]) -> Found:
     stretches = [gap.stretch for gap in gaps]
     before = {gap.before for gap in gaps if gap.before is not None}
     waits = [wait.call.event for wait in facts.waits if before & {wait.call.event, wait.operator}]
+    # Where the code uses a value that was read, reading it goes, too.
+    reading = sorted(
+        {
+            wait.operator
+            for wait in facts.waits
+            if wait.operator is not None and wait.operator in before
+        }
+    )
     function = _function(facts, gaps)
     longest = max(gaps, key=lambda gap: gap.duration_ns)
     ends = [short_name(facts.name(event), _WIDEST) for event in (longest.before, longest.after)]
@@ -70,6 +78,7 @@ def _found(facts: Facts, gaps: list[ThreadGap]) -> Found:
         hopeful=[
             Drop(stretches=stretches),
             RemoveWait(events=waits),
+            *([Drop(events=reading)] if reading else []),
         ],
         advice=(
             f"Shorten {short_name(function[0], _WIDEST)}, or do it outside the loop"
@@ -100,7 +109,7 @@ REMEDY: Final = Remedy(
     effort="code",
     needs="operators and runtime calls; Python stacks name the function",
     seen_by="a few long gaps a step in which the launching thread runs nothing and the GPU idles",
-    change="the gaps, and at the most the wait before each",
+    change="the gaps, and at the most the operator that waits before each",
     not_when="the time is that of loading data, or of many short gaps",
     find=_find,
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.critical_path.changes import Drop
 from longpole.remedies.model import Found, Remedy
-from longpole.remedies.rooflines import in_words, sized_kernels
+from longpole.remedies.rooflines import in_words
 from longpole.wording import count
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ _LEAST_IN_NODE: Final = 2
 
 
 def _find(facts: Facts) -> Iterator[Found]:
-    if not sized_kernels(facts) or not facts.operators(_NODE):
+    if not facts.operators(_NODE):
         return
     rows = [(row, _node(facts, row.event)) for row in _forward(facts)]
     forward = {_alike(facts, row) for row, node in rows if node is None}
@@ -48,18 +48,20 @@ def _find(facts: Facts) -> Iterator[Found]:
     for row, node in rows:
         if node is not None and _alike(facts, row) in forward:
             of_node[node].append(row)
-    again = [rows for rows in of_node.values() if len(rows) >= _LEAST_IN_NODE]
+    again = {node: rows for node, rows in of_node.items() if len(rows) >= _LEAST_IN_NODE}
     if not again:
         return
+    # The node first runs the forward pass again, then its own part of the backward pass.
     stretches: list[Stretch] = [
-        (rows[0].lane, rows[0].start_ns, max(row.end_ns for row in rows)) for rows in again
+        (rows[0].lane, facts.place(node).start_ns, max(row.end_ns for row in rows))
+        for node, rows in again.items()
     ]
     works = facts.launched_in(stretches)
     kernels = [work for work in works if work.kind == "kernel"]
     if not kernels or not facts.is_worth(sum(work.duration_ns for work in kernels)):
         return
     n_kernels = max(round(facts.per_window(len(kernels))), 1)
-    first = max((row for rows in again for row in rows), key=lambda row: row.duration_ns)
+    first = max((row for rows in again.values() for row in rows), key=lambda row: row.duration_ns)
     yield Found(
         careful=[
             Drop(kind="kernel", events=[work.event for work in kernels]),
@@ -102,7 +104,8 @@ REMEDY: Final = Remedy(
         "two operators or more that only forward passes call, such as `linear`, inside one node of "
         "the backward pass, with the inputs that they have in the forward pass"
     ),
-    change="what these operators launch and what the host does from the first to the last of them",
+    change="what these operators launch, and what the host does from the start of the node to the "
+    "end of the last of them",
     not_when="the activations of all layers do not fit into memory: then it holds for some layers",
     find=_find,
 )

@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from longpole.critical_path.changes import Drop
+from longpole.remedies.interpreter_lock import VIEWS
 from longpole.remedies.model import Found, Remedy
 from longpole.wording import count, duration, short_name
 
@@ -20,7 +21,7 @@ __all__ = ["REMEDY"]
 _LEAST_SHARE: Final = 0.03
 _USUAL: Final = 0.6
 
-# What is open nearly all the time is the loop itself.
+# A function that is open nearly all the time is the loop itself.
 _MOST_SHARE: Final = 0.9
 
 # Names of what other remedies are about, and of what only surrounds the program.
@@ -63,8 +64,9 @@ def _find(facts: Facts) -> Iterator[Found]:
         if _is_loading(facts, rows[0].event):
             continue
         is_usual = len({row.window for row in rows}) >= _USUAL * facts.n_windows
-        is_all = total_ns > _MOST_SHARE * facts.mean_ns * facts.n_windows
-        if not is_usual or is_all or name.startswith(_OTHERS):
+        is_function = facts.place(rows[0].event).kind in {"python", "annotation"}
+        is_all = is_function and total_ns > _MOST_SHARE * facts.mean_ns * facts.n_windows
+        if not is_usual or is_all or name.startswith(_OTHERS) or name in VIEWS:
             continue
         stretches = [row.stretch for row in rows]
         if not facts.launched_in(stretches) and not _waits(facts, stretches):
@@ -81,7 +83,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         mean_ns = round(facts.per_window(total_ns))
         yield Found(
             careful=[Drop(stretches=[row.stretch for row in rows])],
-            advice=f"Call {short_name(name, _WIDEST)} less often, or elsewhere{note}",
+            advice=f"{_advice(facts, rows[0].event, name)}{note}",
             evidence=(
                 f"{count(n_calls, 'call')} in every {facts.parts['unit']} "
                 f"{'takes' if n_calls == 1 else 'take'} {duration(mean_ns)} and launch nothing"
@@ -89,6 +91,12 @@ def _find(facts: Facts) -> Iterator[Found]:
             name=name,
             events=facts.longest(rows),
         )
+
+
+def _advice(facts: Facts, event: int, name: str) -> str:
+    if facts.place(event).kind == "operator" and name.startswith("aten::"):
+        return f"Compute {name} on the GPU, less often, or elsewhere"
+    return f"Call {short_name(name, _WIDEST)} less often, or elsewhere"
 
 
 def _is_loading(facts: Facts, event: int) -> bool:

@@ -40,12 +40,15 @@ def named_of(rows: list[Gained], parts: VerdictParts) -> list[Gained]:
         return []
     best = max(dict(parts["gains"]).values())
     worth = [row for row in rows if row.low >= _LEAST and row.then >= _LEAST_THEN]
-    return [row for row in worth if _may_be_named(row, best)][:_MOST]
+    certain = max((row.low for row in worth if not row.remedy.is_upper_bound), default=0.0)
+    return [row for row in worth if _may_be_named(row, best, certain)][:_MOST]
 
 
-def _may_be_named(row: Gained, best: float) -> bool:
-    """Whether what may not be possible would save enough of what the best side does."""
-    return not row.remedy.is_upper_bound or row.low >= max(_LEAST_BOUND, _ENOUGH * best)
+def _may_be_named(row: Gained, best: float, certain: float) -> bool:
+    """Whether an upper bound is large beside the best side, or beside all that surely helps."""
+    return not row.remedy.is_upper_bound or row.low >= max(
+        _LEAST_BOUND, min(_ENOUGH * best, certain)
+    )
 
 
 def actions(named: list[Gained], facts: Facts) -> list[str]:
