@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kernel_steps import Kernel, kernel, named, steps, tensors
 
 HALF = "c10::BFloat16"
@@ -56,3 +58,22 @@ def test_the_backward_pass_of_attention_counts_with_its_four_products():
     # 137 GFLOP of four products, and the scores again: 1.84 ms at 30 % of 312 TFLOP/s, of 5 ms
     assert found.remedy == "fused_attention"
     assert abs(found.gain_low - (1 - 1.84 / 5)) < 0.01, found
+
+
+def test_operators_that_make_a_mask_belong_to_the_attention():
+    product, scale, softmax, last = attention()
+    mask = [
+        kernel("aten::fill_", "fill", 5, **tensors(("bool", 2048, 2048))),
+        kernel("aten::triu", "triu", 5, **tensors(("bool", 2048, 2048))),
+        kernel("aten::masked_fill_", "masked", 1_000, **tensors(SCORES, ("bool", 2048, 2048))),
+    ]
+    [found, *_] = steps([product, scale, *mask, softmax, last] * 2).read().verdict().remedies
+    assert found.remedy == "fused_attention"
+    assert "in 7 kernels around" in found.evidence
+    assert found.gain_low == pytest.approx(1 - 0.73 / 5.01, abs=0.01)
+
+
+def test_a_long_operator_of_another_size_ends_an_attention():
+    product, scale, softmax, last = attention()
+    other = kernel("aten::mm", "gemm", 1_000, **tensors((HALF, 512, 512), (HALF, 512, 512)))
+    assert "fused_attention" not in named(steps([product, other, scale, softmax, last] * 2))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kernel_steps import named
 from longpole.testing import TraceBuilder
 
@@ -46,3 +48,23 @@ def test_gradients_are_left_alone():
 
 def test_a_single_operator_of_a_function_of_the_user_is_left_alone():
     assert "recomputation" not in named(training(["aten::linear"]))
+
+
+def test_a_layer_that_runs_again_is_found_where_the_host_limits():
+    builder, now = TraceBuilder(), 0
+    for number in range(4):
+        first = now
+        for node in (None, f"{NODE}CheckpointFunctionBackward"):
+            if node is not None:
+                builder.operator(node, (now, now + 400))
+                now += 100
+            for name in ("aten::linear", "aten::layer_norm"):
+                builder.operator(name, (now + 1, now + 140), **INPUTS)
+                builder.launch(name, call=(now + 2, now + 8), work=(now + 10, now + 20))
+                now += 150
+        builder.call("cudaDeviceSynchronize", (now, now + 5))
+        now += 10
+        builder.step(number, (first, now))
+    [found] = [row for row in builder.read().verdict().remedies if row.remedy == "recomputation"]
+    # From the start of the node to the end of its last forward operator: 390 of 710 us.
+    assert found.gain == pytest.approx(390 / 710, abs=0.02)
