@@ -233,8 +233,11 @@ def step_sentence(cost: RecordingCost) -> str | None:
 
 def step_blocks(cost: RecordingCost | None) -> list[Block]:
     """Show what the step takes without the profiler, where that differs from the recording."""
-    told = None if cost is None else step_sentence(cost)
-    return [Notes([told])] if told else []
+    if cost is None:
+        return []
+    reason = cost["reason"] if cost["status"] == "estimated" else None
+    told = [step_sentence(cost), f"{reason}." if reason else None]
+    return [Notes([text for text in told if text])] if any(told) else []
 
 
 def cost_blocks(cost: RecordingCost) -> list[Block]:

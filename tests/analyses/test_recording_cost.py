@@ -137,3 +137,29 @@ def test_recordings_that_kernels_limit_change_by_2_percent_at_the_most(name):
     cost = read_trace(SHARED / "gpu" / "programs" / f"{name}.json.gz").recording_cost()
     if cost["status"] != "unknown":
         assert cost["step_ns"] == pytest.approx(cost["recorded_step_ns"], rel=0.02)
+
+
+def test_a_gain_lies_between_its_bounds_with_the_least_and_the_most_cost(trace_of):
+    costs = PlantedCosts(operator=3_000, call=3_900, annotation=6_000)
+    [real, *_] = trace_of(_program(kernel_ns=4_000)).verdict().remedies
+    recorded = trace_of(with_overhead(_program(kernel_ns=4_000), costs))
+    [found, *_] = recorded.without_profiler().verdict().remedies
+    assert found.remedy == real.remedy == "cuda_graph"
+    assert "recording_cost" in {found.low_by, found.high_by}
+    assert found.gain_low <= real.gain <= found.gain_high
+    assert found.gain_low < found.gain < found.gain_high
+
+
+@pytest.mark.parametrize(("factor", "is_said"), [(0.98, False), (1.03, False), (1.5, True)])
+def test_steps_measured_longer_than_recorded_are_said_beyond_5_percent(factor, is_said, tmp_path):
+    path = tmp_path / "trace.json"
+    simulate(_program(kernel_ns=60_000), seed=3).write(path)
+    recorded_ns = read_trace(path).recording_cost()["recorded_step_ns"]
+    document = json.loads(path.read_text())
+    times = [round(factor * recorded_ns)]
+    document["longpole"] = {"step_time_ns": {"before": times, "after": times}}
+    path.write_text(json.dumps(document))
+    cost = read_trace(path).recording_cost()
+    assert (cost["reason"] is not None) == is_said
+    if is_said:
+        assert "the speed of the program changed during the run" in cost["reason"]
