@@ -163,11 +163,13 @@ def _length_ns(run: Run, verdict: Verdict) -> int:
 
 
 def _asked(verdict: Verdict, run: Run) -> list[tuple[str, tuple[float, float], list[Change]]]:
-    """List the remedies that can be simulated, with their intervals."""
+    """Return the remedies that can be simulated, with their intervals."""
     said = {side: (gain.low, gain.high) for side, gain in verdict.bounds.items()}
-    for row in verdict.remedies:
-        if row.remedy in _WHOLLY_MEASURED:
-            low, high = said.get(row.remedy, (0.0, 0.0))
-            said[row.remedy] = (max(low, row.gain_low), max(high, row.gain_high))
+    for remedy in _WHOLLY_MEASURED:
+        rows = [row for row in verdict.remedies if row.remedy == remedy]
+        # A run without the waits is one without those of all places, which is a row of its own.
+        whole = [row for row in rows if " more place" in (row.name or "")] or rows
+        if whole:
+            said[remedy] = (whole[0].gain_low, whole[0].gain_high)
     known = [name for name in _REMEDIES if name in said]
     return [(name, said[name], [*run.changes, *_REMEDIES[name]]) for name in known]

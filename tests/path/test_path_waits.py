@@ -8,7 +8,7 @@ One file: a rule each, in the order of the definition.
 import pytest
 from path_rules import TWO_STREAMS, graph_of, makespan_us, path_of
 
-from longpole import Drop
+from longpole import Drop, RemoveWait
 from tiny_traces import call, copy, kernel, launch, operator, read, sync_record
 
 # Waits between streams.
@@ -450,7 +450,7 @@ def test_a_blocking_copy_waits_for_the_copy():
     ]
 
 
-def test_staging_pageable_memory_is_the_calls_own_work():
+def test_staging_pageable_memory_is_time_of_the_copy():
     name = "Memcpy HtoD (Pageable -> Device)"
     events = [
         *(launch(0, 2, 1), kernel("K", 4, 20, 1)),
@@ -458,9 +458,19 @@ def test_staging_pageable_memory_is_the_calls_own_work():
     ]
     assert path_of(events)[-3:] == [
         (20, 21, "kernel_delay", name),
-        (21, 50, "runtime", "cudaMemcpyAsync"),
+        (21, 50, "copy", name),
         (50, 99, "operator", "B"),
     ]
+
+
+def test_without_the_copy_its_staging_goes_and_without_the_wait_it_stays():
+    name = "Memcpy HtoD (Pageable -> Device)"
+    events = [
+        *(launch(0, 2, 1), kernel("K", 4, 20, 1)),
+        *(call("cudaMemcpyAsync", 5, 50, 2), copy(name, 21, 90, 2), operator("B", 50, 149)),
+    ]
+    assert makespan_us(events, Drop(kind="copy")) == 21 + 99
+    assert makespan_us(events, RemoveWait()) == 5 + 29 + 99
 
 
 def test_a_copy_that_starts_when_its_call_ends_was_not_waited_for():

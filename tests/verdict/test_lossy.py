@@ -25,10 +25,17 @@ def test_measured_gains_lie_in_their_intervals(seeds, tmp_path):
 
 @pytest.mark.parametrize(
     ("seed", "remedy"),
-    [(91161, "stream_waits")],
+    [(91155, "blocking_calls"), (91161, "stream_waits")],
 )
 def test_lost_records_may_have_held_up_the_start_of_the_first_window(seed, remedy, tmp_path):
     judged = judged_lossy(seed, tmp_path)
     (interval,) = (one for one in judged.intervals if one.remedy == remedy)
     assert interval.width > 0.05
     assert interval.holds
+
+
+def test_waits_inside_a_graph_are_no_remedy(tmp_path):
+    """Streams of seed 91216 wait for each other inside a graph only: no call is to be left out."""
+    judged = judged_lossy(91216, tmp_path)
+    assert judged.program == "graph over 4 streams"
+    assert "stream_waits" not in {one.remedy for one in judged.intervals}

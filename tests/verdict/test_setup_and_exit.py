@@ -122,6 +122,35 @@ def test_messages_of_the_profiler_say_why_nothing_was_recorded(tmp_path, capsys)
     ]
 
 
+def test_the_call_of_a_copy_from_pageable_memory_goes_with_the_copy():
+    builder = TraceBuilder()
+    name = "Memcpy HtoD (Pageable -> Device)"
+    for number in range(4):
+        begin = 10_000 * number
+        builder.step(number, (begin, begin + 10_000))
+        call, work = (begin + 100, begin + 9_500), (begin + 150, begin + 9_660)
+        builder.launch(name, by="cudaMemcpyAsync", call=call, work=work)
+        call, work = (begin + 9_510, begin + 9_520), (begin + 9_670, begin + 9_900)
+        builder.launch("solve", call=call, work=work)
+        builder.call("cudaDeviceSynchronize", (begin + 9_530, begin + 9_910))
+    verdict = builder.read().verdict()
+    assert verdict.sides == ("copies",)
+    assert verdict.gains["copies"] == pytest.approx(0.95, abs=0.02)
+
+
+def test_staging_is_no_wait_that_can_be_removed():
+    builder = TraceBuilder()
+    name = "Memcpy HtoD (Pageable -> Device)"
+    for number in range(4):
+        begin = 10_000 * number
+        builder.step(number, (begin, begin + 10_000))
+        builder.launch("solve", call=(begin + 10, begin + 20), work=(begin + 100, begin + 3_000))
+        call, work = (begin + 100, begin + 9_500), (begin + 3_010, begin + 9_600)
+        builder.launch(name, by="cudaMemcpyAsync", call=call, work=work)
+    remedies = {it.remedy: it.gain_high for it in builder.read().verdict().remedies}
+    assert remedies["blocking_calls"] < 0.35
+
+
 def test_a_wait_called_by_another_thread_explains_a_late_start():
     builder = TraceBuilder().step(1, (0, 3_000))
     builder.launch(

@@ -16,7 +16,7 @@ from longpole.traces.wording import listed
 from longpole.wording import count, duration, escape, share, short_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from longpole.report.blocks import Block
 
@@ -133,6 +133,16 @@ class RankSegment(Row):
     call: int | None
 
 
+class RankStep(Row):
+    """The usual step of a rank, as recorded and without the profiler."""
+
+    rank: int
+    recorded_step_ns: int | None
+    step_ns: int | None
+    reason: str | None
+    """Why the step without the profiler is unknown."""
+
+
 class RanksData(Row):
     """What is known of several ranks as one program."""
 
@@ -149,6 +159,8 @@ class RanksData(Row):
     clocks: Annotated[pl.DataFrame, RankClock]
     path: Annotated[pl.DataFrame, RankSegment]
     findings: tuple[RankFinding, ...]
+    steps_without_profiler: list[RankStep]
+    """One for each rank, if the time of a step without the profiler was given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +173,8 @@ class Ranks(Data):
     """The critical path across ranks; see `TraceSet.path`."""
     all_ranks: bool = False
     """Whether every rank is shown."""
+    steps_without_profiler: tuple[RankStep, ...] = ()
+    """One for each rank, if the time of a step without the profiler was given."""
 
     @property
     def is_inconclusive(self) -> bool:
@@ -193,6 +207,7 @@ class Ranks(Data):
             clocks=found.clocks.select(names_of(RankClock)),
             path=self.path.select(names_of(RankSegment)),
             findings=found.findings,
+            steps_without_profiler=list(self.steps_without_profiler),
         )
 
     def records(self) -> list[RankRow]:
@@ -281,7 +296,8 @@ class Ranks(Data):
         ]
 
     def _sentences(self) -> list[str]:
-        return [*self._verdict(), self._matched(), *self._processes(), *self._clocks()]
+        told = [*self._verdict(), *_steps_told(self.steps_without_profiler)]
+        return [*told, self._matched(), *self._processes(), *self._clocks()]
 
     def _processes(self) -> list[str]:
         """Say that what counts as one rank may be several."""
@@ -520,7 +536,13 @@ _METHODS: Final = {
 }
 
 
-def ranks(traces: TraceSet, step: int | None = None, *, all_ranks: bool = False) -> Ranks:
+def ranks(
+    traces: TraceSet,
+    step: int | None = None,
+    *,
+    all_ranks: bool = False,
+    step_time_ns: int | None = None,
+) -> Ranks:
     """Find the rank that makes the others wait, the cause, and the gain of a fix.
 
     Parameters
@@ -531,17 +553,67 @@ def ranks(traces: TraceSet, step: int | None = None, *, all_ranks: bool = False)
         The number of a step for the path; by default the whole run.
     all_ranks
         Show every rank, and not the first few only.
+    step_time_ns
+        The time of a step without a profiler. The answer then contains what the steps of each rank
+        take without it; waits, gains and the path stay as recorded.
 
     Raises
     ------
     WindowError
         Some rank lacks the step.
+    ValueError
+        No cost of recording explains the step time that is given.
 
     Examples
     --------
     >>> print(ranks(read_traces("traces/")).path)  # doctest: +SKIP
     """
-    return Ranks(traces, step, traces.path(step), all_ranks)
+    steps = () if step_time_ns is None else _steps_without_profiler(traces, step_time_ns)
+    return Ranks(traces, step, traces.path(step), all_ranks, steps)
+
+
+def _steps_without_profiler(traces: TraceSet, step_time_ns: int) -> tuple[RankStep, ...]:
+    """Return the usual step of each rank, as recorded and without the profiler.
+
+    A rank may wait longer for the others than the time allows: the time must fit one rank.
+    """
+    steps: list[RankStep] = []
+    misfits: list[str] = []
+    for rank in traces.rank_numbers:
+        trace = traces.trace(rank)
+        try:
+            cost = trace.recording_cost(step_time_ns)
+        except ValueError as error:
+            misfits.append(f"rank {rank}: {error}")
+            cost = {**trace.recording_cost(), "step_ns": None, "reason": str(error)}
+        steps.append(
+            RankStep(
+                rank=rank,
+                recorded_step_ns=cost["recorded_step_ns"],
+                step_ns=cost["step_ns"],
+                reason=cost["reason"],
+            )
+        )
+    if len(misfits) == len(steps):
+        raise ValueError(misfits[0])
+    return tuple(steps)
+
+
+def _steps_told(steps: Sequence[RankStep]) -> Iterator[str]:
+    """Yield what the steps take without the profiler, and of which ranks that is unknown."""
+    known = [row for row in steps if row["step_ns"] is not None]
+    if known:
+        recorded = [row["recorded_step_ns"] or 0 for row in known]
+        least, most = duration(min(recorded)), duration(max(recorded))
+        span = least if least == most else f"{least} to {most}"
+        yield (
+            f"The step takes {duration(known[0]['step_ns'] or 0)} without the profiler, as given "
+            f"({span} recorded). Waits, gains and the path are as recorded."
+        )
+    unknown = [row for row in steps if row["step_ns"] is None]
+    if unknown:
+        who = listed([row["rank"] for row in unknown])
+        yield f"Without the profiler, the step of {who} is unknown: {unknown[0]['reason']}."
 
 
 def _text(frame: pl.DataFrame, name: str) -> pl.Series:

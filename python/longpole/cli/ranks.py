@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from longpole.cli.answer.usage import require
 from longpole.cli.ask.dumps import answer_dumps, are_dumps
 from longpole.cli.ask.numbers import NUMBER
 from longpole.cli.ask.options import Options, answers, shared_options
+from longpole.cli.ask.profiler import DURATION
 from longpole.cli.ask.ranks import answer_ranks, reading_options, sources_argument
 
 if TYPE_CHECKING:
@@ -24,6 +26,13 @@ __all__ = ["ranks"]
 @sources_argument
 @click.option("--step", type=NUMBER, help="Show the path of one step, not of the whole run.")
 @click.option("--all", "all_ranks", is_flag=True, help="Show every rank.")
+@click.option(
+    "--step-time",
+    "step_time_ns",
+    type=DURATION,
+    metavar="TIME",
+    help="Time of a step without the profiler, such as 43ms.",
+)
 @reading_options
 @shared_options
 def ranks(
@@ -31,6 +40,7 @@ def ranks(
     sources: Sequence[str],
     step: int | None,
     all_ranks: bool,
+    step_time_ns: int | None,
     reading: dict[str, Any],
     options: Options,
 ) -> int:
@@ -52,6 +62,9 @@ def ranks(
     from longpole.cli.answer.ranks import RANKS, ranks_answer
 
     if are_dumps(sources):
+        require(step_time_ns is None, "--step-time is about traces, not about dumps")
         return answer_dumps(sources, options, DUMPS, partial(dumps_answer, sources))
-    answer = partial(ranks_answer, sources, step=step, all_ranks=all_ranks)
+    answer = partial(
+        ranks_answer, sources, step=step, all_ranks=all_ranks, step_time_ns=step_time_ns
+    )
     return answer_ranks(sources, options, RANKS, answer, reading)

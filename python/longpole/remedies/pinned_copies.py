@@ -102,7 +102,7 @@ def _at(rate: float, copies: Sequence[_Copy]) -> list[Change]:
 def _shortened(facts: Facts, call: int) -> Change:
     """Return the change that lets a call only enqueue its copy: staging is over."""
     length_ns = max(facts.place(call).duration_ns or 0, _CALL_NS)
-    return Scale(by=_CALL_NS / length_ns, kind="runtime", events=[call])
+    return Scale(by=_CALL_NS / length_ns, events=[call])
 
 
 REMEDY: Final = Remedy(

@@ -26,10 +26,15 @@ _LOSSES: Final = ("unreadable rank", "duplicate rank", "unknown rank", "files di
 
 
 def ranks_answer(
-    sources: Sequence[str], traces: TraceSet, *, step: int | None, all_ranks: bool
+    sources: Sequence[str],
+    traces: TraceSet,
+    *,
+    step: int | None,
+    all_ranks: bool,
+    step_time_ns: int | None = None,
 ) -> Answer:
-    """Say who makes the others wait."""
-    found = ranks(traces, step, all_ranks=all_ranks)
+    """Return who makes the others wait, as a document."""
+    found = ranks(traces, step, all_ranks=all_ranks, step_time_ns=step_time_ns)
     window_ns = traces.window(step)
     path = ", ".join(sources)
     part = "whole run" if step is None else f"step {step}"

@@ -1,12 +1,14 @@
 //! Calls with a copy of their own end with it if it was over by then.
 //!
 //! The driver stages pageable memory itself: such a call may return while the copy still
-//! runs.
+//! runs. Until then it stages the bytes that the copy moves, so the time is that of the copy: without
+//! the copy there is no such call. It is no wait: a call that need not wait for its turn on the
+//! stream still stages.
 
 use super::returns;
 use crate::graph::facts::Facts;
 use crate::graph::model::{Edge, Evidence, Kind, Role, limits};
-use crate::ids::Order;
+use crate::ids::{NodeId, Order, RowMap};
 
 /// The edge from the copy into the end of its call.
 pub(super) fn edge(copy: Order, call: Order, facts: &Facts<'_>) -> Option<Edge> {
@@ -22,6 +24,25 @@ pub(super) fn edge(copy: Order, call: Order, facts: &Facts<'_>) -> Option<Edge> 
     }
     let staged = pageable && timeline.start_ns(call) <= timeline.start_ns(copy);
     let nodes = (facts.nodes.start(copy), facts.nodes.end(call));
-    let named = (Kind::Runtime, Role::Staging);
-    staged.then(|| Edge::new(nodes, named, Some(call), Evidence::Inferred))
+    let named = (Kind::Copy, Role::Staging);
+    staged.then(|| Edge::new(nodes, named, Some(copy), Evidence::Inferred))
+}
+
+/// Gives the copy the time that its call needs for staging, whatever else it waits for. `chains` are
+/// the edges of threads.
+pub(super) fn name_staging(edges: &mut [Edge], n_chains: usize, facts: &Facts<'_>) {
+    let (chains, others) = edges.split_at_mut(n_chains);
+    let staging = others.iter().filter(|edge| edge.role == Role::Staging);
+    let copies: RowMap<NodeId, Edge> = staging.map(|edge| (edge.target, *edge)).collect();
+    if copies.is_empty() {
+        return;
+    }
+    for chain in chains {
+        let Some(staging) = copies.get(&chain.target) else { continue };
+        if facts.nodes.time_ns(chain.source) <= facts.nodes.time_ns(staging.source) {
+            let nodes = (chain.source, chain.target);
+            let named = (Kind::Copy, Role::ThreadOrder);
+            *chain = Edge::new(nodes, named, staging.event(), Evidence::Order);
+        }
+    }
 }

@@ -64,6 +64,7 @@ pub(super) fn edges(facts: &Facts<'_>, progress: Progress<'_>) -> Result<(Vec<Ed
     starts::edges(facts, &mut edges, progress)?;
     unlinked::name_by_thread(&mut edges, n_chains, facts);
     calls::edges(facts, &mut edges, progress)?;
+    copies::name_staging(&mut edges, n_chains, facts);
     let joint = joint_collectives::edges(facts);
     let joint_collectives = joint.len() as u64;
     edges.extend(joint);
