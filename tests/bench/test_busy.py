@@ -1,5 +1,7 @@
 """Devices that somebody else uses."""
 
+from dataclasses import replace
+
 import pytest
 
 from longpole.bench import Job, Outcome, Policy, Runner
@@ -78,6 +80,24 @@ def test_waiting_ends_when_it_is_given_up():
     device, provider = busy_device(10**9)
     wait_until_idle(device, provider, "wait", given_up=lambda: provider.n_readings > 3)
     assert provider.n_readings == 4
+
+
+class Lagging(FakeProvider):
+    """Its utilisation is that of the last second, in which a program has ended."""
+
+    def read(self, device):
+        reading = super().read(device)
+        return replace(reading, utilisation_share=0.41 if self.n_readings <= 3 else 0.0)
+
+
+def test_the_utilisation_of_a_program_that_has_ended_is_no_reason_to_refuse(monkeypatch):
+    provider = Lagging()
+    (device,) = provider.list_devices()
+    wait_until_idle(device, provider, "refuse")
+    assert provider.n_readings == 4
+    monkeypatch.setattr(occupancy_module, "SETTLE_S", 0.0)
+    with pytest.raises(DeviceBusyError, match="41% utilised"):
+        wait_until_idle(device, Lagging(), "refuse")
 
 
 def test_an_unknown_word_is_refused():

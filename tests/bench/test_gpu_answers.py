@@ -1,6 +1,7 @@
 """What `longpole bench time` says about times of a device: caches, launches, and its clock."""
 
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -104,6 +105,32 @@ def test_a_chosen_cache_state_is_said_and_a_given_one_is_not():
     (note,) = notes([record(cache="hot")], cache=None)
     assert "with warm caches" in note
     assert notes([record(cache="graph")], cache="graph") == []
+
+
+def test_many_functions_are_one_table_with_each_note_once():
+    names = [f"k{number}" for number in range(6)]
+    note = "the calls were captured in a CUDA graph because they are short"
+    records = [record(key=name, cache="graph", host_ns=20_000.0) for name in names]
+    plan = processes.Campaign(names, clock="torch", n_processes=1)
+    differences = [comparison for _, comparison in processes.compare_points(plan, records)]
+    document, _ = timings_answer(plan, records, differences)
+    table, notes = document.blocks()
+    assert [(row[0], row[1], row[4], row[5]) for row in table.rows] == [
+        ("k0", 1000, 20_000, None),
+        *((name, 1000, 20_000, "inconclusive") for name in names[1:]),
+    ]
+    assert notes.items[0].startswith(f"all: {note}")
+    assert notes.items[1].startswith("5 functions: one run of each side does not show")
+    assert len(notes.items) == 2
+
+
+def test_the_hint_of_a_failure_is_a_line_of_its_own():
+    failed = replace(record(), outcome=Outcome.RAISED, samples_ns=(), best=None)
+    failed = replace(failed, message="CaptureError: it waits\nhint: --cache hot can time it")
+    document, _ = timings_answer(campaign("k"), [failed], [])
+    headline, below = document.blocks()
+    assert headline.text == "k: CaptureError: it waits"
+    assert below.items == ["hint: --cache hot can time it"]
 
 
 def test_a_processor_time_says_that_a_gpu_was_still_busy(monkeypatch):

@@ -1,4 +1,4 @@
-"""Whether somebody else uses a device, and what to do then."""
+"""Whether another program uses a device, and what to do then."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ Busy: TypeAlias = Literal["refuse", "wait", "allow"]
 
 POLL_S: Final = 0.5
 
+# The utilisation is that of the last second: after a program has ended, it takes as long to fall.
+SETTLE_S: Final = 2.0
+
 
 class DeviceBusyError(DeviceError):
-    """Somebody else uses the device: what is measured on it would mean little."""
+    """Another program uses the device: what is measured on it would mean little."""
 
 
 def wait_until_idle(
@@ -29,10 +32,10 @@ def wait_until_idle(
     busy: Busy,
     given_up: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Refuse a device that somebody else uses, or wait for it, or take it all the same.
+    """Refuse a device that another program uses, or wait for it, or take it all the same.
 
-    A processor is always used by somebody, and is not looked at; neither is a device whose
-    state takes long to read.
+    A processor is always in use, and is not looked at; neither is a device whose state takes
+    long to read. A device that no process uses gets two seconds: its utilisation lags behind.
 
     Raises
     ------
@@ -41,8 +44,9 @@ def wait_until_idle(
     """
     if busy == "allow" or provider is None or not provider.reads_fast or device.vendor == "cpu":
         return
-    while reason := provider.read(device).busy:
-        if busy == "refuse":
+    deadline = time.monotonic() + SETTLE_S
+    while reason := (reading := provider.read(device)).busy:
+        if busy == "refuse" and (reading.compute_pids or time.monotonic() >= deadline):
             message = (
                 f"device {device.uuid} is busy: {reason}\n"
                 "hint: --busy wait waits for it, --busy allow measures all the same"

@@ -103,13 +103,12 @@ class Reading:
 
     @property
     def busy(self) -> str | None:
-        """Say why the device looks used by somebody else, or None.
+        """Why the device looks as if another program uses it, or None.
 
         It can only look so: processes of other containers are not listed, and
         a program may be between two kernels.
         """
-        compute = [process.pid for process in self.processes if process.kind == "compute"]
-        if compute:
+        if compute := self.compute_pids:
             return "used by process " + ", ".join(map(str, compute))
         if (self.utilisation_share or 0) > BUSY_UTILISATION_SHARE:
             return f"{self.utilisation_share:.0%} utilised"
@@ -117,8 +116,13 @@ class Reading:
             return f"{self.memory_used_bytes or 0:,} bytes of its memory are in use"
         return None
 
+    @property
+    def compute_pids(self) -> list[int]:
+        """The processes that compute on the device."""
+        return [process.pid for process in self.processes if process.kind == "compute"]
+
     def to_dict(self) -> dict[str, Any]:
-        """Give what is known by name, for a record."""
+        """Return what is known by name, for a record."""
         return {name: value for name, value in asdict(self).items() if value not in (None, ())}
 
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.bench.compare.differences import Difference, comparison_blocks
+from longpole.bench.compare.differences import Difference, Verdict, comparison_blocks
 from longpole.bench.records.samples import gather
 from longpole.bench.time.work import Work
 from longpole.cli.answer import exit_codes
@@ -31,6 +31,18 @@ _MIB: Final = 1 << 20
 _GIGA: Final = 1e9
 _TERA: Final = 1e12
 
+_MOST_APART: Final = 4
+"""More functions than these are shown in one table."""
+
+_MANY: Final = (
+    Column("function", "name"),
+    Column("median", "duration"),
+    Column("times the fastest", "number"),
+    Column("runs apart", "share"),
+    Column("host", "duration"),
+    Column("verdict"),
+    Column("change", "change"),
+)
 _STEADY_SHARE: Final = 0.03
 """A clock that moves by less than this share of its maximum counts as steady."""
 
@@ -122,7 +134,7 @@ def timings_answer(
         ],
         scope={"gate": campaign.gate, "confidence": campaign.confidence},
         data=Timings(functions=timed, differences=differences),
-        blocks=lambda: _blocks(timed, comparisons, chooses_cache=_chooses_cache(campaign)),
+        blocks=lambda: _blocks(timed, comparisons, campaign),
         records=lambda: list(map(asdict, timed)),
     )
     return document, exit_codes.FINDINGS if has_failed else exit_codes.OK
@@ -209,34 +221,92 @@ def _resources(records: Sequence[Record]) -> dict[str, Any]:
 
 
 def _blocks(
-    rows: Sequence[Timed], comparisons: Sequence[Comparison], *, chooses_cache: bool
+    rows: Sequence[Timed], comparisons: Sequence[Comparison], campaign: Campaign
 ) -> list[Block]:
+    if len(rows) > _MOST_APART and campaign.commands is None:
+        return _many(rows, comparisons, campaign)
     blocks: list[Block] = []
     for row in rows:
         blocks.append(Headline(_headline(row)))
-        if notes := list(_notes(row, chooses_cache=chooses_cache)):
+        if notes := list(_all_notes(row, campaign)):
             blocks.append(Notes(notes))
     if len(rows) > 1 and rows[0].user_ns is not None:
         blocks.append(_relative(rows))
     return [*blocks, *(block for each in comparisons for block in comparison_blocks(each))]
 
 
+def _many(
+    rows: Sequence[Timed], comparisons: Sequence[Comparison], campaign: Campaign
+) -> list[Block]:
+    """Show many functions in one table, and each note once."""
+    differences = dict(_by_new_key(comparisons, campaign.names))
+    notes: dict[str, list[str]] = {}
+    for row in rows:
+        for note in [*_failure(row), *_notes(row, campaign)]:
+            notes.setdefault(note, []).append(row.key)
+    for key, difference in differences.items():
+        if difference.verdict is Verdict.INCONCLUSIVE:
+            reason = difference.reason.removeprefix(f"{difference.key}: ")
+            notes.setdefault(reason, []).append(key)
+    told = [f"{_named(keys, len(rows))}: {note}" for note, keys in notes.items()]
+    table = Table(_MANY, [_cells_of_many(row, differences.get(row.key)) for row in rows])
+    return [table, *([Notes(told)] if told else [])]
+
+
+def _by_new_key(
+    comparisons: Sequence[Comparison], names: Sequence[str]
+) -> Iterator[tuple[str, Difference]]:
+    """Return the differences by the key of the function that is compared with the first."""
+    base, *others = names
+    for name, comparison in zip(others, comparisons, strict=True):
+        for difference in comparison.differences:
+            yield name + difference.key.removeprefix(base), difference
+
+
+def _cells_of_many(row: Timed, difference: Difference | None) -> list[Cell]:
+    times_ns = (row.median_ns, row.host_ns)
+    median_ns, host_ns = (time_ns and round(time_ns) for time_ns in times_ns)
+    relative = row.relative and round(row.relative, 3)
+    verdict = None if difference is None else str(difference.verdict)
+    change = None if difference is None else difference.change
+    return [row.key, median_ns, relative, row.spread, host_ns, verdict, change]
+
+
+def _failure(row: Timed) -> list[str]:
+    return [_first_line(row.message)] if row.median_ns is None else []
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0]
+
+
+def _named(keys: Sequence[str], n_rows: int) -> str:
+    if len(keys) == 1:
+        return keys[0]
+    return "all" if len(keys) == n_rows else count(len(keys), "function")
+
+
 def _headline(row: Timed) -> str:
     if row.median_ns is None:
-        return f"{row.key}: {row.message}"
+        return f"{row.key}: {_first_line(row.message)}"
     said = f"{row.key}: {duration(round(row.median_ns))}, the median of "
     said += f"{count(row.n_runs, 'run')} ({count(row.n_samples, 'sample')})"
     return said if row.spread is None else f"{said}; runs lie {share(row.spread)} apart"
 
 
-def _notes(row: Timed, *, chooses_cache: bool) -> Iterator[str]:
+def _all_notes(row: Timed, campaign: Campaign) -> Iterator[str]:
+    if row.median_ns is not None and row.host_ns is not None:
+        yield f"the host takes {duration(round(row.host_ns))} to launch a call"
+    yield from _notes(row, campaign)
+
+
+def _notes(row: Timed, campaign: Campaign) -> Iterator[str]:
     if row.median_ns is None:
+        yield from row.message.split("\n")[1:]
         return
     if moved := _moved_clock(row):
         yield moved
-    if row.host_ns is not None:
-        yield f"the host takes {duration(round(row.host_ns))} to launch a call"
-    if chooses_cache and row.cache in _CHOICES:
+    if _chooses_cache(campaign) and row.cache in _CHOICES:
         yield f"{_CHOICES[row.cache]}; --cache chooses another state of the caches"
     if row.n_failed:
         yield f"{count(row.n_failed, 'run')} failed: {row.message}"
