@@ -22,7 +22,10 @@ __all__ = ["CATALOGUE", "Gained", "gained", "remedies"]
 CATALOGUE: Final = (
     "warm_up",
     "loader_workers",
+    "loader_prefetch",
     "pinned_copies",
+    "repeated_copies",
+    "compile_overhead",
     "allocation",
     "optimizer_loop",
     "interpreter_lock",
@@ -30,13 +33,17 @@ CATALOGUE: Final = (
     "read_one_by_one",
     "tensors_from_python",
     "boolean_indexing",
+    "graph_breaks",
     "recurring_call",
     "python_between_operators",
     "cuda_graph",
     "overlap_copies",
+    "late_rank",
+    "small_messages",
     "communication_overlap",
     "blocking_calls",
     "stream_waits",
+    "queue_full",
     "tensor_cores",
     "layout_copies",
     "fused_attention",
@@ -46,6 +53,8 @@ CATALOGUE: Final = (
     "contended_atomics",
     "unaligned_products",
     "slow_kernels",
+    "small_batch",
+    "host_threads",
 )
 """The files of this folder that hold a remedy, in the order in which equal gains are listed."""
 
