@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from longpole.remedies.facts import Facts
     from longpole.remedies.parts import Fact, Side
 
-__all__ = ["CATALOGUE", "Gained", "gained", "remedies"]
+__all__ = ["CATALOGUE", "Gained", "RemedyId", "gained", "remedies"]
 
 CATALOGUE: Final = (
     "warm_up",
@@ -67,6 +67,16 @@ _MOST_IN_TURN: Final = 6
 
 # Remedies save about as much where one saves this share of what the other does.
 _ALIKE: Final = 0.8
+
+
+class RemedyId(str):
+    """The id of a remedy; the schema of an answer lists all of them."""
+
+    __slots__ = ()
+
+    @classmethod
+    def __values__(cls) -> tuple[str, ...]:
+        return tuple(remedy.id for remedy in remedies())
 
 
 @dataclass(frozen=True, slots=True)
