@@ -97,13 +97,14 @@ def _run_in_process(names: list[str], output: Path, results: Path, end_s: float)
 
 
 def predicted_again(row: Row, output: Path) -> Row:
-    """Predict again from the traces of a program: measured times stay."""
+    """Predict again from the traces of a program: measured times stay, and what was said first."""
     if "error" in row:
         return row
     name = row["name"]
     traces = (
         {"slow": name} if "not" in row else {"slow": f"{name}.slow", "mended": f"{name}.mended"}
     )
+    row.setdefault("first", row["slow"])
     row |= {form: _predicted(output / f"{trace}.json.gz") for form, trace in traces.items()}
     sys.stdout.write(in_words(row) + "\n")
     return row
@@ -119,25 +120,36 @@ def _write_evidence(results: Path) -> None:
 
 
 def _evidence(row: Row) -> Row:
-    named = {form: row[form]["without_profiler"]["remedies"] for form in ("slow", "mended")}
-    found = [it for it in named["slow"] if it["remedy"] == row["remedy"]]
+    first = _found(row.get("first", row["slow"]), row["remedy"])
+    now = _found(row["slow"], row["remedy"])
     return {
         **{key: row[key] for key in ("remedy", "device", "torch", "date")},
         "program": row["name"],
         "slow_ms": round(row["slow_ms"], 3),
         "mended_ms": round(row["mended_ms"], 3),
         "gain": [round(gain, 3) for gain in row["gain"]],
-        "predicted": None if not found or _is_only_said(found[0]) else found[0]["gain"],
-        "is_named": bool(found and found[0]["named"]),
-        "is_named_after": any(
-            it["named"] for it in named["mended"] if it["remedy"] == row["remedy"]
-        ),
+        "predicted_first": _gain(first),
+        "predicted": _gain(now),
+        "is_named_first": _is_named(first),
+        "is_named": _is_named(now),
+        "is_named_after": _is_named(_found(row["mended"], row["remedy"])),
     }
 
 
-def _is_only_said(found: Row) -> bool:
-    """Whether a remedy is named although nothing is computed for it."""
-    return found["named"] and not any(found["gain"])
+def _found(said: Row, remedy: str) -> Row | None:
+    """Return what a verdict says of a remedy, without the cost of recording."""
+    found = (it for it in said["without_profiler"]["remedies"] if it["remedy"] == remedy)
+    return next(found, None)
+
+
+def _gain(found: Row | None) -> list[float] | None:
+    """Return the predicted interval; None where a remedy is not found, or only said."""
+    is_said = found is not None and _is_named(found) and not any(found["gain"])
+    return None if found is None or is_said else found["gain"]
+
+
+def _is_named(found: Row | None) -> bool:
+    return found is not None and found.get("named", True)
 
 
 def _lines(path: Path) -> list[str]:

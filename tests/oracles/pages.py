@@ -73,11 +73,12 @@ A remedy is found only if the trace records what shows it:
 REMEDIES_MEASURED: Final = """
 
 Programs of `examples/remedies` were timed in turns, slow and mended, without a profiler, and the
-slow one was recorded. What was measured stands beside what was predicted from that trace; what was
-wrong stays in. `longpole explain REMEDY` shows the same.
+slow one was recorded. What was measured stands beside what was predicted from that trace: by the
+version that recorded it, and now. Remedies were mended after the first, so the second does not test
+them. `longpole explain REMEDY` shows the same.
 
-| remedy | program | measured gain | predicted | where |
-| --- | --- | --- | --- | --- |
+| remedy | program | measured gain | predicted at first | predicted now | where |
+| --- | --- | --- | --- | --- | --- |
 """
 
 TABLES_HEAD: Final = """# Tables
@@ -284,11 +285,11 @@ def _measured(remedy: str) -> str:
     """Return the rows of what a remedy was measured to save."""
     rows = evidence.measured(remedy)
     if not rows:
-        return f"| `{remedy}` | not measured | | | |"
+        return f"| `{remedy}` | not measured | | | | |"
     return "\n".join(
         f"| `{remedy}` | {row['program']} | {100 * row['gain'][0]:.0f} % "
         f"({100 * row['gain'][1]:.0f} to {100 * row['gain'][2]:.0f}) | "
-        f"{evidence.predicted_in_words(row)}{'' if row['is_named'] else ', not named'} | "
+        f"{' | '.join(evidence.predictions(row))} | "
         f"{row['device']}, torch {row['torch']}, {row['date']} |"
         for row in rows
     )
