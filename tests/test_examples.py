@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from longpole.remedies.catalogue import CATALOGUE
+
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "python/longpole/examples"
 BASH = shutil.which("bash") or "bash"
@@ -139,4 +141,5 @@ def test_a_program_says_what_it_shows(path):
         and node.targets[0].id in {"REMEDY", "NOT"}
     }
     assert list(values) in (["REMEDY"], ["NOT"])
+    assert {*([values["REMEDY"]] if "REMEDY" in values else values["NOT"])} <= {*CATALOGUE}
     assert {"slow", "mended"} <= functions if "REMEDY" in values else "program" in functions

@@ -2,11 +2,13 @@
 
 python examples/remedies/measure.py OUT                 # all programs, about 4 s each
 python examples/remedies/measure.py OUT cuda_graph      # some of them
+python examples/remedies/measure.py OUT --again         # predict again from the traces of OUT
 
 A program is a file of this folder. It has a `slow` and a `mended` form, which are timed in turns
 without a profiler and then recorded, and names the `REMEDY` between them; or it is a `program`
-that only looks as if remedies would help, and lists them as `NOT`. Writes `results.jsonl` and a
-trace of each form into OUT. Needs torch and a GPU, and tries small sizes without one.
+that only looks as if remedies would help, and lists them as `NOT`. Writes a trace of each form,
+`results.jsonl` and `evidence.jsonl` into OUT; the last belongs into `python/longpole/remedies`.
+Needs torch and a GPU, and tries small sizes without one.
 """
 
 from __future__ import annotations
@@ -57,6 +59,11 @@ def main() -> int:
             if "error" in row:
                 return 1  # what a failure leaves may break the next program
         return 0
+    if options.again:
+        rows = [predicted_again(json.loads(line), options.output) for line in _lines(results)]
+        results.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        _write_evidence(results)
+        return 0
     results.unlink(missing_ok=True)
     end_s = time.monotonic() + options.seconds
     while names and time.monotonic() < end_s:
@@ -71,6 +78,7 @@ def main() -> int:
         names = [name for name in names if name not in done]
     if names:
         sys.stdout.write(f"not run: {', '.join(names)}\n")
+    _write_evidence(results)
     return 0
 
 
@@ -86,6 +94,62 @@ def _run_in_process(names: list[str], output: Path, results: Path, end_s: float)
             if time.monotonic() > min(since_s + LIMIT_S, end_s):
                 process.kill()
     return time.monotonic() > end_s
+
+
+def predicted_again(row: Row, output: Path) -> Row:
+    """Predict again from the traces of a program: measured times stay, and what was said first."""
+    if "error" in row:
+        return row
+    name = row["name"]
+    traces = (
+        {"slow": name} if "not" in row else {"slow": f"{name}.slow", "mended": f"{name}.mended"}
+    )
+    row.setdefault("first", row["slow"])
+    row |= {form: _predicted(output / f"{trace}.json.gz") for form, trace in traces.items()}
+    sys.stdout.write(in_words(row) + "\n")
+    return row
+
+
+def _write_evidence(results: Path) -> None:
+    """Write what was measured and predicted of each remedy, as longpole shows it."""
+    rows = [json.loads(line) for line in _lines(results)]
+    pairs = [row for row in rows if "remedy" in row and "error" not in row]
+    rows = sorted(map(_evidence, pairs), key=lambda row: (row["remedy"], row["program"]))
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    results.with_name("evidence.jsonl").write_text(text)
+
+
+def _evidence(row: Row) -> Row:
+    first = _found(row.get("first", row["slow"]), row["remedy"])
+    now = _found(row["slow"], row["remedy"])
+    return {
+        **{key: row[key] for key in ("remedy", "device", "torch", "date")},
+        "program": row["name"],
+        "slow_ms": round(row["slow_ms"], 3),
+        "mended_ms": round(row["mended_ms"], 3),
+        "gain": [round(gain, 3) for gain in row["gain"]],
+        "predicted_first": _gain(first),
+        "predicted": _gain(now),
+        "is_named_first": _is_named(first),
+        "is_named": _is_named(now),
+        "is_named_after": _is_named(_found(row["mended"], row["remedy"])),
+    }
+
+
+def _found(said: Row, remedy: str) -> Row | None:
+    """Return what a verdict says of a remedy, without the cost of recording."""
+    found = (it for it in said["without_profiler"]["remedies"] if it["remedy"] == remedy)
+    return next(found, None)
+
+
+def _gain(found: Row | None) -> list[float] | None:
+    """Return the predicted interval; None where a remedy is not found, or only said."""
+    is_said = found is not None and _is_named(found) and not any(found["gain"])
+    return None if found is None or is_said else found["gain"]
+
+
+def _is_named(found: Row | None) -> bool:
+    return found is not None and found.get("named", True)
 
 
 def _lines(path: Path) -> list[str]:
@@ -170,7 +234,7 @@ def _wait(torch: Any) -> None:
 
 
 def _recorded(step: Step, name: str, output: Path) -> Row:
-    """Record some steps, and return what the verdict names, as recorded and corrected."""
+    """Record some steps, and return what their verdict says."""
     import longpole
 
     path = output / f"{name}.json.gz"
@@ -185,6 +249,13 @@ def _recorded(step: Step, name: str, output: Path) -> Row:
             overwrite=True,
             show=False,
         )
+    return _predicted(path)
+
+
+def _predicted(path: Path) -> Row:
+    """Return what the verdict of a trace says, as recorded and corrected."""
+    import longpole
+
     trace = longpole.read_trace(path)
     return {
         "kilobytes": round(path.stat().st_size / 1e3),
@@ -194,18 +265,18 @@ def _recorded(step: Step, name: str, output: Path) -> Row:
 
 
 def _said(verdict: Verdict) -> Row:
-    """Return what a verdict says: the sentence, and the remedies that it names."""
+    """Return what a verdict says: the sentence, and the remedies that it finds."""
     return {
         "sentence": verdict.sentence,
         "step_ms": verdict.window.length_ns / 1e6,
         "remedies": [
             {
                 "remedy": found.remedy,
+                "named": found.named,
                 "gain": [round(found.gain_low, 4), round(found.gain_high, 4)],
                 "advice": found.advice,
             }
             for found in verdict.remedies
-            if found.named
         ],
     }
 
@@ -214,7 +285,7 @@ def in_words(row: Row) -> str:
     """Return a row as lines to read: measured, predicted, and what is still said afterwards."""
     if "error" in row:
         return f"{row['name']}: failed\n    " + row["error"].strip().replace("\n", "\n    ")
-    named = row["slow"]["without_profiler"]["remedies"]
+    named = [it for it in row["slow"]["without_profiler"]["remedies"] if it["named"]]
     lines = [
         f"    {found['remedy']} {_percent(*found['gain'])}: {found['advice']}" for found in named
     ]
@@ -222,7 +293,8 @@ def in_words(row: Row) -> str:
         wrong = [found["remedy"] for found in named if found["remedy"] in row["not"]]
         return "\n".join([f"{row['name']}: wrongly named: {', '.join(wrong) or 'none'}", *lines])
     names = [found["remedy"] for found in named]
-    after = [found["remedy"] for found in row["mended"]["without_profiler"]["remedies"]]
+    mended = row["mended"]["without_profiler"]["remedies"]
+    after = [found["remedy"] for found in mended if found["named"]]
     place = names.index(row["remedy"]) + 1 if row["remedy"] in names else None
     gain, least, most = row["gain"]
     told = (
@@ -245,6 +317,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("output", type=Path, help="a folder")
     parser.add_argument("names", nargs="*", help="programs; all by default")
     parser.add_argument("--seconds", type=float, default=600.0, help="stop after this time")
+    parser.add_argument("--again", action="store_true", help="predict again, without measuring")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     return parser
 

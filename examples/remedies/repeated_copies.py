@@ -1,11 +1,11 @@
-"""A table of positions that is copied in every step, and kept on the GPU."""
+"""A table of positions that is copied in every layer, and kept on the GPU."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import torch
-from models import DEVICE, encoder, size
+from models import DEVICE, mlp, size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +16,7 @@ REMEDY = "repeated_copies"
 
 
 def slow() -> Step:
-    """Copy the same table in every step."""
+    """Copy the same table in every layer."""
     host = _table()
     return _inference(lambda: host.to(DEVICE, non_blocking=True))
 
@@ -28,16 +28,19 @@ def mended() -> Step:
 
 
 def _table() -> torch.Tensor:
-    table = torch.randn(size(64, 2), size(256, 8), size(512, 64))
+    table = torch.randn(size(4096, 8), size(1024, 32)).bfloat16()
     return table.pin_memory() if DEVICE == "cuda" else table
 
 
 def _inference(table: Callable[[], torch.Tensor]) -> Step:
-    model = encoder(size(512, 64), 1).eval().bfloat16()
-    inputs = torch.zeros(size(64, 2), size(256, 8), size(512, 64), device=DEVICE).bfloat16()
+    layers = [mlp(size(1024, 32), 2).bfloat16() for _ in range(8)]
+    batch = torch.zeros(size(4096, 8), size(1024, 32), device=DEVICE).bfloat16()
 
     @torch.no_grad()
     def step() -> torch.Tensor:
-        return model(inputs + table().bfloat16())
+        result = batch
+        for layer in layers:
+            result = layer(result + table())
+        return result
 
     return step

@@ -75,8 +75,9 @@ def _of_class(cls: Any, parts: tuple[Any, ...]) -> Schema:
         return schema_of(declared[parts] if parts else declared)
     if is_dataclass(cls) or is_typeddict(cls):
         return _object(cls)
-    if issubclass(cls, Enum):
-        return _values([each.value for each in cls])
+    if issubclass(cls, Enum) or hasattr(cls, "__values__"):
+        found = cls.__values__() if hasattr(cls, "__values__") else [each.value for each in cls]
+        return _values(found)
     if issubclass(cls, Mapping):
         return {"type": "object", "additionalProperties": schema_of(parts[1] if parts else Any)}
     if issubclass(cls, Sequence) and parts:

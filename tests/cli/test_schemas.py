@@ -220,6 +220,11 @@ def test_an_answer_that_is_none_is_as_the_envelope_says(answers, tmp_path):
     assert [found["data"] for found in answers("summary", empty, "missing.json")] == [None, None]
 
 
+def test_remedies_are_explained_as_the_schema_says(answers):
+    [document] = answers("explain", "tensor_cores")
+    assert len(document["data"]["remedies"][0]["measured"]) == 2
+
+
 def test_the_devices_are_as_their_schema_says(answers):
     [document] = answers("devices", "--fake", 2)
     assert len(document["data"]["devices"]) == 2

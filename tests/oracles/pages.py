@@ -35,6 +35,7 @@ from longpole.cli.guide import guide_text
 from longpole.cli.program import longpole as program
 from longpole.cli.program import run
 from longpole.cli.schema import schema_for, schema_names
+from longpole.remedies import evidence
 from longpole.remedies.catalogue import remedies
 
 if TYPE_CHECKING:
@@ -68,6 +69,18 @@ A remedy is found only if the trace records what shows it:
 | remedy | what must be recorded |
 | --- | --- |
 """
+
+REMEDIES_MEASURED: Final = """
+
+Programs of `examples/remedies` were timed in turns, slow and mended, without a profiler, and the
+slow one was recorded. What was measured stands beside what was predicted from that trace: by the
+version that recorded it, and now. Remedies were mended after the first, so the second does not test
+them. `longpole explain REMEDY` shows the same.
+
+| remedy | program | measured gain | predicted at first | predicted now | where |
+| --- | --- | --- | --- | --- | --- |
+"""
+
 TABLES_HEAD: Final = """# Tables
 
 `longpole table TRACE NAME` prints a table, `longpole.NAME(trace)` returns it in Python, and
@@ -258,7 +271,28 @@ def every_remedy() -> str:
         rows.append(f"| {what} | {one.seen_by} | {one.change} | {one.not_when} |")
     needs = [f"| `{one.id}` | {one.needs} |" for one in remedies()]
     table = "\n".join(rows)
-    return REMEDIES_HEAD + table + REMEDIES_NEEDS + "\n".join(needs) + "\n"
+    measured = [_measured(one.id) for one in remedies()]
+    return (
+        f"{REMEDIES_HEAD}{table}{REMEDIES_NEEDS}"
+        + "\n".join(needs)
+        + REMEDIES_MEASURED
+        + "\n".join(measured)
+        + "\n"
+    )
+
+
+def _measured(remedy: str) -> str:
+    """Return the rows of what a remedy was measured to save."""
+    rows = evidence.measured(remedy)
+    if not rows:
+        return f"| `{remedy}` | not measured | | | | |"
+    return "\n".join(
+        f"| `{remedy}` | {row['program']} | {100 * row['gain'][0]:.0f} % "
+        f"({100 * row['gain'][1]:.0f} to {100 * row['gain'][2]:.0f}) | "
+        f"{' | '.join(evidence.predictions(row))} | "
+        f"{row['device']}, torch {row['torch']}, {row['date']} |"
+        for row in rows
+    )
 
 
 def every_command() -> str:

@@ -45,7 +45,7 @@ class Program(Commands):
             *("convert", "merge"),
             *("link", "chakra", "mindspore", "tunableop"),
         ),
-        "Learn and automate": ("demo", "guide", "mcp", "schema", "completion"),
+        "Learn and automate": ("demo", "explain", "guide", "mcp", "schema", "completion"),
     }
     unknown = "neither a command nor a file"
 

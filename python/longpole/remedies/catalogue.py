@@ -17,12 +17,15 @@ if TYPE_CHECKING:
     from longpole.remedies.facts import Facts
     from longpole.remedies.parts import Fact, Side
 
-__all__ = ["CATALOGUE", "Gained", "gained", "remedies"]
+__all__ = ["CATALOGUE", "Gained", "RemedyId", "gained", "remedies"]
 
 CATALOGUE: Final = (
     "warm_up",
     "loader_workers",
+    "loader_prefetch",
     "pinned_copies",
+    "repeated_copies",
+    "compile_overhead",
     "allocation",
     "optimizer_loop",
     "interpreter_lock",
@@ -30,13 +33,17 @@ CATALOGUE: Final = (
     "read_one_by_one",
     "tensors_from_python",
     "boolean_indexing",
+    "graph_breaks",
     "recurring_call",
     "python_between_operators",
     "cuda_graph",
     "overlap_copies",
+    "late_rank",
+    "small_messages",
     "communication_overlap",
     "blocking_calls",
     "stream_waits",
+    "queue_full",
     "tensor_cores",
     "layout_copies",
     "fused_attention",
@@ -46,6 +53,8 @@ CATALOGUE: Final = (
     "contended_atomics",
     "unaligned_products",
     "slow_kernels",
+    "small_batch",
+    "host_threads",
 )
 """The files of this folder that hold a remedy, in the order in which equal gains are listed."""
 
@@ -58,6 +67,16 @@ _MOST_IN_TURN: Final = 6
 
 # Remedies save about as much where one saves this share of what the other does.
 _ALIKE: Final = 0.8
+
+
+class RemedyId(str):
+    """The id of a remedy; the schema of an answer lists all of them."""
+
+    __slots__ = ()
+
+    @classmethod
+    def __values__(cls) -> tuple[str, ...]:
+        return tuple(remedy.id for remedy in remedies())
 
 
 @dataclass(frozen=True, slots=True)

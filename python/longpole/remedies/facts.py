@@ -43,8 +43,8 @@ __all__ = [
     "ThreadGap",
 ]
 
-ARGUMENTS: Final = (*INPUT_ARGUMENTS, "bytes")
-"""The arguments of events that remedies read: inputs of operators, sizes of copies."""
+ARGUMENTS: Final = (*INPUT_ARGUMENTS, "bytes", "grid")
+"""The arguments of events that remedies read: inputs of operators, sizes of copies and kernels."""
 
 # A call that takes this share of a window is what to look at.
 _MUCH: Final = 0.4
@@ -288,6 +288,13 @@ class Facts:
             if peaks not in known:
                 known.append(peaks)
         return known[0] if len(known) == 1 else None
+
+    @cached_property
+    def n_processors(self) -> int | None:
+        """The number of multiprocessors of the devices; None if unknown, or if they differ."""
+        numbers = {it.get("numSms") for it in self._devices.values()}
+        [number, *others] = numbers or {None}
+        return number if isinstance(number, int) and not others else None
 
     def called(self, operator: int | None) -> Call | None:
         """Return an operator with its inputs; None without recorded shapes."""

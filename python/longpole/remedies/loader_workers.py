@@ -1,4 +1,4 @@
-"""Batches that are made on the thread that launches work, or workers that are too few."""
+"""Batches that are made on the thread that launches work."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RECEIVING: Final = 0.05
 
 
 def _find(facts: Facts) -> Iterator[Found]:
-    if facts.parts["loader"] is None:
+    if facts.parts["loader"] in {None, "workers"}:
         return
     gaps = [gap for gap in facts.gaps(1_000) if gap.is_loading]
     loading = facts.annotations("enumerate(DataLoader)")
@@ -33,8 +33,6 @@ def _find(facts: Facts) -> Iterator[Found]:
     match facts.parts["loader"]:
         case "main_thread":
             advice = f"Give the DataLoader workers (`{options.workers}` > 0)"
-        case "workers":
-            advice = f"Use more loader workers or {options.prefetch}"
         case _:
             advice = "Load data in worker processes, prefetch, or decode on the GPU"
     mean_ns = round(facts.per_window(total_ns))
@@ -56,10 +54,9 @@ REMEDY: Final = Remedy(
     side="host",
     effort="one_line",
     needs="Python functions or annotations of the data loader",
-    seen_by="loading data on the thread that launches work, or waiting for workers there",
+    seen_by="loading data on the thread that launches work",
     change="a batch comes from 4 workers that load while the step runs, and the main thread spends "
-    "5 % of the loading time on receiving it; with workers already there, loading takes a quarter; "
-    "at the most, it takes no time",
-    not_when="no data is loaded on the path",
+    "5 % of the loading time on receiving it; at the most, it takes no time",
+    not_when="no data is loaded on the path, or workers load it (see `loader_prefetch`)",
     find=_find,
 )

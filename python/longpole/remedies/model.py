@@ -58,5 +58,7 @@ class Remedy:
     """When it does not apply."""
     is_upper_bound: bool = False
     """Whether even its least gain is an upper bound: whether it can be done is not known."""
+    is_computed: bool = True
+    """Whether the changes stand for what it saves; otherwise it has none and is only said."""
     find: Callable[[Facts], Iterable[Found]] = field(repr=False)
     """Returns the places that it fits; nothing where it does not apply."""

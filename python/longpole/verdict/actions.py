@@ -41,7 +41,8 @@ def named_of(rows: list[Gained], parts: VerdictParts) -> list[Gained]:
     best = max(dict(parts["gains"]).values())
     worth = [row for row in rows if row.low >= _LEAST and row.then >= _LEAST_THEN]
     certain = max((row.low for row in worth if not row.remedy.is_upper_bound), default=0.0)
-    return [row for row in worth if _may_be_named(row, best, certain)][:_MOST]
+    computed = [row for row in worth if _may_be_named(row, best, certain)]
+    return [*computed, *(row for row in rows if not row.remedy.is_computed)][:_MOST]
 
 
 def _may_be_named(row: Gained, best: float, certain: float) -> bool:
@@ -90,6 +91,8 @@ def _line(row: Gained) -> str:
 
 def saving(row: Gained) -> str:
     """Return what a remedy saves, between what surely goes and what may go."""
+    if not row.remedy.is_computed:
+        return "what it saves is not computed"
     if row.then < _MUCH_LESS * row.low:
         return f"then saves {_between(row.then, max(row.high - row.low + row.then, row.then))}"
     bound = "up to " if row.remedy.is_upper_bound else ""

@@ -7,6 +7,7 @@ from typing import Literal
 
 from longpole.critical_path.changes import Change
 from longpole.data import Data
+from longpole.remedies.catalogue import RemedyId
 from longpole.remedies.model import Effort
 from longpole.remedies.parts import Cause, Fact, Side, Status, Unit
 
@@ -20,7 +21,7 @@ class Remedy(Data):
     Gains of several remedies overlap and are never added.
     """
 
-    remedy: str
+    remedy: RemedyId
     """Which one of the catalogue."""
     side: Side
     effort: Effort

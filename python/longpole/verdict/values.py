@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from longpole.remedies.catalogue import gained
+from longpole.remedies.catalogue import RemedyId, gained
 from longpole.verdict.actions import actions, left_out_of, named_of
 from longpole.verdict.advice import advice, options_in
 from longpole.verdict.blocks import verdict_blocks
@@ -77,7 +77,7 @@ def verdict_of(parts: VerdictParts, facts_of: Callable[[Options], Facts]) -> Ver
 def _remedy(row: Gained, *, is_named: bool) -> Remedy:
     found = row.found
     return Remedy(
-        remedy=row.remedy.id,
+        remedy=RemedyId(row.remedy.id),
         side=row.remedy.side,
         effort=row.remedy.effort,
         name=found.name,

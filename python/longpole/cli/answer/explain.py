@@ -1,0 +1,117 @@
+"""What a remedy is, as an answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from longpole.cli.answer import exit_codes
+from longpole.data import Row
+from longpole.remedies.catalogue import RemedyId, remedies
+from longpole.remedies.evidence import Measurement, in_words, measured
+from longpole.remedies.model import Effort
+from longpole.remedies.parts import Side
+from longpole.report.blocks import Column, Headline, Notes, Sentence, Table
+from longpole.report.document import Document
+
+if TYPE_CHECKING:
+    from longpole.cli.answer.emit import Answer
+    from longpole.remedies.model import Remedy
+    from longpole.report.blocks import Block
+
+__all__ = ["Explained", "explained"]
+
+EXPLAIN: Final = "longpole.explain/1"
+
+_COLUMNS: Final = (Column("remedy"), Column("side"), Column("effort"), Column("seen by", "name"))
+
+
+class ExplainedRemedy(Row):
+    """A remedy of the catalogue."""
+
+    remedy: RemedyId
+    side: Side
+    effort: Effort
+    needs: str
+    """What must be recorded to find it."""
+    seen_by: str
+    change: str
+    """What is changed in the dependency graph."""
+    not_when: str
+    is_upper_bound: bool
+    """Whether it may not be possible: then even the least gain is an upper bound."""
+    is_computed: bool
+    """Whether a gain is computed."""
+    measured: list[Measurement]
+    """Programs that were timed with and without it."""
+
+
+class Explained(Row):
+    """Remedies: the one that was asked about, or all."""
+
+    remedies: list[ExplainedRemedy]
+
+
+def explained(name: str | None) -> Answer:
+    """Explain one remedy, or list all.
+
+    Raises
+    ------
+    click.UsageError
+        There is no such remedy.
+    """
+    known = {one.id: one for one in remedies()}
+    if name is not None and name not in known:
+        message = f"no remedy {name!r}; there are {', '.join(sorted(known))}"
+        raise click.UsageError(message)
+    chosen = [*known.values()] if name is None else [known[name]]
+    document = Document(
+        schema=EXPLAIN,
+        input={},
+        data=Explained(remedies=[_row(one) for one in chosen]),
+        blocks=lambda: _listed(chosen) if name is None else _blocks(chosen[0]),
+        records=lambda: [
+            {"remedy": one.id, "side": one.side, "effort": one.effort, "seen_by": one.seen_by}
+            for one in chosen
+        ],
+    )
+    return document, exit_codes.OK
+
+
+def _row(one: Remedy) -> ExplainedRemedy:
+    return ExplainedRemedy(
+        remedy=RemedyId(one.id),
+        side=one.side,
+        effort=one.effort,
+        needs=one.needs,
+        seen_by=one.seen_by,
+        change=one.change,
+        not_when=one.not_when,
+        is_upper_bound=one.is_upper_bound,
+        is_computed=one.is_computed,
+        measured=measured(one.id),
+    )
+
+
+def _listed(chosen: list[Remedy]) -> list[Block]:
+    rows = [(one.id, one.side, one.effort.replace("_", " "), one.seen_by) for one in chosen]
+    return [Table(_COLUMNS, rows)]
+
+
+def _blocks(one: Remedy) -> list[Block]:
+    told = [
+        f"Seen by: {one.seen_by}.",
+        f"What is changed: {one.change}.",
+        f"Not when: {one.not_when}.",
+        f"Must be recorded: {one.needs}.",
+    ]
+    if one.is_upper_bound:
+        told.append("Its gain is an upper bound: whether it is possible is not in the trace.")
+    rows = measured(one.id)
+    return [
+        Headline(f"{one.id} ({one.side}, {one.effort.replace('_', ' ')})"),
+        *(Sentence(text) for text in told),
+        Sentence("Measured:" if rows else "What it saves was not measured."),
+        *([Notes([in_words(row) for row in rows])] if rows else []),
+    ]

@@ -1,0 +1,76 @@
+"""Functions that `torch.compile` compiles again in steps that should be steady."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from longpole.critical_path.changes import Drop
+from longpole.remedies.model import Found, Remedy
+from longpole.wording import count, duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from longpole.remedies.facts import Facts, OnThread
+
+__all__ = ["REMEDY"]
+
+# What torch calls the compilation of a function, from its bytecode to its kernels.
+_COMPILING: Final = (
+    "_compile.compile_inner",
+    "entire_frame_compile",
+    "entire_backward_compile",
+    "backward._backward_impl",
+)
+
+# Compilations in this share of several windows come again and again.
+_STEADY: Final = 0.6
+
+
+def _find(facts: Facts) -> Iterator[Found]:
+    rows = _outermost([*facts.operators(*_COMPILING), *facts.annotations(*_COMPILING)])
+    total_ns = sum(row.duration_ns for row in rows)
+    if not rows or not facts.is_worth(total_ns):
+        return
+    recurs = len({row.window for row in rows}) >= max(_STEADY * facts.n_windows, 2)
+    n_each = max(round(facts.per_window(len(rows))), 1)
+    mean_ns = round(facts.per_window(total_ns))
+    yield Found(
+        careful=[Drop(stretches=[row.stretch for row in rows])],
+        advice=(
+            "Compile once for all shapes (`torch.compile(..., dynamic=True)`); "
+            "`TORCH_LOGS=recompiles` says what changes"
+            if recurs
+            else f"Record a later step, with {facts.options.schedule}"
+        ),
+        evidence=(
+            f"{count(n_each, 'compilation')} in every {facts.parts['unit']} "
+            f"{'takes' if n_each == 1 else 'take'} {duration(mean_ns)}"
+            if recurs
+            else f"{count(len(rows), 'function is', 'functions are')} compiled, in "
+            f"{duration(total_ns)}"
+        ),
+        events=facts.longest(rows),
+    )
+
+
+def _outermost(rows: list[OnThread]) -> list[OnThread]:
+    """Leave out what lies within another of the rows."""
+    outermost: list[OnThread] = []
+    for row in sorted(rows, key=lambda row: (row.lane, row.start_ns, -row.end_ns)):
+        last = outermost[-1] if outermost else None
+        if last is None or last.lane != row.lane or row.start_ns >= last.end_ns:
+            outermost.append(row)
+    return outermost
+
+
+REMEDY: Final = Remedy(
+    id="compile_overhead",
+    side="host",
+    effort="one_line",
+    needs="operators or annotations of torch",
+    seen_by="`_compile.compile_inner` or `entire_frame_compile` in the steps",
+    change="the compilations",
+    not_when="everything is compiled before the recorded steps",
+    find=_find,
+)

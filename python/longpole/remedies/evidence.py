@@ -1,0 +1,78 @@
+"""What remedies were measured to save, beside what was predicted from a trace before.
+
+`examples/remedies/measure.py` writes the file. What turned out wrong stays in.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+
+from longpole.data import Row
+
+__all__ = ["Measurement", "in_words", "measured", "predictions"]
+
+
+class Measurement(Row):
+    """A program that was timed slow and mended, in turns, and recorded."""
+
+    remedy: str
+    program: str
+    """A file of `examples/remedies`."""
+    device: str
+    torch: str
+    date: str
+    slow_ms: float
+    """A step without a profiler."""
+    mended_ms: float
+    gain: list[float]
+    """The median of the shares that are saved, the second least and the second greatest."""
+    predicted_first: list[float] | None
+    """The least and the most, from the trace of the slow program, by the longpole that recorded it;
+    null if the remedy is not found, or its gain not computed."""
+    predicted: list[float] | None
+    """The same by the longpole that the file came with, which may have learned from it."""
+    is_named_first: bool
+    is_named: bool
+    """Whether the verdict of the slow program names the remedy, then and now."""
+    is_named_after: bool
+    """Whether that of the mended program still does."""
+
+
+@cache
+def _all() -> tuple[Measurement, ...]:
+    text = files("longpole.remedies").joinpath("evidence.jsonl").read_text(encoding="utf-8")
+    return tuple(json.loads(line) for line in text.splitlines())
+
+
+def measured(remedy: str) -> list[Measurement]:
+    """List what a remedy was measured to save; nothing where it was not measured."""
+    return [row for row in _all() if row["remedy"] == remedy]
+
+
+def in_words(row: Measurement) -> str:
+    """Return a measurement as a clause: the gain, what was predicted, and where."""
+    gain, least, most = row["gain"]
+    first, now = predictions(row)
+    after = "; still named when mended" if row["is_named_after"] else ""
+    return (
+        f"{row['program']}: {row['slow_ms']:.2f} to {row['mended_ms']:.2f} ms, saves "
+        f"{100 * gain:.0f} % ({100 * least:.0f} to {100 * most:.0f}); predicted when it was "
+        f"recorded: {first}; now: {now}{after} ({row['device']}, torch {row['torch']}, "
+        f"{row['date']})"
+    )
+
+
+def predictions(row: Measurement) -> tuple[str, str]:
+    """Return in words what was predicted when the program was recorded, and what is now."""
+    first = _in_words(row["predicted_first"], is_named=row["is_named_first"])
+    return first, _in_words(row["predicted"], is_named=row["is_named"])
+
+
+def _in_words(predicted: list[float] | None, *, is_named: bool) -> str:
+    if predicted is None:
+        return "not computed" if is_named else "not named"
+    least, most = (f"{100 * gain:.0f}" for gain in predicted)
+    told = f"{least} %" if least == most else f"{least} to {most} %"
+    return told if is_named else f"{told}, not named"

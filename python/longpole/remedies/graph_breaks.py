@@ -1,0 +1,149 @@
+"""Compiled functions that return to Python in the middle: graph breaks.
+
+A function that cannot be compiled as a whole goes on in a second one, which torch calls from the
+first: its region lies within that of the first. Each checks its guards and prepares its arguments.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from longpole.critical_path.changes import Drop, RemoveWait
+from longpole.remedies.model import Found, Remedy
+from longpole.wording import count, duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from longpole.critical_path.changes import Stretch
+    from longpole.remedies.facts import Facts, OnThread
+
+__all__ = ["REMEDY"]
+
+_REGION: Final = "Torch-Compiled Region"
+
+# What every region does before its kernels: guards, prepared arguments.
+_PREPARING: Final = (
+    "TorchDynamo Cache Lookup",
+    "Pregraph bytecode",
+    "AOTDispatcher Runtime Wrapper Prologue",
+)
+
+# With fewer breaks in a window there is little to save.
+_LEAST_BREAKS: Final = 2
+
+
+class _Whole(NamedTuple):
+    """A region with those that lie within it."""
+
+    region: OnThread
+    inner: list[OnThread]
+
+
+def _find(facts: Facts) -> Iterator[Found]:
+    broken = [it for it in _wholes(facts.operators(_REGION)) if it.inner]
+    n_breaks = sum(len(it.inner) for it in broken)
+    is_usual = 2 * len({it.region.window for it in broken}) >= facts.n_windows
+    if n_breaks < _LEAST_BREAKS * facts.n_windows or not is_usual:
+        return
+    preparing = [row for row in facts.operators(*_PREPARING) if _is_of_inner(broken, row)]
+    stretches = _outside_operators(facts, broken)
+    outside_ns = sum(end_ns - start_ns for _, start_ns, end_ns in stretches)
+    if not facts.is_worth(outside_ns):
+        return
+    yield Found(
+        careful=[Drop(stretches=[row.stretch for row in preparing])],
+        hopeful=[
+            Drop(stretches=stretches),
+            RemoveWait(stretches=[it.region.stretch for it in broken]),
+        ],
+        advice="Compile the model as one graph (`torch.compile(..., fullgraph=True)` shows breaks)",
+        evidence=(
+            f"it breaks {count(max(round(facts.per_window(n_breaks)), 1), 'time', 'times')} a "
+            f"{facts.parts['unit']}, and {duration(round(facts.per_window(outside_ns)))} of the "
+            "host time is in no operator"
+        ),
+        events=facts.longest(row for it in broken for row in it.inner),
+    )
+
+
+def _wholes(regions: list[OnThread]) -> list[_Whole]:
+    """List the outermost regions, each with those within it."""
+    wholes: list[_Whole] = []
+    for row in sorted(regions, key=lambda row: (row.lane, row.start_ns, -row.end_ns)):
+        last = wholes[-1].region if wholes else None
+        if last is not None and last.lane == row.lane and row.start_ns < last.end_ns:
+            wholes[-1].inner.append(row)
+        else:
+            wholes.append(_Whole(row, []))
+    return wholes
+
+
+def _is_of_inner(broken: list[_Whole], row: OnThread) -> bool:
+    """Whether a preparation is that of a region within another one."""
+    keys = [(it.region.lane, it.region.start_ns) for it in broken]
+    place = bisect_left(keys, (row.lane, row.start_ns)) - 1
+    if place < 0 or broken[place].region.lane != row.lane:
+        return False
+    whole = broken[place]
+    first_ns = min(it.start_ns for it in whole.inner)
+    is_lookup = row.start_ns >= _lookup_ns(whole, first_ns)
+    return is_lookup and row.end_ns <= whole.region.end_ns
+
+
+def _lookup_ns(whole: _Whole, first_ns: int) -> int:
+    """Return the time from which preparations are those of inner regions.
+
+    The outermost region prepares at its start: in the first half of the time to the first inner
+    one, which looks up its code right before it begins.
+    """
+    return (whole.region.start_ns + first_ns) // 2
+
+
+def _outside_operators(facts: Facts, broken: list[_Whole]) -> list[Stretch]:
+    """List the time of broken regions in which no operator and no call of the program is open."""
+    skipped = (_REGION, *_PREPARING)
+    inside = [
+        row
+        for row in [*facts.operators("aten::", "triton_", "prims::"), *facts.calls(*_CALLS)]
+        if not facts.name(row.event).startswith(skipped)
+    ]
+    inside.sort(key=lambda row: (row.lane, row.start_ns))
+    keys = [(row.lane, row.start_ns) for row in inside]
+    stretches: list[Stretch] = []
+    for lane, start_ns, end_ns in (it.region.stretch for it in broken):
+        at_ns = start_ns
+        for row in inside[bisect_left(keys, (lane, start_ns)) : bisect_left(keys, (lane, end_ns))]:
+            if row.start_ns > at_ns:
+                stretches.append((lane, at_ns, row.start_ns))
+            at_ns = max(at_ns, row.end_ns)
+        if end_ns > at_ns:
+            stretches.append((lane, at_ns, end_ns))
+    return stretches
+
+
+_CALLS: Final = (
+    "launch",
+    "graph_launch",
+    "copy",
+    "blocking_copy",
+    "stream_synchronize",
+    "event_synchronize",
+    "device_synchronize",
+)
+
+
+REMEDY: Final = Remedy(
+    id="graph_breaks",
+    side="host",
+    effort="code",
+    needs="operators of torch",
+    seen_by="`Torch-Compiled Region` within another one, at least twice a step",
+    change=(
+        "what the inner regions do before their kernels: guards, arguments; at the most all host "
+        "time of the broken regions outside operators and calls, and their waits"
+    ),
+    not_when="no region lies within another one, or it happens once a step",
+    find=_find,
+)

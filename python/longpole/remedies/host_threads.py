@@ -1,0 +1,142 @@
+"""A launching thread that stands still at another place in every step: it has no processor.
+
+Work of the program takes its time at the same place of every step. Where the operating system runs
+something else, the thread stops anywhere.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from longpole.remedies.model import Found, Remedy
+from longpole.wording import count, duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from longpole.remedies.facts import Facts
+
+__all__ = ["REMEDY"]
+
+# A stop is at least this long, where the usual time is a fifth of it at most.
+_LEAST_NS: Final = 1_000_000
+_USUAL: Final = 0.2
+
+# Stops are at the same place where another window has one within this share of its launches.
+_NEAR: Final = 0.02
+_LEAST_ELSEWHERE: Final = 0.7
+
+# There are at least so many windows, stops in each, and this share of the time.
+_LEAST_WINDOWS: Final = 2
+_LEAST_STOPS: Final = 2
+_LEAST_SHARE: Final = 0.1
+
+# In a window with fewer launches, places cannot be told apart.
+_LEAST_LAUNCHES: Final = 50
+
+
+class _Stop(NamedTuple):
+    window: int
+    place: float
+    """The share of the launches of the window that come before."""
+    duration_ns: int
+    event: int | None
+
+
+def _find(facts: Facts) -> Iterator[Found]:
+    if facts.n_windows < _LEAST_WINDOWS or len(facts.launch_lanes) != 1:
+        return
+    stops = _stops(facts)
+    of_window: dict[int, list[_Stop]] = defaultdict(list)
+    for stop in stops:
+        of_window[stop.window].append(stop)
+    if len(of_window) < facts.n_windows or min(map(len, of_window.values())) < _LEAST_STOPS:
+        return
+    elsewhere = [stop for stop in stops if not _recurs(stop, of_window)]
+    total_ns = sum(stop.duration_ns for stop in elsewhere)
+    if len(elsewhere) < _LEAST_ELSEWHERE * len(stops):
+        return
+    if not facts.is_worth(total_ns, _LEAST_SHARE):
+        return
+    n_each = count(max(round(facts.per_window(len(elsewhere))), 1), "time", "times")
+    longest = sorted(elsewhere, key=lambda stop: -stop.duration_ns)
+    yield Found(
+        careful=[],
+        advice=(
+            "Give the launching thread a processor of its own; `perf sched timehist` or "
+            "`nsys profile --cpuctxsw=process-tree` shows what else runs"
+        ),
+        evidence=(
+            f"it stands still {n_each} a {facts.parts['unit']}, for "
+            f"{duration(round(facts.per_window(total_ns)))}, at another place each time"
+        ),
+        events=[stop.event for stop in longest[:8] if stop.event is not None],
+    )
+
+
+def _stops(facts: Facts) -> list[_Stop]:
+    """List long launches and gaps of the launching thread, except for waits and data loading."""
+    [lane] = facts.launch_lanes
+    launches = [call for call in facts.calls("launch") if call.lane == lane]
+    starts: dict[int, list[int]] = defaultdict(list)
+    for call in launches:
+        starts[call.window].append(call.start_ns)
+    if not starts or min(map(len, starts.values())) < _LEAST_LAUNCHES:
+        return []
+    times = sorted(call.duration_ns for call in launches)
+    if times[len(times) // 2] > _USUAL * _LEAST_NS:
+        return []
+    waits = {wait.call.event for wait in facts.waits}
+    found: list[tuple[int, int, int, int | None]] = [
+        (call.window, call.start_ns, call.duration_ns, call.event)
+        for call in launches
+        if call.duration_ns >= _LEAST_NS and call.event not in waits
+    ]
+    found += [
+        (gap.window, gap.start_ns, gap.duration_ns, gap.after)
+        for gap in facts.gaps(_LEAST_NS)
+        if gap.lane == lane and not gap.is_loading and not _follows_wait(facts, gap.before, waits)
+    ]
+    return [
+        _Stop(window, _place(starts[window], start_ns), duration_ns, event)
+        for window, start_ns, duration_ns, event in found
+        if window in starts
+    ]
+
+
+def _follows_wait(facts: Facts, before: int | None, waits: set[int]) -> bool:
+    """Whether a gap follows a call that waited: the program works on what it waited for."""
+    return before is not None and (
+        before in waits or any(wait.operator == before for wait in facts.waits)
+    )
+
+
+def _place(starts: list[int], start_ns: int) -> float:
+    return sum(one < start_ns for one in starts) / len(starts)
+
+
+def _recurs(stop: _Stop, of_window: dict[int, list[_Stop]]) -> bool:
+    """Whether at least one other window has a stop at this place."""
+    return any(
+        abs(other.place - stop.place) < _NEAR
+        for window, others in of_window.items()
+        if window != stop.window
+        for other in others
+    )
+
+
+REMEDY: Final = Remedy(
+    id="host_threads",
+    side="host",
+    effort="configuration",
+    needs="operators and runtime calls of at least 2 steps; context switches prove it",
+    seen_by=(
+        "launches and gaps of 1 ms or more, at least two in every step, most of them where no "
+        "other step has one"
+    ),
+    change="nothing: it is not recorded what the thread waited for",
+    not_when="the stops are at the same places of the steps, or follow a wait for the GPU",
+    is_computed=False,
+    find=_find,
+)

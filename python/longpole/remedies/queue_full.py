@@ -1,0 +1,71 @@
+"""Launches that wait because the queue of a stream is full, while other work is late."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from longpole.critical_path.changes import RemoveWait
+from longpole.remedies.model import Found, Remedy
+from longpole.wording import count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from longpole.remedies.facts import Facts, OnThread
+
+__all__ = ["REMEDY"]
+
+# A queue of CUDA has 1,024 entries, of which no profiler shows all.
+_FULL: Final = 950
+
+# What a launch takes at the most that does not wait.
+_LONGEST_NS: Final = 20_000
+
+
+def _find(facts: Facts) -> Iterator[Found]:
+    waiting = _waiting(facts)
+    if not waiting or not facts.is_worth(sum(call.duration_ns for call in waiting)):
+        return
+    n_each = max(round(facts.per_window(len(waiting))), 1)
+    yield Found(
+        careful=[RemoveWait(kind="queue_full", events=[call.event for call in waiting])],
+        advice="Launch what is late first, or from a thread of its own",
+        evidence=(
+            f"{count(n_each, 'launch', 'launches')} a {facts.parts['unit']} "
+            f"{'waits' if n_each == 1 else 'wait'} for a place in the full queue of a stream"
+        ),
+        events=facts.longest(waiting),
+    )
+
+
+def _waiting(facts: Facts) -> list[OnThread]:
+    """List the long launches that begin while the queue of their stream is full."""
+    times: dict[int, list[tuple[int, int, OnThread | None]]] = defaultdict(list)
+    calls = {call.event: call for call in facts.calls("launch")}
+    for work in facts.kernels:
+        if work.call is not None:
+            place = facts.place(work.call)
+            times[work.lane].append((place.start_ns, 1, calls.get(work.call)))
+            times[work.lane].append((work.start_ns + work.duration_ns, -1, None))
+    waiting = []
+    for changes in times.values():
+        length = 0
+        for _, change, call in sorted(changes, key=lambda row: (row[0], row[1])):
+            if call is not None and length >= _FULL and call.duration_ns > _LONGEST_NS:
+                waiting.append(call)
+            length += change
+    return waiting
+
+
+REMEDY: Final = Remedy(
+    id="queue_full",
+    side="host",
+    effort="code",
+    needs="runtime calls linked to their kernels",
+    seen_by="launches longer than 20 us that begin with 950 activities or more in their stream",
+    change="the waits of these launches; that there is no place in the queue is not considered",
+    not_when="nothing else is late: then the host is far ahead, and nothing is to be done",
+    is_upper_bound=True,
+    find=_find,
+)

@@ -1,0 +1,109 @@
+"""Collectives of few bytes that follow each other: one for each parameter, say."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from longpole.critical_path.changes import Drop, Replace, Scale
+from longpole.remedies.model import Found, Remedy
+from longpole.wording import count, short_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from longpole.critical_path.changes import Change
+    from longpole.remedies.facts import Activity, Facts
+
+__all__ = ["REMEDY"]
+
+# A run has at least this many collectives of one name, each shorter than this.
+_LEAST_IN_RUN: Final = 8
+_LONGEST_NS: Final = 100_000
+
+# Together they take as long as the longest, at the most three times that.
+_CAREFUL: Final = 3
+
+
+def _find(facts: Facts) -> Iterator[Found]:
+    runs = [run for works in _of_lane(facts) for run in _runs(facts, works)]
+    works = [work for run in runs for work in run]
+    if not works or not facts.is_worth(sum(work.duration_ns for work in works)):
+        return
+    careful, hopeful = (
+        [change for run in runs for change in _together(run, factor)] for factor in (_CAREFUL, 1)
+    )
+    n_each = max(round(facts.per_window(len(works))), 1)
+    mean_us = sum(work.duration_ns for work in works) / len(works) / 1e3
+    yield Found(
+        careful=careful,
+        hopeful=hopeful,
+        advice="Send small messages together (one flat buffer, larger buckets)",
+        evidence=(
+            f"{count(n_each, 'collective')} a {facts.parts['unit']} such as "
+            f"{short_name(facts.name(works[0].event))} follow each other without other work, "
+            f"{mean_us:,.0f} us each"
+        ),
+        name=facts.name(works[0].event),
+        events=facts.longest(works),
+    )
+
+
+def _of_lane(facts: Facts) -> list[list[Activity]]:
+    """Return the kernels of each thread and window in the order of their launches."""
+    lanes: dict[tuple[int, int], list[tuple[int, Activity]]] = defaultdict(list)
+    for work in facts.kernels:
+        if work.call is not None:
+            place = facts.place(work.call)
+            lanes[place.lane, work.window].append((place.start_ns, work))
+    return [
+        [work for _, work in sorted(rows, key=lambda row: (row[0], row[1].event))]
+        for _, rows in sorted(lanes.items())
+    ]
+
+
+def _runs(facts: Facts, works: list[Activity]) -> Iterator[list[Activity]]:
+    """List collectives of one name that are launched with nothing else between them."""
+    run: list[Activity] = []
+    for work in [*works, None]:
+        is_small = (
+            work is not None and work.kind == "communication" and work.duration_ns < _LONGEST_NS
+        )
+        is_next = (
+            bool(run) and work is not None and facts.name(work.event) == facts.name(run[0].event)
+        )
+        if run and not (is_small and is_next):
+            if len(run) >= _LEAST_IN_RUN:
+                yield run
+            run = []
+        if is_small and work is not None:
+            run.append(work)
+
+
+def _together(run: list[Activity], factor: int) -> list[Change]:
+    """Return the changes that let a run be one collective."""
+    first, *others = [work.event for work in run]
+    total_ns = sum(work.duration_ns for work in run)
+    time_ns = min(factor * max(work.duration_ns for work in run), total_ns)
+    calls = [work.call for work in run[1:] if work.call is not None]
+    return [
+        Replace(time_ns=time_ns, events=[first]),
+        Drop(kind="communication", events=others),
+        Scale(by=0.0, kind="kernel_delay", events=others),
+        Drop(kind="runtime", events=calls),
+    ]
+
+
+REMEDY: Final = Remedy(
+    id="small_messages",
+    side="communication",
+    effort="configuration",
+    needs="kernels that communicate, linked to their calls",
+    seen_by=(
+        "8 collectives or more of one name, each shorter than 100 us, that one thread launches "
+        "with no other kernel between them"
+    ),
+    change="each run takes three times as long as its longest collective; at the most, once",
+    not_when="other work is launched between them, as by tensor parallelism",
+    find=_find,
+)

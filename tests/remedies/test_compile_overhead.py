@@ -1,0 +1,48 @@
+"""Compilation in the steps: the trace, the gain and the sentence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from steps import remedy_of, steps
+
+if TYPE_CHECKING:
+    from longpole.testing import TraceBuilder
+
+
+def compiling(builder: TraceBuilder, begin: int) -> None:
+    """Fill a step with 6 ms of compilation, then a kernel of 2 ms."""
+    builder.operator("entire_frame_compile", (begin + 10, begin + 6_010))
+    builder.operator("_compile.compile_inner (dynamo_timed)", (begin + 20, begin + 6_000))
+    builder.operator("Torch-Compiled Region: 0/3", (begin + 6_020, begin + 6_060))
+    work = (begin + 6_040, begin + 8_040)
+    builder.launch("gemm", call=(begin + 6_025, begin + 6_035), work=work)
+    builder.call("cudaDeviceSynchronize", (begin + 6_070, begin + 8_050))
+
+
+def steady(builder: TraceBuilder, begin: int) -> None:
+    """Fill a step with compiled code that is there already."""
+    builder.operator("TorchDynamo Cache Lookup", (begin + 10, begin + 15))
+    builder.operator("Torch-Compiled Region: 0/3", (begin + 20, begin + 60))
+    builder.launch("gemm", call=(begin + 25, begin + 35), work=(begin + 40, begin + 2_040))
+    builder.call("cudaDeviceSynchronize", (begin + 70, begin + 2_050))
+
+
+def test_compilation_in_every_step_gains_its_time():
+    found = remedy_of("compile_overhead", steps(8_100, compiling))
+    assert abs(found.gain_low - 6_000 / 8_100) < 0.01, found
+    assert found.advice == (
+        "Compile once for all shapes (`torch.compile(..., dynamic=True)`); "
+        "`TORCH_LOGS=recompiles` says what changes"
+    )
+    assert found.evidence == "1 compilation in every step takes 6.00 ms"
+
+
+def test_compilation_in_a_single_step_belongs_to_the_start():
+    found = remedy_of("compile_overhead", steps(8_100, compiling, n=1))
+    assert found.advice.startswith("Record a later step")
+    assert found.evidence == "1 function is compiled, in 6.00 ms"
+
+
+def test_code_that_is_compiled_already_is_left_alone():
+    assert remedy_of("compile_overhead", steps(2_100, steady)) is None

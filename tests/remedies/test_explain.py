@@ -1,0 +1,53 @@
+"""`longpole explain`: what is known of a remedy, and what was measured."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from longpole.cli.program import longpole, run
+from longpole.cli.schema import schema_for
+from longpole.remedies.catalogue import CATALOGUE, remedies
+from longpole.remedies.evidence import measured
+
+
+def test_a_remedy_is_explained_with_what_was_measured(capsys: pytest.CaptureFixture[str]):
+    assert run(["explain", "cuda_graph"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    [remedy] = [one for one in remedies() if one.id == "cuda_graph"]
+    for text in (remedy.seen_by, remedy.change, remedy.not_when, remedy.needs):
+        assert text in told
+    assert (
+        "cuda_graph: 2.86 to 0.34 ms, saves 88 % (88 to 88); predicted when it was recorded: 88 %"
+    ) in told
+    assert "NVIDIA H100 80GB HBM3, torch 2.11.0+cu130, 2026-11-26" in told
+
+
+def test_a_remedy_that_was_not_measured_says_so(capsys: pytest.CaptureFixture[str]):
+    run(["explain", "late_rank"])
+    assert "What it saves was not measured." in capsys.readouterr().out
+
+
+def test_without_an_argument_all_are_listed(capsys: pytest.CaptureFixture[str]):
+    run(["explain", "--json"])
+    rows = json.loads(capsys.readouterr().out)["data"]["remedies"]
+    assert [row["remedy"] for row in rows] == list(CATALOGUE)
+
+
+def test_another_word_is_refused_with_what_there_is(capsys: pytest.CaptureFixture[str]):
+    assert run(["explain", "graph"]) == 2
+    assert "no remedy 'graph'; there are allocation, " in capsys.readouterr().err
+
+
+def test_the_schema_of_a_verdict_lists_the_remedies_of_the_catalogue():
+    verdict = schema_for("summary", longpole)["properties"]["verdict"]
+    text = json.dumps(verdict)
+    assert json.dumps(list(CATALOGUE)) in text
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_what_was_measured_is_of_a_remedy_of_the_catalogue(name: str):
+    for row in measured(name):
+        assert row["gain"][1] <= row["gain"][0] <= row["gain"][2] <= 1
+        assert row["predicted"] is None or row["predicted"][0] <= row["predicted"][1]

@@ -1,0 +1,48 @@
+"""A thread that stands still anywhere: the trace and the sentence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from steps import remedy_of
+
+from longpole.testing import TraceBuilder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Before which launches the thread stops, in each step.
+ELSEWHERE = [(10, 60), (31, 85), (44, 72), (22, 97)]
+ALIKE = [(10, 60)] * 4
+
+
+def launching(stops: Sequence[Sequence[int]]) -> TraceBuilder:
+    """Build steps of 100 launches, with stops of 3 ms before some of them."""
+    builder, now = TraceBuilder(), 0
+    for number, places in enumerate(stops):
+        begin = now
+        for place in range(100):
+            now += 3_000 if place in places else 2
+            builder.operator("aten::mm", (now, now + 8))
+            builder.launch("gemm", call=(now + 1, now + 7), work=(now + 9, now + 15))
+            now += 8
+        now += 20
+        builder.step(number, (begin, now))
+    return builder
+
+
+def test_stops_at_other_places_in_every_step_are_said():
+    found = remedy_of("host_threads", launching(ELSEWHERE))
+    assert (found.gain_low, found.gain_high, found.named) == (0, 0, True)
+    assert found.advice.startswith("Give the launching thread a processor of its own")
+    assert (
+        found.evidence == "it stands still 2 times a step, for 6.00 ms, at another place each time"
+    )
+
+
+def test_stops_at_the_same_places_are_work_of_the_program():
+    assert remedy_of("host_threads", launching(ALIKE)) is None
+
+
+def test_a_step_without_stops_is_left_alone():
+    assert remedy_of("host_threads", launching([*ELSEWHERE[:3], ()])) is None
