@@ -10,6 +10,7 @@ import pytest
 
 import longpole
 from longpole.analyses.mfu import mfu
+from longpole.analyses.ranks import ranks
 from longpole.cli import program
 from longpole.testing import TraceBuilder
 from longpole.wording import duration, share
@@ -115,7 +116,38 @@ def test_every_event_that_the_page_names_is_a_link_with_a_place(reported):
     assert len(page.ids) == len(set(page.ids))
     trace = longpole.read_trace(RECORDINGS / "decode.before.json.gz").without_profiler()
     for remedy in trace.verdict().remedies:
-        assert not remedy.told or f"event-{remedy.events[0]}" in events
+        assert not remedy.told or {f"event-{event}" for event in remedy.events} & set(events)
+
+
+def test_the_bar_of_a_remedy_leads_to_the_part_of_the_window_that_it_changes(tmp_path, reported):
+    path = RECORDINGS / "decode.before.json.gz"
+    reported(path)
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    trace = longpole.read_trace(path).without_profiler()
+    window = longpole.choose_window(trace)
+    [trip] = [it for it in trace.verdict().remedies if it.remedy == "round_trip"]
+    starts = trace.events["start_ns"].gather(trip.events)
+    assert not starts.is_between(window.start_ns, window.end_ns).any()
+    parts = {
+        (str(start - window.start_ns), str(end - start))
+        for change in trip.changes
+        for _, start, end in getattr(change, "stretches", None) or ()
+        if window.start_ns <= start < end <= window.end_ns
+    }
+    links = re.findall(r'<a href="#timeline" data-from="(\d+)" data-length="(\d+)">', text)
+    assert links[0] in parts
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_utilisation_that_most_kernels_do_not_tell_has_no_tile(known, tmp_path, reported):
+    builder = TraceBuilder()
+    inputs = {"Input Dims": [[512, 512], [512, 512]], "Input type": ["float", "float"]}
+    builder.header(deviceProperties=[{"id": 0, "name": "NVIDIA H100 80GB HBM3"}])
+    builder.operator("aten::mm", (0, 20), **inputs)
+    builder.launch("gemm", call=(5, 10), work=(12, 40))
+    builder.launch("custom", call=(30, 35), work=(40, 45 if known else 95))
+    page = reported(builder.write(tmp_path / "trace.json"))
+    assert ("MFU" in page.tiles) == known
 
 
 def test_the_row_of_an_event_has_its_operator_with_shapes(tmp_path, reported):
@@ -165,3 +197,32 @@ def test_the_tables_about_what_limits_the_program_come_first_and_are_open(tmp_pa
     assert [name for name, is_open in tables if is_open] == [
         name for name, _ in tables if name in {"kernels", "roofline"}
     ]
+
+
+def test_a_comparison_begins_with_the_figures_of_both_sides(reported):
+    base, new = (RECORDINGS / f"kernels.{side}.json.gz" for side in ("before", "after"))
+    page = reported(new, "--diff", base)
+    found = longpole.diff(longpole.read_trace(base), longpole.read_trace(new))
+    lengths = [duration(round(side.mean_ns)) for side in (found.base, found.new)]
+    assert page.tiles["Mean step"] == " → ".join(lengths)
+    assert page.tiles["Change"] == f"{100 * found.change:.1f} %"
+    assert page.tiles["Limited by"] == "kernels"
+    assert len(page.stacks) == 2
+    for stack in page.stacks:
+        assert sum(part for _, part in stack) == pytest.approx(1, abs=1e-4)
+
+
+def test_ranks_begin_with_the_figures_of_the_run(tmp_path, reported, capsys):
+    assert program.run(["demo", str(tmp_path / "demo"), "--ranks"]) == 0
+    page = reported(tmp_path / "demo" / "ranks")
+    found = ranks(longpole.read_traces(tmp_path / "demo" / "ranks"))
+    [late] = found.set.late_ranks()
+    assert page.tiles["Run"] == duration(found.path["duration_ns"].sum())
+    assert page.tiles["Late rank"] == f"rank {late.rank}"
+    assert page.tiles["Waiting in collectives"] == share(found.wait_share)
+    assert page.ranges[0] == (0, pytest.approx(late.gain_share, abs=1e-4))
+    assert sum(part for _, part in page.stacks[0]) == pytest.approx(1, abs=1e-4)
+    program.run(["ranks", str(tmp_path / "demo" / "ranks"), "--format", "html"])
+    alone = Page(capsys.readouterr().out)
+    assert alone.tiles.items() <= page.tiles.items()
+    assert len(alone.tiles) == 5

@@ -267,8 +267,10 @@ def test_a_figure_draws_the_first_quantity_of_an_answer():
     assert figure.layout["yaxis"]["ticktext"] == ["device 0, copy &lt;b>"]
     margins = figure.layout["margin"]
     assert figure.layout["height"] - margins["t"] - margins["b"] >= 20
-    chart = figure_of([Chart([Bar(0.25, "1 ms", "kernels")])], "path")
-    assert chart.data[0]["x"] == [25.0]
+    bars = [Bar(0.25, "1 ms", "kernels", "kernel"), Bar(0.75, "3 ms", "waits", "wait")]
+    chart = figure_of([Chart(bars)], "path")
+    assert chart.data[0]["x"] == [25.0, 75.0]
+    assert chart.data[0]["meta"] == {"color": ["kernel", "wait"]}
     assert figure_of([Sentence("nothing")], "x") is None
 
 

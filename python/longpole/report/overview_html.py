@@ -78,12 +78,22 @@ def intervals_html(intervals: Intervals, links: EventLinks | None) -> str:
 
 def _interval(row: Interval, links: EventLinks | None) -> str:
     low, high = (min(max(gain, 0.0), 1.0) for gain in (row.low, row.high))
-    bar = f'<span class="range" style="--low: {low:.4f}; --high: {high:.4f}"></span>'
+    style = f"--low: {low:.4f}; --high: {high:.4f}"
+    is_shown = links is not None and row.event in links.events
+    title = ' title="Show it in the timeline"' if is_shown else ""
+    bar = f'<span class="range" style="{style}"{title}></span>'
     place = ""
-    if links and row.event is not None:
-        bar = links.link(row.event, bar)
+    if links and row.event is not None and is_shown:
+        bar = links.link(row.event, bar) if row.stretch is None else _shown(row.stretch, bar, links)
         place = f" {links.link(row.event, f'event {row.event}')}"
     return (
         f'<li><span class="what">{prose(row.text, links)}</span>{bar}'
         f'<span class="saves"><strong>{inert(row.words)}</strong>{place}</span></li>'
     )
+
+
+def _shown(stretch: tuple[int, int], words: str, links: EventLinks) -> str:
+    """Return words, which are HTML, as a link to a part of the timeline."""
+    start_ns, length_ns = stretch
+    place = f'href="#{links.prefix}timeline" data-from="{start_ns}" data-length="{length_ns}"'
+    return f"<a {place}>{words}</a>"

@@ -28,7 +28,7 @@ _COLUMNS: Final[dict[Column, Value]] = {
     Column("name", "name"): "name",
     Column("from", "duration"): "from_ns",
     Column("duration", "duration"): "duration_ns",
-    Column("where"): "where",
+    Column("where", "name"): "where",
     Column("launched by", "name"): "launched_by",
 }
 

@@ -12,7 +12,7 @@ from longpole.report.sections import Section
 from longpole.wording import count, duration, number, share, short_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
     from longpole.analyses.device_times import DeviceTime
     from longpole.analyses.memory import Memory
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from longpole.analyses.summary import Summary
     from longpole.critical_path.path import CriticalPath
     from longpole.report.sections import Part
+    from longpole.trace import Trace
     from longpole.verdict.findings import Findings, Remedy
     from longpole.windows import Window
 
@@ -30,14 +31,14 @@ _MOST_DEVICES: Final = 4
 _GIB: Final = 1 << 30
 _MIB: Final = 1 << 20
 
-# A share of the fastest possible time says little where few of the kernels count.
+# A utilisation says little if the work of most kernels is unknown.
 _LEAST_KNOWN: Final = 0.5
 _ALL: Final = 0.99
 
 _BUSY: Final = (
     ("compute_ns", "kernel", "kernels"),
-    ("communication_ns", "communication", "communication (without kernels)"),
-    ("copy_ns", "copy", "memcpy and memset (without kernels)"),
+    ("communication_ns", "communication", "communication (not hidden by kernels)"),
+    ("copy_ns", "copy", "memcpy and memset (not hidden by kernels)"),
 )
 _IDLE: Final = (
     ("waiting_for_launch_ns", "operator", "idle, waiting for the host to launch"),
@@ -49,6 +50,7 @@ _IDLE: Final = (
 
 
 def overview(
+    trace: Trace,
     found: Summary,
     path: CriticalPath,
     *,
@@ -63,7 +65,7 @@ def overview(
         *_step_tile(found),
         *_busy_tile(found),
         *_limit_tile(verdict),
-        *_speed_tile(mfu, roofline),
+        *_speed_tiles(mfu, roofline),
         *_communication_tile(found),
         *_memory_tile(memory),
     ]
@@ -71,8 +73,8 @@ def overview(
         Sentence(verdict.sentence),
         Tiles(shown),
         *device_stacks(found.devices, found.window),
-        path_stack(path, found.window.name),
-        *gain_parts(verdict, key),
+        path_stack(path, _name(found.window)),
+        *gain_parts(trace, found, key),
     ]
 
 
@@ -94,7 +96,7 @@ def _device_stack(device: DeviceTime, window: Window) -> Stack:
         if time_ns
     ]
     name = f" ({short_name(device.name, 30)})" if device.name else ""
-    whole = f"{window.name}, {duration(whole_ns)}"
+    whole = f"{_name(window)}, {duration(whole_ns)}"
     return Stack(f"{_device(device).capitalize()}{name}: what it did in {whole}", bars)
 
 
@@ -104,26 +106,55 @@ def path_stack(path: CriticalPath, name: str) -> Stack:
     return Stack(label, kinds_chart(path).bars)
 
 
-def gain_parts(verdict: Findings, key: str) -> Iterator[Part]:
+def gain_parts(trace: Trace, found: Summary, key: str) -> Iterator[Part]:
     """Show what can be done: remedies as intervals, then what else the verdict says."""
+    verdict = found.verdict
     named = [remedy for remedy in verdict.remedies if remedy.named]
     others = [remedy for remedy in verdict.remedies if remedy.told and not remedy.named]
     if named:
-        yield Intervals([_interval(remedy) for remedy in named])
+        yield _intervals(trace, named, found.window)
     more = [*verdict.actions[len(named) :], *([verdict.caveat] if verdict.caveat else [])]
     if more:
         yield Notes(more)
     if others:
         title = count(len(others), "more remedy", "more remedies")
-        rows = Intervals([_interval(remedy) for remedy in others])
+        rows = _intervals(trace, others, found.window)
         yield Section(key, title, [rows], is_folded=True)
 
 
-def _interval(remedy: Remedy) -> Interval:
+def _intervals(trace: Trace, remedies: Sequence[Remedy], window: Window) -> Intervals:
+    seen = _in_window(trace, [event for remedy in remedies for event in remedy.events], window)
+    return Intervals([_interval(remedy, seen, window) for remedy in remedies])
+
+
+def _interval(remedy: Remedy, seen: Container[int], window: Window) -> Interval:
+    """Return the interval of a remedy, with the first event of it that the window shows.
+
+    Where the window shows none, the longest part of a thread in it that the remedy changes.
+    """
     low, high, words = remedy.told or (remedy.gain_low, remedy.gain_high, "")
     evidence = f": {remedy.evidence}" if remedy.evidence else ""
-    event = next(iter(remedy.events), None)
-    return Interval(f"{remedy.advice}{evidence}.", low, high, words, event)
+    events = sorted(remedy.events, key=lambda event: event not in seen)
+    event = next(iter(events), None)
+    stretch = None if event is None or event in seen else _stretch(remedy, window)
+    return Interval(f"{remedy.advice}{evidence}.", low, high, words, event, stretch)
+
+
+def _stretch(remedy: Remedy, window: Window) -> tuple[int, int] | None:
+    """Return the longest part of the window that a remedy changes: its start and length."""
+    parts = [
+        (max(start_ns, window.start_ns), min(end_ns, window.end_ns))
+        for change in remedy.changes
+        for _, start_ns, end_ns in getattr(change, "stretches", None) or ()
+    ]
+    start_ns, end_ns = max(parts, key=lambda part: part[1] - part[0], default=(0, 0))
+    return (start_ns - window.start_ns, end_ns - start_ns) if end_ns > start_ns else None
+
+
+def _in_window(trace: Trace, events: Sequence[int], window: Window) -> Container[int]:
+    """Return the events that ran in a window."""
+    chosen = trace.events.select("event", "start_ns", "duration_ns")[list(events)]
+    return window.clip(chosen)["event"].to_list()
 
 
 def tiles(rows: Iterable[tuple[str, str | None, str]]) -> Tiles:
@@ -135,7 +166,8 @@ def tiles(rows: Iterable[tuple[str, str | None, str]]) -> Tiles:
 
 def _step_tile(found: Summary) -> Iterator[Tile]:
     window, cost = found.window, found.recording_cost
-    notes = [f"{window.name}: {window.reason}" if window.reason else window.name]
+    is_whole = window.kind == "trace"
+    notes = [window.reason if is_whole else f"{window.name}: {window.reason}"]
     if cost is None or cost["status"] == "unknown":
         notes.append("as recorded, with what the profiler added")
     elif cost["step_ns"] != window.duration_ns or not cost["recorded_step_ns"]:
@@ -146,7 +178,7 @@ def _step_tile(found: Summary) -> Iterator[Tile]:
         least_ns, most_ns = cost["least_step_ns"], cost["most_step_ns"]
         if least_ns is not None and most_ns is not None and least_ns < most_ns:
             notes.append(f"{cost['status']}: {duration(least_ns)} to {duration(most_ns)}")
-    noun = "Whole trace" if window.kind == "trace" else f"{window.noun.capitalize()} time"
+    noun = "Whole trace" if is_whole else f"{window.noun.capitalize()} time"
     yield Tile(noun, duration(window.duration_ns), notes)
 
 
@@ -170,23 +202,32 @@ def _limit_tile(verdict: Findings) -> Iterator[Tile]:
         yield Tile("Limited by", value, [note])
 
 
-def _speed_tile(mfu: Mfu | None, roofline: Roofline | None) -> Iterator[Tile]:
+def _speed_tiles(mfu: Mfu | None, roofline: Roofline | None) -> list[Tile]:
     """Show the MFU; where it is not known, how close kernels come to the roofline."""
-    if mfu is not None and mfu.mfu is not None:
-        missing_ns = mfu.unknown_ns + mfu.without_formula_ns
-        known = 1 - missing_ns / mfu.kernel_ns if mfu.kernel_ns else 1.0
-        least = f"FLOPs known for {share(known)} of the kernel time"
-        notes = ["model FLOPs over those that the peak allows", *([least] if known < _ALL else [])]
-        yield Tile("MFU", share(mfu.mfu), notes)
-        return
-    if roofline is None or not roofline.known_ns:
-        return
+    return _mfu_tiles(mfu) or _roofline_tiles(roofline)
+
+
+def _mfu_tiles(mfu: Mfu | None) -> list[Tile]:
+    if mfu is None or mfu.mfu is None or not mfu.kernel_ns:
+        return []
+    known = 1 - (mfu.unknown_ns + mfu.without_formula_ns) / mfu.kernel_ns
+    notes = ["model FLOPs over those that the peak allows", *_of_kernels(known)]
+    return [Tile("MFU", share(mfu.mfu), notes)] if known >= _LEAST_KNOWN else []
+
+
+def _roofline_tiles(roofline: Roofline | None) -> list[Tile]:
+    if roofline is None or not roofline.kernel_ns:
+        return []
     rows = roofline.rows.drop_nulls("roof_ns")
     known_ns, roof_ns = (int(rows[name].sum()) for name in ("kernel_ns", "roof_ns"))
-    part = known_ns / roofline.kernel_ns if known_ns else 0.0
-    if part >= _LEAST_KNOWN:
-        notes = ["least possible time of kernels over theirs", f"{share(part)} of the kernel time"]
-        yield Tile("Roofline", share(roof_ns / known_ns), notes)
+    known = known_ns / roofline.kernel_ns
+    notes = ["least possible time of kernels over theirs", *_of_kernels(known)]
+    return [Tile("Roofline", share(roof_ns / known_ns), notes)] if known >= _LEAST_KNOWN else []
+
+
+def _of_kernels(known: float) -> list[str]:
+    """Say for how many of the kernels a figure holds, unless for all."""
+    return [f"known for {share(known)} of the kernel time"] if known < _ALL else []
 
 
 def _communication_tile(found: Summary) -> Iterator[Tile]:
@@ -217,6 +258,11 @@ def memory_words(n_bytes: int) -> str:
     """
     is_large = n_bytes >= _GIB
     return f"{number(n_bytes / (_GIB if is_large else _MIB))} {'GiB' if is_large else 'MiB'}"
+
+
+def _name(window: Window) -> str:
+    """Return the window as part of a sentence."""
+    return f"the {window.name}" if window.kind == "trace" else window.name
 
 
 def _device(device: DeviceTime) -> str:

@@ -15,7 +15,7 @@ from longpole.report.overview import Interval, Intervals, Stack
 from longpole.report.sections import Section
 from longpole.traces.joining import join_traces
 from longpole.traces.wording import listed
-from longpole.wording import count, duration, share
+from longpole.wording import count, duration, share, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from longpole.report.overview import Tiles
     from longpole.report.sections import Part
     from longpole.trace import Trace
+    from longpole.traces.late_ranks import RankRemedy
 
 __all__ = ["rank_sections", "sections_of_ranks"]
 
@@ -69,7 +70,7 @@ def _first(found: Ranks, told: Sequence[str]) -> Iterator[Part]:
         yield Intervals(
             [
                 Interval(
-                    remedy.sentence, 0.0, remedy.gain_share, f"at most {share(remedy.gain_share)}"
+                    _change(remedy), 0.0, remedy.gain_share, f"at most {share(remedy.gain_share)}"
                 )
                 for remedy in late
             ]
@@ -79,6 +80,12 @@ def _first(found: Ranks, told: Sequence[str]) -> Iterator[Part]:
     drawn = rank_lanes(found.set, found.path, found.step)
     if drawn is not None:
         yield drawn
+
+
+def _change(remedy: RankRemedy) -> str:
+    what = f", mostly {short_name(remedy.name)}" if remedy.name else ""
+    times = f"{duration(remedy.own_ns)} instead of {duration(remedy.median_ns)}"
+    return f"Make rank {remedy.rank} as fast as the median rank ({remedy.cause}{what}): {times}."
 
 
 def _tiles(found: Ranks) -> Tiles:

@@ -242,6 +242,7 @@ class _About:
     def verdict(self, window: Window, found: Summary, path: CriticalPath) -> Section:
         """Show the answer: figures, where the time went, and what to change."""
         parts = overview(
+            self.trace,
             found,
             path,
             mfu=self.figures("mfu", window),

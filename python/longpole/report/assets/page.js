@@ -98,8 +98,19 @@
     }
 
     present(row, item) {
-      for (let at = this.panel; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
+      this.reveal();
       this.walk(row, item);
+    }
+
+    present_stretch(start, length) {
+      this.reveal();
+      this.chosen = null;
+      this.told.textContent = `${duration(length)}, from ${duration(start)}`;
+      this.show(start - length / 20, start + length * 1.05);
+    }
+
+    reveal() {
+      for (let at = this.panel; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
       const height = innerHeight * 0.8;
       this.panel.scrollIntoView({ block: this.panel.offsetHeight < height ? "center" : "start" });
       this.canvas.focus({ preventScroll: true });
@@ -340,6 +351,12 @@
   // An event that the timeline draws is shown there; the others have a row in the table of events.
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a[href^='#']");
+    const shown = link && link.dataset.from && timelines.get(link.hash.slice(1, -"timeline".length));
+    if (shown) {
+      event.preventDefault();
+      shown.present_stretch(Number(link.dataset.from), Number(link.dataset.length));
+      return;
+    }
     const parts = link && link.hash.match(/^#(.*)event-(\d+)$/);
     const timeline = parts && timelines.get(parts[1]);
     const place = timeline && timeline.find_event(Number(parts[2]));
