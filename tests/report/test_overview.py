@@ -210,6 +210,24 @@ def test_a_comparison_begins_with_the_figures_of_both_sides(reported):
     assert len(page.stacks) == 2
     for stack in page.stacks:
         assert sum(part for _, part in stack) == pytest.approx(1, abs=1e-4)
+    names = [[title.partition(":")[0] for title, _ in stack] for stack in page.stacks]
+    base_kinds, new_kinds = ([it for it in each if it != "all other kinds"] for each in names)
+    assert base_kinds == new_kinds != []
+
+
+def test_each_of_several_devices_has_a_bar_the_busiest_first(tmp_path, reported):
+    builder = TraceBuilder()
+    for device, end in ((0, 40), (1, 90)):
+        builder.kernel("gemm", (10, end), device=device)
+    builder.operator("aten::mm", (0, 100))
+    page = reported(builder.write(tmp_path / "trace.json"))
+    assert page.tiles["Device busy"] == "80.0 %"
+    assert [stack[0][0] for stack in page.stacks[:2]] == [
+        *("kernels: 80.0 µs, 80.0 %", "kernels: 30.0 µs, 30.0 %"),
+    ]
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "device 1 of 2, kernels 80.0 %" in text
+    assert "least: device 0 30.0 %" in text
 
 
 def test_ranks_begin_with_the_figures_of_the_run(tmp_path, reported, capsys):

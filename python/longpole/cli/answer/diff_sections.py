@@ -87,7 +87,9 @@ def _tiles(found: Diff) -> Tiles:
             ("Launches", counts.get("launches") if found.is_related else None, f"in a {base.unit}"),
             (
                 "Memory peak",
-                None if None in memory else " → ".join(memory_words(it) for it in memory if it),
+                None
+                if None in memory
+                else " → ".join(dict.fromkeys(memory_words(it) for it in memory if it)),
                 "allocated on a device",
             ),
         ]
@@ -104,19 +106,25 @@ def _interval(found: Diff) -> str:
 
 
 def _path_stacks(found: Diff) -> list[Stack]:
-    """Divide the mean critical path of either side by kind; kinds have one order."""
+    """Divide the mean critical path of either side by kind; both have the same kinds."""
     sides = {
         "base": [(row.kind, row.base_ns) for row in found.path],
         "new": [(row.kind, row.new_ns) for row in found.path],
     }
     lengths = {name: sum(time_ns for _, time_ns in rows) for name, rows in sides.items()}
-    longest_ns = max(lengths.values())
     if min(lengths.values()) <= 0:
         return []
+    longest_ns = max(lengths.values())
+    shown = {
+        kind
+        for name, rows in sides.items()
+        for kind, time_ns in rows
+        if time_ns >= _LEAST * lengths[name]
+    }
     return [
         Stack(
             f"Critical path of {name}, {duration(round(lengths[name]))} in the mean",
-            _bars(rows, lengths[name]),
+            _bars([row for row in rows if row[0] in shown], lengths[name]),
             lengths[name] / longest_ns,
         )
         for name, rows in sides.items()
@@ -124,7 +132,7 @@ def _path_stacks(found: Diff) -> list[Stack]:
 
 
 def _bars(rows: Sequence[tuple[str, float]], length_ns: float) -> list[Bar]:
-    large = [(kind, time_ns) for kind, time_ns in rows if time_ns >= _LEAST * length_ns]
+    """Return the parts of a path of a length; what is not in the rows is one part."""
     bars = [
         Bar(
             time_ns / length_ns,
@@ -132,9 +140,9 @@ def _bars(rows: Sequence[tuple[str, float]], length_ns: float) -> list[Bar]:
             f"{MEANINGS.get(kind, kind)} ({kind})",
             color_of(kind),
         )
-        for kind, time_ns in large
+        for kind, time_ns in rows
     ]
-    rest_ns = length_ns - sum(time_ns for _, time_ns in large)
+    rest_ns = length_ns - sum(time_ns for _, time_ns in rows)
     if round(rest_ns) > 0:
         bars.append(Bar(rest_ns / length_ns, duration(round(rest_ns)), "all other kinds", "wait"))
     return bars
