@@ -126,7 +126,7 @@ def test_an_explanation_is_in_words_with_the_greatest_share_first():
         "",
         "68.9 %  31.0 µs  ████████████████  kernel execution (kernel)",
     ]
-    assert "68.9 %  31.0 µs  kernel       long" in text
+    assert "68.9 %  31.0 µs      1  kernel       long" in text
     assert text.endswith(
         "Inferred, not recorded: the only wait on the path and 11.1 % of its time."
     )

@@ -91,11 +91,31 @@ def test_the_path_is_walked_by_mouse_and_by_keyboard(page):
     assert told.text_content() != first
     page.keyboard.press("p")
     assert told.text_content() == first
-    segments = page.locator("button[data-segment]")
-    assert segments.first.text_content() in page.locator(".longest li").first.text_content()
-    segments.first.click()
-    assert "critical path" in told.text_content()
     assert page.problems == []
+
+
+def test_a_link_to_an_event_shows_it_in_the_timeline_or_in_the_list_of_events(page):
+    told = page.locator("#timeline .told")
+    link = page.locator("#verdict a, #path a").first
+    number = link.get_attribute("href").removeprefix("#event-")
+    link.click()
+    assert told.text_content().endswith(f"event {number}")
+    box = page.locator("#timeline canvas").bounding_box()
+    assert -box["height"] < box["y"] < 800
+    assert "launched by aten::<img" in told.text_content() or "stream" not in told.text_content()
+    page.evaluate("() => { location.hash = '#events'; }")
+    page.locator("#events > details[open]").wait_for()
+    assert page.locator(f"#event-{number}").is_visible()
+    assert page.problems == []
+
+
+def test_the_first_screen_has_figures_bars_and_gains(page):
+    assert page.locator(".tiles li").count() >= 3
+    for bar in page.locator(".whole").all():
+        widths = bar.evaluate("(bar) => [...bar.children].map((part) => part.offsetWidth)")
+        assert sum(widths) == pytest.approx(bar.evaluate("(bar) => bar.clientWidth"), abs=8)
+    seen = page.locator(".tiles strong").first
+    assert seen.bounding_box()["y"] < 800
 
 
 def test_a_name_is_shown_on_hover_as_text(page):
@@ -165,6 +185,6 @@ def test_without_javascript_everything_is_there_but_the_pictures(browser, report
     found.goto(report.as_uri())
     assert found.locator("noscript p").is_visible()
     assert not found.locator("#search").is_visible()
-    found.locator("#question-kernels summary").click()
-    assert found.locator("#question-kernels table").is_visible()
+    found.locator("#question-steps summary").click()
+    assert found.locator("#question-steps table").is_visible()
     context.close()

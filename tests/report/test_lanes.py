@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import accumulate
 
 import pytest
 
@@ -79,16 +80,55 @@ def test_what_is_nested_too_deep_or_on_too_many_threads_is_counted():
     assert min(row["lengths"][0] for row in picture.rows) == 51_000
 
 
-def test_the_longest_segments_of_the_path_come_in_order_of_their_length():
+def test_the_path_is_listed_by_name_with_count_and_total():
+    builder = TraceBuilder()
+    for kernel in range(3):
+        begin = 100 * kernel
+        work = (begin + 12, begin + 40 + 10 * kernel)
+        builder.launch("gemm", call=(begin + 5, begin + 10), work=work)
+        builder.call("cudaDeviceSynchronize", (begin + 10, begin + 95))
+    trace = builder.launch("relu", call=(300, 305), work=(310, 380)).read()
+    path = trace.critical_path()
+    picture = lanes(trace, None, path)
+    names = [picture.names[name] for name in picture.rows[0]["names"]]
+    assert names.count("kernel: gemm") == 3
+    listed = [picture.names[picture.rows[row]["names"][place]] for row, place, _ in picture.longest]
+    assert len(set(listed)) == len(listed)
+    [gemm] = [segment for segment in picture.longest if " kernel: gemm" in segment.words]
+    totals = {
+        row["name"]: row["duration_ns"] for row in path.name_totals if row["kind"] == "kernel"
+    }
+    assert gemm.words.startswith(f"{duration(totals['gemm'])} (")
+    assert gemm.words.endswith("3 segments, longest 48.0 µs")
+    assert picture.rows[gemm.row]["lengths"][gemm.place] == 48_000
+    page = page_text(Page("t", [], [Section("one", "One", [picture])]))
+    places = re.findall(r'data-segment="(\d+)">', page)
+    assert [int(place) for place in places] == [segment.place for segment in picture.longest]
+
+
+def test_events_and_launching_operators_are_known_of_what_is_drawn():
     trace = three_steps().read()
     picture = lanes(trace, None, trace.critical_path(1))
-    lengths = [picture.rows[row]["lengths"][place] for row, place, _ in picture.longest]
-    assert lengths == sorted(lengths, reverse=True)
-    assert lengths[0] == max(picture.rows[0]["lengths"])
-    page = page_text(Page("t", [], [Section("one", "One", [picture])]))
-    told = re.findall(r'data-segment="(\d+)">([\d.]+ \S+) \(', page)
-    assert [int(place) for place, _ in told] == [segment.place for segment in picture.longest]
-    assert told[0][1] == duration(lengths[0])
+    for row in picture.rows[1:]:
+        events = list(accumulate(row["events"]))
+        assert trace.events["name"].gather(events).to_list() == [
+            picture.names[name] for name in row["names"]
+        ]
+    kernels = next(row for row in picture.rows if "stream" in row["label"])
+    assert {picture.names[name - 1] for name in kernels["launchers"]} == {"aten::mm"}
+
+
+def test_a_step_that_is_far_longer_does_not_squash_the_others():
+    builder = TraceBuilder()
+    for step, (begin, end) in enumerate([(0, 5_000), (5_000, 5_400), (5_400, 5_850)]):
+        builder.step(step, (begin, end))
+        builder.launch("gemm", call=(begin, begin + 5), work=(begin + 6, end - 10))
+    picture = step_lanes(builder.read())
+    first, *others = picture.rows
+    assert picture.length_ns == max(sum(row["lengths"]) for row in others) < 1_000_000
+    assert first["label"] == "step 0, 5.00 ms, cut off"
+    assert sum(first["lengths"]) == picture.length_ns
+    assert picture.notes == ["1 step takes more than 3 times the median; the bar is cut off."]
 
 
 def test_a_colour_stands_for_one_thing_and_the_legend_says_which():

@@ -60,7 +60,11 @@ def test_figures_are_drawn_by_question(trace):
     assert longpole.plot.step_times(trace).data[0].type == "bar"
     path = longpole.plot.path(trace, 1)
     assert path.layout.title.text == "Critical path by kind"
-    assert path.to_dict()["data"][0]["x"][0] == pytest.approx(87.8, abs=0.1)
+    bars = path.to_dict()["data"][0]
+    assert bars["x"][0] == pytest.approx(87.8, abs=0.1)
+    assert sum(bars["x"]) == pytest.approx(100)
+    assert bars["marker"]["color"][0] == "#4e79a7"
+    assert len(bars["marker"]["color"]) == len(bars["x"])
     assert longpole.plot.operators is not None
     with pytest.raises(ValueError, match="nothing that can be drawn"):
         longpole.plot.overlap(trace)

@@ -25,7 +25,7 @@ HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>&amp;\u202e"
 ELEMENTS = set(
     """
     html head meta title style body header h1 h2 h3 h4 p noscript input ol nav a main section
-    div table thead tbody tr th td ul li span i button canvas script details summary strong br
+    div table thead tbody tr th td ul li span i button canvas script details summary strong br code
     """.split()  # noqa: SIM905
 )
 
@@ -99,9 +99,10 @@ def test_a_report_is_one_page_that_loads_nothing(tmp_path, written):
 def test_what_is_seen_first_is_the_answer_and_the_tables_are_folded(tmp_path, written):
     page, _ = written(builder().write(tmp_path / "trace.json"))
     found = Elements(page)
-    top = ["verdict", "timeline", "path", "time", "flame", "tables", "diagnostics", "limits"]
-    assert [href.removeprefix("#") for href in found.hrefs] == top
-    assert found.seen == [*top[:4], "steps", "flame", "flame-path", *top[5:7]]
+    top = ["verdict", "timeline", "path", "time", "tables", "flame", "diagnostics"]
+    places = [href.removeprefix("#") for href in found.hrefs]
+    assert [key for key in places if "event-" not in key] == [*top, "events", "limits"]
+    assert found.seen == [*top[:4], "steps", "tables", "flame", "flame-path", "diagnostics"]
     assert "question-kernels" in found.folded
 
 
@@ -266,8 +267,10 @@ def test_a_figure_draws_the_first_quantity_of_an_answer():
     assert figure.layout["yaxis"]["ticktext"] == ["device 0, copy &lt;b>"]
     margins = figure.layout["margin"]
     assert figure.layout["height"] - margins["t"] - margins["b"] >= 20
-    chart = figure_of([Chart([Bar(0.25, "1 ms", "kernels")])], "path")
-    assert chart.data[0]["x"] == [25.0]
+    bars = [Bar(0.25, "1 ms", "kernels", "kernel"), Bar(0.75, "3 ms", "waits", "wait")]
+    chart = figure_of([Chart(bars)], "path")
+    assert chart.data[0]["x"] == [25.0, 75.0]
+    assert chart.data[0]["meta"] == {"color": ["kernel", "wait"]}
     assert figure_of([Sentence("nothing")], "x") is None
 
 

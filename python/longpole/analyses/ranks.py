@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from longpole.report.blocks import Block
 
-__all__ = ["Ranks", "ranks"]
+__all__ = ["Ranks", "path_sums", "ranks"]
 
 _WIDEST_GROUP: Final = 20
 _MOST_ROWS: Final = 8
@@ -373,7 +373,7 @@ class Ranks(Data):
         return [*said, *(late or [_NOBODY_LATE]), *self._waiting()]
 
     def _waiting(self) -> Iterator[str]:
-        part = self._wait_share()
+        part = self.wait_share
         if part is not None:
             yield (
                 f"{share(part)} of the time in calls is waiting for the last rank, "
@@ -381,8 +381,9 @@ class Ranks(Data):
                 "The cost of waiting is the gain, not the sum of the waiting times."
             )
 
-    def _wait_share(self) -> float | None:
-        """Give how much of the time in calls is waiting; None where none of it is known."""
+    @property
+    def wait_share(self) -> float | None:
+        """How much of the time in calls is waiting; None where none of it is known."""
         times = self._waits()
         wait_ns, transfer_ns = (int(times[name].sum()) for name in ("wait_ns", "transfer_ns"))
         known_ns = wait_ns + transfer_ns
@@ -432,7 +433,7 @@ class Ranks(Data):
         members = self.set.members.join(self.set.calls.select("call", "group"), on="call")
         peer = _longest_awaited(members)
         group = f"group {short_name(peer['group'])}" if peer["group"] else "the group"
-        waiting = share(self._wait_share() or 0)
+        waiting = share(self.wait_share or 0)
         return (
             "Most calls have ranks that are not among the traces. The tasks of the collectives "
             f"show that {waiting} of the time in calls is waiting, longest for rank "
@@ -476,16 +477,21 @@ def _longest_awaited(members: pl.DataFrame) -> dict[str, Any]:
 
 def _path_parts(path: pl.DataFrame, length_ns: int) -> list[str]:
     """Name the kinds of time that take most of a path, by rank where there are several."""
-    sums = path.group_by("rank", "kind").agg(pl.col("duration_ns").sum())
-    order = ("duration_ns", "rank", "kind")
-    shown = sums.sort(*order, descending=[True, False, False]).head(_MOST_KINDS)
+    sums = path_sums(path)
     has_several = path["rank"].n_unique() > 1
     parts = [
         f"{f'rank {rank} ' if has_several else ''}{kind.replace('_', ' ')} {duration(duration_ns)}"
-        for rank, kind, duration_ns in shown.iter_rows()
+        for rank, kind, duration_ns in sums
     ]
-    rest_ns = length_ns - int(shown["duration_ns"].sum())
+    rest_ns = length_ns - sum(duration_ns for *_, duration_ns in sums)
     return [*parts, f"other {duration(rest_ns)}"] if rest_ns else parts
+
+
+def path_sums(path: pl.DataFrame) -> list[tuple[int, str, int]]:
+    """Return the ranks and kinds that take most of a path, with their times in ns."""
+    sums = path.group_by("rank", "kind").agg(pl.col("duration_ns").sum())
+    order = ("duration_ns", "rank", "kind")
+    return sums.sort(*order, descending=[True, False, False]).head(_MOST_KINDS).rows()
 
 
 def _call(call: dict[str, Any]) -> str:

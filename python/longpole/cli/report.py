@@ -49,7 +49,7 @@ def report(
 ) -> int:
     """Write a report about traces as one HTML page that opens offline.
 
-    The page has the verdict, a timeline with the critical path, flame graphs, all tables and
+    The page has the verdict with figures and bars, a timeline, flame graphs, all tables and
     the diagnostics. For several ranks of one run, it starts with the run as a whole.
 
     \b

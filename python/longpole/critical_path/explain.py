@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from longpole.report.blocks import Bar, Chart, Column, Notes, Sentence, Value, tabulated
+from longpole.report.colors import color_of
 from longpole.wording import count, duration, share
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from longpole.damage import Damage
     from longpole.report.blocks import Block
 
-__all__ = ["MEANINGS", "path_blocks"]
+__all__ = ["MEANINGS", "kinds_chart", "path_blocks"]
 
 _SMALLEST_SHARE: Final = 0.01
 _DOUBT: Final = "which may have another cause or follows an unexplained gap"
@@ -24,9 +25,10 @@ _ALWAYS_TOLD: Final = frozenset({"unexplained", "graph_gap"})
 _NAMES: Final[dict[Column, Value]] = {
     Column("share", "share"): "share",
     Column("time", "duration"): "duration_ns",
+    Column("count", "count"): "count",
     Column("kind"): "kind",
     Column("name", "name"): "name",
-    Column("event", "number"): "longest_event",
+    Column("event", "event"): "longest_event",
 }
 
 MEANINGS: Final = {
@@ -83,7 +85,7 @@ class Told(Protocol):
 
 def path_blocks(path: Told, top: int) -> list[Block]:
     """Show a path: its kinds as a chart, the `top` names that take most of it, and warnings."""
-    blocks: list[Block] = [Sentence(f"Total {duration(path.length_ns)}:"), _kinds(path)]
+    blocks: list[Block] = [Sentence(f"Total {duration(path.length_ns)}:"), kinds_chart(path)]
     names = tabulated(path.name_totals[:top], _NAMES)
     if names.rows:
         blocks.append(names)
@@ -91,16 +93,17 @@ def path_blocks(path: Told, top: int) -> list[Block]:
     return [*blocks, Notes(notes)] if notes else blocks
 
 
-def _kinds(path: Told) -> Chart:
+def kinds_chart(path: Told) -> Chart:
+    """Return the parts of a path by kind, the greatest first; small ones are one part."""
     kinds = [(row["kind"], row["duration_ns"], row["share"]) for row in path.kind_totals]
     told = [row for row in kinds if row[2] >= _SMALLEST_SHARE or row[0] in _ALWAYS_TOLD]
     bars = [
-        Bar(part, duration(time_ns), f"{MEANINGS.get(kind, kind)} ({kind})")
+        Bar(part, duration(time_ns), f"{MEANINGS.get(kind, kind)} ({kind})", color_of(kind))
         for kind, time_ns, part in told
     ]
     rest_ns = path.length_ns - sum(time_ns for _, time_ns, _ in told)
     if rest_ns:
-        bars.append(Bar(rest_ns / path.length_ns, duration(rest_ns), "all other kinds"))
+        bars.append(Bar(rest_ns / path.length_ns, duration(rest_ns), "all other kinds", "wait"))
     return Chart(bars)
 
 

@@ -45,8 +45,10 @@ def diff_lanes(
             layout, trace, window, most=_MOST_EVENTS, most_rows=_MOST_ROWS, before=f"{name}: "
         )
     sides = " and ".join(f"{window.name} of {name}" for name, _, window in drawn)
+    is_corrected = any(side.mean_ns != side.recorded_mean_ns for side in (found.base, found.new))
+    recorded = ", as recorded (with what the profiler added)" if is_corrected else ""
     return layout.lanes(
-        f"What ran in {sides}, on one axis.",
+        f"What ran in {sides}, on one axis{recorded}.",
         max(window.duration_ns for _, _, window in drawn),
         paths=[(f"{name}: ", window.duration_ns) for name, _, window in drawn],
         notes=left_out(n_left_out),

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from longpole.analyses.questions import answer_blocks, questions
-from longpole.critical_path.explain import path_blocks
+from longpole.critical_path.explain import kinds_chart
 from longpole.errors import MissingDependencyError
 from longpole.plot.figures import figure_of, lanes_figure
 from longpole.plot.rank_figures import lateness_figure
@@ -71,8 +71,8 @@ def figure(answer: Any, label: str = "") -> Any:
 
 def path(trace: Trace, step: int | str | None = None, *, whole: bool = False) -> Any:
     """Draw the critical path of a step by kind; the arguments are those of `critical_path`."""
-    blocks = path_blocks(trace.critical_path(step, whole=whole), top=10)
-    return figure(blocks, "Critical path by kind")
+    chart = kinds_chart(trace.critical_path(step, whole=whole))
+    return figure([chart], "Critical path by kind")
 
 
 def step_times(trace: Trace) -> Any:
@@ -131,11 +131,15 @@ def _asked(name: str, title: str, trace: Trace, window: Window | None = None) ->
 
 
 def _colored(trace: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a trace the colour that its kind has in reports; some have their own."""
+    """Return a trace with the colour that its kind has in reports, or each of its bars has.
+
+    Some traces have colours of their own.
+    """
     if trace["type"] in {"heatmap", "parcoords"} or trace.get("mode") == "text":
         return dict(trace)
-    color = _COLORS.get((trace.get("meta") or {}).get("color", "bar"))
-    return {**trace, "marker": {"color": color}}
+    color = (trace.get("meta") or {}).get("color", "bar")
+    named = [_COLORS[name] for name in color] if isinstance(color, list) else _COLORS.get(color)
+    return {**trace, "marker": {"color": named}}
 
 
 def _drawn(found: Figure | None, label: str) -> Any:

@@ -47,7 +47,8 @@ def figure_of(blocks: Iterable[Block], label: str) -> Figure | None:
     """
     for block in blocks:
         if isinstance(block, Chart) and block.bars:
-            return _bars([(bar.label, bar.share) for bar in block.bars], "share", label)
+            rows = [(bar.label, bar.share) for bar in block.bars]
+            return _bars(rows, "share", label, colors=[bar.color for bar in block.bars])
         if isinstance(block, Table) and block.rows:
             found = _of_table(block, label)
             if found is not None:
@@ -140,8 +141,14 @@ def _label(columns: Sequence[Column], row: Sequence[Cell], name: int | None) -> 
     return ", ".join([*numbers, *parts])
 
 
-def _bars(rows: list[tuple[str, float]], kind: str, label: str, quantity: str = "") -> Figure:
-    """Draw horizontal bars, the first row on top."""
+def _bars(
+    rows: list[tuple[str, float]],
+    kind: str,
+    label: str,
+    quantity: str = "",
+    colors: Sequence[str] = (),
+) -> Figure:
+    """Draw horizontal bars, the first row on top, each in its colour if there are several."""
     rows = rows[:_MOST_BARS]
     scale = {"duration": 1e-6, "share": 100.0}.get(kind, 1.0)
     bars = {
@@ -152,7 +159,7 @@ def _bars(rows: list[tuple[str, float]], kind: str, label: str, quantity: str = 
         "y": list(range(len(rows))),
         "hovertext": _escaped(f"{name}: {_in_words(kind, value)}" for name, value in rows),
         "hoverinfo": "text",
-        "meta": {"color": "bar"},
+        "meta": {"color": list(colors[:_MOST_BARS]) or "bar"},
     }
     layout = {
         "showlegend": False,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from longpole.plot.layout import Layout, longest, not_drawn, path_spans, spans
 from longpole.windows import window_of
-from longpole.wording import duration
+from longpole.wording import duration, operator_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +27,7 @@ _MOST_DEPTH: Final = 6
 _MOST_ROWS: Final = 200
 
 _DEVICE: Final = ("kernel", "copy", "fill")
+_LAUNCHED: Final = ("kernel", "communication", "memcpy or memset")
 _HOST: Final = ("annotation", "operator", "runtime", "driver")
 
 
@@ -52,7 +53,8 @@ def lanes(
     if path is not None:
         segments = longest(path.segments)
         n_left_out = path.segments.height - segments.height
-        layout.add("critical path", path_spans(segments, window))
+        events = segments["event"].to_list()
+        layout.add("critical path", path_spans(segments, window), events=events)
     n_left_out += add_lanes(layout, trace, window, most=most)
     name = f"{window.name[0].upper()}{window.name[1:]}"
     label = f"{name}, {duration(window.duration_ns)} ({window.reason}): what ran where."
@@ -72,8 +74,15 @@ def add_lanes(
     """Add streams and threads with `before` in front of their labels; count what is left out."""
     events, n_left_out = _events(trace, window, most)
     n_drawn = 0
-    for label, level, rows in islice(_rows(trace, events), most_rows):
-        layout.add(f"{before}{label}", spans(rows, window), is_inner=level > 0)
+    for label, level, part in islice(_rows(trace, events), most_rows):
+        rows = part.sort("start_ns", maintain_order=True)
+        layout.add(
+            f"{before}{label}",
+            spans(rows, window),
+            is_inner=level > 0,
+            events=rows["event"].to_list(),
+            launchers=_launchers(trace, rows),
+        )
         n_drawn += rows.height
     return n_left_out + events.height - n_drawn
 
@@ -82,6 +91,14 @@ def left_out(number: int) -> list[str]:
     """Say how many events and segments of a path are not drawn."""
     why = "the shortest, the most deeply nested, and those of the least busy streams and threads"
     return not_drawn(number, "part", why)
+
+
+def _launchers(trace: Trace, rows: pl.DataFrame) -> list[str | None]:
+    """Return the operators that launched kernels and memcpys, with their shapes."""
+    if not rows["kind"].is_in(_LAUNCHED).any():
+        return []
+    launched = trace.core.operators_of(rows["event"].to_list())
+    return [operator_name(*operator[1:]) if operator else None for operator in launched]
 
 
 def _events(trace: Trace, window: Window, most: int) -> tuple[pl.DataFrame, int]:
@@ -109,9 +126,7 @@ def _rows(trace: Trace, events: pl.DataFrame) -> Iterator[tuple[str, int, pl.Dat
 
     known = trace.lanes.select("lane", "label", lane_thread=pl.col("thread").cast(pl.String))
     events = events.join(known, on="lane", how="left")
-    on_device = pl.col("stream").is_not_null() & pl.col("kind").is_in(
-        ["kernel", "communication", "memcpy or memset"]
-    )
+    on_device = pl.col("stream").is_not_null() & pl.col("kind").is_in(_LAUNCHED)
     streams = events.filter(on_device)
     for (device, stream), rows in _busiest_first(streams, "device", "stream"):
         for level, part in enumerate(_without_overlap(rows)):

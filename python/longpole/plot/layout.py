@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from longpole.report.colors import LEGEND, color_of
 from longpole.report.lanes import Lane, Lanes, Segment
 from longpole.wording import count, duration, escape, share, short_name
 
@@ -25,35 +26,6 @@ _MOST_SEGMENTS: Final = 10
 _WIDEST_NAME: Final = 120
 _WIDEST_SEGMENT: Final = 80
 
-_COLORS: Final = {
-    "kernel": "kernel",
-    "communication": "communication",
-    "communication, waiting included": "communication",
-    "transfer": "communication",
-    "copy": "copy",
-    "memcpy or memset": "copy",
-    "operator": "operator",
-    "host gap": "operator",
-    "runtime": "runtime",
-    "driver": "runtime",
-    "data loading": "data",
-    "annotation": "annotation",
-    "idle": "annotation",
-    "frame": "operator",
-}
-_OTHER: Final = "wait"
-_LEGEND: Final = {
-    "kernel": "kernels",
-    "communication": "communication",
-    "copy": "memcpy and memset",
-    "operator": "host",
-    "runtime": "runtime API calls",
-    "data": "data loading",
-    "annotation": "annotations, idle",
-    "wait": "waiting and latency",
-}
-"""What the colours stand for, in the order of the legend."""
-
 
 class Layout:
     """Lanes as the page draws them, with each name and kind once."""
@@ -63,8 +35,20 @@ class Layout:
         self._names: dict[str, int] = {}
         self._kinds: dict[str, int] = {}
 
-    def add(self, label: str, spans: Iterable[Span], *, is_inner: bool = False) -> None:
-        """Add a lane of spans that follow one another."""
+    def add(
+        self,
+        label: str,
+        spans: Iterable[Span],
+        *,
+        is_inner: bool = False,
+        events: Sequence[int | None] = (),
+        launchers: Sequence[str | None] = (),
+    ) -> None:
+        """Add a lane of spans that follow one another.
+
+        `events` and `launchers` have a value for each span where these are known: its row in
+        `Trace.events` and what launched it.
+        """
         lane: Lane = {
             "label": escape(label),
             "is_inner": is_inner,
@@ -72,6 +56,8 @@ class Layout:
             "lengths": [],
             "names": [],
             "kinds": [],
+            "events": _differences([-1 if event is None else event for event in events]),
+            "launchers": [],
         }
         before = 0
         for start, length, kind, name in spans:
@@ -80,7 +66,15 @@ class Layout:
             lane["kinds"].append(self._kinds.setdefault(kind, len(self._kinds)))
             lane["names"].append(self._names.setdefault(name, len(self._names)))
             before = start
+        if any(launchers):
+            lane["launchers"] = [self._launcher(name) for name in launchers]
         self.rows.append(lane)
+
+    def _launcher(self, name: str | None) -> int:
+        """Return the place of a name plus 1, or 0 without one."""
+        if not name:
+            return 0
+        return self._names.setdefault(_cut(escape(name)), len(self._names)) + 1
 
     def lanes(
         self,
@@ -92,35 +86,44 @@ class Layout:
         is_flame: bool = False,
     ) -> Lanes:
         """Give the lanes; `paths` has words for each of the first rows and how long it is."""
-        colors = [_COLORS.get(kind, _OTHER) for kind in self._kinds]
+        colors = [color_of(kind) for kind in self._kinds]
         return Lanes(
             label,
             length_ns,
             list(self._names),
             list(self._kinds),
             colors,
-            [(color, words) for color, words in _LEGEND.items() if color in colors],
+            [(color, words) for color, words in LEGEND.items() if color in colors],
             self.rows,
             self._longest(paths),
+            bool(paths),
             notes,
             is_flame,
         )
 
     def _longest(self, paths: Sequence[tuple[str, int]]) -> list[Segment]:
-        """Name the longest segments, the longest first."""
+        """Name the longest segment of each name, the name with the most time first."""
         names = list(self._names)
-        found = [
-            (length, row, place)
-            for row in range(len(paths))
-            for place, length in enumerate(self.rows[row]["lengths"])
-        ]
-        found.sort(key=lambda segment: (-segment[0], *segment[1:]))
+        by_name: dict[tuple[int, int], list[int]] = {}
+        for row in range(len(paths)):
+            for place, name in enumerate(self.rows[row]["names"]):
+                by_name.setdefault((row, name), []).append(place)
+        lengths = {
+            key: [self.rows[key[0]]["lengths"][place] for place in places]
+            for key, places in by_name.items()
+        }
+        order = sorted(by_name, key=lambda key: (-sum(lengths[key]), *key))
         segments: list[Segment] = []
-        for length, row, place in found[:_MOST_SEGMENTS]:
+        for key in order[:_MOST_SEGMENTS]:
+            row, name = key
             words, whole_ns = paths[row]
-            time = f"{duration(length)} ({share(length / whole_ns)})"
-            name = _cut(names[self.rows[row]["names"][place]])
-            segments.append(Segment(row, place, f"{time} {words}{name}"))
+            total_ns, longest_ns = sum(lengths[key]), max(lengths[key])
+            time = f"{duration(total_ns)} ({share(total_ns / whole_ns)})"
+            n_more = len(lengths[key])
+            of = f", {count(n_more, 'segment')}, longest {duration(longest_ns)}"
+            text = f"{time} {words}{_cut(names[name])}{of if n_more > 1 else ''}"
+            place = by_name[key][lengths[key].index(longest_ns)]
+            segments.append(Segment(row, place, text))
         return segments
 
 
@@ -133,12 +136,12 @@ def longest(rows: pl.DataFrame, most: int = _MOST_EVENTS) -> pl.DataFrame:
 
 
 def spans(rows: pl.DataFrame, window: Window) -> list[Span]:
-    """Give the parts of events that are in a window, from its start on."""
+    """Return the parts of events, which are in order of time, that are in a window."""
     import polars as pl
 
     ends = pl.col("start_ns") + pl.col("duration_ns")
     start = pl.max_horizontal(pl.col("start_ns"), window.start_ns)
-    times = rows.sort("start_ns", maintain_order=True).select(
+    times = rows.select(
         start=start - window.start_ns,
         length=pl.min_horizontal(ends, window.end_ns) - start,
         kind=pl.col("kind").cast(pl.String).str.replace_all("_", " "),
@@ -154,8 +157,13 @@ def path_spans(path: pl.DataFrame, window: Window) -> list[Span]:
     """Give the segments of a critical path, with their kinds in their names."""
     return [
         (start, length, kind, kind if name in (kind, "(no name)") else f"{kind}: {name}")
-        for start, length, kind, name in spans(path, window)
+        for start, length, kind, name in spans(path.sort("start_ns", maintain_order=True), window)
     ]
+
+
+def _differences(values: Sequence[int]) -> list[int]:
+    """Return each value as what it is more than the one before."""
+    return [value - before for before, value in zip((0, *values), values, strict=False)]
 
 
 def _cut(text: str) -> str:

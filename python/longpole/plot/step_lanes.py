@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from itertools import accumulate
+from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from longpole.plot.layout import Layout
-from longpole.wording import count
+from longpole.wording import count, duration
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from longpole.plot.layout import Span
     from longpole.report.lanes import Lanes
     from longpole.trace import Trace
@@ -17,6 +20,7 @@ __all__ = ["step_lanes"]
 
 # Each step walks over all GPU activities once.
 _MOST_STEPS: Final = 24
+_FAR_LONGER: Final = 3
 _PARTS: Final = (
     ("compute_ns", "kernel", "compute"),
     ("communication_ns", "communication", "communication"),
@@ -33,15 +37,45 @@ def step_lanes(trace: Trace) -> Lanes | None:
         return None
     has_device = bool(trace.warning_counts["device_work"])
     drawn = steps.sort("length_ns", "start_ns", descending=[True, False]).head(_MOST_STEPS)
-    layout = Layout()
+    longest_ns = _longest_drawn(drawn["length_ns"].to_list(), median(steps["length_ns"].to_list()))
+    layout, n_cut = Layout(), 0
     for row in drawn.sort("start_ns").iter_rows(named=True):
-        whole = [(0, row["length_ns"], "annotation", f"step {row['step']}")]
+        name, length_ns = f"step {row['step']}", row["length_ns"]
+        whole = [(0, length_ns, "annotation", name)]
         parts = _parts(trace, row["window_start_ns"], row["window_end_ns"]) if has_device else whole
-        layout.add(f"step {row['step']}", parts)
+        is_cut = length_ns > longest_ns
+        n_cut += is_cut
+        label = f"{name}, {duration(length_ns)}, cut off" if is_cut else name
+        layout.add(label, _up_to(parts, longest_ns))
     more = steps.height - drawn.height
     which = f", the {_MOST_STEPS} longest of {count(steps.height, 'step')}" if more else ""
     what = " and what its busiest device did in it" if has_device else ""
-    return layout.lanes(f"How long each step takes{what}{which}.", max(drawn["length_ns"]))
+    label = f"How long each step takes{what}{which}."
+    return layout.lanes(label, longest_ns, notes=_cut_off(n_cut))
+
+
+def _longest_drawn(lengths_ns: Sequence[int], median_ns: float) -> int:
+    """Return the length of the axis: a step that is far longer does not squash the others."""
+    usual = [length_ns for length_ns in lengths_ns if length_ns <= _FAR_LONGER * median_ns]
+    return max(usual or lengths_ns)
+
+
+def _up_to(parts: Sequence[Span], end: int) -> list[Span]:
+    """Cut off what lies after the end of the axis."""
+    return [
+        (start, min(length, end - start), kind, name)
+        for start, length, kind, name in parts
+        if start < end
+    ]
+
+
+def _cut_off(number: int) -> list[str]:
+    if not number:
+        return []
+    bars = "bar is" if number == 1 else "bars are"
+    takes = "takes" if number == 1 else "take"
+    than = f"more than {_FAR_LONGER} times the median"
+    return [f"{count(number, 'step')} {takes} {than}; the {bars} cut off."]
 
 
 def _parts(trace: Trace, start_ns: int, end_ns: int) -> list[Span]:

@@ -34,7 +34,19 @@ __all__ = [
 Cell = str | int | float | bool | None
 """A plain value; None is unknown."""
 
-Type = Literal["text", "name", "number", "count", "duration", "share", "change", "flag"]
+Type = Literal[
+    "text",
+    "name",
+    "number",
+    "count",
+    "duration",
+    "share",
+    "change",
+    "flag",
+    "event",
+    "row_of_event",
+]
+"""An `event` is a row of `Trace.events`; `row_of_event` is the event that the row describes."""
 Style = Literal["bold", "dim", "good", "warn", "bad"]
 
 _LEFT: Final = ("text", "name")
@@ -85,6 +97,8 @@ class Bar:
     share: float
     amount: str
     label: str
+    color: str = "bar"
+    """As the style sheet of a page names it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,8 @@ def _title(name: str, types: Mapping[str, Type]) -> str:
 
 
 def _type(name: str, dtype: pl.DataType) -> Type:
+    if name == "event" or name.endswith("_event"):
+        return "event"
     if name.endswith("_ns") and not name.endswith(_POINTS_IN_TIME):
         return "duration"
     if not dtype.is_numeric() and (name in _NAMES or name.endswith("_name")):

@@ -22,6 +22,10 @@ class Lane(TypedDict):
     lengths: list[int]
     names: list[int]
     kinds: list[int]
+    events: list[int]
+    """Rows of `Trace.events`, each from the one before; empty where they are not known."""
+    launchers: list[int]
+    """Names of what launched them, as places plus 1, 0 if unknown; empty if none is known."""
 
 
 class Segment(NamedTuple):
@@ -47,7 +51,9 @@ class Lanes:
     """Each colour once, with what it stands for."""
     rows: Sequence[Lane]
     longest: Sequence[Segment] = ()
-    """The longest segments of the critical path, in order of their length."""
+    """The longest segment of each name on the critical path, in order of the time of the name."""
+    has_path: bool = False
+    """Whether the first lane is a critical path, which the page offers to walk along."""
     notes: Sequence[str] = ()
     """What the picture leaves out."""
     is_flame: bool = False

@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.report.html import html, inert
 from longpole.report.lanes import Lanes
+from longpole.report.overview import Intervals, Stack, Tiles
+from longpole.report.overview_html import intervals_html, stack_html, tiles_html
 from longpole.report.sections import Section
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from longpole.report.events import EventLinks
     from longpole.report.sections import Page, Part
 
 __all__ = ["page_text"]
@@ -127,23 +130,35 @@ def _nav(sections: Sequence[Section]) -> str:
     return _NAV.format(links="".join(links)) if links else ""
 
 
-def _section(section: Section, level: int) -> str:
+def _section(section: Section, level: int, links: EventLinks | None = None) -> str:
     """Write a section and those within it: folded, below a title, or without one."""
     within = level if section.is_folded else level + 1
-    body = "\n".join(_part(part, within) for part in section.parts)
+    links = section.links or links
+    body = "\n".join(_part(part, within, links) for part in section.parts)
     title = inert(section.title)
     if section.is_folded:
         note = f' <span class="dim">{inert(section.note)}</span>' if section.note else ""
-        body = f"<details><summary>{title}{note}</summary>\n{body}\n</details>"
+        is_open = " open" if section.is_open else ""
+        body = f"<details{is_open}><summary>{title}{note}</summary>\n{body}\n</details>"
     elif title:
         body = f"<h{level}>{title}</h{level}>\n{body}"
     return f'<section id="{section.key}">{body}</section>'
 
 
-def _part(part: Part, level: int) -> str:
-    if isinstance(part, Section):
-        return _section(part, level)
-    return _lanes(part) if isinstance(part, Lanes) else html([part])
+def _part(part: Part, level: int, links: EventLinks | None) -> str:
+    match part:
+        case Section():
+            return _section(part, level, links)
+        case Lanes():
+            return _lanes(part)
+        case Tiles():
+            return tiles_html(part)
+        case Stack():
+            return stack_html(part)
+        case Intervals():
+            return intervals_html(part, links)
+        case _:
+            return html([part], links)
 
 
 def _lanes(lanes: Lanes) -> str:
@@ -152,9 +167,9 @@ def _lanes(lanes: Lanes) -> str:
         f'<span><i style="background: var(--{color})"></i>{inert(words)}</span>'
         for color, words in lanes.legend
     )
-    buttons = (*_WALK, *_MOVE) if lanes.longest else _MOVE
+    buttons = (*_WALK, *_MOVE) if lanes.has_path else _MOVE
     names = ("length_ns", "names", "kinds", "colors", "rows", "is_flame")
-    hint = _HINT_OF_PATH if lanes.longest else _HINT_OF_FLAME if lanes.is_flame else _HINT
+    hint = _HINT_OF_PATH if lanes.has_path else _HINT_OF_FLAME if lanes.is_flame else _HINT
     return _LANES.format(
         label=inert(lanes.label),
         legend="".join(colors),
@@ -174,7 +189,7 @@ def _longest(lanes: Lanes) -> str:
         f"{inert(each.words)}</button></li>"
         for each in lanes.longest
     )
-    title = "Longest segments of the critical path"
+    title = "The critical path by name, with the longest segment of each"
     return f'<p class="dim">{title}:</p><ol class="longest">{items}</ol>' if items else ""
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Union
 
+from longpole.report.events import events_of
 from longpole.report.lanes import Lanes
+from longpole.report.overview import Intervals, Stack, Tiles
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from longpole.report.blocks import Block
+    from longpole.report.events import EventLinks
 
-__all__ = ["Page", "Part", "Section"]
+__all__ = ["Page", "Part", "Section", "events_in"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +30,14 @@ class Section:
     is_folded: bool = False
     """Whether it is shown by its title until it is opened."""
     note: str = ""
-    """Beside the title of a folded section."""
+    """Follows the title of a folded section."""
+    is_open: bool = False
+    """Whether a folded section is open at first."""
+    links: EventLinks | None = None
+    """The events that it links to, and those within it that have no links of their own."""
 
 
-Part = Union["Block", Lanes, Section]
+Part = Union["Block", Lanes, Tiles, Stack, Intervals, Section]
 """What a section consists of."""
 
 
@@ -43,3 +50,17 @@ class Page:
     sections: Sequence[Section]
     links: Sequence[tuple[str, str]] = ()
     """Words and addresses, below the facts."""
+
+
+def events_in(parts: Iterable[Part]) -> Iterator[int]:
+    """Return the events that some parts name, in the order in which they name them."""
+    for part in parts:
+        match part:
+            case Section():
+                yield from events_in(part.parts)
+            case Intervals(rows):
+                yield from (row.event for row in rows if row.event is not None)
+            case Lanes() | Tiles() | Stack():
+                pass
+            case _:
+                yield from events_of(part)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from longpole.remedies.facts import Facts
     from longpole.remedies.parts import VerdictParts
 
-__all__ = ["actions", "left_out_of", "named_of", "saving"]
+__all__ = ["actions", "left_out_of", "named_of", "others_of", "saving", "told_interval"]
 
 # The most remedies that are named, and the least that one surely saves.
 _MOST: Final = 3
@@ -72,10 +72,15 @@ def actions(named: list[Gained], facts: Facts) -> list[str]:
 
 def left_out_of(rows: list[Gained], named: list[Gained], facts: Facts) -> list[str]:
     """Return the remedies that save enough and are not named, as lines."""
+    return [_line(row) for row in others_of(rows, named, facts)]
+
+
+def others_of(rows: list[Gained], named: list[Gained], facts: Facts) -> list[Gained]:
+    """Return the remedies that save enough and are not named."""
     if facts.parts["status"] not in {"ok", "balanced"} or mostly_stopped(facts.parts):
         return []
     others = [row for row in rows if row not in named and row.low >= _LEAST]
-    return [_line(row) for row in others if row.then >= _LEAST_THEN]
+    return [row for row in others if row.then >= _LEAST_THEN]
 
 
 def _best(facts: Facts) -> float:
@@ -93,10 +98,23 @@ def saving(row: Gained) -> str:
     """Return what a remedy saves, between what surely goes and what may go."""
     if not row.remedy.is_computed:
         return "what it saves is not computed"
-    if row.then < _MUCH_LESS * row.low:
-        return f"then saves {_between(row.then, max(row.high - row.low + row.then, row.then))}"
+    told = _between(*told_interval(row))
+    if _is_little_then(row):
+        return f"then saves {told}"
     bound = "up to " if row.remedy.is_upper_bound else ""
-    return f"saves {bound}{_between(row.low, row.high)}"
+    return f"saves {bound}{told}"
+
+
+def told_interval(row: Gained) -> tuple[float, float]:
+    """Return the least and the most that a remedy saves, of one that comes after others then."""
+    if _is_little_then(row):
+        return row.then, max(row.high - row.low + row.then, row.then)
+    return row.low, row.high
+
+
+def _is_little_then(row: Gained) -> bool:
+    """Whether the remedies listed before it take away most of what it saves."""
+    return row.then < _MUCH_LESS * row.low
 
 
 def _between(low: float, high: float) -> str:

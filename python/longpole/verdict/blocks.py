@@ -43,7 +43,7 @@ def table_of(remedies: Sequence[Remedy], *, n_windows: int = 1) -> Table:
         Column("saves (mean)" if n_windows > 1 else "saves"): _interval,
         Column("remedy"): lambda row: row.remedy,
         Column("what to change", "name"): lambda row: row.advice,
-        Column("event", "number"): lambda row: row.events[0] if row.events else None,
+        Column("event", "event"): lambda row: row.events[0] if row.events else None,
     }
     return tabulated(remedies, columns)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from longpole.critical_path.changes import Change
-from longpole.data import Data
+from longpole.data import Data, Hidden
 from longpole.remedies.catalogue import RemedyId
 from longpole.remedies.model import Effort
 from longpole.remedies.parts import Cause, Fact, Side, Status, Unit
@@ -53,6 +53,9 @@ class Remedy(Data):
     """What may go; the same where nothing else may."""
     events: tuple[int, ...]
     """Rows of `Trace.events` that show it best."""
+    told: Hidden[tuple[float, float, str] | None] = None
+    """What the verdict says that it saves: the least, the most and the words; None where the
+    verdict does not list it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,3 +140,5 @@ class Findings(Data):
     """What speaks against the answer first of all, if anything does."""
     left_out: tuple[str, ...]
     """More that can be done, and the caveat, where a short answer has no room for them."""
+    limit: Hidden[tuple[str, str] | None] = None
+    """What limits the program and by how much, in a few words; None where that is not known."""

@@ -13,7 +13,7 @@ from longpole.wording import duration
 if TYPE_CHECKING:
     from longpole.remedies.parts import VerdictParts
 
-__all__ = ["caveat", "sentence"]
+__all__ = ["caveat", "limit", "sentence"]
 
 # Host and kernels hide one another where either gains less than this, and both together so many
 # times as much.
@@ -70,6 +70,40 @@ def _named(parts: VerdictParts) -> str:
     if one == "host" and mostly_stopped(parts):
         return f"{taken}; {limits} it, but {stopped(parts)}. Record {ends_in_time(parts)}."
     return f"{taken}; {limits} it: {gains.of_side(one)} shorter without {them}."
+
+
+def limit(parts: VerdictParts) -> tuple[str, str] | None:
+    """Return what limits the program and by how much, as the sentence has it, in a few words.
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> trace = TraceBuilder().launch("gemm", call=(0, 10), work=(10, 100)).read()
+    >>> trace.verdict().limit
+    ('kernels', 'up to 90 % shorter without them')
+    """
+    match parts["status"]:
+        case "balanced":
+            return "nothing alone", "removing any one side saves less than 5 %"
+        case "ok":
+            return _limit_of(parts)
+        case _:
+            return None
+
+
+def _limit_of(parts: VerdictParts) -> tuple[str, str]:
+    if parts["waits_lead"]:
+        return "waits", "more than any work"
+    if parts["nearly_balanced"]:
+        return "host and kernels", "almost equally long"
+    gains = Gains(parts)
+    one, *others = parts["sides"]
+    if others:
+        told = f"{gains.of_side(one)} and {gains.of_side(others[0])} shorter without"
+        return f"{one} and {others[0]}", told
+    if one == "host" and mostly_stopped(parts):
+        return one, stopped(parts)
+    return one, f"{gains.of_side(one)} shorter without {_LIMITS[one][1]}"
 
 
 def _nearly_balanced(parts: VerdictParts) -> str:

@@ -6,11 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from longpole.remedies.catalogue import RemedyId, gained
-from longpole.verdict.actions import actions, left_out_of, named_of
+from longpole.verdict.actions import (
+    actions,
+    left_out_of,
+    named_of,
+    others_of,
+    saving,
+    told_interval,
+)
 from longpole.verdict.advice import advice, options_in
 from longpole.verdict.blocks import verdict_blocks
 from longpole.verdict.findings import Bounds, Doubt, Findings, Gap, Remedy, Span
-from longpole.verdict.sentences import caveat, sentence
+from longpole.verdict.sentences import caveat, limit, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,11 +58,14 @@ def verdict_of(parts: VerdictParts, facts_of: Callable[[Options], Facts]) -> Ver
     told, against = sentence(parts), caveat(parts)
     lines = actions(named, facts)
     left_out = left_out_of(rows, named, facts)
+    listed = [*named, *others_of(rows, named, facts)]
     against = " ".join(filter(None, [against, *failures])) or None
     return Verdict(
         status=parts["status"],
         sides=tuple(parts["sides"]),
-        remedies=tuple(_remedy(row, is_named=row in named) for row in rows),
+        remedies=tuple(
+            _remedy(row, is_named=row in named, is_listed=row in listed) for row in rows
+        ),
         gains=dict(parts["gains"]),
         bounds={side: Bounds(*bounds) for side, bounds in parts["bounds"]},
         gaps=tuple(
@@ -71,10 +81,11 @@ def verdict_of(parts: VerdictParts, facts_of: Callable[[Options], Facts]) -> Ver
         actions=tuple(lines),
         caveat=against,
         left_out=tuple(left_out),
+        limit=limit(parts),
     )
 
 
-def _remedy(row: Gained, *, is_named: bool) -> Remedy:
+def _remedy(row: Gained, *, is_named: bool, is_listed: bool) -> Remedy:
     found = row.found
     return Remedy(
         remedy=RemedyId(row.remedy.id),
@@ -94,6 +105,7 @@ def _remedy(row: Gained, *, is_named: bool) -> Remedy:
         changes=tuple(found.careful),
         hopeful_changes=tuple(found.hopeful or found.careful),
         events=tuple(found.events),
+        told=(*told_interval(row), saving(row)) if is_listed else None,
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from longpole.analyses.ranks import ranks
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import warnings_of_ranks
+from longpole.cli.answer.rank_sections import sections_of_ranks
 from longpole.data import plain
 from longpole.report.blocks import Headline
 from longpole.report.document import DATA_FORMATS, Abstention, Document
@@ -52,6 +53,7 @@ def ranks_answer(
             Headline(f"{escape(path)}: {_who(traces)}, {part}, {_length(window_ns)}"),
             *found.blocks(),
         ],
+        sections=lambda: sections_of_ranks(found),
         records=lambda: [{"path": path, **plain(record)} for record in found.records()],
     )
     return document, exit_codes.INCONCLUSIVE if found.is_inconclusive else exit_codes.OK

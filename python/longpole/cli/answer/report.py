@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
-from longpole.analyses.questions import answer_blocks, questions
+from longpole.analyses.questions import answer_blocks, question, questions
 from longpole.analyses.summary import summary
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.check import check_answer
 from longpole.cli.answer.diff_sections import diff_sections
 from longpole.cli.answer.facts import facts_of, names_of
+from longpole.cli.answer.named_events import linked
+from longpole.cli.answer.overview import overview
 from longpole.cli.answer.rank_sections import rank_sections
 from longpole.cli.answer.summary import time_blocks
 from longpole.critical_path.explain import path_blocks
@@ -19,11 +21,9 @@ from longpole.errors import LongpoleError
 from longpole.plot.flame_lanes import HOW_TO_READ, TITLES, flame_lanes
 from longpole.plot.lanes import lanes
 from longpole.plot.step_lanes import step_lanes
-from longpole.recording_cost import step_blocks
-from longpole.report.blocks import Column, Headline, Notes, Sentence, Table
+from longpole.report.blocks import Chart, Column, Headline, Notes, Sentence, Table
 from longpole.report.document import Document
 from longpole.report.sections import Page, Section
-from longpole.verdict.blocks import left_out_of, verdict_blocks
 from longpole.windows import choose_window
 from longpole.wording import count, duration
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from longpole.analyses.summary import Summary
     from longpole.cli.answer.emit import Answer
     from longpole.critical_path.path import CriticalPath
+    from longpole.remedies.parts import Side
     from longpole.report.blocks import Block
     from longpole.report.sections import Part
     from longpole.trace import Trace
@@ -51,6 +52,14 @@ _TOP: Final = 15
 _MOST_ROWS: Final = 100
 _MOST_ROWS_OF_SEVERAL: Final = 20
 _MOST_TRACES: Final = 16
+
+_RELEVANT: Final[dict[Side, tuple[str, ...]]] = {
+    "kernels": ("kernels", "roofline"),
+    "host": ("launch_summary", "idle_time"),
+    "communication": ("communication", "overlap"),
+    "copies": ("copy_summary", "overlap"),
+}
+"""The tables that tell more about what limits a program."""
 
 LIMITS: Final = (
     "Gains are upper bounds: they assume that a change causes no new work.",
@@ -203,35 +212,62 @@ class _About:
         *,
         is_folded: bool = False,
         note: str = "",
+        is_open: bool = False,
     ) -> Section:
         """Make a section."""
-        return Section(f"{self.before}{key}", title, parts, is_folded, note)
+        return Section(f"{self.before}{key}", title, parts, is_folded, note, is_open)
 
-    def sections(self) -> Iterator[Section]:
-        """Give all sections."""
+    def sections(self) -> list[Section]:
+        """Return all sections; the events that they name are links."""
         window, found = self.choice.window(self.trace), self.choice.summary(self.trace)
         if window is None or found is None:
-            yield self.section("verdict", "Verdict", [Sentence(f"{_NOTHING}.")])
-            yield self.diagnostics()
-            return
+            nothing = self.section("verdict", "Verdict", [Sentence(f"{_NOTHING}.")])
+            return [nothing, self.diagnostics()]
+        sections = list(self.of_window(window, found))
+        return linked(sections, self.trace, window, self.before)
+
+    def of_window(self, window: Window, found: Summary) -> Iterator[Section]:
+        """Return what is known of a window, the answer first."""
         path = self.choice.path(self.trace, window)
-        more = left_out_of(found.verdict)
-        notes = [Notes(more)] if more else []
-        told = [*verdict_blocks(found.verdict), *step_blocks(found.recording_cost)]
-        yield self.section("verdict", "Verdict", [*told, *notes])
+        yield self.verdict(window, found, path)
         yield self.timeline(window, path)
-        yield self.section("path", "Critical path", path_blocks(path, _TOP))
+        yield self.section("path", "Critical path", self.path_parts(path))
         where = self.time(found)
         if where:
             yield self.section("time", "Where the time went", where)
+        yield self.tables(window, found.verdict)
         yield from self.flame_graphs(window, path)
-        yield self.tables(window)
         yield self.diagnostics()
 
+    def verdict(self, window: Window, found: Summary, path: CriticalPath) -> Section:
+        """Show the answer: figures, where the time went, and what to change."""
+        parts = overview(
+            self.trace,
+            found,
+            path,
+            mfu=self.figures("mfu", window),
+            roofline=self.figures("roofline", window),
+            memory=self.figures("memory"),
+            key=f"{self.before}more-remedies",
+        )
+        return self.section("verdict", "Verdict", parts)
+
+    def figures(self, name: str, window: Window | None = None) -> Any:
+        """Answer a question of which a tile shows a figure; None if it cannot be answered."""
+        try:
+            return question(name)(self.trace, window)
+        except (LongpoleError, ValueError):
+            return None
+
     def timeline(self, window: Window, path: CriticalPath) -> Section:
-        """Draw what ran."""
+        """Draw what ran; the longest names of the path are listed below it."""
         drawn = lanes(self.trace, window, path)
-        return self.section("timeline", "Timeline", [drawn] if drawn else [])
+        return self.section("timeline", "Timeline", [replace(drawn, longest=())] if drawn else [])
+
+    def path_parts(self, path: CriticalPath) -> list[Part]:
+        """Show the names on the path and what it rests on; its kinds are in the verdict."""
+        _, *blocks = path_blocks(path, _TOP)
+        return [block for block in blocks if not isinstance(block, Chart)]
 
     def time(self, found: Summary) -> list[Part]:
         """Show where the time went, and how long each step takes."""
@@ -250,18 +286,28 @@ class _About:
         if graphs:
             yield self.section("flame", "Flame graphs", [Sentence(HOW_TO_READ), *graphs])
 
-    def tables(self, window: Window) -> Section:
-        """Answer every question there is; name those that the trace does not answer."""
+    def tables(self, window: Window, verdict: Verdict) -> Section:
+        """Answer every question there is; name those that the trace does not answer.
+
+        Those about what limits the program come first and are open.
+        """
+        relevant = [name for side in verdict.sides for name in _RELEVANT[side]]
         answers: list[Part] = []
         unanswered: list[str] = []
-        for name, asks in questions().items():
+        asked = questions()
+        for name in dict.fromkeys([*relevant, *asked]):
+            asks = asked[name]
             blocks = self.answer(name, window)
             if all(isinstance(block, Sentence) for block in blocks):
                 told = " ".join(block.text for block in blocks if isinstance(block, Sentence))
                 unanswered.append(f"{asks}: {told[:1].lower()}{told[1:]}")
                 continue
             key = f"question-{name.replace('_', '-')}"
-            answers.append(self.section(key, name, blocks, is_folded=True, note=asks))
+            is_open = name in relevant
+            section = self.section(
+                key, name, blocks, is_folded=True, note=asks, is_open=is_open and not self.before
+            )
+            answers.append(section)
         if unanswered:
             title = "What this trace does not answer"
             answers.append(self.section("unanswered", title, [Notes(unanswered)], is_folded=True))

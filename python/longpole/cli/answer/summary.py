@@ -233,7 +233,7 @@ def _figures(time: str, found: Summary) -> tuple[Column, ...]:
         Column(f"of {found.window.noun}", "share"),
         Column("count", "count"),
         Column("longest", "duration"),
-        Column("event", "number"),
+        Column("event", "event"),
     )
 
 

@@ -10,15 +10,19 @@
   const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const ROW = 18, LABEL = 26;
+  const timelines = new Map();
 
   class Lanes {
     constructor(box) {
       this.box = box;
       this.data = JSON.parse(box.querySelector("script").textContent);
       for (const row of this.data.rows) {
-        let at = 0;
+        let at = 0, event = 0;
         row.starts = row.starts.map((step) => (at += step));
+        row.events = row.events.map((step) => (event += step));
       }
+      const section = box.closest("section").id;
+      if (section.endsWith("timeline")) timelines.set(section.slice(0, -"timeline".length), this);
       this.canvas = box.querySelector("canvas");
       this.tip = box.querySelector(".tip");
       this.panel = box.parentElement;
@@ -32,9 +36,7 @@
         button.addEventListener("click", () => this.act(button.dataset.do));
       for (const button of this.panel.querySelectorAll("button[data-segment]"))
         button.addEventListener("click", () => {
-          this.walk(Number(button.dataset.row), Number(button.dataset.segment));
-          this.panel.scrollIntoView({ block: "nearest" });
-          this.canvas.focus({ preventScroll: true });
+          this.present(Number(button.dataset.row), Number(button.dataset.segment));
         });
       this.listen();
       new ResizeObserver(() => this.draw()).observe(box);
@@ -86,6 +88,34 @@
       }
     }
 
+    // The path comes first: what is drawn as an event of its own is found before its part of it.
+    find_event(event) {
+      for (let row = this.data.rows.length - 1; row >= 0; row--) {
+        const item = this.data.rows[row].events.indexOf(event);
+        if (item >= 0) return [row, item];
+      }
+      return null;
+    }
+
+    present(row, item) {
+      this.reveal();
+      this.walk(row, item);
+    }
+
+    present_stretch(start, length) {
+      this.reveal();
+      this.chosen = null;
+      this.told.textContent = `${duration(length)}, from ${duration(start)}`;
+      this.show(start - length / 20, start + length * 1.05);
+    }
+
+    reveal() {
+      for (let at = this.panel; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
+      const height = innerHeight * 0.8;
+      this.panel.scrollIntoView({ block: this.panel.offsetHeight < height ? "center" : "start" });
+      this.canvas.focus({ preventScroll: true });
+    }
+
     choose(row, item) {
       this.chosen = [row, item];
       this.told.textContent = this.words(row, item);
@@ -105,7 +135,9 @@
       const lane = this.data.rows[row], length = lane.lengths[item];
       const name = this.data.names[lane.names[item]], kind = this.data.kinds[lane.kinds[item]];
       if (this.data.is_flame) return `${name} (${kind}): ${duration(length)}, ${(100 * length / this.whole[1]).toPrecision(3)} %`;
-      return `${name} (${kind}, ${lane.label}): ${duration(length)}, from ${duration(lane.starts[item])}`;
+      const launcher = lane.launchers.length ? lane.launchers[item] : 0, event = lane.events.length ? lane.events[item] : -1;
+      const by = launcher ? `, launched by ${this.data.names[launcher - 1]}` : "", which = event >= 0 ? `, event ${event}` : "";
+      return `${name} (${kind}, ${lane.label}): ${duration(length)}, from ${duration(lane.starts[item])}${by}${which}`;
     }
 
     show(start, end) {
@@ -315,6 +347,23 @@
       if (at.tagName === "DETAILS") at.open = true;
     target.scrollIntoView();
   };
+
+  // An event that the timeline draws is shown there; the others have a row in the table of events.
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[href^='#']");
+    const shown = link && link.dataset.from && timelines.get(link.hash.slice(1, -"timeline".length));
+    if (shown) {
+      event.preventDefault();
+      shown.present_stretch(Number(link.dataset.from), Number(link.dataset.length));
+      return;
+    }
+    const parts = link && link.hash.match(/^#(.*)event-(\d+)$/);
+    const timeline = parts && timelines.get(parts[1]);
+    const place = timeline && timeline.find_event(Number(parts[2]));
+    if (!place) return;
+    event.preventDefault();
+    timeline.present(...place);
+  });
 
   cards();
   narrow.addEventListener("change", cards);

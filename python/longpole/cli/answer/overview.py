@@ -1,0 +1,269 @@
+"""What a report shows first of one trace: its figures, where the time went, what to change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from longpole.critical_path.explain import kinds_chart
+from longpole.report.blocks import Bar, Notes, Sentence
+from longpole.report.colors import color_of
+from longpole.report.overview import Interval, Intervals, Stack, Tile, Tiles
+from longpole.report.sections import Section
+from longpole.wording import count, duration, number, share, short_name
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Iterator, Sequence
+
+    from longpole.analyses.device_times import DeviceTime
+    from longpole.analyses.memory import Memory
+    from longpole.analyses.mfu import Mfu
+    from longpole.analyses.roofline import Roofline
+    from longpole.analyses.summary import Summary
+    from longpole.critical_path.path import CriticalPath
+    from longpole.report.sections import Part
+    from longpole.trace import Trace
+    from longpole.verdict.findings import Findings, Remedy
+    from longpole.windows import Window
+
+__all__ = ["gain_parts", "memory_words", "overview", "path_stack", "tiles"]
+
+_MOST_DEVICES: Final = 4
+_GIB: Final = 1 << 30
+_MIB: Final = 1 << 20
+
+# A utilisation says little if the work of most kernels is unknown.
+_LEAST_KNOWN: Final = 0.5
+_ALL: Final = 0.99
+
+_BUSY: Final = (
+    ("compute_ns", "kernel", "kernels"),
+    ("communication_ns", "communication", "communication (not hidden by kernels)"),
+    ("copy_ns", "copy", "memcpy and memset (not hidden by kernels)"),
+)
+_IDLE: Final = (
+    ("waiting_for_launch_ns", "operator", "idle, waiting for the host to launch"),
+    ("between_activities_ns", "idle", "idle between launched activities (under 30 µs)"),
+    ("other_wait_ns", "wait", "idle, launched work waits (30 µs or more)"),
+    ("unlinked_ns", "wait", "idle, cause unknown (launch not recorded)"),
+    ("after_last_ns", "idle", "idle after the last activity"),
+)
+
+
+def overview(
+    trace: Trace,
+    found: Summary,
+    path: CriticalPath,
+    *,
+    mfu: Mfu | None = None,
+    roofline: Roofline | None = None,
+    memory: Memory | None = None,
+    key: str = "more-remedies",
+) -> list[Part]:
+    """Return the first screen of a report; `key` is the place of the smaller remedies."""
+    verdict = found.verdict
+    shown = [
+        *_step_tile(found),
+        *_busy_tile(found),
+        *_limit_tile(verdict),
+        *_speed_tiles(mfu, roofline),
+        *_communication_tile(found),
+        *_memory_tile(memory),
+    ]
+    return [
+        Sentence(verdict.sentence),
+        Tiles(shown),
+        *device_stacks(found.devices, found.window),
+        path_stack(path, _name(found.window)),
+        *gain_parts(trace, found, key),
+    ]
+
+
+def device_stacks(devices: Sequence[DeviceTime], window: Window) -> list[Stack]:
+    """Divide the window of the busiest devices into work and the causes of idle time."""
+    busiest = sorted(devices, key=lambda device: -device.whole.busy_ns)
+    return [_device_stack(device, window) for device in busiest[:_MOST_DEVICES]]
+
+
+def _device_stack(device: DeviceTime, window: Window) -> Stack:
+    times = [
+        *((getattr(device.whole, name), color, label) for name, color, label in _BUSY),
+        *((getattr(device.idle, name) or 0, color_of(kind), label) for name, kind, label in _IDLE),
+    ]
+    whole_ns = window.duration_ns
+    bars = [
+        Bar(time_ns / whole_ns, duration(time_ns), label, color)
+        for time_ns, color, label in times
+        if time_ns
+    ]
+    name = f" ({short_name(device.name, 30)})" if device.name else ""
+    whole = f"{_name(window)}, {duration(whole_ns)}"
+    return Stack(f"{_device(device).capitalize()}{name}: what it did in {whole}", bars)
+
+
+def path_stack(path: CriticalPath, name: str) -> Stack:
+    """Divide the critical path by kind."""
+    label = f"Critical path of {name}: what the end of its {duration(path.length_ns)} waited for"
+    return Stack(label, kinds_chart(path).bars)
+
+
+def gain_parts(trace: Trace, found: Summary, key: str) -> Iterator[Part]:
+    """Show what can be done: remedies as intervals, then what else the verdict says."""
+    verdict = found.verdict
+    named = [remedy for remedy in verdict.remedies if remedy.named]
+    others = [remedy for remedy in verdict.remedies if remedy.told and not remedy.named]
+    if named:
+        yield _intervals(trace, named, found.window)
+    more = [*verdict.actions[len(named) :], *([verdict.caveat] if verdict.caveat else [])]
+    if more:
+        yield Notes(more)
+    if others:
+        title = count(len(others), "more remedy", "more remedies")
+        rows = _intervals(trace, others, found.window)
+        yield Section(key, title, [rows], is_folded=True)
+
+
+def _intervals(trace: Trace, remedies: Sequence[Remedy], window: Window) -> Intervals:
+    seen = _in_window(trace, [event for remedy in remedies for event in remedy.events], window)
+    return Intervals([_interval(remedy, seen, window) for remedy in remedies])
+
+
+def _interval(remedy: Remedy, seen: Container[int], window: Window) -> Interval:
+    """Return the interval of a remedy, with the first event of it that the window shows.
+
+    Where the window shows none, the longest part of a thread in it that the remedy changes.
+    """
+    low, high, words = remedy.told or (remedy.gain_low, remedy.gain_high, "")
+    evidence = f": {remedy.evidence}" if remedy.evidence else ""
+    events = sorted(remedy.events, key=lambda event: event not in seen)
+    event = next(iter(events), None)
+    stretch = None if event is None or event in seen else _stretch(remedy, window)
+    return Interval(f"{remedy.advice}{evidence}.", low, high, words, event, stretch)
+
+
+def _stretch(remedy: Remedy, window: Window) -> tuple[int, int] | None:
+    """Return the longest part of the window that a remedy changes: its start and length."""
+    parts = [
+        (max(start_ns, window.start_ns), min(end_ns, window.end_ns))
+        for change in remedy.changes
+        for _, start_ns, end_ns in getattr(change, "stretches", None) or ()
+    ]
+    start_ns, end_ns = max(parts, key=lambda part: part[1] - part[0], default=(0, 0))
+    return (start_ns - window.start_ns, end_ns - start_ns) if end_ns > start_ns else None
+
+
+def _in_window(trace: Trace, events: Sequence[int], window: Window) -> Container[int]:
+    """Return the events that ran in a window."""
+    chosen = trace.events.select("event", "start_ns", "duration_ns")[list(events)]
+    return window.clip(chosen)["event"].to_list()
+
+
+def tiles(rows: Iterable[tuple[str, str | None, str]]) -> Tiles:
+    """Make tiles of labels, values and notes; a figure that is not known has none."""
+    return Tiles(
+        [Tile(label, value, [note] if note else []) for label, value, note in rows if value]
+    )
+
+
+def _step_tile(found: Summary) -> Iterator[Tile]:
+    window, cost = found.window, found.recording_cost
+    is_whole = window.kind == "trace"
+    notes = [window.reason if is_whole else f"{window.name}: {window.reason}"]
+    if cost is None or cost["status"] == "unknown":
+        notes.append("as recorded, with what the profiler added")
+    elif cost["step_ns"] != window.duration_ns or not cost["recorded_step_ns"]:
+        notes.append("without the profiler")
+    else:
+        recorded = f"without the profiler; {duration(cost['recorded_step_ns'])} recorded"
+        notes.append(recorded)
+        least_ns, most_ns = cost["least_step_ns"], cost["most_step_ns"]
+        if least_ns is not None and most_ns is not None and least_ns < most_ns:
+            notes.append(f"{cost['status']}: {duration(least_ns)} to {duration(most_ns)}")
+    noun = "Whole trace" if is_whole else f"{window.noun.capitalize()} time"
+    yield Tile(noun, duration(window.duration_ns), notes)
+
+
+def _busy_tile(found: Summary) -> Iterator[Tile]:
+    if not found.devices:
+        return
+    devices = sorted(found.devices, key=lambda device: -device.whole.busy_ns)
+    whole_ns = found.window.duration_ns
+    busiest, idlest = devices[0], devices[-1]
+    kernels = f"kernels {share(busiest.whole.compute_ns / whole_ns)}"
+    notes = [f"{_device(busiest)}, {kernels}"]
+    if len(devices) > 1:
+        least = f"{_device(idlest)} {share(idlest.whole.busy_ns / whole_ns)}"
+        notes = [f"{_device(busiest)} of {len(devices)}, {kernels}", f"least: {least}"]
+    yield Tile("Device busy", share(busiest.whole.busy_ns / whole_ns), notes)
+
+
+def _limit_tile(verdict: Findings) -> Iterator[Tile]:
+    if verdict.limit is not None:
+        value, note = verdict.limit
+        yield Tile("Limited by", value, [note])
+
+
+def _speed_tiles(mfu: Mfu | None, roofline: Roofline | None) -> list[Tile]:
+    """Show the MFU; where it is not known, how close kernels come to the roofline."""
+    return _mfu_tiles(mfu) or _roofline_tiles(roofline)
+
+
+def _mfu_tiles(mfu: Mfu | None) -> list[Tile]:
+    if mfu is None or mfu.mfu is None or not mfu.kernel_ns:
+        return []
+    known = 1 - (mfu.unknown_ns + mfu.without_formula_ns) / mfu.kernel_ns
+    notes = ["model FLOPs over those that the peak allows", *_of_kernels(known)]
+    return [Tile("MFU", share(mfu.mfu), notes)] if known >= _LEAST_KNOWN else []
+
+
+def _roofline_tiles(roofline: Roofline | None) -> list[Tile]:
+    if roofline is None or not roofline.kernel_ns:
+        return []
+    rows = roofline.rows.drop_nulls("roof_ns")
+    known_ns, roof_ns = (int(rows[name].sum()) for name in ("kernel_ns", "roof_ns"))
+    known = known_ns / roofline.kernel_ns
+    notes = ["least possible time of kernels over theirs", *_of_kernels(known)]
+    return [Tile("Roofline", share(roof_ns / known_ns), notes)] if known >= _LEAST_KNOWN else []
+
+
+def _of_kernels(known: float) -> list[str]:
+    """Say for how many of the kernels a figure holds, unless for all."""
+    return [f"known for {share(known)} of the kernel time"] if known < _ALL else []
+
+
+def _communication_tile(found: Summary) -> Iterator[Tile]:
+    """Show how much communication no kernel hides, on the device that has most of it."""
+    most = max(found.devices, key=lambda it: it.whole.communication_total_ns, default=None)
+    if most is None or not most.whole.communication_total_ns:
+        return
+    exposed_ns, total_ns = most.whole.communication_ns, most.whole.communication_total_ns
+    of = f"of {duration(total_ns)} communication on {_device(most)}"
+    yield Tile("Exposed communication", duration(exposed_ns), [of])
+
+
+def _memory_tile(memory: Memory | None) -> Iterator[Tile]:
+    if memory is None or memory.devices.is_empty():
+        return
+    most = memory.devices.sort("peak_bytes", descending=True).row(0, named=True)
+    notes = [f"allocated on {most['device']}, in the whole recording"]
+    yield Tile("Memory peak", memory_words(most["peak_bytes"]), notes)
+
+
+def memory_words(n_bytes: int) -> str:
+    """Write an amount of memory.
+
+    Examples
+    --------
+    >>> memory_words(3 << 29), memory_words(5 << 20)
+    ('1.5 GiB', '5 MiB')
+    """
+    is_large = n_bytes >= _GIB
+    return f"{number(n_bytes / (_GIB if is_large else _MIB))} {'GiB' if is_large else 'MiB'}"
+
+
+def _name(window: Window) -> str:
+    """Return the window as part of a sentence."""
+    return f"the {window.name}" if window.kind == "trace" else window.name
+
+
+def _device(device: DeviceTime) -> str:
+    return "device" if device.device is None else f"device {device.device}"

@@ -1,0 +1,99 @@
+"""Tiles, stacked bars and intervals of gains as HTML."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from longpole.report.html import inert, prose
+from longpole.wording import share
+
+if TYPE_CHECKING:
+    from longpole.report.blocks import Bar
+    from longpole.report.events import EventLinks
+    from longpole.report.overview import Interval, Intervals, Stack, Tile, Tiles
+
+__all__ = ["intervals_html", "stack_html", "tiles_html"]
+
+# A narrower part of a bar has no room for its number.
+_NARROWEST: Final = 0.015
+_AXIS: Final = (
+    "Share of the time that each change saves, from 0 to 100 %: solid is the least, hatched up to "
+    "the most. Gains overlap and do not add up."
+)
+
+
+def tiles_html(tiles: Tiles) -> str:
+    """Write tiles as a list."""
+    return f'<ul class="tiles">{"".join(map(_tile, tiles.tiles))}</ul>'
+
+
+def _tile(tile: Tile) -> str:
+    notes = "".join(f'<span class="dim">{inert(note)}</span>' for note in tile.notes)
+    return (
+        f'<li><span class="label">{inert(tile.label)}</span>'
+        f"<strong>{inert(tile.value)}</strong>{notes}</li>"
+    )
+
+
+def stack_html(stack: Stack) -> str:
+    """Write a bar, then its parts by number, so that it can be read without its colours."""
+    parts = "".join(_part(number, bar) for number, bar in enumerate(stack.bars, 1))
+    keys = "".join(map(_key, stack.bars))
+    return (
+        f'<div class="stack"><p>{inert(stack.label)}</p>'
+        f'<div class="whole" aria-hidden="true" style="--length: {stack.length:.4f}">{parts}</div>'
+        f'<ol class="key">{keys}</ol></div>'
+    )
+
+
+def _part(number: int, bar: Bar) -> str:
+    name = bar.label.partition(" (")[0]
+    words = (
+        f"<strong>{number}</strong> {inert(name)} {inert(bar.amount)}"
+        if bar.share >= _NARROWEST
+        else ""
+    )
+    return (
+        f'<span style="{_style(bar)}; --share: {bar.share:.5f}" '
+        f'title="{inert(f"{bar.label}: {bar.amount}, {share(bar.share)}")}">{words}</span>'
+    )
+
+
+def _key(bar: Bar) -> str:
+    return (
+        f'<li><i style="{_style(bar)}"></i>{inert(bar.label)} '
+        f"<span><strong>{inert(share(bar.share))}</strong> {inert(bar.amount)}</span></li>"
+    )
+
+
+def _style(bar: Bar) -> str:
+    return f"--color: var(--{bar.color})"
+
+
+def intervals_html(intervals: Intervals, links: EventLinks | None) -> str:
+    """Write gains as a list, each with its bar, which links to the event that shows it best."""
+    rows = "".join(_interval(row, links) for row in intervals.rows)
+    return f'<ol class="gains">{rows}</ol><p class="dim">{_AXIS}</p>'
+
+
+def _interval(row: Interval, links: EventLinks | None) -> str:
+    low, high = (min(max(gain, 0.0), 1.0) for gain in (row.low, row.high))
+    style = f"--low: {low:.4f}; --high: {high:.4f}"
+    is_shown = links is not None and row.event in links.events
+    title = ' title="Show it in the timeline"' if is_shown else ""
+    bar = f'<span class="range" style="{style}"{title}></span>'
+    place = ""
+    if links and row.event is not None and is_shown:
+        bar = links.link(row.event, bar) if row.stretch is None else _shown(row.stretch, bar, links)
+        place = f" {links.link(row.event, f'event {row.event}')}"
+    return (
+        f'<li><span class="what">{prose(row.text, links)}</span>{bar}'
+        f'<span class="saves"><strong>{inert(row.words)}</strong>{place}</span></li>'
+    )
+
+
+def _shown(stretch: tuple[int, int], words: str, links: EventLinks) -> str:
+    """Return words, which are HTML, as a link to a part of the timeline."""
+    start_ns, length_ns = stretch
+    place = f'href="#{links.prefix}timeline" data-from="{start_ns}" data-length="{length_ns}"'
+    return f"<a {place}>{words}</a>"
