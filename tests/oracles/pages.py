@@ -30,7 +30,7 @@ from longpole.analyses.findings import KINDS, SEVERITIES
 from longpole.analyses.questions import questions
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.problems import Problem
-from longpole.cli.answer.table import tables
+from longpole.cli.answer.table import GROUPS, tables
 from longpole.cli.guide import guide_text
 from longpole.cli.program import longpole as program
 from longpole.cli.program import run
@@ -171,12 +171,15 @@ def _summary(value: Any) -> str:
 
 
 def every_table() -> str:
-    """List every table with its columns."""
+    """List every table with its columns, by the question that it answers."""
     parts = [TABLES_HEAD]
     shown: dict[str, str] = {}
-    for name, sentence in tables().items():
-        listed = _columns(name, shown) if name in questions() else []
-        parts += [f"## {name}\n\n{sentence}.", *listed]
+    sentences = tables()
+    for group, names in GROUPS.items():
+        parts.append(f"## {group}")
+        for name in names:
+            listed = _columns(name, shown) if name in questions() else []
+            parts += [f"### {name}\n\n{sentences[name]}.", *listed]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 

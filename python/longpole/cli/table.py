@@ -1,4 +1,4 @@
-"""`longpole table`: print one of the tables behind the answers."""
+"""`longpole table`: print a table of a trace, or list the tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from longpole.cli.answer.table import (
     TABLE,
     WHOLE_TABLES,
     Shown,
-    list_of_tables,
+    listed_tables,
     memory_table,
     path_table,
     question_table,
@@ -58,8 +58,7 @@ class _TraceOrTable(click.Path):
     "words",
     type=_TraceOrTable(allow_dash=True, readable=False),
     nargs=-1,
-    required=True,
-    metavar="TRACE... [NAME]",
+    metavar="[TRACE...] [NAME]",
 )
 @window_options
 @click.option(
@@ -97,7 +96,9 @@ def table(
     capture_traces: tuple[str, ...],
     options: Options,
 ) -> int:
-    """Print one of the tables behind the answers; without NAME, list them.
+    """Print a table of a trace; without NAME, list the tables.
+
+    The list begins with the tables about what limits the trace.
 
     The table `memory` can also be read from a raw memory timeline
     (export_memory_timeline("x.raw.json.gz")) or a memory snapshot as JSON.
@@ -116,11 +117,19 @@ def table(
         message = "only graph_kernels reads the trace of a capture"
         raise click.BadParameter(message, param_hint="--capture-trace")
     if name is None:
-        return options.emit(list_of_tables(paths))
+        return _list(paths, options)
     _check(name, choices)
     _check_rows(name, sort, top)
     shown = Shown(name, where, top, sort, choices)
     return _answer(paths, window, shown, replace(options, capture_traces=capture_traces or None))
+
+
+def _list(paths: Sequence[str], options: Options) -> int:
+    """List the tables, for each trace those about its limit first."""
+    traces = [path for path in paths if not _is_memory_file(path)]
+    if not traces:
+        return options.emit(listed_tables(next(iter(paths), None)))
+    return answer_each(traces, options, TABLE, listed_tables)
 
 
 def _answer(paths: Sequence[str], window: Asked, shown: Shown, options: Options) -> int:
@@ -139,8 +148,10 @@ def _answer(paths: Sequence[str], window: Asked, shown: Shown, options: Options)
 
 
 def _name_of(words: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
-    """Take the name of a table off the end, if there is one."""
-    *paths, last = words
+    """Split the name of a table from the paths before it, if there is one."""
+    *paths, last = words or ("",)
+    if not words:
+        return (), None
     if paths and last in tables():
         return tuple(paths), last
     if paths and not Path(last).exists() and "." not in last:
