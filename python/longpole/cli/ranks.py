@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from longpole.cli.ask.dumps import answer_dumps, are_dumps
-from longpole.cli.ask.numbers import NUMBER
 from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.ranks import answer_ranks, reading_options, sources_argument
+from longpole.cli.ask.windows import step_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ __all__ = ["ranks"]
 @click.command()
 @answers("longpole.analyses.ranks:RanksData")
 @sources_argument
-@click.option("--step", type=NUMBER, help="Show the path of one step, not of the whole run.")
+@step_option("the whole run")
 @click.option("--all", "all_ranks", is_flag=True, help="Show every rank.")
 @reading_options
 @shared_options

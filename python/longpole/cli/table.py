@@ -29,8 +29,8 @@ from longpole.cli.answer.table import (
 )
 from longpole.cli.ask.numbers import MOST
 from longpole.cli.ask.options import Options, answers, shared_options
-from longpole.cli.ask.rows import CHOICES, choice_options, sort_option
-from longpole.cli.ask.traces import answer_each
+from longpole.cli.ask.rows import CHOICES, choice_options, sort_option, where_option
+from longpole.cli.ask.traces import answer_each, capture_option
 from longpole.cli.ask.windows import Asked, about_stretch, about_window, window_options
 
 if TYPE_CHECKING:
@@ -61,29 +61,16 @@ class _TraceOrTable(click.Path):
     metavar="[TRACE...] [NAME]",
 )
 @window_options
-@click.option(
-    "--where",
-    metavar="CONDITION",
-    help="Only what matches a condition, such as \"name LIKE '%gemm%' AND stream = 7\", with AND,"
-    " OR, NOT, IN, BETWEEN, LIKE, ILIKE, REGEXP and IS NULL. In a table of totals, it chooses the"
-    " events that are added up, not the rows.",
-)
+@where_option
 @sort_option
 @click.option(
     "--top",
     type=click.IntRange(1, MOST),
     metavar="N",
-    help="Number of rows to print.  [default: 20 or 50 as text, md and html, else all]",
+    help="Number of rows to list.  [default: 20 or 50 as text, md and html, else all]",
 )
 @choice_options
-@click.option(
-    "--capture-trace",
-    "capture_traces",
-    type=click.Path(dir_okay=False, readable=False),
-    multiple=True,
-    metavar="FILE",
-    help="graph_kernels: trace of the capture of the CUDA graphs. Repeatable.",
-)
+@capture_option
 @shared_options
 def table(
     *,

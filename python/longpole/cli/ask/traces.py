@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from longpole.cli.ask.options import Options
     from longpole.trace import Trace
 
-__all__ = ["answer_each", "named_traces", "trace_argument", "traces_argument"]
+__all__ = ["answer_each", "capture_option", "named_traces", "trace_argument", "traces_argument"]
 
 _FILE = click.Path(allow_dash=True, readable=False)  # only so that shells complete names of files
 
@@ -27,6 +27,16 @@ trace_argument = click.argument("trace", type=_FILE, metavar="TRACE")
 
 traces_argument = click.argument("traces", type=_FILE, nargs=-1, required=True, metavar="TRACE...")
 """One trace or more; `-` is stdin."""
+
+capture_option: Final = click.option(
+    "--capture-trace",
+    "capture_traces",
+    type=click.Path(dir_okay=False, readable=False),
+    multiple=True,
+    metavar="FILE",
+    help="Trace of the capture of the CUDA graphs. Repeatable.  [default: X.capture.json.gz beside "
+    "X.json.gz]",
+)
 
 
 def answer_each(
