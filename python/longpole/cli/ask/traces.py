@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 import click
@@ -10,6 +11,8 @@ import click
 from longpole.cli.answer.progress import reading
 from longpole.cli.answer.usage import usage_errors
 from longpole.errors import TraceError
+from longpole.profiles import other_timeline
+from longpole.wording import escape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -107,7 +110,7 @@ def _read(
         message = "stdin is a terminal; give a file, or `zcat trace.json.gz | longpole -`"
         raise click.UsageError(message)
     with usage_errors(), reading(path, enabled=options.progress) as progress:
-        return read_trace(
+        trace = read_trace(
             sys.stdin.buffer if path == "-" else path,
             args=arguments,
             vocabulary=options.vocabulary,
@@ -115,3 +118,14 @@ def _read(
             threads=options.threads,
             progress=progress,
         )
+    if trace.path is not None and Path(path).is_dir():
+        _note_choice(trace.path)
+    return trace
+
+
+def _note_choice(read: Path) -> None:
+    """Say which of two timelines of a folder was read."""
+    other = other_timeline(read)
+    if other is not None:
+        told = f"note: read {read}, which holds all events; {other.name} holds at most a million"
+        sys.stderr.write(f"{escape(told)}\n")
