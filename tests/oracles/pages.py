@@ -27,6 +27,7 @@ import click
 
 import longpole
 from longpole.analyses.findings import KINDS, SEVERITIES
+from longpole.analyses.program_notes import RULES
 from longpole.analyses.questions import questions
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.problems import Problem
@@ -92,6 +93,16 @@ name says, and are listed below their table.
 | `mean` to `max` | Mean, sample deviation, minimum, quartiles (interpolated), maximum |
 | `window_share` | Share of the length of the window |
 | `shapes`, `strides`, `dtypes` | Recorded inputs of the operator |
+"""
+OF_PROGRAM_HEAD: Final = """
+## About the program
+
+Habits and settings of the program that cost time, in a section of their own and in `data.program`.
+They change neither the exit code nor the counts. Each is reported only if one cause can explain
+what the trace shows; `longpole whatif TRACE --ideal` computes what changes save.
+
+| note | what the trace shows | what to do |
+| --- | --- | --- |
 """
 STATISTICS: Final = ("mean", "std", "min", "p25", "median", "p75", "max")
 FINDINGS_HEAD: Final = """# What `longpole check` reports
@@ -237,7 +248,9 @@ def every_finding() -> str:
     core = (ROOT / "rust/longpole-core/src/diagnostics.rs").read_text(encoding="utf-8")
     declared = DECLARED.findall(core)
     of_reading = [(code, NAMES[severity], *texts) for code, severity, *texts in declared]
-    return FINDINGS_HEAD + _findings(of_events) + OF_READING_HEAD + _findings(of_reading)
+    problems = FINDINGS_HEAD + _findings(of_events) + OF_READING_HEAD + _findings(of_reading)
+    rules = (f"| `{rule.code}` | {rule.seen_by} | {rule.advice} |\n" for rule in RULES)
+    return problems + OF_PROGRAM_HEAD + "".join(rules)
 
 
 def _findings(findings: list[tuple[str, ...]]) -> str:
