@@ -38,17 +38,19 @@ from longpole.cli.program import run
 from longpole.cli.schema import schema_for, schema_names
 from longpole.remedies.catalogue import remedies
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from oracles.pictures import path_picture
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT: Final = Path(__file__).parents[2]
 DOCS: Final = ROOT / "docs"
-API_HEAD: Final = """# Python API
-
-The public API is everything on this page and every [table](tables.md), as attributes of `longpole`.
-A function that takes a trace also accepts its path, its bytes or an open file.
-`help(longpole.kernels)` shows the parameters and examples of a function.
-"""
+API_HEAD: Final = (
+    "The public names of `longpole`. Each [table](tables.md) is a function that returns a "
+    "`polars.DataFrame`. A function that takes a trace also accepts its path, its bytes or an open "
+    "file."
+)
 REMEDIES_HEAD: Final = """# Remedies
 
 A remedy is something to change in a program. longpole looks for each of these in the steps that a
@@ -118,7 +120,7 @@ first place where it occurs, its effect on the answers, and usually a hint.
 | `info` | a note | `0` |
 
 Words in italics stand for names and figures. A GPU activity is a kernel, memcpy or memset. The
-[glossary](glossary.md) explains the other terms. `clock_shift` is reported above 20 µs.
+[glossary](../glossary.md) explains the other terms. `clock_shift` is reported above 20 µs.
 
 ## Problems of the events
 
@@ -161,17 +163,6 @@ RAISED_AS_OTHERS: Final = {"Io", "Pattern", "NotAPair", "NoWindow", "Cancelled"}
 DECLARED: Final = re.compile(r'^ +\w+ "(\w+)" (\w+) "(.+)" "(.+)";$', re.MULTILINE)
 """A finding of the reader, as the core declares it."""
 NAMES: Final = {"Info": "info", "Warning": "warning", "Altered": "altered", "Loss": "data_loss"}
-
-
-def api() -> str:
-    """List what is public besides the tables, by groups."""
-    parts = [API_HEAD]
-    for group, names in longpole._GROUPS.items():
-        if group == "Tables":
-            continue
-        rows = [f"| `{name}` | {_summary(getattr(longpole, name))} |" for name in names]
-        parts.append("\n".join([f"## {group}", "", "| name | meaning |", "| --- | --- |", *rows]))
-    return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
 def _summary(value: Any) -> str:
@@ -350,7 +341,7 @@ def _file_of(name: str) -> str:
 
 def documented_api() -> str:
     """Show the docstring of every public name, by groups."""
-    parts = ["# API reference", "Generated from the docstrings. A table is a `polars.DataFrame`."]
+    parts = ["# Python API", API_HEAD]
     for group, names in longpole._GROUPS.items():
         parts += [f"## {group}", *(_documented(name) for name in names)]
     return "\n\n".join(parts) + "\n"
@@ -365,12 +356,12 @@ def _documented(name: str) -> str:
 
 PAGES: Final = {
     "agents.md": guide_text,
-    "check.md": every_finding,
-    "python.md": api,
+    "images/path.svg": path_picture,
     "remedies.md": every_remedy,
-    "tables.md": every_table,
 }
 GENERATED: Final = {
+    "tables.md": every_table,
+    "check.md": every_finding,
     "commands.md": every_command,
     "errors.md": every_error,
     "schemas.md": every_schema,
