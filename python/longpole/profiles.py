@@ -294,6 +294,7 @@ def _several(folder: Path, paths: list[Path]) -> Exception:
     most = 3
     names = ", ".join(str(path.relative_to(folder)) for path in paths[:most])
     more = f" and {len(paths) - most} more" if len(paths) > most else ""
-    hint = "name one of them, or compare the ranks with `longpole ranks`"
+    compare = f"`longpole ranks {shlex.quote(str(folder))}`"
+    hint = f"name one of them, or compare the ranks with {compare}"
     reason = f"a directory with {len(paths)} timelines: {names}{more}"
     return profile_error(folder, reason, "several_timelines", hint)

@@ -55,9 +55,16 @@ _TABLES_OF_SIDES: Final[Mapping[Side, tuple[str, ...]]] = {
     "kernels": ("devices", "kernels"),
     "host": ("devices", "idle time", "operators", "blocking calls"),
     "communication": ("devices", "streams", "kernels"),
-    "copies": ("devices", "streams", "kernels", "blocking calls"),
+    "copies": ("devices", "streams", "blocking calls"),
 }
 """The tables that tell more about what limits a window."""
+_NEXT_TABLES: Final[Mapping[Side, str]] = {
+    "kernels": "kernel_gains",
+    "host": "idle_time",
+    "communication": "communication",
+    "copies": "copy_summary",
+}
+"""The table of `longpole table` to look at next."""
 _OF_VERDICT: Final = frozenset(
     {
         *("earlier_work", "much_unexplained", "unknown_device_tasks", "untimed_records"),
@@ -160,10 +167,9 @@ def _limiting_blocks(trace: Trace, found: Summary) -> list[Block]:
     notes = _notes(trace, found, wanted)
     if others:
         listed = f"{', '.join(others[:-1])} and {others[-1]}" if others[1:] else others[0]
-        notes.append(
-            f"Not shown, because they do not limit the step: {listed}. "
-            "`longpole table TRACE` lists all tables."
-        )
+        notes.append(f"Not shown, because they do not limit the step: {listed}.")
+    nexts = [f"`longpole table TRACE {_NEXT_TABLES[side]}`" for side in sides]
+    notes.append(f"More: {', '.join([*nexts, '`longpole table TRACE`'])} (lists all tables).")
     return [*shown, *([Notes(notes)] if notes else [])]
 
 

@@ -326,7 +326,7 @@ def _of_rows(
         json_rows=lambda: json_rows(kept),
         blocks=lambda: [
             Headline(f"{name_of(path)}: {shown.table}, {title}"),
-            *_blocks(rows, shown.top or _SHOWN_ROWS),
+            *_blocks(rows, shown.top or _SHOWN_ROWS, shown.where),
             *notes,
         ],
         records=lambda: records_of(path, kept),
@@ -334,7 +334,12 @@ def _of_rows(
     )
 
 
-def _blocks(rows: pl.DataFrame, most: int) -> list[Block]:
+def _blocks(rows: pl.DataFrame, most: int, where: str | None) -> list[Block]:
+    if rows.is_empty():
+        told = (
+            "No row matches the condition." if where else "Nothing of this kind was recorded here."
+        )
+        return [table_of(rows), Sentence(told)]
     shown: list[Block] = [table_of(rows.head(most)), *_above_all(rows)]
     if rows.height <= most:
         return shown
