@@ -178,14 +178,14 @@ def in_turns(planted: str, kind: str) -> str:
 def one_run(planted: str, kind: str) -> str:
     """Compare one process with one other."""
     names = named(kind, "base"), named(kind, planted)
-    return verdict_of("time", *names, "--processes", "1", "--gate", "1%")
+    return verdict_of("time", *names, "--runs", "1", "--gate", "1%")
 
 
 @timed
 def separate(planted: str, kind: str) -> str:
     """Compare processes of one side with later ones of the other."""
     for side, what in (("a", "base"), ("b", planted)):
-        command = [*LONGPOLE, "time", named(kind, what), "--processes", "10", "-o", f"{side}.jsonl"]
+        command = [*LONGPOLE, "time", named(kind, what), "--runs", "10", "-o", f"{side}.jsonl"]
         subprocess.run([*command, "-f"], capture_output=True, check=True)
     keys = ["--base-key", named(kind, "base"), "--new-key", named(kind, planted)]
     return verdict_of("compare", "a.jsonl", "b.jsonl", *keys, "--gate", "3%")

@@ -34,7 +34,7 @@ BLOCK = re.compile(r"^```(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 REPOSITORY = "https://github.com/longpole/longpole/blob/main/"
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)[^)]*\)")
 WHOLE_LINK = re.compile(
-    r"\]\(https://github.com/longpole/longpole/(?:blob|tree)/main/([^)#]+)[^)]*\)"
+    r"\]\(https://github.com/longpole/longpole/(?:blob|tree)/main/([^)#?]+)[^)]*\)"
 )
 
 
@@ -131,7 +131,8 @@ def test_the_links_of_a_page_lead_somewhere(page):
     text = page.read_text(encoding="utf-8")
     targets = [page.parent / target for target in LINK.findall(text)]
     targets += [ROOT / target for target in WHOLE_LINK.findall(text)]
-    assert [target for target in targets if not target.exists()] == []
+    made = {ROOT / "docs/generated" / name for name in pages.GENERATED}
+    assert [it for it in targets if not it.exists() and it.resolve() not in made] == []
 
 
 def test_the_site_lists_every_page_once():

@@ -1,4 +1,4 @@
-"""Finds the trace of a folder, and the timelines of Ascend and MindSpore profiles.
+"""Finds the trace of a folder, and the timelines of Ascend, MindSpore and XProf profiles.
 
 A rank of such a profile is a folder, a database, or some of the files of a folder. Each has one
 path that stands for it, which `read_trace` takes.
@@ -22,6 +22,7 @@ __all__ = [
     "captures_of",
     "files_read_with",
     "has_trace_name",
+    "other_timeline",
     "profile_rank",
     "profile_timelines",
     "timeline_at",
@@ -48,6 +49,10 @@ _SUFFIXES: Final = (
     ".sqlite",
     *(f"kernel_trace.csv{packed}" for packed in ("", ".gz", ".zst", ".xz")),
 )
+_XPLANE: Final = ".xplane.pb"
+_VIEWED: Final = ".trace.json.gz"
+_ALSO_VIEWED: Final = "perfetto_trace.json.gz"
+"""What XProf writes of each host: all events, and a timeline of at most a million of them."""
 _EXECUTION_TRACE: Final = re.compile(r"[._]et\.json(\.(gz|zst|xz))?$")
 
 
@@ -133,7 +138,43 @@ def profile_timelines(folder: Path) -> list[tuple[Path, int | None]]:
         hint = "ask `longpole mindspore` about it, which answers what the files tell"
         reason = "a MindSpore profile without a timeline"
         raise profile_error(folder, reason, "no_timeline", hint)
-    return []
+    return [(path, None) for path in _xprof_timelines(folder)]
+
+
+def _xprof_timelines(folder: Path) -> list[Path]:
+    """List the hosts of the profiles of a folder, each by the file that has all events."""
+    parts = {"profile": "", "plugins": "profile"}.get(folder.name, "plugins/profile")
+    profiles = folder / parts
+    is_log = profiles.is_dir()
+    runs = [run for run in entries(profiles) if run.is_dir()] if is_log else [folder]
+    return [path for run in runs for path in _hosts(run, is_log=is_log)]
+
+
+def _hosts(run: Path, *, is_log: bool) -> list[Path]:
+    """List the hosts of one profile; nothing where the folder holds other traces, too."""
+    files = [path for path in entries(run) if path.is_file()]
+    whole = [path for path in files if path.name.endswith(_XPLANE)]
+    known = {path.name.removesuffix(_XPLANE) + _VIEWED for path in whole} | {_ALSO_VIEWED}
+    others = [path for path in files if has_trace_name(path.name) and path.name not in known]
+    if is_log:
+        return whole + others
+    return [] if others else whole
+
+
+def other_timeline(path: Path) -> Path | None:
+    """Find the other timeline that XProf wrote of the same run and host.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> other_timeline(Path("missing", "host.xplane.pb")) is None
+    True
+    """
+    for ending, other in ((_XPLANE, _VIEWED), (_VIEWED, _XPLANE)):
+        if path.name.endswith(ending):
+            found = path.with_name(path.name.removesuffix(ending) + other)
+            return found if found.is_file() else None
+    return None
 
 
 def profile_rank(path: Path) -> int | None:
@@ -253,6 +294,7 @@ def _several(folder: Path, paths: list[Path]) -> Exception:
     most = 3
     names = ", ".join(str(path.relative_to(folder)) for path in paths[:most])
     more = f" and {len(paths) - most} more" if len(paths) > most else ""
-    hint = "name one of them, or compare the ranks with `longpole ranks`"
+    compare = f"`longpole ranks {shlex.quote(str(folder))}`"
+    hint = f"name one of them, or compare the ranks with {compare}"
     reason = f"a directory with {len(paths)} timelines: {names}{more}"
     return profile_error(folder, reason, "several_timelines", hint)

@@ -369,7 +369,7 @@ class Trace(TraceTables):
             core = self._core.critical_path(
                 window, longest=longest, data_load=data_load, step_name=step_name
             )
-        return CriticalPath(core, self._path, self.damage)
+        return CriticalPath(core, self._path, self.damage, self.core.operators_of)
 
     def verdict(
         self,

@@ -7,7 +7,9 @@ import json
 import pytest
 
 import longpole
+from longpole.cli.answer.summary import time_blocks
 from longpole.cli.program import run
+from longpole.report.text import text
 from longpole.testing import TraceBuilder
 from real_traces import SHARED
 
@@ -301,12 +303,17 @@ def test_communication_of_a_device_is_exposed_and_that_of_a_stream_is_all_of_it(
     assert "80.0 %" in " ".join(rows["device 0, stream 20"])
 
 
-def test_shares_of_several_threads_above_all_of_the_time_say_so(tmp_path, capsys):
+def every_table(builder, **options):
+    """Return all tables of a summary as text in one line, whatever limits the step."""
+    trace = builder.read()
+    return " ".join(text(time_blocks(trace, longpole.summary(trace, **options))).split())
+
+
+def test_shares_of_several_threads_above_all_of_the_time_say_so():
     builder = TraceBuilder().launch("gemm", call=(0, 1), work=(1, 100))
     for thread in (1, 2, 3):
         builder.call("cudaDeviceSynchronize", (10, 100), thread=thread)
-    run(["summary", str(builder.write(tmp_path / "trace.json"))])
-    out = " ".join(capsys.readouterr().out.split())
+    out = every_table(builder)
     assert "270 µs 270.0 %" in out
     assert "Shares above 100 % are sums over several devices, threads or streams" in out
 
@@ -329,27 +336,22 @@ def test_times_of_several_devices_and_processes_are_said_to_be_sums(tmp_path, ca
             ph="X", cat="kernel", name="gemm", pid=device, tid=7, ts=2, dur=98, args=arguments
         )
         builder.event(ph="X", cat="cpu_op", name="aten::mm", pid=10 + device, tid=1, ts=0, dur=5)
-    path = str(builder.write(tmp_path / "trace.json"))
-    run(["summary", path])
-    out = " ".join(capsys.readouterr().out.split())
+    out = every_table(builder)
     assert "kernels of 2 devices time" in out
     assert "operators of 2 processes self time" in out
     assert "196 µs 196.0 %" in out
-    run(["table", path, "kernels"])
+    run(["table", str(builder.write(tmp_path / "trace.json")), "kernels"])
     assert "sums over several devices" in capsys.readouterr().out
 
 
-def test_an_event_that_the_window_cuts_is_given_with_its_whole_length(tmp_path, capsys):
+def test_an_event_that_the_window_cuts_is_given_with_its_whole_length():
     builder = TraceBuilder().launch("gemm", call=(0, 1), work=(1, 100))
     builder.call("cudaDeviceSynchronize", (10, 100))
-    path = str(builder.write(tmp_path / "trace.json"))
     cut = "lasts 90.0 µs; 40.0 µs of it lies in the window."
-    run(["summary", path, "--between", "0", "50000"])
-    out = " ".join(capsys.readouterr().out.split())
+    out = every_table(builder, between=(0, 50_000))
     assert f"(cudaDeviceSynchronize) {cut}" in out
     assert "(gemm) lasts 99.0 µs; 49.0 µs of it lies in the window." in out
-    run(["summary", path])
-    assert "lies in the window" not in capsys.readouterr().out
+    assert "lies in the window" not in every_table(builder)
 
 
 def test_queues_say_which_activities_they_do_not_count(tmp_path, capsys):
@@ -366,3 +368,40 @@ def test_a_share_of_kernels_is_of_the_window():
     [row] = longpole.kernels(trace).to_dicts()
     [same] = summary(builder).kernels.rows
     assert row["window_share"] == same.duration_ns / 100_000 == 0.4
+
+
+@pytest.mark.parametrize(
+    ("lengths_us", "shown", "named"),
+    [((10, 900), "kernels", "operators"), ((900, 10), "operators", "kernels")],
+)
+def test_only_the_tables_about_what_limits_the_step_are_shown(
+    tmp_path, capsys, lengths_us, shown, named
+):
+    operator_us, kernel_us = lengths_us
+    builder = TraceBuilder().operator("aten::mm", (0, operator_us))
+    builder.launch("gemm", call=(1, 3), work=(operator_us, operator_us + kernel_us))
+    run(["summary", str(builder.write(tmp_path / "trace.json"))])
+    out = capsys.readouterr().out
+    heads = [line.split("  ")[1].strip() for line in out.splitlines() if line.startswith("  ")]
+    is_head = {name: any(name in head.split() for head in heads) for name in (shown, named)}
+    assert out.count("Not shown, because they do not limit the step") == 1
+    assert named in out.partition("Not shown")[2]
+    assert is_head[shown]
+
+
+def test_kernels_are_shown_by_the_operator_that_launched_them(tmp_path, capsys):
+    builder = TraceBuilder().operator("aten::mm", (0, 10), **{"Input Dims": [[64, 32], [32, 16]]})
+    builder.launch("gemm", call=(1, 3), work=(10, 900))
+    path = str(builder.write(tmp_path / "trace.json"))
+    for command in ("summary", "path"):
+        run([command, path])
+        line = next(it for it in capsys.readouterr().out.splitlines() if " gemm " in it)
+        assert line.index("aten::mm [64, 32] [32, 16]") < line.index(" gemm ")
+
+
+def test_path_and_whatif_begin_with_the_verdict(tmp_path, capsys):
+    builder = TraceBuilder().launch("gemm", call=(0, 10), work=(10, 100))
+    path = str(builder.write(tmp_path / "trace.json"))
+    for words in (["path"], ["whatif", "--ideal"]):
+        run([*words, path])
+        assert "The trace takes 100 µs; the kernels limit it" in capsys.readouterr().out

@@ -5,13 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 
 import polars as pl
 import pytest
 
 import longpole
+from longpole.analyses.questions import questions
 from longpole.cli import program
-from longpole.cli.answer.table import PATH_TABLES, tables
+from longpole.cli.answer.table import GROUPS, PATH_TABLES, tables
 from longpole.report.frames import table_of
 from longpole.testing import TraceBuilder
 
@@ -45,6 +47,54 @@ def test_without_a_name_the_tables_are_listed_with_a_sentence_each(longpole_tabl
     listed = {row["table"]: row["sentence"] for row in csv.DictReader(io.StringIO(out))}
     assert (code, listed) == (0, tables())
     assert {"breakdown", "idle_time", "segments"} <= set(listed)
+
+
+def test_every_table_answers_one_question():
+    grouped = [name for names in GROUPS.values() for name in names]
+    assert sorted(grouped) == sorted(questions() | PATH_TABLES)
+
+
+@pytest.mark.parametrize(
+    ("kernel_us", "operator_us", "second"), [(900, 10, "Kernels"), (10, 900, "Host")]
+)
+def test_the_tables_about_what_limits_the_trace_come_first(
+    tmp_path, capsys, kernel_us, operator_us, second
+):
+    builder = TraceBuilder().operator("aten::mm", (0, operator_us))
+    builder.launch("gemm", call=(1, 3), work=(operator_us, operator_us + kernel_us))
+    path = builder.write(tmp_path / "trace.json")
+    code = program.run(["table", str(path), "--json"])
+    groups = dict.fromkeys(row["group"] for row in rows_of(capsys.readouterr().out))
+    assert (code, [*groups][:2]) == (0, ["Where did the step go", second])
+    assert [*groups][-1] == "The trace itself"
+
+
+def test_without_a_trace_the_tables_are_listed_too(capsys):
+    assert program.run(["table"]) == 0
+    assert "idle_time" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("table", "printed", "column"),
+    [
+        ("kernels", "duration", "duration_ns"),
+        ("operators", "host self", "self_ns"),
+        ("operators", "device total", "device_ns"),
+        ("modules", "share_of_device", "share_of_device"),
+    ],
+)
+def test_rows_are_sorted_by_a_column_as_it_is_printed(longpole_table, table, printed, column):
+    code, out, _ = longpole_table(table, "--json", "--sort", printed)
+    _, expected, _ = longpole_table(table, "--json", "--sort", column)
+    assert (code, rows_of(out)) == (0, rows_of(expected))
+
+
+def test_every_printed_column_can_be_sorted_by(longpole_table):
+    for name in ("kernels", "idle_time", "breakdown", "operators"):
+        _, out, _ = longpole_table(name)
+        head = next(line for line in out.splitlines()[2:] if line.strip())
+        for title in re.split(r" {2,}", head.strip()):
+            assert longpole_table(name, "--sort", title)[0] == 0, (name, title)
 
 
 def code_of(name):
@@ -232,3 +282,8 @@ def test_a_backward_pass_counts_under_the_annotation_of_its_forward_operators():
         ("model", True, "gemm", 50_000),
         (None, False, "fill", 10_000),
     }
+
+
+def test_an_empty_table_says_why(longpole_table):
+    assert "No row matches the condition" in longpole_table("kernels", "--where", "name = 'x'")[1]
+    assert "Nothing of this kind was recorded here" in longpole_table("graph_kernels")[1]

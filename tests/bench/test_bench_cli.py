@@ -38,7 +38,7 @@ def test_a_run_its_results_and_the_best(bench, tmp_path):
 
 
 def test_one_command_many_times(bench):
-    options = ["-o", "r.jsonl", "--repeat", "3", "--key", "k", "--job-format", "none"]
+    options = ["-o", "r.jsonl", "--runs", "3", "--key", "k", "--job-format", "none"]
     assert bench("run", *options, "--", "echo", "--x").returncode == 0
     shown = json.loads(bench("results", "r.jsonl", "--json").stdout)
     rows = shown["data"]["records"]
@@ -127,7 +127,7 @@ def test_a_run_that_cannot_start_leaves_earlier_results_as_they_are(
         (["run", "missing.jsonl"], 3, "error: missing.jsonl: no such file"),
         (["run", "--job-format", "odd", "--", "true"], 2, 'no format is called "odd"'),
         (["run", "--devices", "17", "--", "true"], 5, "error: '17' is no device here"),
-        (["run", "--repeat", "0", "--", "true"], 2, "0 is not in the range 1<=x"),
+        (["run", "--runs", "0", "--", "true"], 2, "0 is not in the range 1<=x"),
         (["run", "--retries", "-1", "--", "true"], 2, "-1 is not in the range 0<=x"),
         (["results", "missing.jsonl"], 3, "error: missing.jsonl: no such file"),
         (["compare", "nofile", "b"], 3, "error: nofile: no such file [file_not_found]"),

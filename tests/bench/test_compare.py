@@ -123,8 +123,7 @@ def test_one_run_a_side_is_inconclusive_however_many_samples_it_has():
     (difference,) = compare(records, records, base_key="old", new_key="new").differences
     assert difference.verdict is Verdict.INCONCLUSIVE
     assert (
-        "one run of each side does not show how much runs differ: use --processes 7"
-        in difference.reason
+        "one run of each side does not show how much runs differ: use --runs 7" in difference.reason
     )
     assert "within this run, +22.1 % to +22.1 %" in difference.reason
 

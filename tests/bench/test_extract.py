@@ -338,7 +338,7 @@ def test_the_command_speaks_json_csv_and_markdown(tmp_path):
     assert [row["time_ns"] for row in envelope["data"]["records"]] == [250_000, None]
     assert envelope["warnings"][0]["code"] == "not_a_number"
     assert json.loads(run(str(log), "--format", "jsonl").stdout) == envelope
-    by_csv = run(str(log), "--format", "csv", "--format", "aitemplate").stdout
+    by_csv = run(str(log), "--format", "csv", "--job-format", "aitemplate").stdout
     assert f"{log},aitemplate,'=cmd(),250000,0.25,ms,0,,ok\n" in by_csv
     by_markdown = run(str(log), "--format", "md").stdout
     assert "| b\\|c | - | 0 | - | nan | aitemplate |" in by_markdown
@@ -350,7 +350,7 @@ def test_the_exit_code_says_whether_there_is_a_result(tmp_path):
     assert run("-", stdin="nothing\n").return_value == exit_codes.INCONCLUSIVE
     assert run("-", "--died", stdin="OP:a,TIME:1,WS:1").return_value == exit_codes.INCONCLUSIVE
     assert run(str(tmp_path / "missing")).return_value == exit_codes.UNREADABLE
-    with_nonsense = run("-", "--format", "nonsense", stdin="").exception
+    with_nonsense = run("-", "--job-format", "nonsense", stdin="").exception
     assert isinstance(with_nonsense, click.UsageError)
     assert "no format is called" in with_nonsense.format_message()
 

@@ -165,7 +165,7 @@ def test_a_worker_that_is_killed_costs_its_run_only(folder):
         "        open('killed', 'w').close()\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    command = [*LONGPOLE, "time", "timed:work", "--processes", "3", "--budget-s", "0.1"]
+    command = [*LONGPOLE, "time", "timed:work", "--runs", "3", "--budget", "0.1"]
     subprocess.run([*command, "-o", "out.jsonl"], check=False, capture_output=True)
     outcomes = [record.outcome for record in read_results("out.jsonl").records]
     assert outcomes == ["signal", "ok", "ok"]

@@ -123,7 +123,7 @@ def test_the_plan_of_another_run_is_replaced_only_when_told_to(bench, tmp_path):
 
 def test_time_does_not_write_over_a_foreign_file(bench, tmp_path):
     (tmp_path / "t.jsonl").write_text(PRECIOUS)
-    timed = ["time", "math:gcd", "--axis", "a=1", "--budget-s", "0.01", "-o", "t.jsonl"]
+    timed = ["time", "math:gcd", "--axis", "a=1", "--budget", "0.01", "-o", "t.jsonl"]
     for arguments in (timed, [*timed, "-f"]):
         answer = bench(*arguments)
         assert answer.returncode != 0
@@ -133,7 +133,7 @@ def test_time_does_not_write_over_a_foreign_file(bench, tmp_path):
 
 def test_time_replaces_records_when_told_to(bench, tmp_path):
     (tmp_path / "t.py").write_text("def f(): pass\n")
-    timed = ["time", "t:f", "--budget-s", "0.05", "-o", "t.jsonl"]
+    timed = ["time", "t:f", "--budget", "0.05", "-o", "t.jsonl"]
     assert [bench(*timed).returncode, bench(*timed).returncode] == [0, 3]
     assert bench(*timed, "-f").returncode == 0
 
@@ -291,7 +291,7 @@ def test_a_half_row_is_not_cut_where_there_is_nothing_to_resume(tmp_path):
 
 def test_a_disk_without_space_is_named(bench, tmp_path):
     limited = f"ulimit -f 4; exec {sys.executable} -m longpole bench run -o r.jsonl"
-    command = f"{limited} --devices cpu --repeat 9 --job-format none -- true"
+    command = f"{limited} --devices cpu --runs 9 --job-format none -- true"
     answer = subprocess.run(
         ["/bin/bash", "-c", command], capture_output=True, text=True, check=False
     )

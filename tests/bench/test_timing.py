@@ -227,8 +227,7 @@ def test_a_timing_is_a_record_to_compare():
     (difference,) = compare(records, again).differences
     assert difference.base.n_runs == 1
     assert (
-        difference.reason
-        == "one run of each side does not show how much runs differ: use --processes 7"
+        difference.reason == "one run of each side does not show how much runs differ: use --runs 7"
     )
 
 
@@ -320,13 +319,13 @@ def kernels(tmp_path, monkeypatch):
 
 
 def run(*arguments):
-    short = ["--budget-s", "0.05", "--processes", "1"]
+    short = ["--budget", "0.05", "--runs", "1"]
     return time_command.main([*short, *arguments], standalone_mode=False)
 
 
 def test_each_run_is_a_process_of_its_own_and_a_row_says_which(kernels, tmp_path):
     names = [f"{kernels}:total", f"{kernels}:twice"]
-    assert run(*names, "--axis", "n=10", "--processes", "3", "-o", "out.jsonl") == 0
+    assert run(*names, "--axis", "n=10", "--runs", "3", "-o", "out.jsonl") == 0
     rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
 
     assert len({row["run"] for row in rows}) == 3
@@ -342,7 +341,7 @@ def test_each_run_is_a_process_of_its_own_and_a_row_says_which(kernels, tmp_path
 
 def test_a_large_change_is_told_after_seven_runs(kernels, capsys):
     names = [f"{kernels}:total", f"{kernels}:twice"]
-    arguments = [*names, "--axis", "n=2000", "--budget-s", "2", "-o", "out.jsonl", "--json"]
+    arguments = [*names, "--axis", "n=2000", "--budget", "2", "-o", "out.jsonl", "--json"]
     assert time_command.main(arguments, standalone_mode=False) == 0
     (difference,) = json.loads(capsys.readouterr().out)["data"]["differences"]
     assert (difference["verdict"], difference["design"]) == ("slower", "in turns")
@@ -409,8 +408,8 @@ def test_a_function_that_ends_the_program_has_raised(kernels, capsys, factory):
         (["some_kernels:nothing"], "cannot be found"),
         (["some_kernels:LIMIT"], "is not a function"),
         (["leaves_at_once:total"], "cannot be imported: SystemExit: 0"),
-        (["some_kernels:total", "--budget-s", "nan"], "not a number of seconds"),
-        (["some_kernels:total", "--budget-s", "inf"], "not a number of seconds"),
+        (["some_kernels:total", "--budget", "nan"], "not a number of seconds"),
+        (["some_kernels:total", "--budget", "inf"], "not a number of seconds"),
         (["some_kernels:total", "--axis", "n"], "not of the form NAME=VALUE"),
         (["some_kernels:total", "--cache", "hot"], "needs --clock torch"),
     ],

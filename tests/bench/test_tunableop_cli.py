@@ -85,7 +85,7 @@ def test_show_lists_the_untuned_gemms_of_a_file_that_has_no_results(capsys):
 
 @pytest.mark.parametrize("text", ["", HEADER, "name,duration\nmatmul,3\n"])
 @pytest.mark.parametrize(
-    "command", ["show {}", "merge {} -o new.csv", "untuned {}", "split {} --gpus 2"]
+    "command", ["show {}", "merge {} -o new.csv", "untuned {}", "split {} --parts 2"]
 )
 def test_a_file_without_rows_is_an_error_and_nothing_is_written(capsys, tmp_path, command, text):
     Path("rowless0.csv").write_text(text, encoding="utf-8")
@@ -136,7 +136,7 @@ def test_an_input_is_never_replaced(folder):
 
 
 def test_split_and_untuned(capsys, folder):
-    code, found, _ = data(capsys, "split", "untuned0.csv", "--gpus", "2")
+    code, found, _ = data(capsys, "split", "untuned0.csv", "--parts", "2")
     assert (code, [each["file"] for each in found["rows"]]) == (
         0,
         ["untuned0_part0.csv", "untuned0_part1.csv"],
@@ -145,7 +145,7 @@ def test_split_and_untuned(capsys, folder):
     _, found, _ = data(capsys, "untuned", *parts, "-o", "u0.csv")
     assert len(found["rows"]) == 3
     assert len((folder / "u0.csv").read_text().splitlines()) == 3
-    assert run(["tunableop", "split", "untuned0.csv", "--gpus", "0"]) == 2
+    assert run(["tunableop", "split", "untuned0.csv", "--parts", "0"]) == 2
 
 
 def test_pin_and_unpin_write_a_new_file(capsys, folder):
@@ -161,7 +161,7 @@ def test_pin_and_unpin_write_a_new_file(capsys, folder):
 
 
 def test_files_shows_names_and_collisions(capsys):
-    code, found, _ = data(capsys, "files", "--devices", "2")
+    code, found, _ = data(capsys, "files", "--n-devices", "2")
     names = ["tunableop_results0.csv", "tunableop_results1.csv"]
     assert (code, [each["results"] for each in found["rows"]]) == (0, names)
     assert run(["tunableop", "files", "--visible", "0", "--visible", "1"]) == 1
@@ -237,14 +237,14 @@ def test_coverage_of_an_execution_trace(capsys, folder):
 
 def test_tune_with_a_worker(capsys, folder):
     worker = f"{sys.executable} {WORKER} {folder}"
-    command = ("tune", "untuned?.csv", "--gpus", "fake:2", "--worker", worker)
+    command = ("tune", "untuned?.csv", "--devices", "fake:2", "--worker", worker)
     code, found, _ = data(capsys, *command)
     assert (code, found["n_tuned"]) == (0, 3)
     assert found["outputs"] == ["tunableop_results_full0.csv", "tunableop_results_full1.csv"]
     assert run(["tunableop", *command]) == 2
-    assert run(["tunableop", "tune", "untuned0.csv", "--gpus", "fake:2"]) == 2
+    assert run(["tunableop", "tune", "untuned0.csv", "--devices", "fake:2"]) == 2
     refuse = "sh -c 'echo no torch >&2; exit 5'"
-    again = ("tune", "untuned?.csv", "--gpus", "fake:1", "--worker", refuse, "--name", "r.csv")
+    again = ("tune", "untuned?.csv", "--devices", "fake:1", "--worker", refuse, "--name", "r.csv")
     assert run(["tunableop", *again]) == 5
 
 

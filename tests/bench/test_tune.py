@@ -32,7 +32,7 @@ def write_task(text, name="task.toml"):
 
 
 def searched(path, *options, device=("--devices", "cpu")):
-    return run(["tune", path, *device, "-o", "out.jsonl", "--json", "--budget-s", "0.5", *options])
+    return run(["tune", path, *device, "-o", "out.jsonl", "--json", "--budget", "0.5", *options])
 
 
 SLEEPS = """
@@ -282,7 +282,7 @@ def executions(results):
 def test_a_search_that_is_killed_and_resumed_repeats_no_run(capsys):
     task = write_matmul()
     command = [sys.executable, "-m", "longpole", "tune", task, "--devices", "cpu", "-o"]
-    command += ["out.jsonl", "--strategy", "exhaustive", "--runs", "3", "--budget-s", "0.5"]
+    command += ["out.jsonl", "--strategy", "exhaustive", "--runs", "3", "--budget", "0.5"]
     results = Path("out.jsonl")
     for resume in ([], ["--resume"], ["--resume"]):
         before = results.read_bytes().count(b"\n") if results.exists() else 0

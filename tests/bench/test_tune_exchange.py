@@ -39,7 +39,7 @@ command = "{how} 0.0{tenths}"
 
 def searched(*options):
     Path("sleeps.toml").write_text(SLEEPS)
-    common = ["--devices", "cpu", "--json", "--budget-s", "0.3", "--runs", "1"]
+    common = ["--devices", "cpu", "--json", "--budget", "0.3", "--runs", "1"]
     return run(["tune", "sleeps.toml", *common, *options])
 
 
@@ -175,7 +175,7 @@ def test_a_task_takes_its_parameters_from_an_input_file(capsys):
     Path("t1.toml").write_text(
         "parameters = 't1.json'\n[candidate]\ncommand = 'sleep 0.0{unroll}'\n"
     )
-    options = ["--devices", "cpu", "--json", "--budget-s", "0.3", "--runs", "1", "--trials", "3"]
+    options = ["--devices", "cpu", "--json", "--budget", "0.3", "--runs", "1", "--trials", "3"]
     assert run(["tune", "t1.toml", *options]) == 0
     assert found(capsys)["n_points"] == 18
 
@@ -340,7 +340,7 @@ def test_the_best_triton_configuration_is_found_and_written_back(capsys):
         function = "launches:launch"
         configs = "launches:gemm"
     """)
-    options = ["--json", "--budget-s", "0.7", "--runs", "1", "--write-configs", "best.py"]
+    options = ["--json", "--budget", "0.7", "--runs", "1", "--write-configs", "best.py"]
     assert run(["tune", "task.toml", *options]) == 0
     assert found(capsys)["winner"]["point"] == {"BLOCK": 128, "num_warps": 8}
     assert list(read_triton("best.py")) == [{"BLOCK": 128, "num_warps": 8}]

@@ -75,7 +75,7 @@ def test_thirty_six_questions_at_once_are_all_answered(folder):
 
 
 def test_a_question_has_a_limit_of_time(folder):
-    with Client(folder, "--time-limit", "0.001") as client:
+    with Client(folder, "--timeout", "0.001") as client:
         error = client.answer("summary", TRACE)["error"]
     assert error["code"] == "time_limit"
     assert error["message"] == "the question took longer than 0.001 s and was ended"
@@ -265,7 +265,7 @@ HOSTILE = Path(__file__).parents[3] / "shared/data/cases/hostile"
 @pytest.mark.slow
 @pytest.mark.skipif(not HOSTILE.is_dir(), reason="needs the hostile inputs next to the project")
 def test_every_hostile_input_is_answered_and_the_server_lives():
-    with Client(HOSTILE, "--time-limit", "60", "--memory-limit", "1") as client:
+    with Client(HOSTILE, "--timeout", "60", "--memory-limit", "1") as client:
         listed = client.answer("traces", {})["data"]["traces"]
         numbers = [client.ask("summary", {"trace": row["path"]}) for row in listed]
         numbers += [client.ask("summary", {"trace": str(path)}) for path in HOSTILE.iterdir()]

@@ -253,7 +253,7 @@ def test_the_answers_of_bench_are_as_their_schemas_say(answers, tmp_path):
 def test_timings_are_as_their_schema_says(answers, tmp_path, monkeypatch):
     (tmp_path / "timed.py").write_text("def good():\n    pass\n\ndef bad():\n    raise OSError\n")
     monkeypatch.syspath_prepend(tmp_path)
-    limits = ("--budget-s", "0.05", "--processes", "2")
+    limits = ("--budget", "0.05", "--runs", "2")
     [found] = answers("bench.time", "timed:good", "timed:bad", *limits)
     assert found["status"] == "abstained"
     assert [row["n_runs"] for row in found["data"]["functions"]] == [2, 0]
@@ -265,7 +265,7 @@ def test_the_answers_of_a_search_are_as_their_schema_says(answers, tmp_path):
     (tmp_path / "task.toml").write_text(
         "[parameters]\ns = [0.01, 0.02]\n[candidate]\ncommand = 'sleep {s}'\n"
     )
-    limits = ("--devices", "cpu", "--budget-s", "0.05", "--runs", "1")
+    limits = ("--devices", "cpu", "--budget", "0.05", "--runs", "1")
     [found] = answers("tune", "task.toml", *limits)
     assert found["data"]["winner"]["point"] == {"s": 0.01}
     [simulated] = answers("tune", "task.toml", "--simulate", "task.results.jsonl")

@@ -36,7 +36,7 @@ sources = ["work.sh"]
 # What writes each file: the arguments, {} for the file, and how its name has to end: where the
 # argument ends otherwise than the file that is written, both endings.
 WRITES = {
-    ("repro", "-o"): ("trace.json 0 --execution-trace et.json -o {} -f", ".py"),
+    ("repro", "-o"): ("trace.json 0 --et et.json -o {} -f", ".py"),
     ("convert", "-o"): ("trace.json --vocabulary words.toml -o {} -f", ".csv"),
     ("report", "-o"): ("trace.json --diff other.json -o {} -f", ".html"),
     ("merge", "-o"): ("ranks -o {} -f", ".pftrace"),
@@ -47,19 +47,19 @@ WRITES = {
     ("demo", "folder"): ("{} -f", ""),
     ("bench run", "-o"): ("jobs.jsonl -o {} -f --devices cpu", ".jsonl"),
     ("bench resume", "results"): ("{}", ".jsonl"),
-    ("bench time", "-o"): ("-o {} -f --processes 1 --budget-s 0.1 -- sh work.sh", ".jsonl"),
+    ("bench time", "-o"): ("-o {} -f --runs 1 --budget 0.1 -- sh work.sh", ".jsonl"),
     ("tune", "-o"): ("task.toml --devices cpu --runs 1 --reuse runs.jsonl -o {} -f", ".jsonl"),
     **{
         ("tune", option): (f"task.toml --devices cpu --runs 1 -f {option} {{}}", ".json")
         for option in ("--write-cache", "--write-t4", "--write-configs")
     },
     ("tunableop merge", "-o"): ("a0.csv a1.csv -o {} -f", ".csv"),
-    ("tunableop split", "-o"): ("a0.csv --gpus 1 -o {} -f", "0.csv %d.csv"),
+    ("tunableop split", "-o"): ("a0.csv --parts 1 -o {} -f", "0.csv %d.csv"),
     ("tunableop untuned", "-o"): ("a0.csv a1.csv -o {} -f", ".csv"),
     ("tunableop pin", "-o"): ("a0.csv --parameters tn -o {} -f", ".csv"),
     ("tunableop unpin", "-o"): ("a0.csv --parameters tn -o {} -f", ".csv"),
     ("tunableop tune", "--name"): (
-        f"a?.csv --gpus fake:1 --worker '{sys.executable} {WORKER} .' --name {{}} -f",
+        f"a?.csv --devices fake:1 --worker '{sys.executable} {WORKER} .' --name {{}} -f",
         "_full0.csv .csv",
     ),
 }
@@ -161,7 +161,7 @@ def test_every_file_that_a_command_writes_is_tried_here():
 
 
 def test_every_option_to_write_a_file_says_so():
-    words = ("-o", "--output", "--results", "--parquet", "--force")
+    words = ("-o", "--output", "--parquet", "--force")
     names = {
         name
         for name, command in commands()

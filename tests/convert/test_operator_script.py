@@ -128,7 +128,7 @@ def test_an_execution_trace_gives_overload_types_and_values(tmp_path):
     kineto, execution = (folder / f"resnet_a100.{kind}.json.gz" for kind in ("kineto", "et"))
     output = tmp_path / "op.py"
     command = ["repro", str(kineto), "24040", "-o", str(output)]
-    assert program.run([*command, "--execution-trace", str(execution)]) == 0
+    assert program.run([*command, "--et", str(execution)]) == 0
     found = runpy.run_path(str(output))
     assert (found["OPERATOR"], found["OVERLOAD"], found["DEVICE"]) == (
         *("aten::conv2d", "default", "cuda"),

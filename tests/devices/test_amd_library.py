@@ -147,7 +147,7 @@ def test_a_search_for_the_least_energy_reads_the_power_in_both_stages(environ, t
     (tmp_path / "task.toml").write_text(TASK)
     results = tmp_path / "out.jsonl"
     command = [sys.executable, "-m", "longpole", "tune", str(tmp_path / "task.toml"), "--json"]
-    command += ["--devices", "0", "--runs", "1", "--budget-s", "0.5", "-o", str(results)]
+    command += ["--devices", "0", "--runs", "1", "--budget", "0.5", "-o", str(results)]
     done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)["data"]
     assert found["winner"]["label"] == "seconds=0.15"

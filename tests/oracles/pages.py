@@ -27,10 +27,11 @@ import click
 
 import longpole
 from longpole.analyses.findings import KINDS, SEVERITIES
+from longpole.analyses.program_notes import RULES
 from longpole.analyses.questions import questions
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.problems import Problem
-from longpole.cli.answer.table import tables
+from longpole.cli.answer.table import GROUPS, tables
 from longpole.cli.guide import guide_text
 from longpole.cli.program import longpole as program
 from longpole.cli.program import run
@@ -38,17 +39,19 @@ from longpole.cli.schema import schema_for, schema_names
 from longpole.remedies import evidence
 from longpole.remedies.catalogue import remedies
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from oracles.pictures import path_picture
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT: Final = Path(__file__).parents[2]
 DOCS: Final = ROOT / "docs"
-API_HEAD: Final = """# Python API
-
-The public API is everything on this page and every [table](tables.md), as attributes of `longpole`.
-A function that takes a trace also accepts its path, its bytes or an open file.
-`help(longpole.kernels)` shows the parameters and examples of a function.
-"""
+API_HEAD: Final = (
+    "The public names of `longpole`. Each [table](tables.md) is a function that returns a "
+    "`polars.DataFrame`. A function that takes a trace also accepts its path, its bytes or an open "
+    "file."
+)
 REMEDIES_HEAD: Final = """# Remedies
 
 A remedy is something to change in a program. longpole looks for each of these in the steps that a
@@ -106,6 +109,16 @@ name says, and are listed below their table.
 | `window_share` | Share of the length of the window |
 | `shapes`, `strides`, `dtypes` | Recorded inputs of the operator |
 """
+OF_PROGRAM_HEAD: Final = """
+## About the program
+
+Habits and settings of the program that cost time, in a section of their own and in `data.program`.
+They change neither the exit code nor the counts. Each is reported only if one cause can explain
+what the trace shows; `longpole whatif TRACE --ideal` computes what changes save.
+
+| note | what the trace shows | what to do |
+| --- | --- | --- |
+"""
 STATISTICS: Final = ("mean", "std", "min", "p25", "median", "p75", "max")
 FINDINGS_HEAD: Final = """# What `longpole check` reports
 
@@ -120,7 +133,7 @@ first place where it occurs, its effect on the answers, and usually a hint.
 | `info` | a note | `0` |
 
 Words in italics stand for names and figures. A GPU activity is a kernel, memcpy or memset. The
-[glossary](glossary.md) explains the other terms. `clock_shift` is reported above 20 µs.
+[glossary](../glossary.md) explains the other terms. `clock_shift` is reported above 20 µs.
 
 ## Problems of the events
 
@@ -165,17 +178,6 @@ DECLARED: Final = re.compile(r'^ +\w+ "(\w+)" (\w+) "(.+)" "(.+)";$', re.MULTILI
 NAMES: Final = {"Info": "info", "Warning": "warning", "Altered": "altered", "Loss": "data_loss"}
 
 
-def api() -> str:
-    """List what is public besides the tables, by groups."""
-    parts = [API_HEAD]
-    for group, names in longpole._GROUPS.items():
-        if group == "Tables":
-            continue
-        rows = [f"| `{name}` | {_summary(getattr(longpole, name))} |" for name in names]
-        parts.append("\n".join([f"## {group}", "", "| name | meaning |", "| --- | --- |", *rows]))
-    return "\n\n".join(part.strip() for part in parts) + "\n"
-
-
 def _summary(value: Any) -> str:
     """Give the first sentence of what something says of itself."""
     if not (inspect.isclass(value) or inspect.isroutine(value)):
@@ -184,12 +186,15 @@ def _summary(value: Any) -> str:
 
 
 def every_table() -> str:
-    """List every table with its columns."""
+    """List every table with its columns, by the question that it answers."""
     parts = [TABLES_HEAD]
     shown: dict[str, str] = {}
-    for name, sentence in tables().items():
-        listed = _columns(name, shown) if name in questions() else []
-        parts += [f"## {name}\n\n{sentence}.", *listed]
+    sentences = tables()
+    for group, names in GROUPS.items():
+        parts.append(f"## {group}")
+        for name in names:
+            listed = _columns(name, shown) if name in questions() else []
+            parts += [f"### {name}\n\n{sentences[name]}.", *listed]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
@@ -247,7 +252,9 @@ def every_finding() -> str:
     core = (ROOT / "rust/longpole-core/src/diagnostics.rs").read_text(encoding="utf-8")
     declared = DECLARED.findall(core)
     of_reading = [(code, NAMES[severity], *texts) for code, severity, *texts in declared]
-    return FINDINGS_HEAD + _findings(of_events) + OF_READING_HEAD + _findings(of_reading)
+    problems = FINDINGS_HEAD + _findings(of_events) + OF_READING_HEAD + _findings(of_reading)
+    rules = (f"| `{rule.code}` | {rule.seen_by} | {rule.advice} |\n" for rule in RULES)
+    return problems + OF_PROGRAM_HEAD + "".join(rules)
 
 
 def _findings(findings: list[tuple[str, ...]]) -> str:
@@ -368,7 +375,7 @@ def _file_of(name: str) -> str:
 
 def documented_api() -> str:
     """Show the docstring of every public name, by groups."""
-    parts = ["# API reference", "Generated from the docstrings. A table is a `polars.DataFrame`."]
+    parts = ["# Python API", API_HEAD]
     for group, names in longpole._GROUPS.items():
         parts += [f"## {group}", *(_documented(name) for name in names)]
     return "\n\n".join(parts) + "\n"
@@ -383,12 +390,12 @@ def _documented(name: str) -> str:
 
 PAGES: Final = {
     "agents.md": guide_text,
-    "check.md": every_finding,
-    "python.md": api,
+    "images/path.svg": path_picture,
     "remedies.md": every_remedy,
-    "tables.md": every_table,
 }
 GENERATED: Final = {
+    "tables.md": every_table,
+    "check.md": every_finding,
     "commands.md": every_command,
     "errors.md": every_error,
     "schemas.md": every_schema,

@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 
 import longpole
+from longpole.cli import program
 from longpole.convert.cut import cut
 from longpole.convert.normalised import normalise
 from longpole.convert.perfetto import write_perfetto
@@ -603,3 +604,29 @@ def test_durations_of_xplane_that_cannot_be_right_are_counted(tmp_path):
     assert found.events["duration_ns"].to_list() == [None, -5]
     counts = dict(found.diagnostics.select("code", "count").iter_rows())
     assert counts == {"negative_duration": 1, "huge_duration": 1}
+
+
+def test_a_folder_of_xprof_is_read_from_the_file_with_all_events(run, tmp_path, capsys):
+    folder = tmp_path / "log" / "plugins" / "profile" / "2026_01_31"
+    folder.mkdir(parents=True)
+    (folder / "vm.trace.json.gz").write_bytes(gzip.compress(trace_viewer(run.events)))
+    (folder / "vm.xplane.pb").write_bytes(xplane(run.events))
+    for given in (tmp_path / "log", folder.parent, folder):
+        assert longpole.read_trace(given).path == folder / "vm.xplane.pb"
+    assert program.run(["summary", str(tmp_path / "log")]) in {0, 4}
+    told = capsys.readouterr().err
+    assert "vm.xplane.pb, which holds all events" in told
+    names = [path.name for path in folder.iterdir()]
+    codes = {name: [found.code for found in longpole.check(folder / name)] for name in names}
+    assert "other_timeline" in codes["vm.xplane.pb"]
+    assert "limited_timeline" in codes["vm.trace.json.gz"]
+
+
+def test_two_runs_of_xprof_in_one_folder_are_not_chosen_between(run, tmp_path):
+    for date in ("2026_01_30", "2026_01_31"):
+        folder = tmp_path / "plugins" / "profile" / date
+        folder.mkdir(parents=True)
+        (folder / "vm.xplane.pb").write_bytes(xplane(run.events))
+    with pytest.raises(longpole.TraceError, match="2 timelines") as several:
+        longpole.read_trace(tmp_path)
+    assert "2026_01_30" in str(several.value)

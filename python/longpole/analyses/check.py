@@ -14,6 +14,7 @@ from longpole.analyses.findings import (
     Place,
 )
 from longpole.damage import has_offset, source_losses
+from longpole.profiles import other_timeline
 from longpole.recording import options_for
 from longpole.wording import duration, escape, share
 
@@ -100,11 +101,16 @@ def _unread(trace: Trace) -> str:
 
 
 def _of_files(trace: Trace) -> Iterator[Finding]:
-    """Name the files of a trace that stands in several, each with one kind of record."""
+    """List the files of a trace in several files, and another timeline of the same run."""
     files = trace.metadata.get("files", ()) if trace.format == "rocprofv3-csv" else ()
     if len(files) > 1:
         names = ", ".join(escape(file["name"]) for file in files)
         yield finding("several_files", len(files), files=names)
+    other = None if trace.path is None else other_timeline(trace.path)
+    if other is not None:
+        is_whole = other.suffix != ".pb"
+        code = "other_timeline" if is_whole else "limited_timeline"
+        yield finding(code, other=escape(other.name))
 
 
 def _unknown_categories(trace: Trace) -> Iterator[Finding]:

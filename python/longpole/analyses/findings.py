@@ -237,6 +237,17 @@ KINDS: Final = {
         "the trace was read from several files: {files}",
         "byte offsets count the bytes of all of them, in this order",
     ),
+    "other_timeline": Kind(
+        "info",
+        "the profiler wrote another timeline of this run, {other}, with at most a million events",
+        "none: this file holds all events",
+    ),
+    "limited_timeline": Kind(
+        "info",
+        "the profiler wrote another timeline of this run, {other}, which holds all events",
+        "this file holds at most a million events; the last ones may be missing",
+        "read the other file",
+    ),
     "no_rank": Kind(
         "info",
         "the file does not name its rank",

@@ -103,7 +103,12 @@ class FrameTimes(Data):
         """
         if column is None or self.rows.is_empty():
             return self
-        ordered = sorted_by(self.rows, column).sort(pl.col("row") != "frame", maintain_order=True)
+        printed = {name: figure.title for name, figure in _FIGURES}
+        printed |= {"name": self.noun, "share_of_device": _share_column(self.rows).title}
+        titles = [printed.get(name, name) for name in self.rows.columns]
+        ordered = sorted_by(self.rows, column, titles).sort(
+            pl.col("row") != "frame", maintain_order=True
+        )
         return replace(self, rows=ordered, is_sorted=True, by_host=False)
 
     def records(self) -> list[Record]:
@@ -134,7 +139,7 @@ class FrameTimes(Data):
         if not self.by_host or self.rows["device_self_ns"].sum() == 0:
             return []
         told = (
-            "Sorted by host self time, because the host limits this window; --sort device_self_ns "
+            "Sorted by host self time, because the host limits this window; --sort device_self "
             "sorts by device time."
         )
         return [Notes([told])]

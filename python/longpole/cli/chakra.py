@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from longpole.cli.ask.files import OutputPath
-from longpole.cli.ask.options import Options, answers, shared_options
+from longpole.cli.ask.options import Options, answers, force_option, shared_options
 from longpole.cli.link import pair_options
 
 __all__ = ["chakra"]
@@ -38,7 +38,7 @@ def chakra() -> None:
     help="Write the graph to this file, or the graphs of several ranks to this folder.",
 )
 @click.option("--no-gaps", is_flag=True, help="Leave out the time between operators.")
-@click.option("-f", "--force", is_flag=True, help="Replace the file if it exists.")
+@force_option
 @shared_options
 def convert(
     *,

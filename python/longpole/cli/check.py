@@ -26,8 +26,9 @@ __all__ = ["check"]
 def check(*, traces: Sequence[str], strict: bool, options: Options) -> int:
     """List the problems of a trace, and their effect on the answers.
 
-    The exit code is 1 if there is a problem of severity `altered` or `data_loss`, and 0 if
-    there are only warnings and notes. Several traces are also compared with each other.
+    Habits and settings of the program that cost time have a section of their own. The exit code
+    is 1 if there is a problem of severity `altered` or `data_loss`, and 0 if there are only
+    warnings and notes. Several traces are also compared with each other.
 
     \b
     Examples:
@@ -35,6 +36,7 @@ def check(*, traces: Sequence[str], strict: bool, options: Options) -> int:
       longpole check rank*.json.gz --strict --format jsonl
     """
     from longpole.analyses.companions import Companions
+    from longpole.remedies.facts import ARGUMENTS
 
     companions = Companions()
 
@@ -43,4 +45,4 @@ def check(*, traces: Sequence[str], strict: bool, options: Options) -> int:
 
         return check_answer(path, trace, strict=strict, companions=companions)
 
-    return answer_each(traces, options, "longpole.check/1", answer)
+    return answer_each(traces, options, "longpole.check/1", answer, arguments=ARGUMENTS)

@@ -11,6 +11,7 @@ from longpole.analyses.questions import arguments_of
 from longpole.cli.answer.table import PATH_TABLES, WHOLE_TABLES, Shown, tables
 from longpole.cli.answer.usage import require
 from longpole.cli.ask.options import Options, answers, output_options, shared_options
+from longpole.cli.ask.rows import where_option
 from longpole.cli.ask.traces import answer_each, trace_argument
 from longpole.cli.ask.windows import Asked, about_stretch, about_window, window_options
 
@@ -54,11 +55,7 @@ _ENDINGS: Final[dict[str, tuple[str, ...]]] = {
     show_default=True,
     help="Table to write; `longpole table TRACE` lists the names.",
 )
-@click.option(
-    "--where",
-    metavar="CONDITION",
-    help="Only what matches a condition, as for `longpole table`.",
-)
+@where_option
 @click.option(
     "--time",
     type=click.Choice(("host", "device", "path")),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from longpole.cli.ask.files import OutputPath
-from longpole.cli.ask.options import Options, answer_options, answers
+from longpole.cli.ask.options import Options, answer_options, answers, force_option
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +23,7 @@ __all__ = ["demo"]
     default="longpole-demo",
 )
 @click.option("--ranks", is_flag=True, help="Explain four ranks, not one trace.")
-@click.option("-f", "--force", is_flag=True, help="Replace files of FOLDER that differ.")
+@force_option
 @answer_options
 def demo(*, folder: Path, ranks: bool, force: bool, options: Options) -> int:
     """Write example traces, explain one, and show what to ask next.

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from longpole.cli.answer.usage import require
-from longpole.cli.ask.numbers import NUMBER
 from longpole.cli.ask.options import Options, answers, shared_options, top_option
 from longpole.cli.ask.profiler import DURATION, as_recorded_option
 from longpole.cli.ask.shares import parse_share
 from longpole.cli.ask.traces import named_traces
+from longpole.cli.ask.windows import data_load_option, step_name_option, step_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,15 +25,14 @@ __all__ = ["diff"]
 @click.argument("new", type=click.Path(readable=False), required=False, metavar="[NEW]")
 @click.option("--base", "more_base", multiple=True, metavar="TRACE", help="Another trace of BASE.")
 @click.option("--new", "more_new", multiple=True, metavar="TRACE", help="Another trace of NEW.")
-@click.option(
-    "--step", type=NUMBER, metavar="N", help="Compare this step of BASE with other steps."
-)
+@step_option("all steps")
 @click.option(
     "--against",
     metavar="median|N",
     default="median",
     show_default=True,
-    help="With --step: compare with all other steps and show the median one, or with step N.",
+    help="With --step: compare that step of BASE with all other steps and show the median one, or "
+    "with step N.",
 )
 @click.option(
     "--gate",
@@ -41,8 +40,8 @@ __all__ = ["diff"]
     metavar="SHARE",
     help="The smallest change that matters. If given, a regression exits with 1.  [default: 3%]",
 )
-@click.option("--step-name", metavar="PATTERN", help="Regex for annotations that mark steps.")
-@click.option("--data-load", metavar="PATTERN", help="Regex for data-loading functions.")
+@step_name_option
+@data_load_option
 @click.option(
     "--step-time",
     "step_times_ns",
@@ -51,7 +50,7 @@ __all__ = ["diff"]
     help="Times of a step without the profiler, such as 43ms 38ms.  [default: estimated]",
 )
 @as_recorded_option
-@top_option(10, "Number of changes to list.")
+@top_option(10, "changes")
 @shared_options
 def diff(
     *,

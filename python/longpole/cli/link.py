@@ -9,7 +9,7 @@ import click
 from longpole.cli.answer.usage import require
 from longpole.cli.ask.files import OutputPath
 from longpole.cli.ask.numbers import NUMBER
-from longpole.cli.ask.options import Options, answers, shared_options
+from longpole.cli.ask.options import Options, answers, force_option, shared_options
 
 __all__ = ["link", "pair_options"]
 
@@ -34,7 +34,8 @@ def pair_options(command: Any) -> Any:
             "execution",
             required=True,
             type=click.Path(readable=False),
-            help="The execution trace.",
+            metavar="FILE",
+            help="Execution trace of the same run.",
         ),
     ):
         command = option(command)
@@ -51,7 +52,7 @@ def pair_options(command: Any) -> Any:
 @click.option("--parquet", type=OutputPath(is_folder=True), help="Write the tables to this folder.")
 @click.option("--rank", type=NUMBER, help="Fail if the trace is of another rank.")
 @click.option("--explain", is_flag=True, help="List every dependency on GPU activities.")
-@click.option("-f", "--force", is_flag=True, help="Replace files that exist.")
+@force_option
 @shared_options
 def link(
     *,

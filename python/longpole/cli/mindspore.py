@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from longpole.cli.ask.files import OutputPath
-from longpole.cli.ask.numbers import NUMBER
 from longpole.cli.ask.options import Options, answers, shared_options
+from longpole.cli.ask.windows import step_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,9 +28,7 @@ __all__ = ["mindspore"]
     help="Write files to a folder.",
 )
 @click.option("--compat", is_flag=True, help="Write the same files as MindSpore r2.3.")
-@click.option(
-    "--step", "steps", type=NUMBER, multiple=True, help="Keep only this step. Repeatable."
-)
+@step_option("all steps", "steps", multiple=True)
 @click.option("--no-developer-rows", is_flag=True, help="Leave out level 0 of host_info.")
 @shared_options
 def mindspore(

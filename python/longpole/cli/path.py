@@ -23,7 +23,7 @@ __all__ = ["path"]
 @traces_argument
 @window_options
 @profiler_options
-@top_option(10, "How many names to list.")
+@top_option(10, "names")
 @shared_options
 def path(
     *, traces: Sequence[str], window: Asked, recording: Recording, top: int, options: Options

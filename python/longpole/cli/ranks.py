@@ -9,10 +9,10 @@ import click
 
 from longpole.cli.answer.usage import require
 from longpole.cli.ask.dumps import answer_dumps, are_dumps
-from longpole.cli.ask.numbers import NUMBER
 from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.profiler import DURATION
 from longpole.cli.ask.ranks import answer_ranks, reading_options, sources_argument
+from longpole.cli.ask.windows import step_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ __all__ = ["ranks"]
 @click.command()
 @answers("longpole.analyses.ranks:RanksData")
 @sources_argument
-@click.option("--step", type=NUMBER, help="Show the path of one step, not of the whole run.")
+@step_option("the whole run")
 @click.option("--all", "all_ranks", is_flag=True, help="Show every rank.")
 @click.option(
     "--step-time",

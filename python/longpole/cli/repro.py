@@ -25,11 +25,11 @@ __all__ = ["repro"]
 @click.argument("event", type=click.IntRange(0, MOST), metavar="EVENT")
 @output_options()
 @click.option(
-    "--execution-trace",
+    "--et",
     "execution",
     type=click.Path(dir_okay=False, readable=False),
     metavar="FILE",
-    help="Execution trace of the same run, which has the values of scalars and the types of lists.",
+    help="Execution trace of the same run.",
 )
 @shared_options
 def repro(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from longpole.cli.ask.options import Options, answers, shared_options, top_option
-from longpole.cli.ask.traces import answer_each, traces_argument
+from longpole.cli.ask.traces import answer_each, capture_option, traces_argument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,16 +22,8 @@ __all__ = ["serving"]
 @click.command()
 @answers("longpole.analyses.serving:Serving")
 @traces_argument
-@click.option(
-    "--capture-trace",
-    "capture_traces",
-    type=click.Path(dir_okay=False, readable=False),
-    multiple=True,
-    metavar="FILE",
-    help="Trace of the capture of the graphs. Repeatable.  [default: X.capture.json.gz beside "
-    "X.json.gz]",
-)
-@top_option(5, "How many kernels to list.")
+@capture_option
+@top_option(5, "kernels")
 @shared_options
 def serving(
     *,

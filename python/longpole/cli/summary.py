@@ -26,7 +26,7 @@ __all__ = ["summary"]
 @traces_argument
 @stretch_options
 @profiler_options
-@top_option(5, "How many kernels and operators to list.")
+@top_option(5, "kernels and operators")
 @shared_options
 def summary(
     *,

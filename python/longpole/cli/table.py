@@ -1,4 +1,4 @@
-"""`longpole table`: print one of the tables behind the answers."""
+"""`longpole table`: print a table of a trace, or list the tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from longpole.cli.answer.table import (
     TABLE,
     WHOLE_TABLES,
     Shown,
-    list_of_tables,
+    listed_tables,
     memory_table,
     path_table,
     question_table,
@@ -29,8 +29,8 @@ from longpole.cli.answer.table import (
 )
 from longpole.cli.ask.numbers import MOST
 from longpole.cli.ask.options import Options, answers, shared_options
-from longpole.cli.ask.rows import CHOICES, choice_options, sort_option
-from longpole.cli.ask.traces import answer_each
+from longpole.cli.ask.rows import CHOICES, choice_options, sort_option, where_option
+from longpole.cli.ask.traces import answer_each, capture_option
 from longpole.cli.ask.windows import Asked, about_stretch, about_window, window_options
 
 if TYPE_CHECKING:
@@ -58,33 +58,19 @@ class _TraceOrTable(click.Path):
     "words",
     type=_TraceOrTable(allow_dash=True, readable=False),
     nargs=-1,
-    required=True,
-    metavar="TRACE... [NAME]",
+    metavar="[TRACE...] [NAME]",
 )
 @window_options
-@click.option(
-    "--where",
-    metavar="CONDITION",
-    help="Only what matches a condition, such as \"name LIKE '%gemm%' AND stream = 7\", with AND,"
-    " OR, NOT, IN, BETWEEN, LIKE, ILIKE, REGEXP and IS NULL. In a table of totals, it chooses the"
-    " events that are added up, not the rows.",
-)
+@where_option
 @sort_option
 @click.option(
     "--top",
     type=click.IntRange(1, MOST),
     metavar="N",
-    help="Number of rows to print.  [default: 20 or 50 as text, md and html, else all]",
+    help="Number of rows to list.  [default: 20 or 50 as text, md and html, else all]",
 )
 @choice_options
-@click.option(
-    "--capture-trace",
-    "capture_traces",
-    type=click.Path(dir_okay=False, readable=False),
-    multiple=True,
-    metavar="FILE",
-    help="graph_kernels: trace of the capture of the CUDA graphs. Repeatable.",
-)
+@capture_option
 @shared_options
 def table(
     *,
@@ -97,7 +83,9 @@ def table(
     capture_traces: tuple[str, ...],
     options: Options,
 ) -> int:
-    """Print one of the tables behind the answers; without NAME, list them.
+    """Print a table of a trace; without NAME, list the tables.
+
+    The list begins with the tables about what limits the trace.
 
     The table `memory` can also be read from a raw memory timeline
     (export_memory_timeline("x.raw.json.gz")) or a memory snapshot as JSON.
@@ -116,11 +104,19 @@ def table(
         message = "only graph_kernels reads the trace of a capture"
         raise click.BadParameter(message, param_hint="--capture-trace")
     if name is None:
-        return options.emit(list_of_tables(paths))
+        return _list(paths, options)
     _check(name, choices)
     _check_rows(name, sort, top)
     shown = Shown(name, where, top, sort, choices)
     return _answer(paths, window, shown, replace(options, capture_traces=capture_traces or None))
+
+
+def _list(paths: Sequence[str], options: Options) -> int:
+    """List the tables, for each trace those about its limit first."""
+    traces = [path for path in paths if not _is_memory_file(path)]
+    if not traces:
+        return options.emit(listed_tables(next(iter(paths), None)))
+    return answer_each(traces, options, TABLE, listed_tables)
 
 
 def _answer(paths: Sequence[str], window: Asked, shown: Shown, options: Options) -> int:
@@ -139,8 +135,10 @@ def _answer(paths: Sequence[str], window: Asked, shown: Shown, options: Options)
 
 
 def _name_of(words: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
-    """Take the name of a table off the end, if there is one."""
-    *paths, last = words
+    """Split the name of a table from the paths before it, if there is one."""
+    *paths, last = words or ("",)
+    if not words:
+        return (), None
     if paths and last in tables():
         return tuple(paths), last
     if paths and not Path(last).exists() and "." not in last:

@@ -13,7 +13,7 @@ import click
 from longpole.cli.answer.usage import require, usage_errors
 from longpole.cli.ask.files import OutputPath
 from longpole.cli.ask.numbers import MOST, NUMBER
-from longpole.cli.ask.options import Options, answer_options, answers
+from longpole.cli.ask.options import Options, answer_options, answers, force_option
 from longpole.cli.ask.runner import runner_options
 from longpole.cli.ask.shares import gate_option
 from longpole.files import check_free, inputs_protected
@@ -54,9 +54,10 @@ __all__ = ["tune"]
     "--runs",
     "n_runs",
     type=click.IntRange(1, MOST),
+    metavar="N",
     default=7,
     show_default=True,
-    help="Runs of a candidate that is measured in full.",
+    help="Number of runs of a candidate that is measured in full.",
 )
 @click.option(
     "--finalists",
@@ -68,20 +69,23 @@ __all__ = ["tune"]
 )
 @click.option("--seed", type=NUMBER, default=0, show_default=True, help="Seed of random choices.")
 @click.option(
-    "--budget-s",
+    "--budget",
+    "budget_s",
+    metavar="SECONDS",
     type=click.FloatRange(min=0, min_open=True),
-    help="Seconds for seven runs of the finalists.  [default: 28 runs take a tenth of the time"
+    help="Time of seven runs of the finalists.  [default: 28 runs take a tenth of the time"
     " of the screening]",
 )
 @gate_option
 @click.option(
     "-o",
-    "--results",
+    "--output",
+    "results",
     type=OutputPath(),
     metavar="FILE",
     help="Results file to write.  [default: TASK.results.jsonl]",
 )
-@click.option("-f", "--force", is_flag=True, help="Replace the files of an earlier search.")
+@force_option
 @click.option("--resume", is_flag=True, help="Continue an earlier search: no run is repeated.")
 @click.option(
     "--reuse",

@@ -13,7 +13,7 @@ import click
 
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.usage import usage_errors
-from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.options import Options, page_options
 from longpole.cli.ask.traces import named_traces, trace_argument
 from longpole.cli.ask.windows import choice_options
 
@@ -31,7 +31,7 @@ __all__ = ["view"]
 )
 @click.option("--no-browser", is_flag=True, help="Print the address; do not open a browser.")
 @choice_options
-@shared_options
+@page_options
 def view(*, trace: str, port: int, no_browser: bool, options: Options, choice: Choice) -> int:
     """Show a report in the browser, with a link to the trace in Perfetto.
 

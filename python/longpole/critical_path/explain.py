@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from longpole.report.blocks import Bar, Chart, Column, Notes, Sentence, Value, tabulated
+from longpole.report.blocks import Bar, Chart, Column, Notes, Sentence, Table, Value, tabulated
 from longpole.report.colors import color_of
 from longpole.wording import count, duration, share
 
@@ -27,9 +27,8 @@ _NAMES: Final[dict[Column, Value]] = {
     Column("time", "duration"): "duration_ns",
     Column("count", "count"): "count",
     Column("kind"): "kind",
-    Column("name", "name"): "name",
-    Column("event", "event"): "longest_event",
 }
+_EVENT: Final = Column("event", "event")
 
 MEANINGS: Final = {
     "operator": "operators on the host",
@@ -81,16 +80,42 @@ class Told(Protocol):
     def counts(self) -> Mapping[str, int]: ...
     @property
     def waits(self) -> tuple[int, int]: ...
+    def operators_of(self, events: Sequence[int]) -> Sequence[str | None]: ...
 
 
 def path_blocks(path: Told, top: int) -> list[Block]:
     """Show a path: its kinds as a chart, the `top` names that take most of it, and warnings."""
     blocks: list[Block] = [Sentence(f"Total {duration(path.length_ns)}:"), kinds_chart(path)]
-    names = tabulated(path.name_totals[:top], _NAMES)
-    if names.rows:
-        blocks.append(names)
+    names = path.name_totals[:top]
+    if names:
+        blocks.append(_names(path, names))
     notes = _notes(path)
     return [*blocks, Notes(notes)] if notes else blocks
+
+
+def _names(path: Told, rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Show the names that take most: a GPU activity by its operator, where that is known."""
+    launched = [
+        row["longest_event"]
+        for row in rows
+        if row["longest_event"] is not None and row["kind"] != "communication"
+    ]
+    known = dict(zip(launched, path.operators_of(launched), strict=True))
+    operators = [known.get(row["longest_event"]) for row in rows]
+    columns, told = [*_NAMES], tabulated(rows, _NAMES).rows
+    names = [row["name"] for row in rows]
+    if any(operators):
+        columns += [Column("name or operator", "name"), Column("kernel of the longest", "name")]
+        shown = [
+            [operator or name, name if operator else None]
+            for operator, name in zip(operators, names, strict=True)
+        ]
+    else:
+        columns.append(Column("name", "name"))
+        shown = [[name] for name in names]
+    events = [row["longest_event"] for row in rows]
+    cells = [[*row, *name, event] for row, name, event in zip(told, shown, events, strict=True)]
+    return Table([*columns, _EVENT], cells)
 
 
 def kinds_chart(path: Told) -> Chart:

@@ -11,16 +11,18 @@ from longpole.critical_path.explain import path_blocks
 from longpole.data import Row
 from longpole.files import new_file
 from longpole.frames import frame_of, typed
-from longpole.wording import duration, share
+from longpole.wording import duration, operator_name, share
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import polars as pl
 
     from longpole._core import CriticalPath as CorePath
     from longpole.damage import Damage
+
+    OperatorsOf = Callable[[Sequence[int]], list[tuple[int, str | None, str | None] | None]]
 
 __all__ = ["CriticalPath", "KindTotal", "NameTotal", "WhatIf"]
 
@@ -52,11 +54,16 @@ class CriticalPath:
     """
 
     def __init__(
-        self, core: CorePath, source: Path | None = None, damage: Damage | None = None
+        self,
+        core: CorePath,
+        source: Path | None = None,
+        damage: Damage | None = None,
+        operators_of: OperatorsOf | None = None,
     ) -> None:
         self._core = core
         self._source = source
         self._damage = damage
+        self._operators_of = operators_of
 
     @property
     def window(self) -> tuple[int, int]:
@@ -189,6 +196,11 @@ class CriticalPath:
         """The rows of `by_name` as plain values."""
         return self._totals(by_name=True)
 
+    def operators_of(self, events: Sequence[int]) -> list[str | None]:
+        """Return the operator that launched each of some GPU activities, with its input shapes."""
+        found = self._operators_of(events) if self._operators_of else [None] * len(events)
+        return [operator_name(*operator[1:]) if operator else None for operator in found]
+
     @property
     def waits(self) -> tuple[int, int]:
         """The waits on the path for work on a device: how many are inferred, and how many."""
@@ -262,7 +274,8 @@ class CriticalPath:
             Something in `changes` is not a change.
         """
         changed = self._core.what_if([parts_of(change) for change in _listed(changes)])
-        return WhatIf(CriticalPath(changed, self._source, self._damage), self)
+        path = CriticalPath(changed, self._source, self._damage, self._operators_of)
+        return WhatIf(path, self)
 
     def n_chosen(self, changes: Change | Iterable[Change]) -> list[int]:
         """Count the edges of the graph that each change is about; 0 where it changes nothing.

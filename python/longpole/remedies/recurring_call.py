@@ -86,7 +86,8 @@ def _find(facts: Facts) -> Iterator[Found]:
             advice=f"{_advice(facts, rows[0].event, name)}{note}",
             evidence=(
                 f"{count(n_calls, 'call')} in every {facts.parts['unit']} "
-                f"{'takes' if n_calls == 1 else 'take'} {duration(mean_ns)} and launch nothing"
+                f"{'takes' if n_calls == 1 else 'take'} {duration(mean_ns)} and "
+                f"{'launches' if n_calls == 1 else 'launch'} nothing"
             ),
             name=name,
             events=facts.longest(rows),

@@ -1,10 +1,12 @@
-"""Which rows an answer is about, and in which order: what everybody can ask for."""
+"""Which rows an answer is about, and in which order."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import polars as pl
 
 __all__ = ["matching", "sorted_by"]
@@ -44,7 +46,7 @@ def matching(rows: pl.DataFrame, where: pl.Expr | str | None) -> pl.DataFrame:
     return rows.filter(holds if len(holds) == rows.height else pl.lit(bool(holds[0])))
 
 
-def sorted_by(rows: pl.DataFrame, column: str | None) -> pl.DataFrame:
+def sorted_by(rows: pl.DataFrame, column: str | None, titles: Sequence[str] = ()) -> pl.DataFrame:
     """Sort rows by a column: the largest numbers first, all else ascending, nulls last.
 
     Parameters
@@ -52,7 +54,9 @@ def sorted_by(rows: pl.DataFrame, column: str | None) -> pl.DataFrame:
     rows
         A frame; rows that are equal in the column stay in their order.
     column
-        Its name; None keeps the order.
+        Its name, or its title as it is printed; None keeps the order.
+    titles
+        The titles that the columns are printed with, in their order.
 
     Raises
     ------
@@ -65,14 +69,14 @@ def sorted_by(rows: pl.DataFrame, column: str | None) -> pl.DataFrame:
     >>> rows = pl.DataFrame({"name": ["add", "gemm", "relu"], "count": [3, None, 7]})
     >>> sorted_by(rows, "count")["name"].to_list()
     ['relu', 'add', 'gemm']
+    >>> sorted_by(rows, "number of calls", ["name", "number of calls"])["count"].to_list()
+    [7, 3, None]
     """
     if column is None or not rows.columns:
         return rows
     import polars as pl
 
-    if column not in rows.columns:
-        message = f"there is no column {column!r}: the columns are {', '.join(rows.columns)}"
-        raise ValueError(message)
+    column = _column_named(column, rows.columns, titles)
     dtype = rows.schema[column]
     if dtype.is_nested():
         message = f"the column {column!r} has lists, which have no order"
@@ -83,6 +87,22 @@ def sorted_by(rows: pl.DataFrame, column: str | None) -> pl.DataFrame:
     order = key.to_frame("key").with_row_index("row")
     order = order.sort("key", descending=dtype.is_numeric(), nulls_last=True, maintain_order=True)
     return rows[order["row"]]
+
+
+def _column_named(asked: str, columns: Sequence[str], titles: Sequence[str]) -> str:
+    """Return the column of this name or title; `duration` and `host self` are as printed."""
+    if asked in columns:
+        return asked
+    words = _words(asked)
+    for column, title in zip(columns, titles or columns, strict=True):
+        if words in {_words(title), _words(column), _words(column.removesuffix("_ns"))}:
+            return column
+    message = f"there is no column {asked!r}: the columns are {', '.join(columns)}"
+    raise ValueError(message)
+
+
+def _words(name: str) -> str:
+    return name.lower().replace("_", " ")
 
 
 def _of_text(rows: pl.DataFrame, where: str) -> pl.Series:

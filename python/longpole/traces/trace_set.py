@@ -42,6 +42,10 @@ __all__ = ["TraceSet"]
 _SKEW_SHARE: Final = 0.02
 
 
+_MOST_STEPS: Final = 8
+"""Steps that a message lists."""
+
+
 class TraceSet:
     """The ranks of one run, analysed together."""
 
@@ -315,7 +319,10 @@ class TraceSet:
         import polars as pl
 
         if step not in self.steps:
-            message = f"not every rank has a step {step}"
+            listed = ", ".join(map(str, self.steps[:_MOST_STEPS]))
+            more = ", ..." if len(self.steps) > _MOST_STEPS else ""
+            known = f"all have {listed}{more}" if self.steps else "they have no step in common"
+            message = f"not every rank has a step {step}; {known}"
             raise WindowError(message)
         done = frame_of(self.solution.completions())
         last = done.group_by("step").agg(pl.col("time_ns").max())

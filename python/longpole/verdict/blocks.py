@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from longpole.report.blocks import Column, Notes, Sentence, Table, Value, tabulated
 from longpole.wording import whole_percent
@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block
     from longpole.verdict.findings import Findings, Remedy
 
-__all__ = ["left_out_of", "table_of", "verdict_blocks", "verdict_reference"]
-
-_ANSWERED: Final = frozenset({"ok", "balanced"})
+__all__ = ["left_out_of", "table_of", "verdict_blocks"]
 
 
 def verdict_blocks(verdict: Findings) -> list[Block]:
@@ -28,13 +26,6 @@ def verdict_blocks(verdict: Findings) -> list[Block]:
 def left_out_of(verdict: Findings) -> list[str]:
     """List what a verdict leaves out where it must be short, for places that have room."""
     return [f"Also for the verdict: {line}" for line in verdict.left_out]
-
-
-def verdict_reference(verdict: Findings, *, is_damaged: bool) -> Sentence:
-    """Refer to the verdict of the summary, unless there is none or it rests on a damaged trace."""
-    if is_damaged or verdict.status not in _ANSWERED:
-        return Sentence(verdict.sentence)
-    return Sentence("Verdict as in `longpole summary`.")
 
 
 def table_of(remedies: Sequence[Remedy], *, n_windows: int = 1) -> Table:

@@ -265,7 +265,7 @@ def _too_few(  # noqa: PLR0917 - two sides, and what is asked of them
     n_base: int, n_new: int, fewest: int, what: str, level: float, limits: Interval | None
 ) -> str | None:
     if n_base == n_new == 1:
-        return "one run of each side does not show how much runs differ: use --processes 7"
+        return "one run of each side does not show how much runs differ: use --runs 7"
     if min(n_base, n_new) < fewest:
         return f"too few {what}: {n_base} in base, {n_new} in new, {fewest} are needed"
     if limits is None:
@@ -279,7 +279,7 @@ def _one_run(changes: Sequence[float], level: float) -> str:
         median(changes[start : start + _TURNS_A_BLOCK])
         for start in range(0, len(changes) - _TURNS_A_BLOCK + 1, _TURNS_A_BLOCK)
     ]
-    said = "one run of each side does not show how much runs differ: use --processes 7"
+    said = "one run of each side does not show how much runs differ: use --runs 7"
     limits = median_limits(blocks, level)[1] if blocks else None
     if limits is None:
         return said

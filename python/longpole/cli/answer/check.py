@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.analyses.check import check
 from longpole.analyses.findings import SEVERITIES, Finding, Severity
+from longpole.analyses.program_notes import ProgramNote, program_notes
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import describe, name_of
 from longpole.data import Row
 from longpole.recording_cost import RecordingCost, cost_blocks
-from longpole.report.blocks import Entry, Headline
+from longpole.report.blocks import Entry, Headline, Sentence
 from longpole.report.document import Document, Warned
 from longpole.wording import count, short_name
 
@@ -48,13 +49,15 @@ class Checked(Row):
     counts: dict[Severity, int]
     """How many kinds of findings there are."""
     findings: list[Finding]
+    program: list[ProgramNote]
+    """Habits and settings of the program that cost time; they are no problems of the trace."""
     recording_cost: RecordingCost
 
 
 def check_answer(
     path: str, trace: Trace, *, strict: bool, companions: Companions | None = None
 ) -> Answer:
-    """List what is wrong with a trace, and beside those that were looked at before."""
+    """List what is wrong with a trace, alone and with earlier ones, and notes on the program."""
     findings = check(trace)
     if companions is not None:
         beside = companions.check(path, trace)
@@ -62,6 +65,7 @@ def check_answer(
             sorted([*beside, *findings], key=lambda each: SEVERITIES.index(each.severity))
         )
     counts = Counter[str](finding.severity for finding in findings)
+    notes = program_notes(trace)
     cost = trace.recording_cost()
     failing = (*_FAILING, "warning") if strict else _FAILING
     has_failed = any(counts[severity] for severity in failing)
@@ -74,12 +78,33 @@ def check_answer(
         data=Checked(
             counts={severity: counts[severity] for severity in SEVERITIES},
             findings=list(findings),
+            program=list(notes),
             recording_cost=cost,
         ),
-        blocks=lambda: [*_blocks(path, findings, counts), *_cost(trace, cost)],
+        blocks=lambda: [
+            *_blocks(path, findings, counts),
+            *_program(notes),
+            *_cost(trace, cost),
+        ],
         records=lambda: [_record(path, finding) for finding in findings],
     )
     return document, exit_codes.FINDINGS if has_failed else exit_codes.OK
+
+
+def _program(notes: Sequence[ProgramNote]) -> list[Block]:
+    """Show what the trace tells about the program, in a section of its own."""
+    if not notes:
+        return []
+    entries = [_note_entry(note) for note in notes]
+    return [Sentence("About the program, not the trace:"), *entries]
+
+
+def _note_entry(note: ProgramNote) -> Entry:
+    is_several = note["count"] > 1
+    times = f"  {note['count']:,} ×" if is_several else ""  # noqa: RUF001
+    first = f"{'first ' if is_several else ''}event {note['event']:,}"
+    told = f"{note['sentence'][:1].upper()}{note['sentence'][1:]}, {first}."
+    return Entry("program", "warn", note["code"] + times, [told, f"Hint: {note['advice']}."])
 
 
 def _cost(trace: Trace, cost: RecordingCost) -> list[Block]:

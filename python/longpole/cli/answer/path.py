@@ -10,10 +10,9 @@ from longpole.critical_path.explain import path_blocks
 from longpole.critical_path.path import KindTotal, NameTotal
 from longpole.data import Row
 from longpole.recording_cost import step_blocks
-from longpole.report.blocks import Headline
+from longpole.report.blocks import Headline, Sentence
 from longpole.report.document import Document
 from longpole.verdict import Verdict
-from longpole.verdict.blocks import verdict_reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -62,7 +61,7 @@ def path_answer(name: str, trace: Trace, found: Found, *, top: int) -> Answer:
         truncated={"names": {"shown": len(shown), "total": len(path.name_totals)}},
         blocks=lambda: [
             Headline(f"{name_of(name)}: critical path, {found.title}"),
-            verdict_reference(verdict, is_damaged=trace.damage is not None),
+            Sentence(verdict.sentence),
             *path_blocks(path, top),
             *step_blocks(trace.removed_cost),
         ],

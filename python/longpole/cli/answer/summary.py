@@ -24,13 +24,14 @@ from longpole.verdict.blocks import left_out_of, verdict_blocks
 from longpole.wording import count, duration, operator_name, share, short_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from longpole.analyses.device_times import BusyTime, DeviceTime
     from longpole.analyses.summary import Summary
     from longpole.cli.answer.emit import Answer
     from longpole.cli.answer.summary_records import Figures
     from longpole.critical_path.path import CriticalPath
+    from longpole.remedies.parts import Side
     from longpole.report.blocks import Block, Cell
     from longpole.report.document import Warned
     from longpole.trace import Trace
@@ -50,6 +51,20 @@ _DEVICE_TITLES: Final = (
     "idle",
 )
 _STREAM_TITLES: Final = ("busy", "compute", "communication", "memcpy/memset", "idle")
+_TABLES_OF_SIDES: Final[Mapping[Side, tuple[str, ...]]] = {
+    "kernels": ("devices", "kernels"),
+    "host": ("devices", "idle time", "operators", "blocking calls"),
+    "communication": ("devices", "streams", "kernels"),
+    "copies": ("devices", "streams", "blocking calls"),
+}
+"""The tables that tell more about what limits a window."""
+_NEXT_TABLES: Final[Mapping[Side, str]] = {
+    "kernels": "kernel_gains",
+    "host": "idle_time",
+    "communication": "communication",
+    "copies": "copy_summary",
+}
+"""The table of `longpole table` to look at next."""
 _OF_VERDICT: Final = frozenset(
     {
         *("earlier_work", "much_unexplained", "unknown_device_tasks", "untimed_records"),
@@ -113,19 +128,49 @@ def _path_of(trace: Trace, window: Window, step_name: str | None) -> CriticalPat
 
 def time_blocks(trace: Trace, found: Summary) -> list[Block]:
     """Show where the time went: devices, idle time, kernels, operators, blocking calls."""
-    tables = [_devices(found), _streams(found), _idle(found), *_lists(trace, found)]
-    notes = _notes(trace, found)
-    return [*(table for table in tables if table.rows), *([Notes(notes)] if notes else [])]
+    tables = _tables(trace, found)
+    notes = _notes(trace, found, {*tables})
+    return [*tables.values(), *([Notes(notes)] if notes else [])]
+
+
+def _tables(trace: Trace, found: Summary) -> dict[str, Table]:
+    """Return the tables that have rows, by what they are about."""
+    kernels, operators, blocking = _lists(trace, found)
+    tables = {
+        "devices": _devices(found),
+        "streams": _streams(found),
+        "idle time": _idle(found),
+        "kernels": kernels,
+        "operators": operators,
+        "blocking calls": blocking,
+    }
+    return {name: table for name, table in tables.items() if table.rows}
 
 
 def _blocks(path: str, trace: Trace, found: Summary, warnings: Sequence[Warned]) -> list[Block]:
     return [
         Headline(_title(path, trace, found)),
-        *verdict_blocks(found.verdict),
         *step_blocks(found.recording_cost),
+        *verdict_blocks(found.verdict),
         *_warned(found, warnings),
-        *time_blocks(trace, found),
+        *_limiting_blocks(trace, found),
     ]
+
+
+def _limiting_blocks(trace: Trace, found: Summary) -> list[Block]:
+    """Show the tables about what limits the window, and name the others."""
+    tables = _tables(trace, found)
+    sides = found.verdict.sides
+    wanted = {name for side in sides for name in _TABLES_OF_SIDES[side]} if sides else {*tables}
+    shown = [table for name, table in tables.items() if name in wanted]
+    others = [name for name in tables if name not in wanted]
+    notes = _notes(trace, found, wanted)
+    if others:
+        listed = f"{', '.join(others[:-1])} and {others[-1]}" if others[1:] else others[0]
+        notes.append(f"Not shown, because they do not limit the step: {listed}.")
+    nexts = [f"`longpole table TRACE {_NEXT_TABLES[side]}`" for side in sides]
+    notes.append(f"More: {', '.join([*nexts, '`longpole table TRACE`'])} (lists all tables).")
+    return [*shown, *([Notes(notes)] if notes else [])]
 
 
 def _warned(found: Summary, warnings: Sequence[Warned]) -> list[Block]:
@@ -183,7 +228,7 @@ def _idle(found: Summary) -> Table:
     return Table(columns, rows if devices else [])
 
 
-def _lists(trace: Trace, found: Summary) -> list[Table]:
+def _lists(trace: Trace, found: Summary) -> tuple[Table, Table, Table]:
     """Kernels, operators and blocking calls, each with the names that took longest."""
     ranked = rankings(found)
     calls = ranked["blocking call"]
@@ -191,7 +236,7 @@ def _lists(trace: Trace, found: Summary) -> list[Table]:
     n_processes = trace.warning_counts["processes_with_calls"]
     kernels = f"kernels of {n_devices} devices" if n_devices > 1 else "kernels"
     of_hosts = f" of {n_processes} processes" if n_processes > 1 else ""
-    return [
+    return (
         _with_operators(
             trace,
             _ranked(found, kernels, "time", found.kernels.n_total, ranked["kernel"]),
@@ -205,7 +250,7 @@ def _lists(trace: Trace, found: Summary) -> list[Table]:
             ranked["operator"],
         ),
         _ranked(found, f"blocking calls{of_hosts}", "time", len(calls), calls[:_N_BLOCKING]),
-    ]
+    )
 
 
 def _ranked(found: Summary, what: str, time: str, n_total: int, rows: list[Figures]) -> Table:
@@ -217,13 +262,13 @@ def _ranked(found: Summary, what: str, time: str, n_total: int, rows: list[Figur
 
 
 def _with_operators(trace: Trace, table: Table, events: list[int]) -> Table:
-    """Add the operators that launched the longest kernels, where they are known."""
+    """Show the operators that launched the longest kernels first, where they are known."""
     launched = trace.core.operators_of(events)
     if not any(launched):
         return table
     operators = [operator_name(*operator[1:]) if operator else "-" for operator in launched]
-    columns = (*table.columns, Column("launched by (longest)", "name"))
-    rows = [(*row, operator) for row, operator in zip(table.rows, operators, strict=True)]
+    columns = (Column("launched by (longest)", "name"), *table.columns)
+    rows = [(operator, *row) for row, operator in zip(table.rows, operators, strict=True)]
     return Table(columns, rows)
 
 
@@ -243,17 +288,18 @@ def _cells(
     return time_ns, _share(found, time_ns), n_events, longest_ns, event
 
 
-def _notes(trace: Trace, found: Summary) -> list[str]:
+def _notes(trace: Trace, found: Summary, shown: Collection[str]) -> list[str]:
     notes = left_out_of(found.verdict)
     notes += [
         f"How long {_device(device)} waited for launch is unknown: {device.idle.reason}."
         for device in found.devices
         if device.idle.reason
     ]
-    times_ns = (total_ns for rows in rankings(found).values() for _, total_ns, *_ in rows)
+    ranked = {f"{section}s": rows for section, rows in rankings(found).items()}
+    times_ns = (row[1] for section, rows in ranked.items() if section in shown for row in rows)
     if max(times_ns, default=0) > found.window.duration_ns:
         notes.append(ABOVE_ALL)
-    notes += _cut(trace, found)
+    notes += _cut(trace, found, shown)
     unlinked = found.unlinked
     if unlinked.n_unlinked:
         n_work = count(unlinked.n_device_work, "GPU activity", "GPU activities")
@@ -264,9 +310,11 @@ def _notes(trace: Trace, found: Summary) -> list[str]:
     return notes
 
 
-def _cut(trace: Trace, found: Summary) -> list[str]:
+def _cut(trace: Trace, found: Summary, shown: Collection[str]) -> list[str]:
     """Name the longest events of which only a part lies in the window."""
-    rows = [*found.kernels.rows, *found.blocking_calls[:_N_BLOCKING]]
+    kernels = found.kernels.rows if "kernels" in shown else ()
+    calls = found.blocking_calls[:_N_BLOCKING] if "blocking calls" in shown else ()
+    rows = [*kernels, *calls]
     whole_ns = trace.core.event_durations_ns([row.longest_event for row in rows])
     return [
         f"Event {row.longest_event} ({short_name(row.name, 30)}) lasts {duration(length_ns)}; "

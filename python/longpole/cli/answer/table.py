@@ -1,8 +1,10 @@
-"""The tables behind the answers, each by its name."""
+"""The tables of a trace, by the questions that they answer."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.analyses.questions import choices_of, question, questions
@@ -15,6 +17,7 @@ from longpole.cli.answer.windows import (
     code_of,
     exit_code_of,
     known_of,
+    known_of_trace,
     known_of_window,
 )
 from longpole.data import Row, plain
@@ -32,17 +35,21 @@ if TYPE_CHECKING:
     from longpole.cli.answer.emit import Answer
     from longpole.cli.answer.windows import Found
     from longpole.critical_path import CriticalPath
+    from longpole.remedies.parts import Side
     from longpole.report.blocks import Block
     from longpole.trace import Trace
+    from longpole.verdict import Verdict
     from longpole.windows import Window
 
 __all__ = [
+    "GROUPS",
     "PATH_TABLES",
     "TABLE",
     "WHOLE_TABLES",
     "Shown",
     "TableData",
-    "list_of_tables",
+    "groups_by_gain",
+    "listed_tables",
     "memory_table",
     "path_table",
     "question_table",
@@ -61,6 +68,36 @@ PATH_TABLES: Final = {
 }
 WHOLE_TABLES: Final = frozenset(("iterations", "steps"))
 """Those that list all of a trace where no window is asked for."""
+GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Where did the step go": (
+        *("breakdown", "operators", "modules", "functions", "annotation_times"),
+        *("segments", "slack", "steps", "iterations"),
+    ),
+    "Kernels": (
+        *("kernels", "kernel_gains", "roofline", "mfu", "operator_kernels", "annotated_kernels"),
+        *("kernel_sequences", "measured_work", "counters_by_operator"),
+    ),
+    "Host": (
+        *("idle_time", "sync", "launch_summary", "launch_times"),
+        *("queue_summary", "queue_length", "full_queue"),
+    ),
+    "Communication": (
+        *("communication", "overlap", "collective_waits", "communication_links"),
+        *("activity_types", "ascend_overlap"),
+    ),
+    "Memory and copies": (
+        *("memory", "memory_churn", "memory_curve", "copy_summary", "copy_bandwidth"),
+    ),
+    "CUDA graphs": ("graph_kernels",),
+    "The trace itself": ("activities", "events", "violations"),
+}
+"""The tables by the question that they answer."""
+_OF_SIDES: Final[Mapping[Side, str]] = {
+    "kernels": "Kernels",
+    "host": "Host",
+    "communication": "Communication",
+    "copies": "Memory and copies",
+}
 _SHOWN_ROWS: Final = 50
 _LEAST_GAIN: Final = 0.005
 """Kernels that save less if they get twice as fast are not worth tuning."""
@@ -69,7 +106,8 @@ _LEAST_GAIN: Final = 0.005
 class TableData(Row):
     """A table; without its name, the list of tables.
 
-    The tables that have figures besides their rows give these as further keys.
+    Each entry of the list names its `table`, what it holds (`sentence`), and the question that it
+    answers (`group`). The tables that have figures besides their rows give these as further keys.
     """
 
     table: str | None
@@ -97,24 +135,56 @@ _OF_PATH: Final[dict[str, Callable[[CriticalPath, Trace], pl.DataFrame]]] = {
 
 
 def tables() -> dict[str, str]:
-    """Give each table with what it holds."""
-    return dict(sorted((questions() | PATH_TABLES).items()))
+    """Return each table with what it holds, in the order of the groups."""
+    found = questions() | PATH_TABLES
+    return {name: found[name] for names in GROUPS.values() for name in names}
 
 
-def list_of_tables(paths: Sequence[str]) -> Answer:
-    """List the names of the tables with a sentence each."""
-    rows = [{"table": name, "sentence": sentence} for name, sentence in tables().items()]
+def groups_by_gain(gains: Mapping[Side, float]) -> list[str]:
+    """Order the groups of tables: those of a side of the program by how much it limits the step.
+
+    Examples
+    --------
+    >>> groups_by_gain({"kernels": 0.1, "host": 0.6, "communication": 0.0, "copies": 0.0})[:3]
+    ['Where did the step go', 'Host', 'Kernels']
+    """
+    gain_of = {_OF_SIDES[side]: gain for side, gain in gains.items()}
+    first, *others = GROUPS
+    ranked = [name for name in others if name in gain_of]
+    rest = [name for name in others if name not in gain_of]
+    return [first, *sorted(ranked, key=lambda name: -gain_of[name]), *rest]
+
+
+def listed_tables(path: str | None, trace: Trace | None = None) -> Answer:
+    """List the tables by the questions that they answer, those of what limits the trace first."""
+    verdict = None if trace is None or trace.window is None else trace.verdict()
+    sentences = tables()
+    rows = [
+        {"table": name, "sentence": sentences[name], "group": group}
+        for group in groups_by_gain(verdict.gains if verdict else {})
+        for name in GROUPS[group]
+    ]
     document = Document(
         schema=TABLE,
-        input={"path": paths[0]},
+        **(known_of_trace(path, trace) if path and trace else {"input": {"path": path}}),
         data=TableData(table=None, rows=rows),
-        blocks=lambda: [
-            Headline("tables: longpole table TRACE NAME"),
-            Table((Column("name"), Column("what it holds")), [list(row.values()) for row in rows]),
-        ],
+        blocks=lambda: _list_blocks(path, rows, verdict),
         records=lambda: [dict(row) for row in rows],
     )
     return document, exit_codes.OK
+
+
+def _list_blocks(
+    path: str | None, rows: Sequence[Mapping[str, str]], verdict: Verdict | None
+) -> list[Block]:
+    """Show a table of tables for each group."""
+    blocks: list[Block] = [Headline(f"tables: longpole table {path or 'TRACE'} NAME")]
+    blocks += [Sentence(verdict.sentence)] if verdict else []
+    width = max(len(word) for row in rows for word in (row["table"], row["group"]))
+    for group, alike in groupby(rows, key=itemgetter("group")):
+        cells = [(row["table"].ljust(width), row["sentence"]) for row in alike]
+        blocks.append(Table((Column(group), Column("")), cells))
+    return blocks
 
 
 def path_table(path: str, trace: Trace, found: Found, *, shown: Shown) -> Answer:
@@ -234,7 +304,8 @@ def _sorted(rows: pl.DataFrame, shown: Shown) -> pl.DataFrame:
     """Put rows into the order that was asked for."""
     from longpole.selection import sorted_by
 
-    return sorted_by(rows, shown.sort)
+    titles = [column.title for column in table_of(rows.head(0)).columns]
+    return sorted_by(rows, shown.sort, titles)
 
 
 def _of_rows(
@@ -255,7 +326,7 @@ def _of_rows(
         json_rows=lambda: json_rows(kept),
         blocks=lambda: [
             Headline(f"{name_of(path)}: {shown.table}, {title}"),
-            *_blocks(rows, shown.top or _SHOWN_ROWS),
+            *_blocks(rows, shown.top or _SHOWN_ROWS, shown.where),
             *notes,
         ],
         records=lambda: records_of(path, kept),
@@ -263,7 +334,12 @@ def _of_rows(
     )
 
 
-def _blocks(rows: pl.DataFrame, most: int) -> list[Block]:
+def _blocks(rows: pl.DataFrame, most: int, where: str | None) -> list[Block]:
+    if rows.is_empty():
+        told = (
+            "No row matches the condition." if where else "Nothing of this kind was recorded here."
+        )
+        return [table_of(rows), Sentence(told)]
     shown: list[Block] = [table_of(rows.head(most)), *_above_all(rows)]
     if rows.height <= most:
         return shown

@@ -17,7 +17,7 @@ from longpole.recording_cost import step_blocks
 from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import Abstention, Document, Warned
 from longpole.verdict import Verdict
-from longpole.verdict.blocks import table_of, verdict_reference
+from longpole.verdict.blocks import table_of
 from longpole.wording import count, duration, share
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
         data=Ideal(length_ns=found.path.length_ns, verdict=verdict),
         blocks=lambda: [
             Headline(f"{name_of(name)}: {found.title}"),
-            verdict_reference(verdict, is_damaged=trace.damage is not None),
+            Sentence(verdict.sentence),
             table_of(helpful, n_windows=verdict.window.n),
             *_useless(len(ranked) - len(helpful)),
             *step_blocks(trace.removed_cost),

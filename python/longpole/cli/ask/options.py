@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -26,8 +26,10 @@ __all__ = [
     "Options",
     "answer_options",
     "answers",
+    "force_option",
     "is_debugging",
     "output_options",
+    "page_options",
     "shared_options",
     "top_option",
 ]
@@ -76,6 +78,25 @@ def answers(declared: str) -> Callable[[Callable[..., int]], Callable[..., int]]
     return mark
 
 
+_NO_PROGRESS: Final = click.option(
+    "--no-progress", is_flag=True, help="Do not show a progress bar."
+)
+_DEBUG: Final = click.option("--debug", is_flag=True, help="Show tracebacks.")
+_VOCABULARY: Final = click.option(
+    "--vocabulary",
+    type=click.Path(dir_okay=False, readable=False),
+    envvar="LONGPOLE_VOCABULARY",
+    metavar="FILE",
+    help="TOML file with custom name patterns for kernels, API calls and data loading.",
+)
+_THREADS: Final = click.option(
+    "--threads",
+    type=click.IntRange(1, MOST_THREADS),
+    metavar="N",
+    help="Number of threads that read a large trace.  [default: all cores]",
+)
+
+
 def answer_options(command: Callable[..., int]) -> Callable[..., int]:
     """Give a command the options about its answer, as its argument `options`."""
 
@@ -96,8 +117,8 @@ def answer_options(command: Callable[..., int]) -> Callable[..., int]:
         show_default=True,
         help="When to use colours; NO_COLOR turns them off.",
     )
-    @click.option("--no-progress", is_flag=True, help="Do not show a progress bar.")
-    @click.option("--debug", is_flag=True, help="Show tracebacks.")
+    @_NO_PROGRESS
+    @_DEBUG
     @functools.wraps(command)
     def with_options(
         *, form: str, as_json: bool, color: str, no_progress: bool, debug: bool, **others: Any
@@ -117,19 +138,8 @@ def shared_options(command: Callable[..., int]) -> Callable[..., int]:
     """Give a command that reads traces its `options`: about the answer, and about reading."""
 
     @answer_options
-    @click.option(
-        "--vocabulary",
-        type=click.Path(dir_okay=False, readable=False),
-        envvar="LONGPOLE_VOCABULARY",
-        metavar="FILE",
-        help="TOML file with custom name patterns for kernels, API calls and data loading.",
-    )
-    @click.option(
-        "--threads",
-        type=click.IntRange(1, MOST_THREADS),
-        metavar="N",
-        help="Number of threads that read a large trace.  [default: all cores]",
-    )
+    @_VOCABULARY
+    @_THREADS
     @functools.wraps(command)
     def with_options(
         *, options: Options, vocabulary: str | None, threads: int | None, **others: Any
@@ -137,6 +147,38 @@ def shared_options(command: Callable[..., int]) -> Callable[..., int]:
         return command(options=replace(options, vocabulary=vocabulary, threads=threads), **others)
 
     return with_options
+
+
+def page_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add the options of a command that reads traces and prints no answer, as `options`."""
+
+    @_NO_PROGRESS
+    @_DEBUG
+    @_VOCABULARY
+    @_THREADS
+    @functools.wraps(command)
+    def with_options(
+        *,
+        no_progress: bool,
+        debug: bool,
+        vocabulary: str | None,
+        threads: int | None,
+        **others: Any,
+    ) -> int:
+        options = Options(
+            form="text",
+            color="auto",
+            progress=not no_progress,
+            debug=debug or is_debugging(),
+            vocabulary=vocabulary,
+            threads=threads,
+        )
+        return command(options=options, **others)
+
+    return with_options
+
+
+force_option: Final = click.option("-f", "--force", is_flag=True, help="Replace files that exist.")
 
 
 def output_options(told: str = "The file to write.") -> Callable[[Command], Command]:
@@ -150,16 +192,20 @@ def output_options(told: str = "The file to write.") -> Callable[[Command], Comm
             type=OutputPath(is_path=True),
             help=told,
         )
-        force = click.option("-f", "--force", is_flag=True, help="Replace the file if it exists.")
-        return output(force(command))
+        return output(force_option(command))
 
     return add
 
 
-def top_option(most: int, told: str) -> Callable[[Command], Command]:
-    """Give a command the option of how many things it lists, `top`."""
+def top_option(most: int, things: str) -> Callable[[Command], Command]:
+    """Add the option of how many things a command lists, `top`."""
     return click.option(
-        "--top", type=click.IntRange(1, MOST), default=most, show_default=True, help=told
+        "--top",
+        type=click.IntRange(1, MOST),
+        metavar="N",
+        default=most,
+        show_default=True,
+        help=f"Number of {things} to list.",
     )
 
 

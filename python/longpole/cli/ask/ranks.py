@@ -10,6 +10,7 @@ import click
 from longpole.cli.answer.live import Live, is_watched
 from longpole.cli.answer.usage import usage_errors
 from longpole.cli.ask.numbers import MOST
+from longpole.cli.ask.windows import step_name_option
 from longpole.traces.engines import ENGINES, TIMEOUT_S
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ sources_argument = click.argument(
 def reading_options(command: Callable[..., int]) -> Callable[..., int]:
     """Give a command the options of how ranks are read, as its argument `reading`."""
 
-    @click.option("--step-name", metavar="REGEX", help="Annotations that mark steps.")
+    @step_name_option
     @click.option(
         "--workers",
         type=click.IntRange(1, MOST),
@@ -51,7 +52,7 @@ def reading_options(command: Callable[..., int]) -> Callable[..., int]:
         type=click.FloatRange(min=0, min_open=True),
         metavar="SECONDS",
         default=TIMEOUT_S,
-        help="With ray: stop waiting if no trace finishes for this long.  [default: 600]",
+        help="Time limit of a trace with ray, if no other finishes meanwhile.  [default: 600]",
     )
     @functools.wraps(command)
     def with_reading(**arguments: Any) -> int:

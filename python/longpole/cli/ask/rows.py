@@ -10,7 +10,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["CHOICES", "choice_options", "sort_option"]
+__all__ = ["CHOICES", "choice_options", "sort_option", "where_option"]
 
 
 def _peaks(
@@ -28,10 +28,18 @@ def _peaks(
     return peaks
 
 
+where_option: Final = click.option(
+    "--where",
+    metavar="CONDITION",
+    help="Only what matches a condition, such as \"name LIKE '%gemm%' AND stream = 7\", with AND,"
+    " OR, NOT, IN, BETWEEN, LIKE, ILIKE, REGEXP and IS NULL. In a table of totals, it chooses the"
+    " events that are added up, not the rows.",
+)
+
 sort_option: Final = click.option(
     "--sort",
     metavar="COLUMN",
-    help="Sort by a column of the JSON output: numbers descending, other values ascending.",
+    help="Sort by a column, as printed or as in JSON: numbers descending, other values ascending.",
 )
 
 CHOICES: Final = {

@@ -46,11 +46,13 @@ _OPTIONS: Final = (
         help="Start commands with `SHELL -c`, and subtract the time of an empty command.",
     ),
     click.option(
-        "--timeout-s",
+        "--timeout",
+        "timeout_s",
         type=click.FloatRange(min=0, min_open=True),
+        metavar="SECONDS",
         default=600.0,
         show_default=True,
-        help="Time limit of an execution in seconds.",
+        help="Time limit of an execution.",
     ),
     click.option(
         "--ignore-failure",

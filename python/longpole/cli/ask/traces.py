@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
 from longpole.cli.answer.progress import reading
 from longpole.cli.answer.usage import usage_errors
 from longpole.errors import TraceError
+from longpole.profiles import other_timeline
+from longpole.wording import escape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     from longpole.cli.ask.options import Options
     from longpole.trace import Trace
 
-__all__ = ["answer_each", "named_traces", "trace_argument", "traces_argument"]
+__all__ = ["answer_each", "capture_option", "named_traces", "trace_argument", "traces_argument"]
 
 _FILE = click.Path(allow_dash=True, readable=False)  # only so that shells complete names of files
 
@@ -27,6 +30,16 @@ trace_argument = click.argument("trace", type=_FILE, metavar="TRACE")
 
 traces_argument = click.argument("traces", type=_FILE, nargs=-1, required=True, metavar="TRACE...")
 """One trace or more; `-` is stdin."""
+
+capture_option: Final = click.option(
+    "--capture-trace",
+    "capture_traces",
+    type=click.Path(dir_okay=False, readable=False),
+    multiple=True,
+    metavar="FILE",
+    help="Trace of the capture of the CUDA graphs. Repeatable.  [default: X.capture.json.gz beside "
+    "X.json.gz]",
+)
 
 
 def answer_each(
@@ -97,7 +110,7 @@ def _read(
         message = "stdin is a terminal; give a file, or `zcat trace.json.gz | longpole -`"
         raise click.UsageError(message)
     with usage_errors(), reading(path, enabled=options.progress) as progress:
-        return read_trace(
+        trace = read_trace(
             sys.stdin.buffer if path == "-" else path,
             args=arguments,
             vocabulary=options.vocabulary,
@@ -105,3 +118,14 @@ def _read(
             threads=options.threads,
             progress=progress,
         )
+    if trace.path is not None and Path(path).is_dir():
+        _note_choice(trace.path)
+    return trace
+
+
+def _note_choice(read: Path) -> None:
+    """Say which of two timelines of a folder was read."""
+    other = other_timeline(read)
+    if other is not None:
+        told = f"note: read {read}, which holds all events; {other.name} holds at most a million"
+        sys.stderr.write(f"{escape(told)}\n")

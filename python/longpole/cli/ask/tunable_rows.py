@@ -10,6 +10,7 @@ import click
 
 from longpole.cli.answer.usage import require, usage_errors
 from longpole.cli.ask.files import OutputPath
+from longpole.cli.ask.options import force_option
 from longpole.errors import ResultsError
 from longpole.wording import count
 
@@ -81,9 +82,14 @@ def edit_options(command: Callable[..., int]) -> Callable[..., int]:
     @click.option("--parameters", metavar="REGEX", help="Rows whose parameter signature matches.")
     @click.option("--from", "solution", metavar="REGEX", help="Rows whose solution matches.")
     @click.option(
-        "-o", "--output", type=OutputPath(), required=True, metavar="NEW", help="Where to write it."
+        "-o",
+        "--output",
+        type=OutputPath(),
+        required=True,
+        metavar="FILE",
+        help="The file to write.",
     )
-    @click.option("-f", "--force", is_flag=True, help="Replace the output.")
+    @force_option
     @wraps(command)
     def with_edit(
         *,

@@ -31,6 +31,9 @@ __all__ = [
     "about_stretch",
     "about_window",
     "choice_options",
+    "data_load_option",
+    "step_name_option",
+    "step_option",
     "stretch_options",
     "window_options",
 ]
@@ -75,16 +78,27 @@ class _Time(click.ParamType[int]):
         return _SinceStart(since_ns)
 
 
-_STEP: Final = click.option(
-    "--step",
-    type=_Step(),
-    metavar="N",
-    help="Step to analyse, such as 3 or ProfilerStep#3.  [default: the step of median length]",
+data_load_option: Final = click.option(
+    "--data-load",
+    metavar="PATTERN",
+    help="Regex for data-loading functions.  [default: torch's]",
 )
+
+
+def step_option(
+    default: str = "the step of median length", name: str = "step", *, multiple: bool = False
+) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Add the option of which step to analyse, or which steps, as the argument `name`."""
+    told = "Step to analyse, such as 3 or ProfilerStep#3."
+    shown = f"{told}{' Repeatable.' if multiple else ''}  [default: {default}]"
+    return click.option("--step", name, type=_Step(), multiple=multiple, metavar="N", help=shown)
+
+
+_STEP: Final = step_option()
 _WHOLE: Final = click.option("--whole", is_flag=True, help="Analyse the whole trace.")
 
 
-_STEP_NAME: Final = click.option(
+step_name_option: Final = click.option(
     "--step-name",
     metavar="PATTERN",
     help="Regex for annotations that mark steps.  [default: ProfilerStep, else known names]",
@@ -111,7 +125,7 @@ def choice_options(command: Callable[..., int]) -> Callable[..., int]:
     """Give a command `--step`, `--step-name` and `--whole`, as its argument `choice`."""
 
     @_STEP
-    @_STEP_NAME
+    @step_name_option
     @_WHOLE
     @functools.wraps(command)
     def with_choice(
@@ -309,11 +323,7 @@ def window_options(command: Callable[..., int]) -> Callable[..., int]:
         help="When a step ends; with `period`, it also begins when the previous step ended."
         "  [default: period]",
     )
-    @click.option(
-        "--data-load",
-        metavar="PATTERN",
-        help="Regex for data-loading functions.  [default: torch's]",
-    )
+    @data_load_option
     @functools.wraps(command)
     def with_window(**arguments: Any) -> int:
         choice = {field.name: arguments.pop(field.name) for field in fields(Asked)}
@@ -324,6 +334,6 @@ def window_options(command: Callable[..., int]) -> Callable[..., int]:
 
 def _of_time(command: Callable[..., int]) -> Callable[..., int]:
     """Give a command the options that choose a time, each as an argument."""
-    for option in (_BETWEEN, _INSTANCE, _ANNOTATION, _WHOLE, _STEP_NAME, _STEP):
+    for option in (_BETWEEN, _INSTANCE, _ANNOTATION, _WHOLE, step_name_option, _STEP):
         command = option(command)
     return command

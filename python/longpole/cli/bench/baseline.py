@@ -8,6 +8,7 @@ import click
 
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.usage import require, usage_errors
+from longpole.cli.ask.options import force_option
 from longpole.wording import escape
 
 __all__ = ["baseline"]
@@ -16,7 +17,7 @@ __all__ = ["baseline"]
 @click.command()
 @click.argument("name")
 @click.argument("results")
-@click.option("-f", "--force", is_flag=True, help="Replace a baseline of the same name.")
+@force_option
 def baseline(*, name: str, results: str, force: bool) -> int:
     """Save the file RESULTS as the baseline NAME, to compare later results with.
 

@@ -9,14 +9,13 @@ import click
 
 from longpole.bench.extraction import without_point
 from longpole.cli.answer import exit_codes
-from longpole.cli.answer.emit import emit, failed
+from longpole.cli.answer.emit import failed
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.problems import Problem
-from longpole.cli.ask.options import answers, is_debugging
+from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.data import Row
 from longpole.report.blocks import Column, Headline, Table
-from longpole.report.document import DATA_FORMATS, FORMATS, Abstention, Document, Warned
-from longpole.report.terminal import Terminal
+from longpole.report.document import DATA_FORMATS, Abstention, Document, Warned
 from longpole.wording import count as count_of
 
 if TYPE_CHECKING:
@@ -104,14 +103,14 @@ class _WithFormats(click.Command):
 @answers("longpole.cli.bench.extract:Extracted")
 @click.argument("logs", metavar="LOG...", nargs=-1, required=True)
 @click.option(
-    "--format",
-    "formats",
+    "--job-format",
+    "wanted",
     multiple=True,
-    metavar="auto|NAME|regex=PATTERN|FORM",
-    help="What to look for, by default every format; or, as with all commands, how to write "
-    f"the answer: {', '.join(FORMATS)}. May be given several times.",
+    default=("auto",),
+    show_default=True,
+    metavar="auto|NAME|regex=PATTERN",
+    help="Format of the results that jobs print. Repeatable.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
 @click.option(
     "--died", is_flag=True, help="The process was killed: ignore an incomplete last line."
 )
@@ -122,8 +121,9 @@ class _WithFormats(click.Command):
     show_default=True,
     help="Number of rows of a log to keep; the others are counted and summarised by operation.",
 )
+@answer_options
 def extract(
-    *, logs: Sequence[str], formats: Sequence[str], as_json: bool, died: bool, max_rows: int
+    *, logs: Sequence[str], wanted: Sequence[str], died: bool, max_rows: int, options: Options
 ) -> int:
     """Extract results from the output of profilers and benchmark tools.
 
@@ -137,15 +137,17 @@ def extract(
     \b
     Examples:
       longpole bench extract profiler.log
-      longpole bench extract run.log --format 'regex=(?P<op>[a-z]+): (?P<time_us>[0-9.]+) us'
+      longpole bench extract run.log --job-format 'regex=(?P<op>[a-z]+): (?P<time_us>[0-9.]+) us'
     """
-    forms = ["json" if as_json else "text", *(name for name in formats if name in FORMATS)]
-    wanted = [name for name in formats if name not in FORMATS] or ["auto"]
-    answers = (_answer(log, wanted, died=died, max_rows=max_rows) for log in logs)
-    return emit(answers, forms[-1], Terminal.of(sys.stdout))
+    return options.emit_each(
+        _answer(log, wanted, died=died, max_rows=max_rows, is_debugging=options.debug)
+        for log in logs
+    )
 
 
-def _answer(log: str, wanted: Sequence[str], *, died: bool, max_rows: int) -> Answer:
+def _answer(
+    log: str, wanted: Sequence[str], *, died: bool, max_rows: int, is_debugging: bool
+) -> Answer:
     """Look into one log; one that cannot be read does not keep the others from it."""
     from longpole import bench
 
@@ -153,9 +155,9 @@ def _answer(log: str, wanted: Sequence[str], *, died: bool, max_rows: int) -> An
     try:
         found = bench.extract(source, format=wanted, died=died, max_rows=max_rows)
     except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="'--format'") from error
+        raise click.BadParameter(str(error), param_hint="'--job-format'") from error
     except OSError as error:
-        if is_debugging():
+        if is_debugging:
             raise
         return failed(_SCHEMA, Problem.of(error).at(log))
     return _found(log, found)

@@ -8,8 +8,7 @@ import click
 
 from longpole.bench.records.record import Outcome, Record
 from longpole.cli.answer import exit_codes
-from longpole.cli.ask.numbers import MOST
-from longpole.cli.ask.options import Options, answer_options, answers
+from longpole.cli.ask.options import Options, answer_options, answers, top_option
 from longpole.data import Row
 from longpole.report.blocks import Column, Notes, Sentence, Table
 from longpole.report.document import Document, Warned
@@ -52,16 +51,10 @@ class Results(Row):
 @click.option(
     "--all-attempts", is_flag=True, help="Show all attempts at each job, not only the last."
 )
-@click.option(
-    "--limit",
-    type=click.IntRange(1, MOST),
-    default=10_000,
-    show_default=True,
-    help="Number of records to show; the others are counted.",
-)
+@top_option(10_000, "records")
 @answer_options
 def results(
-    *, path: str, outcome: str | None, all_attempts: bool, limit: int, options: Options
+    *, path: str, outcome: str | None, all_attempts: bool, top: int, options: Options
 ) -> int:
     """Show the outcome of each job.
 
@@ -82,7 +75,7 @@ def results(
     for record in wanted:
         if outcome in {None, record.outcome}:
             n_found += 1
-            if n_found <= limit:
+            if n_found <= top:
                 kept.append(record)
     warnings = [*damage_warnings(file), *_left_out(n_found - len(kept))]
     document = Document(
@@ -90,7 +83,7 @@ def results(
         input={"path": path, "n_records": file.n_records},
         warnings=warnings,
         data=Results(records=kept),
-        truncated={"records": {"shown": len(kept), "total": n_found}} if n_found > limit else None,
+        truncated={"records": {"shown": len(kept), "total": n_found}} if n_found > top else None,
         blocks=lambda: _blocks(kept, warnings),
         records=lambda: [_row(record) for record in kept],
     )
@@ -101,7 +94,7 @@ def _left_out(n_records: int) -> list[Warned]:
     if not n_records:
         return []
     message = f"{count(n_records, 'further record')} beyond the limit"
-    return [Warned("limit", n_records, message, "not shown; see --limit")]
+    return [Warned("limit", n_records, message, "not shown; see --top")]
 
 
 def _blocks(records: Sequence[Record], warnings: Sequence[Warned]) -> list[Block]:

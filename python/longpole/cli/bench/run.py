@@ -12,7 +12,7 @@ from longpole.cli.answer.usage import require, usage_errors
 from longpole.cli.ask.dashes import CommandBehindDashes, behind_dashes
 from longpole.cli.ask.files import OutputPath
 from longpole.cli.ask.numbers import MOST
-from longpole.cli.ask.options import Options, answer_options, answers
+from longpole.cli.ask.options import Options, answer_options, answers, force_option
 from longpole.cli.ask.runner import runner_options
 
 if TYPE_CHECKING:
@@ -28,19 +28,22 @@ __all__ = ["run"]
 @click.argument("jobs", metavar="[JOBS.jsonl | -- COMMAND...]", required=False)
 @click.option(
     "-o",
-    "--results",
+    "--output",
+    "results",
     type=OutputPath(),
     metavar="FILE",
     help="Results file to write.",
 )
-@click.option("-f", "--force", is_flag=True, help="Replace results of an earlier run.")
+@force_option
 @click.option("--key", metavar="NAME", help="Key for the command after --.")
 @click.option(
-    "--repeat",
+    "--runs",
+    "repeat",
     type=click.IntRange(1, MOST),
+    metavar="N",
     default=1,
     show_default=True,
-    help="How often to run each job.",
+    help="Number of runs of each job.",
 )
 @click.option(
     "--job-format",
@@ -74,7 +77,7 @@ def run(
     \b
     Examples:
       longpole bench run jobs.jsonl --devices 0,1 --timeout 20
-      longpole bench run --repeat 10 --key gemm_1024 -- ./gemm_profiler 1024 1024 1024
+      longpole bench run --runs 10 --key gemm_1024 -- ./gemm_profiler 1024 1024 1024
     """
     from longpole.cli.ask.session import Session, run_session
 

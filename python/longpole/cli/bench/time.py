@@ -23,7 +23,7 @@ from longpole.cli.answer.timings import timings_answer
 from longpole.cli.answer.usage import require, usage_errors
 from longpole.cli.ask.dashes import CommandBehindDashes
 from longpole.cli.ask.files import OutputPath
-from longpole.cli.ask.options import Options, answer_options, answers
+from longpole.cli.ask.options import Options, answer_options, answers, force_option
 from longpole.cli.ask.runner import device_options
 from longpole.cli.ask.shares import gate_option
 from longpole.cli.ask.timed_commands import command_options
@@ -90,7 +90,7 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float) 
 )
 @device_options
 @click.option(
-    "--processes",
+    "--runs",
     "n_processes",
     type=click.IntRange(min=1, max=10_000),
     metavar="N",
@@ -99,12 +99,14 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float) 
 )
 @gate_option
 @click.option(
-    "--budget-s",
+    "--budget",
+    "budget_s",
+    metavar="SECONDS",
     type=click.FloatRange(min=0, min_open=True),
     callback=_finite,
     default=5.0,
     show_default=True,
-    help="Seconds for seven runs with one set of arguments.",
+    help="Time of seven runs with one set of arguments.",
 )
 @click.option(
     "-o",
@@ -112,7 +114,7 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float) 
     type=OutputPath(),
     help="Write a record of each run to this file.",
 )
-@click.option("-f", "--force", is_flag=True, help="Replace records of an earlier call.")
+@force_option
 @click.option("--append", is_flag=True, help="Add to the records of an earlier call.")
 @command_options
 @answer_options

@@ -24,12 +24,13 @@ __all__ = ["mcp"]
     metavar="FOLDER...",
 )
 @click.option(
-    "--time-limit",
+    "--timeout",
+    "time_limit",
     type=click.FloatRange(min=0, min_open=True),
     default=120,
     show_default=True,
     metavar="SECONDS",
-    help="Maximum time for one question.",
+    help="Time limit of a question.",
 )
 @click.option(
     "--memory-limit",

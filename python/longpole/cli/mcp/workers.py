@@ -69,7 +69,7 @@ class Workers:
                     return await self._answer(process, name, arguments)
             except TimeoutError:
                 message = f"the question took longer than {self._limits.time_s:g} s and was ended"
-                hint = "ask about one step, or start the server with a longer --time-limit"
+                hint = "ask about one step, or start the server with a longer --timeout"
                 return refused("time_limit", message, hint)
             finally:
                 with anyio.CancelScope(shield=True):

@@ -12,7 +12,7 @@ __all__ = ["check"]
 @click.command()
 @answers("longpole.cli.answer.tunable_data:Checked")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--torch", "version", metavar="VERSION", help="Check for this version of torch.")
+@click.option("--torch", "version", metavar="VERSION", help="Version of torch to use it with.")
 @click.option(
     "--expect", multiple=True, metavar="KEY=VALUE", help="A validator that the file must have."
 )

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from longpole.cli.ask.numbers import NUMBER
 from longpole.cli.ask.options import Options, answers, shared_options
+from longpole.cli.ask.windows import step_option
 from longpole.errors import ResultsError, TraceError
 
 if TYPE_CHECKING:
@@ -23,12 +23,13 @@ _OTHER_KIND = "other_kind_of_file"
 @answers("longpole.cli.answer.tunable_data:Coverage")
 @click.argument("subject", metavar="UNTUNED|TRACE|ET")
 @click.argument("results", metavar="RESULTS")
-@click.option("--step", type=NUMBER, metavar="N", help="The step of the trace to analyse.")
+@step_option("the whole trace")
 @click.option(
     "--et",
     "execution",
-    metavar="ET",
-    help="The execution trace of the same run, for shapes that TRACE lacks.",
+    type=click.Path(dir_okay=False, readable=False),
+    metavar="FILE",
+    help="Execution trace of the same run.",
 )
 @shared_options
 def coverage(

@@ -20,7 +20,7 @@ __all__ = ["env"]
 @click.argument("phase", type=click.Choice(("collect", "tune", "use")))
 @click.option("--name", metavar="FILE", help="The results file.")
 @click.option("--untuned", metavar="FILE", help="The untuned file.")
-@click.option("--torch", "version", metavar="VERSION", help="Warn for this version of torch.")
+@click.option("--torch", "version", metavar="VERSION", help="Version of torch to use it with.")
 @answer_options
 def env(
     *,

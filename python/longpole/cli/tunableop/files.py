@@ -25,7 +25,8 @@ __all__ = ["files"]
     help="The value of the visibility variable of a process. Repeatable, for several processes.",
 )
 @click.option(
-    "--devices",
+    "--n-devices",
+    "devices",
     type=click.IntRange(0, MOST_DEVICES),
     metavar="N",
     help="How many devices the machine has.",
@@ -48,7 +49,7 @@ def files(
 
     \b
     Examples:
-      longpole tunableop files --devices 8
+      longpole tunableop files --n-devices 8
       longpole tunableop files --visible 0 --visible 1
     """
     from longpole.bench.tunableop import files as files_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from longpole.cli.ask.files import OutputPath
-from longpole.cli.ask.options import Options, answer_options, answers
+from longpole.cli.ask.options import Options, answer_options, answers, force_option
 from longpole.files import check_free
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ __all__ = ["merge"]
 @click.option(
     "--split-validators", is_flag=True, help="Write one file for each set of validators: 0, 1, ..."
 )
-@click.option("-f", "--force", is_flag=True, help="Replace the output.")
+@force_option
 @answer_options
 def merge(
     *,

@@ -8,7 +8,7 @@ import click
 
 from longpole.cli.ask.files import OutputPath
 from longpole.cli.ask.numbers import MOST_DEVICES
-from longpole.cli.ask.options import Options, answer_options, answers
+from longpole.cli.ask.options import Options, answer_options, answers, force_option
 from longpole.files import check_free
 
 __all__ = ["split"]
@@ -18,7 +18,8 @@ __all__ = ["split"]
 @answers("longpole.cli.answer.tunable_data:Split")
 @click.argument("file", metavar="FILE")
 @click.option(
-    "--gpus",
+    "--parts",
+    "gpus",
     type=click.IntRange(1, MOST_DEVICES),
     required=True,
     metavar="N",
@@ -31,7 +32,7 @@ __all__ = ["split"]
     metavar="NAME",
     help="Name of the parts, to which the ordinal is added.",
 )
-@click.option("-f", "--force", is_flag=True, help="Replace the parts.")
+@force_option
 @answer_options
 def split(*, file: str, gpus: int, output: str | None, force: bool, options: Options) -> int:
     """Split a file into parts of about the same cost, 2 m n k for each GEMM.
@@ -41,7 +42,7 @@ def split(*, file: str, gpus: int, output: str | None, force: bool, options: Opt
 
     \b
     Examples:
-      longpole tunableop split tunableop_untuned0.csv --gpus 4
+      longpole tunableop split tunableop_untuned0.csv --parts 4
     """
     from longpole.bench import tunableop
     from longpole.bench.tunableop.records import require_rows

@@ -10,7 +10,7 @@ import click
 from longpole.cli.answer.usage import usage_errors
 from longpole.cli.ask.files import OutputPath
 from longpole.cli.ask.numbers import MOST
-from longpole.cli.ask.options import Options, answer_options, answers
+from longpole.cli.ask.options import Options, answer_options, answers, force_option
 from longpole.wording import escape
 
 if TYPE_CHECKING:
@@ -23,9 +23,10 @@ __all__ = ["tune"]
 @answers("longpole.cli.answer.tunable_data:Tuned")
 @click.argument("pattern", metavar="PATTERN")
 @click.option(
-    "--gpus",
+    "--devices",
+    "gpus",
     metavar="LIST",
-    help="GPUs to use, as `longpole devices` numbers them.  [default: all]",
+    help="Such as 0,2, or UUIDs, `all`, `cpu`, `fake:N`.  [default: all]",
 )
 @click.option(
     "--name",
@@ -38,15 +39,16 @@ __all__ = ["tune"]
 @click.option(
     "--timeout",
     type=float,
+    metavar="SECONDS",
     default=1800.0,
     show_default=True,
-    help="Time limit of a batch in seconds.",
+    help="Time limit of a batch.",
 )
 @click.option(
     "--batch", type=click.IntRange(1, MOST), default=32, show_default=True, help="GEMMs in a batch."
 )
 @click.option("--resume", is_flag=True, help="Continue an earlier run.")
-@click.option("-f", "--force", is_flag=True, help="Replace the output files.")
+@force_option
 @answer_options
 def tune(
     *,
@@ -68,7 +70,7 @@ def tune(
 
     \b
     Examples:
-      longpole tunableop tune "tunableop_untuned?.csv" --gpus 0,1,2,3
+      longpole tunableop tune "tunableop_untuned?.csv" --devices 0,1,2,3
       longpole tunableop tune "tunableop_untuned*.csv" --resume
     """
     from longpole.bench import tunableop

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from longpole.cli.ask.files import OutputPath
-from longpole.cli.ask.options import Options, answer_options, answers
+from longpole.cli.ask.options import Options, answer_options, answers, force_option
 from longpole.wording import count
 
 __all__ = ["untuned"]
@@ -15,7 +15,7 @@ __all__ = ["untuned"]
 @answers("longpole.cli.answer.tunable_data:Untuned")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("-o", "--output", type=OutputPath(), metavar="FILE", help="Write them to a file.")
-@click.option("-f", "--force", is_flag=True, help="Replace the output.")
+@force_option
 @answer_options
 def untuned(*, files: tuple[str, ...], output: str | None, force: bool, options: Options) -> int:
     """Merge recorded GEMMs without duplicates, in a stable order.

@@ -1,0 +1,296 @@
+"""Finds habits and settings of a program that need no critical path to be seen.
+
+Each rule asks the steps of the verdict for one pattern that has one meaning, and is silent where
+anything else could have made it.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from longpole.analyses.device_times import device_times
+from longpole.critical_path.windows import core_window
+from longpole.data import Row
+from longpole.errors import LongpoleError
+from longpole.recording import options_for
+from longpole.remedies.facts import Facts
+from longpole.windows import choose_window
+from longpole.wording import count, duration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from longpole.remedies.facts import OnThread
+    from longpole.trace import Trace
+
+__all__ = ["RULES", "ProgramNote", "program_notes"]
+
+# Launches that return after their kernel prove nothing alone, nor do kernels as short as a launch.
+_FEWEST_LAUNCHES: Final = 10
+_MOST_LAUNCHES: Final = 200
+_LONG_KERNEL_NS: Final = 20_000
+
+# Anomaly mode checks what every node of the backward pass returns; a hook checks some of them.
+_FEWEST_CHECKS: Final = 10
+_CHECKED_NODES: Final = 0.5
+
+_NODE: Final = "autograd::engine::evaluate_function"
+_CONVOLUTIONS: Final = ("aten::conv1d", "aten::conv2d", "aten::conv3d")
+_TRAINING: Final = 5
+"""Where `aten::batch_norm` has whether it normalises by the batch."""
+
+
+class ProgramNote(Row):
+    """A habit or setting of the program that costs time."""
+
+    code: str
+    count: int
+    sentence: str
+    """What the trace shows."""
+    advice: str
+    event: int
+    """The first event that shows it, a row of `Trace.events`."""
+
+
+class Rule(NamedTuple):
+    """How a habit is seen, and what to do instead."""
+
+    code: str
+    seen_by: str
+    advice: str
+    find: Callable[[Trace, Facts], tuple[Sequence[int], str] | None]
+    """The events that show it, and a sentence; None where nothing does."""
+
+
+def program_notes(trace: Trace) -> tuple[ProgramNote, ...]:
+    """List the habits and settings of the program that cost time, as far as the trace shows them.
+
+    Inputs of operators are needed for `bias_before_batch_norm`; read the trace with the default
+    arguments.
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> program_notes(TraceBuilder().launch("gemm", call=(0, 10), work=(10, 100)).read())
+    ()
+    """
+    if trace.window is None:
+        return ()
+    window = core_window(None, None, 0, None, "period", whole=False)
+    try:
+        parts, core = trace.core.verdict(window, data_load=None, step_name=None)
+    except LongpoleError:
+        return ()
+    facts = Facts(core, parts, options_for(trace.core), trace.device_properties)
+    found = [(rule, rule.find(trace, facts)) for rule in RULES]
+    return tuple(
+        ProgramNote(
+            code=rule.code,
+            count=len(seen[0]),
+            sentence=seen[1],
+            advice=rule.advice,
+            event=min(seen[0]),
+        )
+        for rule, seen in found
+        if seen is not None and seen[0]
+    )
+
+
+def _data_parallel(trace: Trace, facts: Facts) -> tuple[Sequence[int], str] | None:
+    """Find the copies of a model that one process runs on several GPUs."""
+    calls = _marked(facts, "DataParallel.forward")
+    window = choose_window(trace, whole=True)
+    if not calls or window is None:
+        return None
+    n_devices = sum(device.whole.count > 0 for device in device_times(trace, window))
+    if n_devices < 2:  # noqa: PLR2004
+        return None
+    told = f"`torch.nn.DataParallel` copies the model to {n_devices} GPUs in every forward pass"
+    return [call.event for call in calls], told
+
+
+def _gloo(_trace: Trace, facts: Facts) -> tuple[Sequence[int], str] | None:
+    """Find gradients of a GPU that are reduced on the CPU."""
+    is_distributed = _marked(facts, "DistributedDataParallel.forward")
+    reduces_on_gpu = any(kernel.kind == "communication" for kernel in facts.kernels)
+    if not is_distributed or not facts.kernels or reduces_on_gpu:
+        return None
+    calls = _marked(facts, "gloo:all_reduce", "gloo:allreduce")
+    told = (
+        f"{count(len(calls), 'collective')} of gloo: gradients of a GPU are reduced on the CPU, and"
+        " no collective runs on the GPU"
+    )
+    return [call.event for call in calls], told
+
+
+def _zero_grad(_trace: Trace, facts: Facts) -> tuple[Sequence[int], str] | None:
+    """Find gradients that are filled with zeros instead of dropped."""
+    fills = [
+        row
+        for row in facts.operators("aten::zero_", "aten::_foreach_zero_")
+        if _is_zero_grad([name for _, _, name in facts.around(row.event)])
+    ]
+    per_step = max(round(facts.per_window(len(fills))), 1)
+    told = f"`zero_grad` fills gradients with zeros, in {count(per_step, 'operator')} a step"
+    return [row.event for row in fills], told
+
+
+def _is_zero_grad(names: Sequence[str]) -> bool:
+    is_new = any(name.startswith("aten::zeros") for name in names)
+    return not is_new and any(
+        name.startswith("Optimizer.zero_grad#") or name.endswith("): zero_grad") for name in names
+    )
+
+
+def _bias_before_norm(_trace: Trace, facts: Facts) -> tuple[Sequence[int], str] | None:
+    """Find convolutions that add a bias which the batch norm after them subtracts again."""
+    norms: dict[int, list[OnThread]] = {}
+    for norm in facts.operators("aten::batch_norm"):
+        norms.setdefault(norm.lane, []).append(norm)
+    for rows in norms.values():
+        rows.sort(key=lambda row: row.start_ns)
+    found = []
+    for convolution in facts.operators(*_CONVOLUTIONS) if norms else ():
+        rows = norms.get(convolution.lane, [])
+        at = bisect_left(rows, convolution.end_ns, key=lambda row: row.start_ns)
+        if at < len(rows) and _is_subtracted(facts, convolution, rows[at]):
+            found.append(convolution.event)
+    per_step = max(round(facts.per_window(len(found))), 1)
+    told = f"{count(per_step, 'convolution')} a step add a bias, which the batch norm subtracts"
+    return found, told
+
+
+def _is_subtracted(facts: Facts, convolution: OnThread, norm: OnThread) -> bool:
+    """Whether a batch norm in training normalises just what a convolution with a bias returned."""
+    shapes, normalised = _shapes(facts, convolution), _shapes(facts, norm)
+    if len(shapes) < 3 or len(shapes[2]) != 1 or not normalised:  # noqa: PLR2004
+        return False
+    image, channels = normalised[0], shapes[2][0]
+    if image[:2] != [*shapes[0][:1], channels] or not _is_training(facts, norm):
+        return False
+    between = facts.names_in([(convolution.lane, convolution.end_ns, norm.start_ns)])
+    # A batch norm counts its batches first.
+    return {row.name for row in between if row.kind == "operator"} <= {"aten::add_"}
+
+
+def _is_training(facts: Facts, norm: OnThread) -> bool:
+    values = _list_of(facts, norm, "Concrete Inputs")
+    return len(values) > _TRAINING and values[_TRAINING] == "True"
+
+
+def _shapes(facts: Facts, operator: OnThread) -> list[list[int]]:
+    """Return the shapes of the inputs of an operator; nothing where they are not recorded."""
+    shapes = _list_of(facts, operator, "Input Dims")
+    return [shape if isinstance(shape, list) else [] for shape in shapes]
+
+
+def _list_of(facts: Facts, operator: OnThread, key: str) -> list[Any]:
+    try:
+        values = json.loads(facts.text(operator.event, key) or "[]")
+    except (ValueError, RecursionError):
+        return []
+    return values if isinstance(values, list) else []
+
+
+def _lazy_loading(_trace: Trace, facts: Facts) -> tuple[Sequence[int], str] | None:
+    """Find kernels that are loaded while steps run."""
+    calls = facts.calls("load_module")
+    total_ns = sum(call.duration_ns for call in calls)
+    if not facts.is_worth(max(total_ns, 1), 0.001):
+        return None
+    told = f"{count(len(calls), 'call')} load kernels while steps run, {duration(total_ns)} in all"
+    return [call.event for call in calls], told
+
+
+def _launch_blocking(_trace: Trace, facts: Facts) -> tuple[Sequence[int], str] | None:
+    """Find launches that return only when their kernel has ended, each of them."""
+    launched = [
+        kernel
+        for kernel in facts.kernels
+        if kernel.call is not None and kernel.duration_ns >= _LONG_KERNEL_NS
+    ]
+    longest = sorted(launched, key=lambda kernel: -kernel.duration_ns)[:_MOST_LAUNCHES]
+    calls = [(kernel, facts.place(kernel.call)) for kernel in longest if kernel.call is not None]
+    waited = [
+        kernel.call
+        for kernel, call in calls
+        if call.duration_ns is not None
+        and call.start_ns + call.duration_ns >= kernel.start_ns + kernel.duration_ns
+    ]
+    if len(waited) < _FEWEST_LAUNCHES or len(waited) < len(calls):
+        return None
+    told = f"all of {count(len(calls), 'launch', 'launches')} returned after the end of the kernel"
+    return [call for call in waited if call is not None], told
+
+
+def _anomaly(_trace: Trace, facts: Facts) -> tuple[Sequence[int], str] | None:
+    """Find a check for NaN after most nodes of the backward pass."""
+    checks = [
+        row.event
+        for row in facts.operators("aten::isnan")
+        if _parent(facts, row.event).startswith(_NODE)
+    ]
+    n_nodes = len(facts.operators(_NODE))
+    if len(checks) < _FEWEST_CHECKS or len(checks) < _CHECKED_NODES * n_nodes:
+        return None
+    return checks, f"{count(len(checks), 'result')} of the backward pass are checked for NaN"
+
+
+def _parent(facts: Facts, event: int) -> str:
+    """Return the operator directly around an event."""
+    return next((name for _, kind, name in facts.around(event)[1:] if kind == "operator"), "")
+
+
+def _marked(facts: Facts, *names: str) -> list[OnThread]:
+    """List the ranges of these names, which torch records as annotations or operators."""
+    return [*facts.annotations(*names), *facts.operators(*names)]
+
+
+RULES: Final = (
+    Rule(
+        "data_parallel",
+        "`DataParallel.forward` on two or more GPUs",
+        "use `DistributedDataParallel`, one process for each GPU",
+        _data_parallel,
+    ),
+    Rule(
+        "gloo_on_gpu",
+        "`DistributedDataParallel` on a GPU with all-reduces of gloo and none on the GPU",
+        'use the backend of the device: `init_process_group("nccl")`',
+        _gloo,
+    ),
+    Rule(
+        "zero_grad_fills",
+        "`aten::zero_` inside `zero_grad`",
+        "drop gradients instead: `zero_grad(set_to_none=True)`, the default since torch 2.0",
+        _zero_grad,
+    ),
+    Rule(
+        "bias_before_batch_norm",
+        "a convolution with a bias, then a batch norm in training (recorded shapes)",
+        "create the convolution with `bias=False`",
+        _bias_before_norm,
+    ),
+    Rule(
+        "lazy_loading",
+        "calls that load modules in at least 0.1 % of the time of the steps",
+        "run all code paths before the loop, or set `CUDA_MODULE_LOADING=EAGER`",
+        _lazy_loading,
+    ),
+    Rule(
+        "launch_blocking",
+        "every launch of a long kernel returns after the end of the kernel",
+        "unset `CUDA_LAUNCH_BLOCKING` (or `HIP_LAUNCH_BLOCKING`); if it is not set, the profiler "
+        "runs one kernel at a time",
+        _launch_blocking,
+    ),
+    Rule(
+        "anomaly_mode",
+        "`aten::isnan` after at least half of the nodes of the backward pass",
+        "turn off `torch.autograd.set_detect_anomaly`",
+        _anomaly,
+    ),
+)
+"""What is looked for, in the order in which it is listed."""

@@ -1,0 +1,161 @@
+"""Notes of `longpole check` about the program: each rule on a trace that shows it, and on a
+near miss."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from longpole.analyses.program_notes import RULES, program_notes
+from longpole.cli import program
+from longpole.testing import TraceBuilder
+
+STEPS = range(1, 6)
+STEP_US = 10_000
+
+
+def notes(builder):
+    return {note["code"]: note for note in program_notes(builder.read())}
+
+
+def steps(add):
+    """Build steps of 10 ms with a kernel of 1 ms each, to which `add` adds from a start on."""
+    builder = TraceBuilder()
+    for number in STEPS:
+        start = number * STEP_US
+        builder.step(number, (start, start + STEP_US))
+        builder.launch("gemm", call=(start + 10, start + 20), work=(start + 30, start + 1_030))
+        add(builder, start)
+    return builder
+
+
+@pytest.mark.parametrize("n_devices", [1, 2])
+def test_data_parallel_is_noted_where_it_uses_several_devices(n_devices):
+    def add(builder, start):
+        builder.annotation("DataParallel.forward", (start + 5, start + 900))
+        for device in range(n_devices):
+            builder.kernel("gemm", (start + 2_000, start + 2_500), device=device, stream=9)
+
+    assert ("data_parallel" in notes(steps(add))) == (n_devices == 2)
+
+
+@pytest.mark.parametrize(
+    ("has_nccl", "is_distributed", "expected"),
+    [(False, True, True), (True, True, False), (False, False, False)],
+)
+def test_gloo_is_noted_where_it_reduces_gradients_of_a_gpu(has_nccl, is_distributed, expected):
+    def add(builder, start):
+        if is_distributed:
+            builder.annotation("DistributedDataParallel.forward", (start + 5, start + 900))
+        builder.operator("gloo:all_reduce", (start + 3_000, start + 5_000), thread=2)
+        if has_nccl:
+            call, work = (start + 6_000, start + 6_010), (start + 6_020, start + 6_500)
+            builder.launch("ncclDevKernel_AllReduce", call=call, work=work, stream=20)
+
+    assert ("gloo_on_gpu" in notes(steps(add))) == expected
+
+
+@pytest.mark.parametrize(
+    ("around", "operator", "expected"),
+    [
+        ("Optimizer.zero_grad#AdamW.zero_grad", "aten::zero_", True),
+        ("Optimizer.zero_grad#SGD.zero_grad", "aten::_foreach_zero_", True),
+        ("Optimizer.step#AdamW.step", "aten::zero_", False),
+        ("Optimizer.zero_grad#AdamW.zero_grad", "aten::add_", False),
+    ],
+)
+def test_gradients_that_are_filled_are_noted(around, operator, expected):
+    def add(builder, start):
+        builder.annotation(around, (start + 5_000, start + 6_000))
+        for number in range(4):
+            begin = start + 5_010 + 100 * number
+            builder.operator(operator, (begin, begin + 50))
+
+    found = notes(steps(add))
+    assert ("zero_grad_fills" in found) == expected
+    if expected:
+        assert "4 operators a step" in found["zero_grad_fills"]["sentence"]
+
+
+CONVOLUTION = [[8, 3, 32, 32], [16, 3, 3, 3], [16], [], [], [], []]
+NORM = [[8, 16, 30, 30], [16], [16], [16], [16], [], [], [], []]
+
+
+@pytest.mark.parametrize(
+    ("convolution", "norm", "training", "between", "expected"),
+    [
+        (CONVOLUTION, NORM, "True", "aten::add_", True),
+        (CONVOLUTION, NORM, "True", None, True),
+        ([*CONVOLUTION[:2], [], *CONVOLUTION[3:]], NORM, "True", None, False),
+        (CONVOLUTION, NORM, "False", None, False),
+        (CONVOLUTION, NORM, "", None, False),
+        (CONVOLUTION, NORM, "True", "aten::relu_", False),
+        (CONVOLUTION, [[8, 32, 30, 30], *NORM[1:]], "True", None, False),
+    ],
+)
+def test_a_bias_before_a_batch_norm_is_noted(convolution, norm, training, between, expected):
+    values = ["", "", "", "", "", training, "0.1", "1e-05", "True"]
+
+    def add(builder, start):
+        dims = {"Input Dims": convolution}
+        builder.operator("aten::conv2d", (start + 2_000, start + 2_100), **dims)
+        if between:
+            builder.operator(between, (start + 2_110, start + 2_150))
+        given = {"Input Dims": norm, "Concrete Inputs": values}
+        builder.operator("aten::batch_norm", (start + 2_200, start + 2_300), **given)
+
+    assert ("bias_before_batch_norm" in notes(steps(add))) == expected
+
+
+@pytest.mark.parametrize(("call_us", "expected"), [(500, True), (1, False)])
+def test_kernels_that_are_loaded_in_steps_are_noted(call_us, expected):
+    def add(builder, start):
+        builder.call("cuModuleLoadData", (start + 2_000, start + 2_000 + call_us))
+
+    assert ("lazy_loading" in notes(steps(add))) == expected
+
+
+@pytest.mark.parametrize(("late_us", "expected"), [(5, True), (-5, False)])
+def test_launches_that_wait_for_their_kernels_are_noted(late_us, expected):
+    builder = TraceBuilder()
+    for number in STEPS:
+        start = number * STEP_US
+        builder.step(number, (start, start + STEP_US))
+        for place in range(4):
+            begin = start + 100 + place * 1_000
+            end = begin + 500
+            builder.launch("gemm", call=(begin, end + late_us), work=(begin + 10, end))
+    assert ("launch_blocking" in notes(builder)) == expected
+
+
+@pytest.mark.parametrize(("n_checked", "expected"), [(4, True), (1, False)])
+def test_a_backward_pass_that_is_checked_for_nan_is_noted(n_checked, expected):
+    def add(builder, start):
+        for number in range(4):
+            begin = start + 2_000 + 100 * number
+            name = "autograd::engine::evaluate_function: MmBackward0"
+            builder.operator(name, (begin, begin + 90))
+            if number < n_checked:
+                builder.operator("aten::isnan", (begin + 50, begin + 60))
+
+    assert ("anomaly_mode" in notes(steps(add))) == expected
+
+
+def test_check_shows_the_notes_apart_from_the_problems_of_the_trace(tmp_path, capsys):
+    def add(builder, start):
+        builder.annotation("Optimizer.zero_grad#SGD.zero_grad", (start + 5_000, start + 6_000))
+        builder.operator("aten::zero_", (start + 5_100, start + 5_200))
+
+    path = str(steps(add).write(tmp_path / "trace.json"))
+    assert program.run(["check", path]) == 0
+    out = capsys.readouterr().out
+    assert "zero_grad_fills" in out.partition("About the program, not the trace:")[2]
+    program.run(["check", path, "--json"])
+    data = json.loads(capsys.readouterr().out)["data"]
+    assert [note["code"] for note in data["program"]] == ["zero_grad_fills"]
+    assert "zero_grad_fills" not in {found["code"] for found in data["findings"]}
+
+
+def test_every_rule_has_a_code_of_its_own():
+    assert len({rule.code for rule in RULES}) == len(RULES)
