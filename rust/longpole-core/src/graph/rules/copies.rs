@@ -1,7 +1,6 @@
-//! Calls with a copy of their own end with it if it was over by then.
+//! Edges from a copy to the end of its call, if the copy had ended by then.
 //!
-//! The driver stages pageable memory itself: such a call may return while the copy still
-//! runs.
+//! The driver stages pageable memory, so such a call may return while the copy still runs.
 
 use super::returns;
 use crate::graph::facts::Facts;

@@ -1,6 +1,5 @@
-//! Work that starts while its predecessor on the stream still runs was released from
-//! inside that one, unless something else ended shortly before (programmatic dependent
-//! launch).
+//! Edges into activities that start while their stream predecessor still runs. They were released
+//! from inside it, unless something else ended shortly before (programmatic dependent launch).
 
 use crate::graph::facts::Facts;
 use crate::graph::model::{Edge, Role, limits};
