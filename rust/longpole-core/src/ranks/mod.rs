@@ -1,9 +1,9 @@
-//! Several ranks as one program.
+//! Analyses several ranks as one program.
 //!
-//! Each rank is reduced to what others can feel: the starts and ends of its collectives, the
-//! ends of its steps, and how long it needs from one of these to the next. Calls of several
-//! ranks are matched, their clocks brought together, and one small graph is solved for all.
-//! `docs/ranks.md` gives the definitions.
+//! Each rank is reduced to the nodes that affect other ranks: the starts and ends of its
+//! collectives, the ends of its steps, and the minimum latencies between these. The calls of the
+//! ranks are matched, their clocks aligned, and one small graph is solved for all. `docs/ranks.md`
+//! has the definitions.
 //!
 //! | question | room |
 //! |---|---|
