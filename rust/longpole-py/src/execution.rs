@@ -1,4 +1,4 @@
-//! Execution traces, and what linking them to a trace gives.
+//! Execution traces, and their nodes and diagnostics.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::arrow::{Columns, Table};
 use crate::source::Source;
 use crate::tables::diagnostics_table;
 
-/// A PyTorch execution trace that was read.
+/// A PyTorch execution trace read from a file.
 #[pyclass(frozen, module = "longpole._core")]
 pub(crate) struct ExecutionTrace {
     pub(crate) trace: Arc<Nodes>,
@@ -72,12 +72,12 @@ impl ExecutionTrace {
         table.into_table()
     }
 
-    /// What was found wrong, a row a kind.
+    /// The problems found, one row for each kind.
     fn diagnostics(&self) -> PyResult<Table> {
         diagnostics_table(self.trace.diagnostics.iter())
     }
 
-    /// Whether something of the file was lost or altered.
+    /// Whether anything in the file was lost or altered.
     #[getter]
     fn is_recovered(&self) -> bool {
         self.trace.diagnostics.is_recovered()
@@ -95,7 +95,7 @@ impl ExecutionTrace {
         self.trace.header.pid
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     fn __len__(&self) -> usize {
         self.trace.nodes.len()
     }

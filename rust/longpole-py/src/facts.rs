@@ -1,4 +1,4 @@
-//! What remedies ask of the windows of a verdict, and what changes gain there.
+//! Queries of remedies about the windows of a verdict, and the gains of changes there.
 
 use std::sync::{Arc, OnceLock};
 
@@ -20,7 +20,7 @@ use crate::critical_path::{ChangeParts, StretchParts, change};
 use crate::enter::enter;
 use crate::trace::Estimate;
 
-/// An event of a thread, as `(event, lane, start_ns, end_ns, window)`.
+/// An event on a thread, as `(event, lane, start_ns, end_ns, window)`.
 type OnThreadParts = (usize, usize, i64, i64, usize);
 
 /// A gap of a thread, as `(lane, start_ns, end_ns, window, idle_ns, before, after, is_loading)`.
@@ -34,7 +34,7 @@ type ActivityParts =
 /// A gain, as `(gain_ns, gain, low, high, low_by, high_by)`.
 type GainParts = (i64, f64, f64, f64, &'static str, &'static str);
 
-/// What remedies ask of the windows of a verdict.
+/// Queries of remedies about the windows of a verdict.
 #[pyclass(frozen, module = "longpole._core")]
 pub(crate) struct Facts {
     pub(crate) tables: Tables,
@@ -78,14 +78,14 @@ impl Facts {
 
 #[pymethods]
 impl Facts {
-    /// The windows: when each begins and ends.
+    /// Start and end of each window.
     #[getter]
     fn windows(&self) -> Vec<(i64, i64)> {
         self.scope.windows.iter().map(|window| (window.start_ns, window.end_ns)).collect()
     }
 
-    /// The events of threads of some kinds that begin in a window, take `least_ns` and whose names
-    /// begin with one of some texts.
+    /// The events on threads of the given kinds that begin in a window, take at least `least_ns`,
+    /// and whose names start with one of `prefixes`.
     #[allow(clippy::needless_pass_by_value)] // from Python
     fn on_threads(
         &self,
@@ -104,7 +104,7 @@ impl Facts {
         })
     }
 
-    /// The calls of some roles that begin in a window.
+    /// The calls with the given roles that begin in a window.
     #[allow(clippy::needless_pass_by_value)] // from Python
     fn calls(&self, py: Python<'_>, roles: Vec<String>) -> PyResult<Vec<OnThreadParts>> {
         let role = |name: &String| {
@@ -117,7 +117,7 @@ impl Facts {
         })
     }
 
-    /// The GPU activities of some kinds that end in a window.
+    /// The GPU activities of the given kinds that end in a window.
     #[allow(clippy::needless_pass_by_value)] // from Python
     fn activities(&self, py: Python<'_>, kinds: Vec<String>) -> PyResult<Vec<ActivityParts>> {
         let kinds = kinds_of(&kinds)?;
@@ -126,7 +126,7 @@ impl Facts {
         })
     }
 
-    /// The GPU activities that were launched in some stretches of threads.
+    /// The GPU activities launched in some time ranges of threads.
     #[allow(clippy::needless_pass_by_value)] // from Python
     fn launched_in(
         &self,
@@ -139,8 +139,8 @@ impl Facts {
         })
     }
 
-    /// The events that begin in some stretches of threads, by name: `(name, kind, count, total_ns,
-    /// first, depth)`.
+    /// The events that begin in some time ranges of threads, by name: `(name, kind, count,
+    /// total_ns, first, depth)`.
     #[allow(clippy::needless_pass_by_value, clippy::type_complexity)] // from Python
     fn names_in(
         &self,
@@ -157,14 +157,14 @@ impl Facts {
         })
     }
 
-    /// The time of threads in the windows in which no operator and no call is open.
+    /// The time ranges of at least `least_ns` in which a thread has no open operator or call.
     fn thread_gaps(&self, py: Python<'_>, least_ns: i64) -> PyResult<Vec<GapParts>> {
         enter(py, None, None, |_| {
             Ok(self.facts().thread_gaps(least_ns).into_iter().map(gap).collect())
         })
     }
 
-    /// The calls that waited for a device in the windows: `(call, operator, work)`.
+    /// The calls in the windows that waited for a device: `(call, operator, work)`.
     #[allow(clippy::type_complexity)] // for Python
     fn waits(
         &self,
@@ -182,14 +182,14 @@ impl Facts {
         Ok(name.map_or("", |name| self.tables.strings.get(name)))
     }
 
-    /// The kind, the lane, the start and the duration of an event.
+    /// The kind, lane, start and duration of an event.
     fn place(&self, event: usize) -> PyResult<(&'static str, usize, i64, Option<i64>)> {
         let (event, events) = (self.event(event)?, &self.tables.events);
         let kind = events.kind(event).name();
         Ok((kind, events.lane(event).row(), events.start_ns(event), events.duration_ns(event)))
     }
 
-    /// An event and those that enclose it, from the inside: `(event, kind, name)`.
+    /// An event and the events that enclose it, innermost first: `(event, kind, name)`.
     fn around(&self, event: usize) -> PyResult<Vec<(usize, &'static str, String)>> {
         let (events, strings) = (&self.tables.events, &self.tables.strings);
         let row = |it: EventId| {
@@ -199,12 +199,12 @@ impl Facts {
         Ok(self.facts().ancestors(self.event(event)?).map(row).collect())
     }
 
-    /// An argument of an event that is a number.
+    /// An integer argument of an event.
     fn number(&self, event: usize, key: &str) -> PyResult<Option<i64>> {
         Ok(self.facts().number(self.event(event)?, key))
     }
 
-    /// An argument of an event that is a text.
+    /// A string argument of an event.
     fn text(&self, event: usize, key: &str) -> PyResult<Option<&str>> {
         Ok(self.facts().text(self.event(event)?, key))
     }
@@ -214,7 +214,7 @@ impl Facts {
         Ok(self.facts().pageable_ends(self.event(event)?))
     }
 
-    /// What sets of changes gain in the windows.
+    /// The gains of sets of changes in the windows.
     #[allow(clippy::needless_pass_by_value)] // from Python
     fn gains(&self, py: Python<'_>, changes: Vec<Vec<ChangeParts>>) -> PyResult<Vec<GainParts>> {
         let n_events = self.tables.events.len();

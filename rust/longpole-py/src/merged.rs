@@ -13,8 +13,8 @@ use crate::trace::Trace;
 
 #[pymethods]
 impl JointRanks {
-    /// A rank as packets of a Perfetto trace, in pieces, `earlier_ns` before its times on the
-    /// common clock.
+    /// A rank as packets of a Perfetto trace, in pieces, shifted to `earlier_ns` before its common
+    /// times.
     #[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)] // from Python
     #[pyo3(signature = (trace, place, *, number, title, lanes, calls, earlier_ns))]
     fn merged_rank<'py>(

@@ -1,4 +1,4 @@
-//! Windows of a trace, and what the dependency graph says of one.
+//! Windows of a trace, and answers from the dependency graph about one of them.
 
 use std::sync::OnceLock;
 
@@ -14,12 +14,12 @@ use crate::facts::Facts;
 use crate::trace::Trace;
 use crate::verdict::VerdictParts;
 
-/// The unit of a window, its number, its start and end, and its reason and the clause of it.
+/// The unit of a window, its number, start, end, reason and clause.
 type FoundScope = (&'static str, Option<i64>, i64, i64, (String, String));
 
 #[pymethods]
 impl Trace {
-    /// One row for each step, with the span in which its work was done.
+    /// One row for each step, with the time range of its work.
     #[pyo3(signature = (step_name))]
     fn steps(&self, py: Python<'_>, step_name: Option<&str>) -> PyResult<Table> {
         let (launches, tables) = (self.linked(py)?, self.tables());
@@ -40,14 +40,14 @@ impl Trace {
             .into_table()
     }
 
-    /// The window of all work on main threads and devices; none without any.
+    /// The window of all events on main threads and devices; `None` if there are none.
     fn whole_window(&self, py: Python<'_>) -> PyResult<Option<(i64, i64)>> {
         let window = enter(py, None, None, |_| Ok(path::whole(self.tables()).ok()))?;
         Ok(window.map(|window| (window.start_ns, window.end_ns)))
     }
 
-    /// The window of a choice, what it is one of, and why: `(unit, number, start_ns, end_ns,
-    /// (reason, clause))`.
+    /// The window of a choice, its unit and its reason: `(unit, number, start_ns, end_ns, (reason,
+    /// clause))`.
     #[pyo3(signature = (window, *, step_name))]
     fn scope(
         &self,
@@ -78,7 +78,7 @@ impl Trace {
         CriticalPath::find(py, self.tables(), graph, window, longest)
     }
 
-    /// What holds the program up, and what remedies ask; see `longpole.verdict`.
+    /// The verdict of a window, and the queries for remedies; see `longpole.verdict`.
     #[pyo3(signature = (window, *, data_load, step_name))]
     fn verdict(
         &self,

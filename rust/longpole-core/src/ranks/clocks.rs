@@ -26,7 +26,8 @@ const LEAST_CALLS_FOR_DRIFT: usize = 20;
 /// Maximum plausible drift of a clock.
 const LARGEST_DRIFT: f64 = 100e-6;
 
-/// Usual drift of a clock. A drift is fitted only if four times less than this would be visible.
+/// Usual drift of a clock. A drift is fitted only if this much of it, over the time between the
+/// first and the last call, exceeds the residual by a factor of four.
 const USUAL_DRIFT: f64 = 20e-6;
 
 /// A drift is kept if the residual with it is below this part of the residual without it.
