@@ -1,4 +1,4 @@
-//! Messages of `et_def.proto`, field by field.
+//! Decodes the messages of `et_def.proto`.
 
 use crate::read::protobuf::{Wire, fields, variable};
 use crate::tables::chakra::{ChakraNode, ChakraTrace, ChakraValue};
@@ -89,7 +89,7 @@ fn attribute(bytes: &[u8]) -> Option<(String, ChakraValue)> {
     Some((name, value.unwrap_or(ChakraValue::Other(0))))
 }
 
-/// The value in one of the fields of the `oneof`: scalars have odd numbers, lists even ones.
+/// The value in a field of the `oneof`: scalars have odd field numbers, lists even ones.
 #[allow(clippy::match_same_arms)] // in the order of the schema
 fn attribute_value(field: u64, wire: Wire<'_>) -> Option<ChakraValue> {
     let zigzag = |value: u64| (value >> 1).cast_signed() ^ -((value & 1).cast_signed());
