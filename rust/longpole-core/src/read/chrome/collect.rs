@@ -377,8 +377,8 @@ impl Collector {
         is_rocprof
     }
 
-    /// Whether the trace was written by `timeline.py` of `TensorFlow` 1: all events of a known kind
-    /// are missing, some have the category `Op`, and processes are named after devices.
+    /// Whether the trace was written by `timeline.py` of `TensorFlow` 1: no event has a known kind,
+    /// some have the category `Op`, and processes are named after devices.
     pub(super) fn is_timeline_of_tensorflow(&self) -> bool {
         let Some(op) = self.strings.lookup("Op") else { return false };
         let is_op = |event| self.events.category(event) == Some(op);

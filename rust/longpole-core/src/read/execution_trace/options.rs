@@ -1,4 +1,4 @@
-//! Options for reading an execution trace.
+//! Options of [`read_path`](super::read_path) and [`read`](super::read).
 
 /// Options for reading an execution trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

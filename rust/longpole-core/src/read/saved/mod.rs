@@ -1,13 +1,13 @@
-//! Reads a trace that was saved: its columns as they stand in memory, without parsing text.
+//! Reads a saved trace: its columns as they are in memory, without parsing text.
 //!
-//! The file is a zip archive, without compression, of `NumPy` arrays (`.npy`) and one JSON document
-//! that names them ([`layout`]). numpy.load opens it, and nothing in it is a pickle. Arrow files in
-//! its place would need a parser of their schemas in the core; a `.npy` file has a header of 128
-//! bytes that follows from the type and the length of the column, so that reading one means to
-//! compare and to copy.
+//! The file is an uncompressed zip archive of `NumPy` arrays (`.npy`) and one JSON document that
+//! describes them ([`layout`]). `numpy.load` opens it, and it contains no pickles. Arrow files
+//! would need a parser of their schemas in the core; a `.npy` file has a header of 128 bytes that
+//! follows from the type and length of the column, so that reading a column consists of comparing
+//! and copying.
 //!
-//! One program writes these files, in one way. So every byte but those of the values follows from
-//! them, and is compared; the values have a checksum each. What differs anywhere is refused.
+//! longpole writes these files in only one way. Every byte except the values is therefore known and
+//! compared, and the values have checksums. Any difference is rejected.
 
 mod archive;
 mod document;
@@ -30,13 +30,13 @@ use crate::tables::{
     LaneTable, MetadataTable, Place, Tables,
 };
 
-/// Whether a file begins as saved traces do.
+/// Whether a file begins like a saved trace.
 pub(super) fn is_saved(head: &[u8]) -> bool {
     let name = layout::DOCUMENT.as_bytes();
     head.starts_with(b"PK\x03\x04") && head.get(30..).is_some_and(|rest| rest.starts_with(name))
 }
 
-/// Reads the tables of a saved trace, as a reader of events with these options would make them.
+/// Reads the tables of a saved trace, as an event reader with these options would build them.
 pub(super) fn read(
     window: Window<'_>,
     options: &Options,
@@ -53,7 +53,7 @@ pub(super) fn read(
     }
 }
 
-/// Refuses what was asked for and is not in the file.
+/// Returns an error if requested data is not in the file.
 fn refuse(document: &Document, options: &Options) -> Result<()> {
     if let Some(missing) = document.arguments.lacks(&options.arguments) {
         let what = format!("the trace was saved without some arguments of events: {missing}");
