@@ -1,28 +1,27 @@
-//! What reading found wrong: counted by kind, with the place of the first.
+//! Problems found while reading: counted by kind, with the offset of the first.
 //!
-//! A million bad names are one line. Nothing is left out of a table without a
-//! line here.
+//! A million invalid names are one row. Everything that is left out of a table is counted here.
 
 use serde_json::{Value, json};
 
 use crate::names::named;
 
 named! {
-    /// How much a finding costs.
+    /// The severity of a finding.
     Severity {
-        /// Worth knowing; the tables are what the file says.
+        /// Information; the tables match the file.
         Info "info",
-        /// A warning about what the file says; the tables are still what it says.
+        /// A warning about the content of the file; the tables match it.
         Warning "warning",
-        /// Something of the file was altered to be readable.
+        /// Part of the file was altered to be readable.
         Altered "altered",
-        /// Something of the file is not in the tables.
+        /// Part of the file is not in the tables.
         Loss "data_loss",
     }
 }
 
-/// Declares every kind of finding in one table: name, severity, what was found,
-/// what that means for the tables.
+/// Declares all kinds of findings in one table: name, severity, description, consequence for the
+/// tables.
 macro_rules! codes {
     ($($code:ident $name:literal $severity:ident $sentence:literal $effect:literal;)*) => {
         /// A kind of finding.
@@ -33,25 +32,25 @@ macro_rules! codes {
         }
 
         impl Code {
-            /// Every kind, in the order of the enum.
+            /// All kinds, in enum order.
             pub const ALL: &'static [Self] = &[$(Self::$code,)*];
 
-            /// Its name for programs, stable between versions.
+            /// The machine-readable name, stable between versions.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$code => $name,)* }
             }
 
-            /// How much it costs.
+            /// The severity.
             pub fn severity(self) -> Severity {
                 match self { $(Self::$code => Severity::$severity,)* }
             }
 
-            /// What was found.
+            /// The description.
             pub fn sentence(self) -> &'static str {
                 match self { $(Self::$code => $sentence,)* }
             }
 
-            /// What that means for the tables.
+            /// The consequence for the tables.
             pub fn effect(self) -> &'static str {
                 match self { $(Self::$code => $effect,)* }
             }
@@ -136,7 +135,7 @@ codes! {
 }
 
 impl Code {
-    /// Whether an event, a text or a value is missing or may be wrong.
+    /// Whether an event, a string or a value is missing or may be wrong.
     pub fn is_loss(self) -> bool {
         let is_kept = matches!(
             self,
@@ -152,7 +151,7 @@ impl Code {
         self.severity() >= Severity::Altered && !is_kept
     }
 
-    /// Whether strict reading refuses a file for it.
+    /// Whether strict reading rejects a file because of it.
     pub fn is_refused_by_strict(self) -> bool {
         self.severity() >= Severity::Altered || self == Self::ByteOrderMark
     }
@@ -161,23 +160,23 @@ impl Code {
 /// One kind of finding in one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// What was found.
+    /// The kind.
     pub code: Code,
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
-    /// The byte of the uncompressed file where it was found first.
+    /// Offset of the first occurrence in the uncompressed file.
     pub first_offset: u64,
-    /// How many bytes were skipped for it, over all occurrences.
+    /// Number of bytes skipped, over all occurrences.
     pub skipped_bytes: u64,
 }
 
 impl Diagnostic {
-    /// A row as files have it that longpole writes.
+    /// A row in the form in which longpole writes it to files.
     pub(crate) fn to_json(self) -> Value {
         json!([self.code.name(), self.count, self.first_offset, self.skipped_bytes])
     }
 
-    /// A row of such a file.
+    /// Reads a row from such a file.
     pub(crate) fn of_json(row: &Value) -> Option<Self> {
         let (name, count, first_offset, skipped_bytes): (String, u64, u64, u64) =
             serde_json::from_value(row.clone()).ok()?;
@@ -186,36 +185,36 @@ impl Diagnostic {
     }
 }
 
-/// All findings of one file, in the order in which their kinds turned up.
+/// All findings of one file, in order of first occurrence of their kinds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Diagnostics {
     rows: Vec<Diagnostic>,
 }
 
 impl Diagnostics {
-    /// Counts one more finding.
+    /// Counts a finding.
     pub fn add(&mut self, code: Code, offset: u64) {
         self.add_skipped(code, offset, 0);
     }
 
-    /// Counts several findings of one place.
+    /// Counts several findings at one offset.
     pub(crate) fn add_many(&mut self, code: Code, offset: u64, count: u64) {
         if count > 0 {
             self.add_row(Diagnostic { code, count, first_offset: offset, skipped_bytes: 0 });
         }
     }
 
-    /// Counts one more finding, for which `bytes` were skipped.
+    /// Counts a finding for which `bytes` were skipped.
     pub fn add_skipped(&mut self, code: Code, offset: u64, bytes: u64) {
         self.add_row(Diagnostic { code, count: 1, first_offset: offset, skipped_bytes: bytes });
     }
 
-    /// Counts the findings of a later part of the file.
+    /// Adds the findings of a later part of the file.
     pub(crate) fn append(&mut self, later: &Self) {
         self.append_at(later, 0);
     }
 
-    /// Counts the findings of another file, which stands behind so many bytes.
+    /// Adds the findings of another file, which follows after `bytes` bytes.
     pub(crate) fn append_at(&mut self, later: &Self, bytes: u64) {
         for &row in &later.rows {
             self.add_row(Diagnostic { first_offset: row.first_offset + bytes, ..row });
@@ -232,27 +231,27 @@ impl Diagnostics {
         }
     }
 
-    /// Whether nothing was found.
+    /// Whether there are no findings.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Findings that were counted before.
+    /// Creates the findings from existing rows.
     pub(crate) fn of_rows(rows: Vec<Diagnostic>) -> Self {
         Self { rows }
     }
 
-    /// The findings.
+    /// Iterates over the findings.
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.rows.iter()
     }
 
-    /// How often `code` was found.
+    /// The number of findings with `code`.
     pub fn count(&self, code: Code) -> u64 {
         self.rows.iter().find(|row| row.code == code).map_or(0, |row| row.count)
     }
 
-    /// Whether something of the file was lost or altered.
+    /// Whether part of the file was lost or altered.
     pub fn is_recovered(&self) -> bool {
         self.rows.iter().any(|row| row.code.severity() >= Severity::Altered)
     }

@@ -78,7 +78,7 @@ impl Extractor {
         Ok(())
     }
 
-    /// Counts text after an invalid document as rejected.
+    /// Counts text that was read elsewhere and is invalid.
     fn reject(&self, name: &str, offset: u64, text: &[u8], reason: &str) -> PyResult<()> {
         let mut extractor = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let extractor = extractor.as_mut().ok_or_else(ended)?;

@@ -1,7 +1,7 @@
-//! What names mean, whoever wrote them.
+//! The meaning of names, independent of the profiler.
 //!
-//! Each profiler, vendor and library calls the same thing by another name. What a name
-//! means is said here, in one table for each question, and nowhere else:
+//! Each profiler, vendor and library uses different names for the same thing. This module contains
+//! the meaning of names, in one table for each question:
 //!
 //! | question | room |
 //! |---|---|
@@ -19,7 +19,7 @@
 //! | iterations, and nodes of the backward graph | `markers` |
 //! | iterations of inference servers | `serving` |
 //!
-//! A [`Vocabulary`] is these tables with what a user added to them.
+//! A [`Vocabulary`] combines these tables with additions by the user.
 
 mod api;
 mod ascend;
