@@ -66,7 +66,7 @@ impl Stretch {
     }
 }
 
-/// The ranges between pairs that are non-empty on both sides.
+/// Returns the ranges between pairs that are non-empty on both sides.
 fn gaps(pairs: &[Pair], n_base: usize, n_new: usize) -> Vec<Stretch> {
     let places = pairs.iter().map(|pair| (pair.base, pair.new));
     between(places, Stretch { base: (0, n_base), new: (0, n_new) })
@@ -150,7 +150,7 @@ fn places(keys: &[u64], (from, to): (usize, usize)) -> HashMap<u64, Vec<usize>> 
     found
 }
 
-/// The longest sequence of pairs that ascends in both elements.
+/// Returns the longest sequence of pairs that ascends in both elements.
 fn rising(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let mut ends: Vec<usize> = Vec::new(); // of a row of each length, the one that ends lowest
     let mut before: Vec<Option<usize>> = Vec::with_capacity(pairs.len());
@@ -174,7 +174,7 @@ fn rising(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
     row
 }
 
-/// The pairs of a shortest edit script; `None` if it has too many differences.
+/// Returns the pairs of a shortest edit script; `None` if it has too many differences.
 fn shortest_edit(base: &[u64], new: &[u64], stretch: Stretch) -> Option<Vec<(usize, usize)>> {
     let old = &base[stretch.base.0..stretch.base.1];
     let now = &new[stretch.new.0..stretch.new.1];
@@ -208,8 +208,8 @@ fn furthest(old: &[u64], now: &[u64]) -> Option<Reach> {
     None
 }
 
-/// The position at which a slot is entered, and whether by a removal; `None` if it cannot be
-/// reached.
+/// Returns the position at which a slot is entered, and whether by a removal; `None` if it cannot
+/// be reached.
 fn enter(
     rows: &Reach,
     differences: usize,
@@ -277,7 +277,8 @@ mod tests {
             .collect()
     }
 
-    /// The length of a longest common subsequence, by dynamic programming over all prefixes.
+    /// Returns the length of a longest common subsequence, by dynamic programming over all
+    /// prefixes.
     fn longest_common(base: &[u64], new: &[u64]) -> usize {
         let mut row = vec![0; new.len() + 1];
         for one in base {

@@ -35,22 +35,22 @@ macro_rules! codes {
             /// All kinds, in enum order.
             pub const ALL: &'static [Self] = &[$(Self::$code,)*];
 
-            /// The machine-readable name, stable between versions.
+            /// Returns the machine-readable name, stable between versions.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$code => $name,)* }
             }
 
-            /// The severity.
+            /// Returns the severity.
             pub fn severity(self) -> Severity {
                 match self { $(Self::$code => Severity::$severity,)* }
             }
 
-            /// The description.
+            /// Returns the description.
             pub fn sentence(self) -> &'static str {
                 match self { $(Self::$code => $sentence,)* }
             }
 
-            /// The consequence for the tables.
+            /// Returns the consequence for the tables.
             pub fn effect(self) -> &'static str {
                 match self { $(Self::$code => $effect,)* }
             }
@@ -171,7 +171,7 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// A row in the form in which longpole writes it to files.
+    /// Returns a row in the form in which longpole writes it to files.
     pub(crate) fn to_json(self) -> Value {
         json!([self.code.name(), self.count, self.first_offset, self.skipped_bytes])
     }
@@ -246,7 +246,7 @@ impl Diagnostics {
         self.rows.iter()
     }
 
-    /// The number of findings with `code`.
+    /// Returns the number of findings with `code`.
     pub fn count(&self, code: Code) -> u64 {
         self.rows.iter().find(|row| row.code == code).map_or(0, |row| row.count)
     }

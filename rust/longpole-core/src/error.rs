@@ -100,17 +100,17 @@ impl Error {
         Self { kind, offset }
     }
 
-    /// The kind of the error.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> &ErrorKind {
         &self.kind
     }
 
-    /// The offset in the (uncompressed) file at which reading stopped.
+    /// Returns the offset in the (uncompressed) file at which reading stopped.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// A short machine-readable name, stable between versions.
+    /// Returns a short machine-readable name, stable between versions.
     pub fn code(&self) -> &'static str {
         match &self.kind {
             ErrorKind::Empty => "empty",
@@ -137,7 +137,7 @@ impl Error {
         }
     }
 
-    /// A suggestion for the user.
+    /// Returns a suggestion for the user.
     pub fn hint(&self) -> Option<&'static str> {
         match &self.kind {
             ErrorKind::Empty => Some("the profiler wrote nothing; record the trace again"),

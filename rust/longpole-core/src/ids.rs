@@ -14,7 +14,7 @@ macro_rules! handle {
         pub struct $name(u32);
 
         impl $name {
-            /// The handle of row `row`.
+            /// Returns the handle of row `row`.
             ///
             /// # Panics
             ///
@@ -24,7 +24,7 @@ macro_rules! handle {
                 Self(row_in_column(row))
             }
 
-            /// The row number, for indexing a column.
+            /// Returns the row number, for indexing a column.
             pub fn row(self) -> usize {
                 self.0 as usize
             }
@@ -77,7 +77,7 @@ pub trait InColumn {
     /// The type of column values.
     type Value;
 
-    /// The column value: [`NO_ROW`] or [`NO_INTEGER`] for `None`.
+    /// Returns the column value: [`NO_ROW`] or [`NO_INTEGER`] for `None`.
     fn in_column(self) -> Self::Value;
 }
 
@@ -108,7 +108,7 @@ handle_in_column!(EventId LaneId StringId Order NodeId);
 macro_rules! handle_from_column {
     ($($name:ident)*) => {
         $(impl $name {
-            /// The handle of a column value, or `None`.
+            /// Returns the handle of a column value, or `None`.
             pub fn from_column(value: u32) -> Option<Self> {
                 (value != NO_ROW).then_some(Self(value))
             }

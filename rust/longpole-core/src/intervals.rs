@@ -31,30 +31,30 @@ impl Spans {
         Self { spans: merged }
     }
 
-    /// The spans, sorted.
+    /// Returns the spans, sorted.
     pub fn as_slice(&self) -> &[(i64, i64)] {
         &self.spans
     }
 
-    /// The total length.
+    /// Returns the total length.
     pub fn length_ns(&self) -> i64 {
         self.spans.iter().map(|(start, end)| end - start).sum()
     }
 
-    /// The length within `[start, end)`.
+    /// Returns the length within `[start, end)`.
     pub fn length_within_ns(&self, start: i64, end: i64) -> i64 {
         let first = self.spans.partition_point(|span| span.1 <= start);
         let inside = self.spans[first..].iter().take_while(|span| span.0 < end);
         inside.map(|&(from, to)| to.min(end) - from.max(start)).sum()
     }
 
-    /// The union of two sets.
+    /// Returns the union of two sets.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         Self::union_of(self.spans.iter().chain(&other.spans).copied())
     }
 
-    /// The difference: times in this set and not in the other.
+    /// Returns the difference: times in this set and not in the other.
     #[must_use]
     pub fn minus(&self, other: &Self) -> Self {
         let mut spans = Vec::new();
@@ -85,7 +85,7 @@ impl Spans {
 mod tests {
     use super::*;
 
-    /// All sets over the points 0..6, by brute force on single points.
+    /// Returns all sets over the points 0..6, by brute force on single points.
     fn all_sets() -> Vec<Spans> {
         (0_u32..64)
             .map(|bits| {

@@ -10,15 +10,15 @@ pub trait Names: Copy + 'static {
     /// The names of the variants, in the same order.
     const NAMES: &'static [&'static str];
 
-    /// The index of the variant.
+    /// Returns the index of the variant.
     fn place(self) -> u32;
 
-    /// The name of the variant, stable between versions.
+    /// Returns the name of the variant, stable between versions.
     fn name(self) -> &'static str {
         Self::NAMES[self.place() as usize]
     }
 
-    /// The variant with this name.
+    /// Returns the variant with this name.
     fn named(name: &str) -> Option<Self> {
         Self::NAMES.iter().position(|its| *its == name).map(|place| Self::ALL[place])
     }

@@ -77,7 +77,7 @@ fn within(pattern: &str, bytes: usize) -> std::result::Result<Regex, regex::Erro
     RegexBuilder::new(pattern).size_limit(bytes).dfa_size_limit(CACHE_BYTES).build()
 }
 
-/// The error message without the drawing of the position.
+/// Returns the error message without the drawing of the position.
 fn sentence(error: &regex::Error) -> String {
     let drawn = error.to_string();
     drawn.rsplit("error: ").next().unwrap_or(&drawn).trim().to_owned()

@@ -81,7 +81,7 @@ impl<'a> Decimal<'a> {
         (!whole.is_empty() && !padded).then_some(Self { whole, fraction, exponent })
     }
 
-    /// The value times ten to `power`, rounded to the nearest integer, half to even.
+    /// Returns the value times ten to `power`, rounded to the nearest integer, half to even.
     fn times_ten_to(&self, power: i64) -> Option<i128> {
         let point =
             i64::try_from(self.whole.len()).ok()?.checked_add(self.exponent)?.checked_add(power)?;
@@ -136,8 +136,8 @@ fn split_digits(text: &[u8]) -> (&[u8], &[u8]) {
     text.split_at(end)
 }
 
-/// The exponent. Exponents beyond 18 digits saturate, because the value is out of range or zero
-/// anyway.
+/// Returns the exponent. Exponents beyond 18 digits saturate, because the value is out of range or
+/// zero anyway.
 fn parse_exponent(text: &[u8]) -> Option<i64> {
     let (negative, digits) = match text {
         [b'-', rest @ ..] => (true, rest),

@@ -31,8 +31,8 @@ pub(crate) struct Table(RecordBatch);
 
 #[pymethods]
 impl Table {
-    /// The columns as an Arrow C stream, in a capsule. `requested_schema` is ignored, as the
-    /// protocol allows.
+    /// Returns the columns as an Arrow C stream, in a capsule. `requested_schema` is ignored, as
+    /// the protocol allows.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -48,12 +48,12 @@ impl Table {
         )
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     fn __len__(&self) -> usize {
         self.0.num_rows()
     }
 
-    /// Every row as a dictionary of plain values, for small tables.
+    /// Returns every row as a dictionary of plain values, for small tables.
     fn to_dicts<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let rows: Vec<_> = (0..self.0.num_rows()).map(|_| PyDict::new(py)).collect();
         for (field, column) in self.0.schema_ref().fields().iter().zip(self.0.columns()) {
@@ -65,7 +65,7 @@ impl Table {
     }
 }
 
-/// The value of a column in a row; `None` where it is null.
+/// Returns the value of a column in a row; `None` where it is null.
 fn plain<'py>(py: Python<'py>, column: &ArrayRef, row: usize) -> PyResult<Bound<'py, PyAny>> {
     if column.is_null(row) {
         return Ok(py.None().into_bound(py));
@@ -246,7 +246,7 @@ impl Columns {
     }
 }
 
-/// The validity of the values; `None` if all are valid.
+/// Returns the validity of the values; `None` if all are valid.
 fn nulls<T>(values: &[T], is_null: impl Fn(&T) -> bool) -> Option<NullBuffer> {
     values.iter().any(&is_null).then(|| {
         NullBuffer::new(BooleanBuffer::collect_bool(values.len(), |row| !is_null(&values[row])))

@@ -36,22 +36,22 @@ pub(crate) fn read_chakra(
 
 #[pymethods]
 impl ChakraTrace {
-    /// One row for each node, in file order.
+    /// Returns one row for each node, in file order.
     fn nodes(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || self.node_table())
     }
 
-    /// One row for each dependency, in file order.
+    /// Returns one row for each dependency, in file order.
     fn dependencies(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || self.dependency_table())
     }
 
-    /// All problems of the graph, one row for each kind.
+    /// Returns all problems of the graph, one row for each kind.
     fn check(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || self.fault_table())
     }
 
-    /// The attributes of the file, as text.
+    /// Returns the attributes of the file, as text.
     #[getter]
     fn attributes(&self) -> Vec<(String, String)> {
         self.trace
@@ -61,7 +61,7 @@ impl ChakraTrace {
             .collect()
     }
 
-    /// The attributes of the node in a row, as text.
+    /// Returns the attributes of the node in a row, as text.
     fn attributes_of(&self, row: usize) -> Vec<(String, String)> {
         let found = self.trace.nodes.get(row).map_or(&[][..], |node| &node.attributes);
         found.iter().map(|(name, value)| (name.clone(), value.to_string())).collect()
@@ -72,7 +72,7 @@ impl ChakraTrace {
         detached(py, || Ok(replay_parts(&check::replay_chakra(&self.trace, gaps))))
     }
 
-    /// The number of nodes.
+    /// Returns the number of nodes.
     fn __len__(&self) -> usize {
         self.trace.nodes.len()
     }

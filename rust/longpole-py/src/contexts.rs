@@ -49,7 +49,7 @@ pub(crate) fn context_times(
     Ok((tables.0, tables.1, rest(found.outside), rest(found.unlinked)))
 }
 
-/// Flags for the events with these rows, given as 32-bit integers in native byte order.
+/// Returns flags for the events with these rows, given as 32-bit integers in native byte order.
 fn flags(rows: &[u8], n_events: usize) -> Vec<bool> {
     let mut flags = vec![false; n_events];
     for row in rows.chunks_exact(4).filter_map(|row| row.try_into().ok()) {

@@ -128,7 +128,7 @@ impl CriticalPath {
         edge.event().map(|order| self.graph.timeline.event(order)).in_column()
     }
 
-    /// The columns shared by all tables of edges.
+    /// Returns the columns shared by all tables of edges.
     fn edge_columns(&self, edges: &[Edge]) -> Columns {
         let node = |node: longpole_core::ids::NodeId| Some(node).in_column();
         Columns::default()
@@ -143,43 +143,43 @@ impl CriticalPath {
 
 #[pymethods]
 impl CriticalPath {
-    /// Start and end of the window.
+    /// Returns the start and end of the window.
     #[getter]
     fn window(&self) -> (i64, i64) {
         (self.path.start_ns, self.path.end_ns)
     }
 
-    /// The time that is inferred.
+    /// Returns the time that is inferred.
     #[getter]
     fn inferred_ns(&self) -> i64 {
         self.path.inferred_ns()
     }
 
-    /// The unexplained time.
+    /// Returns the unexplained time.
     #[getter]
     fn unexplained_ns(&self) -> i64 {
         self.path.kinds_ns(Kind::UNKNOWN)
     }
 
-    /// The doubtful time: inferred with an alternative, or before an unexplained gap.
+    /// Returns the doubtful time: inferred with an alternative, or before an unexplained gap.
     #[getter]
     fn doubtful_ns(&self) -> i64 {
         self.path.certainty_ns(Certainty::Doubtful)
     }
 
-    /// The timestamp shifts of devices in the graph: `(device, shift_ns)`.
+    /// Returns the timestamp shifts of devices in the graph: `(device, shift_ns)`.
     #[getter]
     fn clock_shifts(&self) -> Vec<(Option<i64>, i64)> {
         self.graph.clock_shifts.iter().map(|shift| (shift.device, shift.shift_ns)).collect()
     }
 
-    /// The time before the first unexplained gap, seen from the end.
+    /// Returns the time before the first unexplained gap, seen from the end.
     #[getter]
     fn behind_unexplained_ns(&self) -> i64 {
         self.path.behind_unknown_ns()
     }
 
-    /// The time before an undecided choice between two nodes of a graph.
+    /// Returns the time before an undecided choice between two nodes of a graph.
     #[getter]
     fn undecided_ns(&self) -> i64 {
         self.path.undecided_ns
@@ -191,7 +191,7 @@ impl CriticalPath {
         self.path.is_inconclusive()
     }
 
-    /// One row for each segment of the path.
+    /// Returns one row for each segment of the path.
     fn segments(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || {
             let busy_ns = path::busy_ns(&self.graph, &self.path, &self.schedule);
@@ -215,7 +215,7 @@ impl CriticalPath {
         })
     }
 
-    /// The kernels of the path, one row for each segment: `event` and `duration_ns`.
+    /// Returns the kernels of the path, one row for each segment: `event` and `duration_ns`.
     fn kernel_segments(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || {
             let is_kernel =
@@ -228,8 +228,8 @@ impl CriticalPath {
         })
     }
 
-    /// The time of each kind, largest first: `(kind, name, duration_ns, count, longest_event)`.
-    /// With `by_name`, of each kind and name; otherwise without names.
+    /// Returns the time of each kind, largest first: `(kind, name, duration_ns, count,
+    /// longest_event)`. With `by_name`, of each kind and name; otherwise without names.
     #[pyo3(signature = (*, by_name))]
     fn totals(&self, by_name: bool) -> Vec<TotalRow> {
         let text = |id| self.tables.strings.get(id).to_owned();
@@ -242,13 +242,13 @@ impl CriticalPath {
             .collect()
     }
 
-    /// The number of inferred waits on the path for GPU activities, and the number of all such
-    /// waits.
+    /// Returns the number of inferred waits on the path for GPU activities, and the number of all
+    /// such waits.
     fn waits_on_path(&self) -> (u64, u64) {
         path::waits_on_path(&self.graph, &self.path)
     }
 
-    /// The path as a Perfetto trace, in pieces, so that other threads can run between them.
+    /// Returns the path as a Perfetto trace, in pieces, so that other threads can run between them.
     fn perfetto<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
         let bytes = enter(py, None, None, |_| {
             Ok(write::perfetto(&self.tables, &self.path, &self.slack_ns()))
@@ -260,7 +260,8 @@ impl CriticalPath {
         Ok(bytes.chunks(PIECE_BYTES).map(piece).collect())
     }
 
-    /// The slack of each event: how much later it may end before the end of the window moves.
+    /// Returns the slack of each event: how much later it may end before the end of the window
+    /// moves.
     fn slack(&self, py: Python<'_>) -> PyResult<Table> {
         let slack_ns = enter(py, None, None, |_| Ok(self.slack_ns()))?;
         Columns::default()
@@ -269,7 +270,7 @@ impl CriticalPath {
             .into_table()
     }
 
-    /// One row for each start and end of an event.
+    /// Returns one row for each start and end of an event.
     fn nodes(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || {
             let nodes = &self.graph.nodes;
@@ -290,7 +291,7 @@ impl CriticalPath {
         })
     }
 
-    /// One row for each edge of the graph.
+    /// Returns one row for each edge of the graph.
     fn edges(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || {
             let edges = self.graph.edges.as_slice();
@@ -305,8 +306,8 @@ impl CriticalPath {
         })
     }
 
-    /// The work of each event in each step; `steps` are the time ranges of the steps on the host,
-    /// in order.
+    /// Returns the work of each event in each step; `steps` are the time ranges of the steps on the
+    /// host, in order.
     #[allow(clippy::needless_pass_by_value)] // a list, by value, from Python
     fn work(&self, py: Python<'_>, steps: Vec<(i64, i64)>) -> PyResult<Table> {
         detached(py, || {
@@ -320,7 +321,7 @@ impl CriticalPath {
         })
     }
 
-    /// The edges that would lead back in time.
+    /// Returns the edges that would lead back in time.
     fn violations(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || {
             let (edges, nodes) = (&self.graph.violations, &self.graph.nodes);
@@ -335,7 +336,7 @@ impl CriticalPath {
         self.graph.counts.named().into_iter().collect()
     }
 
-    /// The waits that end inside the window.
+    /// Returns the waits that end inside the window.
     fn sync_dependencies(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || {
             let rows = path::sync_dependencies(&self.graph, &self.path, &self.schedule);
@@ -358,7 +359,7 @@ impl CriticalPath {
         })
     }
 
-    /// The path after some changes.
+    /// Returns the path after some changes.
     fn what_if(&self, py: Python<'_>, changes: Vec<ChangeParts>) -> PyResult<Self> {
         let changes = self.changes(changes)?;
         let (tables, graph, window) = (&self.tables, &self.graph, &self.window);
@@ -375,7 +376,7 @@ impl CriticalPath {
         })
     }
 
-    /// The length of another path's window at the times of this one.
+    /// Returns the length of another path's window at the times of this one.
     ///
     /// Both must belong to one graph, and neither window may begin at a fixed time, before which
     /// everything would stay the same.
@@ -391,7 +392,7 @@ impl CriticalPath {
         })
     }
 
-    /// The number of edges of the graph that each change selects.
+    /// Returns the number of edges of the graph that each change selects.
     fn n_chosen(&self, py: Python<'_>, changes: Vec<ChangeParts>) -> PyResult<Vec<usize>> {
         let changes = self.changes(changes)?;
         enter(py, None, None, |_| path::n_chosen(&self.graph, &self.tables, &changes))
@@ -433,7 +434,7 @@ pub(crate) fn change(
     Ok(Change { effect, kind, event_kind, matching, events: events.transpose()?, stretches })
 }
 
-/// A kind of time on the path, or a kind of events if the path has no such kind.
+/// Returns a kind of time on the path, or a kind of events if the path has no such kind.
 fn kinds_of(name: &str) -> PyResult<(Option<Kind>, Option<EventKind>)> {
     if let Some(kind) = Kind::named(name) {
         return Ok((Some(kind), None));

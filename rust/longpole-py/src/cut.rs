@@ -31,7 +31,7 @@ impl Cut {
         Ok(PyBytes::new(py, &kept))
     }
 
-    /// The number of events written.
+    /// Returns the number of events written.
     #[getter]
     fn n_written(&self) -> usize {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).n_written()

@@ -39,7 +39,7 @@ pub(crate) fn read_execution_trace(
 
 #[pymethods]
 impl ExecutionTrace {
-    /// One row for each node, by id.
+    /// Returns one row for each node, by id.
     fn nodes(&self) -> PyResult<Table> {
         let (nodes, strings) = (&self.trace.nodes, &self.trace.strings);
         let number = |column: fn(&longpole_core::tables::ExecutionNode) -> i64| {
@@ -72,7 +72,7 @@ impl ExecutionTrace {
         table.into_table()
     }
 
-    /// The problems found, one row for each kind.
+    /// Returns the problems found, one row for each kind.
     fn diagnostics(&self) -> PyResult<Table> {
         diagnostics_table(self.trace.diagnostics.iter())
     }
@@ -83,19 +83,19 @@ impl ExecutionTrace {
         self.trace.diagnostics.is_recovered()
     }
 
-    /// The version of the format.
+    /// Returns the version of the format.
     #[getter]
     fn schema(&self) -> &str {
         &self.trace.header.schema
     }
 
-    /// The process that wrote it.
+    /// Returns the process that wrote it.
     #[getter]
     fn pid(&self) -> Option<i64> {
         self.trace.header.pid
     }
 
-    /// The number of nodes.
+    /// Returns the number of nodes.
     fn __len__(&self) -> usize {
         self.trace.nodes.len()
     }

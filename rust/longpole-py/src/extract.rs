@@ -106,7 +106,7 @@ pub(crate) struct Extraction(extract::Extraction);
 
 #[pymethods]
 impl Extraction {
-    /// One row for each measurement.
+    /// Returns one row for each measurement.
     fn records(&self) -> PyResult<Table> {
         let (records, strings) = (&self.0.records, &self.0.strings);
         Columns::default()
@@ -122,8 +122,8 @@ impl Extraction {
             .into_table()
     }
 
-    /// Every measurement as a tuple, for callers without a table library: format, operation, time
-    /// in ns, printed time, its unit, workspace and data in bytes, status.
+    /// Returns every measurement as a tuple, for callers without a table library: format,
+    /// operation, time in ns, printed time, its unit, workspace and data in bytes, status.
     #[allow(clippy::type_complexity)] // a row of the table above
     fn rows(
         &self,
@@ -148,7 +148,7 @@ impl Extraction {
             .collect()
     }
 
-    /// One row for each additional field of a record.
+    /// Returns one row for each additional field of a record.
     fn fields(&self) -> PyResult<Table> {
         let (fields, strings) = (&self.0.fields, &self.0.strings);
         Columns::default()
@@ -158,7 +158,7 @@ impl Extraction {
             .into_table()
     }
 
-    /// One row for each row that could not be read, up to a limit.
+    /// Returns one row for each row that could not be read, up to a limit.
     fn rejections(&self) -> PyResult<Table> {
         let rejections = &self.0.rejections;
         Columns::default()
@@ -169,9 +169,9 @@ impl Extraction {
             .into_table()
     }
 
-    /// The rows that are not kept, by operation: format, operation, whether it stands for several,
-    /// count, how many are comparable, the fastest of these (time in ns, printed time, its unit,
-    /// workspace and data in bytes), the last time in ns.
+    /// Returns the rows that are not kept, by operation: format, operation, whether it stands for
+    /// several, count, how many are comparable, the fastest of these (time in ns, printed time, its
+    /// unit, workspace and data in bytes), the last time in ns.
     #[allow(clippy::type_complexity)] // a table of few rows, read once
     fn omitted(
         &self,
@@ -202,14 +202,14 @@ impl Extraction {
         rows.collect()
     }
 
-    /// The number of rows that could not be read, by reason. Reasons that did not occur are left
-    /// out.
+    /// Returns the number of rows that could not be read, by reason. Reasons that did not occur are
+    /// left out.
     fn rejection_counts(&self) -> Vec<(&'static str, u64)> {
         let counts = Reason::ALL.iter().map(|reason| reason.name()).zip(self.0.rejections.counts);
         counts.filter(|&(_, count)| count > 0).collect()
     }
 
-    /// The length of the stream in bytes.
+    /// Returns the length of the stream in bytes.
     #[getter]
     fn n_bytes(&self) -> u64 {
         self.0.bytes

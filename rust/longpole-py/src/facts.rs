@@ -78,14 +78,14 @@ impl Facts {
 
 #[pymethods]
 impl Facts {
-    /// Start and end of each window.
+    /// Returns the start and end of each window.
     #[getter]
     fn windows(&self) -> Vec<(i64, i64)> {
         self.scope.windows.iter().map(|window| (window.start_ns, window.end_ns)).collect()
     }
 
-    /// The events on threads of the given kinds that begin in a window, take at least `least_ns`,
-    /// and whose names start with one of `prefixes`.
+    /// Returns the events on threads of the given kinds that begin in a window, take at least
+    /// `least_ns`, and whose names start with one of `prefixes`.
     #[allow(clippy::needless_pass_by_value)] // from Python
     fn on_threads(
         &self,
@@ -104,7 +104,7 @@ impl Facts {
         })
     }
 
-    /// The calls with the given roles that begin in a window.
+    /// Returns the calls with the given roles that begin in a window.
     #[allow(clippy::needless_pass_by_value)] // from Python
     fn calls(&self, py: Python<'_>, roles: Vec<String>) -> PyResult<Vec<OnThreadParts>> {
         let role = |name: &String| {
@@ -117,7 +117,7 @@ impl Facts {
         })
     }
 
-    /// The GPU activities of the given kinds that end in a window.
+    /// Returns the GPU activities of the given kinds that end in a window.
     #[allow(clippy::needless_pass_by_value)] // from Python
     fn activities(&self, py: Python<'_>, kinds: Vec<String>) -> PyResult<Vec<ActivityParts>> {
         let kinds = kinds_of(&kinds)?;
@@ -126,7 +126,7 @@ impl Facts {
         })
     }
 
-    /// The GPU activities launched in some time ranges of threads.
+    /// Returns the GPU activities launched in some time ranges of threads.
     #[allow(clippy::needless_pass_by_value)] // from Python
     fn launched_in(
         &self,
@@ -139,7 +139,7 @@ impl Facts {
         })
     }
 
-    /// The events that begin in some time ranges of threads, by name: `(name, kind, count,
+    /// Returns the events that begin in some time ranges of threads, by name: `(name, kind, count,
     /// total_ns, first, depth)`.
     #[allow(clippy::needless_pass_by_value, clippy::type_complexity)] // from Python
     fn names_in(
@@ -157,14 +157,15 @@ impl Facts {
         })
     }
 
-    /// The time ranges of at least `least_ns` in which a thread has no open operator or call.
+    /// Returns the time ranges of at least `least_ns` in which a thread has no open operator or
+    /// call.
     fn thread_gaps(&self, py: Python<'_>, least_ns: i64) -> PyResult<Vec<GapParts>> {
         enter(py, None, None, |_| {
             Ok(self.facts().thread_gaps(least_ns).into_iter().map(gap).collect())
         })
     }
 
-    /// The calls in the windows that waited for a device: `(call, operator, work)`.
+    /// Returns the calls in the windows that waited for a device: `(call, operator, work)`.
     #[allow(clippy::type_complexity)] // for Python
     fn waits(
         &self,
@@ -176,20 +177,20 @@ impl Facts {
         enter(py, None, None, |_| Ok(self.facts().waits().into_iter().map(row).collect()))
     }
 
-    /// The name of an event.
+    /// Returns the name of an event.
     fn name(&self, event: usize) -> PyResult<&str> {
         let name = self.tables.events.name(self.event(event)?);
         Ok(name.map_or("", |name| self.tables.strings.get(name)))
     }
 
-    /// The kind, lane, start and duration of an event.
+    /// Returns the kind, lane, start and duration of an event.
     fn place(&self, event: usize) -> PyResult<(&'static str, usize, i64, Option<i64>)> {
         let (event, events) = (self.event(event)?, &self.tables.events);
         let kind = events.kind(event).name();
         Ok((kind, events.lane(event).row(), events.start_ns(event), events.duration_ns(event)))
     }
 
-    /// An event and the events that enclose it, innermost first: `(event, kind, name)`.
+    /// Returns an event and the events that enclose it, innermost first: `(event, kind, name)`.
     fn around(&self, event: usize) -> PyResult<Vec<(usize, &'static str, String)>> {
         let (events, strings) = (&self.tables.events, &self.tables.strings);
         let row = |it: EventId| {
@@ -199,12 +200,12 @@ impl Facts {
         Ok(self.facts().ancestors(self.event(event)?).map(row).collect())
     }
 
-    /// An integer argument of an event.
+    /// Returns an integer argument of an event.
     fn number(&self, event: usize, key: &str) -> PyResult<Option<i64>> {
         Ok(self.facts().number(self.event(event)?, key))
     }
 
-    /// A string argument of an event.
+    /// Returns a string argument of an event.
     fn text(&self, event: usize, key: &str) -> PyResult<Option<&str>> {
         Ok(self.facts().text(self.event(event)?, key))
     }
@@ -214,7 +215,7 @@ impl Facts {
         Ok(self.facts().pageable_ends(self.event(event)?))
     }
 
-    /// The gains of sets of changes in the windows.
+    /// Returns the gains of sets of changes in the windows.
     #[allow(clippy::needless_pass_by_value)] // from Python
     fn gains(&self, py: Python<'_>, changes: Vec<Vec<ChangeParts>>) -> PyResult<Vec<GainParts>> {
         let n_events = self.tables.events.len();

@@ -22,7 +22,8 @@ type OperatorParts = (usize, Option<String>, Option<String>);
 
 #[pymethods]
 impl Trace {
-    /// The `top` kernel names of a window, largest total first, and the number of all names.
+    /// Returns the `top` kernel names of a window, largest total first, and the number of all
+    /// names.
     fn kernels_by_name(
         &self,
         py: Python<'_>,
@@ -36,7 +37,8 @@ impl Trace {
         Ok(first(tables, &rows, top))
     }
 
-    /// The `top` operator names of a window with their self times, and the number of all names.
+    /// Returns the `top` operator names of a window with their self times, and the number of all
+    /// names.
     fn operators_by_name(
         &self,
         py: Python<'_>,
@@ -51,7 +53,7 @@ impl Trace {
         Ok(first(tables, &rows, top))
     }
 
-    /// The blocking calls of a window by name, and why the longest of each blocks.
+    /// Returns the blocking calls of a window by name, and why the longest of each blocks.
     fn blocking_by_name(
         &self,
         py: Python<'_>,
@@ -67,7 +69,7 @@ impl Trace {
         Ok(rows.iter().map(|(row, reason)| (name_row(tables, row), word(*reason))).collect())
     }
 
-    /// The number of GPU activities in a window, and of those without a known launch call.
+    /// Returns the number of GPU activities in a window, and of those without a known launch call.
     fn unlinked(&self, py: Python<'_>, start_ns: i64, end_ns: i64) -> PyResult<(u64, u64)> {
         let launches = self.linked(py)?;
         enter(py, None, None, |_| {
@@ -75,8 +77,8 @@ impl Trace {
         })
     }
 
-    /// The number of GPU activities in a window that were launched before recording began, and the
-    /// time during which any of them runs.
+    /// Returns the number of GPU activities in a window that were launched before recording began,
+    /// and the time during which any of them runs.
     fn earlier_work(&self, py: Python<'_>, start_ns: i64, end_ns: i64) -> PyResult<(u64, i64)> {
         let launches = self.linked(py)?;
         enter(py, None, None, |_| {
@@ -84,8 +86,8 @@ impl Trace {
         })
     }
 
-    /// The idle time of each device in a window, one row for each cause. `short_ns` is the maximum
-    /// length of a pause.
+    /// Returns the idle time of each device in a window, one row for each cause. `short_ns` is the
+    /// maximum length of a pause.
     fn idle(
         &self,
         py: Python<'_>,
@@ -104,7 +106,7 @@ impl Trace {
             .collect())
     }
 
-    /// The warnings about events, one row for each code and category.
+    /// Returns the warnings about events, one row for each code and category.
     fn event_warnings(&self, py: Python<'_>) -> PyResult<Vec<EventWarningRow>> {
         let (tables, launches, nesting) = (self.tables(), self.linked(py)?, self.nesting(py)?);
         let rows =
@@ -126,7 +128,7 @@ impl Trace {
             .collect())
     }
 
-    /// The names of some events, without a data frame of all events.
+    /// Returns the names of some events, without a data frame of all events.
     #[allow(clippy::needless_pass_by_value)] // from Python
     fn event_names(&self, events: Vec<usize>) -> PyResult<Vec<Option<String>>> {
         let tables = self.tables();
@@ -135,8 +137,8 @@ impl Trace {
         events.into_iter().map(name).collect()
     }
 
-    /// The innermost operator that launched each of some GPU activities: its row, its name, and the
-    /// sizes of its inputs as recorded in the trace.
+    /// Returns the innermost operator that launched each of some GPU activities: its row, its name,
+    /// and the sizes of its inputs as recorded in the trace.
     #[allow(clippy::needless_pass_by_value)] // from Python
     fn operators_of(
         &self,
@@ -154,7 +156,7 @@ impl Trace {
         events.into_iter().map(operator).collect()
     }
 
-    /// The durations of some events; `None` for instants and events without an end.
+    /// Returns the durations of some events; `None` for instants and events without an end.
     #[allow(clippy::needless_pass_by_value)] // from Python
     fn event_durations_ns(&self, events: Vec<usize>) -> PyResult<Vec<Option<i64>>> {
         let tables = self.tables();
@@ -162,7 +164,7 @@ impl Trace {
         events.into_iter().map(duration_ns).collect()
     }
 
-    /// The launches whose activity is missing from the trace.
+    /// Returns the launches whose activity is missing from the trace.
     fn launches_without_work(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
         let (tables, launches, nesting) = (self.tables(), self.linked(py)?, self.nesting(py)?);
         let lost = enter(py, None, None, |_| {
@@ -172,7 +174,7 @@ impl Trace {
     }
 }
 
-/// The event of a row number from Python.
+/// Returns the event of a row number from Python.
 fn event(tables: &Tables, row: usize) -> PyResult<EventId> {
     if row >= tables.events.len() {
         return Err(PyIndexError::new_err("the trace has no such event"));

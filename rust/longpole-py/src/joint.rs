@@ -57,17 +57,17 @@ impl JointRanks {
         Ok(Self { ranks, matching, clocks, transfers })
     }
 
-    /// One row for each call.
+    /// Returns one row for each call.
     fn calls(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || self.call_table())
     }
 
-    /// One row for each member of each call, in common time.
+    /// Returns one row for each member of each call, in common time.
     fn members(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || self.member_table())
     }
 
-    /// One row for each rank.
+    /// Returns one row for each rank.
     fn clocks(&self) -> PyResult<Table> {
         let rows = &self.clocks;
         let column = |value: fn(&Clock) -> i64| rows.iter().map(value).collect::<Vec<_>>();
@@ -87,8 +87,8 @@ impl JointRanks {
             .into_table()
     }
 
-    /// Disagreements between ranks: `(kind, group, sequence, n_calls, ranks, others, values,
-    /// events, is_at_edge)`; ranks by index.
+    /// Returns disagreements between ranks: `(kind, group, sequence, n_calls, ranks, others,
+    /// values, events, is_at_edge)`; ranks by index.
     #[allow(clippy::type_complexity)] // a row
     fn findings(
         &self,
@@ -248,19 +248,19 @@ impl JointRanks {
 
 #[pymethods]
 impl JointSolution {
-    /// From the earliest start to the last completion, in common time.
+    /// Returns from the earliest start to the last completion, in common time.
     #[getter]
     fn run(&self) -> (i64, i64) {
         self.solution.run_ns
     }
 
-    /// The number of members that ended before another member of their call arrived.
+    /// Returns the number of members that ended before another member of their call arrived.
     #[getter]
     fn n_early_ends(&self) -> u64 {
         self.solution.n_early_ends
     }
 
-    /// When each rank completes each step; step `None` is its whole trace.
+    /// Returns when each rank completes each step; step `None` is its whole trace.
     fn completions(&self) -> PyResult<Table> {
         let mut rows = Vec::new();
         for (place, rank) in self.ranks.iter().enumerate() {
@@ -278,7 +278,7 @@ impl JointSolution {
             .into_table()
     }
 
-    /// The time of each boundary node of a rank.
+    /// Returns the time of each boundary node of a rank.
     fn node_times(&self, place: usize) -> PyResult<Table> {
         let rank =
             self.ranks.get(place).ok_or_else(|| PyIndexError::new_err("no rank has that place"))?;
@@ -294,7 +294,7 @@ impl JointSolution {
             .into_table()
     }
 
-    /// How much later the last member of each call arrives than the median one.
+    /// Returns how much later the last member of each call arrives than the median one.
     fn late_ns(&self) -> Vec<i64> {
         ranks::lateness(
             Joint {
@@ -306,8 +306,8 @@ impl JointSolution {
         )
     }
 
-    /// The path to the completion of a step, or of the run, back to `start_ns`: one row for each
-    /// part.
+    /// Returns the path to the completion of a step, or of the run, back to `start_ns`: one row for
+    /// each part.
     #[pyo3(signature = (step, start_ns))]
     fn legs(&self, py: Python<'_>, step: Option<i64>, start_ns: i64) -> PyResult<Table> {
         let legs = enter(py, None, None, |_| {
@@ -331,7 +331,7 @@ impl JointSolution {
         Ok(self.clock_at(place)?.common_ns(time_ns))
     }
 
-    /// The conversion of a rank's clock to common time: offset, drift and origin.
+    /// Returns the conversion of a rank's clock to common time: offset, drift and origin.
     fn clock(&self, place: usize) -> PyResult<RankClock> {
         let clock = self.clock_at(place)?;
         Ok((clock.offset_ns, clock.drift, clock.origin_ns))

@@ -59,7 +59,7 @@ pub(crate) fn link_execution_trace(
 
 #[pymethods]
 impl LinkedTrace {
-    /// One row for each node, by id.
+    /// Returns one row for each node, by id.
     fn nodes(&self) -> PyResult<Table> {
         let linked = self.linked();
         let nodes = &self.workload.nodes;
@@ -93,7 +93,7 @@ impl LinkedTrace {
             .into_table()
     }
 
-    /// One row for each dependency, by target.
+    /// Returns one row for each dependency, by target.
     fn dependencies(&self) -> PyResult<Table> {
         let (found, nodes) = (&self.workload.dependencies, &self.workload.nodes);
         Columns::default()
@@ -107,7 +107,7 @@ impl LinkedTrace {
             .into_table()
     }
 
-    /// Nodes without an event, and GPU activities without a node, each with the reason.
+    /// Returns nodes without an event, and GPU activities without a node, each with the reason.
     fn unlinked(&self) -> PyResult<Table> {
         let rows =
             (0..self.trace.nodes.len()).filter_map(|row| Some((row, self.link.reason(row)?)));
@@ -136,7 +136,7 @@ impl LinkedTrace {
             .into_table()
     }
 
-    /// The matching iterations of the trace, if the order of names decided.
+    /// Returns the matching iterations of the trace, if the order of names decided.
     fn iterations(&self) -> PyResult<Table> {
         let found = &self.link.iterations;
         let chosen = |number: usize| self.link.chosen == Some(number);
@@ -151,13 +151,13 @@ impl LinkedTrace {
             .into_table()
     }
 
-    /// How nodes were linked: by which id, or by order.
+    /// Returns how nodes were linked: by which id, or by order.
     #[getter]
     fn method(&self) -> &'static str {
         Method::NAMES[self.link.method as usize]
     }
 
-    /// The number of nodes linked to the trace.
+    /// Returns the number of nodes linked to the trace.
     #[getter]
     fn n_linked(&self) -> usize {
         self.link.n_linked()
@@ -169,7 +169,7 @@ impl LinkedTrace {
         self.link.pids_differ
     }
 
-    /// The number of dependencies left out, by reason.
+    /// Returns the number of dependencies left out, by reason.
     #[getter]
     fn dropped(&self) -> [(&'static str, u64); 3] {
         let dropped = self.workload.dropped;
@@ -180,7 +180,7 @@ impl LinkedTrace {
         ]
     }
 
-    /// One row for each communication.
+    /// Returns one row for each communication.
     fn collectives(&self) -> PyResult<Table> {
         let found = workload::communications(self.linked());
         let node = |one: &Communication| &self.workload.nodes[one.row];

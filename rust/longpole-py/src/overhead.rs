@@ -65,8 +65,8 @@ impl OverheadParts {
 
 #[pymethods]
 impl Trace {
-    /// The recording cost, and the trace without it if the cost is known. With `step_time_ns`, the
-    /// usual step has that length.
+    /// Returns the recording cost, and the trace without it if the cost is known. With
+    /// `step_time_ns`, the usual step has that length.
     #[pyo3(signature = (step_time_ns, *, data_load, step_name))]
     fn without_profiler(
         &self,

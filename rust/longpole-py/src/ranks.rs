@@ -143,49 +143,49 @@ impl ReducedRank {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// The rank number, if it is in the file or was given.
+    /// Returns the rank number, if it is in the file or was given.
     #[getter]
     fn rank(&self) -> Option<i64> {
         self.rank.rank
     }
 
-    /// The world size.
+    /// Returns the world size.
     #[getter]
     fn world_size(&self) -> Option<i64> {
         self.rank.world_size
     }
 
-    /// The host name.
+    /// Returns the host name.
     #[getter]
     fn host(&self) -> Option<&str> {
         self.rank.host.as_deref()
     }
 
-    /// The numbers of its steps.
+    /// Returns the numbers of its steps.
     #[getter]
     fn steps(&self) -> Vec<i64> {
         self.rank.steps.clone()
     }
 
-    /// The window of its whole trace, by its own clock.
+    /// Returns the window of its whole trace, by its own clock.
     #[getter]
     fn window(&self) -> (i64, i64) {
         self.rank.window_ns
     }
 
-    /// The number of its members of calls.
+    /// Returns the number of its members of calls.
     #[getter]
     fn n_members(&self) -> usize {
         self.rank.members.len()
     }
 
-    /// Size in bytes.
+    /// Returns the size in bytes.
     #[getter]
     fn n_bytes(&self) -> usize {
         self.rank.n_bytes()
     }
 
-    /// The time of each class in each step.
+    /// Returns the time of each class in each step.
     fn step_totals(&self) -> PyResult<Table> {
         let rows = &self.profile.steps;
         Columns::default()
@@ -195,7 +195,7 @@ impl ReducedRank {
             .into_table()
     }
 
-    /// The total time of each name, for the names with the longest time.
+    /// Returns the total time of each name, for the names with the longest time.
     fn name_totals(&self) -> PyResult<Table> {
         let rows = &self.profile.names;
         Columns::default()
@@ -207,7 +207,7 @@ impl ReducedRank {
             .into_table()
     }
 
-    /// Every boundary node: `node`, `time_ns`, `kind`, and its number of sources.
+    /// Returns every boundary node: `node`, `time_ns`, `kind`, and its number of sources.
     fn boundary_nodes(&self) -> PyResult<Table> {
         let nodes = &self.rank.reduced.nodes;
         let kind = |place: usize| match nodes[place].kind {

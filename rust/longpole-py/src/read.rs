@@ -44,7 +44,7 @@ pub(crate) fn read_trace(
     Ok(Trace::new(outcome?))
 }
 
-/// The number of threads that can run at once.
+/// Returns the number of threads that can run at once.
 fn all_cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }

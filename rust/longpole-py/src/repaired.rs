@@ -42,7 +42,7 @@ pub(crate) fn repair_trace(
     Ok(n_written)
 }
 
-/// The error for an output file that cannot be written.
+/// Returns the error for an output file that cannot be written.
 fn not_written(error: &io::Error) -> Error {
     let error = IoError { number: error.raw_os_error(), message: error.to_string() };
     Error::new(ErrorKind::Io(error), 0)

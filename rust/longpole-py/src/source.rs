@@ -34,7 +34,7 @@ impl Source {
         raised.map_or(outcome, Err)
     }
 
-    /// The slot for an exception raised by the source.
+    /// Returns the slot for an exception raised by the source.
     fn raised(&self) -> Raised {
         match self {
             Self::Reader(reader) => reader.raised(),
@@ -42,7 +42,7 @@ impl Source {
         }
     }
 
-    /// Its name in errors.
+    /// Returns its name in errors.
     fn name(&self) -> Option<String> {
         match self {
             Self::Path(path) => Some(path.display().to_string()),
@@ -85,7 +85,7 @@ impl PyReader {
         Self { read, raised: Raised::default() }
     }
 
-    /// The slot for the exception.
+    /// Returns the slot for the exception.
     fn raised(&self) -> Raised {
         Arc::clone(&self.raised)
     }

@@ -275,7 +275,7 @@ fn chosen_of(trace: &Trace, rows: Option<&Rows>) -> Chosen {
     rows.map_or(Chosen::All, |rows| Chosen::of_rows(rows_of(rows), trace.tables().events.len()))
 }
 
-/// The events with these rows; row numbers that are not in the trace are ignored.
+/// Returns the events with these rows; row numbers that are not in the trace are ignored.
 fn events_of(trace: &Trace, rows: &Rows) -> Vec<EventId> {
     let n_events = trace.tables().events.len();
     let rows = rows_of(rows).map(|row| row as usize).filter(|&row| row < n_events);

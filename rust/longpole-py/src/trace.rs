@@ -49,19 +49,19 @@ impl Trace {
         self.tables.diagnostics.is_recovered()
     }
 
-    /// The number of events of any phase in the file.
+    /// Returns the number of events of any phase in the file.
     #[getter]
     fn n_events(&self) -> u64 {
         self.tables.n_events()
     }
 
-    /// The size of the uncompressed file in bytes.
+    /// Returns the size of the uncompressed file in bytes.
     #[getter]
     fn n_bytes(&self) -> u64 {
         self.tables.bytes
     }
 
-    /// The number of events of each phase.
+    /// Returns the number of events of each phase.
     #[getter]
     fn phases<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let phases = PyDict::new(py);
@@ -72,13 +72,13 @@ impl Trace {
         Ok(phases)
     }
 
-    /// The header fields of the document, each as JSON text.
+    /// Returns the header fields of the document, each as JSON text.
     #[getter]
     fn header(&self) -> Vec<(String, String)> {
         self.tables.header.fields.clone()
     }
 
-    /// The profiler that wrote it.
+    /// Returns the profiler that wrote it.
     #[getter]
     fn profiler(&self) -> &'static str {
         measure::profiler(&self.tables).name()
@@ -90,31 +90,31 @@ impl Trace {
         path::is_of_server(&self.tables)
     }
 
-    /// The rank of the process in its job.
+    /// Returns the rank of the process in its job.
     #[getter]
     fn rank(&self) -> Option<i64> {
         self.tables.header.rank
     }
 
-    /// The number of processes of the job.
+    /// Returns the number of processes of the job.
     #[getter]
     fn world_size(&self) -> Option<i64> {
         self.tables.header.world_size
     }
 
-    /// The base of its times in ns since 1970.
+    /// Returns the base of its times in ns since 1970.
     #[getter]
     fn base_time_ns(&self) -> Option<i64> {
         self.tables.header.base_time_ns
     }
 
-    /// The format of the file.
+    /// Returns the format of the file.
     #[getter]
     fn format(&self) -> &'static str {
         self.tables.header.format
     }
 
-    /// The compression of the file.
+    /// Returns the compression of the file.
     #[getter]
     fn compression(&self) -> Option<&'static str> {
         self.tables.header.compression
@@ -135,7 +135,8 @@ impl Trace {
         }
     }
 
-    /// The same trace at the times of a solution. Data that does not depend on times is shared.
+    /// Returns the same trace at the times of a solution. Data that does not depend on times is
+    /// shared.
     pub(crate) fn retimed(
         &self,
         py: Python<'_>,
@@ -183,7 +184,7 @@ impl Trace {
         Ok(Arc::clone(self.backward_links.get_or_init(|| Arc::new(found))))
     }
 
-    /// The scope of a choice; the last one is cached.
+    /// Returns the scope of a choice; the last one is cached.
     pub(crate) fn scope_of(
         &self,
         py: Python<'_>,
@@ -202,7 +203,7 @@ impl Trace {
         Ok(found)
     }
 
-    /// The window of a choice.
+    /// Returns the window of a choice.
     pub(crate) fn window_of(
         &self,
         py: Python<'_>,
@@ -216,12 +217,12 @@ impl Trace {
         enter(py, None, None, |_| path::window(&self.tables, &launches, &choice, step_name))
     }
 
-    /// The pattern for data-loading functions.
+    /// Returns the pattern for data-loading functions.
     pub(crate) fn data_load(&self, asked: Option<&str>) -> String {
         asked.map_or_else(|| self.tables.vocabulary.data_loading(), str::to_owned)
     }
 
-    /// The graph; it is rebuilt for another data-loading pattern.
+    /// Returns the graph; it is rebuilt for another data-loading pattern.
     pub(crate) fn graph(&self, py: Python<'_>, data_load: Option<&str>) -> PyResult<Arc<Graph>> {
         let pattern = self.data_load(data_load);
         let known = || self.graph.lock().unwrap_or_else(PoisonError::into_inner);

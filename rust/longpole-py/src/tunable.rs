@@ -66,7 +66,7 @@ const INTEGERS: &[Column<i64>] = &[
     ("solution_index", |piece| piece.solution_index),
 ];
 
-/// The position and kind of each piece.
+/// Returns the position and kind of each piece.
 fn places(pieces: &[Piece]) -> Columns {
     Columns::default()
         .integers("line", pieces.iter().map(|piece| piece.line).collect())

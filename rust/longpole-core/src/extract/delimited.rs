@@ -49,12 +49,12 @@ impl Header {
         (names.len() <= MAX_COLUMNS).then_some(Self { names, key_column, is_row: key.is_row })
     }
 
-    /// The index of a column.
+    /// Returns the index of a column.
     pub(super) fn place(&self, name: &str) -> Option<usize> {
         self.names.iter().position(|other| other == name.as_bytes())
     }
 
-    /// The names.
+    /// Returns the names.
     pub(super) fn names(&self) -> &[Vec<u8>] {
         &self.names
     }
@@ -80,7 +80,8 @@ impl Header {
         if values.len() == self.names.len() { Row::Values(values) } else { Row::Ragged }
     }
 
-    /// The values of a line that is a row of this table. A row with missing values is rejected.
+    /// Returns the values of a line that is a row of this table. A row with missing values is
+    /// rejected.
     pub(super) fn values<'a>(
         &self,
         line: Line<'a>,
@@ -115,7 +116,8 @@ pub(super) enum Row<'a> {
     Foreign,
 }
 
-/// The fields of a line, split at commas. A quoted field may contain commas and doubled quotes.
+/// Returns the fields of a line, split at commas. A quoted field may contain commas and doubled
+/// quotes.
 pub(super) fn fields(line: &[u8]) -> impl Iterator<Item = Cow<'_, [u8]>> {
     let mut rest = Some(line);
     std::iter::from_fn(move || {
@@ -136,7 +138,7 @@ fn split_plain(text: &[u8]) -> (Cow<'_, [u8]>, Option<&[u8]>) {
     }
 }
 
-/// The field up to its closing quote; text between that and the next comma is ignored.
+/// Returns the field up to its closing quote; text between that and the next comma is ignored.
 fn split_quoted(text: &[u8]) -> (Cow<'_, [u8]>, Option<&[u8]>) {
     let mut field = Cow::Borrowed(&text[..0]);
     let mut rest = text;

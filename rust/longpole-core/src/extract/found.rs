@@ -191,8 +191,8 @@ impl Found {
     }
 }
 
-/// The status of a measurement. A crash or a failure takes precedence over the value of the number,
-/// because it is the more useful reason.
+/// Returns the status of a measurement. A crash or a failure takes precedence over the value of the
+/// number, because it is the more useful reason.
 fn status(measurement: &Measurement<'_>, number: Number) -> Status {
     if measurement.place.ending == Ending::Cut {
         return Status::Cut;
@@ -215,7 +215,7 @@ fn finite(number: Number) -> f64 {
     }
 }
 
-/// An offset as a column value; no stream is longer than 2^63 bytes.
+/// Returns an offset as a column value; no stream is longer than 2^63 bytes.
 fn offset_in_column(offset: u64) -> i64 {
     i64::try_from(offset).unwrap_or(i64::MAX)
 }

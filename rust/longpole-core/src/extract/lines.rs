@@ -39,28 +39,28 @@ pub(super) struct Span {
     pub(super) next: usize,
 }
 
-/// The line around the byte at `hit`. `from` is the start of a line at or before it.
+/// Returns the line around the byte at `hit`. `from` is the start of a line at or before it.
 pub(super) fn around(text: &[u8], from: usize, hit: usize) -> Span {
     let start = memrchr2(b'\n', b'\r', &text[from..hit]).map_or(from, |at| from + at + 1);
     let end = memchr2(b'\n', b'\r', &text[hit..]).map_or(text.len(), |at| hit + at);
     Span { start, end, next: end + end_length(&text[end..]) }
 }
 
-/// The end of the first line and the start of the next, if they are certain: a CR as the last byte
-/// may be the first half of CR LF.
+/// Returns the end of the first line and the start of the next, if they are certain: a CR as the
+/// last byte may be the first half of CR LF.
 pub(super) fn first_end(text: &[u8]) -> Option<(usize, usize)> {
     let end = memchr2(b'\n', b'\r', text)?;
     let rest = &text[end..];
     (rest != b"\r").then(|| (end, end + end_length(rest)))
 }
 
-/// The complete lines, and the start of an incomplete one.
+/// Returns the complete lines, and the start of an incomplete one.
 pub(super) fn split_unfinished(text: &[u8]) -> (&[u8], &[u8]) {
     let settled = text.strip_suffix(b"\r").unwrap_or(text);
     text.split_at(memrchr2(b'\n', b'\r', settled).map_or(0, |at| at + 1))
 }
 
-/// The length of the line ending at the start of `text`.
+/// Returns the length of the line ending at the start of `text`.
 fn end_length(text: &[u8]) -> usize {
     match text {
         [b'\r', b'\n', ..] => 2,

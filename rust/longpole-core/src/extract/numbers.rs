@@ -21,7 +21,7 @@ named! {
 }
 
 impl Unit {
-    /// The unit with this name, in the spellings of the supported tools.
+    /// Returns the unit with this name, in the spellings of the supported tools.
     pub fn parse(name: &[u8]) -> Option<Self> {
         match name {
             b"s" | b"sec" | b"second" | b"seconds" => Some(Self::Seconds),
@@ -34,7 +34,7 @@ impl Unit {
         }
     }
 
-    /// The power of ten of the unit relative to a nanosecond.
+    /// Returns the power of ten of the unit relative to a nanosecond.
     fn power_of_ten(self) -> i64 {
         match self {
             Self::Seconds => 9,
@@ -96,7 +96,7 @@ fn scaled(text: &[u8], power_of_ten: i64) -> Option<Number> {
     word(text)
 }
 
-/// The sign and digits of a decimal number, and its exponent.
+/// Returns the sign and digits of a decimal number, and its exponent.
 fn split_decimal(text: &str) -> Option<(&str, i64)> {
     let (digits, exponent) = match text.find(['e', 'E']) {
         Some(at) => (&text[..at], exponent(&text[at + 1..])?),
@@ -109,7 +109,8 @@ fn split_decimal(text: &str) -> Option<(&str, i64)> {
     (all_digits && whole.len() + fraction.len() > 0).then_some((digits, exponent))
 }
 
-/// The exponent. Exponents with many digits saturate, because the value is infinite or zero anyway.
+/// Returns the exponent. Exponents with many digits saturate, because the value is infinite or zero
+/// anyway.
 fn exponent(text: &str) -> Option<i64> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -119,7 +120,7 @@ fn exponent(text: &str) -> Option<i64> {
     Some(if text.starts_with('-') { -size } else { size })
 }
 
-/// What C, Python and the tools print if there is no finite number.
+/// Parses the words that C, Python and the tools print if there is no finite number.
 fn word(text: &str) -> Option<Number> {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     match unsigned.to_ascii_lowercase().as_str() {

@@ -86,7 +86,7 @@ impl Omissions {
         }
     }
 
-    /// The summaries, in order of the first row of each operation.
+    /// Returns the summaries, in order of the first row of each operation.
     pub(super) fn into_rows(self) -> Vec<Omitted> {
         self.rows
     }

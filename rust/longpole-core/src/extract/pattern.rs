@@ -178,7 +178,7 @@ impl Reader for Pattern {
     }
 }
 
-/// The reader of a built-in format that is a pattern; an invalid pattern finds nothing.
+/// Returns the reader of a built-in format that is a pattern; an invalid pattern finds nothing.
 pub(super) fn built_in(text: &str) -> Box<dyn Reader> {
     Box::new(Pattern::new(text).ok())
 }

@@ -90,7 +90,7 @@ pub struct RecordTable {
 }
 
 impl RecordTable {
-    /// The number of records.
+    /// Returns the number of records.
     pub fn len(&self) -> usize {
         self.offset.len()
     }
@@ -128,7 +128,7 @@ pub struct RejectionTable {
 }
 
 impl RejectionTable {
-    /// The number of rejected rows.
+    /// Returns the number of rejected rows.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }

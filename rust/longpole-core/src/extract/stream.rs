@@ -137,7 +137,7 @@ impl Extractor {
         self.found.reject(Place { offset, ending: Ending::Newline }, text, reason);
     }
 
-    /// The index of a format among the names, to which it is added if it is new.
+    /// Returns the index of a format among the names, to which it is added if it is new.
     fn format(&mut self, name: &str) -> u32 {
         let known = self.names.iter().position(|other| other == name);
         row_in_column(known.unwrap_or_else(|| {
@@ -300,7 +300,7 @@ impl Anchors {
         Self::Texts(any, each)
     }
 
-    /// The readers whose anchors are on a line.
+    /// Returns the readers whose anchors are on a line.
     fn on(&self, line: &[u8]) -> Whose {
         match self {
             Self::Texts(_, Some(each)) if line.len() <= MAX_LINE_BYTES => {
@@ -312,7 +312,7 @@ impl Anchors {
         }
     }
 
-    /// The first match at or after `at`.
+    /// Returns the first match at or after `at`.
     fn find(&self, text: &[u8], at: usize) -> Option<usize> {
         match self {
             Self::Texts(any, _) => any.find_at(text, at).map(|found| found.start()),

@@ -25,15 +25,15 @@ pub(crate) fn matching_kernels(pattern: &str, tables: &Tables) -> Result<Vec<boo
     matching(pattern, tables)
 }
 
-/// A pattern that matches exactly the given names.
+/// Returns a pattern that matches exactly the given names.
 #[cfg(test)]
 fn pattern_of(names: &[&str]) -> String {
     let escaped: Vec<_> = names.iter().map(|name| regex::escape(name)).collect();
     format!("^(?:{})$", escaped.join("|"))
 }
 
-/// The names in a pattern of the form `^(?:one|two)$`, which are looked up directly: that is faster
-/// than compiling the pattern.
+/// Returns the names in a pattern of the form `^(?:one|two)$`, which are looked up directly: that
+/// is faster than compiling the pattern.
 fn whole_names(pattern: &str) -> Option<BTreeSet<String>> {
     let inner = pattern.strip_prefix("^(?:")?.strip_suffix(")$")?;
     let mut names = BTreeSet::new();

@@ -59,7 +59,7 @@ struct Votes {
     first_ns: i64,
 }
 
-/// The arrows to each thread, by the thread from which they come.
+/// Returns the arrows to each thread, by the thread from which they come.
 fn callers(tables: &Tables) -> BTreeMap<LaneId, BTreeMap<LaneId, Votes>> {
     let flows = &tables.flows;
     let ends = Ends::of(tables);
@@ -80,7 +80,8 @@ fn callers(tables: &Tables) -> BTreeMap<LaneId, BTreeMap<LaneId, Votes>> {
     callers
 }
 
-/// The thread with the most votes. Thread numbers decide only between otherwise equal threads.
+/// Returns the thread with the most votes. Thread numbers decide only between otherwise equal
+/// threads.
 fn most_votes(votes: &BTreeMap<LaneId, Votes>, main: LaneId, tables: &Tables) -> Option<LaneId> {
     let strength = |&(&lane, votes): &(&LaneId, &Votes)| {
         let numbers = Reverse(track(lane, tables));
@@ -149,7 +150,7 @@ impl Ends {
         Self { starts: of_phase(b's'), finishes: of_phase(b'f'), thread }
     }
 
-    /// Of the starts with a key, the last by `time_ns`, otherwise the first.
+    /// Of the starts with a key, returns the last by `time_ns`, otherwise the first.
     fn start_of(&self, key: Key, time_ns: i64) -> Option<usize> {
         let first = self.starts.partition_point(|start| start.0 < key);
         let behind = self.starts.partition_point(|start| (start.0, start.1) <= (key, time_ns));

@@ -44,8 +44,8 @@ struct Numbered {
     event: EventId,
 }
 
-/// The forward operators, sorted by process, number, thread and time, and the operators of backward
-/// passes, by event.
+/// Returns the forward operators, sorted by process, number, thread and time, and the operators of
+/// backward passes, by event.
 fn numbered(tables: &Tables) -> (Vec<Numbered>, Vec<Numbered>) {
     let (mut forward, mut backward) = (Vec::new(), Vec::new());
     for (_, args) in tables.args.iter() {
@@ -79,7 +79,7 @@ fn rows_with_numbers<'a>(
     args.events().enumerate().filter_map(numbered)
 }
 
-/// The thread for each forward thread id: the one with most of its numbers.
+/// Returns the thread for each forward thread id: the one with most of its numbers.
 fn forward_threads(
     forward: &[Numbered],
     backward: &[Numbered],
@@ -103,7 +103,8 @@ fn forward_threads(
     votes.into_iter().filter_map(|(id, votes)| Some((id, most(votes)?))).collect()
 }
 
-/// Of the forward operators with a process, number and thread, the last that began by `began_ns`.
+/// Of the forward operators with a process, number and thread, returns the last that began by
+/// `began_ns`.
 fn last_before(
     forward: &[Numbered],
     key: (StringId, i64, LaneId),

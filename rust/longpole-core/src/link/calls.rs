@@ -43,14 +43,15 @@ impl Calls {
         number(events, work).map_or(&[], |number| self.with_number(number))
     }
 
-    /// The call with a number: of several, the last that began by `time_ns`, otherwise the first.
+    /// Returns the call with a number: of several, the last that began by `time_ns`, otherwise the
+    /// first.
     pub(super) fn at(&self, number: i64, time_ns: i64) -> Option<EventId> {
         let rows = self.with_number(number);
         let before = rows.partition_point(|row| row.1 <= time_ns);
         rows.get(before.saturating_sub(1)).map(|&(_, _, call)| call)
     }
 
-    /// Every call with its number and start, sorted by number, then time.
+    /// Returns every call with its number and start, sorted by number, then time.
     pub(super) fn rows(&self) -> &[(i64, i64, EventId)] {
         &self.rows
     }
@@ -88,7 +89,7 @@ fn first_rows(rows: &[(i64, i64, EventId)]) -> Vec<u32> {
     first
 }
 
-/// The correlation number of an event; `None` for 0, which never links.
+/// Returns the correlation number of an event; `None` for 0, which never links.
 pub(super) fn number(events: &EventTable, event: EventId) -> Option<i64> {
     events.correlation(event).filter(|&number| number > 0)
 }

@@ -87,8 +87,8 @@ impl Homes {
     }
 }
 
-/// The process that is the only one to allow some links; if all share their ids, the one whose
-/// calls begin before the activities, and closest to them.
+/// Returns the process that is the only one to allow some links; if all share their ids, the one
+/// whose calls begin before the activities, and closest to them.
 fn home(votes: &Votes) -> Option<StringId> {
     let mut with_links = votes.iter().filter(|(_, vote)| vote.n_only > 0);
     match (with_links.next(), with_links.next()) {

@@ -45,23 +45,23 @@ named! {
 }
 
 impl Launches {
-    /// The launch call of `event`, if it is in the trace.
+    /// Returns the launch call of `event`, if it is in the trace.
     pub fn launcher(&self, event: EventId) -> Option<EventId> {
         EventId::from_column(self.launcher[event.row()])
     }
 
-    /// The column of launch calls, one row for each event; [`NO_ROW`] for none.
+    /// Returns the column of launch calls, one row for each event; [`NO_ROW`] for none.
     pub fn launchers(&self) -> &[u32] {
         &self.launcher
     }
 
-    /// The graph launches to which activities without ids were assigned, in order.
+    /// Returns the graph launches to which activities without ids were assigned, in order.
     pub fn holders(&self) -> &[EventId] {
         &self.holders
     }
 
-    /// The GPU activities without a call, each with the operator of its external id, in order of
-    /// events: inferred, for profilers that record no correlation ids.
+    /// Returns the GPU activities without a call, each with the operator of its external id, in
+    /// order of events: inferred, for profilers that record no correlation ids.
     pub fn operators_by_external_id(&self) -> &[(EventId, EventId)] {
         &self.operator
     }
@@ -151,7 +151,7 @@ impl Launches {
     }
 }
 
-/// The graph launch calls, in order of time.
+/// Returns the graph launch calls, in order of time.
 fn graph_launches(tables: &Tables) -> Vec<((i64, i64), EventId)> {
     let events = &tables.events;
     let launches_graph =

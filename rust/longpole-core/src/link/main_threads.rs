@@ -49,7 +49,7 @@ impl Claim {
     }
 }
 
-/// A claim for each thread, in order of first event.
+/// Returns a claim for each thread, in order of first event.
 fn claims(tables: &Tables) -> Vec<Claim> {
     let events = &tables.events;
     let is_step = tables.strings.matching(|name| step_number(name).is_some());

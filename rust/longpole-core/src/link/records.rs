@@ -87,7 +87,7 @@ fn record(event: EventId, tables: &Tables, launches: &Launches, calls: &Calls) -
     }
 }
 
-/// The record of a wait on an Ascend stream; `None` if it took no time.
+/// Returns the record of a wait on an Ascend stream; `None` if it took no time.
 fn of_stream(
     event: EventId,
     wait: &StreamWait,
@@ -121,8 +121,8 @@ fn waits_for(event: EventId, tables: &Tables) -> WaitsFor {
     }
 }
 
-/// The profiler's name for the kind of synchronization, from an argument or at least the record's
-/// name.
+/// Returns the profiler's name for the kind of synchronization, from an argument or at least the
+/// record's name.
 fn kind(event: EventId, tables: &Tables) -> Option<&str> {
     let named = || tables.events.name(event).map(|name| tables.strings.get(name));
     argument_text(event, "cuda_sync_kind", tables).or_else(named)

@@ -38,8 +38,8 @@ impl Reused {
         Self { calls: found, processes }
     }
 
-    /// For each process, the time from its last call with an id to `time_ns`; below 0 if all its
-    /// calls began later.
+    /// For each process, returns the time from its last call with an id to `time_ns`; below 0 if
+    /// all its calls began later.
     pub(super) fn nearest_of_processes(
         &self,
         number: i64,

@@ -82,14 +82,14 @@ impl EventRecords {
         }
     }
 
-    /// When the tasks before a time on a stream had ended.
+    /// Returns when the tasks before a time on a stream had ended.
     fn free_since_ns(&self, stream: Stream, at_ns: i64) -> i64 {
         let rows = self.busy_until.get(&stream).map_or(&[][..], Vec::as_slice);
         let before = rows.partition_point(|row| row.0 < at_ns);
         before.checked_sub(1).map_or(i64::MIN, |last| rows[last].1)
     }
 
-    /// What a synchronization record waited for, if it is a wait on an Ascend stream.
+    /// Returns what a synchronization record waited for, if it is a wait on an Ascend stream.
     pub(super) fn wait(&self, event: EventId, tables: &Tables) -> Option<StreamWait> {
         let events = &tables.events;
         events.name(event).filter(|name| self.is_wait[name.row()])?;
@@ -121,7 +121,8 @@ mod tests {
     use crate::progress::silent;
     use crate::read::{Options, read_bytes};
 
-    /// What each wait waits for, with tasks given as `(name, stream, start, duration)` in ns.
+    /// Returns what each wait waits for, with tasks given as `(name, stream, start, duration)` in
+    /// ns.
     fn waits(tasks: &[(&str, i64, i64, i64)]) -> Vec<WaitsFor> {
         let meta = |name: &str, tid: i64, value: &str| {
             format!(

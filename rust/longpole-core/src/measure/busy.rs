@@ -74,7 +74,7 @@ pub fn busy(tables: &Tables, window: (i64, i64), chosen: &Chosen) -> Vec<Busy> {
         .collect()
 }
 
-/// The spans of devices and their streams, in this order.
+/// Returns the spans of devices and their streams, in this order.
 fn by_place(tables: &Tables, by_lane: Vec<Option<Spread>>) -> BTreeMap<Place, Spread> {
     let mut places: BTreeMap<Place, Spread> = BTreeMap::new();
     for (lane, spread) in tables.lanes.ids().zip(by_lane) {

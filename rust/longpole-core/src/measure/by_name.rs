@@ -132,7 +132,7 @@ fn overlaps((start, end): (i64, i64), window: (i64, i64)) -> bool {
     start < window.1 && end > window.0
 }
 
-/// The part of a span inside a window; `None` if it is empty.
+/// Returns the part of a span inside a window; `None` if it is empty.
 fn inside_ns((start, end): (i64, i64), window: (i64, i64)) -> Option<i64> {
     let inside = end.min(window.1).saturating_sub(start.max(window.0));
     (inside > 0).then_some(inside)

@@ -60,8 +60,8 @@ fn rows(
         .filter(|row| row.duration_ns > 0)
 }
 
-/// The time of each set of classes between `window.0` and `window.1`, indexed by the bits of the
-/// set.
+/// Returns the time of each set of classes between `window.0` and `window.1`, indexed by the bits
+/// of the set.
 fn set_times(spans: &[Spans; N_CLASSES], window: (i64, i64)) -> [i64; N_SETS] {
     let mut changes: Vec<(i64, usize)> = Vec::new();
     for (class, spans) in spans.iter().enumerate() {

@@ -121,7 +121,7 @@ fn waits_of(tables: &Tables, counts: impl Fn(EventId) -> bool) -> Vec<Collective
     chosen.filter_map(split).filter(|found| found.n_ranks > 0).collect()
 }
 
-/// The tasks of collectives that have a peer, by device, in order of time.
+/// Returns the tasks of collectives that have a peer, by device, in order of time.
 fn parts(tables: &Tables) -> BTreeMap<Option<i64>, Vec<Part>> {
     let kinds: Vec<_> = tables.strings.iter().map(part_kind).collect();
     let events = &tables.events;

@@ -136,7 +136,7 @@ impl<'a> Arguments<'a> {
         self.events.iter().find_map(|&event| argument(event, key, self.tables))
     }
 
-    /// The first non-empty string.
+    /// Returns the first non-empty string.
     fn word(&self, key: &str) -> Option<&'a str> {
         let mut texts = self.events.iter().filter_map(|&it| argument_text(it, key, self.tables));
         texts.find(|text| !text.is_empty())
@@ -211,7 +211,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The events that describe a collective: around its launch, or the range itself.
+    /// Returns the events that describe a collective: around its launch, or the range itself.
     fn sources(&self, event: EventId, call: Option<EventId>) -> Sources {
         let events = &self.tables.events;
         let mut found = Sources { record: None, annotation: None, operator: None };
@@ -231,8 +231,8 @@ impl Reader<'_> {
         found
     }
 
-    /// The number of ranks according to the tasks of a collective, if the size of its group is not
-    /// recorded.
+    /// Returns the number of ranks according to the tasks of a collective, if the size of its group
+    /// is not recorded.
     fn shown_size(&self, event: EventId, key: &str) -> Option<i64> {
         self.n_ranks.get(&event).copied().filter(|_| key == "Group size")
     }
@@ -270,8 +270,8 @@ impl Reader<'_> {
         self.dimensions(range)?.iter().filter_map(n_elements).reduce(i64::saturating_add)
     }
 
-    /// Number of elements in both buffers, if an operator records them; the output buffer comes
-    /// first.
+    /// Returns the number of elements in both buffers, if an operator records them; the output
+    /// buffer comes first.
     fn buffers(&self, sources: &Sources) -> Option<(i64, i64)> {
         let operator = sources.operator.filter(|&it| self.name(it).ends_with("_base_"))?;
         let dims = self.dimensions(operator)?;
@@ -301,7 +301,7 @@ fn names_library(name: &str) -> bool {
     matches!(library, "nccl" | "rccl" | "hccl" | "xccl" | "mccl") || runs_on_cpu(name)
 }
 
-/// Number of elements of a tensor with the given dimensions, or of a list of tensors.
+/// Returns the number of elements of a tensor with the given dimensions, or of a list of tensors.
 fn n_elements(dims: &serde_json::Value) -> Option<i64> {
     let dims = dims.as_array().filter(|dims| !dims.is_empty())?;
     if dims.iter().all(serde_json::Value::is_array) {
@@ -310,8 +310,8 @@ fn n_elements(dims: &serde_json::Value) -> Option<i64> {
     dims.iter().try_fold(1_i64, |product, size| product.checked_mul(size.as_i64()?))
 }
 
-/// The other rank of a send or receive. The argument `Rank` also contains the other rank, not the
-/// own one.
+/// Returns the other rank of a send or receive. The argument `Rank` also contains the other rank,
+/// not the own one.
 fn peer(operation: Option<Collective>, number: impl Fn(&str) -> Option<i64>) -> Option<i64> {
     let named = match operation {
         Some(Collective::Send) => number("Dst Rank"),
@@ -329,7 +329,7 @@ struct Groups {
 }
 
 impl Groups {
-    /// The groups described in the header (`distributedInfo.pg_config`).
+    /// Returns the groups described in the header (`distributedInfo.pg_config`).
     fn described(tables: &Tables) -> Self {
         let mut groups = Self::default();
         let header = tables.header.fields.iter().find(|(name, _)| name == "distributedInfo");

@@ -116,7 +116,7 @@ struct Owner<'a> {
     chosen: Option<&'a [bool]>,
 }
 
-/// The call that launched each activity, or the event that enqueued it for another thread;
+/// Returns the call that launched each activity, or the event that enqueued it for another thread;
 /// otherwise the operator with its external id.
 fn anchors(launches: &Launches, tables: &Tables, nesting: &Nesting) -> Vec<u32> {
     let mut anchors = launches.launchers().to_vec();
@@ -139,7 +139,7 @@ fn anchors(launches: &Launches, tables: &Tables, nesting: &Nesting) -> Vec<u32> 
     anchors
 }
 
-/// The forward operator of each event inside an operator of a backward pass.
+/// Returns the forward operator of each event inside an operator of a backward pass.
 fn forward_of(n_events: usize, links: &[BackwardLink], nesting: &Nesting) -> Vec<u32> {
     let mut forward = vec![NO_ROW; n_events];
     for link in links {
@@ -156,7 +156,7 @@ fn forward_of(n_events: usize, links: &[BackwardLink], nesting: &Nesting) -> Vec
     forward
 }
 
-/// The part of a span within a window; `None` if they do not overlap.
+/// Returns the part of a span within a window; `None` if they do not overlap.
 fn inside(span: (i64, i64), window: (i64, i64)) -> Option<i64> {
     let (start, end) = (span.0.max(window.0), span.1.min(window.1));
     (start < end || (start == end && span.0 == span.1)).then_some(end - start)
@@ -228,7 +228,7 @@ impl ContextTimes {
         }
     }
 
-    /// The innermost context that contains both. A parent has the smaller row number.
+    /// Returns the innermost context that contains both. A parent has the smaller row number.
     fn common(&self, one: usize, two: usize) -> Option<usize> {
         let (mut one, mut two) = (one, two);
         let rows = &self.contexts.rows;

@@ -62,8 +62,8 @@ pub struct Contexts {
 }
 
 impl Contexts {
-    /// The row of the chain that ends with the event or, if the event is not a frame, of the chain
-    /// around it.
+    /// Returns the row of the chain that ends with the event or, if the event is not a frame, of
+    /// the chain around it.
     pub fn of(&self, event: EventId) -> Option<usize> {
         Some(self.of_event[event.row()]).filter(|&row| row != NO_ROW).map(|row| row as usize)
     }
@@ -177,7 +177,7 @@ impl Tree {
         row
     }
 
-    /// The row that followed the last row the last time, if it is the requested one.
+    /// Returns the row that followed the last row the last time, if it is the requested one.
     fn next_time(&self, around: u32, lane: LaneId, label: u32) -> Option<u32> {
         let next = *self.next.get(self.last as usize)?;
         let row = self.rows.get(next as usize)?;
@@ -232,7 +232,7 @@ impl<'a> Names<'a> {
         Ok(Self { tables, frames, is_module, is_asked, has_recorded })
     }
 
-    /// The name of the frame, if the event is one; [`NO_ROW`] for a frame without a name.
+    /// Returns the name of the frame, if the event is one; [`NO_ROW`] for a frame without a name.
     fn frame(&self, event: EventId) -> Option<u32> {
         let (events, frames) = (&self.tables.events, self.frames);
         let id = events.name(event);

@@ -24,7 +24,7 @@ pub fn earlier_work(tables: &Tables, launches: &Launches, window: (i64, i64)) ->
     (inside.len() as u64, Spans::union_of(inside).length_ns())
 }
 
-/// For each lane, the start of the first activity with a launch.
+/// For each lane, returns the start of the first activity with a launch.
 fn first_linked_ns(tables: &Tables, launches: &Launches) -> Vec<Option<i64>> {
     let events = &tables.events;
     let mut first_ns: Vec<Option<i64>> = vec![None; tables.lanes.len()];

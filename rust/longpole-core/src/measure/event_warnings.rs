@@ -110,8 +110,8 @@ impl Launched {
         Self { rows, replays, busy_ns }
     }
 
-    /// Activities that start after the end of an activity of their stream that was launched later,
-    /// with the time between the two. Overlapping calls have no order.
+    /// Returns activities that start after the end of an activity of their stream that was launched
+    /// later, with the time between the two. Overlapping calls have no order.
     fn out_of_order(&self) -> Vec<(EventId, i64)> {
         let mut found = Vec::new();
         for rows in self.rows.chunk_by(|one, two| one.0 == two.0) {
@@ -179,13 +179,13 @@ pub fn launches_without_work(
     events.ids().filter(launches).filter(lost).collect()
 }
 
-/// All GPU activities, if correlation ids are recorded but all are 0.
+/// Returns all GPU activities, if correlation ids are recorded but all are 0.
 fn all_zero(tables: &Tables, work: &[EventId]) -> Vec<EventId> {
     let is_zero = |&event: &EventId| tables.events.correlation(event) == Some(0);
     if work.iter().all(is_zero) { work.to_vec() } else { Vec::new() }
 }
 
-/// Activities without a call whose id is the lower 32 bits of a call's id.
+/// Returns activities without a call whose id is the lower 32 bits of a call's id.
 fn narrowed(
     tables: &Tables,
     unlinked: &[EventId],
@@ -206,7 +206,7 @@ fn low_bits(number: i64) -> i64 {
     number & i64::from(u32::MAX)
 }
 
-/// Operators whose external id was already used by an earlier operator in the file.
+/// Returns operators whose external id was already used by an earlier operator in the file.
 fn reused(tables: &Tables) -> Vec<EventId> {
     let events = &tables.events;
     let mut seen = HashSet::new();
@@ -220,7 +220,7 @@ fn reused(tables: &Tables) -> Vec<EventId> {
         .collect()
 }
 
-/// Activities that began before another one of their stream had ended, with the overlap.
+/// Returns activities that began before another one of their stream had ended, with the overlap.
 fn overlapping(tables: &Tables, work: &[EventId]) -> Vec<(EventId, i64)> {
     let events = &tables.events;
     let mut spans: Vec<_> = work
@@ -244,8 +244,8 @@ fn overlapping(tables: &Tables, work: &[EventId]) -> Vec<(EventId, i64)> {
     found
 }
 
-/// Activities that began before their launch call, with the time between them. A time of 0 was not
-/// recorded.
+/// Returns activities that began before their launch call, with the time between them. A time of 0
+/// was not recorded.
 fn early(tables: &Tables, launches: &Launches, work: &[EventId]) -> Vec<(EventId, i64)> {
     let starts_ns = |event| tables.events.start_ns(event);
     work.iter()

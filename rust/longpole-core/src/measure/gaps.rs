@@ -79,7 +79,7 @@ pub fn gaps(
     found
 }
 
-/// The chosen activities of each place. Activities without duration end no gap.
+/// Returns the chosen activities of each place. Activities without duration end no gap.
 fn runs(
     tables: &Tables,
     places: Places,

@@ -82,7 +82,7 @@ pub fn idle_causes(
     groups.into_iter().filter_map(row).collect()
 }
 
-/// The causes of a gap, each with its time, and the part of that before the call returned.
+/// Returns the causes of a gap, each with its time, and the part of that before the call returned.
 fn parts_of(
     gap: &Gap,
     short_ns: i64,
@@ -140,7 +140,8 @@ mod tests {
 
     type Shown = (Option<i64>, IdleCause, i64, Option<i64>);
 
-    /// The idle times before a kernel that starts at `start_us` and whose call returned at 35 us.
+    /// Returns the idle times before a kernel that starts at `start_us` and whose call returned at
+    /// 35 us.
     fn causes_before(start_us: i64) -> Vec<Shown> {
         let row = |category: &str, tid: i64, ts: i64, dur: i64, id: i64| {
             format!(

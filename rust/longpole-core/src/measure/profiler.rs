@@ -34,7 +34,7 @@ fn of_torch(tables: &Tables) -> Profiler {
         .unwrap_or(Profiler::TorchUnknown)
 }
 
-/// The profiler according to the header.
+/// Returns the profiler according to the header.
 fn said(tables: &Tables) -> Option<Profiler> {
     let (_, text) = tables.header.fields.iter().rev().find(|(name, _)| name == "profiler")?;
     Profiler::named(text.trim().trim_matches('"'))

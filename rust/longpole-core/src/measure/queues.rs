@@ -46,8 +46,8 @@ pub fn queues(
     found
 }
 
-/// The activities that join and leave the queue of each device and stream: first all that join,
-/// then all that leave. Each part is mostly sorted, which a merge sort exploits.
+/// Returns the activities that join and leave the queue of each device and stream: first all that
+/// join, then all that leave. Each part is mostly sorted, which a merge sort exploits.
 fn changes_by_place(
     tables: &Tables,
     launches: &Launches,
@@ -73,7 +73,7 @@ fn changes_by_place(
     by_place
 }
 
-/// The lengths of one queue in a window: time, event, and length from then on.
+/// Returns the lengths of one queue in a window: time, event, and length from then on.
 fn cut(
     changes: &[Change],
     (start_ns, end_ns): (i64, i64),
@@ -97,8 +97,8 @@ mod tests {
     use crate::progress::silent;
     use crate::read::{Options, read_bytes};
 
-    /// The queue lengths of a stream with two activities, launched at 0 and 5, that begin at 5 and
-    /// 9.
+    /// Returns the queue lengths of a stream with two activities, launched at 0 and 5, that begin
+    /// at 5 and 9.
     fn lengths_in(window_us: (i64, i64)) -> Vec<(i64, i64)> {
         let row = |category: &str, tid: i64, ts: i64, id: i64| {
             format!(

@@ -91,7 +91,7 @@ pub fn device_ranges(tables: &Tables, chosen: &Chosen) -> Vec<(EventId, EventId)
     found
 }
 
-/// The activities of one stream, with their annotation.
+/// Returns the activities of one stream, with their annotation.
 fn ranges_of_stream(tables: &Tables, mut lane: Vec<EventId>) -> Vec<(EventId, EventId)> {
     let events = &tables.events;
     let is_range = |event| events.kind(event) == EventKind::DeviceAnnotation;

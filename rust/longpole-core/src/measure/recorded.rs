@@ -80,7 +80,7 @@ fn n_launching(tables: &Tables) -> usize {
     launching(tables).count()
 }
 
-/// The calls in the whole trace that launch kernels or graphs.
+/// Returns the calls in the whole trace that launch kernels or graphs.
 fn launching(tables: &Tables) -> impl Iterator<Item = EventId> + '_ {
     let (events, roles) = (&tables.events, tables.roles());
     let launches = move |event: &EventId| {
@@ -110,7 +110,7 @@ fn stopped_ns(tables: &Tables, time_ns: i64) -> i64 {
     end_ns.map_or(0, |end_ns| time_ns.saturating_sub(end_ns).max(0))
 }
 
-/// The CPU collective that is open longest in a window, and the time in which any is open.
+/// Returns the CPU collective that is open longest in a window, and the time in which any is open.
 fn host_collectives(tables: &Tables, window: (i64, i64)) -> Option<(StringId, i64)> {
     let events = &tables.events;
     let mut spans: BTreeMap<StringId, Vec<(i64, i64)>> = BTreeMap::new();

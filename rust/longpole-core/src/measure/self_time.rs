@@ -120,7 +120,7 @@ mod tests {
     use crate::read::{Options, read_bytes};
     use crate::stack::nesting;
 
-    /// Operators `(thread, start, end)` in us.
+    /// Creates tables of operators given as `(thread, start, end)` in us.
     fn operators(rows: &[(i64, i64, i64)]) -> Tables {
         let events: Vec<_> = rows
             .iter()

@@ -30,7 +30,7 @@ pub fn spread(values: &mut [i64]) -> Option<Spread> {
     Some(Spread { mean, std, min, quartiles, max })
 }
 
-/// The quartile with the given number.
+/// Returns the quartile with the given number.
 #[allow(clippy::cast_precision_loss)]
 fn quartile(values: &mut [i64], quarter: usize) -> f64 {
     let place = quarter * (values.len() - 1);

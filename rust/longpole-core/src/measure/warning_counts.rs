@@ -53,8 +53,8 @@ pub fn warning_counts(
     ]
 }
 
-/// The time from the start of each GPU activity to the start of its launch call; negative if the
-/// activity began later.
+/// Returns the time from the start of each GPU activity to the start of its launch call; negative
+/// if the activity began later.
 fn leads_ns<'a>(tables: &'a Tables, launches: &'a Launches) -> impl Iterator<Item = i64> + 'a {
     let events = &tables.events;
     let is_timed =

@@ -38,7 +38,7 @@ impl<'a> Classes<'a> {
         Self { tables, nesting, roles: tables.roles() }
     }
 
-    /// The class of an event; `None` if it is not recorded on a thread.
+    /// Returns the class of an event; `None` if it is not recorded on a thread.
     pub(super) fn class(&self, event: EventId) -> Option<Class> {
         let events = &self.tables.events;
         match events.kind(event) {

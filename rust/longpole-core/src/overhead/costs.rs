@@ -94,7 +94,8 @@ const PYTHON_GAPS: (usize, i64) = (10, 80);
 /// The fraction of an operator's cost before its start, if no operators show it.
 const USUALLY_BEFORE: f64 = 0.75;
 
-/// The cost of a class as a percentage of that of an operator: estimate, lower bound, upper bound.
+/// Returns the cost of a class as a percentage of that of an operator: estimate, lower bound, upper
+/// bound.
 fn percent_of_operator(class: Class) -> [i64; 3] {
     match class {
         Class::OuterOperator => [100, 100, 120],
@@ -158,7 +159,7 @@ fn is_coarse(tables: &Tables) -> bool {
 }
 
 impl Seen {
-    /// The costs of all classes, derived from that of an operator.
+    /// Returns the costs of all classes, derived from that of an operator.
     fn costs(
         mut self,
         (operator, before): (Learned, f64),
@@ -181,7 +182,7 @@ impl Seen {
 }
 
 impl Costs {
-    /// The cost of one event of a class; `None` if the class has no events.
+    /// Returns the cost of one event of a class; `None` if the class has no events.
     pub(super) fn of(&self, class: Class) -> Option<&Cost> {
         self.rows.iter().find(|row| row.class == class)
     }
@@ -349,7 +350,7 @@ impl Seen {
         gaps.push((start - end).max(0));
     }
 
-    /// The cost of an operator, and the fraction of it before its start.
+    /// Returns the cost of an operator, and the fraction of it before its start.
     fn operator(&mut self) -> Result<(Learned, f64), Untold> {
         let n_samples = self.wrappers_ns.len();
         if n_samples >= FEWEST_SAMPLES && self.n_names >= FEWEST_NAMES {
@@ -383,8 +384,8 @@ impl Seen {
         Ok((learned, USUALLY_BEFORE))
     }
 
-    /// The fraction of an operator's cost before its start, from operators that take no longer than
-    /// usual.
+    /// Returns the fraction of an operator's cost before its start, from operators that take no
+    /// longer than usual.
     #[allow(clippy::cast_precision_loss)] // a share
     fn before(&self, usual_ns: i64) -> f64 {
         let usual = self.wrappers_ns.iter().filter(|wrapper| wrapper.0 <= usual_ns);

@@ -39,8 +39,8 @@ pub(super) fn times_ns(
     Ok(times_ns)
 }
 
-/// The remaining part of an edge's time. It stays above zero if the edge took time, so that the
-/// order is kept.
+/// Returns the remaining part of an edge's time. It stays above zero if the edge took time, so that
+/// the order is kept.
 #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)] // of microseconds
 fn left_ns(lag_ns: i64, cost_ns: i64, factor: f64) -> i64 {
     if cost_ns == 0 || lag_ns <= 1 {

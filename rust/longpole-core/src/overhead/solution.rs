@@ -166,7 +166,7 @@ fn usual_ns(graph: &Graph, scope: &Scope, times_ns: &[i64]) -> i64 {
     *found.select_nth_unstable(middle).1
 }
 
-/// The tables with the events at new node times.
+/// Returns the tables with the events at new node times.
 fn moved_tables(graph: &Graph, tables: &Tables, times_ns: &[i64]) -> Tables {
     let events = &tables.events;
     let moments = Moments::of(graph, times_ns);

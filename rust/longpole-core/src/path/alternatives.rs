@@ -57,8 +57,8 @@ impl<'a> Alternatives<'a> {
         !self.nodes.is_empty()
     }
 
-    /// The edge that would bind the start of an activity if the timestamps of its device were
-    /// shifted.
+    /// Returns the edge that would bind the start of an activity if the timestamps of its device
+    /// were shifted.
     fn rival(&self, binding: &Edge) -> Option<&'a Edge> {
         let (graph, times_ns) = (self.graph, self.schedule.times_ns(self.graph));
         let slack = graph.clock_slack(graph.nodes.event(binding.target));
@@ -73,8 +73,8 @@ impl<'a> Alternatives<'a> {
         })
     }
 
-    /// The last host candidate for the end of a window that ends on a device, or the reverse, if it
-    /// may come later.
+    /// Returns the last host candidate for the end of a window that ends on a device, or the
+    /// reverse, if it may come later.
     fn other_end(&self, window: &Window, last: NodeId) -> Option<NodeId> {
         let graph = self.graph;
         let time_ns = |node| self.schedule.time_ns(node, graph);

@@ -32,7 +32,7 @@ impl Dice {
     }
 }
 
-/// Two to six events within 12 ns, so that ties are frequent, and some edges.
+/// Creates a graph of two to six events within 12 ns, so that ties are frequent, and some edges.
 fn graph(seed: u64) -> Graph {
     let mut dice = Dice::new(seed);
     let spans: Vec<_> = (0..2 + dice.below(5))
@@ -56,7 +56,7 @@ fn graph(seed: u64) -> Graph {
     })
 }
 
-/// A window from time 2 to the last end.
+/// Returns a window from time 2 to the last end.
 fn whole(graph: &Graph) -> Window {
     let candidates: Vec<_> =
         graph.timeline.orders().map(|order| Moment::End(graph.timeline.event(order))).collect();
@@ -64,7 +64,7 @@ fn whole(graph: &Graph) -> Window {
     Window { start_ns: 2.min(end_ns), end_ns, candidates, opening: Opening::Time }
 }
 
-/// Every chain of edges that ends at a node, the edge into the node first.
+/// Returns every chain of edges that ends at a node, the edge into the node first.
 fn chains_to(graph: &Graph, node: NodeId) -> Vec<Vec<usize>> {
     let mut chains = vec![vec![]];
     for number in graph.edges.range(node) {
@@ -76,7 +76,7 @@ fn chains_to(graph: &Graph, node: NodeId) -> Vec<Vec<usize>> {
     chains
 }
 
-/// The chains to a node that nothing precedes.
+/// Returns the chains to a node that nothing precedes.
 fn whole_chains_to(graph: &Graph, node: NodeId) -> Vec<Vec<usize>> {
     let first =
         |chain: &[usize]| chain.last().map_or(node, |&last| graph.edges.as_slice()[last].source);
@@ -84,9 +84,9 @@ fn whole_chains_to(graph: &Graph, node: NodeId) -> Vec<Vec<usize>> {
     chains_to(graph, node).into_iter().filter(is_whole).collect()
 }
 
-/// The time of a node in a window that begins at `from_ns`: the maximum over all chains to it. A
-/// chain may start at a node before the window, which keeps its time, or at any other, which comes
-/// no earlier than observed.
+/// Returns the time of a node in a window that begins at `from_ns`: the maximum over all chains to
+/// it. A chain may start at a node before the window, which keeps its time, or at any other, which
+/// comes no earlier than observed.
 fn changed_time_by_chains(graph: &Graph, node: NodeId, lags_ns: &[i64], from_ns: i64) -> i64 {
     let time = |chain: Vec<usize>| {
         let first = chain.last().map_or(node, |&last| graph.edges.as_slice()[last].source);
@@ -98,8 +98,8 @@ fn changed_time_by_chains(graph: &Graph, node: NodeId, lags_ns: &[i64], from_ns:
     chains_to(graph, node).into_iter().map(time).max().unwrap()
 }
 
-/// The time of a node by all chains to it. The first node of a chain keeps its time; a node of
-/// `late` is delayed.
+/// Returns the time of a node by all chains to it. The first node of a chain keeps its time; a node
+/// of `late` is delayed.
 fn time_by_chains(
     graph: &Graph,
     node: NodeId,
@@ -152,7 +152,7 @@ fn the_path_is_the_chain_of_what_finished_last_and_tiles_the_window() {
     });
 }
 
-/// The binding edge, computed directly from the definition.
+/// Returns the binding edge, computed directly from the definition.
 fn best(graph: &Graph, node: NodeId) -> Option<usize> {
     graph.edges.range(node).min_by_key(|&number| {
         let edge = &graph.edges.as_slice()[number];

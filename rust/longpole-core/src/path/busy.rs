@@ -8,8 +8,8 @@ use super::walk::Path;
 use crate::graph::{Evidence, Graph};
 use crate::intervals::Spans;
 
-/// For each unexplained segment of a path, how long any device was busy in it; `None` for other
-/// segments. All times are those of the schedule.
+/// For each unexplained segment of a path, returns how long any device was busy in it; `None` for
+/// other segments. All times are those of the schedule.
 pub fn busy_ns(graph: &Graph, path: &Path, schedule: &Schedule) -> Vec<Option<i64>> {
     let is_unknown = |evidence| evidence == Evidence::None;
     if !path.segments.iter().any(|segment| is_unknown(segment.evidence)) {

@@ -29,7 +29,7 @@ pub fn longest(graph: &Graph, window: &Window) -> Schedule {
     Schedule { times_ns: None, reached_by: Some(reached_by) }
 }
 
-/// The part of an edge's work that lies in the window.
+/// Returns the part of an edge's work that lies in the window.
 fn weight_ns(edge: &Edge, graph: &Graph, window: &Window) -> i64 {
     if !edge.kind.is_work() {
         return 0;
@@ -39,7 +39,7 @@ fn weight_ns(edge: &Edge, graph: &Graph, window: &Window) -> i64 {
     clipped(graph.nodes.time_ns(edge.target)) - clipped(from_ns)
 }
 
-/// The end of the wait of the event at the target of an edge, if it waited.
+/// Returns the end of the wait of the event at the target of an edge, if it waited.
 fn waited_until_ns(edge: &Edge, graph: &Graph) -> i64 {
     let binding = graph.edges.binding(edge.target).map(|number| &graph.edges.as_slice()[number]);
     let is_wait = |role: Role| role.waits().is_some() || role == Role::Handover;

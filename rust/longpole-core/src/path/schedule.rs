@@ -25,17 +25,17 @@ impl Schedule {
         self.times_ns.is_some() || self.reached_by.is_none()
     }
 
-    /// The time of each node.
+    /// Returns the time of each node.
     pub fn times_ns<'a>(&'a self, graph: &'a Graph) -> &'a [i64] {
         self.times_ns.as_deref().unwrap_or(graph.nodes.times_ns())
     }
 
-    /// The time of a node.
+    /// Returns the time of a node.
     pub fn time_ns(&self, node: NodeId, graph: &Graph) -> i64 {
         self.times_ns(graph)[node.row()]
     }
 
-    /// The index of the edge by which a node is reached.
+    /// Returns the index of the edge by which a node is reached.
     pub fn reached_by(&self, node: NodeId, graph: &Graph) -> Option<usize> {
         match &self.reached_by {
             Some(edges) => Some(edges[node.row()]).filter(|&it| it != NO_ROW).map(|it| it as usize),

@@ -47,7 +47,8 @@ pub fn slack_ns(
 }
 
 impl Schedule {
-    /// The latency that an edge adds to its source: its full time if its target is reached by it.
+    /// Returns the latency that an edge adds to its source: its full time if its target is reached
+    /// by it.
     fn lag_ns(&self, number: usize, edge: &Edge, graph: &Graph, lags_ns: &[i64]) -> i64 {
         if self.reached_by(edge.target, graph) == Some(number) {
             self.time_ns(edge.target, graph) - self.time_ns(edge.source, graph)
@@ -57,7 +58,7 @@ impl Schedule {
     }
 }
 
-/// The latest possible time of each node.
+/// Returns the latest possible time of each node.
 fn latest_ns(
     graph: &Graph,
     window: &Window,

@@ -28,7 +28,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// The duration of the segment.
+    /// Returns the duration of the segment.
     pub fn duration_ns(&self) -> i64 {
         self.end_ns - self.start_ns
     }
@@ -51,23 +51,23 @@ pub struct Path {
 }
 
 impl Path {
-    /// The time of all segments of some kinds.
+    /// Returns the time of all segments of some kinds.
     pub fn kinds_ns(&self, kinds: &[Kind]) -> i64 {
         self.sum_ns(|segment| kinds.contains(&segment.kind))
     }
 
-    /// The time that is inferred.
+    /// Returns the time that is inferred.
     pub fn inferred_ns(&self) -> i64 {
         self.sum_ns(|segment| segment.evidence == Evidence::Inferred)
     }
 
-    /// The time with a given certainty.
+    /// Returns the time with a given certainty.
     pub fn certainty_ns(&self, certainty: Certainty) -> i64 {
         self.sum_ns(|segment| segment.certainty == certainty)
     }
 
-    /// The time before the first unexplained segment, seen from the end of the window: if the cause
-    /// of that segment is another one, all of this time may be wrong.
+    /// Returns the time before the first unexplained segment, seen from the end of the window: if
+    /// the cause of that segment is another one, all of this time may be wrong.
     pub fn behind_unknown_ns(&self) -> i64 {
         let last = self.segments.iter().rposition(|it| Kind::UNKNOWN.contains(&it.kind));
         last.map_or(0, |last| self.segments[last].start_ns - self.start_ns)
@@ -189,8 +189,8 @@ impl Path {
     }
 }
 
-/// The node at which a window ends: that of the candidate that ends last; of several, the first in
-/// content order.
+/// Returns the node at which a window ends: that of the candidate that ends last; of several, the
+/// first in content order.
 pub(super) fn last_node(graph: &Graph, window: &Window, schedule: &Schedule) -> Option<NodeId> {
     last_of(graph, &window.candidates, &|node| schedule.time_ns(node, graph))
 }

@@ -48,7 +48,7 @@ fn is_work(edge: &Edge) -> bool {
     edge.kind.is_work() && matches!(edge.role, Role::ThreadOrder | Role::DeviceWork)
 }
 
-/// When the host began the work: at its launch call, if known.
+/// Returns when the host began the work: at its launch call, if known.
 fn begun_ns(graph: &Graph, edge: &Edge) -> i64 {
     let call = edge.event().and_then(|order| graph.timeline.launcher(order));
     call.map_or_else(|| graph.nodes.time_ns(edge.source), |call| graph.timeline.start_ns(call))

@@ -165,7 +165,7 @@ fn strays(one: &[Item], other: &[Item]) -> Strays {
     Strays { n: (0..differences.len()).filter(is_stray).count(), shift_ns: middle(&differences) }
 }
 
-/// The pairs of calls of two ranks; `None` if several alignments are equally good.
+/// Returns the pairs of calls of two ranks; `None` if several alignments are equally good.
 ///
 /// Ends that agree closely distinguish neighbouring calls, so the smallest tolerance that explains
 /// half of the pairs is used.
@@ -218,8 +218,8 @@ fn may_be_one(one: &Item, other: &Item) -> bool {
     one.likeness == other.likeness && same_step && both_ways
 }
 
-/// The shifts on which most ends of a sample agree, best first, and the best of those that are
-/// small enough for clocks that agree.
+/// Returns the shifts on which most ends of a sample agree, best first, and the best of those that
+/// are small enough for clocks that agree.
 fn shifts(one: &[Item], other: &[Item], tolerance_ns: i64) -> Vec<i64> {
     let first = one.len().saturating_sub(SAMPLE) / 2;
     let sample = &one[first..(first + SAMPLE).min(one.len())];
@@ -245,8 +245,8 @@ fn shifts(one: &[Item], other: &[Item], tolerance_ns: i64) -> Vec<i64> {
     chosen
 }
 
-/// For each of the sorted differences, the number of differences within the tolerance from there,
-/// and their median; largest number first.
+/// For each of the sorted differences, returns the number of differences within the tolerance from
+/// there, and their median; largest number first.
 fn clusters(differences: &[i64], tolerance_ns: i64) -> Vec<(usize, i64)> {
     let mut found: Vec<(usize, i64)> = Vec::new();
     let mut behind = 0;
@@ -261,7 +261,8 @@ fn clusters(differences: &[i64], tolerance_ns: i64) -> Vec<(usize, i64)> {
     found
 }
 
-/// The pairs under a shift that follows clock drift: from the middle forward, then backward.
+/// Returns the pairs under a shift that follows clock drift: from the middle forward, then
+/// backward.
 fn paired(one: &[Item], other: &[Item], shift_ns: i64, tolerance_ns: i64) -> Vec<(u32, u32)> {
     let mut by_end: Vec<_> = (0..other.len()).collect();
     by_end.sort_by_key(|&it| other[it].end_ns);
@@ -292,7 +293,7 @@ struct Within {
     tolerance_ns: i64,
 }
 
-/// The unpaired call with the nearest end, if the ends agree and the calls overlap.
+/// Returns the unpaired call with the nearest end, if the ends agree and the calls overlap.
 fn nearest(
     one: &[Item],
     place: usize,
@@ -321,7 +322,7 @@ fn nearest(
     (!is_nearer).then_some(best)
 }
 
-/// The largest set of pairs that keeps the order of both sides.
+/// Returns the largest set of pairs that keeps the order of both sides.
 fn in_order(pairs: &[(u32, u32)]) -> Vec<(u32, u32)> {
     let mut tails: Vec<usize> = Vec::new();
     let mut before = vec![usize::MAX; pairs.len()];

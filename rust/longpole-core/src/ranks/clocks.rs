@@ -89,8 +89,8 @@ impl Span {
     }
 }
 
-/// The ends of calls usable for clocks: of calls that end together, and of calls that may end apart
-/// only if no other calls connect their ranks.
+/// Returns the ends of calls usable for clocks: of calls that end together, and of calls that may
+/// end apart only if no other calls connect their ranks.
 fn usable_ends(
     ranks: &[&Rank],
     calls: &[Call],
@@ -202,7 +202,8 @@ impl Fit {
         time + self.offset[rank] + self.drift[rank] * since
     }
 
-    /// For each rank, the time of each of its calls and the difference of its end from the median.
+    /// For each rank, returns the time of each of its calls and the difference of its end from the
+    /// median.
     fn differences(&self) -> Vec<Vec<(f64, f64)>> {
         let mut found = vec![Vec::new(); self.offset.len()];
         for call in &self.ends {
@@ -262,7 +263,7 @@ impl Fit {
         }
     }
 
-    /// For each rank, the median and the largest absolute difference of its ends.
+    /// For each rank, returns the median and the largest absolute difference of its ends.
     fn residuals(&self) -> Vec<(f64, f64)> {
         let of_rank = |rows: &Vec<(f64, f64)>| {
             let mut values: Vec<_> = rows.iter().map(|row| row.1.abs()).collect();
@@ -304,8 +305,8 @@ impl Fit {
 }
 
 impl Fit {
-    /// Bound of the drift of a clock between two times outside the common range: another rank that
-    /// connects it to the first may begin later.
+    /// Returns a bound of the drift of a clock between two times outside the common range: another
+    /// rank that connects it to the first may begin later.
     fn drift_outside(&self, rank: usize, (start, end): (f64, f64), bound: f64) -> f64 {
         let span = self.spans[rank];
         if rank == 0 || span.n == 0 {
@@ -317,7 +318,7 @@ impl Fit {
         outside * rate.min(USUAL_DRIFT)
     }
 
-    /// The time range in which all ranks connected to the first rank have calls.
+    /// Returns the time range in which all ranks connected to the first rank have calls.
     fn common_span(&self) -> (f64, f64) {
         let joined = || {
             let known = |&(rank, span): &(usize, &Span)| self.connected[rank] && span.n > 0;
@@ -357,7 +358,7 @@ fn ends_together(call: &Call, ranks: &[&Rank]) -> bool {
     })
 }
 
-/// The median; for an even number of values, the mean of the middle two.
+/// Returns the median; for an even number of values, the mean of the middle two.
 fn median(values: &mut [f64]) -> f64 {
     let middle = values.len() / 2;
     let upper = *values.select_nth_unstable_by(middle, f64::total_cmp).1;
@@ -368,7 +369,7 @@ fn median(values: &mut [f64]) -> f64 {
     f64::midpoint(lower, upper)
 }
 
-/// The median slope between pairs of a sample of calls (Theil-Sen estimator).
+/// Returns the median slope between pairs of a sample of calls (Theil-Sen estimator).
 fn slope(rows: &[(f64, f64)]) -> f64 {
     let every = rows.len().div_ceil(MOST_CALLS_OF_SLOPE).max(1);
     let sample: Vec<_> = rows.iter().step_by(every).collect();

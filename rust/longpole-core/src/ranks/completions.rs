@@ -59,7 +59,7 @@ impl Completions {
 pub(super) type StepSpan = (i64, i64, i64);
 
 impl Completions {
-    /// For each candidate node, the completions that it may determine.
+    /// For each candidate node, returns the completions that it may determine.
     pub(super) fn by_candidate(&self) -> HashMap<NodeId, Vec<usize>> {
         let mut found: HashMap<NodeId, Vec<usize>> = HashMap::new();
         for (place, completion) in self.rows.iter().enumerate() {
@@ -70,7 +70,7 @@ impl Completions {
         found
     }
 
-    /// The steps, in order of time.
+    /// Returns the steps, in order of time.
     pub(super) fn step_spans(&self) -> Vec<StepSpan> {
         let rows = self.steps.iter().flat_map(|steps| &steps.rows);
         let mut spans: Vec<_> =
@@ -80,7 +80,7 @@ impl Completions {
     }
 }
 
-/// The number of the step at a host time.
+/// Returns the number of the step at a host time.
 pub(super) fn step_at(spans: &[StepSpan], time_ns: i64) -> Option<i64> {
     let behind = spans.partition_point(|span| span.0 <= time_ns);
     let span = spans.get(behind.checked_sub(1)?)?;
@@ -92,7 +92,7 @@ pub(super) fn step_at(spans: &[StepSpan], time_ns: i64) -> Option<i64> {
 /// every step would be quadratic.
 const FARTHEST: usize = 10_000;
 
-/// The nodes of the given moments that do not certainly come before another of them.
+/// Returns the nodes of the given moments that do not certainly come before another of them.
 fn outlasting(graph: &Graph, moments: &[Moment]) -> Vec<NodeId> {
     let node = |moment: &Moment| match *moment {
         Moment::Start(event) => graph.start_of(event),

@@ -39,7 +39,7 @@ impl GroupKey {
         }
     }
 
-    /// The name of the group; `None` if the trace has none.
+    /// Returns the name of the group; `None` if the trace has none.
     pub(super) fn name(&self) -> Option<&str> {
         match self {
             Self::Named { name, .. } => Some(name),
@@ -47,7 +47,7 @@ impl GroupKey {
         }
     }
 
-    /// The ranks of the group, if listed.
+    /// Returns the ranks of the group, if listed.
     pub(super) fn ranks(&self) -> Option<&[i64]> {
         match self {
             Self::Named { ranks, .. } => ranks.as_deref(),
@@ -56,7 +56,7 @@ impl GroupKey {
     }
 }
 
-/// The sender and the receiver of a member, if its peer is recorded.
+/// Returns the sender and the receiver of a member, if its peer is recorded.
 pub(super) fn pair(member: &Member, own: Option<i64>) -> Option<(i64, i64)> {
     match member.operation {
         Some(Collective::Send) => Some((own?, member.peer.get()?)),
@@ -65,7 +65,7 @@ pub(super) fn pair(member: &Member, own: Option<i64>) -> Option<(i64, i64)> {
     }
 }
 
-/// The key of a member within its group; `None` if only order identifies it.
+/// Returns the key of a member within its group; `None` if only order identifies it.
 pub(super) fn key(member: &Member, own: Option<i64>) -> Option<Key> {
     if member.id != 0 {
         return Some(Key::Id(member.id));

@@ -104,7 +104,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// The index of the group of a member.
+    /// Returns the index of the group of a member.
     fn group(&mut self, member: &Member, rank: &Rank) -> usize {
         let key = GroupKey::of(member, rank);
         *self.places.entry(key).or_insert_with_key(|key| {
@@ -193,7 +193,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Number of ranks with a trace that use a group, and the size of the group.
+    /// Returns the number of ranks with a trace that use a group, and the size of the group.
     fn expected(&self, group: &GroupCalls) -> (usize, Option<i64>) {
         let listed = group.key.ranks().and_then(|ranks| i64::try_from(ranks.len()).ok());
         let size = match &group.key {
@@ -271,7 +271,7 @@ fn is_at_edge(call: &Call, group: &GroupCalls) -> bool {
     })
 }
 
-/// The direction of a member, if it is a message.
+/// Returns the direction of a member, if it is a message.
 fn way(member: &Member) -> Option<Way> {
     match member.operation? {
         Collective::Send => Some(Way::Out),
@@ -280,7 +280,7 @@ fn way(member: &Member) -> Option<Way> {
     }
 }
 
-/// A hash of the properties that members of one call have in common.
+/// Returns a hash of the properties that members of one call have in common.
 fn likeness(member: &Member) -> u64 {
     // A send and a receive belong to one call.
     let operation = match member.operation {

@@ -19,7 +19,7 @@ impl Maybe {
     /// None.
     pub const NONE: Self = Self(NO_INTEGER);
 
-    /// The integer, or `None`.
+    /// Returns the integer, or `None`.
     pub fn get(self) -> Option<i64> {
         (self.0 != NO_INTEGER).then_some(self.0)
     }
@@ -143,13 +143,13 @@ pub struct Rank {
 }
 
 impl Reduced {
-    /// The sources of a node, with their minimum latencies.
+    /// Returns the sources of a node, with their minimum latencies.
     pub fn reaching(&self, node: usize) -> impl Iterator<Item = (u32, i64)> + '_ {
         let range = self.range(node);
         self.sources[range.clone()].iter().copied().zip(self.lags_ns[range].iter().copied())
     }
 
-    /// The minimum latency from one boundary node to another, if stored.
+    /// Returns the minimum latency from one boundary node to another, if stored.
     pub(super) fn lag_ns(&self, source: u32, node: u32) -> Option<i64> {
         let range = self.range(node as usize);
         let at = self.sources[range.clone()].binary_search(&source).ok()?;
@@ -161,7 +161,7 @@ impl Reduced {
         self.nodes[node].first as usize..behind
     }
 
-    /// Size in bytes.
+    /// Returns the size in bytes.
     pub fn n_bytes(&self) -> usize {
         self.nodes.capacity() * size_of::<Boundary>()
             + self.sources.capacity() * size_of::<u32>()
@@ -170,7 +170,7 @@ impl Reduced {
 }
 
 impl Rank {
-    /// The arrival and end nodes of each member.
+    /// Returns the arrival and end nodes of each member.
     pub fn nodes_of_members(&self) -> Vec<(u32, u32)> {
         let mut found = vec![(ROOT, ROOT); self.members.len()];
         for (place, node) in self.reduced.nodes.iter().enumerate() {
@@ -184,12 +184,12 @@ impl Rank {
         found
     }
 
-    /// The number of a step, by index; `None` for the whole trace.
+    /// Returns the number of a step, by index; `None` for the whole trace.
     pub fn step(&self, place: u32) -> Option<i64> {
         self.steps.get(place as usize).copied()
     }
 
-    /// The node at which a step, or the whole trace, completes.
+    /// Returns the node at which a step, or the whole trace, completes.
     pub fn completion(&self, step: Option<i64>) -> Option<usize> {
         let place = match step {
             Some(step) => {
@@ -200,7 +200,7 @@ impl Rank {
         self.reduced.nodes.iter().position(|node| node.kind == BoundaryKind::Completion(place))
     }
 
-    /// Size in bytes.
+    /// Returns the size in bytes.
     pub fn n_bytes(&self) -> usize {
         self.reduced.n_bytes() + self.members.capacity() * size_of::<Member>()
     }

@@ -159,7 +159,7 @@ impl<'a> Classes<'a> {
         Self { graph, is_main: link::main_threads(tables), steps: completions.step_spans() }
     }
 
-    /// The class and step of an edge that is the duration of something itself.
+    /// Returns the class and step of an edge that is the duration of something itself.
     pub(super) fn of_edge(&self, edge: &Edge) -> Option<(TimeClass, Option<i64>)> {
         if !edge.role.is_self_time() {
             return None;

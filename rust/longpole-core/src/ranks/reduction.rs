@@ -66,7 +66,7 @@ fn text_of(tables: &Tables, field: &str) -> Option<String> {
     serde_json::from_str(text).ok()
 }
 
-/// The start of the program in the recording: its first step, otherwise its first event.
+/// Returns the start of the program in the recording: its first step, otherwise its first event.
 fn entry_ns(tables: &Tables, completions: &Completions) -> Option<i64> {
     let steps = completions.steps.as_ref().and_then(|steps| steps.rows.first());
     if let Some(step) = steps {
@@ -115,8 +115,8 @@ fn members(tables: &Tables, found: &Collectives, completions: &Completions) -> V
         .collect()
 }
 
-/// The members that the trace connects to the thread that waits for them, with their indices: those
-/// of devices and main threads. CPU libraries use threads of their own.
+/// Returns the members that the trace connects to the thread that waits for them, with their
+/// indices: those of devices and main threads. CPU libraries use threads of their own.
 fn joined(tables: &Tables, members: &[Member]) -> Vec<(u32, EventId)> {
     let (events, is_main) = (&tables.events, link::main_threads(tables));
     let is_joined =
@@ -128,7 +128,7 @@ fn joined(tables: &Tables, members: &[Member]) -> Vec<(u32, EventId)> {
     placed.filter(|&(_, event)| is_joined(event)).collect()
 }
 
-/// The step in which a member was called; `None` if its launch is not in the trace.
+/// Returns the step in which a member was called; `None` if its launch is not in the trace.
 fn step_of(row: &CollectiveRow, tables: &Tables, spans: &[StepSpan]) -> Option<i64> {
     let is_work = tables.events.kind(row.event).is_device_work();
     let called = if is_work { row.call? } else { row.event };
@@ -150,7 +150,7 @@ struct Reached {
 
 type Map = Vec<(u32, i64)>;
 
-/// The nodes at which members arrive and end.
+/// Returns the nodes at which members arrive and end.
 fn boundaries(graph: &Graph, members: &[(u32, EventId)]) -> HashMap<NodeId, BoundaryKind> {
     let mut kinds = HashMap::new();
     for &(place, event) in members {
@@ -245,14 +245,14 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// The boundary node to which the binding edges of a node lead back.
+    /// Returns the boundary node to which the binding edges of a node lead back.
     fn bound_by_edges(&self, node: NodeId) -> u32 {
         let binding = self.graph.edges.binding(node);
         let source = binding.map(|number| self.graph.edges.as_slice()[number].source);
         source.map_or(ROOT, |source| self.bound_by[source.row()])
     }
 
-    /// The sources of a node, and whether there are many.
+    /// Returns the sources of a node, and whether there are many.
     ///
     /// The connection from its own arrival to the end of a member may be removed later, so it
     /// cannot replace others.
@@ -343,7 +343,8 @@ impl<'a> Pass<'a> {
         place
     }
 
-    /// The time at which everything a member waited for besides its own arrival had finished.
+    /// Returns the time at which everything a member waited for besides its own arrival had
+    /// finished.
     fn others_ns(&self, node: NodeId) -> i64 {
         let event = self.graph.nodes.event(node);
         let edges = &self.graph.edges.as_slice()[self.graph.edges.range(node)];

@@ -76,7 +76,7 @@ impl Walk<'_> {
         self.solution.time_ns(rank, node) > self.start_ns
     }
 
-    /// The transfer that ends at a node, and the arrival of the member that came last.
+    /// Returns the transfer that ends at a node, and the arrival of the member that came last.
     fn transfer(&self, rank: usize, node: usize) -> Option<(Leg, (usize, usize))> {
         let BoundaryKind::End(member) = self.joint.ranks[rank].reduced.nodes[node].kind else {
             return None;
@@ -99,7 +99,7 @@ impl Walk<'_> {
         Some((leg, (rank, arrival)))
     }
 
-    /// The part within a rank that ends at a node, and the node at its beginning.
+    /// Returns the part within a rank that ends at a node, and the node at its beginning.
     fn stretch(&self, rank: usize, node: usize) -> (Leg, Option<usize>) {
         let nodes = &self.joint.ranks[rank].reduced.nodes;
         let from = self.solution.reached_from[self.solution.first[rank] + node];
@@ -118,7 +118,7 @@ impl Walk<'_> {
 }
 
 impl Solution {
-    /// The member of a call for whose arrival one of its ends waited.
+    /// Returns the member of a call for whose arrival one of its ends waited.
     fn last_of(
         &self,
         joint: Joint<'_>,
@@ -179,7 +179,7 @@ fn call_of_member(joint: Joint<'_>) -> Vec<Vec<Option<u32>>> {
     found
 }
 
-/// The rank that completes a step last, and the node at which it does.
+/// Returns the rank that completes a step last, and the node at which it does.
 fn last_completion(
     joint: Joint<'_>,
     solution: &Solution,

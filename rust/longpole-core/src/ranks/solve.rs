@@ -49,7 +49,7 @@ pub struct Solution {
 pub(super) const CALL: u32 = NO_ROW - 1;
 
 impl Solution {
-    /// The time of a node of a rank.
+    /// Returns the time of a node of a rank.
     pub fn time_ns(&self, rank: usize, node: usize) -> i64 {
         self.times_ns[self.first[rank] + node]
     }
@@ -153,8 +153,8 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// The rank of a member, with its observed arrival and end; `None` if a change removed one of
-    /// them.
+    /// Returns the rank of a member, with its observed arrival and end; `None` if a change removed
+    /// one of them.
     fn observed_nodes(
         &self,
         rank: usize,
@@ -171,7 +171,7 @@ impl<'a> Solver<'a> {
         Some((rank, node(then.0)?, node(then.1)?))
     }
 
-    /// The call, if a node is an arrival.
+    /// Returns the call, if a node is an arrival.
     fn arrival(&self, node: usize) -> Option<u32> {
         let call = Some(self.call_of[node]).filter(|&call| call != NO_ROW)?;
         let (rank, local) = self.place(node);
@@ -179,7 +179,7 @@ impl<'a> Solver<'a> {
         matches!(kind, BoundaryKind::Arrival(_)).then_some(call)
     }
 
-    /// The call and the member, if a node is the end of a member.
+    /// Returns the call and the member, if a node is the end of a member.
     fn end(&self, rank: usize, local: usize) -> Option<(u32, usize)> {
         let kind = self.joint.ranks[rank].reduced.nodes[local].kind;
         let BoundaryKind::End(member) = kind else { return None };
@@ -231,7 +231,7 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// The nodes blocked by a cycle within one instant, in order of observed time.
+    /// Returns the nodes blocked by a cycle within one instant, in order of observed time.
     fn by_time(&self, is_done: &[bool]) -> std::vec::IntoIter<usize> {
         let left = (0..is_done.len()).filter(|&node| !is_done[node]);
         let stamped = left.map(|node| {
@@ -252,7 +252,7 @@ impl<'a> Solver<'a> {
         n_local + u32::from(own) + u32::from(self.end(rank, local).is_some())
     }
 
-    /// The source of the end of an unmatched member: its own arrival.
+    /// Returns the source of the end of an unmatched member: its own arrival.
     fn own_source(&self, rank: usize, local: usize) -> Option<(u32, i64)> {
         let node = &self.joint.ranks[rank].reduced.nodes[local];
         let BoundaryKind::End(member) = node.kind else { return None };
@@ -266,7 +266,7 @@ impl<'a> Solver<'a> {
         (rank, node - self.first[rank])
     }
 
-    /// The arrival nodes of the members of a call.
+    /// Returns the arrival nodes of the members of a call.
     fn arrivals_of(&self, call: u32) -> impl Iterator<Item = usize> + '_ {
         self.joint.calls[call as usize].members.iter().map(|&(rank, member)| {
             let (rank, member) = (rank as usize, member as usize);
@@ -274,7 +274,7 @@ impl<'a> Solver<'a> {
         })
     }
 
-    /// The end nodes of the members of a call.
+    /// Returns the end nodes of the members of a call.
     fn ends_of(&self, call: usize) -> impl Iterator<Item = usize> + '_ {
         self.joint.calls[call].members.iter().map(|&(rank, member)| {
             let (rank, member) = (rank as usize, member as usize);
@@ -282,7 +282,7 @@ impl<'a> Solver<'a> {
         })
     }
 
-    /// The targets of each node within its rank.
+    /// Returns the targets of each node within its rank.
     fn targets(&self) -> Targets {
         Targets::of(self.found.times_ns.len(), || {
             self.joint.ranks.iter().enumerate().flat_map(move |(place, rank)| {
@@ -327,7 +327,8 @@ impl<'a> Solver<'a> {
         self.found.reached_from[node] = best.2;
     }
 
-    /// When everything else that the end of a member waits for had finished, by observed times.
+    /// Returns when everything else that the end of a member waits for had finished, by observed
+    /// times.
     fn others_ns(&self, rank: usize, local: usize, best_ns: i64) -> i64 {
         let node: Boundary = self.joint.ranks[rank].reduced.nodes[local];
         match node.others_ns {
@@ -336,7 +337,7 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// The member of a call that arrives last, of all or some members, and its time.
+    /// Returns the member of a call that arrives last, of all or some members, and its time.
     fn last_arrival(&self, call: u32, only: Option<&Vec<u32>>) -> (u32, i64) {
         let arrivals = self.arrivals_of(call).enumerate();
         let counted = arrivals

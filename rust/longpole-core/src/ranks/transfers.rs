@@ -110,7 +110,7 @@ fn transfer(call: &Call, ranks: &[&Rank], clocks: &[Clock]) -> Transfer {
 }
 
 impl Cause {
-    /// The cause, from the time that ranks waited and the time that data moved.
+    /// Returns the cause, from the time that ranks waited and the time that data moved.
     fn of(waited_ns: i64, moved_ns: i64) -> Self {
         let total_ns = waited_ns + moved_ns;
         if waited_ns * 100 >= LATE_PERCENT * total_ns {

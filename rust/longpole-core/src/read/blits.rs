@@ -32,7 +32,7 @@ pub(super) fn interpret(tables: &mut Tables) {
     }
 }
 
-/// The names with a meaning.
+/// Returns the names with a meaning.
 fn named(
     tables: &Tables,
     meaning: impl Fn(&str) -> Option<EventKind>,
@@ -41,7 +41,7 @@ fn named(
     names.filter_map(|(row, name)| Some((StringId::from_row(row), meaning(name)?))).collect()
 }
 
-/// The kernels that do what their call requests.
+/// Returns the kernels that do what their call requests.
 fn performed(tables: &Tables, kernels: &HashMap<StringId, EventKind>) -> Vec<(EventId, EventKind)> {
     let events = &*tables.events;
     let does = |event| Some((event, *kernels.get(&events.name(event)?)?, number(event, events)?));
@@ -64,7 +64,7 @@ fn performed(tables: &Tables, kernels: &HashMap<StringId, EventKind>) -> Vec<(Ev
     works.into_iter().filter(is_asked).map(|(event, kind, _)| (event, kind)).collect()
 }
 
-/// The correlation id of an event; `None` for 0.
+/// Returns the correlation id of an event; `None` for 0.
 fn number(event: EventId, events: &EventTable) -> Option<i64> {
     events.correlation(event).filter(|&number| number != 0)
 }

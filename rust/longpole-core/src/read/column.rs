@@ -25,13 +25,13 @@ impl<'a> Column<'a> {
         text(self.value(event)?)
     }
 
-    /// An integer, written as a number or a string.
+    /// Returns an integer, written as a number or a string.
     pub(super) fn integer(&self, event: EventId, strings: &Strings) -> Option<i64> {
         integer(self.value(event)?, strings)
     }
 }
 
-/// The string of a value, if it is one.
+/// Returns the string of a value, if it is one.
 pub(super) fn text(value: ArgValue) -> Option<StringId> {
     match value {
         ArgValue::Text(text) => Some(text),
@@ -39,7 +39,7 @@ pub(super) fn text(value: ArgValue) -> Option<StringId> {
     }
 }
 
-/// An integer, written as a number or a string.
+/// Returns an integer, written as a number or a string.
 pub(super) fn integer(value: ArgValue, strings: &Strings) -> Option<i64> {
     match value {
         ArgValue::Integer(number) => Some(number),

@@ -37,13 +37,13 @@ pub(super) struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// The text of a field without surrounding white space; `None` if it is empty.
+    /// Returns the text of a field without surrounding white space; `None` if it is empty.
     pub(super) fn text(&self, column: Option<usize>) -> Option<&[u8]> {
         Some(self.fields.get(column?).trim_ascii()).filter(|text| !text.is_empty())
     }
 }
 
-/// The column names of a header, in lower case without `_` and `-`.
+/// Returns the column names of a header, in lower case without `_` and `-`.
 pub(super) fn columns(line: &[u8]) -> Vec<String> {
     let mut fields = Fields::new(line.len());
     fields.begin();
@@ -69,7 +69,7 @@ enum Line {
 }
 
 impl Line {
-    /// The start of the next line.
+    /// Returns the start of the next line.
     fn end(self) -> usize {
         match self {
             Self::Whole(end) | Self::Last(end) => end,
@@ -104,7 +104,7 @@ impl<'a> Rows<'a> {
         Ok((rows, columns))
     }
 
-    /// The offset of the next row.
+    /// Returns the offset of the next row.
     pub(super) fn offset(&self) -> u64 {
         self.window.offset()
     }
@@ -171,7 +171,7 @@ impl<'a> Rows<'a> {
         Ok(None)
     }
 
-    /// The line at a position of the window, which is fetched if needed.
+    /// Returns the line at a position of the window, which is fetched if needed.
     fn line(&mut self, begin: usize, found: &mut Diagnostics) -> Result<Line> {
         let mut searched = begin;
         loop {
@@ -219,7 +219,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The reason why the text ends before a line does.
+    /// Returns the reason why the text ends before a line does.
     fn code_of_end(&self) -> Code {
         if self.window.is_limited() { Code::LimitReached } else { Code::Truncated }
     }
@@ -233,7 +233,7 @@ impl<'a> Rows<'a> {
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// A line without its line break.
+/// Returns a line without its line break.
 fn content(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)
@@ -329,7 +329,7 @@ mod tests {
 
     type Read = (Vec<Vec<String>>, Vec<(&'static str, u64, u64)>);
 
-    /// The rows of a text, and the findings: name, count and first offset of each.
+    /// Returns the rows of a text, and the findings: name, count and first offset of each.
     fn read(text: &[u8]) -> Read {
         let window = Window::new(Box::new(text), None).unwrap();
         let mut found = Diagnostics::default();

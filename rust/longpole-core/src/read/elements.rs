@@ -112,7 +112,7 @@ impl<'a> Elements<'a> {
         }
     }
 
-    /// The amount of white space at the front of the window.
+    /// Returns the amount of white space at the front of the window.
     pub(super) fn blank_length(&self) -> usize {
         let text = self.window.text();
         text.len() - significant(text).len()

@@ -25,7 +25,7 @@ pub(super) enum Wire<'a> {
 }
 
 impl<'a> Wire<'a> {
-    /// A number in any encoding; `None` for bytes.
+    /// Returns a number in any encoding; `None` for bytes.
     pub(super) fn number(self) -> Option<u64> {
         match self {
             Self::Variable(value) | Self::Eight(value) => Some(value),
@@ -42,7 +42,7 @@ impl<'a> Wire<'a> {
     }
 }
 
-/// A varint and its length in bytes; `None` if it does not end.
+/// Returns a varint and its length in bytes; `None` if it does not end.
 pub(super) fn variable(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut value = 0_u64;
     for (place, &byte) in bytes.iter().take(10).enumerate() {
@@ -203,7 +203,7 @@ impl<'a> Messages<'a> {
     }
 }
 
-/// The field at the front, and the length of its tag including the number or length.
+/// Returns the field at the front, and the length of its tag including the number or length.
 fn tagged(text: &[u8]) -> Option<(Next, usize)> {
     let (tag, start) = variable(text)?;
     let (field, rest) = (tag >> 3, &text[start..]);

@@ -61,7 +61,7 @@ fn leave_out(tables: &mut Tables) -> u64 {
     n_kept.iter().filter(|&&is_kept| !is_kept).count() as u64
 }
 
-/// All times of the trace that affect results.
+/// Returns all times of the trace that affect results.
 fn times(tables: &Tables) -> impl Iterator<Item = i64> + '_ {
     let arrows = [&tables.flows, &tables.asyncs].into_iter().flat_map(|of| of.time_ns.iter());
     let columns = [tables.events.starts_ns(), &tables.counters.time_ns];
@@ -75,7 +75,7 @@ fn extent(tables: &Tables) -> Option<(i64, i64)> {
     })
 }
 
-/// The upper median of the event times, or of all times if there are no events.
+/// Returns the upper median of the event times, or of all times if there are no events.
 fn median(tables: &Tables) -> i64 {
     let mut starts_ns = tables.events.starts_ns().to_vec();
     if starts_ns.is_empty() {

@@ -68,7 +68,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// The number of records read.
+    /// Returns the number of records read.
     pub(super) fn n_records(&self) -> u64 {
         u64::from(self.n_events)
     }
@@ -99,8 +99,8 @@ impl<'a> Records<'a> {
         self.is_kept[argument]
     }
 
-    /// A string from bytes that may be invalid UTF-8. Valid text has no zero bytes, but a lost page
-    /// has.
+    /// Returns a string from bytes that may be invalid UTF-8. Valid text has no zero bytes, but a
+    /// lost page has.
     pub(super) fn text(&mut self, bytes: &[u8]) -> StringId {
         let whole = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
         if whole.len() < bytes.len() {
@@ -113,7 +113,7 @@ impl<'a> Records<'a> {
         self.strings.intern(&text)
     }
 
-    /// The handle of a lane.
+    /// Returns the handle of a lane.
     pub(super) fn lane(&mut self, place: Place) -> LaneId {
         let lanes = &mut self.lanes;
         self.places.get(place, || lanes.intern(place))
@@ -221,7 +221,7 @@ impl<'a> Records<'a> {
         self.n_statements += 1;
     }
 
-    /// The lanes of the events so far, each once.
+    /// Returns the lanes of the events so far, each once.
     pub(super) fn places(&self) -> &[Place] {
         self.lanes.places()
     }
@@ -258,7 +258,7 @@ impl<'a> Records<'a> {
     }
 }
 
-/// Bytes as text, and whether the conversion changed them.
+/// Returns bytes as text, and whether the conversion changed them.
 fn utf8(bytes: &[u8]) -> (std::borrow::Cow<'_, str>, bool) {
     let text = String::from_utf8_lossy(bytes);
     let is_altered = matches!(text, std::borrow::Cow::Owned(_));

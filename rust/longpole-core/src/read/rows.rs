@@ -80,19 +80,19 @@ impl<'a> Rows<'a> {
         self.events.push(&EventRow { position, ..row })
     }
 
-    /// A string. Invalid UTF-8 is replaced and counted.
+    /// Returns a string. Invalid UTF-8 is replaced and counted.
     pub(super) fn text(&mut self, bytes: &[u8]) -> StringId {
         let text = String::from_utf8_lossy(bytes);
         self.n_altered += u64::from(matches!(text, Cow::Owned(_)));
         self.strings.intern(&text)
     }
 
-    /// The number of strings altered since the last call.
+    /// Returns the number of strings altered since the last call.
     pub(super) fn take_altered(&mut self) -> u64 {
         std::mem::take(&mut self.n_altered)
     }
 
-    /// The kind of the events of a category.
+    /// Returns the kind of the events of a category.
     pub(super) fn kind(&mut self, category: StringId) -> EventKind {
         let Self { kinds, options, strings, .. } = self;
         let of = || options.vocabulary.kind(strings.get(category));
@@ -212,7 +212,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// The duration to keep, and the problem with it.
+/// Returns the duration to keep, and the problem with it.
 pub(super) fn kept_duration(start_ns: i64, duration_ns: i128) -> (Option<i64>, Option<Code>) {
     match i64::try_from(duration_ns) {
         Ok(ns) if ns < 0 => (Some(ns), Some(Code::NegativeDuration)),

@@ -111,7 +111,7 @@ fn refused((what, hint): Known) -> Error {
     Error::new(ErrorKind::OtherKind { what, hint }, 0)
 }
 
-/// The error for a file of unknown format.
+/// Returns the error for a file of unknown format.
 pub(super) fn unknown(text: &[u8]) -> Error {
     let starts_with = text[..text.len().min(24)].escape_ascii().to_string();
     Error::new(ErrorKind::UnknownFormat { starts_with }, 0)
@@ -123,12 +123,12 @@ fn may_be_json(head: &[u8]) -> bool {
     matches!(significant(head).first(), None | Some(b'{' | b'['))
 }
 
-/// The text after a byte order mark and white space.
+/// Returns the text after a byte order mark and white space.
 fn significant(head: &[u8]) -> &[u8] {
     head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start()
 }
 
-/// The description of a file that cannot be read, from its first bytes.
+/// Returns the description of a file that cannot be read, from its first bytes.
 fn known(head: &[u8], compressed: bool) -> Option<Known> {
     let magic = MAGICS.iter().find(|(magic, _)| head.starts_with(magic));
     magic
@@ -176,7 +176,7 @@ fn find(text: &[u8], part: &[u8]) -> Option<usize> {
     memchr::memmem::find(text, part)
 }
 
-/// The error for a JSON document without `traceEvents`, which identifies it by its fields.
+/// Returns the error for a JSON document without `traceEvents`, which identifies it by its fields.
 pub(super) fn without_events(fields: &[(String, String)], offset: u64) -> Error {
     let has = |name: &str| fields.iter().any(|(field, _)| field == name);
     let kind = if has("nodes") && (has("schema") || has("pid")) {
@@ -190,7 +190,7 @@ pub(super) fn without_events(fields: &[(String, String)], offset: u64) -> Error 
     Error::new(kind, offset)
 }
 
-/// The error for a Kineto trace in place of an execution trace.
+/// Returns the error for a Kineto trace in place of an execution trace.
 pub(super) fn not_an_execution_trace(offset: u64) -> Error {
     let kind = ErrorKind::OtherKind {
         what: "a Kineto trace (`traceEvents`, no `nodes`)",
@@ -199,7 +199,7 @@ pub(super) fn not_an_execution_trace(offset: u64) -> Error {
     Error::new(kind, offset)
 }
 
-/// The error for an array of arrays: PyTorch's memory profiler writes `[ts, action, bytes,
+/// Returns the error for an array of arrays: PyTorch's memory profiler writes `[ts, action, bytes,
 /// category]` rows.
 pub(super) fn array_of_arrays(offset: u64) -> Error {
     let kind = ErrorKind::OtherKind {

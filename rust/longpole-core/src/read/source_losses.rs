@@ -45,13 +45,13 @@ pub(super) fn count(fields: &[(String, String)], elements: &mut Elements<'_>) ->
     }
 }
 
-/// The value of the field; the last of equal names counts.
+/// Returns the value of the field; the last of equal names counts.
 fn value(fields: &[(String, String)]) -> Option<Value> {
     let (_, text) = fields.iter().rev().find(|(name, _)| name == FIELD)?;
     Some(serde_json::from_str(text).unwrap_or_default())
 }
 
-/// The number of bytes and events of the source.
+/// Returns the number of bytes and events of the source.
 fn of_source(losses: Option<&Value>) -> Option<(u64, u64)> {
     let losses = losses?;
     Some((losses["bytes"].as_u64()?, losses["events"].as_u64()?))

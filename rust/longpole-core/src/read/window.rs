@@ -129,7 +129,7 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// The file, if any part of it can be read at any time, and its end or maximum offset.
+    /// Returns the file, if any part of it can be read at any time, and its end or maximum offset.
     pub(super) fn file(&self) -> Option<(SharedFile, u64)> {
         match &self.source {
             Source::File(file) => Some((file.clone(), self.limit())),
@@ -142,7 +142,7 @@ impl<'a> Window<'a> {
         matches!(self.source, Source::File(_))
     }
 
-    /// The maximum offset in the file.
+    /// Returns the maximum offset in the file.
     fn limit(&self) -> u64 {
         self.allowed.saturating_add(self.offset + self.end as u64)
     }
@@ -162,12 +162,12 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// The text in the window.
+    /// Returns the text in the window.
     pub(super) fn text(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 
-    /// The offset of the window in the uncompressed file.
+    /// Returns the offset of the window in the uncompressed file.
     pub(super) fn offset(&self) -> u64 {
         self.offset + self.start as u64
     }
@@ -317,7 +317,7 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// What truncated the compressed stream, if anything did.
+    /// Returns what truncated the compressed stream, if anything did.
     pub(super) fn compression_fault(&self) -> Option<ErrorKind> {
         match &self.source {
             Source::Packed(source) => {

@@ -25,29 +25,29 @@ pub struct Nesting {
 pub const TOLERANCE_NS: i64 = 1_000;
 
 impl Nesting {
-    /// The innermost event of the same thread that encloses `event`.
+    /// Returns the innermost event of the same thread that encloses `event`.
     pub fn parent(&self, event: EventId) -> Option<EventId> {
         EventId::from_column(self.parent[event.row()])
     }
 
-    /// The events on threads, lane by lane, outermost first and in order of time: a parent comes
-    /// before its children.
+    /// Returns the events on threads, lane by lane, outermost first and in order of time: a parent
+    /// comes before its children.
     pub fn outside_in(&self) -> impl ExactSizeIterator<Item = EventId> + '_ {
         self.order.rows().map(|row| EventId::from_row(row as usize))
     }
 
-    /// The events in reverse order: children come before their parent.
+    /// Returns the events in reverse order: children come before their parent.
     pub fn inside_out(&self) -> impl ExactSizeIterator<Item = EventId> + '_ {
         let event = |place| EventId::from_row(self.order.row(place) as usize);
         (0..self.order.len()).rev().map(event)
     }
 
-    /// The column of parents, one row for each event; [`NO_ROW`] for none.
+    /// Returns the column of parents, one row for each event; [`NO_ROW`] for none.
     pub fn parents(&self) -> &[u32] {
         &self.parent
     }
 
-    /// The column of depths; [`NO_DEPTH`] for events that are not on a thread.
+    /// Returns the column of depths; [`NO_DEPTH`] for events that are not on a thread.
     pub fn depths(&self) -> &[u16] {
         &self.depth
     }
@@ -83,13 +83,13 @@ pub fn nesting(tables: &Tables, progress: Progress<'_>) -> Result<Nesting> {
     Ok(found)
 }
 
-/// The rows of each lane.
+/// Returns the rows of each lane.
 fn lanes_of<'a>(rows: &'a mut [u32], tables: &'a Tables) -> impl Iterator<Item = &'a mut [u32]> {
     let lane = |row: u32| tables.events.lane(EventId::from_row(row as usize));
     rows.chunk_by_mut(move |&one, &two| lane(one) == lane(two))
 }
 
-/// The rows of all nested events, lane by lane, each lane in file order.
+/// Returns the rows of all nested events, lane by lane, each lane in file order.
 fn rows_by_lane(tables: &Tables) -> Vec<u32> {
     let events = &tables.events;
     let nests =
@@ -178,7 +178,7 @@ mod tests {
     use crate::progress::silent;
     use crate::read::{Options, read_bytes};
 
-    /// The parent of each operator, given as `(start_ns, end_ns)` on one thread.
+    /// Returns the parent of each operator, given as `(start_ns, end_ns)` on one thread.
     fn parents(spans: &[(i64, i64)]) -> (Vec<Option<usize>>, Nesting) {
         let events: Vec<_> = spans
             .iter()

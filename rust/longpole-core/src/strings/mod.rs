@@ -51,7 +51,7 @@ impl Default for Strings {
 }
 
 impl Strings {
-    /// The handle of `text`.
+    /// Returns the handle of `text`.
     pub fn intern(&mut self, text: &str) -> StringId {
         let hash = hash(text.as_bytes(), self.seed);
         if let Some(id) = self.find(text.as_bytes(), hash) {
@@ -60,7 +60,7 @@ impl Strings {
         self.insert(text, hash)
     }
 
-    /// The handle of a JSON string without escapes: `raw` is plain printable ASCII.
+    /// Returns the handle of a JSON string without escapes: `raw` is plain printable ASCII.
     pub(crate) fn intern_plain(&mut self, raw: &[u8]) -> StringId {
         let hash = hash(raw, self.seed);
         if let Some(id) = self.find(raw, hash) {
@@ -69,7 +69,8 @@ impl Strings {
         self.insert(&String::from_utf8_lossy(raw), hash)
     }
 
-    /// The handle of a JSON string with any content; `raw` are the bytes between its quotes.
+    /// Returns the handle of a JSON string with any content; `raw` are the bytes between its
+    /// quotes.
     pub(crate) fn intern_spelled(&mut self, raw: &[u8]) -> StringId {
         if is_literal(raw) {
             return self.intern_plain(raw);
@@ -87,7 +88,7 @@ impl Strings {
         id
     }
 
-    /// All strings, one after another, and the end of each.
+    /// Returns all strings, one after another, and the end of each.
     pub(crate) fn parts(&self) -> (&str, &[usize]) {
         (&self.text, &self.ends)
     }
@@ -109,12 +110,12 @@ impl Strings {
         (start == text.len()).then_some(strings)
     }
 
-    /// The string of a handle.
+    /// Returns the string of a handle.
     pub fn get(&self, id: StringId) -> &str {
         &self.text[self.range(id.row())]
     }
 
-    /// The bytes of the string of a handle.
+    /// Returns the bytes of the string of a handle.
     #[inline]
     pub(crate) fn bytes(&self, id: StringId) -> &[u8] {
         &self.text.as_bytes()[self.range(id.row())]
@@ -125,12 +126,12 @@ impl Strings {
         start..self.ends[row]
     }
 
-    /// The handle of a known string.
+    /// Returns the handle of a known string.
     pub fn lookup(&self, text: &str) -> Option<StringId> {
         self.find(text.as_bytes(), hash(text.as_bytes(), self.seed))
     }
 
-    /// The number of distinct strings.
+    /// Returns the number of distinct strings.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
@@ -140,12 +141,12 @@ impl Strings {
         self.ends.is_empty()
     }
 
-    /// All strings, in handle order.
+    /// Returns all strings, in handle order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         (0..self.len()).map(|row| self.get(StringId::from_row(row)))
     }
 
-    /// For each handle, the result of `test` for its string; called once per string.
+    /// For each handle, returns the result of `test` for its string; called once per string.
     pub fn matching(&self, test: impl Fn(&str) -> bool) -> Vec<bool> {
         self.iter().map(test).collect()
     }
@@ -202,7 +203,7 @@ fn is_literal(raw: &[u8]) -> bool {
     raw.len() <= MAX_TEXT_BYTES && raw.is_ascii() && !raw.contains(&b'\\')
 }
 
-/// The low half of a hash as an index; the complete hash if `usize` has 32 bits.
+/// Returns the low half of a hash as an index; the complete hash if `usize` has 32 bits.
 fn low_bits(hash: u64) -> usize {
     (hash & 0xffff_ffff) as usize
 }

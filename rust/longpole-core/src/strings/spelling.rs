@@ -21,7 +21,7 @@ pub struct SpellingFaults {
     pub cut: bool,
 }
 
-/// The problems in the spelling of `raw`.
+/// Returns the problems in the spelling of `raw`.
 pub(crate) fn spelling_faults(raw: &[u8]) -> SpellingFaults {
     // Most strings that are not plain contain valid UTF-8 and nothing else.
     let is_sound = raw.len() <= MAX_TEXT_BYTES
@@ -33,12 +33,12 @@ pub(crate) fn spelling_faults(raw: &[u8]) -> SpellingFaults {
     unescape(raw).1
 }
 
-/// The string that `raw` spells.
+/// Returns the string that `raw` spells.
 pub(crate) fn spelled_text(raw: &[u8]) -> String {
     unescape(raw).0
 }
 
-/// The string that `raw` spells, and the problems of the spelling.
+/// Returns the string that `raw` spells, and the problems of the spelling.
 pub(super) fn unescape(raw: &[u8]) -> (String, SpellingFaults) {
     let mut faults = SpellingFaults::default();
     let mut rest = &raw[..raw.len().min(MAX_TEXT_BYTES)];
@@ -117,7 +117,7 @@ fn push_unicode_escape<'a>(
     &rest[6..]
 }
 
-/// The number in `\uXXXX` at the front of `bytes`.
+/// Returns the number in `\uXXXX` at the front of `bytes`.
 fn code_unit(bytes: &[u8]) -> Option<u32> {
     let [b'\\', b'u', digits @ ..] = bytes else { return None };
     digits

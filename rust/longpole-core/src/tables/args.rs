@@ -73,14 +73,14 @@ pub struct ArgTables {
 }
 
 impl ArgTables {
-    /// The arguments of the events of `category`, if any were kept.
+    /// Returns the arguments of the events of `category`, if any were kept.
     pub fn of(&self, category: Option<StringId>) -> Option<&ArgTable> {
         let slot = slot(category);
         let row = *self.table_of_category.get(slot).filter(|&&row| row != NO_ROW)?;
         Some(&self.tables[row as usize].1)
     }
 
-    /// Every category with its arguments.
+    /// Returns every category with its arguments.
     pub fn iter(&self) -> impl Iterator<Item = (Option<StringId>, &ArgTable)> {
         self.tables.iter().map(|(category, table)| (*category, table))
     }
@@ -186,23 +186,23 @@ impl ArgTables {
     }
 }
 
-/// Events without a category have slot 0.
+/// Returns the slot of a category. Events without a category have slot 0.
 fn slot(category: Option<StringId>) -> usize {
     category.map_or(0, |id| id.row() + 1)
 }
 
 impl ArgTable {
-    /// The row of the arguments of an event.
+    /// Returns the row of the arguments of an event.
     pub fn row_of(&self, event: EventId) -> Option<usize> {
         self.event.find(Some(event).in_column().into())
     }
 
-    /// All events with arguments, in row order.
+    /// Returns all events with arguments, in row order.
     pub fn events(&self) -> impl Iterator<Item = EventId> + '_ {
         self.event.rows().filter_map(EventId::from_column)
     }
 
-    /// The column of a key.
+    /// Returns the column of a key.
     pub fn column(&self, key: &str) -> Option<&ArgColumn> {
         self.columns.iter().find(|column| column.key == key)
     }
@@ -334,7 +334,7 @@ impl ArgTable {
         self.seal();
     }
 
-    /// Each column with the number of its key, in order of first use.
+    /// Returns each column with the number of its key, in order of first use.
     fn columns_by_key(&self) -> Vec<(usize, usize)> {
         let columns =
             self.column_of_key.iter().enumerate().filter(|&(_, &column)| column != NO_ROW);
@@ -346,7 +346,7 @@ impl ArgTable {
 }
 
 impl ArgColumn {
-    /// The value in a row, if it is an integer.
+    /// Returns the value in a row, if it is an integer.
     pub fn integer(&self, row: usize) -> Option<i64> {
         match self.values.get(row) {
             Some(ArgValue::Integer(value)) => Some(value),
@@ -412,7 +412,7 @@ impl Values {
         }
     }
 
-    /// The packed values, of any type.
+    /// Returns the packed values, of any type.
     pub fn packed(&self) -> &Packed {
         match self {
             Self::Integers(values) | Self::Floats(values) | Self::Texts(values) => values,
@@ -430,7 +430,7 @@ impl Values {
         Self::Floats(values.iter().copied().map(of_float).collect())
     }
 
-    /// The constructor of a column of the same type.
+    /// Returns the constructor of a column of the same type.
     fn kind(&self) -> fn(Packed) -> Self {
         match self {
             Self::Integers(_) => Self::Integers,
@@ -463,7 +463,7 @@ impl Values {
         Self::Floats(unfinished(floats.map(of_float)))
     }
 
-    /// All values; `None` for null.
+    /// Returns all values; `None` for null.
     pub fn iter(&self) -> impl Iterator<Item = Option<ArgValue>> + '_ {
         self.packed().iter().map(|packed| self.value(packed))
     }
@@ -505,7 +505,7 @@ impl Values {
         }
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.packed().len()
     }
@@ -515,7 +515,7 @@ impl Values {
         self.packed().is_empty()
     }
 
-    /// The values as a column.
+    /// Returns the values as a column.
     pub(crate) fn column(&self) -> Column<'_> {
         match self {
             Self::Integers(values) => Column::PackedNumbers(values),
@@ -524,7 +524,7 @@ impl Values {
         }
     }
 
-    /// The value in a row; `None` for null.
+    /// Returns the value in a row; `None` for null.
     pub fn get(&self, row: usize) -> Option<ArgValue> {
         self.value(self.packed().get(row)?)
     }
@@ -539,12 +539,12 @@ impl Values {
     }
 }
 
-/// A string as a packed integer.
+/// Returns a string as a packed integer.
 fn code(text: StringId) -> i64 {
     Some(text).in_column().into()
 }
 
-/// The string of a packed integer.
+/// Returns the string of a packed integer.
 fn text_of(packed: i64) -> StringId {
     StringId::from_row(usize::try_from(packed).unwrap_or(usize::MAX))
 }
@@ -583,7 +583,7 @@ impl ArgValue {
     }
 }
 
-/// The number of a string from a later part of the file in this table.
+/// Returns the number of a string from a later part of the file in this table.
 pub(crate) fn renamed(text: u32, texts: &[u32]) -> u32 {
     if text == NO_ROW { NO_ROW } else { texts[text as usize] }
 }

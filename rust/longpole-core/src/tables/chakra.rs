@@ -98,12 +98,12 @@ pub const RECEIVE: u64 = 6;
 pub const COLLECTIVE: u64 = 7;
 
 impl ChakraNode {
-    /// An attribute by name.
+    /// Returns an attribute by name.
     pub fn attribute(&self, name: &str) -> Option<&ChakraValue> {
         self.attributes.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
-    /// An integer attribute.
+    /// Returns an integer attribute.
     pub fn integer(&self, name: &str) -> Option<i64> {
         match self.attribute(name)? {
             ChakraValue::Integer(value) => Some(*value),
@@ -112,7 +112,7 @@ impl ChakraNode {
         }
     }
 
-    /// A string attribute.
+    /// Returns a string attribute.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.attribute(name)? {
             ChakraValue::Text(value) => Some(value),
@@ -120,7 +120,7 @@ impl ChakraNode {
         }
     }
 
-    /// A boolean attribute.
+    /// Returns a boolean attribute.
     pub fn flag(&self, name: &str) -> Option<bool> {
         match self.attribute(name)? {
             ChakraValue::Bool(value) => Some(*value),

@@ -108,7 +108,7 @@ const DEFAULT: &[&str] = &[
 ];
 
 impl Arguments {
-    /// The names of arguments that are kept for events of any category.
+    /// Returns the names of arguments that are kept for events of any category.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         let (default, others): (&[&str], &[String]) = match self {
             Self::Ids => (&[], &[]),
@@ -123,7 +123,7 @@ impl Arguments {
         self.names().any(|kept| kept == name)
     }
 
-    /// An argument that `other` keeps and this selection does not, if any.
+    /// Returns an argument that `other` keeps and this selection does not, if any.
     pub(crate) fn lacks<'a>(&self, other: &'a Self) -> Option<&'a str> {
         let keeps_counters = *self == Self::Default || *other != Self::Default;
         let missing = other.names().find(|name| !self.keeps(name));

@@ -51,12 +51,12 @@ pub(crate) enum Unpacked {
 macro_rules! columns {
     ($table:ident: $($field:ident $kind:ident,)*) => {
         impl $table {
-            /// Every column with its name.
+            /// Returns every column with its name.
             pub(crate) fn columns(&self) -> Vec<(&'static str, $crate::tables::Column<'_>)> {
                 vec![$((stringify!($field), $crate::tables::Column::$kind(&self.$field)),)*]
             }
 
-            /// Every column with its name, for filling.
+            /// Returns every column with its name, for filling.
             pub(crate) fn columns_mut(
                 &mut self,
             ) -> Vec<(&'static str, $crate::tables::ColumnMut<'_>)> {
@@ -69,7 +69,7 @@ macro_rules! columns {
 pub(super) use columns;
 
 impl Column<'_> {
-    /// The number of values.
+    /// Returns the number of values.
     pub(crate) fn len(self) -> usize {
         match self {
             Self::Bytes(values) => values.len(),
@@ -85,7 +85,7 @@ impl Column<'_> {
         }
     }
 
-    /// The values of a packed column.
+    /// Returns the values of a packed column.
     pub(crate) fn unpacked(self) -> Option<Unpacked> {
         Some(match self {
             Self::PackedRows(values) => Unpacked::Rows(values.rows().collect()),
@@ -121,7 +121,7 @@ fn retain<T>(values: &mut Vec<T>, is_kept: &[bool]) {
 }
 
 impl Unpacked {
-    /// The values as a column.
+    /// Returns the values as a column.
     pub(crate) fn column(&self) -> Column<'_> {
         match self {
             Self::Rows(values) => Column::Rows(values),
@@ -132,7 +132,7 @@ impl Unpacked {
     }
 }
 
-/// A value in 32 bits, if it fits.
+/// Returns a value in 32 bits, if it fits.
 fn short(value: i64) -> Option<i32> {
     if value == NO_INTEGER {
         return Some(NO_SHORT);
@@ -140,7 +140,7 @@ fn short(value: i64) -> Option<i32> {
     i32::try_from(value).ok().filter(|&value| value != NO_SHORT)
 }
 
-/// The values of a column of short integers.
+/// Returns the values of a column of short integers.
 pub(crate) fn of_shorts(values: &[i32]) -> Packed {
     let wide = |&value: &i32| if value == NO_SHORT { NO_INTEGER } else { value.into() };
     values.iter().map(wide).collect()

@@ -202,7 +202,7 @@ impl EventTable {
         self.lane.replace(event.row(), i64::from(Some(lane).in_column()));
     }
 
-    /// The number of events.
+    /// Returns the number of events.
     pub fn len(&self) -> usize {
         self.kind.len()
     }
@@ -212,109 +212,110 @@ impl EventTable {
         self.kind.is_empty()
     }
 
-    /// All handles, in file order.
+    /// Returns all handles, in file order.
     pub fn ids(&self) -> impl ExactSizeIterator<Item = EventId> + use<> {
         (0..self.len()).map(EventId::from_row)
     }
 
-    /// The kind of an event.
+    /// Returns the kind of an event.
     pub fn kind(&self, event: EventId) -> EventKind {
         EventKind::ALL[usize::from(self.kind[event.row()])]
     }
 
-    /// The profiler's name for the kind of an event.
+    /// Returns the profiler's name for the kind of an event.
     pub fn category(&self, event: EventId) -> Option<StringId> {
         StringId::from_column(self.category.row(event.row()))
     }
 
-    /// The name of an event.
+    /// Returns the name of an event.
     pub fn name(&self, event: EventId) -> Option<StringId> {
         StringId::from_column(self.name.row(event.row()))
     }
 
-    /// The lane of an event.
+    /// Returns the lane of an event.
     pub fn lane(&self, event: EventId) -> LaneId {
         LaneId::from_row(self.lane.row(event.row()) as usize)
     }
 
-    /// The start time of an event.
+    /// Returns the start time of an event.
     pub fn start_ns(&self, event: EventId) -> i64 {
         self.start_ns[event.row()]
     }
 
-    /// The duration of an event; `None` for instants and events without an end.
+    /// Returns the duration of an event; `None` for instants and events without an end.
     pub fn duration_ns(&self, event: EventId) -> Option<i64> {
         some(self.duration_ns[event.row()])
     }
 
-    /// The end time of an event; `None` without a duration, with a negative one, or beyond 64 bits.
+    /// Returns the end time of an event; `None` without a duration, with a negative one, or beyond
+    /// 64 bits.
     pub fn end_ns(&self, event: EventId) -> Option<i64> {
         let duration = self.duration_ns(event).filter(|&duration| duration >= 0)?;
         self.start_ns(event).checked_add(duration)
     }
 
-    /// Start and end of an event, if both are known and in order.
+    /// Returns the start and end of an event, if both are known and in order.
     pub fn span(&self, event: EventId) -> Option<(i64, i64)> {
         Some((self.start_ns(event), self.end_ns(event)?))
     }
 
-    /// The correlation id that a runtime call and its activities share. Zero means none to
+    /// Returns the correlation id that a runtime call and its activities share. Zero means none to
     /// profilers, but is kept as written.
     pub fn correlation(&self, event: EventId) -> Option<i64> {
         some(self.correlation[event.row()])
     }
 
-    /// The id that the framework assigned to the operator around the event.
+    /// Returns the id that the framework assigned to the operator around the event.
     pub fn external_id(&self, event: EventId) -> Option<i64> {
         some(self.external_id[event.row()])
     }
 
-    /// The index of an event in the event list of the file.
+    /// Returns the index of an event in the event list of the file.
     pub fn position(&self, event: EventId) -> u32 {
         self.position.row(event.row())
     }
 
-    /// The column of kinds, as indices into [`EventKind::ALL`].
+    /// Returns the column of kinds, as indices into [`EventKind::ALL`].
     pub fn kinds(&self) -> &[u8] {
         &self.kind
     }
 
-    /// The column of categories; [`NO_ROW`](crate::ids::NO_ROW) for none.
+    /// Returns the column of categories; [`NO_ROW`](crate::ids::NO_ROW) for none.
     pub fn categories(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
         self.category.rows()
     }
 
-    /// The column of names; [`NO_ROW`](crate::ids::NO_ROW) for none.
+    /// Returns the column of names; [`NO_ROW`](crate::ids::NO_ROW) for none.
     pub fn names(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
         self.name.rows()
     }
 
-    /// The column of lanes.
+    /// Returns the column of lanes.
     pub fn lanes(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
         self.lane.rows()
     }
 
-    /// The column of start times.
+    /// Returns the column of start times.
     pub fn starts_ns(&self) -> &[i64] {
         &self.start_ns
     }
 
-    /// The column of durations; [`NO_INTEGER`] for none.
+    /// Returns the column of durations; [`NO_INTEGER`] for none.
     pub fn durations_ns(&self) -> &[i64] {
         &self.duration_ns
     }
 
-    /// The column of correlation ids; [`NO_INTEGER`] for none.
+    /// Returns the column of correlation ids; [`NO_INTEGER`] for none.
     pub fn correlations(&self) -> &[i64] {
         &self.correlation
     }
 
-    /// The column of external ids; [`NO_INTEGER`] for none.
+    /// Returns the column of external ids; [`NO_INTEGER`] for none.
     pub fn external_ids(&self) -> &[i64] {
         &self.external_id
     }
 
-    /// The column of positions.
+    /// Returns the column of positions.
     pub fn positions(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
         self.position.rows()
     }

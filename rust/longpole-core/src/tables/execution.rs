@@ -122,23 +122,24 @@ pub enum Root {
 }
 
 impl ExecutionTrace {
-    /// The row of the node with an id.
+    /// Returns the row of the node with an id.
     pub fn row(&self, id: i64) -> Option<usize> {
         self.nodes.binary_search_by_key(&id, |node| node.id).ok()
     }
 
-    /// The row of the enclosing node; `None` for the process root, and if it is not in the file.
+    /// Returns the row of the enclosing node; `None` for the process root, and if it is not in the
+    /// file.
     pub fn parent(&self, row: usize) -> Option<usize> {
         let node = &self.nodes[row];
         self.row(node.parent).filter(|&parent| parent != row)
     }
 
-    /// The name of a node.
+    /// Returns the name of a node.
     pub fn name(&self, row: usize) -> &str {
         self.strings.get(self.nodes[row].name)
     }
 
-    /// The kind of a root node; `None` for other nodes.
+    /// Returns the kind of a root node; `None` for other nodes.
     pub fn root(&self, row: usize) -> Option<Root> {
         let name = self.name(row);
         if !name.starts_with("[pytorch|profiler|execution_") {
@@ -147,7 +148,7 @@ impl ExecutionTrace {
         ROOTS.iter().find(|(end, _)| name.ends_with(end)).map(|&(_, root)| root)
     }
 
-    /// The value of an attribute or member that has no column.
+    /// Returns the value of an attribute or member that has no column.
     pub fn extra(&self, row: usize, name: &str) -> Option<serde_json::Value> {
         let node = &self.nodes[row];
         let attributes = self.strings.get(node.attributes);
@@ -173,7 +174,7 @@ fn attribute(attributes: &str, name: &str) -> Option<serde_json::Value> {
     all.iter().find(|one| one["name"] == name).map(|one| one["value"].clone())
 }
 
-/// A number of a node; `None` if it is missing.
+/// Returns a number of a node; `None` if it is missing.
 pub fn given(number: i64) -> Option<i64> {
     (number != NO_INTEGER).then_some(number)
 }

@@ -55,7 +55,7 @@ columns! {
 }
 
 impl FlowTable {
-    /// The sources, as numbered by [`source_row`](Self::source_row).
+    /// Returns the sources, as numbered by [`source_row`](Self::source_row).
     pub(crate) fn sources(&self) -> &[FlowSource] {
         &self.sources
     }
@@ -73,7 +73,7 @@ impl FlowTable {
         Self { is_part: true, ..Self::default() }
     }
 
-    /// The number of a source, for [`push`](Self::push).
+    /// Returns the number of a source, for [`push`](Self::push).
     pub(crate) fn source_row(&mut self, source: FlowSource) -> u32 {
         *self.source_rows.entry(source).or_insert_with(|| {
             self.sources.push(source);
@@ -155,12 +155,12 @@ impl FlowTable {
         self.seal();
     }
 
-    /// The source number of the last row.
+    /// Returns the source number of the last row.
     pub(crate) fn last_source_row(&self) -> Option<u32> {
         self.source.last().and_then(|row| u32::try_from(row).ok())
     }
 
-    /// The number of ends.
+    /// Returns the number of ends.
     pub fn len(&self) -> usize {
         self.phase.len()
     }
@@ -170,7 +170,7 @@ impl FlowTable {
         self.phase.is_empty()
     }
 
-    /// The time of a row.
+    /// Returns the time of a row.
     pub fn time_ns(&self, row: usize) -> i64 {
         self.time_ns.get(row).unwrap_or(NO_INTEGER)
     }
@@ -180,7 +180,7 @@ impl FlowTable {
         self.sources[self.source.row(row) as usize]
     }
 
-    /// A column with one property of the sources.
+    /// Returns a column with one property of the sources.
     pub fn column<'a>(
         &'a self,
         part: impl Fn(&FlowSource) -> Option<StringId> + 'a,

@@ -27,7 +27,7 @@ pub struct LaneTable {
 }
 
 impl LaneTable {
-    /// The handle of a place, which is added if it is new.
+    /// Returns the handle of a place, which is added if it is new.
     pub fn intern(&mut self, place: Place) -> LaneId {
         *self.rows.entry(place).or_insert_with(|| {
             self.places.push(place);
@@ -35,22 +35,22 @@ impl LaneTable {
         })
     }
 
-    /// The place of a lane.
+    /// Returns the place of a lane.
     pub fn place(&self, lane: LaneId) -> Place {
         self.places[lane.row()]
     }
 
-    /// All places, in handle order.
+    /// Returns all places, in handle order.
     pub fn places(&self) -> &[Place] {
         &self.places
     }
 
-    /// All lanes.
+    /// Returns all lanes.
     pub fn ids(&self) -> impl ExactSizeIterator<Item = LaneId> + use<> {
         (0..self.len()).map(LaneId::from_row)
     }
 
-    /// The number of lanes.
+    /// Returns the number of lanes.
     pub fn len(&self) -> usize {
         self.places.len()
     }
@@ -60,22 +60,22 @@ impl LaneTable {
         self.places.is_empty()
     }
 
-    /// The processes as a column.
+    /// Returns the processes as a column.
     pub fn processes(&self) -> Vec<u32> {
         self.places.iter().map(|place| Some(place.process).in_column()).collect()
     }
 
-    /// The threads as a column.
+    /// Returns the threads as a column.
     pub fn threads(&self) -> Vec<u32> {
         self.places.iter().map(|place| Some(place.thread).in_column()).collect()
     }
 
-    /// The devices as a column; [`NO_INTEGER`] for none.
+    /// Returns the devices as a column; [`NO_INTEGER`] for none.
     pub fn devices(&self) -> Vec<i64> {
         self.places.iter().map(|place| place.device.unwrap_or(NO_INTEGER)).collect()
     }
 
-    /// The streams as a column; [`NO_INTEGER`] for none.
+    /// Returns the streams as a column; [`NO_INTEGER`] for none.
     pub fn streams(&self) -> Vec<i64> {
         self.places.iter().map(|place| place.stream.unwrap_or(NO_INTEGER)).collect()
     }

@@ -49,7 +49,7 @@ impl MetadataTable {
         row
     }
 
-    /// The row of a statement, which is added without an occurrence if it is new.
+    /// Returns the row of a statement, which is added without an occurrence if it is new.
     pub(crate) fn row(
         &mut self,
         name: Option<StringId>,
@@ -82,7 +82,7 @@ impl MetadataTable {
         [self.name[row], self.process[row], self.thread[row], self.value[row]]
     }
 
-    /// The number of distinct statements.
+    /// Returns the number of distinct statements.
     pub fn len(&self) -> usize {
         self.name.len()
     }

@@ -82,12 +82,12 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// The role of each string as the name of a runtime API call, one row for each string.
+    /// Returns the role of each string as the name of a runtime API call, one row for each string.
     pub fn roles(&self) -> Vec<ApiRole> {
         self.strings.iter().map(|name| self.vocabulary.role(name)).collect()
     }
 
-    /// The number of complete events of any phase in the document.
+    /// Returns the number of complete events of any phase in the document.
     pub fn n_events(&self) -> u64 {
         self.phases.iter().map(|&(_, count)| count).sum()
     }

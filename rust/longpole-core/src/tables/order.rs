@@ -30,8 +30,8 @@ pub fn by_content(one: EventId, two: EventId, tables: &Tables) -> Ordering {
 }
 
 impl EventKind {
-    /// The layer of a kind: of two events with the same times, the one with the smaller layer is
-    /// the outer.
+    /// Returns the layer of a kind: of two events with the same times, the one with the smaller
+    /// layer is the outer.
     pub fn layer(self) -> u8 {
         match self {
             Self::Annotation => 0,
@@ -44,7 +44,8 @@ impl EventKind {
     }
 }
 
-/// The profiler's number for the event; 0 for none, as in all of these arguments except `Ev Idx`.
+/// Returns the profiler's number for the event; 0 for none, as in all of these arguments except `Ev
+/// Idx`.
 fn identity(event: EventId, tables: &Tables) -> i64 {
     let events = &tables.events;
     let given = |number: Option<i64>| number.filter(|&number| number != 0);
@@ -55,7 +56,7 @@ fn identity(event: EventId, tables: &Tables) -> i64 {
         .unwrap_or(0)
 }
 
-/// An integer argument, written as a number or a string.
+/// Returns an integer argument, written as a number or a string.
 pub(crate) fn argument(event: EventId, key: &str, tables: &Tables) -> Option<i64> {
     match argument_value(event, key, tables) {
         Some(ArgValue::Integer(number)) => Some(number),
@@ -64,12 +65,12 @@ pub(crate) fn argument(event: EventId, key: &str, tables: &Tables) -> Option<i64
     }
 }
 
-/// A string argument.
+/// Returns a string argument.
 pub(crate) fn argument_text<'a>(event: EventId, key: &str, tables: &'a Tables) -> Option<&'a str> {
     argument_text_id(event, key, tables).map(|text| tables.strings.get(text))
 }
 
-/// The handle of a string argument.
+/// Returns the handle of a string argument.
 pub(crate) fn argument_text_id(event: EventId, key: &str, tables: &Tables) -> Option<StringId> {
     match argument_value(event, key, tables) {
         Some(ArgValue::Text(text)) => Some(text),
@@ -86,7 +87,7 @@ fn name(event: EventId, tables: &Tables) -> &str {
     tables.events.name(event).map_or("", |name| tables.strings.get(name))
 }
 
-/// The sort key of process and thread: numbers by value, before names.
+/// Returns the sort key of process and thread: numbers by value, before names.
 pub(crate) fn track(lane: LaneId, tables: &Tables) -> [(bool, i64, &str); 2] {
     let place = tables.lanes.place(lane);
     [place.process, place.thread].map(|id| {

@@ -185,7 +185,7 @@ const BEHIND_PREFIX: &[(&str, ApiRole)] = &[
 ];
 
 impl ApiRole {
-    /// The role of calls with this name.
+    /// Returns the role of calls with this name.
     pub fn of_name(name: &str) -> Self {
         if let Some(name) = behind_layer(name) {
             return of_cann(name);
@@ -207,7 +207,7 @@ impl ApiRole {
     }
 }
 
-/// The name after the CANN layer.
+/// Returns the name after the CANN layer.
 fn behind_layer(name: &str) -> Option<&str> {
     let (layer, rest) = name.split_once('@')?;
     LAYERS.contains(&layer).then_some(rest)

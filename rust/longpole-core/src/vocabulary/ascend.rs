@@ -69,7 +69,8 @@ named! {
 }
 
 impl Profiler {
-    /// The profiler that writes a process of this name into an Ascend profile, if only one does.
+    /// Returns the profiler that writes a process of this name into an Ascend profile, if only one
+    /// does.
     pub fn of_process(name: &str) -> Option<Self> {
         match name {
             "Python" => Some(Self::TorchNpu),
@@ -78,7 +79,7 @@ impl Profiler {
         }
     }
 
-    /// The profiler that writes files of a format, if only one does.
+    /// Returns the profiler that writes files of a format, if only one does.
     pub fn of_format(format: &str) -> Option<Self> {
         match format {
             "nsight-sqlite" => Some(Self::Nsys),
@@ -90,7 +91,7 @@ impl Profiler {
         }
     }
 
-    /// The PyTorch profiler that writes a header field of this name.
+    /// Returns the PyTorch profiler that writes a header field of this name.
     pub fn of_field(name: &str) -> Option<Self> {
         match name {
             "cuda_runtime_version" | "cuda_driver_version" | "cupti_version" => Some(Self::Torch),
@@ -101,7 +102,7 @@ impl Profiler {
         }
     }
 
-    /// The PyTorch profiler for the vendor of a runtime API call of this name.
+    /// Returns the PyTorch profiler for the vendor of a runtime API call of this name.
     pub fn of_call(name: &str) -> Option<Self> {
         let of_prefix = [
             ("cu", Self::Torch),
@@ -196,7 +197,7 @@ const ITERATION: &str = "Iteration Time";
 const SUMMARIES: &[&str] = &["FP_BP Time", "Iteration Refresh", "Reduce", "Data_aug Bound"];
 
 impl Layer {
-    /// The layer of a process with this name, if any.
+    /// Returns the layer of a process with this name, if any.
     pub fn of_process(name: &str) -> Option<Self> {
         LAYERS.iter().find(|(its, _)| *its == name).map(|&(_, layer)| layer)
     }
@@ -209,7 +210,7 @@ impl Layer {
 }
 
 impl CollectiveTrack {
-    /// The track of a thread with this name, in a process of collectives.
+    /// Returns the track of a thread with this name, in a process of collectives.
     pub fn of_thread(name: &str) -> Option<Self> {
         let is_operations = name == "Communication Kernel" || name.ends_with(" Communication");
         if is_operations {
@@ -220,7 +221,7 @@ impl CollectiveTrack {
 }
 
 impl TaskKind {
-    /// The effect of tasks of this type; for a task without a type, its name is used.
+    /// Returns the effect of tasks of this type; for a task without a type, its name is used.
     pub fn of_type(word: &str) -> Self {
         let upper: String = word.trim().to_ascii_uppercase().replace(' ', "_");
         let word = upper.strip_suffix("_SQE").unwrap_or(&upper);
@@ -238,7 +239,7 @@ pub enum DeviceRange {
 }
 
 impl DeviceRange {
-    /// The meaning of a category, if it is that of such a range.
+    /// Returns the meaning of a category, if it is that of such a range.
     pub fn of_category(category: &str) -> Option<Self> {
         if category == ITERATION {
             return Some(Self::Iteration);
@@ -247,7 +248,7 @@ impl DeviceRange {
     }
 }
 
-/// The group, and the number within it, in the name that HCCL gives to a collective:
+/// Returns the group, and the number within it, in the name that HCCL gives to a collective:
 /// `hcom_allReduce__586_3_1` is number 3 of the group whose number ends in 586.
 pub fn hccl_number(name: &str) -> Option<(&str, i64)> {
     let (_, numbers) = name.strip_prefix("hcom_")?.split_once("__")?;
@@ -257,7 +258,7 @@ pub fn hccl_number(name: &str) -> Option<(&str, i64)> {
     is_group.then_some((group, number.parse().ok()?))
 }
 
-/// The stream in the name of a thread (`Stream 4`).
+/// Returns the stream in the name of a thread (`Stream 4`).
 pub fn stream_number(thread: &str) -> Option<i64> {
     thread.strip_prefix("Stream ")?.trim().parse().ok()
 }

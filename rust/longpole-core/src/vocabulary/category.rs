@@ -126,7 +126,7 @@ const EXCEPTIONS: &[(&str, &str, EventKind)] = &[
 ];
 
 impl EventKind {
-    /// The kind of a category.
+    /// Returns the kind of a category.
     pub fn of_category(category: &str) -> Self {
         let is_named = |&&(name, _): &&(&str, Self)| name == category;
         let ends_so = |&&(ending, _): &&(&str, Self)| category.ends_with(ending);
@@ -134,7 +134,7 @@ impl EventKind {
         found.map_or(Self::Other, |&(_, kind)| kind)
     }
 
-    /// The kinds of events of a category that depend on the start of their names.
+    /// Returns the kinds of events of a category that depend on the start of their names.
     pub fn exceptions(category: &str) -> impl Iterator<Item = (&'static str, Self)> + use<'_> {
         EXCEPTIONS.iter().filter(move |row| row.0 == category).map(|&(_, name, kind)| (name, kind))
     }

@@ -114,7 +114,7 @@ pub fn is_collective_range(name: &str) -> bool {
 }
 
 impl Collective {
-    /// The collective in a text: an argument of the profiler, or the name of a kernel.
+    /// Returns the collective in a text: an argument of the profiler, or the name of a kernel.
     pub fn of_name(name: &str) -> Option<Self> {
         let letters = |letter: &char| *letter != '_';
         let name: String = name.to_ascii_lowercase().chars().filter(letters).collect();
@@ -122,7 +122,7 @@ impl Collective {
     }
 }
 
-/// A data type by its name in a trace: its usual name and its size in bytes.
+/// Returns a data type by its name in a trace: its usual name and its size in bytes.
 pub fn data_type(word: &str) -> Option<(&'static str, i64)> {
     let word = word.to_ascii_lowercase();
     let word = word.strip_prefix("c10::").unwrap_or(&word);
@@ -134,19 +134,19 @@ pub fn data_type(word: &str) -> Option<(&'static str, i64)> {
 pub struct DataType(u8);
 
 impl DataType {
-    /// The data type with this usual name.
+    /// Returns the data type with this usual name.
     pub fn named(name: &str) -> Option<Self> {
         let place = DATA_TYPES.iter().position(|(_, usual, _)| *usual == name)?;
         u8::try_from(place).ok().map(Self)
     }
 
-    /// The usual name of the data type.
+    /// Returns the usual name of the data type.
     pub fn name(self) -> &'static str {
         DATA_TYPES[usize::from(self.0)].1
     }
 }
 
-/// The data type in the name of a kernel, as a separate word.
+/// Returns the data type in the name of a kernel, as a separate word.
 pub fn data_type_of_kernel(name: &str) -> Option<(&'static str, i64)> {
     let head = name.split('(').next().unwrap_or_default();
     head.split(|letter: char| !letter.is_ascii_alphanumeric()).rev().find_map(data_type)

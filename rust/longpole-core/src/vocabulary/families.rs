@@ -119,13 +119,13 @@ pub fn is_kernel_family(word: &str) -> bool {
     word == OTHER || FAMILIES.iter().any(|(family, _)| *family == word)
 }
 
-/// The regular expression of a row: `<` begins and `>` ends a group of whole words.
+/// Returns the regular expression of a row: `<` begins and `>` ends a group of whole words.
 fn pattern(words: &str) -> String {
     words.replace('<', "(?:^|[^a-z])(?:").replace('>', ")(?:[^a-z]|$)")
 }
 
-/// The qualified name of a C++ function, mangled or not, without types and arguments; other names
-/// unchanged.
+/// Returns the qualified name of a C++ function, mangled or not, without types and arguments; other
+/// names unchanged.
 fn function(name: &str) -> String {
     mangled_function(name).unwrap_or_else(|| {
         let mut function = String::new();
@@ -149,8 +149,8 @@ fn without_anonymous(name: &str) -> String {
     name.replace("(anonymous namespace)", "").replace("<unnamed>", "")
 }
 
-/// The qualified name of a function mangled by the Itanium C++ ABI: each part is its length in
-/// bytes, followed by that many bytes.
+/// Returns the qualified name of a function mangled by the Itanium C++ ABI: each part is its length
+/// in bytes, followed by that many bytes.
 fn mangled_function(name: &str) -> Option<String> {
     let mut rest = name.strip_prefix("_ZN").or_else(|| name.strip_prefix("_Z"))?;
     let mut parts = Vec::new();
@@ -164,7 +164,7 @@ fn mangled_function(name: &str) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("::"))
 }
 
-/// A name in lower case, with `_` at word boundaries inside identifiers.
+/// Returns a name in lower case, with `_` at word boundaries inside identifiers.
 fn words(name: &str) -> String {
     let mut words = String::with_capacity(name.len() + name.len() / 4);
     let mut characters = name.chars().peekable();

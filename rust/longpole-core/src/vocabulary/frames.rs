@@ -35,7 +35,7 @@ fn is_frame(name: &str) -> bool {
     name.contains("): ") && !name.starts_with('<') && !name.starts_with("nn.Module")
 }
 
-/// The folders of the path in a frame name.
+/// Returns the folders of the path in a frame name.
 fn folders(name: &str) -> impl Iterator<Item = &str> {
     let path = name.split_once("): ").map_or(name, |(path, _)| path);
     let end = path.rfind(['/', '\\']).unwrap_or(0);

@@ -76,7 +76,7 @@ const COMMUNICATION: &[&str] = &[
 ];
 
 impl WorkClass {
-    /// The class of kernels with this name, as far as the name shows it.
+    /// Returns the class of kernels with this name, as far as the name shows it.
     pub fn of_kernel(name: &str) -> Self {
         static PATTERN: LazyLock<Option<Regex>> =
             LazyLock::new(|| Regex::new(&format!("(?i){}", COMMUNICATION.join("|"))).ok());

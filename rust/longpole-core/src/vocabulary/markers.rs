@@ -1,6 +1,6 @@
 //! Names with which PyTorch marks iterations and the events of its autograd engine.
 
-/// The number of an iteration, if the name is an iteration marker (`ProfilerStep#N`).
+/// Returns the number of an iteration, if the name is an iteration marker (`ProfilerStep#N`).
 pub fn step_number(name: &str) -> Option<i64> {
     name.strip_prefix("ProfilerStep")?.trim_start().strip_prefix('#')?.trim().parse().ok()
 }
@@ -19,8 +19,8 @@ pub fn is_backward_node(name: &str) -> bool {
     ["Backward", "Backwards", "AccumulateGrad"].iter().any(|end| node.ends_with(end))
 }
 
-/// The name of a PyTorch module, if a Python function is a module call (`nn.Module: Linear_3`, the
-/// fourth `Linear` to be called).
+/// Returns the name of a PyTorch module, if a Python function is a module call (`nn.Module:
+/// Linear_3`, the fourth `Linear` to be called).
 pub fn module_name(name: &str) -> Option<&str> {
     name.strip_prefix("nn.Module: ")
 }

@@ -142,19 +142,20 @@ pub fn framed_iteration(name: &str) -> Option<Iteration> {
     Some(Iteration { server: Some(*server), kind: *kind, ..Iteration::default() })
 }
 
-/// The kind of the iteration in which a Python function runs, if the function determines it.
+/// Returns the kind of the iteration in which a Python function runs, if the function determines
+/// it.
 pub fn kind_of_frame(name: &str) -> Option<IterationKind> {
     let (_, function) = frame_of(name)?;
     KIND_FRAMES.iter().find(|(named, _)| *named == function).map(|(_, kind)| *kind)
 }
 
-/// The part of the host work with this name.
+/// Returns the part of the host work with this name.
 pub fn host_part(name: &str) -> Option<HostPart> {
     static PATTERNS: LazyLock<Vec<(HostPart, Regex)>> = LazyLock::new(|| compiled(&HOST_PARTS));
     PATTERNS.iter().find(|(_, pattern)| pattern.is_match(name)).map(|(part, _)| *part)
 }
 
-/// The path and the function of a frame, `path(line): function`.
+/// Returns the path and the function of a frame, `path(line): function`.
 fn frame_of(name: &str) -> Option<(&str, &str)> {
     let (place, function) = name.rsplit_once("): ")?;
     Some((place.rsplit_once('(')?.0, function))

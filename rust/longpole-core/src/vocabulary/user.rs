@@ -61,27 +61,27 @@ impl Vocabulary {
         Ok(())
     }
 
-    /// The additions in order: section, meaning and pattern of each.
+    /// Returns the additions in order: section, meaning and pattern of each.
     pub fn additions(&self) -> &[[String; 3]] {
         &self.additions
     }
 
-    /// The role of runtime API calls with this name.
+    /// Returns the role of runtime API calls with this name.
     pub fn role(&self, name: &str) -> ApiRole {
         first(&self.api, name).unwrap_or_else(|| ApiRole::of_name(name))
     }
 
-    /// The class of kernels with this name.
+    /// Returns the class of kernels with this name.
     pub fn class(&self, name: &str) -> WorkClass {
         first(&self.kernels, name).unwrap_or_else(|| WorkClass::of_kernel(name))
     }
 
-    /// The kind of events of a category.
+    /// Returns the kind of events of a category.
     pub fn kind(&self, category: &str) -> EventKind {
         first(&self.categories, category).unwrap_or_else(|| EventKind::of_category(category))
     }
 
-    /// The regular expression for data-loading names.
+    /// Returns the regular expression for data-loading names.
     pub fn data_loading(&self) -> String {
         let added = self.data_loading.iter().map(|pattern| pattern.as_str().to_owned());
         let all: Vec<_> = [grouped(super::DATA_LOADING)].into_iter().chain(added).collect();

@@ -55,7 +55,7 @@ const REPEATED: &[&str] = &[
 ];
 
 impl Plane {
-    /// The plane with this name, if it is an XProf plane.
+    /// Returns the plane with this name, if it is an XProf plane.
     pub fn of_name(name: &str) -> Option<Self> {
         if name.starts_with("/host:") {
             return Some(Self::Host);
@@ -67,7 +67,7 @@ impl Plane {
 }
 
 impl Line {
-    /// The device line with this name.
+    /// Returns the device line with this name.
     pub fn of_name(name: &str) -> Self {
         if let Some(number) = name.strip_prefix("Stream #") {
             let digits = number.split(|letter: char| !letter.is_ascii_digit()).next();
@@ -81,7 +81,7 @@ impl Line {
     }
 }
 
-/// The kind of a GPU activity on an XProf stream.
+/// Returns the kind of a GPU activity on an XProf stream.
 pub fn xprof_activity(name: &str) -> EventKind {
     if name.starts_with("Memcpy") {
         EventKind::Copy
@@ -92,8 +92,8 @@ pub fn xprof_activity(name: &str) -> EventKind {
     }
 }
 
-/// The kind of an event on an XProf thread. CUDA and HIP calls have a correlation id or the name of
-/// a call; Python frames begin with `$`.
+/// Returns the kind of an event on an XProf thread. CUDA and HIP calls have a correlation id or the
+/// name of a call; Python frames begin with `$`.
 pub fn xprof_host_event(name: &str, has_correlation: bool, role: ApiRole) -> EventKind {
     let is_driver = |rest: &str| rest.starts_with(|letter: char| letter.is_ascii_uppercase());
     if name.starts_with('$') {
@@ -107,7 +107,8 @@ pub fn xprof_host_event(name: &str, has_correlation: bool, role: ApiRole) -> Eve
     }
 }
 
-/// The value after `key:` in the details of a GPU activity, as in `kind:device size:64 async:1`.
+/// Returns the value after `key:` in the details of a GPU activity, as in `kind:device size:64
+/// async:1`.
 pub fn xprof_detail<'a>(details: &'a str, key: &str) -> Option<&'a str> {
     details.split_ascii_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix(':'))
 }

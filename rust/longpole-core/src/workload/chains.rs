@@ -49,19 +49,19 @@ pub(super) struct Chains {
 }
 
 impl Chain {
-    /// The first node that starts at or after a time.
+    /// Returns the first node that starts at or after a time.
     pub(super) fn first_from(&self, time_ns: i64) -> Option<usize> {
         let place = self.nodes.partition_point(|node| node.0 < time_ns);
         self.nodes.get(place).map(|node| node.3)
     }
 
-    /// The last node to end by a time.
+    /// Returns the last node to end by a time.
     pub(super) fn last_ended(&self, time_ns: i64) -> Option<usize> {
         let place = self.by_end.partition_point(|&(end, _)| end <= time_ns);
         place.checked_sub(1).map(|place| self.nodes[self.by_end[place].1].3)
     }
 
-    /// The last node to begin by a time.
+    /// Returns the last node to begin by a time.
     pub(super) fn last_begun(&self, time_ns: i64) -> Option<usize> {
         let place = self.nodes.partition_point(|node| node.0 <= time_ns);
         place.checked_sub(1).map(|place| self.nodes[place].3)
@@ -133,8 +133,8 @@ fn of_lane(sources: Sources<'_>) -> BTreeMap<usize, Chain> {
     of_lane.into_iter().map(chain).collect()
 }
 
-/// The earliest possible start of each thread: when the first thing it waited for had ended,
-/// otherwise the first start of all threads.
+/// Returns the earliest possible start of each thread: when the first thing it waited for had
+/// ended, otherwise the first start of all threads.
 fn origins(of_lane: &BTreeMap<usize, Chain>, waits: &Waits, first_ns: i64) -> BTreeMap<usize, i64> {
     let begin_ns = |lane: usize| of_lane.get(&lane).map(|chain| chain.nodes[0].0);
     let mut handed_ns: BTreeMap<usize, i64> = BTreeMap::new();
@@ -241,7 +241,7 @@ impl Sweep<'_> {
         }
     }
 
-    /// The waiting time in a span, and the end of the last wait in it.
+    /// Returns the waiting time in a span, and the end of the last wait in it.
     fn blocked_within(&mut self, from_ns: i64, until_ns: i64) -> (i64, i64) {
         let (mut sum_ns, mut last_ns) = (0, from_ns);
         while let Some(&(start_ns, end_ns)) = self.blocked.get(self.next_blocked) {

@@ -15,7 +15,7 @@ macro_rules! findings {
         pub enum Fault { $(#[doc = $sentence] $finding,)* }
 
         impl Fault {
-            /// The machine-readable name.
+            /// Returns the machine-readable name.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$finding => $name,)* }
             }
@@ -25,12 +25,12 @@ macro_rules! findings {
                 match self { $(Self::$finding => $refused,)* }
             }
 
-            /// The description.
+            /// Returns the description.
             pub fn sentence(self) -> &'static str {
                 match self { $(Self::$finding => $sentence,)* }
             }
 
-            /// The consequence.
+            /// Returns the consequence.
             pub fn effect(self) -> &'static str {
                 match self { $(Self::$finding => $effect,)* }
             }
@@ -195,7 +195,7 @@ fn check_communication(node: &ChakraNode, groups: &HashSet<String>, found: &mut 
     }
 }
 
-/// The process group names that METADATA nodes announce.
+/// Returns the process group names that METADATA nodes announce.
 fn announced_groups(trace: &ChakraTrace) -> HashSet<String> {
     let metadata = trace.nodes.iter().filter(|node| node.node_type == chakra::METADATA);
     let lists = metadata.filter_map(|node| {

@@ -87,7 +87,7 @@ fn communication(row: usize, node: &WorkloadNode, linked: Linked<'_>) -> Communi
     }
 }
 
-/// The node and up to five enclosing nodes, innermost first.
+/// Returns the node and up to five enclosing nodes, innermost first.
 fn around(row: usize, trace: &ExecutionTrace) -> Vec<usize> {
     std::iter::successors(Some(row), |&row| trace.parent(row)).take(6).collect()
 }
@@ -174,7 +174,7 @@ impl Recorded {
 }
 
 impl Recorded {
-    /// The arguments of send and receive operators: tensors, group, rank, tag.
+    /// Returns the arguments of send and receive operators: tensors, group, rank, tag.
     fn of_peer(row: usize, trace: &ExecutionTrace) -> Self {
         let inputs = trace.strings.get(trace.nodes[row].inputs.values);
         let inputs: Vec<serde_json::Value> = serde_json::from_str(inputs).unwrap_or_default();

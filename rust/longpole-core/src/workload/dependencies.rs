@@ -14,7 +14,7 @@ use super::waits::{Wait, Waits};
 use crate::graph::Evidence;
 use crate::ids::EventId;
 
-/// All dependencies, sorted by target, then source and kind.
+/// Returns all dependencies, sorted by target, then source and kind.
 pub(super) fn dependencies(
     sources: Sources<'_>,
     nodes: &[WorkloadNode],
@@ -73,7 +73,7 @@ impl<'a> Builder<'a> {
         builder
     }
 
-    /// The order of the nodes. Nodes without times begin with their enclosing node.
+    /// Returns the order of the nodes. Nodes without times begin with their enclosing node.
     fn ordered(&self) -> Vec<(i64, NodeKind, i64)> {
         let trace = self.sources.trace;
         let mut start_ns = vec![i64::MIN; trace.nodes.len()];
@@ -140,7 +140,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The gap before an operator, or after it if it is the last of its thread.
+    /// Returns the gap before an operator, or after it if it is the last of its thread.
     fn gap(&self, operator: usize, is_last: bool) -> Option<usize> {
         let first = if is_last { LAST_GAP } else { FIRST_GAP };
         self.row_of_gap.get(&(first + self.sources.trace.nodes[operator].id)).copied()
@@ -221,7 +221,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The node of a thread before a handoff: the last to end by then, otherwise the enclosing one.
+    /// Returns the node of a thread before a handoff: the last to end by then, otherwise the
+    /// enclosing one.
     fn handed_over(&self, wait: &Wait) -> Option<(usize, Moment)> {
         let chain = self.chains.of_lane.get(&wait.source.lane.row())?;
         let ended = chain.last_ended(wait.source.time_ns);
@@ -232,8 +233,8 @@ impl<'a> Builder<'a> {
             .or_else(|| begun.map(|operator| (row(operator), Moment::Start)))
     }
 
-    /// The node that continued after a wait: the GPU activity itself, or the next operator of the
-    /// thread, and the gap before it.
+    /// Returns the node that continued after a wait: the GPU activity itself, or the next operator
+    /// of the thread, and the gap before it.
     fn went_on(&self, wait: &Wait, source: Option<(usize, Moment)>) -> [Option<usize>; 2] {
         if wait.kind == DependencyKind::EventWait {
             return [self.row_of_event.get(&wait.target.event).copied(), None];

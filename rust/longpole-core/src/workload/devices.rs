@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use super::model::{DeviceReason, LinkedDevice, Sources};
 use crate::ids::{EventId, NO_ROW, row_in_column};
 
-/// For each event, the row of the innermost node of the execution trace that is or encloses it;
-/// [`NO_ROW`] for none.
+/// For each event, returns the row of the innermost node of the execution trace that is or encloses
+/// it; [`NO_ROW`] for none.
 pub(super) fn owners(sources: Sources<'_>) -> Vec<u32> {
     const UNKNOWN: u32 = NO_ROW - 1;
     let mut owner = vec![UNKNOWN; sources.tables.events.len()];
@@ -30,7 +30,7 @@ pub(super) fn owners(sources: Sources<'_>) -> Vec<u32> {
     owner
 }
 
-/// The GPU activities with their nodes, sorted by id, and those without a node.
+/// Returns the GPU activities with their nodes, sorted by id, and those without a node.
 pub(super) fn devices(
     sources: Sources<'_>,
     owners: &[u32],

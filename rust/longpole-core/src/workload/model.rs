@@ -86,7 +86,7 @@ pub struct Linked<'a> {
 }
 
 impl Linked<'_> {
-    /// The name of a node.
+    /// Returns the name of a node.
     pub fn name(&self, node: &WorkloadNode) -> &str {
         let event = node.event.and_then(|event| self.tables.events.name(event));
         match node.kind {

@@ -183,7 +183,7 @@ fn deviation(nodes: &[ReplayNode], replay: &Replay, ready: &[Ready]) -> Option<D
     larger(later.map(|later| stretch(later, 0, 0)), found)
 }
 
-/// The part from a point of the run and of the replay to a later one.
+/// Returns the part from a point of the run and of the replay to a later one.
 fn stretch(later: (usize, i64, i64), start_ns: i64, replayed_ns: i64) -> Deviation {
     let (row, end_ns, replayed_end_ns) = later;
     let measured_ns = end_ns.saturating_sub(start_ns);

@@ -46,7 +46,7 @@ fn has_children(trace: &ExecutionTrace) -> Vec<bool> {
     has_children
 }
 
-/// The outputs, and the inputs that the schema marks as written.
+/// Returns the outputs, and the inputs that the schema marks as written.
 fn written<'a>(
     node: &ExecutionNode,
     trace: &'a ExecutionTrace,

@@ -77,8 +77,8 @@ impl Waits {
     }
 }
 
-/// The time in which the thread of an edge's target waited for its source. A call that launched the
-/// activity it waits for works until that starts.
+/// Returns the time in which the thread of an edge's target waited for its source. A call that
+/// launched the activity it waits for works until that starts.
 fn waited(graph: &Graph, edge: &Edge, from_ns: i64) -> (i64, i64) {
     let (source, target) = (graph.nodes.event(edge.source), graph.nodes.event(edge.target));
     let launched_it = graph.timeline.launcher(source) == Some(target);

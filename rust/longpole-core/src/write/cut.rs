@@ -49,7 +49,7 @@ impl Cut {
         }
     }
 
-    /// The number of events written.
+    /// Returns the number of events written.
     pub fn n_written(&self) -> usize {
         self.n_written
     }

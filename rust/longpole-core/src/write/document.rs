@@ -48,7 +48,7 @@ fn header(tables: &Tables, rank: Option<u64>, out: &mut dyn Write) -> io::Result
     Ok(())
 }
 
-/// The header fields, with additional facts from the tables.
+/// Returns the header fields, with additional facts from the tables.
 pub(super) fn fields_of(tables: &Tables, rank: Option<u64>) -> Vec<(String, String)> {
     let header = &tables.header;
     let lacks = |name: &str| header.fields.iter().all(|(field, _)| field != name);

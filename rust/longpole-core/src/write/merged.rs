@@ -110,7 +110,7 @@ const PATH_PID: u64 = 1;
 /// Approximate size of a piece in bytes.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// The track of a rank; the tracks of its lanes follow it.
+/// Returns the track of a rank; the tracks of its lanes follow it.
 fn track_of(rank: &MergedRank<'_>) -> u64 {
     RANK_TRACKS + rank.number.cast_unsigned() * TRACKS_OF_RANK
 }

@@ -38,17 +38,17 @@ impl Message {
         self.bytes(field, &message.0)
     }
 
-    /// A number that is omitted if it is 0.
+    /// Adds a number, unless it is 0.
     pub(super) fn unless_zero(self, field: Field, value: i64) -> Self {
         if value == 0 { self } else { self.signed(field, value) }
     }
 
-    /// A string that is omitted if it is empty.
+    /// Adds a string, unless it is empty.
     pub(super) fn unless_empty(self, field: Field, text: &str) -> Self {
         if text.is_empty() { self } else { self.text(field, text) }
     }
 
-    /// A packed list of numbers; omitted if it is empty.
+    /// Adds a packed list of numbers, unless it is empty.
     pub(super) fn packed(self, field: Field, values: &[i64]) -> Self {
         if values.is_empty() {
             return self;
@@ -60,7 +60,7 @@ impl Message {
         self.bytes(field, &list.0)
     }
 
-    /// The length of a message, as written before it in a file of several messages.
+    /// Returns the length of a message, as written before it in a file of several messages.
     pub(super) fn length_of(message: &Self) -> Vec<u8> {
         let mut length = Self::default();
         length.variable(message.0.len() as u64);

@@ -313,7 +313,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The interned id of a string.
+    /// Returns the interned id of a string.
     fn text(&mut self, draft: &mut Draft, list: Field, text: StringId) -> u64 {
         let number = text.row() as u64 + 1;
         self.intern(draft, list, number, self.tables.strings.get(text));
@@ -336,7 +336,7 @@ impl<'a> Writer<'a> {
         self.packet(packet.message(TRACK_EVENT, &draft.event))
     }
 
-    /// The track of a lane: of a thread or a stream.
+    /// Returns the track of a lane: of a thread or a stream.
     fn lane(&mut self, lane: LaneId, number: u32) -> io::Result<u64> {
         if let Some(&track) = self.tracks.get(&Track::Lane(lane, number)) {
             return Ok(track);
@@ -350,7 +350,7 @@ impl<'a> Writer<'a> {
         Ok(track)
     }
 
-    /// The track of a thread or a stream, by its ids in the trace.
+    /// Returns the track of a thread or a stream, by its ids in the trace.
     fn thread(&mut self, process: StringId, thread: StringId) -> io::Result<u64> {
         if let Some(&track) = self.threads.get(&(process, thread)) {
             return Ok(track);
@@ -431,7 +431,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The earliest time in the tables.
+/// Returns the earliest time in the tables.
 fn first_ns(tables: &Tables) -> i64 {
     let events = tables.events.starts_ns().iter().copied();
     let counters = tables.counters.time_ns.iter().copied();
@@ -441,7 +441,7 @@ fn first_ns(tables: &Tables) -> i64 {
     events.chain(counters).chain(arrows).min().unwrap_or(0)
 }
 
-/// The names of processes and threads in the trace; the last one counts.
+/// Returns the names of processes and threads in the trace; the last one counts.
 fn titles(tables: &Tables) -> HashMap<(StringId, Option<StringId>), StringId> {
     let metadata = &tables.metadata;
     let named = (0..metadata.len()).filter_map(|row| {
@@ -456,12 +456,12 @@ fn titles(tables: &Tables) -> HashMap<(StringId, Option<StringId>), StringId> {
     named.collect()
 }
 
-/// A number that Perfetto accepts as a process id; 0 is its idle process.
+/// Returns a number that Perfetto accepts as a process id; 0 is its idle process.
 fn process_number(text: &str) -> Option<u64> {
     text.parse::<i32>().ok().filter(|&number| number > 0).map(|number| number.unsigned_abs().into())
 }
 
-/// The name of a stream, in a form that readers recognize.
+/// Returns the name of a stream, in a form that readers recognize.
 fn title_of(place: Place, title: &str) -> String {
     match (place.device, place.stream) {
         (Some(device), Some(stream)) => format!("device {device}, stream {stream}"),

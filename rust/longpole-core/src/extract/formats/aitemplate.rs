@@ -81,7 +81,7 @@ struct Row<'a> {
     workspace: &'a [u8],
 }
 
-/// The row on a line that looks like one, or the reason why it is invalid.
+/// Returns the row on a line that looks like one, or the reason why it is invalid.
 fn find_row(text: &[u8], place: Place) -> Option<Result<Row<'_>, Reason>> {
     let start = if text.starts_with(b"OP:") { 0 } else { memmem::find(text, b"OP:")? };
     match split_at(&text[start + 3..], b"TIME:") {
@@ -128,8 +128,8 @@ fn is_in_number(byte: u8) -> bool {
     byte.is_ascii_digit() || b"+-.".contains(&byte)
 }
 
-/// The text before the comma in front of `name`, and the text after `name`, without surrounding
-/// spaces. The name of an operation may contain commas.
+/// Returns the text before the comma in front of `name`, and the text after `name`, without
+/// surrounding spaces. The name of an operation may contain commas.
 fn split_at<'a>(text: &'a [u8], name: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     memchr_iter(b',', text).find_map(|comma| {
         let behind = text[comma + 1..].trim_ascii_start().strip_prefix(name)?;

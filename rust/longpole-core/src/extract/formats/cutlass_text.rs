@@ -167,13 +167,13 @@ fn key_and_value(text: &[u8]) -> Option<(&[u8], &[u8])> {
     (!value.is_empty() && key.iter().all(is_in_key)).then_some((key, value))
 }
 
-/// The number and the unit in `6.73655  ms`.
+/// Returns the number and the unit in `6.73655  ms`.
 fn split_unit(text: &[u8]) -> (&[u8], &[u8]) {
     let end = memchr::memchr(b' ', text).unwrap_or(text.len());
     (&text[..end], text[end..].trim_ascii())
 }
 
-/// The pairs in `--m=3456 --n=4096`.
+/// Returns the pairs in `--m=3456 --n=4096`.
 fn arguments(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     text.split(u8::is_ascii_whitespace).filter_map(|argument| {
         let argument = argument.strip_prefix(b"--")?;

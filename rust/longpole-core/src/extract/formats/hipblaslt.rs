@@ -110,7 +110,7 @@ pub(super) const TRANSPOSITION: Key = Key {
     },
 };
 
-/// The header on a line, without its numeric prefix.
+/// Returns the header on a line, without its numeric prefix.
 pub(super) fn header_text(line: &[u8]) -> Option<&[u8]> {
     let is_number = |byte: &u8| byte.is_ascii_digit() || b" []:".contains(byte);
     let start = line.iter().position(|byte| !is_number(byte))?;
@@ -143,7 +143,7 @@ mod tests {
     use crate::extract::End;
     use crate::names::Names;
 
-    /// A header of `width` columns in the old or the new form, and a row with time `us`.
+    /// Returns a header of `width` columns in the old or the new form, and a row with time `us`.
     fn log(width: usize, prefix: &str, us: &str) -> String {
         let fill: Vec<_> = (0..width - 6).map(|number| format!("column_{number}")).collect();
         let values = vec!["7"; width - 6].join(", ");

@@ -47,7 +47,7 @@ impl Reader for Table {
     }
 }
 
-/// The problem in a header. A log may add a prefix to each line.
+/// Returns the problem in a header. A log may add a prefix to each line.
 fn problem(text: &[u8]) -> Option<&[u8]> {
     let start = memchr::memmem::find(text, b"AUTOTUNE ")?;
     let problem = text[start + b"AUTOTUNE ".len()..].trim_ascii();

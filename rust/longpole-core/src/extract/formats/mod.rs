@@ -86,7 +86,7 @@ pub(super) mod testing {
         reasons.zip(rejections.excerpt.iter().map(|&excerpt| text(found, excerpt))).collect()
     }
 
-    /// The value of a record's first field of this name.
+    /// Returns the value of a record's first field of this name.
     pub(in super::super) fn field(found: &Extraction, record: u32, name: &str) -> Option<String> {
         let fields = &found.fields;
         (0..fields.record.len())

@@ -166,7 +166,8 @@ impl Columns {
         }
     }
 
-    /// The metrics of a row, which may be shorter than its header; missing values are empty.
+    /// Returns the metrics of a row, which may be shorter than its header; missing values are
+    /// empty.
     fn metrics(&self, values: &[Cow<'_, [u8]>], place: Place) -> Vec<Metric> {
         let value =
             |column: usize| values.get(column).map_or_else(Vec::new, |value| value.to_vec());
@@ -243,7 +244,7 @@ fn tells_decimal_comma(text: &[u8]) -> Option<bool> {
     is_numeric.then_some(is_decimal == (sign == b','))
 }
 
-/// The number with a decimal point and without thousands separators.
+/// Returns the number with a decimal point and without thousands separators.
 fn without_thousands(text: &[u8], has_decimal_comma: bool) -> Vec<u8> {
     let (decimal, thousands) = if has_decimal_comma { (b',', b'.') } else { (b'.', b',') };
     let digits = text.iter().filter(|byte| **byte != thousands);

@@ -111,14 +111,14 @@ impl Columns {
     }
 }
 
-/// The cells of a row, between the first and the last bar.
+/// Returns the cells of a row, between the first and the last bar.
 fn cells(text: &[u8]) -> Vec<&[u8]> {
     let inner = text.strip_prefix(b"|").unwrap_or(text);
     let inner = inner.strip_suffix(b"|").unwrap_or(inner);
     inner.split(|&byte| byte == b'|').map(<[u8]>::trim_ascii).collect()
 }
 
-/// The number and the unit of a cell. A skipped state has none.
+/// Returns the number and the unit of a cell. A skipped state has none.
 fn time(cell: &[u8]) -> Option<(&[u8], Unit)> {
     if cell.is_empty() {
         return Some((b"N/A", Unit::Seconds));

@@ -109,7 +109,8 @@ fn is_time(values: &[Cow<'_, [u8]>]) -> bool {
     values.first().is_some_and(|value| value.first().is_some_and(u8::is_ascii_digit))
 }
 
-/// The difference of two timestamps, which are integers. Current timestamps do not fit a double.
+/// Returns the difference of two timestamps, which are integers. Current timestamps do not fit a
+/// double.
 fn difference(begin: &[u8], end: &[u8]) -> Option<Vec<u8>> {
     let number = |text: &[u8]| std::str::from_utf8(text).ok()?.parse::<u64>().ok();
     let (begin, end) = (i128::from(number(begin)?), i128::from(number(end)?));

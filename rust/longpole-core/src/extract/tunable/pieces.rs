@@ -125,7 +125,7 @@ impl Reader {
         self.pieces.push(read.unwrap_or_else(|reason| Piece { reason: Some(reason), ..bare }));
     }
 
-    /// A piece with only its position set.
+    /// Returns a piece with only its position set.
     fn piece(&mut self, n_bytes: usize, ending: Ending) -> Piece {
         let n_bytes = i64::try_from(n_bytes).unwrap_or(i64::MAX);
         let offset = self.offset;
@@ -228,8 +228,8 @@ fn begins_like_a_line(text: &[u8]) -> bool {
     BEGINNING.find(text).is_some_and(|found| found.start() == 0)
 }
 
-/// The positions at which further rows begin in a line that begins with one. A comment that quotes
-/// a row stays a comment.
+/// Returns the positions at which further rows begin in a line that begins with one. A comment that
+/// quotes a row stays a comment.
 fn glued_at(text: &[u8]) -> Vec<usize> {
     let mut beginnings = BEGINNING.find_iter(text).map(|found| found.start());
     if beginnings.next() == Some(0) { beginnings.collect() } else { Vec::new() }

@@ -24,8 +24,9 @@ pub(in crate::graph) enum Asked {
     JustNow,
 }
 
-/// For each GPU activity, whether its thread issued a wait call since its previous launch to the
-/// same stream. Calls with a synchronization record are left out, because their effect is known.
+/// For each GPU activity, returns whether its thread issued a wait call since its previous launch
+/// to the same stream. Calls with a synchronization record are left out, because their effect is
+/// known.
 pub(super) fn of_works(
     streams: &Streams<'_>,
     purposes: &Purposes,

@@ -165,7 +165,8 @@ fn add_lost(
     }
 }
 
-/// The recorded nodes that the missing ones followed, directly or through other missing nodes.
+/// Returns the recorded nodes that the missing ones followed, directly or through other missing
+/// nodes.
 fn known_before(
     lost: impl Iterator<Item = usize>,
     nodes: &[Option<Order>],
@@ -223,8 +224,8 @@ impl<'a> Replay<'a> {
         Self { nodes, ready_ns, lags_ns, by_end }
     }
 
-    /// The nodes that ended after `node` was ready and at most `WAIT_RELEASE_NS` before it started,
-    /// each with that time, latest end first.
+    /// Returns the nodes that ended after `node` was ready and at most `WAIT_RELEASE_NS` before it
+    /// started, each with that time, latest end first.
     fn ended_before(
         &self,
         node: usize,
@@ -252,7 +253,7 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// A low percentile of the start latencies: the latency of a start that waits for nothing.
+/// Returns a low percentile of the start latencies: the latency of a start that waits for nothing.
 fn usual_lag_ns(replays: &[Replay<'_>]) -> i64 {
     let lags = replays.iter().flat_map(|replay| replay.lags_ns.iter().copied().flatten());
     let mut lags: Vec<_> = lags.collect();
@@ -274,8 +275,8 @@ impl LateStart {
         self
     }
 
-    /// The candidates, with those that ended less than the fastest wait before the start at the
-    /// end.
+    /// Returns the candidates, with those that ended less than the fastest wait before the start at
+    /// the end.
     fn likeliest_first(&self, quickest_ns: i64) -> impl Iterator<Item = usize> + '_ {
         let of = move |too_soon: bool| {
             let is_so = move |&&(_, lag_ns): &&(usize, i64)| (lag_ns < quickest_ns) == too_soon;
@@ -285,8 +286,8 @@ impl LateStart {
     }
 }
 
-/// The late starts of a node. A candidate is a node of another stream that ended before this one
-/// started in every launch.
+/// Returns the late starts of a node. A candidate is a node of another stream that ended before
+/// this one started in every launch.
 fn late_starts(
     node: usize,
     replays: &[Replay<'_>],
@@ -307,8 +308,8 @@ fn late_starts(
     .collect()
 }
 
-/// The usual latency of a wait between nodes of this graph: the median over late starts, each
-/// measured from its last candidate.
+/// Returns the usual latency of a wait between nodes of this graph: the median over late starts,
+/// each measured from its last candidate.
 fn usual_wait_ns(found: &[Vec<LateStart>]) -> i64 {
     let last = |start: &LateStart| start.candidates.first().map(|&(_, lag_ns)| lag_ns);
     let mut lags_ns: Vec<_> = found.iter().flatten().filter_map(last).collect();
@@ -316,8 +317,8 @@ fn usual_wait_ns(found: &[Vec<LateStart>]) -> i64 {
     lags_ns.get(lags_ns.len() / 2).copied().unwrap_or(0)
 }
 
-/// The smallest latency of a wait between nodes of this graph: the shortest among late starts with
-/// only one candidate if there are several, otherwise half the usual latency.
+/// Returns the smallest latency of a wait between nodes of this graph: the shortest among late
+/// starts with only one candidate if there are several, otherwise half the usual latency.
 fn quickest_wait_ns(found: &[Vec<LateStart>], usual_ns: i64) -> i64 {
     let only = |start: &LateStart| match start.candidates[..] {
         [(_, lag_ns)] => Some(lag_ns),
@@ -331,8 +332,8 @@ fn quickest_wait_ns(found: &[Vec<LateStart>], usual_ns: i64) -> i64 {
     quickest_ns.map_or(half_ns, |ns| ns - ns / 10)
 }
 
-/// The nodes that one node waits for in all launches: the node that ended last before several late
-/// starts, then the same for the late starts that remain.
+/// Returns the nodes that one node waits for in all launches: the node that ended last before
+/// several late starts, then the same for the late starts that remain.
 fn producers(late: &[LateStart]) -> Vec<usize> {
     let mut n_last: BTreeMap<usize, usize> = BTreeMap::new();
     for &(producer, _) in late.iter().filter_map(|start| start.candidates.first()) {

@@ -2,7 +2,7 @@
 
 use crate::graph::model::Streams;
 
-/// The threads that launch activities to each device, sorted.
+/// Returns the threads that launch activities to each device, sorted.
 pub(super) fn threads_of_devices(streams: &Streams<'_>) -> Vec<Vec<usize>> {
     let timeline = streams.timeline;
     let threads = |device: usize| {

@@ -54,12 +54,12 @@ impl LostLaunches {
         self.times_ns[thread].push(time_ns);
     }
 
-    /// All launches without an activity, in content order.
+    /// Returns all launches without an activity, in content order.
     pub(in crate::graph) fn calls(&self) -> &[Order] {
         &self.calls
     }
 
-    /// Number of launches without an activity.
+    /// Returns the number of launches without an activity.
     pub(in crate::graph) fn len(&self) -> usize {
         self.all.len()
     }

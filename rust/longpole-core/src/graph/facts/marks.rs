@@ -90,7 +90,7 @@ impl Marks {
         }
     }
 
-    /// The thread that likely recorded the last event after a GPU activity.
+    /// Returns the thread that likely recorded the last event after a GPU activity.
     pub(in crate::graph) fn recorded_by(&self, work: Order) -> Option<usize> {
         self.recorded_by.get(&work).copied()
     }

@@ -113,12 +113,12 @@ impl<'a> Facts<'a> {
         self.timeline.name(event).map_or("", |name| self.tables.strings.get(name))
     }
 
-    /// All GPU activities, in content order.
+    /// Returns all GPU activities, in content order.
     pub(super) fn works(&self) -> impl Iterator<Item = Order> + '_ {
         self.timeline.orders().filter(|&event| self.timeline.kind(event).is_device_work())
     }
 
-    /// All runtime and driver calls, in content order.
+    /// Returns all runtime and driver calls, in content order.
     pub(super) fn calls(&self) -> impl Iterator<Item = Order> + '_ {
         self.timeline.orders().filter(|&event| self.timeline.kind(event).is_call())
     }
@@ -128,15 +128,15 @@ impl<'a> Facts<'a> {
         self.timeline.launcher(work).is_some_and(launches_graph)
     }
 
-    /// The other streams of the device on which a GPU activity runs.
+    /// Returns the other streams of the device on which a GPU activity runs.
     pub(super) fn other_streams(&self, work: Order) -> impl Iterator<Item = usize> + '_ {
         let own = self.streams.stream_of(work);
         let all = self.streams.of_device(self.streams.device_of(work));
         all.iter().copied().filter(move |&stream| stream != own)
     }
 
-    /// The other devices on which an activity awaited by `work` may have ended: all devices of the
-    /// process if its thread issued a wait call, otherwise none.
+    /// Returns the other devices on which an activity awaited by `work` may have ended: all devices
+    /// of the process if its thread issued a wait call, otherwise none.
     pub(super) fn other_devices_to_wait_for(&self, work: Order) -> &[usize] {
         match self.asked[work.row()] {
             Asked::No | Asked::ByOther => &[],
@@ -146,57 +146,58 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The activities that the thread's wait call likely refers to, if the process uses several
-    /// devices. Similar load on all devices makes end times ambiguous, so the pairing of events and
-    /// wait calls is better evidence there.
+    /// Returns the activities that the thread's wait call likely refers to, if the process uses
+    /// several devices. Similar load on all devices makes end times ambiguous, so the pairing of
+    /// events and wait calls is better evidence there.
     pub(super) fn paired_on_devices(&self, work: Order) -> Option<&Vec<Order>> {
         (self.streams.n_siblings() > 0).then(|| self.paired.get(&work)).flatten()
     }
 
-    /// The last node of a thread at or before a time.
+    /// Returns the last node of a thread at or before a time.
     pub(super) fn last_of_thread(&self, thread: usize, at_ns: i64) -> Option<NodeId> {
         let nodes = self.thread_nodes().of_lane(thread);
         let behind = nodes.partition_point(|&node| self.nodes.time_ns(node) <= at_ns);
         behind.checked_sub(1).map(|last| nodes[last])
     }
 
-    /// A thread, and the forward threads whose backward thread it is.
+    /// Returns a thread, and the forward threads whose backward thread it is.
     pub(super) fn forward_of(&self, thread: usize) -> impl Iterator<Item = usize> + '_ {
         let pairs = self.autograd.iter().filter(move |pair| pair.backward.row() == thread);
         std::iter::once(thread).chain(pairs.map(|pair| pair.forward.row()))
     }
 
-    /// The main thread of the process of a thread.
+    /// Returns the main thread of the process of a thread.
     pub(super) fn main_thread_of(&self, thread: usize) -> Option<usize> {
         let places = self.tables.lanes.places();
         let is_of_process = |&lane: &usize| places[lane].process == places[thread].process;
         (0..places.len()).filter(|&lane| self.is_main[lane]).find(is_of_process)
     }
 
-    /// The nodes of each thread, computed on first use.
+    /// Returns the nodes of each thread, computed on first use.
     pub(super) fn thread_nodes(&self) -> &ThreadNodes {
         self.thread_nodes.get_or_init(|| ThreadNodes::of(self.timeline, self.nodes))
     }
 
-    /// The nodes of each thread, for use after the rules.
+    /// Returns the nodes of each thread, for use after the rules.
     pub(super) fn into_thread_nodes(self) -> ThreadNodes {
         let known = self.thread_nodes.into_inner();
         known.unwrap_or_else(|| ThreadNodes::of(self.timeline, self.nodes))
     }
 
-    /// The thread that has the time of an edge between two of its nodes.
+    /// Returns the thread that has the time of an edge between two of its nodes.
     pub(super) fn thread_of(&self, edge: &Edge) -> usize {
         self.timeline.lane(self.nodes.event(edge.source))
     }
 
-    /// The inside edge: it leaves a running kernel and has the time of that kernel up to `target`.
+    /// Returns the inside edge: it leaves a running kernel and has the time of that kernel up to
+    /// `target`.
     pub(super) fn inside_edge(&self, holder: Order, target: NodeId, role: Role) -> Edge {
         let named = (self.streams.kind_of(holder), role);
         let source = self.nodes.start(holder);
         Edge::new((source, target), named, Some(holder), Evidence::Inferred)
     }
 
-    /// The edge of an activity that waited for the end of `producer` on another stream.
+    /// Returns the edge of an activity that waited for the end of `producer` on another stream.
     pub(super) fn wait_edge(&self, producer: Order, work: Order, evidence: Evidence) -> Edge {
         let nodes = (self.nodes.end(producer), self.nodes.start(work));
         Edge::new(nodes, (Kind::EventWait, Role::EventWait), Some(work), evidence)

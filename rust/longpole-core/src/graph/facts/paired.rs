@@ -14,8 +14,8 @@ use crate::vocabulary::ApiRole;
 /// Maximum number of wait calls before a launch that are considered, latest first.
 const MOST_WAITS: usize = 64;
 
-/// For each GPU activity whose thread issued a wait call before the launch, the activities after
-/// which the awaited events were likely recorded.
+/// For each GPU activity whose thread issued a wait call before the launch, returns the activities
+/// after which the awaited events were likely recorded.
 pub(super) fn of_works(
     streams: &Streams<'_>,
     purposes: &Purposes,

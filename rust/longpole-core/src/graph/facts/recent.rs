@@ -28,7 +28,7 @@ impl Recent {
         self.streams.push(stream);
     }
 
-    /// The streams, latest launch first.
+    /// Returns the streams, latest launch first.
     pub(in crate::graph) fn streams(&self) -> impl Iterator<Item = usize> + '_ {
         let places = self.streams.iter().enumerate().rev();
         places.filter(|&(place, stream)| self.last[stream] == place).map(|(_, &stream)| stream)

@@ -78,7 +78,7 @@ pub(super) fn of_launches(
     unions.into_iter().flat_map(Union::templates).collect()
 }
 
-/// The graph id of a launch if recorded, and its nodes by stream.
+/// Returns the graph id of a launch if recorded, and its nodes by stream.
 fn described(
     call: Order,
     streams: &Streams<'_>,
@@ -165,8 +165,8 @@ impl Union {
         is_same
     }
 
-    /// One template for all classes, or one for each class if there are too few launches to learn
-    /// from.
+    /// Returns one template for all classes, or one for each class if there are too few launches to
+    /// learn from.
     fn templates(self) -> Vec<Template> {
         let n_launches: usize = self.classes.iter().map(|class| class.launches.len()).sum();
         if n_launches < limits::LEAST_REPLAYS {

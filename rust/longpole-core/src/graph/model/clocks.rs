@@ -26,7 +26,7 @@ pub struct ClockSlack {
 }
 
 impl ClockSlack {
-    /// The slack of each lane; zero for lanes that are not on devices.
+    /// Returns the slack of each lane; zero for lanes that are not on devices.
     pub(in crate::graph) fn by_lane(slacks: &[Self], lanes: &LaneTable) -> Vec<Self> {
         let of = |device| slacks.iter().find(|slack| slack.device == device).copied();
         lanes.places().iter().map(|place| of(place.device).unwrap_or_default()).collect()
@@ -47,7 +47,7 @@ impl Clocks {
         Self { of_lane: lanes.places().iter().map(|place| shift_ns(place.device)).collect() }
     }
 
-    /// The timestamp shift of the GPU activities on a lane.
+    /// Returns the timestamp shift of the GPU activities on a lane.
     pub(super) fn shift_ns(&self, lane: usize) -> i64 {
         self.of_lane.get(lane).copied().unwrap_or(0)
     }

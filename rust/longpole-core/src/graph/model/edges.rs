@@ -42,13 +42,13 @@ impl Edge {
         Self { source, target, event: event.in_column(), rival: NO_ROW, kind, role, evidence }
     }
 
-    /// The same edge with a rival: another activity that may be the real source.
+    /// Returns the same edge with a rival: another activity that may be the real source.
     #[must_use]
     pub fn with_rival(self, rival: Option<Order>) -> Self {
         Self { rival: rival.in_column(), ..self }
     }
 
-    /// The same edge in a graph with other node and event numbers.
+    /// Returns the same edge in a graph with other node and event numbers.
     pub(super) fn renumbered(
         &self,
         node_of: &impl Fn(NodeId) -> NodeId,
@@ -63,12 +63,12 @@ impl Edge {
         }
     }
 
-    /// The rival: another activity that may be the real source.
+    /// Returns the rival: another activity that may be the real source.
     pub fn rival(&self) -> Option<Order> {
         Order::from_column(self.rival)
     }
 
-    /// How reliable the edge is, considered alone.
+    /// Returns how reliable the edge is, considered alone.
     pub fn certainty(&self) -> Certainty {
         match self.evidence {
             Evidence::None => Certainty::Unknown,
@@ -82,27 +82,27 @@ impl Edge {
         }
     }
 
-    /// The event that has the time of the edge.
+    /// Returns the event that has the time of the edge.
     pub fn event(&self) -> Option<Order> {
         Order::from_column(self.event)
     }
 
-    /// The time from source to target; negative for an edge that leads back in time.
+    /// Returns the time from source to target; negative for an edge that leads back in time.
     pub fn gap_ns(&self, nodes: &Nodes) -> i64 {
         nodes.time_ns(self.target) - nodes.time_ns(self.source)
     }
 
-    /// How much of the minimum latency has passed at a time.
+    /// Returns how much of the minimum latency has passed at a time.
     pub fn passed_ns(&self, lag_ns: i64, at_ns: i64, nodes: &Nodes) -> i64 {
         at_ns.saturating_sub(nodes.time_ns(self.source)).min(lag_ns).max(0)
     }
 
-    /// When the edge finished, for the given node times.
+    /// Returns when the edge finished, for the given node times.
     pub fn finished_ns(&self, times_ns: &[i64]) -> i64 {
         times_ns[if self.role.is_inside() { self.target } else { self.source }.row()]
     }
 
-    /// The sort key that determines which edge into a node binds, for the given node times.
+    /// Returns the sort key that determines which edge into a node binds, for the given node times.
     pub(crate) fn binding_order(&self, nodes: &Nodes, times_ns: &[i64]) -> BindingOrder {
         (
             Reverse(self.finished_ns(times_ns)),
@@ -141,7 +141,7 @@ impl Edges {
         self
     }
 
-    /// Number of edges.
+    /// Returns the number of edges.
     pub fn len(&self) -> usize {
         self.edges.len()
     }
@@ -151,17 +151,17 @@ impl Edges {
         self.edges.is_empty()
     }
 
-    /// All edges, by target.
+    /// Returns all edges, by target.
     pub fn as_slice(&self) -> &[Edge] {
         &self.edges
     }
 
-    /// The indices of the edges into a node.
+    /// Returns the indices of the edges into a node.
     pub fn range(&self, node: NodeId) -> std::ops::Range<usize> {
         self.first_of_node[node.row()] as usize..self.first_of_node[node.row() + 1] as usize
     }
 
-    /// The index of the binding edge of a node; `None` if no edge leads to it.
+    /// Returns the index of the binding edge of a node; `None` if no edge leads to it.
     pub fn binding(&self, node: NodeId) -> Option<usize> {
         Some(self.range(node)).filter(|range| !range.is_empty()).map(|range| range.start)
     }

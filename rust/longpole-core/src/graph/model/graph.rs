@@ -47,7 +47,7 @@ macro_rules! counts {
         pub struct Counts { $($(#[$doc])* pub $name: u64,)* }
 
         impl Counts {
-            /// All counts with their names, in a fixed order.
+            /// Returns all counts with their names, in a fixed order.
             pub fn named(&self) -> Vec<(&'static str, u64)> {
                 vec![$((stringify!($name), self.$name),)*]
             }
@@ -161,12 +161,12 @@ impl Graph {
         self.counts.circle = self.cut.len() as u64;
     }
 
-    /// The typical latency of the edges of a role; 0 if none ever bound.
+    /// Returns the typical latency of the edges of a role; 0 if none ever bound.
     pub(crate) fn typical_ns(&self, role: Role) -> i64 {
         self.typical_ns[role as usize]
     }
 
-    /// How much further the timestamps of a GPU activity could be shifted.
+    /// Returns how much further the timestamps of a GPU activity could be shifted.
     pub(crate) fn clock_slack(&self, work: Order) -> ClockSlack {
         self.clock_slacks.get(self.timeline.lane(work)).copied().unwrap_or_default()
     }
@@ -192,12 +192,12 @@ impl Graph {
         lane(edge.source) == lane(edge.target)
     }
 
-    /// The end node of an event, if it is in the graph.
+    /// Returns the end node of an event, if it is in the graph.
     pub fn end_of(&self, event: EventId) -> Option<NodeId> {
         self.timeline.order(event).map(|order| self.nodes.end(order))
     }
 
-    /// The start node of an event, if it is in the graph.
+    /// Returns the start node of an event, if it is in the graph.
     pub fn start_of(&self, event: EventId) -> Option<NodeId> {
         self.timeline.order(event).map(|order| self.nodes.start(order))
     }

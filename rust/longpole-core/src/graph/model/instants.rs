@@ -133,8 +133,8 @@ impl<'a> Instant<'a> {
         place
     }
 
-    /// The strongly connected component of each remaining node (Kosaraju's algorithm, with explicit
-    /// stacks).
+    /// Returns the strongly connected component of each remaining node (Kosaraju's algorithm, with
+    /// explicit stacks).
     fn circles(&self) -> Vec<usize> {
         let count = self.is_left.len();
         let mut entering = vec![Vec::new(); count];
@@ -158,7 +158,7 @@ impl<'a> Instant<'a> {
         circle_of
     }
 
-    /// The remaining nodes, in reverse order of completion of a depth-first search.
+    /// Returns the remaining nodes, in reverse order of completion of a depth-first search.
     fn finished_last(&self) -> Vec<usize> {
         let mut seen = vec![false; self.is_left.len()];
         let mut finished = Vec::new();

@@ -194,7 +194,7 @@ impl Role {
         matches!(self, Self::StreamOrder | Self::EventWait | Self::GraphOrder)
     }
 
-    /// The kind of wait that the edge represents, if a program could remove it.
+    /// Returns the kind of wait that the edge represents, if a program could remove it.
     pub fn waits(self) -> Option<Kind> {
         match self {
             // A staged copy waits for its turn on the stream.

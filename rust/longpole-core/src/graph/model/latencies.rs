@@ -6,9 +6,9 @@ use super::limits::{TYPICAL_PERCENT, UNDISTURBED_NS};
 use super::nodes::Nodes;
 use crate::names::Names;
 
-/// The low percentile of the binding edges of each role, or 0 if none ever bound. If something else
-/// finished shortly before, its latency may be part of the gap, which makes the gap longer. For
-/// roles that only bind this way, the shortest gap of any edge counts.
+/// Returns the low percentile of the binding edges of each role, or 0 if none ever bound. If
+/// something else finished shortly before, its latency may be part of the gap, which makes the gap
+/// longer. For roles that only bind this way, the shortest gap of any edge counts.
 pub(super) fn typical_ns(edges: &Edges, nodes: &Nodes) -> Vec<i64> {
     let times_ns = nodes.times_ns();
     let mut least_ns = vec![i64::MAX; Role::ALL.len()];

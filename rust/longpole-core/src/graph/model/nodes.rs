@@ -84,7 +84,7 @@ impl Nodes {
         nodes
     }
 
-    /// Number of nodes.
+    /// Returns the number of nodes.
     pub fn len(&self) -> usize {
         self.time_ns.len()
     }
@@ -94,22 +94,22 @@ impl Nodes {
         self.time_ns.is_empty()
     }
 
-    /// All nodes, in order.
+    /// Returns all nodes, in order.
     pub fn ids(&self) -> impl DoubleEndedIterator<Item = NodeId> + ExactSizeIterator {
         (0..self.len()).map(NodeId::from_row)
     }
 
-    /// The time of a node.
+    /// Returns the time of a node.
     pub fn time_ns(&self, node: NodeId) -> i64 {
         self.time_ns[node.row()]
     }
 
-    /// The column of times.
+    /// Returns the column of times.
     pub fn times_ns(&self) -> &[i64] {
         &self.time_ns
     }
 
-    /// The event that starts or ends at a node.
+    /// Returns the event that starts or ends at a node.
     pub fn event(&self, node: NodeId) -> Order {
         Order::from_row(self.event[node.row()] as usize)
     }
@@ -119,12 +119,12 @@ impl Nodes {
         self.is_end[node.row()]
     }
 
-    /// The node at which an event starts.
+    /// Returns the node at which an event starts.
     pub fn start(&self, event: Order) -> NodeId {
         NodeId::from_row(self.start[event.row()] as usize)
     }
 
-    /// The node at which an event ends.
+    /// Returns the node at which an event ends.
     pub fn end(&self, event: Order) -> NodeId {
         NodeId::from_row(self.end[event.row()] as usize)
     }

@@ -42,8 +42,8 @@ impl Graph {
         }
     }
 
-    /// The start and end of a trace event at new node times, as the clocks of the trace would have
-    /// recorded them; `None` for events outside the graph.
+    /// Returns the start and end of a trace event at new node times, as the clocks of the trace
+    /// would have recorded them; `None` for events outside the graph.
     pub(crate) fn stamps_ns(&self, event: EventId, times_ns: &[i64]) -> Option<(i64, i64)> {
         let order = self.timeline.order(event)?;
         let shift_ns = self.timeline.clock_shift_ns(order);

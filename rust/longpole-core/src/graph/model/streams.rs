@@ -149,7 +149,7 @@ impl<'a> Streams<'a> {
         }
     }
 
-    /// The lanes of GPU activities, in content order of their first activity.
+    /// Returns the lanes of GPU activities, in content order of their first activity.
     fn lanes_of_work(&self) -> Vec<usize> {
         let mut is_known = vec![false; self.stream_of_lane.len()];
         let works =
@@ -169,7 +169,7 @@ impl<'a> Streams<'a> {
         self.stream_of_number.insert((place.device, place.stream), stream);
     }
 
-    /// Number of lanes, both threads and streams.
+    /// Returns the number of lanes, both threads and streams.
     pub(in crate::graph) fn n_lanes(&self) -> usize {
         self.stream_of_lane.len()
     }
@@ -190,17 +190,17 @@ impl<'a> Streams<'a> {
         self.of_device.len()
     }
 
-    /// The number of a device, if the trace records it.
+    /// Returns the number of a device, if the trace records it.
     pub(in crate::graph) fn device_number(&self, device: usize) -> Option<i64> {
         self.number_of_device[device]
     }
 
-    /// The other devices to which the process of a device launches.
+    /// Returns the other devices to which the process of a device launches.
     pub(in crate::graph) fn siblings_of(&self, device: usize) -> &[usize] {
         &self.siblings[device]
     }
 
-    /// Number of devices that share their process with others.
+    /// Returns the number of devices that share their process with others.
     pub(in crate::graph) fn n_siblings(&self) -> u64 {
         self.n_siblings
     }
@@ -214,7 +214,7 @@ impl<'a> Streams<'a> {
         &self.of_device[device]
     }
 
-    /// All activities of a device as if on one stream.
+    /// Returns all activities of a device as if on one stream.
     pub(in crate::graph) fn whole_device(&self, device: usize) -> &Stream {
         let devices = self.whole_devices.get_or_init(|| {
             let mut devices: Vec<_> = self.of_device.iter().map(|_| Stream::default()).collect();
@@ -230,7 +230,7 @@ impl<'a> Streams<'a> {
         &devices[device]
     }
 
-    /// The activities of a device that end in `(after, until]`, latest end first.
+    /// Returns the activities of a device that end in `(after, until]`, latest end first.
     pub(in crate::graph) fn ending_on_device(
         &self,
         device: usize,
@@ -253,17 +253,17 @@ impl<'a> Streams<'a> {
         &devices[device]
     }
 
-    /// The streams of a device, by device number.
+    /// Returns the streams of a device, by device number.
     pub(in crate::graph) fn of_device_number(&self, device: Option<i64>) -> &[usize] {
         self.numbers()[0].get(&device).map_or(&[], Vec::as_slice)
     }
 
-    /// The streams with a given number, on any device.
+    /// Returns the streams with a given number, on any device.
     pub(in crate::graph) fn with_number(&self, stream: Option<i64>) -> &[usize] {
         self.numbers()[1].get(&stream).map_or(&[], Vec::as_slice)
     }
 
-    /// The streams by device number, and by stream number.
+    /// Returns the streams by device number, and by stream number.
     fn numbers(&self) -> &[HashMap<Option<i64>, Vec<usize>>; 2] {
         self.numbered.get_or_init(|| {
             let mut rows: Vec<_> = self.stream_of_number.iter().collect();
@@ -277,7 +277,7 @@ impl<'a> Streams<'a> {
         })
     }
 
-    /// The stream with the given device and stream numbers.
+    /// Returns the stream with the given device and stream numbers.
     pub(in crate::graph) fn numbered(
         &self,
         device: Option<i64>,
@@ -286,10 +286,10 @@ impl<'a> Streams<'a> {
         self.stream_of_number.get(&(device, stream)).map(|&stream| &self.all[stream])
     }
 
-    /// The stream on which the awaited event was recorded. The record contains the number of the
-    /// waiting device. The stream of that number on that device is meant, unless it is the waiting
-    /// stream itself. In that case, if several devices have such a stream, it is the one on which
-    /// the recording thread launched last.
+    /// Returns the stream on which the awaited event was recorded. The record contains the number
+    /// of the waiting device. The stream of that number on that device is meant, unless it is the
+    /// waiting stream itself. In that case, if several devices have such a stream, it is the one on
+    /// which the recording thread launched last.
     pub(in crate::graph) fn recorded_on(
         &self,
         record: &SyncRecord,
@@ -313,25 +313,25 @@ impl<'a> Streams<'a> {
         last.max_by_key(launched_ns).map(|stream| &self.all[stream]).or_else(named)
     }
 
-    /// The previous activity on the same stream, in content order.
+    /// Returns the previous activity on the same stream, in content order.
     pub(in crate::graph) fn before_on_stream(&self, work: Order) -> Option<Order> {
         let works = &self.all[self.stream_of(work)].works;
         works.partition_point(|&other| other < work).checked_sub(1).map(|place| works[place])
     }
 
-    /// The launch call of the nearest previous activity on the stream that has one.
+    /// Returns the launch call of the nearest previous activity on the stream that has one.
     pub(in crate::graph) fn linked_before(&self, work: Order) -> Option<Order> {
         let works = &self.all[self.stream_of(work)].works;
         let before = works[..works.partition_point(|&other| other < work)].iter().rev();
         before.take(MOST_UNLINKED).find_map(|&other| self.timeline.launcher(other))
     }
 
-    /// The kind of the time of an activity.
+    /// Returns the kind of the time of an activity.
     pub(in crate::graph) fn kind_of(&self, work: Order) -> Kind {
         self.kind_of_work[work.row()]
     }
 
-    /// The activities that a call launched, in content order.
+    /// Returns the activities that a call launched, in content order.
     pub(in crate::graph) fn launched_by(&self, call: Order) -> &[Order] {
         self.launched.by(call)
     }
@@ -373,21 +373,22 @@ impl Stream {
         self.submitted.partition_point(|&(submitted, _)| submitted < at_ns)
     }
 
-    /// The last activity submitted before a time.
+    /// Returns the last activity submitted before a time.
     pub(in crate::graph) fn last_submitted_before(&self, at_ns: i64) -> Option<Order> {
         let count = self.n_submitted_before(at_ns);
         count.checked_sub(1).map(|last| self.submitted[last].1)
     }
 
-    /// Of the activities submitted before a time, the one that finishes last (possibly later).
+    /// Of the activities submitted before a time, returns the one that finishes last (possibly
+    /// later).
     pub(in crate::graph) fn last_finished_before(&self, at_ns: i64) -> Option<Order> {
         let count = self.n_submitted_before(at_ns);
         count.checked_sub(1).map(|last| self.last_finished[last])
     }
 
-    /// Of the activities submitted before a time, the one that finishes last, for a call that waits
-    /// for it. An activity without a launcher may have been submitted in time if it ended during
-    /// the call.
+    /// Of the activities submitted before a time, returns the one that finishes last, for a call
+    /// that waits for it. An activity without a launcher may have been submitted in time if it
+    /// ended during the call.
     pub(in crate::graph) fn last_awaited(
         &self,
         asked_ns: i64,
@@ -401,8 +402,8 @@ impl Stream {
         self.unlinked_in(asked_ns, (after_ns, until_ns), timeline).or(known)
     }
 
-    /// Of the activities without a launcher that may have been submitted before a time, the last to
-    /// end in `(after, until]`.
+    /// Of the activities without a launcher that may have been submitted before a time, returns the
+    /// last to end in `(after, until]`.
     pub(in crate::graph) fn unlinked_in(
         &self,
         asked_ns: i64,
@@ -416,7 +417,7 @@ impl Stream {
         ended.find(may_be).map(|&(_, work)| work)
     }
 
-    /// The first activity that begins at or after a device time.
+    /// Returns the first activity that begins at or after a device time.
     pub(in crate::graph) fn first_begun_from(
         &self,
         at_ns: i64,
@@ -427,20 +428,20 @@ impl Stream {
         self.works.get(first).copied()
     }
 
-    /// The last activity to end at or before a device time.
+    /// Returns the last activity to end at or before a device time.
     pub(in crate::graph) fn last_over_by(&self, at_ns: i64, timeline: &Timeline) -> Option<Order> {
         let ended_ns = |end: &(i64, Order)| end.0 - timeline.clock_shift_ns(end.1);
         let behind = self.ends.partition_point(|end| ended_ns(end) <= at_ns);
         behind.checked_sub(1).map(|last| self.ends[last].1)
     }
 
-    /// The activities submitted after a time, in order.
+    /// Returns the activities submitted after a time, in order.
     pub(in crate::graph) fn submitted_after(&self, at_ns: i64) -> impl Iterator<Item = Order> + '_ {
         let next = self.submitted.partition_point(|&(submitted, _)| submitted <= at_ns);
         self.submitted[next..].iter().map(|&(_, work)| work)
     }
 
-    /// Number of activities submitted before a time that end after it.
+    /// Returns the number of activities submitted before a time that end after it.
     pub(in crate::graph) fn n_outstanding(&self, at_ns: i64, timeline: &Timeline) -> usize {
         let n_submitted = self.n_submitted_before(at_ns);
         if !self.has_early_ends {
@@ -455,8 +456,8 @@ impl Stream {
             .count()
     }
 
-    /// Number of activities that end after a time, counted from `last` backward in order of
-    /// submission, at most `limit`.
+    /// Returns the number of activities that end after a time, counted from `last` backward in
+    /// order of submission, at most `limit`.
     pub(in crate::graph) fn n_ending_after(
         &self,
         last: Order,
@@ -470,7 +471,7 @@ impl Stream {
         works.take_while(|&&(_, work)| timeline.end_ns(work) > at_ns).take(limit).count()
     }
 
-    /// The activities that end in `(after, until]`, latest end first.
+    /// Returns the activities that end in `(after, until]`, latest end first.
     pub(in crate::graph) fn ending_in(
         &self,
         after_ns: i64,
@@ -479,7 +480,7 @@ impl Stream {
         ending_in(&self.ends, after_ns, until_ns)
     }
 
-    /// For each of the given times, the last activity submitted by then.
+    /// For each of the given times, returns the last activity submitted by then.
     pub(in crate::graph) fn last_at<'s>(
         &'s self,
         sorted_times_ns: &'s [i64],
@@ -495,7 +496,7 @@ impl Stream {
         self.submitted.iter().enumerate().filter_map(is_last)
     }
 
-    /// Of the kernels running at a time, the one that began last.
+    /// Of the kernels running at a time, returns the one that began last.
     pub(in crate::graph) fn kernel_running_at(&self, at_ns: i64) -> Option<(i64, Order)> {
         let began = self.kernels.partition_point(|&(start, _, _)| start < at_ns);
         let mut place = began.checked_sub(1)?;
@@ -553,12 +554,12 @@ impl Launched {
     }
 }
 
-/// The activity that ends last; of several, the first in content order.
+/// Returns the activity that ends last; of several, the first in content order.
 pub(in crate::graph) fn latest_to_end(works: impl Iterator<Item = (i64, Order)>) -> Option<Order> {
     works.max_by_key(|&(end, work)| (end, std::cmp::Reverse(work))).map(|(_, work)| work)
 }
 
-/// The activities that end in `(after, until]`, latest end first.
+/// Returns the activities that end in `(after, until]`, latest end first.
 fn ending_in(
     ends: &[(i64, Order)],
     after_ns: i64,
@@ -568,8 +569,8 @@ fn ending_in(
     ends[..behind].iter().rev().copied().take_while(move |&(end, _)| end > after_ns)
 }
 
-/// For a list of `(end, activity)` sorted by descending end: of those that end last, the first in
-/// content order.
+/// Returns the first in content order of the activities that end last, for a list of `(end,
+/// activity)` sorted by descending end.
 pub(in crate::graph) fn first_of_last(
     mut works: impl Iterator<Item = (i64, Order)>,
 ) -> Option<(i64, Order)> {

@@ -37,8 +37,8 @@ impl ThreadNodes {
         Self { nodes: found, first }
     }
 
-    /// The last node of a thread at or before a time and the first after it; `None` unless both
-    /// exist.
+    /// Returns the last node of a thread at or before a time and the first after it; `None` unless
+    /// both exist.
     pub(crate) fn around(
         &self,
         lane: usize,
@@ -50,7 +50,7 @@ impl ThreadNodes {
         Some((of_lane[behind.checked_sub(1)?], *of_lane.get(behind)?))
     }
 
-    /// The nodes of a thread after one of them, up to another.
+    /// Returns the nodes of a thread after one of them, up to another.
     pub(crate) fn between(&self, lane: usize, before: NodeId, until: NodeId) -> &[NodeId] {
         let of_lane = self.of_lane(lane);
         let [first, behind] =
@@ -58,7 +58,7 @@ impl ThreadNodes {
         of_lane.get(first..behind).unwrap_or_default()
     }
 
-    /// The nodes of a thread, in order; empty for device lanes.
+    /// Returns the nodes of a thread, in order; empty for device lanes.
     pub(crate) fn of_lane(&self, lane: usize) -> &[NodeId] {
         match self.first.get(lane..lane + 2) {
             Some(&[first, behind]) => &self.nodes[first..behind],
@@ -66,7 +66,7 @@ impl ThreadNodes {
         }
     }
 
-    /// The first node of each thread that has nodes, in order of lane.
+    /// Returns the first node of each thread that has nodes, in order of lane.
     pub(in crate::graph) fn firsts(&self) -> impl Iterator<Item = NodeId> + '_ {
         (0..self.first.len()).filter_map(|lane| self.of_lane(lane).first().copied())
     }

@@ -95,7 +95,7 @@ impl Timeline {
         (timeline, order_of)
     }
 
-    /// The bounds of the submission times of activities without a launcher.
+    /// Returns the bounds of the submission times of activities without a launcher.
     fn bounds_of_unlinked(&self, n_lanes: usize) -> Vec<Unlinked> {
         let mut last_ns = vec![i64::MIN; n_lanes];
         let mut open: Vec<Vec<usize>> = vec![Vec::new(); n_lanes];
@@ -136,7 +136,8 @@ impl Timeline {
         }
     }
 
-    /// For each lane, the process that launched its first activity with a known launch call.
+    /// For each lane, returns the process that launched its first activity with a known launch
+    /// call.
     fn process_of_lane(&self, tables: &Tables) -> Vec<Option<StringId>> {
         let mut found = vec![None; tables.lanes.len()];
         for work in self.orders().rev() {
@@ -226,7 +227,7 @@ impl Timeline {
         self.end_ns.reserve_exact(n_events);
     }
 
-    /// Number of events.
+    /// Returns the number of events.
     pub fn len(&self) -> usize {
         self.event.len()
     }
@@ -236,63 +237,63 @@ impl Timeline {
         self.event.is_empty()
     }
 
-    /// All places, in order.
+    /// Returns all places, in order.
     pub fn orders(&self) -> impl DoubleEndedIterator<Item = Order> + ExactSizeIterator {
         (0..self.len()).map(Order::from_row)
     }
 
-    /// The event at a place.
+    /// Returns the event at a place.
     pub fn event(&self, order: Order) -> EventId {
         EventId::from_row(self.event[order.row()] as usize)
     }
 
-    /// The place of an event, if it is in the graph.
+    /// Returns the place of an event, if it is in the graph.
     pub fn order(&self, event: EventId) -> Option<Order> {
         Order::from_column(self.order_of_event[event.row()])
     }
 
-    /// The kind of an event.
+    /// Returns the kind of an event.
     pub fn kind(&self, order: Order) -> EventKind {
         self.kind[order.row()]
     }
 
-    /// The lane of an event, as a row of the lane table.
+    /// Returns the lane of an event, as a row of the lane table.
     pub fn lane(&self, order: Order) -> usize {
         self.lane[order.row()] as usize
     }
 
-    /// The name of an event.
+    /// Returns the name of an event.
     pub fn name(&self, order: Order) -> Option<StringId> {
         StringId::from_column(self.name[order.row()])
     }
 
-    /// The start time of an event.
+    /// Returns the start time of an event.
     pub fn start_ns(&self, order: Order) -> i64 {
         self.start_ns[order.row()]
     }
 
-    /// The end time of an event.
+    /// Returns the end time of an event.
     pub fn end_ns(&self, order: Order) -> i64 {
         self.end_ns[order.row()]
     }
 
-    /// The timestamp shift of an event.
+    /// Returns the timestamp shift of an event.
     pub fn clock_shift_ns(&self, order: Order) -> i64 {
         if self.kind(order).is_device_work() { self.clocks.shift_ns(self.lane(order)) } else { 0 }
     }
 
-    /// The duration of an event.
+    /// Returns the duration of an event.
     pub fn duration_ns(&self, order: Order) -> i64 {
         self.end_ns(order) - self.start_ns(order)
     }
 
-    /// The launch call of a GPU activity.
+    /// Returns the launch call of a GPU activity.
     pub fn launcher(&self, order: Order) -> Option<Order> {
         Order::from_column(self.launcher[order.row()])
     }
 
-    /// The time at which the host began to launch the activity; without a launcher, the latest
-    /// possible time.
+    /// Returns the time at which the host began to launch the activity; without a launcher, the
+    /// latest possible time.
     pub fn submitted_ns(&self, work: Order) -> i64 {
         match self.launcher(work) {
             Some(call) => self.start_ns(call),
@@ -300,8 +301,8 @@ impl Timeline {
         }
     }
 
-    /// The earliest time at which the host may have begun to launch the activity; the actual time
-    /// if the launcher is known.
+    /// Returns the earliest time at which the host may have begun to launch the activity; the
+    /// actual time if the launcher is known.
     pub fn earliest_submission_ns(&self, work: Order) -> i64 {
         match self.launcher(work) {
             Some(call) => self.start_ns(call),

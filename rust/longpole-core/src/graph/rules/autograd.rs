@@ -34,7 +34,7 @@ struct Burst {
     end: NodeId,
 }
 
-/// The bursts of each backward thread, in order; empty for other threads.
+/// Returns the bursts of each backward thread, in order; empty for other threads.
 fn bursts(chains: &[Edge], facts: &Facts<'_>) -> Vec<Vec<Burst>> {
     let n_lanes = facts.tables.lanes.len();
     let mut is_backward = vec![false; n_lanes];
@@ -71,7 +71,7 @@ impl<'b> Turns<'b> {
         Self { bursts, n_over: 0, n_begun: 0 }
     }
 
-    /// The edges to and from the backward thread for the next gap, if it works in that gap.
+    /// Returns the edges to and from the backward thread for the next gap, if it works in that gap.
     fn next(&mut self, gap: &Edge, nodes: &Nodes) -> [Option<Edge>; 2] {
         let (gap_start_ns, gap_end_ns) = (nodes.time_ns(gap.source), nodes.time_ns(gap.target));
         let is_over = |burst: &Burst| nodes.time_ns(burst.end) <= gap_start_ns;

@@ -73,8 +73,8 @@ impl Threads {
     }
 }
 
-/// The edge of a wait without a record. `recent` and `with_backward` are the streams that the
-/// thread launched on, without and with its backward thread.
+/// Returns the edge of a wait without a record. `recent` and `with_backward` are the streams that
+/// the thread launched on, without and with its backward thread.
 fn inferred(call: Order, [recent, with_backward]: [&Recent; 2], facts: &Facts<'_>) -> Option<Edge> {
     let timeline = facts.timeline;
     let may_be_short = facts.purpose(call) == ApiRole::DeviceSynchronize
@@ -97,7 +97,7 @@ fn inferred(call: Order, [recent, with_backward]: [&Recent; 2], facts: &Facts<'_
     Some(returns::edge(producer, call, Evidence::Inferred, facts).with_rival(rival))
 }
 
-/// The activity that the call waited for, according to its name.
+/// Returns the activity that the call waited for, according to its name.
 fn producer(call: Order, recent: &Recent, facts: &Facts<'_>) -> Option<Order> {
     match facts.purpose(call) {
         ApiRole::DeviceSynchronize => device_syncs::producer(call, recent, facts),

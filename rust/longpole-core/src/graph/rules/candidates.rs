@@ -4,7 +4,7 @@ use crate::graph::facts::{Facts, Recent};
 use crate::graph::model::{latest_to_end, limits};
 use crate::ids::Order;
 
-/// The streams of the device to which the calling thread launched last.
+/// Returns the streams of the device to which the calling thread launched last.
 pub(super) fn streams_of_device<'f>(recent: &Recent, facts: &'f Facts<'_>) -> &'f [usize] {
     let streams = &facts.streams;
     let last = recent.streams().next().map(|stream| streams.device_of_stream(stream));
@@ -12,7 +12,7 @@ pub(super) fn streams_of_device<'f>(recent: &Recent, facts: &'f Facts<'_>) -> &'
     last.or(only_device).map_or(&[], |device| streams.of_device(device))
 }
 
-/// For each stream, the activity that finishes last, of those submitted before the call.
+/// For each stream, returns the activity that finishes last, of those submitted before the call.
 pub(super) fn last_finished<'s>(
     call: Order,
     streams: &'s [usize],
@@ -25,7 +25,7 @@ pub(super) fn last_finished<'s>(
     })
 }
 
-/// The last of these that ended during the call.
+/// Returns the last of these that ended during the call.
 pub(super) fn last_ending_in(call: Order, streams: &[usize], facts: &Facts<'_>) -> Option<Order> {
     let ended = last_finished(call, streams, facts).filter(|&(_, work)| ends_in(work, call, facts));
     latest_to_end(ended)
@@ -41,7 +41,7 @@ pub(super) fn ends_in(work: Order, call: Order, facts: &Facts<'_>) -> bool {
         && timeline.start_ns(work) < timeline.end_ns(call)
 }
 
-/// The time from the end of an activity to the end of the call.
+/// Returns the time from the end of an activity to the end of the call.
 pub(super) fn returns_ns(work: Order, call: Order, facts: &Facts<'_>) -> i64 {
     facts.timeline.end_ns(call) - facts.timeline.end_ns(work)
 }

@@ -15,7 +15,7 @@ use crate::ids::Order;
 use crate::tables::EventKind;
 use crate::vocabulary::{ApiRole, blit_kernel};
 
-/// The devices whose clock is off, and by how much.
+/// Returns the devices whose clock is off, and by how much.
 pub(in crate::graph) fn shifts(facts: &Facts<'_>) -> Vec<ClockShift> {
     let mut devices = evidence(facts);
     let delays_ns = waits_between_devices(facts);
@@ -50,8 +50,8 @@ pub(in crate::graph) fn shifts(facts: &Facts<'_>) -> Vec<ClockShift> {
     shifts.iter().enumerate().filter_map(shift).collect()
 }
 
-/// How much further the timestamps of each device could be shifted before they contradict its
-/// launches, or the calls that are known to have waited for it.
+/// Returns how much further the timestamps of each device could be shifted before they contradict
+/// its launches, or the calls that are known to have waited for it.
 pub(in crate::graph) fn slacks(facts: &Facts<'_>) -> Vec<ClockSlack> {
     let slack = |(device, evidence): (usize, &Evidence)| {
         let quickest_ns = evidence.quickest_launches_ns.first();
@@ -66,8 +66,8 @@ pub(in crate::graph) fn slacks(facts: &Facts<'_>) -> Vec<ClockSlack> {
     evidence(facts).iter().enumerate().map(slack).collect()
 }
 
-/// The evidence about the clock of each device: its launches, and the calls known to have waited
-/// for it.
+/// Returns the evidence about the clock of each device: its launches, and the calls known to have
+/// waited for it.
 fn evidence(facts: &Facts<'_>) -> Vec<Evidence> {
     let mut devices = vec![Evidence::default(); facts.streams.n_devices()];
     for work in facts.works() {
@@ -114,8 +114,8 @@ fn agree_on_syncs(shifts: &mut [Option<i64>], devices: &[Evidence], facts: &Fact
     }
 }
 
-/// The time from the last activity of a device to the return of each call that may have waited for
-/// it.
+/// Returns the time from the last activity of a device to the return of each call that may have
+/// waited for it.
 fn returns_from_device<'f>(device: usize, facts: &'f Facts<'_>) -> impl Iterator<Item = i64> + 'f {
     let may_wait = move |&call: &Order| {
         facts.purpose(call) == ApiRole::DeviceSynchronize
@@ -128,8 +128,8 @@ fn returns_from_device<'f>(device: usize, facts: &'f Facts<'_>) -> impl Iterator
     })
 }
 
-/// The time from the activity of a device to the return of each long call that may have waited for
-/// it, for returns shortly after the end or shortly before it.
+/// Returns the time from the activity of a device to the return of each long call that may have
+/// waited for it, for returns shortly after the end or shortly before it.
 fn probable_returns<'f>(device: usize, facts: &'f Facts<'_>) -> impl Iterator<Item = i64> + 'f {
     let may_wait = move |&call: &Order| {
         facts.timeline.duration_ns(call) >= limits::LONG_SYNC_NS
@@ -221,8 +221,8 @@ fn is_near_zero(ns: i64) -> bool {
     ns.abs() <= limits::CLOCK_TOLERANCE_NS
 }
 
-/// For each pair of devices of a process, the times from an end on the first to a start on the
-/// second that its thread made wait for it.
+/// For each pair of devices of a process, returns the times from an end on the first to a start on
+/// the second that its thread made wait for it.
 fn waits_between_devices(facts: &Facts<'_>) -> BTreeMap<(usize, usize), Vec<i64>> {
     let mut delays_ns: BTreeMap<_, Vec<i64>> = BTreeMap::new();
     for work in facts.works() {
@@ -321,7 +321,7 @@ impl Quickest {
         self.0[self.0.len() - 1]
     }
 
-    /// The first, if there are enough and they are similar.
+    /// Returns the first, if there are enough and they are similar.
     fn agreed(&self) -> Option<i64> {
         let last_ns = self.last();
         let are_alike = last_ns != i64::MAX && last_ns - self.0[0] <= limits::ALIKE_LAUNCHES_NS;
@@ -351,21 +351,21 @@ impl Evidence {
         self.quickest_launches_ns.add(after_ns - usual_ns);
     }
 
-    /// The usual latency of a launch of this device with nothing else to wait for, after the
-    /// timestamps are shifted.
+    /// Returns the usual latency of a launch of this device with nothing else to wait for, after
+    /// the timestamps are shifted.
     fn usual_launch_ns(&self, shift: Option<Shift>) -> Option<i64> {
         Some(self.idle_launches_ns.agreed()? + shift.map_or(0, |shift| shift.shift_ns))
     }
 
-    /// The shift that makes launches as fast as on another device of the process, if it is close to
-    /// the shift that the launches alone suggest.
+    /// Returns the shift that makes launches as fast as on another device of the process, if it is
+    /// close to the shift that the launches alone suggest.
     fn shift_like_ns(&self, usual_ns: Option<i64>, by_launches_ns: i64) -> i64 {
         let like = || Some(usual_ns? - self.idle_launches_ns.agreed()?);
         like().filter(|&shift_ns| is_near(shift_ns, by_launches_ns)).unwrap_or(by_launches_ns)
     }
 
-    /// The shift if all launches seem later than those of another device of the process, and there
-    /// is no other evidence.
+    /// Returns the shift if all launches seem later than those of another device of the process,
+    /// and there is no other evidence.
     fn shift_beside_ns(&self, usual_ns: i64) -> Option<i64> {
         let shift_ns = usual_ns - self.idle_launches_ns.agreed()?;
         let quickest_ns = self.quickest_launches_ns.first().saturating_add(shift_ns);
@@ -386,8 +386,8 @@ impl Evidence {
         self.latest_return_ns != i64::MIN
     }
 
-    /// How much further forward the shifted timestamps could move until the calls that are known to
-    /// have waited return as soon as usual.
+    /// Returns how much further forward the shifted timestamps could move until the calls that are
+    /// known to have waited return as soon as usual.
     fn room_ahead_ns(&self, shift_ns: i64) -> Option<i64> {
         self.has_known_return().then(|| -self.latest_return_ns - shift_ns - limits::USUAL_RETURN_NS)
     }
@@ -398,8 +398,8 @@ impl Evidence {
         self.n_too_late += n_too_late;
     }
 
-    /// The required shift. If it would violate the other fact, the clock is not off by a constant
-    /// and stays unchanged.
+    /// Returns the required shift. If it would violate the other fact, the clock is not off by a
+    /// constant and stays unchanged.
     fn shift(&self) -> Option<Shift> {
         let quickest_ns = self.quickest_launches_ns.first();
         let by_returns_ns = self.by_returns_ns();
@@ -422,15 +422,15 @@ impl Evidence {
         (is_ahead && agrees).then_some(Shift { shift_ns: by_returns_ns, by_launches: false })
     }
 
-    /// The required shift if one or two launches came too soon, and calls that waited return late
-    /// by the same time.
+    /// Returns the required shift if one or two launches came too soon, and calls that waited
+    /// return late by the same time.
     fn behind_by_returns(&self, by_launches_ns: i64) -> Option<Shift> {
         let shift_ns = self.by_returns_ns();
         is_near(shift_ns, by_launches_ns).then_some(Shift { shift_ns, by_launches: false })
     }
 
-    /// The shift that makes the fastest return take the usual time: of known waits, otherwise of
-    /// calls that may have waited.
+    /// Returns the shift that makes the fastest return take the usual time: of known waits,
+    /// otherwise of calls that may have waited.
     fn by_returns_ns(&self) -> i64 {
         let probable_ns = -self.probable_returns.quickest_ns;
         let latest_ns = if self.has_known_return() { self.latest_return_ns } else { probable_ns };
@@ -475,7 +475,7 @@ fn is_near(shift_ns: i64, by_launches_ns: i64) -> bool {
     (-limits::USUAL_LAUNCH_NS..=near_ns).contains(&apart_ns)
 }
 
-/// Pairs of an activity and a call that is known to have waited for it.
+/// Returns pairs of an activity and a call that is known to have waited for it.
 fn known_waits(facts: &Facts<'_>) -> Vec<(Order, Order)> {
     let mut found = Vec::new();
     for call in facts.calls() {
@@ -494,8 +494,8 @@ fn known_waits(facts: &Facts<'_>) -> Vec<(Order, Order)> {
     found
 }
 
-/// For a process with one device: of the activities submitted before a call, the one that finishes
-/// last.
+/// Returns the last to finish of the activities submitted before a call, for a process with one
+/// device.
 fn last_submitted_before(call: Order, facts: &Facts<'_>) -> Option<Order> {
     let called_ns = facts.timeline.start_ns(call);
     let last = facts.streams.all.iter().filter_map(|it| it.last_finished_before(called_ns));

@@ -7,7 +7,7 @@ use crate::graph::facts::Facts;
 use crate::graph::model::{Edge, Evidence, Kind, Role, limits};
 use crate::ids::Order;
 
-/// The edge from the copy into the end of its call.
+/// Returns the edge from the copy into the end of its call.
 pub(super) fn edge(copy: Order, call: Order, facts: &Facts<'_>) -> Option<Edge> {
     let timeline = facts.timeline;
     let pageable = facts.tables.pageable_ends(timeline.event(copy)).contains(&true);

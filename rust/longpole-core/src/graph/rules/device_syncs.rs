@@ -8,7 +8,7 @@ use crate::graph::facts::{Facts, Recent};
 use crate::graph::model::{latest_to_end, limits};
 use crate::ids::Order;
 
-/// The activity that such a call waited for.
+/// Returns the activity that such a call waited for.
 pub(super) fn producer(call: Order, recent: &Recent, facts: &Facts<'_>) -> Option<Order> {
     let is_short = facts.timeline.duration_ns(call) < limits::SHORTEST_WAIT_NS;
     let on_last_device = || last_ending_in(call, streams_of_device(recent, facts), facts);
@@ -22,7 +22,8 @@ pub(super) fn may_mean_several(recent: &Recent, facts: &Facts<'_>) -> bool {
     device.is_some_and(|device| facts.streams.has_siblings(device))
 }
 
-/// The last activity of the device that became idle last during the call, shortly before its end.
+/// Returns the last activity of the device that became idle last during the call, shortly before
+/// its end.
 fn of_several_devices(call: Order, recent: &Recent, facts: &Facts<'_>) -> Option<Order> {
     let streams = &facts.streams;
     let device = streams.device_of_stream(recent.streams().next()?);

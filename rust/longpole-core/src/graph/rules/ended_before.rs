@@ -4,8 +4,8 @@ use crate::graph::facts::{Facts, Mark};
 use crate::graph::model::{first_of_last, latest_to_end};
 use crate::ids::Order;
 
-/// The activity of another stream that ended last in the given time, of those submitted before this
-/// one and with at least the given mark. Activities of the same device come first.
+/// Returns the activity of another stream that ended last in the given time, of those submitted
+/// before this one and with at least the given mark. Activities of the same device come first.
 ///
 /// All activities of a device are treated as one stream, so the cost does not grow with the number
 /// of streams.
@@ -21,8 +21,8 @@ pub(super) fn elsewhere(
     own.or_else(|| latest_to_end(others()))
 }
 
-/// Of the activities that the thread likely made a stream wait for, the last that ended in the
-/// given time.
+/// Of the activities that the thread likely made a stream wait for, returns the last that ended in
+/// the given time.
 pub(super) fn paired(
     work: Order,
     (after_ns, until_ns): (i64, i64),

@@ -6,7 +6,7 @@ use crate::graph::facts::{Facts, Mark};
 use crate::graph::model::{first_of_last, latest_to_end, limits};
 use crate::ids::Order;
 
-/// Of the submitted activities after which an event was recorded, the last to end.
+/// Of the submitted activities after which an event was recorded, returns the last to end.
 pub(super) fn producer(call: Order, facts: &Facts<'_>) -> Option<Order> {
     let end_ns = facts.timeline.end_ns(call);
     let late_ns = end_ns + limits::CLOCK_TOLERANCE_NS;
@@ -41,7 +41,7 @@ fn is_recorded_by_caller(work: Order, call: Order, facts: &Facts<'_>) -> bool {
     recorder.is_some_and(|recorder| facts.forward_of(recorder).any(|thread| thread == caller))
 }
 
-/// Of the submitted activities that `is_meant` accepts, the last to end by a time.
+/// Of the submitted activities that `is_meant` accepts, returns the last to end by a time.
 fn last_ending(
     call: Order,
     until_ns: i64,

@@ -8,7 +8,7 @@ use crate::graph::facts::Facts;
 use crate::graph::model::{Edge, Evidence, Kind, Role, limits};
 use crate::ids::NodeId;
 
-/// The edges into the first nodes of threads to which no edge of `edges` leads.
+/// Returns the edges into the first nodes of threads to which no edge of `edges` leads.
 pub(super) fn edges(edges: &[Edge], facts: &Facts<'_>) -> Vec<Edge> {
     let mut has_reason = vec![false; facts.nodes.len()];
     for edge in edges {

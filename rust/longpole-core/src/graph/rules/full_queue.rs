@@ -4,7 +4,8 @@ use crate::graph::facts::Facts;
 use crate::graph::model::{Edge, Evidence, Kind, Role, first_of_last, limits};
 use crate::ids::Order;
 
-/// The edge from the activity whose end made room; `first` is the activity that the call launched.
+/// Returns the edge from the activity whose end made room; `first` is the activity that the call
+/// launched.
 pub(super) fn edge(call: Order, first: Order, facts: &Facts<'_>) -> Option<Edge> {
     let timeline = facts.timeline;
     if timeline.duration_ns(call) <= limits::LONG_LAUNCH_NS {

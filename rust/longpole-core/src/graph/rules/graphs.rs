@@ -5,7 +5,8 @@ use crate::graph::facts::Facts;
 use crate::graph::model::{Edge, Evidence, Kind, Role, latest_to_end};
 use crate::ids::Order;
 
-/// The edges from the nodes that a node waits for, learned from several launches or inferred.
+/// Returns the edges from the nodes that a node waits for, learned from several launches or
+/// inferred.
 pub(super) fn waits(work: Order, facts: &Facts<'_>) -> impl Iterator<Item = Edge> {
     let producers = facts.graphs.waits.get(&work).map_or(&[][..], Vec::as_slice);
     let call = facts.timeline.launcher(work);
@@ -16,8 +17,8 @@ pub(super) fn waits(work: Order, facts: &Facts<'_>) -> impl Iterator<Item = Edge
     producers.iter().map(move |&it| facts.wait_edge(it, work, evidence).with_rival(rival))
 }
 
-/// The edge of a start that follows missing nodes. It came later than everything else it waited for
-/// explains, so it started when the missing nodes ended.
+/// Returns the edge of a start that follows missing nodes. It came later than everything else it
+/// waited for explains, so it started when the missing nodes ended.
 pub(super) fn behind_lost(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Option<Edge> {
     let behind = facts.graphs.behind_lost.get(&work)?;
     let timeline = facts.timeline;
@@ -34,9 +35,9 @@ pub(super) fn behind_lost(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Opti
     Some(Edge::new(nodes, (Kind::Unrecorded, Role::LostNode), Some(work), Evidence::None))
 }
 
-/// The edges that make a graph one operation of the stream of its first node: the next activity
-/// there follows the last node of every stream, and the first node of every stream follows the
-/// activity before. Sorted by waiting activity.
+/// Returns the edges that make a graph one operation of the stream of its first node: the next
+/// activity there follows the last node of every stream, and the first node of every stream follows
+/// the activity before. Sorted by waiting activity.
 pub(super) fn order(facts: &Facts<'_>) -> Vec<(Order, Edge)> {
     let mut found: Vec<_> =
         facts.graphs.over_streams.iter().flat_map(|&call| around(call, facts)).collect();
@@ -64,7 +65,7 @@ fn around(call: Order, facts: &Facts<'_>) -> Vec<(Order, Edge)> {
     first.chain(last).collect()
 }
 
-/// The first activity to start and the last to end on each stream but the first.
+/// Returns the first activity to start and the last to end on each stream but the first.
 fn ends_of_streams(works: &[Order], facts: &Facts<'_>) -> (Vec<Order>, Vec<Order>) {
     let mut by_stream: std::collections::BTreeMap<usize, (Order, Order)> =
         std::collections::BTreeMap::new();

@@ -8,7 +8,7 @@ use crate::graph::facts::{Facts, Recent};
 use crate::graph::model::limits;
 use crate::ids::Order;
 
-/// The activity that such a call waited for.
+/// Returns the activity that such a call waited for.
 pub(super) fn producer(call: Order, recent: &Recent, facts: &Facts<'_>) -> Option<Order> {
     let streams = streams_of_device(recent, facts);
     let share_ns = facts.timeline.duration_ns(call) / limits::IMPLICIT_RETURN_PART;

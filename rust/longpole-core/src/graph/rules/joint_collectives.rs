@@ -18,7 +18,7 @@ const MOST_NEIGHBOURS: usize = 16;
 /// The communication kernels of one name by device, in content order.
 type Devices = BTreeMap<usize, Vec<Order>>;
 
-/// The edges from the last start of each collective to the ends of its kernels.
+/// Returns the edges from the last start of each collective to the ends of its kernels.
 pub(super) fn edges(facts: &Facts<'_>) -> Vec<Edge> {
     let mut found = Vec::new();
     for devices in by_name(facts).values().filter(|devices| devices.len() > 1) {
@@ -46,7 +46,7 @@ fn by_name(facts: &Facts<'_>) -> BTreeMap<StringId, Devices> {
     found
 }
 
-/// The edge into the end of one kernel, if another kernel of its collective began later.
+/// Returns the edge into the end of one kernel, if another kernel of its collective began later.
 fn edge(work: Order, others: &[&[Order]], facts: &Facts<'_>) -> Option<Edge> {
     let partners = others.iter().filter_map(|works| partner(work, works, facts));
     let last = partners.max_by_key(|&it| (facts.timeline.start_ns(it), Reverse(it)))?;
@@ -58,7 +58,7 @@ fn edge(work: Order, others: &[&[Order]], facts: &Facts<'_>) -> Option<Edge> {
     Some(Edge::new(nodes, named, Some(last), Evidence::Inferred))
 }
 
-/// The kernel of another device with the longest overlap.
+/// Returns the kernel of another device with the longest overlap.
 fn partner(work: Order, works: &[Order], facts: &Facts<'_>) -> Option<Order> {
     let timeline = facts.timeline;
     let (start_ns, end_ns) = (timeline.start_ns(work), timeline.end_ns(work));

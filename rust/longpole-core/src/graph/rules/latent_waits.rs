@@ -10,8 +10,8 @@ use crate::graph::facts::{Asked, Facts, Mark};
 use crate::graph::model::{Edge, Evidence};
 use crate::ids::Order;
 
-/// The edges from the activities that a GPU activity likely waits for, if they ended before it was
-/// ready.
+/// Returns the edges from the activities that a GPU activity likely waits for, if they ended before
+/// it was ready.
 pub(super) fn edges<'f>(
     work: Order,
     ready_ns: i64,
@@ -22,7 +22,7 @@ pub(super) fn edges<'f>(
     producers.map(move |producer| facts.wait_edge(producer, work, Evidence::Inferred))
 }
 
-/// For each stream, the last activity that it likely waited for.
+/// For each stream, returns the last activity that it likely waited for.
 fn producers(work: Order, facts: &Facts<'_>) -> Vec<Order> {
     let asked = facts.asked[work.row()];
     if matches!(asked, Asked::No | Asked::ByOther) {
@@ -50,8 +50,8 @@ fn last_of_streams(works: &[Order], work: Order, facts: &Facts<'_>) -> Vec<Order
     last.into_values().collect()
 }
 
-/// For each other stream of the device, its last activity, if an event follows it that another
-/// thread recorded (for example, the backward thread).
+/// For each other stream of the device, returns its last activity, if an event follows it that
+/// another thread recorded (for example, the backward thread).
 fn recorded_elsewhere(work: Order, facts: &Facts<'_>) -> Vec<Order> {
     let submitted_ns = facts.timeline.submitted_ns(work);
     let last = |stream: usize| facts.streams.all[stream].last_submitted_before(submitted_ns);

@@ -11,7 +11,7 @@ use crate::graph::model::limits;
 use crate::ids::StringId;
 use crate::vocabulary::ApiRole;
 
-/// The names of calls that never wait.
+/// Returns the names of calls that never wait.
 pub(super) fn never_waiting(facts: &Facts<'_>) -> HashSet<StringId> {
     let mut threads = vec![Recent::default(); facts.tables.lanes.len()];
     let mut counts: BTreeMap<StringId, (usize, usize)> = BTreeMap::new();

@@ -8,7 +8,8 @@ use crate::graph::facts::Facts;
 use crate::graph::model::{Edge, Evidence, Kind, Role, limits};
 use crate::ids::{NodeId, Order, RowMap};
 
-/// The edges from such copies to the next node of their thread. `chains` are the edges of threads.
+/// Returns the edges from such copies to the next node of their thread. `chains` are the edges of
+/// threads.
 pub(super) fn edges(chains: &[Edge], facts: &Facts<'_>) -> Vec<Edge> {
     let resumed: RowMap<NodeId, Order> =
         facts.timeline.orders().filter_map(|work| resumed(work, facts)).collect();
@@ -25,7 +26,7 @@ pub(super) fn edges(chains: &[Edge], facts: &Facts<'_>) -> Vec<Edge> {
     chains.iter().filter_map(wait).collect()
 }
 
-/// The node at which the thread of a copy without a call continued, just after the copy.
+/// Returns the node at which the thread of a copy without a call continued, just after the copy.
 fn resumed(copy: Order, facts: &Facts<'_>) -> Option<(NodeId, Order)> {
     let timeline = facts.timeline;
     let is_lost = timeline.kind(copy).is_device_work()

@@ -46,7 +46,7 @@ use crate::error::Result;
 use crate::progress::Progress;
 pub(super) use clocks::{shifts as clock_shifts, slacks as clock_slacks};
 
-/// All edges of a trace, and counts of unresolved dependencies.
+/// Returns all edges of a trace, and counts of unresolved dependencies.
 pub(super) fn edges(facts: &Facts<'_>, progress: Progress<'_>) -> Result<(Vec<Edge>, Counts)> {
     let timeline = facts.timeline;
     let mut edges = Vec::with_capacity(facts.nodes.len() * 5 / 4);

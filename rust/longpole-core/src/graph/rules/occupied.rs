@@ -10,8 +10,8 @@ use crate::graph::facts::Facts;
 use crate::graph::model::{Edge, Kind, Role, latest_to_end};
 use crate::ids::Order;
 
-/// The edge from inside the kernel of another stream that occupies the device when `work` was ready
-/// to start.
+/// Returns the edge from inside the kernel of another stream that occupies the device when `work`
+/// was ready to start.
 pub(super) fn edge(work: Order, facts: &Facts<'_>) -> Option<Edge> {
     if facts.streams.kind_of(work) == Kind::Copy {
         return None;
@@ -28,8 +28,8 @@ pub(super) fn edge(work: Order, facts: &Facts<'_>) -> Option<Edge> {
 /// runs.
 const UNHELD_PART: i64 = 4;
 
-/// The edge from inside the kernel of another stream that occupied the device for most of the gap
-/// between `ready_ns` and the start of a graph node.
+/// Returns the edge from inside the kernel of another stream that occupied the device for most of
+/// the gap between `ready_ns` and the start of a graph node.
 pub(super) fn edge_of_node(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Option<Edge> {
     if facts.streams.kind_of(work) == Kind::Copy {
         return None;

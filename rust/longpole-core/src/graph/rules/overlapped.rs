@@ -5,7 +5,7 @@ use crate::graph::facts::Facts;
 use crate::graph::model::{Edge, Role, limits};
 use crate::ids::Order;
 
-/// The edge from inside the running predecessor.
+/// Returns the edge from inside the running predecessor.
 pub(super) fn edge(work: Order, running: Order, late_ns: i64, facts: &Facts<'_>) -> Option<Edge> {
     let start = facts.nodes.start(work);
     (late_ns > limits::OVERLAP_SOURCE_NS)

@@ -17,7 +17,7 @@ pub(super) struct Poll {
     producer: Order,
 }
 
-/// The runs of queries that waited.
+/// Returns the runs of queries that waited.
 pub(super) fn polls(facts: &Facts<'_>) -> Vec<Poll> {
     let mut found = Vec::new();
     for runs in runs_by_thread(facts) {
@@ -48,7 +48,7 @@ pub(super) fn apply(polls: &[Poll], chains: &mut [Edge], facts: &Facts<'_>) -> V
     polls.iter().map(wait).collect()
 }
 
-/// The long runs of queries of each thread, without another call or operator in between.
+/// Returns the long runs of queries of each thread, without another call or operator in between.
 fn runs_by_thread(facts: &Facts<'_>) -> Vec<Vec<Vec<Order>>> {
     let timeline = facts.timeline;
     let mut open: Vec<Vec<Order>> = vec![Vec::new(); facts.streams.n_lanes()];
@@ -73,7 +73,7 @@ fn runs_by_thread(facts: &Facts<'_>) -> Vec<Vec<Vec<Order>>> {
     runs.into_iter().filter(|runs| !runs.is_empty()).collect()
 }
 
-/// The activity that ended between the second-last query and the end of the last.
+/// Returns the activity that ended between the second-last query and the end of the last.
 fn poll(run: &[Order], facts: &Facts<'_>) -> Option<Poll> {
     let timeline = facts.timeline;
     let [first, .., before_last, last] = *run else { return pair(run, facts) };
@@ -84,7 +84,7 @@ fn poll(run: &[Order], facts: &Facts<'_>) -> Option<Poll> {
     Some(Poll { first, last, producer })
 }
 
-/// A run of only two queries: the activity must be likely.
+/// Like [`poll`], for a run of only two queries: the activity must be likely.
 fn pair(run: &[Order], facts: &Facts<'_>) -> Option<Poll> {
     let timeline = facts.timeline;
     let &[first, last] = run else { return None };
@@ -94,7 +94,7 @@ fn pair(run: &[Order], facts: &Facts<'_>) -> Option<Poll> {
     Some(Poll { first, last, producer })
 }
 
-/// Of the activities submitted before a call, the last to end in the given time.
+/// Of the activities submitted before a call, returns the last to end in the given time.
 fn ended_between(
     first: Order,
     (after_ns, until_ns): (i64, i64),

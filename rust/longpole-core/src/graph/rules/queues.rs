@@ -17,7 +17,7 @@ use crate::graph::model::{Edge, Evidence, Kind, Role, limits};
 use crate::ids::{NodeId, Order, RowSet, StringId};
 use crate::tables::EventKind;
 
-/// The edges from producers to the gaps that they end. `chains` are the edges of threads,
+/// Returns the edges from producers to the gaps that they end. `chains` are the edges of threads,
 /// `explained` the ends of gaps that already have a reason.
 pub(super) fn edges(chains: &[Edge], explained: &RowSet<NodeId>, facts: &Facts<'_>) -> Vec<Edge> {
     let gaps = gaps_by_thread(chains, explained, facts);
@@ -114,7 +114,7 @@ fn is_long(gap: &Edge, facts: &Facts<'_>) -> bool {
     gap.gap_ns(facts.nodes) >= limits::QUEUE_GAP_NS
 }
 
-/// The gaps of each thread that has enough long ones.
+/// Returns the gaps of each thread that has enough long ones.
 fn gaps_by_thread(
     chains: &[Edge],
     explained: &RowSet<NodeId>,
@@ -138,7 +138,7 @@ fn gaps_by_thread(
     of_thread
 }
 
-/// The ends of all operators and functions of a process, in order of time.
+/// Returns the ends of all operators and functions of a process, in order of time.
 fn ends_by_process(facts: &Facts<'_>) -> BTreeMap<StringId, Vec<(i64, Order)>> {
     let mut ends: BTreeMap<StringId, Vec<(i64, Order)>> = BTreeMap::new();
     for node in facts.nodes.ids().filter(|&node| facts.nodes.is_end(node)) {
@@ -169,8 +169,8 @@ struct Waiter<'a> {
 type Hits = Vec<(usize, i64)>;
 
 impl Waiter<'_> {
-    /// The name whose ends the gaps wait for, and the time from that end to the end of the gap.
-    /// Tried in turn: soon, always after a similar time, or at most the largest maximum.
+    /// Returns the name whose ends the gaps wait for, and the time from that end to the end of the
+    /// gap. Tried in turn: soon, always after a similar time, or at most the largest maximum.
     fn awaits(&self) -> Option<(StringId, Lags)> {
         let mut by_name = self.lags_by_name();
         by_name.retain(|_, hits| self.is_common(n_gaps(hits.iter().copied())));
@@ -184,7 +184,7 @@ impl Waiter<'_> {
             .or_else(far)
     }
 
-    /// Of the latencies of a name, the narrow range that contains those of the most gaps.
+    /// Of the latencies of a name, returns the narrow range that contains those of the most gaps.
     fn usual_lags(&self, hits: &Hits) -> Option<Lags> {
         let mut lags_ns: Vec<_> = hits.iter().map(|&(_, lag_ns)| lag_ns).collect();
         lags_ns.sort_unstable();
@@ -206,7 +206,8 @@ impl Waiter<'_> {
         (nodes.time_ns(gap.source), nodes.time_ns(gap.target))
     }
 
-    /// The events that ended in each gap shortly before its end, by name; gaps are in order.
+    /// Returns the events that ended in each gap shortly before its end, by name; gaps are in
+    /// order.
     fn lags_by_name(&self) -> BTreeMap<StringId, Hits> {
         let farthest_ns = limits::QUEUE_REACHES_NS[limits::QUEUE_REACHES_NS.len() - 1];
         let mut by_name: BTreeMap<StringId, Hits> = BTreeMap::new();
@@ -228,7 +229,8 @@ impl Waiter<'_> {
         self.facts.timeline.lane(event) != self.thread
     }
 
-    /// The name that most gaps wait for, within the given latencies, if it cannot be chance.
+    /// Returns the name that most gaps wait for, within the given latencies, if it cannot be
+    /// chance.
     fn best_name(
         &self,
         by_name: &BTreeMap<StringId, Hits>,
@@ -302,13 +304,14 @@ fn within<'h>(hits: &'h Hits, lags: &'h Lags) -> impl Iterator<Item = (usize, i6
     hits.iter().copied().filter(|hit| lags.contains(&hit.1))
 }
 
-/// The number of gaps with a hit; hits are in the order of gaps.
+/// Returns the number of gaps with a hit; hits are in the order of gaps.
 fn n_gaps(hits: impl Iterator<Item = (usize, i64)>) -> usize {
     let mut last = None;
     hits.filter(|&(gap, _)| last.replace(gap) != Some(gap)).count()
 }
 
-/// The rate at which a name ends: over the whole time or within the gaps, whichever is higher.
+/// Returns the rate at which a name ends: over the whole time or within the gaps, whichever is
+/// higher.
 fn rate_per_ns(ends_ns: &[i64], gaps: &[(i64, i64)], all: &[(i64, Order)]) -> f64 {
     let whole_ns = all[all.len() - 1].0 - all[0].0;
     let before = |time_ns: i64| ends_ns.partition_point(|&end_ns| end_ns <= time_ns);
@@ -318,7 +321,8 @@ fn rate_per_ns(ends_ns: &[i64], gaps: &[(i64, i64)], all: &[(i64, Order)]) -> f6
     per_ns(ends_ns.len(), whole_ns).max(per_ns(in_gaps, gaps_ns))
 }
 
-/// The probability of at least this many hits (the upper tail of the binomial distribution).
+/// Returns the probability of at least this many hits (the upper tail of the binomial
+/// distribution).
 fn chance_of(n_hits: usize, n_trials: usize, chance: f64) -> f64 {
     if chance >= 1.0 {
         return 1.0;

@@ -10,7 +10,7 @@ use crate::graph::model::{Edge, Evidence, limits};
 use crate::ids::Order;
 use crate::link::{SyncRecord, WaitsFor};
 
-/// The edges of recorded waits, sorted by waiting activity.
+/// Returns the edges of recorded waits, sorted by waiting activity.
 pub(super) fn edges(facts: &Facts<'_>) -> Vec<(Order, Edge)> {
     let mut waits: Vec<_> = facts.records.iter().filter_map(|record| edge(record, facts)).collect();
     waits.sort_by_key(|&(waiter, _)| waiter);
@@ -44,9 +44,9 @@ fn edge(record: &SyncRecord, facts: &Facts<'_>) -> Option<(Order, Edge)> {
     Some((waiter, facts.wait_edge(producer, waiter, Evidence::Recorded)))
 }
 
-/// The edge of a wait for which the device recorded when the event was recorded and when the wait
-/// ended: the next activity on the stream waited for the activity that had ended last when the
-/// event was recorded. Which event it was is inferred from the times.
+/// Returns the edge of a wait for which the device recorded when the event was recorded and when
+/// the wait ended: the next activity on the stream waited for the activity that had ended last when
+/// the event was recorded. Which event it was is inferred from the times.
 fn on_device(
     record: &SyncRecord,
     number: i64,

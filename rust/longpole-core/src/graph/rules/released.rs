@@ -9,8 +9,8 @@ use crate::graph::facts::{Asked, Facts, Mark};
 use crate::graph::model::{Edge, Evidence, limits};
 use crate::ids::Order;
 
-/// The edge from the likeliest activity that ended shortly before the start, at a usual latency;
-/// otherwise from the likeliest of all.
+/// Returns the edge from the likeliest activity that ended shortly before the start, at a usual
+/// latency; otherwise from the likeliest of all.
 pub(super) fn edge(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Option<Edge> {
     let start_ns = facts.timeline.start_ns(work);
     let late_ns = start_ns - ready_ns;
@@ -35,8 +35,8 @@ pub(super) fn edge(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Option<Edge
     Some(facts.wait_edge(producer, work, Evidence::Inferred).with_rival(rival))
 }
 
-/// How long before the start the awaited activity may have ended, and the weakest mark accepted.
-/// The later the start, the weaker the mark.
+/// Returns how long before the start the awaited activity may have ended, and the weakest mark
+/// accepted. The later the start, the weaker the mark.
 fn suspicion(work: Order, late_ns: i64, facts: &Facts<'_>) -> Option<(i64, Mark)> {
     let after_call_ns = limits::WAIT_RELEASE_AFTER_WAIT_CALL_NS;
     let is_late = late_ns > limits::LATE_START_NS;

@@ -4,8 +4,8 @@ use crate::graph::facts::Facts;
 use crate::graph::model::{Edge, Evidence, Kind, Role, limits};
 use crate::ids::Order;
 
-/// The edge from an activity to the end of its call. An activity whose timestamps end slightly
-/// later is clipped.
+/// Returns the edge from an activity to the end of its call. An activity whose timestamps end
+/// slightly later is clipped.
 pub(super) fn edge(producer: Order, call: Order, evidence: Evidence, facts: &Facts<'_>) -> Edge {
     let timeline = facts.timeline;
     let late_ns = timeline.end_ns(producer) - timeline.end_ns(call);

@@ -8,7 +8,7 @@ use crate::graph::facts::Facts;
 use crate::graph::model::{first_of_last, latest_to_end, limits};
 use crate::ids::Order;
 
-/// The rival of `producer` for the start of an activity that was ready at `ready_ns`.
+/// Returns the rival of `producer` for the start of an activity that was ready at `ready_ns`.
 pub(super) fn of_start(
     producer: Order,
     work: Order,
@@ -22,15 +22,15 @@ pub(super) fn of_start(
     of([producer, work], times_ns, devices, facts)
 }
 
-/// The rival of `producer` for a call that names no stream.
+/// Returns the rival of `producer` for a call that names no stream.
 pub(super) fn of_call(producer: Order, call: Order, facts: &Facts<'_>) -> Option<Order> {
     let (start_ns, end_ns) = (facts.timeline.start_ns(call), facts.timeline.end_ns(call));
     let devices = 0..facts.streams.n_devices();
     of([producer; 2], (start_ns, start_ns, end_ns), devices, facts)
 }
 
-/// On the given devices, the last activity to end since `after_ns`, of those submitted before
-/// `asked_ns` on streams other than those of `besides`.
+/// On the given devices, returns the last activity to end since `after_ns`, of those submitted
+/// before `asked_ns` on streams other than those of `besides`.
 fn of(
     besides: [Order; 2],
     (after_ns, asked_ns, target_ns): (i64, i64, i64),

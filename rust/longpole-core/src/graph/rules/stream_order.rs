@@ -76,12 +76,12 @@ impl Neighbours {
         self.began.push(work);
     }
 
-    /// The activity that finished last before the next one started.
+    /// Returns the activity that finished last before the next one started.
     pub(super) fn last_finished(&self) -> Option<Order> {
         self.last_finished.map(|(_, work)| work)
     }
 
-    /// The running activities that end before a time, latest end first.
+    /// Returns the running activities that end before a time, latest end first.
     fn ending_before(&self, end_ns: i64) -> impl Iterator<Item = Order> + '_ {
         let ending = self.unfinished.range(..(end_ns, Order::from_row(0)));
         ending.rev().take(limits::MOST_OVERLAPS).map(|&(_, other)| other)

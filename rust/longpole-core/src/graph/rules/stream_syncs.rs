@@ -8,8 +8,8 @@ use crate::graph::facts::{Facts, Recent};
 use crate::graph::model::{latest_to_end, limits};
 use crate::ids::Order;
 
-/// The activity that such a call waited for. If several threads launch, a thread is assumed to
-/// synchronize streams on which it or its backward thread launched.
+/// Returns the activity that such a call waited for. If several threads launch, a thread is assumed
+/// to synchronize streams on which it or its backward thread launched.
 pub(super) fn producer(
     call: Order,
     recent: &Recent,
@@ -49,8 +49,8 @@ fn over_lately(call: Order, last_of_streams: &[Order], facts: &Facts<'_>) -> Opt
     (waited && ends_in(over, call, facts)).then_some(over)
 }
 
-/// On the given streams, the last activity to end during the call and at least `least_ns` before
-/// its end.
+/// On the given streams, returns the last activity to end during the call and at least `least_ns`
+/// before its end.
 fn last_over(call: Order, streams: &[usize], least_ns: i64, facts: &Facts<'_>) -> Option<Order> {
     let is_over = |&(_, work): &(i64, Order)| {
         ends_in(work, call, facts) && returns_ns(work, call, facts) >= least_ns

@@ -94,7 +94,7 @@ impl Thread {
         Edge::new((source, target), (kind, Role::ThreadOrder), owner, Evidence::Order)
     }
 
-    /// The owner of the time: the open call, operator or frame that started last.
+    /// Returns the owner of the time: the open call, operator or frame that started last.
     fn owner(&self) -> (Kind, Option<Order>) {
         let last = |layer: usize| self.open[layer].last().copied();
         if let Some(call) = last(CALLS) {

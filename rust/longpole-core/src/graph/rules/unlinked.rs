@@ -13,8 +13,8 @@ use crate::graph::facts::{Facts, Mark};
 use crate::graph::model::{Edge, Evidence, Kind, Role, limits};
 use crate::ids::{NodeId, Order, RowMap};
 
-/// The edge from the node of the launching thread at the time when it must have launched a late
-/// activity.
+/// Returns the edge from the node of the launching thread at the time when it must have launched a
+/// late activity.
 pub(super) fn launch(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Option<Edge> {
     let timeline = facts.timeline;
     let start_ns = timeline.start_ns(work);
@@ -63,7 +63,7 @@ pub(super) fn name_by_thread(edges: &mut [Edge], n_chains: usize, facts: &Facts<
     }
 }
 
-/// The reason for the start of an activity to which no edge leads.
+/// Returns the reason for the start of an activity to which no edge leads.
 pub(super) fn edge(work: Order, facts: &Facts<'_>) -> Option<Edge> {
     let start_ns = facts.timeline.start_ns(work);
     let number = facts.streams.device_of(work);

@@ -46,7 +46,8 @@ fn rename_binding(edge: &mut Edge, call: Order, least_ns: i64, facts: &Facts<'_>
     *edge = Edge::new(nodes, (Kind::Unrecorded, Role::NoReason), Some(call), Evidence::None);
 }
 
-/// The ends of synchronization and copy calls, each with the time that the call may take by itself.
+/// Returns the ends of synchronization and copy calls, each with the time that the call may take by
+/// itself.
 fn suspects(facts: &Facts<'_>) -> RowMap<NodeId, (Order, i64)> {
     let mut suspects = RowMap::default();
     let mut has_lost_last = vec![false; facts.streams.n_lanes()];

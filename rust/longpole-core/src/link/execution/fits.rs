@@ -38,14 +38,14 @@ impl Thread {
         Self { rows, names, around, sums }
     }
 
-    /// The rows of its nodes.
+    /// Returns the rows of its nodes.
     pub(super) fn rows(&self) -> &[usize] {
         &self.rows
     }
 
-    /// The indices of a range of nodes that all began at one timestamp: first the last of them and
-    /// its parents, outermost first, because only these can have a duration; then the nodes that
-    /// had already ended.
+    /// Returns the indices of a range of nodes that all began at one timestamp: first the last of
+    /// them and its parents, outermost first, because only these can have a duration; then the
+    /// nodes that had already ended.
     fn longest_first(&self, from: usize, until: usize) -> Vec<usize> {
         let mut lasts = vec![false; until - from];
         let mut next = Some(until - 1);
@@ -123,7 +123,8 @@ fn hash(name: Option<StringId>) -> u64 {
 struct Pool(HashMap<StringId, VecDeque<EventId>>);
 
 impl Pool {
-    /// The number of these names, in order, that the pool contains before the first missing one.
+    /// Returns the number of these names, in order, that the pool contains before the first missing
+    /// one.
     fn contains(&self, names: impl Iterator<Item = StringId>) -> usize {
         let mut taken: HashMap<StringId, usize> = HashMap::new();
         let mut is_left = |name: &StringId| {
@@ -204,7 +205,7 @@ impl Search<'_> {
         (found, self.n_comparisons > 0)
     }
 
-    /// The events of a timestamp, if the first node can be one of them.
+    /// Returns the events of a timestamp, if the first node can be one of them.
     fn pool_to_start_in(&self, stamp: usize) -> Option<Pool> {
         let stretch = self.lane.stamps[stamp]..self.lane.stamps[stamp + 1];
         let first = self.thread.names.first().copied();
@@ -221,8 +222,8 @@ impl Search<'_> {
         }
     }
 
-    /// The end of a match whose first `n_first` nodes have been matched and whose next node is at
-    /// the following timestamp.
+    /// Returns the end of a match whose first `n_first` nodes have been matched and whose next node
+    /// is at the following timestamp.
     fn follow(&mut self, first_stamp: usize, n_first: usize) -> Option<Ending> {
         let (thread, lane) = (self.thread, self.lane);
         let n_nodes = thread.names.len();
@@ -247,7 +248,7 @@ impl Search<'_> {
         (n_last <= self.ending(end_stamp, n_last)).then_some((end_stamp, n_last))
     }
 
-    /// How many of the last nodes can be matched by the events of a timestamp.
+    /// Returns how many of the last nodes can be matched by the events of a timestamp.
     fn ending(&mut self, stamp: usize, n_last: usize) -> usize {
         if n_last == 0 || stamp == self.lane.n_stamps() {
             return 0;
@@ -256,7 +257,7 @@ impl Search<'_> {
         *self.endings.entry(stamp).or_insert_with(|| self.lane.pool(stamp).contains(lasts))
     }
 
-    /// The events of a match, and the events that it leaves at its last timestamp.
+    /// Returns the events of a match, and the events that it leaves at its last timestamp.
     fn taken(
         &self,
         mut first: Pool,
@@ -303,7 +304,7 @@ mod tests {
         thread(names, &vec![None; names.len()])
     }
 
-    /// A lane with the given names at each timestamp; events are numbered consecutively.
+    /// Returns a lane with the given names at each timestamp; events are numbered consecutively.
     fn lane(of_stamps: &[Vec<usize>]) -> Lane {
         let names = of_stamps.iter().flatten().map(|&name| Some(StringId::from_row(name)));
         let names: Vec<_> = names.collect();
@@ -322,7 +323,7 @@ mod tests {
         fits.iter().map(|fit| fit.iter().map(|event| event.row()).collect()).collect()
     }
 
-    /// All permutations of the elements.
+    /// Returns all permutations of the elements.
     fn orders(of: &[usize]) -> Vec<Vec<usize>> {
         if of.is_empty() {
             return vec![Vec::new()];
@@ -346,7 +347,7 @@ mod tests {
         texts.iter().any(|text| text.windows(names.len()).any(|window| window == names))
     }
 
-    /// A pseudo-random number below a bound.
+    /// Returns a pseudo-random number below a bound.
     fn next(state: &mut u64, below: u64) -> usize {
         *state ^= *state << 13;
         *state ^= *state >> 7;

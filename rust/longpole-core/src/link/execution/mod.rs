@@ -51,7 +51,7 @@ pub fn execution(
     Err(refusal(trace, tables, &by_record, &by_external, is_complete))
 }
 
-/// The error for a pair that does not belong together, with figures.
+/// Returns the error for a pair that does not belong together, with figures.
 fn refusal(
     trace: &ExecutionTrace,
     tables: &Tables,

@@ -55,17 +55,17 @@ pub struct ExecutionLink {
 }
 
 impl ExecutionLink {
-    /// The event of a node.
+    /// Returns the event of a node.
     pub fn event(&self, row: usize) -> Option<EventId> {
         EventId::from_column(self.event[row])
     }
 
-    /// The reason why a node has no event.
+    /// Returns the reason why a node has no event.
     pub fn reason(&self, row: usize) -> Option<Unlinked> {
         self.reason[row]
     }
 
-    /// Number of nodes with an event.
+    /// Returns the number of nodes with an event.
     pub fn n_linked(&self) -> usize {
         self.event.iter().filter(|&&event| event != NO_ROW).count()
     }
@@ -83,7 +83,7 @@ pub(super) fn pids_differ(trace: &ExecutionTrace, tables: &Tables) -> bool {
     processes.peek().is_some() && !processes.any(|process| tables.strings.get(process) == pid)
 }
 
-/// The reason why a node cannot have an event in any trace.
+/// Returns the reason why a node cannot have an event in any trace.
 pub(super) fn unlinkable(trace: &ExecutionTrace, row: usize) -> Option<Unlinked> {
     match trace.root(row) {
         Some(Root::Process) => Some(Unlinked::ProcessRoot),
@@ -92,13 +92,13 @@ pub(super) fn unlinkable(trace: &ExecutionTrace, row: usize) -> Option<Unlinked>
     }
 }
 
-/// The reason why a node has no event although it could have one.
+/// Returns the reason why a node has no event although it could have one.
 fn missing(trace: &ExecutionTrace, row: usize, otherwise: Unlinked) -> Unlinked {
     let is_group = trace.name(row).contains("process_group:init");
     unlinkable(trace, row).unwrap_or(if is_group { Unlinked::ProcessGroup } else { otherwise })
 }
 
-/// The link that `event_of` gives.
+/// Returns the link that `event_of` gives.
 pub(super) fn link(
     trace: &ExecutionTrace,
     tables: &Tables,
@@ -131,7 +131,7 @@ pub struct Iteration {
 }
 
 impl Iteration {
-    /// Number of nodes with an event.
+    /// Returns the number of nodes with an event.
     pub fn n_nodes(&self) -> usize {
         self.threads.iter().map(|(_, events)| events.len()).sum()
     }

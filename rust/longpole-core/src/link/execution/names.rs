@@ -21,7 +21,7 @@ impl Names {
         Self { in_trace: trace.nodes.iter().map(|node| look_up(node.name)).collect() }
     }
 
-    /// The name of a node as a string of the trace; `None` if the trace has no such string.
+    /// Returns the name of a node as a string of the trace; `None` if the trace has no such string.
     pub(super) fn in_trace(&self, row: usize) -> Option<StringId> {
         self.in_trace[row]
     }
@@ -32,7 +32,7 @@ impl Names {
     }
 }
 
-/// The events to which nodes can be linked, in an order that does not depend on the file.
+/// Returns the events to which nodes can be linked, in an order that does not depend on the file.
 pub(super) fn candidates(tables: &Tables) -> Vec<EventId> {
     let events = &tables.events;
     let is_candidate = |event: &EventId| {

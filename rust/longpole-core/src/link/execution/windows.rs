@@ -43,7 +43,7 @@ pub(super) fn iterations(
     (found, are_all.into_iter().all(|is_all| is_all))
 }
 
-/// The threads of an execution trace, by number.
+/// Returns the threads of an execution trace, by number.
 fn threads(trace: &ExecutionTrace, names: &Names) -> Vec<Thread> {
     let mut threads: BTreeMap<i64, Vec<(usize, StringId)>> = BTreeMap::new();
     for (row, node) in trace.nodes.iter().enumerate() {
@@ -55,7 +55,7 @@ fn threads(trace: &ExecutionTrace, names: &Names) -> Vec<Thread> {
     threads.into_values().map(|nodes| Thread::of(nodes, trace)).collect()
 }
 
-/// The threads of the trace.
+/// Returns the threads of the trace.
 fn lanes(tables: &Tables) -> Vec<Lane> {
     let mut place: HashMap<usize, usize> = HashMap::new();
     let mut lanes: Vec<Vec<EventId>> = Vec::new();
@@ -69,8 +69,8 @@ fn lanes(tables: &Tables) -> Vec<Lane> {
     lanes.into_iter().map(|events| Lane::of(events, tables)).collect()
 }
 
-/// All positions where this operator sequence matches, in time order, and whether the search was
-/// exhaustive.
+/// Returns all positions where this operator sequence matches, in time order, and whether the
+/// search was exhaustive.
 fn all_fits(thread: &Thread, lanes: &[Lane], tables: &Tables) -> (Fits, bool) {
     let (found, are_all): (Vec<Fits>, Vec<bool>) =
         lanes.iter().map(|lane| fits(thread, lane)).unzip();
@@ -79,9 +79,9 @@ fn all_fits(thread: &Thread, lanes: &[Lane], tables: &Tables) -> (Fits, bool) {
     (found, are_all.into_iter().all(|is_all| is_all))
 }
 
-/// For each thread, the match in the same iteration as match `number` of the longest thread.
-/// Threads whose first node has a smaller id begin before it, the others after it, and all of them
-/// between its neighbouring matches.
+/// For each thread, returns the match in the same iteration as match `number` of the longest
+/// thread. Threads whose first node has a smaller id begin before it, the others after it, and all
+/// of them between its neighbouring matches.
 fn choose<'a>(
     threads: &[Thread],
     fits: &'a [Fits],
@@ -150,7 +150,7 @@ pub(super) fn link_iteration(
     Ok(link)
 }
 
-/// The iteration of median length; of two, the earlier.
+/// Returns the iteration of median length; of two, the earlier.
 fn median(iterations: &[Iteration]) -> usize {
     let mut order: Vec<_> = (0..iterations.len()).collect();
     order.sort_by_key(|&number| (iterations[number].duration_ns(), number));

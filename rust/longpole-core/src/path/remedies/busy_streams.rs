@@ -28,7 +28,7 @@ impl BusyStreams {
         }
     }
 
-    /// The known minimum time of all windows without some sides.
+    /// Returns the known minimum time of all windows without some sides.
     pub(super) fn least_ns(&self, removed: &[Side]) -> i64 {
         match removed {
             [] => self.as_is_ns,

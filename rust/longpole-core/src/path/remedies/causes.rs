@@ -29,7 +29,7 @@ impl Causes {
         self.0 & other.0 != 0
     }
 
-    /// The sides among the causes that are on a device.
+    /// Returns the sides among the causes that are on a device.
     pub(super) fn of_device_sides(self) -> impl Iterator<Item = Side> {
         let sides = [
             (Self::KERNELS, Side::Kernels),
@@ -99,18 +99,19 @@ impl<'c> Reach<'c> {
         }
     }
 
-    /// The causes that the change removes.
+    /// Returns the causes that the change removes.
     pub(super) fn causes(&self) -> Causes {
         self.causes
     }
 
-    /// The causes that the change removes everywhere; empty if it is limited to some events.
+    /// Returns the causes that the change removes everywhere; empty if it is limited to some
+    /// events.
     pub(super) fn causes_of_all(&self) -> Causes {
         let is_of_all = self.change.events.is_none() && self.change.stretches.is_none();
         if is_of_all { self.causes } else { Causes::default() }
     }
 
-    /// The factor that the change applies to time of a changed cause.
+    /// Returns the factor that the change applies to time of a changed cause.
     pub(super) fn factor(&self) -> Option<Ratio> {
         match self.change.effect {
             Effect::RemoveWait | Effect::Replace(_) => Some(Ratio::ZERO),

@@ -51,7 +51,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// The name of the cause in data.
+    /// Returns the name of the cause in data.
     pub fn name(self) -> &'static str {
         match self {
             Self::Unknown(kind) => kind.name(),
@@ -131,7 +131,8 @@ impl Doubt {
         doubt
     }
 
-    /// The same figures for the time outside unexplained gaps, where `everything` was removed.
+    /// Returns the same figures for the time outside unexplained gaps, where `everything` was
+    /// removed.
     #[allow(clippy::cast_precision_loss)] // a share
     pub(super) fn apart_from(
         self,
@@ -204,7 +205,7 @@ fn is_unknown(segment: &Segment) -> bool {
         || (segment.kind == Kind::SyncReturn && segment.duration_ns() > LONG_RETURN_NS)
 }
 
-/// The kind of most of the unexplained time.
+/// Returns the kind of most of the unexplained time.
 fn most_of_unknown(question: &Question<'_>) -> Kind {
     let segments = || question.paths.iter().flat_map(|path| &path.segments);
     let time_ns = |kind: &&Kind| -> i64 {
@@ -214,7 +215,8 @@ fn most_of_unknown(question: &Question<'_>) -> Kind {
     Kind::ALL.iter().max_by_key(time_ns).copied().unwrap_or(Kind::Unexplained)
 }
 
-/// The share of the GPU activities in the windows without a known launch, by number or by time.
+/// Returns the share of the GPU activities in the windows without a known launch, by number or by
+/// time.
 fn unlinked(question: &Question<'_>, launches: &Launches) -> f64 {
     let (timeline, windows) = (&question.graph.timeline, &question.scope.windows);
     let first_ns = windows.first().map_or(i64::MIN, |window| window.start_ns);
@@ -232,7 +234,7 @@ fn unlinked(question: &Question<'_>, launches: &Launches) -> f64 {
     share(count).max(share(time_ns))
 }
 
-/// The share of the paths spent in queries, and on the host between two queries.
+/// Returns the share of the paths spent in queries, and on the host between two queries.
 fn polling(question: &Question<'_>) -> f64 {
     let roles = question.tables.roles();
     if !roles.contains(&ApiRole::Query) {

@@ -116,15 +116,15 @@ pub struct Named {
 }
 
 impl<'a> Facts<'a> {
-    /// The index of the window that contains a time.
+    /// Returns the index of the window that contains a time.
     fn window_at(&self, at_ns: i64) -> Option<usize> {
         let windows = &self.scope.windows;
         let behind = windows.partition_point(|window| window.start_ns <= at_ns);
         behind.checked_sub(1).filter(|&place| at_ns < windows[place].end_ns)
     }
 
-    /// Events on threads that begin in a window, have one of `kinds` and a duration of at least
-    /// `least_ns`, and whose name is accepted.
+    /// Returns events on threads that begin in a window, have one of `kinds` and a duration of at
+    /// least `least_ns`, and whose name is accepted.
     pub fn on_threads(
         &self,
         kinds: &[EventKind],
@@ -175,7 +175,7 @@ impl<'a> Facts<'a> {
         timeline.orders().filter(is_one).filter_map(within).collect()
     }
 
-    /// GPU activities of the given event kinds that end in a window.
+    /// Returns GPU activities of the given event kinds that end in a window.
     pub fn activities(&self, kinds: &[EventKind]) -> Vec<Activity> {
         let timeline = &self.graph.timeline;
         let is_one = |order: &Order| kinds.contains(&timeline.kind(*order));
@@ -202,7 +202,7 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// The innermost and outermost operator around an event.
+    /// Returns the innermost and outermost operator around an event.
     fn operators_around(&self, event: EventId) -> (Option<EventId>, Option<EventId>) {
         let is_operator = |it: &EventId| self.tables.events.kind(*it) == EventKind::Operator;
         let mut around = self.ancestors(event).filter(is_operator);
@@ -210,13 +210,13 @@ impl<'a> Facts<'a> {
         (innermost, around.last().or(innermost))
     }
 
-    /// An event and all events that enclose it, innermost first.
+    /// Returns an event and all events that enclose it, innermost first.
     pub fn ancestors(&self, event: EventId) -> impl Iterator<Item = EventId> + use<'a> {
         let nesting = self.nesting;
         std::iter::successors(Some(event), move |&event| nesting.parent(event))
     }
 
-    /// The GPU activities launched in some time ranges.
+    /// Returns the GPU activities launched in some time ranges.
     pub fn launched_in(&self, stretches: &[Stretch]) -> Vec<Activity> {
         let timeline = &self.graph.timeline;
         let mut found = Vec::new();
@@ -238,7 +238,7 @@ impl<'a> Facts<'a> {
         pairs[first..].iter().take_while(move |pair| pair.0 == call).map(|pair| pair.1)
     }
 
-    /// The events that begin in some time ranges, in order.
+    /// Returns the events that begin in some time ranges, in order.
     fn starting_in(&self, stretches: &[Stretch]) -> impl Iterator<Item = Order> {
         let nodes = &self.graph.nodes;
         stretches
@@ -255,7 +255,7 @@ impl<'a> Facts<'a> {
         of_lane.get(first..behind).unwrap_or_default()
     }
 
-    /// The events that begin in some time ranges, grouped by name.
+    /// Returns the events that begin in some time ranges, grouped by name.
     pub fn names_in(&self, stretches: &[Stretch]) -> Vec<Named> {
         let timeline = &self.graph.timeline;
         let mut of_name: BTreeMap<(StringId, EventKind), Named> = BTreeMap::new();
@@ -284,7 +284,8 @@ impl<'a> Facts<'a> {
         of_name.into_values().collect()
     }
 
-    /// The time ranges of at least `least_ns` in which a thread has no open operator or call.
+    /// Returns the time ranges of at least `least_ns` in which a thread has no open operator or
+    /// call.
     pub fn thread_gaps(&self, least_ns: i64) -> Vec<ThreadGap> {
         let (graph, nodes) = (self.graph, &self.graph.nodes);
         let mut open: BTreeMap<usize, (Stretch, Option<EventId>, bool)> = BTreeMap::new();
@@ -335,7 +336,7 @@ impl<'a> Facts<'a> {
         Some(ThreadGap { stretch, window, idle_ns, before, after, is_loading })
     }
 
-    /// The calls that waited for a device, in the windows.
+    /// Returns the calls that waited for a device, in the windows.
     pub fn waits(&self) -> Vec<DeviceWait> {
         let (nodes, timeline) = (&self.graph.nodes, &self.graph.timeline);
         let mut seen = NO_ROW;
@@ -360,12 +361,12 @@ impl<'a> Facts<'a> {
         found
     }
 
-    /// An integer argument of an event.
+    /// Returns an integer argument of an event.
     pub fn number(&self, event: EventId, key: &str) -> Option<i64> {
         argument(event, key, self.tables)
     }
 
-    /// A string argument of an event.
+    /// Returns a string argument of an event.
     pub fn text(&self, event: EventId, key: &str) -> Option<&'a str> {
         argument_text(event, key, self.tables)
     }

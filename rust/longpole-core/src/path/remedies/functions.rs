@@ -159,7 +159,7 @@ impl<'a> Tree<'a> {
         self.places[place].self_ns += ns;
     }
 
-    /// The place of the innermost function around an event, or of the event itself.
+    /// Returns the place of the innermost function around an event, or of the event itself.
     fn place(&mut self, event: EventId) -> usize {
         let mut unknown = Vec::new();
         let mut next = Some(event);
@@ -180,7 +180,8 @@ impl<'a> Tree<'a> {
         place
     }
 
-    /// The place of an event inside another place; the same place if the event is not a function.
+    /// Returns the place of an event inside another place; the same place if the event is not a
+    /// function.
     fn inner(&mut self, outer: usize, event: EventId) -> usize {
         let events = &self.question.tables.events;
         let is_function = matches!(events.kind(event), EventKind::Python | EventKind::Annotation);
@@ -208,7 +209,7 @@ impl<'a> Tree<'a> {
             && inside_ns >= share_of(last.end_ns - first.start_ns, MOST_OF_ALL)
     }
 
-    /// Of the functions with at least `least_ns` in all of their calls, the innermost.
+    /// Of the functions with at least `least_ns` in all of their calls, returns the innermost.
     fn innermost(&self, least_ns: i64) -> Option<(StringId, i64)> {
         let mut found: Vec<_> = self.of_names().into_iter().collect();
         found.retain(|(_, of)| of.time_ns >= least_ns.max(1) && !of.is_loop);
@@ -219,7 +220,7 @@ impl<'a> Tree<'a> {
         best.map(|(name, of)| (name, of.time_ns))
     }
 
-    /// The total time of each function in all of its calls, including what it calls.
+    /// Returns the total time of each function in all of its calls, including what it calls.
     fn of_names(&self) -> HashMap<StringId, Inclusive> {
         let totals_ns = self.totals_ns();
         let mut of_names: HashMap<StringId, Inclusive> = HashMap::new();
@@ -243,7 +244,7 @@ impl<'a> Tree<'a> {
         of_names
     }
 
-    /// The inclusive time of each place. A place comes after its parent.
+    /// Returns the inclusive time of each place. A place comes after its parent.
     fn totals_ns(&self) -> Vec<i64> {
         let mut totals_ns: Vec<_> = self.places.iter().map(|place| place.self_ns).collect();
         for (number, place) in self.places.iter().enumerate().skip(1).rev() {

@@ -61,7 +61,7 @@ pub(super) fn holes(question: &Question<'_>) -> Vec<Hole> {
     longest.iter().map(|piece| Hole::of(piece, &busy, question)).collect()
 }
 
-/// The times at which any device was busy.
+/// Returns the times at which any device was busy.
 fn busy(question: &Question<'_>) -> Spans {
     let timeline = &question.graph.timeline;
     let works = timeline.orders().filter(|&it| timeline.kind(it).is_device_work());
@@ -90,8 +90,8 @@ impl Piece {
     }
 }
 
-/// The unexplained edges of the paths, in order. Windows are adjacent: an edge that lies in two of
-/// them is one piece.
+/// Returns the unexplained edges of the paths, in order. Windows are adjacent: an edge that lies in
+/// two of them is one piece.
 fn pieces(question: &Question<'_>) -> Vec<Piece> {
     let (graph, edges) = (question.graph, question.graph.edges.as_slice());
     let of_path = |path: &Path| {
@@ -147,7 +147,7 @@ impl Hole {
     }
 }
 
-/// The call, otherwise the operator or function, that is open for most of a time range: the
+/// Returns the call, otherwise the operator or function, that is open for most of a time range: the
 /// shortest of those that cover half of it.
 fn host(question: &Question<'_>, start_ns: i64, end_ns: i64) -> Option<(EventId, bool)> {
     let timeline = &question.graph.timeline;

@@ -17,7 +17,7 @@ use crate::path::walk::Path;
 use crate::tables::{EventKind, Tables};
 use crate::vocabulary::ApiRole;
 
-/// The indices of edges whose time may be a wait for another thread, in order.
+/// Returns the indices of edges whose time may be a wait for another thread, in order.
 pub(super) fn host_waits(graph: &Graph, tables: &Tables) -> Vec<u32> {
     let ends_ns = ends_of_waits(graph, tables);
     let may_wait = |edge: &Edge| {
@@ -34,8 +34,8 @@ pub(super) fn host_waits(graph: &Graph, tables: &Tables) -> Vec<u32> {
     edges.filter(|(_, edge)| may_wait(edge)).map(|(number, _)| row_in_column(number)).collect()
 }
 
-/// For each process that records only calls, the sorted end times of calls that may have waited for
-/// a device.
+/// For each process that records only calls, returns the sorted end times of calls that may have
+/// waited for a device.
 fn ends_of_waits(graph: &Graph, tables: &Tables) -> BTreeMap<StringId, Vec<i64>> {
     let timeline = &graph.timeline;
     let roles = tables.roles();
@@ -62,7 +62,7 @@ fn ends_of_waits(graph: &Graph, tables: &Tables) -> BTreeMap<StringId, Vec<i64>>
     ends_ns
 }
 
-/// The time in the windows during which any thread is in one of these edges.
+/// Returns the time in the windows during which any thread is in one of these edges.
 pub(super) fn time_in_windows_ns(edges: &[u32], paths: &[Path], graph: &Graph) -> i64 {
     let span = |&number: &u32| {
         let edge = &graph.edges.as_slice()[number as usize];

@@ -42,7 +42,7 @@ pub(super) fn loader(question: &Question<'_>) -> Option<Loader> {
     times_ns.into_iter().max_by_key(|&(loader, ns)| (ns, Reverse(loader))).map(|(loader, _)| loader)
 }
 
-/// The loader of the iterator with a given name.
+/// Returns the loader of the iterator with a given name.
 fn iterator(name: &str) -> Option<Loader> {
     if name.contains("_MultiProcessingDataLoaderIter") {
         Some(Loader::Workers)
@@ -53,7 +53,7 @@ fn iterator(name: &str) -> Option<Loader> {
     }
 }
 
-/// The events in which a PyTorch iterator is open, with its loader. Frames such as
+/// Returns the events in which a PyTorch iterator is open, with its loader. Frames such as
 /// `dataloader.py(628): __next__` do not identify the loader themselves.
 fn iterators_inside(
     question: &Question<'_>,

@@ -63,14 +63,14 @@ impl Lost {
         self.times_ns.iter().filter_map(|times_ns| times_ns.first()).any(|&ns| ns < at_ns)
     }
 
-    /// What all of them together may have done on devices.
+    /// Returns what all of them together may have done on devices.
     pub(super) fn all(&self) -> Causes {
         let each = self.of_thread.iter().flatten();
         let all = each.fold(Causes::default(), |all, one| all.with(one.1));
         all.without(Causes::BLOCKING_CALLS)
     }
 
-    /// The first of them on a thread between two times, and what they may have launched.
+    /// Returns the first of them on a thread between two times, and what they may have launched.
     pub(super) fn between(
         &self,
         thread: usize,
@@ -85,8 +85,8 @@ impl Lost {
         Some((call, others.fold(may, |may, other| may.with(other.1))))
     }
 
-    /// The synchronization calls after some of them on the same thread, each with the first of them
-    /// since the previous such call.
+    /// Returns the synchronization calls after some of them on the same thread, each with the first
+    /// of them since the previous such call.
     pub(super) fn waits(&self, question: &Question<'_>) -> Vec<(Order, NodeId, Causes)> {
         let (timeline, roles) = (&question.graph.timeline, question.tables.roles());
         let mut last_ns = vec![i64::MIN; self.of_thread.len()];
@@ -139,7 +139,7 @@ impl CollectiveRanges {
         self.is_inside.get(event.row()).copied().unwrap_or(false)
     }
 
-    /// The device causes that occur in this trace: communication only if it is recorded.
+    /// Returns the device causes that occur in this trace: communication only if it is recorded.
     fn of_device(&self, question: &Question<'_>) -> Causes {
         let has_communication =
             !self.is_inside.is_empty() || communication(question).next().is_some();
@@ -147,7 +147,7 @@ impl CollectiveRanges {
         if has_communication { Causes::DEVICE } else { without }
     }
 
-    /// What a launch without an activity may have launched.
+    /// Returns what a launch without an activity may have launched.
     fn of_launch(&self, call: Order, of_device: Causes, question: &Question<'_>) -> Causes {
         let timeline = &question.graph.timeline;
         let role = timeline.name(call).map(|name| question.tables.roles()[name.row()]);
@@ -159,7 +159,7 @@ impl CollectiveRanges {
         }
     }
 
-    /// What missing calls may have launched.
+    /// Returns what missing calls may have launched.
     fn of_silence(&self, silence: &Silence, of_device: Causes, question: &Question<'_>) -> Causes {
         let graph = question.graph;
         let between = graph.thread_nodes.between(silence.thread, silence.before, silence.behind);
@@ -170,7 +170,7 @@ impl CollectiveRanges {
     }
 }
 
-/// The recorded communication activities.
+/// Returns the recorded communication activities.
 fn communication<'q>(question: &'q Question<'_>) -> impl Iterator<Item = Order> + 'q {
     let edges = question.graph.edges.as_slice().iter();
     edges.filter(|edge| edge.kind == Kind::Communication).filter_map(Edge::event)

@@ -283,7 +283,7 @@ impl Trial {
         self.gains_ns.iter().sum()
     }
 
-    /// The gain as a share of all windows, or of one.
+    /// Returns the gain as a share of all windows, or of one.
     #[allow(clippy::cast_precision_loss)] // a share
     fn gain(&self, window: Option<usize>) -> f64 {
         let (gain_ns, length_ns) = match window {
@@ -313,7 +313,7 @@ impl Trial {
         self.facts = Some((low_by, high_by));
     }
 
-    /// The bounds of the gain as shares.
+    /// Returns the bounds of the gain as shares.
     #[allow(clippy::cast_precision_loss)] // a share
     fn bounds(&self) -> Bounds {
         let length_ns = self.lengths_ns.iter().sum::<i64>().max(1) as f64;
@@ -328,12 +328,12 @@ impl Answers {
         self.everything.gain(None)
     }
 
-    /// The bounds of the gain of each side.
+    /// Returns the bounds of the gain of each side.
     fn bounds(&self) -> Vec<Bounds> {
         self.sides.iter().map(Trial::bounds).collect()
     }
 
-    /// The gains that the rule compares, for all windows or one; none below 0.
+    /// Returns the gains that the rule compares, for all windows or one; none below 0.
     fn gains(&self, window: Option<usize>) -> Gains {
         let gain = |trial: &Trial| trial.gain(window).max(0.0);
         let mut gains = Gains {
@@ -377,7 +377,7 @@ impl Question<'_> {
         tried(&self.starts(open, holes, &busy), changes, progress)
     }
 
-    /// The busy times of streams, if anything is missing.
+    /// Returns the busy times of streams, if anything is missing.
     fn busy(&self, open: &Open) -> BusyStreams {
         let is_closed = open.is_empty() && open.held_ns.is_none();
         if is_closed { BusyStreams::default() } else { BusyStreams::of(self) }
@@ -391,8 +391,8 @@ impl Question<'_> {
         Starts { free: from(None), held: open.held_ns.map(|ns| from(Some(ns))) }
     }
 
-    /// Number of GPU activities whose launch calls lie between the start of the first window and
-    /// the end of the last.
+    /// Returns the number of GPU activities whose launch calls lie between the start of the first
+    /// window and the end of the last.
     fn n_launched(&self) -> usize {
         let (timeline, windows) = (&self.graph.timeline, &self.scope.windows);
         let (Some(first), Some(last)) = (windows.first(), windows.last()) else { return 0 };
@@ -401,7 +401,7 @@ impl Question<'_> {
         timeline.orders().filter_map(called_ns).filter(within).count()
     }
 
-    /// The unexplained share of the paths that remain without some sides.
+    /// Returns the unexplained share of the paths that remain without some sides.
     #[allow(clippy::cast_precision_loss)] // a share
     fn rest_unknown(&self, sides: &[Side], progress: Progress<'_>) -> Result<f64> {
         let Some(side) = sides.first() else { return Ok(0.0) };
@@ -450,7 +450,7 @@ impl Question<'_> {
         }
     }
 
-    /// The result for the shown window alone, if it differs or the lengths are uneven.
+    /// Returns the result for the shown window alone, if it differs or the lengths are uneven.
     #[allow(clippy::cast_precision_loss)] // a share
     fn usual(&self, answers: &Answers, all: &Ruling) -> Option<Usual> {
         if self.scope.windows.len() < 2 {

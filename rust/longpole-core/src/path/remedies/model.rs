@@ -36,7 +36,7 @@ impl Side {
         self.kinds().contains(&kind)
     }
 
-    /// The changes that remove it.
+    /// Returns the changes that remove it.
     pub(super) fn removed(self) -> Vec<Change> {
         self.kinds().iter().copied().map(dropped).collect()
     }

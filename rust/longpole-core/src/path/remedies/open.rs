@@ -338,7 +338,7 @@ fn is_gap(edge: &Edge) -> bool {
     matches!(edge.kind, Kind::Unexplained | Kind::Unrecorded | Kind::GraphGap)
 }
 
-/// The possible and the certain causes of a gap.
+/// Returns the possible and the certain causes of a gap.
 fn causes(edge: &Edge, graph: &Graph, of_device: Causes) -> (Causes, Causes) {
     let (timeline, work) = (&graph.timeline, graph.nodes.event(edge.target));
     if edge.kind == Kind::GraphGap {
@@ -359,7 +359,7 @@ fn causes(edge: &Edge, graph: &Graph, of_device: Causes) -> (Causes, Causes) {
     (may, if is_kernel { Causes::KERNELS } else { Causes::default() })
 }
 
-/// The activity that ended before a late start on the same stream.
+/// Returns the activity that ended before a late start on the same stream.
 fn before(edge: &Edge, graph: &Graph) -> Option<NodeId> {
     before_node(edge.target, graph)
 }
@@ -380,7 +380,7 @@ impl LastWorks {
         Self(graph.nodes.ids().filter(|node| graph.nodes.is_end(*node) && is_work(node)).collect())
     }
 
-    /// The last activity to end before a node.
+    /// Returns the last activity to end before a node.
     fn by(&self, target: NodeId) -> Option<NodeId> {
         let behind = self.0.partition_point(|&node| node < target);
         behind.checked_sub(1).map(|place| self.0[place])

@@ -33,7 +33,7 @@ pub(super) fn times_of(paths: &[Path]) -> Vec<(EventId, Kind, i64)> {
 }
 
 impl Question<'_> {
-    /// The time of each event on the paths, for the kinds that `counts` accepts.
+    /// Returns the time of each event on the paths, for the kinds that `counts` accepts.
     pub(super) fn time_on_path<'q>(
         &'q self,
         counts: impl Fn(Kind) -> bool + 'q,

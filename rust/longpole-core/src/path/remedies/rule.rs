@@ -64,9 +64,9 @@ pub(super) fn ruling(gains: &Gains) -> Ruling {
     }
 }
 
-/// The sides that limit the program regardless of missing records: `None` if the bounds of the
-/// gains do not settle it, and an empty list if nothing can gain much. `named` are the sides by the
-/// gains as timed.
+/// Returns the sides that limit the program regardless of missing records: `None` if the bounds of
+/// the gains do not settle it, and an empty list if nothing can gain much. `named` are the sides by
+/// the gains as timed.
 pub(super) fn certain(bounds: &[Bounds], named: &[Side]) -> Option<Vec<Side>> {
     let (low, high) =
         (|side: Side| bounds[side as usize].low, |side: Side| bounds[side as usize].high);
@@ -90,8 +90,8 @@ pub(super) fn certain(bounds: &[Bounds], named: &[Side]) -> Option<Vec<Side>> {
     }
 }
 
-/// The best side, and the second if it is similar. At equal gains, the one with less effort comes
-/// first.
+/// Returns the best side, and the second if it is similar. At equal gains, the one with less effort
+/// comes first.
 fn named_sides(gains: &Gains) -> Vec<Side> {
     let mut sides = Side::CHEAPEST_FIRST.to_vec();
     sides.sort_by(|&one, &two| gains.side(two).total_cmp(&gains.side(one)));

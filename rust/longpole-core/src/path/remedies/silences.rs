@@ -30,8 +30,8 @@ pub(super) struct Silence {
 }
 
 impl Silence {
-    /// The edges of the thread that may be waits: all but the first ones, which are covered by the
-    /// host time of the missing calls.
+    /// Returns the edges of the thread that may be waits: all but the first ones, which are covered
+    /// by the host time of the missing calls.
     pub(super) fn waits(&self, graph: &Graph) -> Vec<usize> {
         let edges = graph.edges.as_slice();
         let mut host_ns = self.host_ns;
@@ -48,7 +48,7 @@ impl Silence {
     }
 }
 
-/// All such pairs of calls in a trace, by thread and in order of time, without overlap.
+/// Returns all such pairs of calls in a trace, by thread and in order of time, without overlap.
 pub(super) fn silences(question: &Question<'_>) -> Vec<Silence> {
     let has_work = |work: Order| question.graph.timeline.kind(work).is_device_work();
     if !question.graph.timeline.orders().any(has_work) {
@@ -89,7 +89,7 @@ fn disjoint(mut silences: Vec<Silence>) -> Vec<Silence> {
     silences
 }
 
-/// The median time from a call that does not wait to the next call of its thread.
+/// Returns the median time from a call that does not wait to the next call of its thread.
 fn usual_ns(numbered: &[(i64, Option<Order>)], question: &Question<'_>) -> i64 {
     let (timeline, roles) = (&question.graph.timeline, question.tables.roles());
     let usual_ns = |pair: &[(i64, Option<Order>)]| {
@@ -104,7 +104,7 @@ fn usual_ns(numbered: &[(i64, Option<Order>)], question: &Question<'_>) -> i64 {
     if times_ns.is_empty() { 0 } else { *times_ns.select_nth_unstable(middle).1 }.max(0)
 }
 
-/// The numbers of all calls, and of activities whose call is missing, in order.
+/// Returns the numbers of all calls, and of activities whose call is missing, in order.
 fn numbered(question: &Question<'_>) -> Vec<(i64, Option<Order>)> {
     let (timeline, events) = (&question.graph.timeline, &question.tables.events);
     let number = |order: Order| {
@@ -118,7 +118,7 @@ fn numbered(question: &Question<'_>) -> Vec<(i64, Option<Order>)> {
     numbered
 }
 
-/// The time without records on the threads of two calls between those calls.
+/// Returns the time without records on the threads of two calls between those calls.
 fn between(before: Order, behind: Order, host_ns: i64, question: &Question<'_>) -> Vec<Silence> {
     let graph = question.graph;
     let (timeline, nodes) = (&graph.timeline, &graph.nodes);

@@ -111,7 +111,7 @@ impl<'a> Trials<'a> {
         Ok(found.into_iter().next().unwrap_or_default())
     }
 
-    /// How long a stream is known to be busy in all windows after some changes.
+    /// Returns how long a stream is known to be busy in all windows after some changes.
     pub(super) fn busy_ns(&self, changes: &[Change]) -> i64 {
         let mut removed = Vec::new();
         for change in changes {
@@ -128,7 +128,7 @@ impl<'a> Trials<'a> {
         self.busy.least_ns(&removed)
     }
 
-    /// The most important kind of missing record.
+    /// Returns the most important kind of missing record.
     pub(super) fn missing(&self) -> Fact {
         match (self.open.has_lost_work, self.open.n_unlinked > 0) {
             (true, _) => Fact::LostWork,
@@ -212,7 +212,7 @@ impl<'a> Trials<'a> {
         Reach::of(change, self.graph)
     }
 
-    /// The causes that the changes of each lane remove.
+    /// Returns the causes that the changes of each lane remove.
     fn causes_of_lanes(&self, trials: &[&[Change]]) -> Vec<Causes> {
         let of = |changes: &&[Change]| {
             let whole = changes.iter().map(|change| self.reach(change).causes_of_all());
@@ -244,7 +244,7 @@ impl<'a> Trials<'a> {
         }
     }
 
-    /// The time of each needed node in each lane, relative to the first node.
+    /// Returns the time of each needed node in each lane, relative to the first node.
     fn retime(
         &self,
         rows: &Rows<LANES>,
@@ -263,7 +263,7 @@ impl<'a> Trials<'a> {
         pass.run(rows, extras, times, progress)
     }
 
-    /// The edge of a bound, in the lanes that do not remove it.
+    /// Returns the edge of a bound, in the lanes that do not remove it.
     #[allow(clippy::cast_precision_loss)] // exact below 2^53
     fn extra(&self, bound: &Bound, causes: &[Causes]) -> Extra<LANES> {
         let mut lags = [self.left_ns(bound) as f64; LANES];
@@ -274,7 +274,7 @@ impl<'a> Trials<'a> {
         Extra { target: bound.target, source: bound.source, lags, is_in_all }
     }
 
-    /// The remaining latency of a bound at the start, if the start is fixed.
+    /// Returns the remaining latency of a bound at the start, if the start is fixed.
     fn left_ns(&self, bound: &Bound) -> i64 {
         let before_ns = |start: &FixedStart| start.at_ns - self.graph.nodes.time_ns(bound.source);
         let passed_ns = self.start.as_ref().map_or(0, before_ns).max(0);
@@ -320,7 +320,7 @@ impl<'a> Prepared<'a> {
         Self { window, nodes: nodes.filter(are_plain) }
     }
 
-    /// The number of nodes that must be timed to determine its length.
+    /// Returns the number of nodes that must be timed to determine its length.
     fn n_nodes(&self, graph: &Graph) -> usize {
         let last = |nodes: &[NodeId]| nodes.iter().map(|node| node.row() + 1).max();
         match &self.nodes {
@@ -329,7 +329,7 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// The nodes whose times determine its length, as far as they are timed.
+    /// Returns the nodes whose times determine its length, as far as they are timed.
     fn asked(&self, n_nodes: usize) -> Vec<NodeId> {
         match &self.nodes {
             Some((opening, ends)) => [&opening[..], ends].concat(),
@@ -341,7 +341,7 @@ impl<'a> Prepared<'a> {
         self.window.end_ns - self.window.start_ns
     }
 
-    /// The length of the window in each lane.
+    /// Returns the length of the window in each lane.
     fn lengths_ns(&self, graph: &Graph, retimed: &Retimed<'_>) -> [i64; LANES] {
         let first_ns = graph.nodes.times_ns().first().copied().unwrap_or(0);
         let Some((opening, ends)) = &self.nodes else {
@@ -364,7 +364,7 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// The time of the latest of some nodes, in each lane.
+/// Returns the time of the latest of some nodes, in each lane.
 fn latest(nodes: &[NodeId], retimed: &Retimed<'_>) -> Times {
     let mut latest = [f64::NEG_INFINITY; LANES];
     for node in nodes {

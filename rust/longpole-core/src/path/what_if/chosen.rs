@@ -92,7 +92,7 @@ impl<'a> EdgesOf<'a> {
         Ok(numbers)
     }
 
-    /// The edges that a change may select, judged by its kind.
+    /// Returns the edges that a change may select, judged by its kind.
     fn candidates(&self, change: &Change) -> &[u32] {
         match (change.effect, change.kind) {
             (Effect::RemoveWait, _) => self.waits(),
@@ -124,8 +124,8 @@ impl<'a> EdgesOf<'a> {
         numbers.retain(|&number| seen.insert(edges[number as usize].event()));
     }
 
-    /// The edges inside some events or time ranges: the edges of the events themselves, and on
-    /// threads everything nested in them.
+    /// Returns the edges inside some events or time ranges: the edges of the events themselves, and
+    /// on threads everything nested in them.
     fn inside(&self, events: &[EventId], stretches: &[Stretch], change: &Change) -> Vec<u32> {
         let mut found = Found { edges_of: self, numbers: Vec::new() };
         let timeline = &self.graph.timeline;
@@ -144,8 +144,8 @@ impl<'a> EdgesOf<'a> {
         found.numbers
     }
 
-    /// The edges that are time of an event and lead to another one, such as the activity that a
-    /// call launched.
+    /// Returns the edges that are time of an event and lead to another one, such as the activity
+    /// that a call launched.
     fn foreign(&self, event: Order) -> impl Iterator<Item = u32> {
         let pairs = self.foreign.get_or_init(|| {
             let edges = self.graph.edges.as_slice().iter().enumerate();
@@ -246,7 +246,7 @@ fn is_of_event_kind(event: Option<Order>, kind: Option<EventKind>, graph: &Graph
     kind.is_none_or(|kind| event.is_some_and(|event| graph.timeline.kind(event) == kind))
 }
 
-/// The annotations that a change selects.
+/// Returns the annotations that a change selects.
 fn annotations(change: &Change, is_named: Option<&[bool]>, tables: &Tables) -> Vec<EventId> {
     let events = &tables.events;
     let is_one = |&event: &EventId| {

@@ -93,7 +93,7 @@ fn rows_of(graph: &Graph, tables: &Tables, changes: &[Change]) -> Result<Rows<1>
     Ok(rows)
 }
 
-/// The time of every node in a single what-if.
+/// Returns the time of every node in a single what-if.
 fn times_ns(
     graph: &Graph,
     rows: &Rows<1>,

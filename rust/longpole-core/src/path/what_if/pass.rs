@@ -23,7 +23,7 @@ impl FixedStart {
         Self { at_ns, n_before }
     }
 
-    /// The remaining part of each latency.
+    /// Returns the remaining part of each latency.
     pub(in crate::path) fn left_ns(&self, lags_ns: &[i64], graph: &Graph) -> Vec<i64> {
         let edges = graph.edges.as_slice().iter();
         let left_ns = |(edge, &lag_ns): (&Edge, &i64)| {
@@ -45,11 +45,11 @@ pub(in crate::path) struct Extra<const LANES: usize> {
 
 /// Storage for node times.
 pub(in crate::path) trait Room {
-    /// The slot of a node, if its time is needed.
+    /// Returns the slot of a node, if its time is needed.
     fn of_node(&self, node: NodeId) -> Option<usize>;
-    /// The slot of a node whose time is needed.
+    /// Returns the slot of a node whose time is needed.
     fn slot(&self, node: NodeId) -> usize;
-    /// Number of slots.
+    /// Returns the number of slots.
     fn len(&self) -> usize;
 }
 

@@ -20,13 +20,13 @@ impl Ratio {
         (denominator > 0).then_some(Self { numerator, denominator })
     }
 
-    /// The factor as a floating-point number.
+    /// Returns the factor as a floating-point number.
     #[allow(clippy::cast_precision_loss)] // for people to read
     pub fn as_f64(self) -> f64 {
         self.numerator as f64 / self.denominator as f64
     }
 
-    /// The product of two factors. It loses its last digits beyond 64 bits.
+    /// Returns the product of two factors. It loses its last digits beyond 64 bits.
     pub(super) fn times(self, other: Self) -> Self {
         let mut numerator = u128::from(self.numerator) * u128::from(other.numerator);
         let mut denominator = u128::from(self.denominator) * u128::from(other.denominator);

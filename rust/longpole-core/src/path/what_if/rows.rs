@@ -37,7 +37,7 @@ struct Cell {
 impl Cell {
     const KEPT: Self = Self { factor: Ratio::ONE, added_ns: 0 };
 
-    /// The cell after one more effect. Removed edges stay removed.
+    /// Returns the cell after one more effect. Removed edges stay removed.
     fn after(self, effect: Effect) -> Self {
         match effect {
             _ if self.added_ns == REMOVED => self,
@@ -52,7 +52,7 @@ impl Cell {
         }
     }
 
-    /// The cell with its factor limited to at most `by`.
+    /// Returns the cell with its factor limited to at most `by`.
     fn at_most(self, by: Ratio) -> Self {
         let is_less = self.added_ns == REMOVED || self.factor.as_f64() <= by.as_f64();
         if is_less { self } else { Self { factor: by, ..self } }
@@ -92,7 +92,7 @@ impl<const LANES: usize> Row<LANES> {
         }
     }
 
-    /// The latency in each lane; negative infinity if the edge is removed.
+    /// Returns the latency in each lane; negative infinity if the edge is removed.
     #[inline]
     fn lags(&self, lag_ns: i64) -> Times<LANES> {
         let whole = float(lag_ns);
@@ -215,7 +215,7 @@ impl<const LANES: usize> Rows<LANES> {
         })
     }
 
-    /// The latency of an edge in each lane, and whether it is the same in all lanes.
+    /// Returns the latency of an edge in each lane, and whether it is the same in all lanes.
     #[inline]
     pub(in crate::path) fn lags(&self, edge: usize, lag_ns: i64) -> (Times<LANES>, bool) {
         let row = &self.known[self.of_edge[edge] as usize];
@@ -224,8 +224,8 @@ impl<const LANES: usize> Rows<LANES> {
 }
 
 impl Rows<1> {
-    /// The latencies of a single what-if, [`REMOVED`] for removed edges. The part of a latency that
-    /// has passed by `from_ns` is kept.
+    /// Returns the latencies of a single what-if, [`REMOVED`] for removed edges. The part of a
+    /// latency that has passed by `from_ns` is kept.
     pub(super) fn lags_ns(&self, lags_ns: &[i64], graph: &Graph, from_ns: Option<i64>) -> Vec<i64> {
         let from_ns = from_ns.unwrap_or(i64::MIN);
         let changed_ns = |(number, edge): (usize, &Edge)| {

@@ -44,7 +44,7 @@ pub(super) fn bulk(tables: &Tables, window: &Window) -> Option<Bulk> {
     })
 }
 
-/// The first and last start in the shortest such part.
+/// Returns the first and last start in the shortest such part.
 fn shortest(tables: &Tables, works: &[EventId]) -> Option<(i64, i64)> {
     if works.len() < FEWEST {
         return None;

@@ -33,7 +33,7 @@ impl Submissions {
         Self { of_process }
     }
 
-    /// The activities that a process launched in a time range.
+    /// Returns the activities that a process launched in a time range.
     pub(super) fn launched(
         &self,
         process: StringId,
@@ -45,8 +45,8 @@ impl Submissions {
         &works[first..behind]
     }
 
-    /// The moments that complete a time range of a process: a moment on the host, and the end of
-    /// the GPU activities launched in the range.
+    /// Returns the moments that complete a time range of a process: a moment on the host, and the
+    /// end of the GPU activities launched in the range.
     pub(super) fn completion(
         &self,
         process: StringId,
@@ -78,10 +78,10 @@ impl Submissions {
     }
 }
 
-/// GPU activities whose launch is not in the trace, with their likely launch time and process. The
-/// launch is assumed together with that of the previous activity on the stream if the two are
-/// adjacent, otherwise just before the start, and always between the calls with the neighbouring
-/// correlation ids. Streams without any known launch are left out.
+/// Returns GPU activities whose launch is not in the trace, with their likely launch time and
+/// process. The launch is assumed together with that of the previous activity on the stream if the
+/// two are adjacent, otherwise just before the start, and always between the calls with the
+/// neighbouring correlation ids. Streams without any known launch are left out.
 fn unlinked(tables: &Tables, launches: &Launches) -> Vec<(i64, StringId, EventId)> {
     let events = &tables.events;
     let is_work = |&event: &EventId| events.kind(event).is_device_work();

@@ -58,8 +58,8 @@ pub(super) fn cycle(tables: &Tables, launches: &Launches) -> Option<Cycle> {
     (moments.len() > FEWEST_REPETITIONS).then_some(Cycle { moments, n_unlaunched })
 }
 
-/// The indices at which a sequence of launches begins again: all indices if all launches are alike
-/// or too few to decide, none if nothing repeats.
+/// Returns the indices at which a sequence of launches begins again: all indices if all launches
+/// are alike or too few to decide, none if nothing repeats.
 pub(super) fn beginnings(names: &[usize]) -> Vec<usize> {
     let all = (0..names.len()).collect();
     if names.len() < FEWEST_REPETITIONS {
@@ -104,7 +104,7 @@ fn share_equal(names: &[usize], lag: usize) -> f64 {
     equal as f64 / (names.len() - lag) as f64
 }
 
-/// The longest range in which at most one name in ten differs from the one a cycle later.
+/// Returns the longest range in which at most one name in ten differs from the one a cycle later.
 fn longest_stretch(names: &[usize], lag: usize) -> (usize, usize) {
     // A range qualifies if the running sum at its end is at least that at its start.
     let mut sums = vec![0_i64];
@@ -130,7 +130,7 @@ fn longest_stretch(names: &[usize], lag: usize) -> (usize, usize) {
     (best.0, best.1 + lag)
 }
 
-/// The name whose number of occurrences per repetition is closest to one.
+/// Returns the name whose number of occurrences per repetition is closest to one.
 fn once_each(names: &[usize], length: usize) -> Option<usize> {
     let mut counts: HashMap<usize, (usize, usize)> = HashMap::new();
     for (place, &name) in names.iter().enumerate() {

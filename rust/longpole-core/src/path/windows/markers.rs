@@ -74,7 +74,7 @@ pub(super) fn markers(
     Ok(found.into_iter().map(|(rank, group)| group.markers(marked_by_end(rank))).collect())
 }
 
-/// The longest of the few marked iterations, and their number.
+/// Returns the longest of the few marked iterations, and their number.
 pub(super) fn single(tables: &Tables) -> Option<(EventId, usize)> {
     let events = &tables.events;
     let length = |event: &EventId| (events.duration_ns(*event), Reverse(events.start_ns(*event)));
@@ -139,8 +139,8 @@ impl Group {
         Markers { name: self.pattern, moments }
     }
 
-    /// The index among the known patterns; patterns of busy threads that cover nearly all time come
-    /// after those.
+    /// Returns the index among the known patterns; patterns of busy threads that cover nearly all
+    /// time come after those.
     fn rank(&self, busiest: &[LaneId], tables: &Tables) -> Option<usize> {
         let name = tables.strings.get(self.first_name);
         known(name).or_else(|| {
@@ -148,7 +148,7 @@ impl Group {
         })
     }
 
-    /// The share of the time from first to last in which one of them is open.
+    /// Returns the share of the time from first to last in which one of them is open.
     #[allow(clippy::cast_precision_loss)] // a share
     fn cover(&self) -> f64 {
         let (Some(first), Some(last)) = (self.spans.first(), self.spans.last()) else { return 0.0 };
@@ -184,14 +184,14 @@ fn known(name: &str) -> Option<usize> {
     PATTERNS.iter().position(|pattern| pattern.is_match(name))
 }
 
-/// The name with each number (decimal or long hexadecimal) replaced by `#`.
+/// Returns the name with each number (decimal or long hexadecimal) replaced by `#`.
 fn pattern_of(name: &str) -> String {
     static NUMBER: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"[0-9a-fA-F]{8,}|\d+").ok());
     NUMBER.as_ref().map_or_else(|| name.to_owned(), |number| number.replace_all(name, "#").into())
 }
 
-/// The threads that launch the most GPU activities.
+/// Returns the threads that launch the most GPU activities.
 fn busiest_threads(tables: &Tables, launches: &Launches) -> Vec<LaneId> {
     let events = &tables.events;
     let mut count = vec![0_usize; tables.lanes.len()];

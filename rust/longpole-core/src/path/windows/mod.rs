@@ -28,7 +28,7 @@ mod tests {
     use crate::read::{Options, read_bytes};
     use crate::tables::Tables;
 
-    /// Two steps of 20 us; the device finishes the first at 30 and the second at 60.
+    /// Creates two steps of 20 us; the device finishes the first at 30 and the second at 60.
     fn two_steps() -> (Tables, Launches) {
         let rows = [
             ("user_annotation", "ProfilerStep#1", 1, 0, 20, 0),

@@ -76,22 +76,22 @@ impl Window {
         Self { start_ns, end_ns, candidates, opening }
     }
 
-    /// The start, if it is a fixed time instead of an event: everything before it stays the same in
-    /// a what-if.
+    /// Returns the start, if it is a fixed time instead of an event: everything before it stays the
+    /// same in a what-if.
     pub fn fixed_start_ns(&self) -> Option<i64> {
         (self.opening == Opening::Time).then_some(self.start_ns)
     }
 }
 
 impl Moment {
-    /// The event that starts or ends.
+    /// Returns the event that starts or ends.
     pub fn event(self) -> EventId {
         match self {
             Self::Start(event) | Self::End(event) => event,
         }
     }
 
-    /// The time of the moment; for the end of an event without an end, its start.
+    /// Returns the time of the moment; for the end of an event without an end, its start.
     pub fn time_ns(self, tables: &Tables) -> i64 {
         let events = &tables.events;
         match self {

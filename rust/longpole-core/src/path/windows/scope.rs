@@ -55,7 +55,7 @@ impl Reason {
         Self { text: text.into(), clause: clause.into() }
     }
 
-    /// A reason that is shown for any choice of window.
+    /// Returns a reason that is shown for any choice of window.
     fn always(text: impl Into<String>) -> Self {
         let text = text.into();
         Self { clause: text.clone(), text }
@@ -77,12 +77,12 @@ impl Scope {
         Self { unit, windows: vec![window], numbers, shown: 0, reason }
     }
 
-    /// The shown window.
+    /// Returns the shown window.
     pub fn window(&self) -> &Window {
         &self.windows[self.shown]
     }
 
-    /// The number of the shown step.
+    /// Returns the number of the shown step.
     pub fn number(&self) -> Option<i64> {
         self.numbers.get(self.shown).copied()
     }
@@ -161,8 +161,8 @@ pub fn scope(
     }
 }
 
-/// A note that annotations extend far beyond the events of a whole trace. They are labels and do
-/// not end the window.
+/// Returns a note that annotations extend far beyond the events of a whole trace. They are labels
+/// and do not end the window.
 fn left_out(tables: &Tables, window: &Window) -> Option<Reason> {
     let events = &tables.events;
     let labels = events.ids().filter(|&event| events.kind(event) == EventKind::Annotation);
@@ -179,7 +179,7 @@ fn left_out(tables: &Tables, window: &Window) -> Option<Reason> {
     ))
 }
 
-/// A note that the window of the whole trace ends before the program unloads its code.
+/// Returns a note that the window of the whole trace ends before the program unloads its code.
 fn before_exit(tables: &Tables) -> Option<Reason> {
     let (n_calls, (start_ns, end_ns)) = exit_calls(tables)?;
     let calls = if n_calls == 1 { "call" } else { "calls" };
@@ -189,7 +189,7 @@ fn before_exit(tables: &Tables) -> Option<Reason> {
     )))
 }
 
-/// The steps with a predecessor that began and completed within a time range.
+/// Returns the steps with a predecessor that began and completed within a time range.
 fn completed_between(found: &Steps, start_ns: i64, end_ns: i64) -> Vec<usize> {
     let lies_within = |row: &usize| {
         let step = &found.rows[*row];
@@ -230,7 +230,7 @@ fn usual(tables: &Tables, launches: &Launches, step_name: Option<&str>) -> Resul
     Ok(Scope::single(Unit::Trace, window, None, reason))
 }
 
-/// A note that the windows cover less than half of the trace.
+/// Returns a note that the windows cover less than half of the trace.
 fn covered(tables: &Tables, found: &Steps, run: &[usize]) -> Option<Reason> {
     let length_ns = |window: &Window| i128::from(window.end_ns) - i128::from(window.start_ns);
     let run_ns: i128 = run.iter().map(|&row| length_ns(&found.rows[row].period)).sum();
@@ -261,8 +261,8 @@ fn of_run(found: &Steps, run: &[usize], reason: Reason) -> Scope {
     }
 }
 
-/// A note that the host did most of the work of a step before its window, while the device was
-/// still busy with the previous step.
+/// Returns a note that the host did most of the work of a step before its window, while the device
+/// was still busy with the previous step.
 fn ran_ahead(step: &Step, window: &Window, unit: Unit) -> Option<Reason> {
     let (start_ns, end_ns) = step.host_ns;
     let inside_ns = end_ns.min(window.end_ns) - start_ns.max(window.start_ns);
@@ -278,8 +278,8 @@ fn ran_ahead(step: &Step, window: &Window, unit: Unit) -> Option<Reason> {
     ))
 }
 
-/// The scope if no complete step follows another: the step of median length, of the complete ones
-/// if any, with a length above zero.
+/// Returns the scope if no complete step follows another: the step of median length, of the
+/// complete ones if any, with a length above zero.
 fn lone_step(found: &Steps) -> Option<Scope> {
     let takes_time = |row: &usize| found.rows[*row].length_ns() > 0;
     let all: Vec<_> = found.alike().into_iter().filter(takes_time).collect();

@@ -129,8 +129,8 @@ fn tell_kinds(rows: &mut [(EventId, Iteration)], tables: &Tables) {
     }
 }
 
-/// The graph launches that begin an iteration, on the thread that launches most. A model captured
-/// in pieces launches several graphs per iteration.
+/// Returns the graph launches that begin an iteration, on the thread that launches most. A model
+/// captured in pieces launches several graphs per iteration.
 fn graph_launches(tables: &Tables, launches: &Launches) -> Vec<EventId> {
     let events = &tables.events;
     let roles = tables.roles();

@@ -71,12 +71,12 @@ pub struct Step {
 }
 
 impl Step {
-    /// The moment at which it begins on the host.
+    /// Returns the moment at which it begins on the host.
     pub(super) fn start(&self) -> Moment {
         self.mark
     }
 
-    /// The length of its period.
+    /// Returns the length of its period.
     pub fn length_ns(&self) -> i64 {
         self.period.end_ns - self.period.start_ns
     }
@@ -173,7 +173,7 @@ fn unprofiled(
     Ok(Steps { marked: Marked::Repetition(n_unlaunched), pattern: None, rows })
 }
 
-/// The iterations of an inference server, each up to the next.
+/// Returns the iterations of an inference server, each up to the next.
 fn of_server(tables: &Tables, submissions: &Submissions) -> Option<Steps> {
     let found = serving::marked(tables)?.rows;
     let moments: Vec<_> = found.iter().map(|&(event, _)| Moment::Start(event)).collect();
@@ -185,7 +185,7 @@ fn of_server(tables: &Tables, submissions: &Submissions) -> Option<Steps> {
     is_enough.then_some(Steps { marked: Marked::Server, pattern: None, rows })
 }
 
-/// The time ranges between consecutive moments.
+/// Returns the time ranges between consecutive moments.
 fn between(moments: &[Moment], tables: &Tables, submissions: &Submissions) -> Vec<Step> {
     let mut completed: Option<Vec<Moment>> = None;
     let stretches = moments.windows(2).enumerate();
@@ -282,7 +282,8 @@ impl Completeness {
 }
 
 impl Steps {
-    /// The kind of server iterations in the scope of the answer: the one with the most total time.
+    /// Returns the kind of server iterations in the scope of the answer: the one with the most
+    /// total time.
     pub fn kind(&self) -> Option<IterationKind> {
         let mut total_ns: BTreeMap<_, i64> = BTreeMap::new();
         for step in &self.rows {
@@ -292,9 +293,9 @@ impl Steps {
         total_ns.into_iter().max_by_key(|&(_, total_ns)| total_ns).and_then(|(kind, _)| kind)
     }
 
-    /// The longest run of consecutive complete iterations of one kind, each with a predecessor; of
-    /// equals, the first. Runs in which no time passes, because everything completed with the
-    /// iteration before, do not count.
+    /// Returns the longest run of consecutive complete iterations of one kind, each with a
+    /// predecessor; of equals, the first. Runs in which no time passes, because everything
+    /// completed with the iteration before, do not count.
     pub fn run(&self) -> Vec<usize> {
         let kind = self.kind();
         let qualifies = |row: usize| {
@@ -323,7 +324,8 @@ impl Steps {
         run
     }
 
-    /// Of some iterations, the one of median length: the lower median, and of equals the first.
+    /// Of some iterations, returns the one of median length: the lower median, and of equals the
+    /// first.
     pub fn median_of(&self, rows: &[usize]) -> Option<usize> {
         let mut sorted = rows.to_vec();
         sorted.sort_by_key(|&row| (self.rows[row].length_ns(), row));
@@ -331,20 +333,20 @@ impl Steps {
         rows.iter().copied().find(|&row| self.rows[row].length_ns() == usual_ns)
     }
 
-    /// The iterations of the kind in the scope of the answer.
+    /// Returns the iterations of the kind in the scope of the answer.
     pub fn alike(&self) -> Vec<usize> {
         let kind = self.kind();
         (0..self.rows.len()).filter(|&row| self.rows[row].kind == kind).collect()
     }
 
-    /// The index of the iteration with a number; if several processes have one, the first in
-    /// content order.
+    /// Returns the index of the iteration with a number; if several processes have one, the first
+    /// in content order.
     pub fn numbered(&self, number: i64, tables: &Tables) -> Option<usize> {
         let rows = (0..self.rows.len()).filter(|&row| self.rows[row].number == number);
         rows.min_by(|&one, &two| by_content(self.rows[one].event, self.rows[two].event, tables))
     }
 
-    /// The smallest and largest number.
+    /// Returns the smallest and largest number.
     pub fn numbers(&self) -> Option<Range<i64>> {
         let numbers = || self.rows.iter().map(|step| step.number);
         Some(numbers().min()?..numbers().max()?)

@@ -109,7 +109,7 @@ impl Layers {
         self.tracks.get(&(place.process, place.thread)).copied()
     }
 
-    /// The stream of a track, if it is a stream.
+    /// Returns the stream of a track, if it is a stream.
     pub(super) fn stream(&self, place: Place) -> Option<i64> {
         self.streams.get(&(place.process, place.thread)).copied()
     }
@@ -118,7 +118,7 @@ impl Layers {
         self.devices.get(&process).copied()
     }
 
-    /// The thread of the program for a CANN track.
+    /// Returns the thread of the program for a CANN track.
     pub(super) fn host_place(&self, place: Place) -> Place {
         let process = self.hosts.get(&place.process).copied().unwrap_or(place.process);
         Place { process, ..place }

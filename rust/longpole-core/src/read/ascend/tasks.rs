@@ -111,8 +111,9 @@ impl<'a> Tasks<'a> {
         matches!(task, TaskKind::Unknown | TaskKind::Unnamed) && !is_part
     }
 
-    /// The kind of a task: by its type or, if that is unknown, by its name. A task of type `Other`
-    /// with the name of an operator is a compute task, because msprof has no name for its engine.
+    /// Returns the kind of a task: by its type or, if that is unknown, by its name. A task of type
+    /// `Other` with the name of an operator is a compute task, because msprof has no name for its
+    /// engine.
     fn task(&self, event: EventId, parts: &Parts<'_>) -> TaskKind {
         let of_text = |text: StringId| self.kinds[text.row()];
         let by_type = self.types.as_ref().and_then(|types| types.text(event)).map(of_text);
@@ -160,8 +161,8 @@ impl<'a> Tasks<'a> {
         parts.events.assign_lane(event, lane);
     }
 
-    /// The lane of the tasks on the first track inside the collective; the other tracks only
-    /// support it.
+    /// Returns the lane of the tasks on the first track inside the collective; the other tracks
+    /// only support it.
     fn lane_within(&self, event: EventId, device: Device, parts: &Parts<'_>) -> Option<LaneId> {
         let (start_ns, end_ns) = parts.events.span(event)?;
         let starts = self.by_start.get(&device)?;
@@ -181,7 +182,7 @@ fn kind_of(task: TaskKind, is_part: bool) -> EventKind {
     }
 }
 
-/// The kind of an event whose category marks it as a range on a device track.
+/// Returns the kind of an event whose category marks it as a range on a device track.
 fn range(event: EventId, parts: &Parts<'_>) -> Option<EventKind> {
     let category = parts.events.category(event)?;
     Some(match DeviceRange::of_category(parts.strings.get(category))? {

@@ -17,7 +17,7 @@ fn number(wire: Wire<'_>) -> Option<u64> {
     }
 }
 
-/// A list of numbers, packed or one at a time.
+/// Reads a list of numbers, packed or one at a time.
 fn numbers(wire: Wire<'_>, list: &mut Vec<u64>) -> Option<()> {
     match wire {
         Wire::Variable(value) => list.push(value),
@@ -89,7 +89,7 @@ fn attribute(bytes: &[u8]) -> Option<(String, ChakraValue)> {
     Some((name, value.unwrap_or(ChakraValue::Other(0))))
 }
 
-/// The value in a field of the `oneof`: scalars have odd field numbers, lists even ones.
+/// Returns the value in a field of the `oneof`: scalars have odd field numbers, lists even ones.
 #[allow(clippy::match_same_arms)] // in the order of the schema
 fn attribute_value(field: u64, wire: Wire<'_>) -> Option<ChakraValue> {
     let zigzag = |value: u64| (value >> 1).cast_signed() ^ -((value & 1).cast_signed());

@@ -62,7 +62,8 @@ pub fn read(source: impl Read, progress: Progress<'_>) -> Result<ChakraTrace> {
     }
 }
 
-/// The span of the message at the front of the window; `None` if the file ends before it does.
+/// Returns the span of the message at the front of the window; `None` if the file ends before it
+/// does.
 fn whole_message(
     window: &mut Window<'_>,
     diagnostics: &mut Diagnostics,

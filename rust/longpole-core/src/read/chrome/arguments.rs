@@ -32,7 +32,7 @@ pub(super) const QUEUE_ID: Key = Key::at(9);
 pub(super) const CORR_ID: Key = Key::at(10);
 
 impl Arguments {
-    /// The initial keys, and which of them are kept.
+    /// Returns the initial keys, and which of them are kept.
     pub(super) fn keys(&self) -> (Keys, Wanted) {
         let mut names: Vec<&str> = BUILT_IN.to_vec();
         for name in self.names() {

@@ -229,7 +229,7 @@ impl Collector {
         }
     }
 
-    /// The source of a flow event or a part of an asynchronous event.
+    /// Returns the source of a flow event or a part of an asynchronous event.
     fn flow_source(&mut self, draft: &Draft, text: &[u8]) -> FlowSource {
         let (process, thread) = self.track(draft, text);
         FlowSource {
@@ -240,7 +240,7 @@ impl Collector {
         }
     }
 
-    /// The id of a flow event: a number or any string.
+    /// Returns the id of a flow event: a number or any string.
     fn flow_id(&mut self, token: Token, text: &[u8]) -> Option<ArgValue> {
         if let Some(id) = integer(token, text) {
             return Some(ArgValue::Integer(id));
@@ -335,7 +335,7 @@ impl Collector {
         self.places.get(place, || lanes.intern(place))
     }
 
-    /// The process and the thread, which may be numbers or names.
+    /// Returns the process and the thread, which may be numbers or names.
     fn track(&mut self, draft: &Draft, text: &[u8]) -> Track {
         let mut number = |token: Option<Token>| match token {
             Some(Token::Integer(value)) => Number::Integer(value),
@@ -400,12 +400,12 @@ impl Collector {
         }
     }
 
-    /// The number of events of each phase, by letter.
+    /// Returns the number of events of each phase, by letter.
     pub(super) fn phases(&self) -> Vec<(u8, u64)> {
         (0..=u8::MAX).zip(self.phases.0).filter(|&(_, count)| count > 0).collect()
     }
 
-    /// The number of events of any phase.
+    /// Returns the number of events of any phase.
     pub(super) fn n_events(&self) -> u64 {
         self.n_events
     }
@@ -423,7 +423,7 @@ impl Collector {
     }
 }
 
-/// The value of an argument; `None` for null.
+/// Returns the value of an argument; `None` for null.
 #[inline]
 pub(super) fn argument_value(token: Token, text: &[u8], strings: &mut Strings) -> Option<ArgValue> {
     Some(match token {
@@ -447,7 +447,7 @@ fn quoted(span: Span, text: &[u8], strings: &mut Strings) -> StringId {
     if span.is_plain() { strings.intern_plain(raw) } else { strings.intern_spelled(raw) }
 }
 
-/// An id, which some writers quote.
+/// Parses an id, which some writers quote.
 fn id(token: Option<Token>, text: &[u8], at: Whereabouts, findings: &mut Findings) -> Option<i64> {
     let token = token?;
     // The smallest integer represents null in columns.

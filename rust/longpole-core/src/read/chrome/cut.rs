@@ -16,8 +16,8 @@ const MAX_BEGINNING: usize = 256;
 /// Number of bytes searched for a cut first, at the end of a part.
 const TAIL_BYTES: usize = 4 << 10;
 
-/// The text between two events: the end of one, the indent, and the start of the next up to its
-/// first key.
+/// Returns the text between two events: the end of one, the indent, and the start of the next up to
+/// its first key.
 pub(super) fn separator(text: &[u8], indent: &[u8]) -> Option<Vec<u8>> {
     let head = &text[..text.len().min(MAX_BEGINNING)];
     let blank = head.get(1..)?.iter().take_while(|&&byte| is_whitespace(byte)).count();
@@ -75,7 +75,7 @@ impl Cutter {
         Some(Piece { bytes, length: length?, offset, is_indent_taken, rows })
     }
 
-    /// The length of the next part of a file, found by reading as little as possible.
+    /// Returns the length of the next part of a file, found by reading as little as possible.
     fn find_cut(&mut self, file: &SharedFile, end: u64) -> Option<usize> {
         let left = usize::try_from(end - self.offset).unwrap_or(usize::MAX);
         let length = self.part_bytes.min(left);

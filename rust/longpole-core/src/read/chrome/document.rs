@@ -122,7 +122,7 @@ impl Document<'_> {
         Ok(end)
     }
 
-    /// The bracket that opens the document, or the error for another file format.
+    /// Returns the bracket that opens the document, or the error for another file format.
     fn first_byte(&mut self) -> Result<u8> {
         self.events.stream.elements.skip_byte_order_mark()?;
         match self.events.stream.elements.next_significant()? {

@@ -202,7 +202,7 @@ impl EventScanner {
     }
 }
 
-/// A value that is usually a short integer.
+/// Scans a value that is usually a short integer.
 #[inline]
 fn number_or_other(scanner: &mut Scanner<'_>) -> Scan<Token> {
     if let Some((value, length)) = plain_integer(&scanner.text[scanner.at..]) {
@@ -223,7 +223,7 @@ pub(super) fn plain_integer(text: &[u8]) -> Option<(i64, usize)> {
     (is_plain && ends_a_number(front[count])).then_some((value.cast_signed(), count))
 }
 
-/// An integer of any length, or near the end of the window.
+/// Parses an integer of any length, or near the end of the window.
 fn long_integer(text: &[u8]) -> Option<(i64, usize)> {
     let (value, count) = leading(text)?;
     let is_plain = count == 1 || (count > 1 && text[0] != b'0');
@@ -237,7 +237,7 @@ fn text(token: Token) -> Option<Span> {
     }
 }
 
-/// A time in microseconds: a number or a string that contains one. The problem with any other
+/// Scans a time in microseconds: a number or a string that contains one. The problem with any other
 /// string is stored in `bad`.
 #[inline]
 fn time(scanner: &mut Scanner<'_>, bad: &mut Option<Code>) -> Scan<Time> {
@@ -266,8 +266,8 @@ fn whole_microseconds(value: i64) -> Time {
     time_ns.map_or(Time::OutOfRange, Time::Known)
 }
 
-/// A time as profilers write it: up to 15 digits and up to three decimals. Returns nanoseconds and
-/// the length of the text.
+/// Parses a time as profilers write it: up to 15 digits and up to three decimals. Returns
+/// nanoseconds and the length of the text.
 #[inline]
 pub(super) fn plain_time(text: &[u8]) -> Option<(i64, usize)> {
     plain_time_before(text, ends_a_number)
@@ -326,7 +326,7 @@ impl Draft {
         }
     }
 
-    /// The duration, and a warning about it.
+    /// Returns the duration, and a warning about it.
     pub(super) fn duration_ns(&self) -> (Option<i64>, Option<Code>) {
         match self.duration {
             Time::Known(duration) if duration < 0 => (Some(duration), Some(Code::NegativeDuration)),
@@ -341,7 +341,7 @@ impl Draft {
         }
     }
 
-    /// Problems with times that the event does not use.
+    /// Returns problems with times that the event does not use.
     pub(super) fn unread_faults(&self) -> impl Iterator<Item = Code> {
         let takes_no_time = matches!(
             self.phase,
@@ -362,7 +362,7 @@ impl Draft {
         time.into_iter().chain(self.bad_duration.filter(|_| takes_no_time))
     }
 
-    /// The reason why the event has no usable time, if so.
+    /// Returns the reason why the event has no usable time, if so.
     pub(super) fn time_fault(&self) -> Option<Code> {
         match self.time {
             Time::Known(_) => None,

@@ -70,7 +70,7 @@ pub(in crate::read) fn facts(
     }
 }
 
-/// An integer, which some writers quote.
+/// Parses an integer, which some writers quote.
 fn integer(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_str()?.parse().ok())
 }

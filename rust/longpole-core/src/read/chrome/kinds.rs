@@ -44,8 +44,8 @@ impl Meaning {
         !self.exceptions.is_empty()
     }
 
-    /// The kind of an event by its name. A name for a wait counts only if the event records the
-    /// awaited stream.
+    /// Returns the kind of an event by its name. A name for a wait counts only if the event records
+    /// the awaited stream.
     #[inline]
     pub(super) fn kind(&self, name: &[u8], says_stream: impl FnOnce() -> bool) -> EventKind {
         let named = self.exceptions.iter().find(|(begin, _)| name.starts_with(begin.as_bytes()));

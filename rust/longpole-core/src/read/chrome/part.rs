@@ -83,7 +83,7 @@ impl Rows {
 }
 
 impl Piece {
-    /// The offset after its last byte.
+    /// Returns the offset after its last byte.
     pub(super) fn end(&self) -> u64 {
         self.offset + self.length as u64
     }
@@ -196,7 +196,7 @@ impl EventReader<'_> {
     }
 }
 
-/// The range of rows that are new since `known`.
+/// Returns the range of rows that are new since `known`.
 fn fresh(known: &mut usize, length: usize) -> std::ops::Range<usize> {
     std::mem::replace(known, length)..length
 }

@@ -391,8 +391,8 @@ mod tests {
     use crate::progress::silent;
     use crate::read::elements::Elements;
 
-    /// The number of leading events in `text` that are read in parts, and the offset of the comma
-    /// after them.
+    /// Returns the number of leading events in `text` that are read in parts, and the offset of the
+    /// comma after them.
     fn joined(text: &str) -> (u64, Option<u64>) {
         let options = Options { threads: 3, part_bytes: Some(300), ..Options::default() };
         let window = Window::new(Box::new(text.as_bytes()), None).unwrap();

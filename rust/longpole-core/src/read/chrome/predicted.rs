@@ -52,7 +52,8 @@ pub(super) fn take_run(
     Some(end)
 }
 
-/// The length of a comma and the indent before the next event, if they are next in the text.
+/// Returns the length of a comma and the indent before the next event, if they are next in the
+/// text.
 #[inline]
 fn comma_and_indent(text: &[u8], indent: &[u8]) -> Option<usize> {
     let behind = text.strip_prefix(b",")?;
@@ -79,7 +80,8 @@ pub(super) fn learn(
 }
 
 impl Collector {
-    /// The plan of the event that was added last; `None` for events that are never predicted.
+    /// Returns the plan of the event that was added last; `None` for events that are never
+    /// predicted.
     fn plan(&mut self, scanner: &EventScanner, text: &[u8]) -> Option<Plan> {
         match scanner.draft.phase {
             b'X' | b'i' | b'I' | b'R' => self.event_plan(scanner, text).map(Plan::Event),
@@ -105,7 +107,7 @@ impl Collector {
         Some(EventPlan { phase: scanner.draft.phase, kind, category, name, lane, fixed })
     }
 
-    /// The stream and device arguments of an event that is not on a device.
+    /// Returns the stream and device arguments of an event that is not on a device.
     fn fixed(&mut self, scanner: &EventScanner, text: &[u8]) -> Vec<(usize, ArgValue)> {
         let tokens = [(STREAM, scanner.draft.stream), (DEVICE, scanner.draft.device)];
         let values = tokens.into_iter().filter_map(|(key, token)| {

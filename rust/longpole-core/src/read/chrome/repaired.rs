@@ -23,8 +23,8 @@ pub(in crate::read) struct Repaired<'a> {
 }
 
 impl<'a> Repaired<'a> {
-    /// The rank is written if the header has none. With `as_object`, a list is written as an
-    /// object.
+    /// Creates a document. The rank is written if the header has none. With `as_object`, a list is
+    /// written as an object.
     pub(in crate::read) fn new(out: &'a mut dyn Write, rank: Option<u64>, as_object: bool) -> Self {
         Self { out, rank, as_object, is_list: false, n_written: 0 }
     }
@@ -71,7 +71,7 @@ impl<'a> Repaired<'a> {
     }
 }
 
-/// The value of a field as valid JSON; valid text stays the same.
+/// Returns the value of a field as valid JSON; valid text stays the same.
 pub(in crate::read) fn sound_value(text: &str) -> String {
     let mut sound = Vec::with_capacity(text.len());
     push_sound(&mut sound, text.as_bytes(), false);
@@ -160,7 +160,7 @@ fn push_word(sound: &mut Vec<u8>, text: &[u8], at: usize) -> usize {
     at + length
 }
 
-/// The end of the object member that begins here.
+/// Returns the end of the object member that begins here.
 fn end_of_member(text: &[u8], at: usize) -> usize {
     let mut findings = Vec::new();
     let mut scanner = Scanner::new(text, at, &mut findings);

@@ -22,7 +22,7 @@ impl<'a> EventStream<'a> {
         Self { elements, scanner, predictor: Predictor::default(), indent: Vec::new() }
     }
 
-    /// The text in the window.
+    /// Returns the text in the window.
     pub(super) fn text(&self) -> &[u8] {
         self.elements.window.text()
     }

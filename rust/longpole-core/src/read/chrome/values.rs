@@ -9,8 +9,8 @@ pub(super) fn number(text: &[u8]) -> Option<f64> {
     std::str::from_utf8(text).ok()?.parse().ok().filter(|value: &f64| value.is_finite())
 }
 
-/// A short number with a decimal point, as a quotient of two integers that are exact as floats,
-/// which rounds once.
+/// Returns a short number with a decimal point, as a quotient of two integers that are exact as
+/// floats, which rounds once.
 fn short_decimal(text: &[u8]) -> Option<f64> {
     let (mut digits, mut point) = (0_u64, None);
     if text.len() > MAX_SHORT_BYTES {
@@ -37,7 +37,7 @@ pub(super) fn is_integer(number: &[u8]) -> bool {
     number.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-')
 }
 
-/// An integer, or a string that contains one, in decimal or with `0x`.
+/// Parses an integer, or a string that contains one, in decimal or with `0x`.
 pub(super) fn integer(token: Token, text: &[u8]) -> Option<i64> {
     let quoted = match token {
         Token::Integer(value) => return Some(value),
@@ -50,7 +50,7 @@ pub(super) fn integer(token: Token, text: &[u8]) -> Option<i64> {
     }
 }
 
-/// The text of a value that is not a string, as written in the file.
+/// Returns the text of a value that is not a string, as written in the file.
 pub(super) fn token_text(token: Token, text: &[u8]) -> String {
     match token {
         Token::Integer(value) => value.to_string(),

@@ -212,7 +212,7 @@ impl Document<'_> {
         }
     }
 
-    /// The end of the damaged node at the front of the window.
+    /// Returns the end of the damaged node at the front of the window.
     fn find_end(&mut self) -> Result<Option<usize>> {
         loop {
             if let Some(end) = repair::end_of_node(self.elements.window.text(), &self.first_key) {

@@ -104,7 +104,7 @@ struct Value<'a> {
 }
 
 impl Value<'_> {
-    /// The number, or the first of a list of numbers.
+    /// Returns the number, or the first of a list of numbers.
     fn number(&self) -> Option<i64> {
         match self.token {
             Token::Integer(number) => Some(number),
@@ -117,7 +117,7 @@ impl Value<'_> {
         }
     }
 
-    /// The text between the quotes, or the JSON text of any other value.
+    /// Returns the text between the quotes, or the JSON text of any other value.
     fn intern(&self, strings: &mut Strings) -> StringId {
         match self.token {
             Token::Text(span) if span.is_plain() => strings.intern_plain(span.of(self.text)),
@@ -204,7 +204,8 @@ fn value<'a>(scanner: &mut Scanner<'a>) -> Scan<Value<'a>> {
     Ok(Value { token, raw: &scanner.text[start..scanner.at], text: scanner.text })
 }
 
-/// The lists of one side: an object with four lists or, in the flat layout, the values alone.
+/// Returns the lists of one side: an object with four lists or, in the flat layout, the values
+/// alone.
 fn lists(scanner: &mut Scanner<'_>, values: &mut NodeValues, strings: &mut Strings) -> Scan<()> {
     if scanner.peek_significant()? != b'{' {
         values.values = value(scanner)?.intern(strings);

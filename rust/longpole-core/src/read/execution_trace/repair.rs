@@ -35,7 +35,7 @@ fn ends_list(rest: &[u8]) -> bool {
     }
 }
 
-/// The key at the front of `text`, and the text after its colon.
+/// Returns the key at the front of `text`, and the text after its colon.
 fn key(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let inside = text.strip_prefix(b"\"")?;
     let end = memchr::memchr(b'"', inside)?;
@@ -43,7 +43,7 @@ fn key(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&inside[..end], rest))
 }
 
-/// The node with its name escaped; `None` if the name is not the problem.
+/// Returns the node with its name escaped; `None` if the name is not the problem.
 pub(super) fn with_escaped_name(node: &[u8]) -> Option<Vec<u8>> {
     let start = start_of_name(node)?;
     let length = memchr::memchr_iter(b'"', &node[start..]).find(|&at| {

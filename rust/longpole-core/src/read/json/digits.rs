@@ -4,8 +4,8 @@
 //! Lemire's `fast_float` (2020): mark the bytes that are not digits, shift them out, and combine
 //! pairs, fours and eights by multiplication.
 
-/// The number at the front of `text` and its number of digits, up to 16. `None` if the text ends
-/// before that is known.
+/// Returns the number at the front of `text` and its number of digits, up to 16. `None` if the text
+/// ends before that is known.
 #[inline(always)]
 #[allow(clippy::inline_always)] // a call would cost as much as the arithmetic
 pub(in crate::read) fn leading(text: &[u8]) -> Option<(u64, usize)> {
@@ -15,7 +15,7 @@ pub(in crate::read) fn leading(text: &[u8]) -> Option<(u64, usize)> {
     }
 }
 
-/// The number at the front of `text` and its number of digits.
+/// Returns the number at the front of `text` and its number of digits.
 #[inline(always)]
 #[allow(clippy::inline_always)]
 pub(in crate::read) fn leading_of(text: &[u8; 16]) -> (u64, usize) {
@@ -39,15 +39,15 @@ fn digits_and_others(bytes: u64) -> (u64, u64) {
     (word, (word.wrapping_add(0x7676_7676_7676_7676) | word) & 0x8080_8080_8080_8080)
 }
 
-/// The number of leading digits in eight bytes.
+/// Returns the number of leading digits in eight bytes.
 #[inline]
 pub(in crate::read) fn digit_count(bytes: [u8; 8]) -> usize {
     let (_, others) = digits_and_others(u64::from_le_bytes(bytes));
     others.trailing_zeros() as usize / 8
 }
 
-/// The leading digits of four bytes as decimals, in thousandths, and their count. If all four are
-/// digits, the value is unspecified.
+/// Returns the leading digits of four bytes as decimals, in thousandths, and their count. If all
+/// four are digits, the value is unspecified.
 #[inline]
 pub(in crate::read) fn thousandths(bytes: [u8; 4]) -> (u64, usize) {
     let (word, others) = digits_and_others(u32::from_le_bytes(bytes).into());
@@ -57,7 +57,7 @@ pub(in crate::read) fn thousandths(bytes: [u8; 4]) -> (u64, usize) {
     (tenths.wrapping_mul(100) + hundredths.wrapping_mul(10) + thousandths, count)
 }
 
-/// The number at the front of eight bytes and its number of digits.
+/// Returns the number at the front of eight bytes and its number of digits.
 #[inline]
 pub(in crate::read) fn up_to_eight(bytes: [u8; 8]) -> (u64, usize) {
     let (word, others) = digits_and_others(u64::from_le_bytes(bytes));

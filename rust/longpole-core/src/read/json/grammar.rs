@@ -6,7 +6,7 @@ pub(in crate::read) fn is_whitespace(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
 }
 
-/// The text after any white space at its front.
+/// Returns the text after any white space at its front.
 pub(in crate::read) fn significant(text: &[u8]) -> &[u8] {
     let blank = text.iter().take_while(|&&byte| is_whitespace(byte)).count();
     &text[blank..]
@@ -54,8 +54,8 @@ pub(super) fn is_non_finite(word: &[u8]) -> bool {
         .any(|name| word.eq_ignore_ascii_case(name.as_bytes()))
 }
 
-/// The index of the first byte of `text` that is a quote, a backslash, a control character or not
-/// ASCII.
+/// Returns the index of the first byte of `text` that is a quote, a backslash, a control character
+/// or not ASCII.
 ///
 /// Checks eight bytes at a time in one register ("SIMD within a register", Mycroft 1987): names are
 /// too short for wider vectors to pay off.

@@ -25,12 +25,12 @@ impl Key {
     pub(in crate::read) const BEYOND: Self = Self(2);
     const FIRST: usize = 3;
 
-    /// The key at `row` of the list from which [`Keys`] was made, or a later one.
+    /// Returns the key at `row` of the list from which [`Keys`] was made, or a later one.
     pub(in crate::read) const fn at(row: u16) -> Self {
         Self(row + 3)
     }
 
-    /// The row in the list, for actual keys.
+    /// Returns the row in the list, for actual keys.
     pub(in crate::read) fn row(self) -> Option<usize> {
         usize::from(self.0).checked_sub(Self::FIRST)
     }
@@ -75,12 +75,12 @@ impl Keys {
         keys
     }
 
-    /// The name of a key. Names of keys beyond the maximum are not stored.
+    /// Returns the name of a key. Names of keys beyond the maximum are not stored.
     pub(in crate::read) fn name(&self, row: usize) -> &str {
         &self.names[row]
     }
 
-    /// The number of distinct keys.
+    /// Returns the number of distinct keys.
     pub(in crate::read) fn len(&self) -> usize {
         self.names.len()
     }
@@ -95,12 +95,12 @@ impl Keys {
         self.names.len() + n_new <= MAX_KEYS
     }
 
-    /// The row of the key with this name, which is added if it is new.
+    /// Returns the row of the key with this name, which is added if it is new.
     pub(in crate::read) fn row(&mut self, name: &str) -> Option<usize> {
         self.intern(name.as_bytes()).row()
     }
 
-    /// The key with this spelling, if it is stored.
+    /// Returns the key with this spelling, if it is stored.
     pub(in crate::read) fn find(&self, spelling: &[u8]) -> Option<Key> {
         self.by_spelling.get(spelling).copied()
     }

@@ -46,13 +46,13 @@ impl<'a> Scanner<'a> {
         Self { text, at, findings, fault: (Code::MalformedEvent, at) }
     }
 
-    /// The next byte, without consuming it.
+    /// Returns the next byte, without consuming it.
     #[inline]
     pub(in crate::read) fn peek(&self) -> Scan<u8> {
         self.text.get(self.at).copied().ok_or(Stop::NeedMore)
     }
 
-    /// The next byte that is not white space, without consuming it.
+    /// Returns the next byte that is not white space, without consuming it.
     #[inline]
     pub(in crate::read) fn peek_significant(&mut self) -> Scan<u8> {
         loop {
@@ -194,7 +194,7 @@ impl<'a> Scanner<'a> {
         Ok(token)
     }
 
-    /// The run of bytes that may be part of a number or a word.
+    /// Returns the run of bytes that may be part of a number or a word.
     fn word_span(&self) -> Scan<Span> {
         let rest = &self.text[self.at..];
         let length = rest.iter().position(|&byte| !is_in_word(byte)).ok_or(Stop::NeedMore)?;

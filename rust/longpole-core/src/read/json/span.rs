@@ -16,7 +16,7 @@ impl Span {
         Self(start as u64 | (end as u64) << 32)
     }
 
-    /// A string whose bytes must be unescaped or checked.
+    /// Returns a string whose bytes must be unescaped or checked.
     pub(super) fn spelled(start: usize, end: usize) -> Self {
         Self(Self::new(start, end).0 | Self::SPELLED)
     }

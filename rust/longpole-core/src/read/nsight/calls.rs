@@ -56,7 +56,8 @@ impl Export<'_> {
         });
     }
 
-    /// The name of a call without the version of the interface, as in `cudaLaunchKernel_v7000`.
+    /// Returns the name of a call without the version of the interface, as in
+    /// `cudaLaunchKernel_v7000`.
     fn name_of_call(&mut self, number: Option<i64>) -> Option<StringId> {
         let number = number?;
         if let Some(name) = self.call_names.get(number) {

@@ -180,7 +180,7 @@ fn launch(
     }
 }
 
-/// Kineto's name for a copy: `Memcpy HtoD (Pageable -> Device)`.
+/// Returns Kineto's name for a copy: `Memcpy HtoD (Pageable -> Device)`.
 fn name_of_copy([direction, from, to]: [Option<i64>; 3]) -> String {
     let direction = listed(DIRECTIONS, direction);
     format!("Memcpy {direction} ({} -> {})", listed(MEMORY, from), listed(MEMORY, to))

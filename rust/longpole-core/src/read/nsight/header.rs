@@ -76,7 +76,7 @@ impl Export<'_> {
         Ok(Header { fields, base_time_ns, format: "nsight-sqlite", ..Header::default() })
     }
 
-    /// The profiler's warnings and errors about its own recording, each once.
+    /// Returns the profiler's warnings and errors about its own recording, each once.
     fn messages(&mut self) -> Result<Vec<String>> {
         let mut found: Vec<String> = Vec::new();
         self.describe(MESSAGES, &["severity", "text"], |row| {

@@ -98,7 +98,7 @@ impl Export<'_> {
         }
     }
 
-    /// The record tables that are not read.
+    /// Returns the record tables that are not read.
     fn unread_tables(&self) -> Vec<String> {
         let database = self.reading.database;
         let is_unread = |name: &&String| {

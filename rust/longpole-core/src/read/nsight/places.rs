@@ -46,7 +46,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// A correlation id that is unique across processes, which count separately.
+    /// Returns a correlation id that is unique across processes, which count separately.
     pub(super) fn correlation(&mut self, id: Option<i64>, process: Option<i64>) -> Option<i64> {
         let id = id.filter(|&id| id != NONE)?;
         let process = GlobalId(process.unwrap_or(0)).process();
@@ -56,7 +56,7 @@ impl Places {
         process.checked_mul(CORRELATIONS)?.checked_add(id)
     }
 
-    /// A stream number that is unique across the processes on a device.
+    /// Returns a stream number that is unique across the processes on a device.
     pub(super) fn stream(&mut self, stream: i64, device: i64, process: Option<i64>) -> i64 {
         number_of_stream(stream, device, process.unwrap_or(0), &mut self.first_of_device)
     }
@@ -70,12 +70,13 @@ impl Places {
         });
     }
 
-    /// The device of a context. Synchronization records have the context, but always device 0.
+    /// Returns the device of a context. Synchronization records have the context, but always device
+    /// 0.
     pub(super) fn device(&self, context: [Option<i64>; 2], recorded: Option<i64>) -> Option<i64> {
         self.device_of_context.get(&context).copied().or(recorded)
     }
 
-    /// The lane of a stream.
+    /// Returns the lane of a stream.
     #[inline]
     pub(super) fn of_stream(
         &mut self,
@@ -96,7 +97,7 @@ impl Places {
         })
     }
 
-    /// The lane of a thread.
+    /// Returns the lane of a thread.
     #[inline]
     pub(super) fn of_thread(&mut self, id: Option<i64>, records: &mut Records<'_>) -> LaneId {
         let id = GlobalId(id.unwrap_or(0));
@@ -107,8 +108,8 @@ impl Places {
     }
 }
 
-/// The stream number, combined with the process number unless this process was the first on the
-/// device.
+/// Returns the stream number, combined with the process number unless this process was the first on
+/// the device.
 fn number_of_stream(
     stream: i64,
     device: i64,
@@ -125,7 +126,7 @@ fn number_of_stream(
     process.saturating_mul(STREAMS).saturating_add(stream)
 }
 
-/// A process and a thread as strings.
+/// Returns a process and a thread as strings.
 pub(super) fn texts(id: GlobalId, records: &mut Records<'_>) -> (StringId, StringId) {
     let mut text = |number: i64| records.strings.intern(&number.to_string());
     (text(id.process()), text(id.thread()))
@@ -135,7 +136,7 @@ pub(super) fn texts(id: GlobalId, records: &mut Records<'_>) -> (StringId, Strin
 mod tests {
     use super::*;
 
-    /// The id of the process with this number.
+    /// Returns the id of the process with this number.
     const fn id_of(process: i64) -> i64 {
         process << 24 | 1 << 48
     }

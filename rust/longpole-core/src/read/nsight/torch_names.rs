@@ -49,13 +49,13 @@ fn is_of_namespace(name: &str) -> bool {
         && !name.contains(char::is_whitespace)
 }
 
-/// The number at the front, and the text after it.
+/// Returns the number at the front, and the text after it.
 fn leading_number(text: &str) -> Option<(i64, &str)> {
     let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
     Some((text[..end].parse().ok()?, &text[end..]))
 }
 
-/// The shapes of the inputs, if any; an error if the text is something else.
+/// Returns the shapes of the inputs, if any; an error if the text is something else.
 fn sizes_of(text: &str) -> Result<Option<String>, ()> {
     if text.is_empty() || text.starts_with(", input_op_ids = ") {
         return Ok(None);

@@ -65,7 +65,7 @@ impl EventRecords {
         self.by_event.entry([process, context, event]).or_default().push(recorded);
     }
 
-    /// The last recording of an event before a call waited for it.
+    /// Returns the last recording of an event before a call waited for it.
     fn find(&self, event: Event, sync: Option<i64>, waiter: i64) -> Option<Recorded> {
         if let Some(sync) = given(sync) {
             return self.by_sync.get(&(event[0], sync)).copied();

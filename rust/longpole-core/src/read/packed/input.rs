@@ -35,8 +35,8 @@ impl Read for Input<'_> {
     }
 }
 
-/// The problem at output byte `offset`, at which a decoder stopped: the source failed, ended, or is
-/// corrupt.
+/// Returns the problem at output byte `offset`, at which a decoder stopped: the source failed,
+/// ended, or is corrupt.
 pub(super) fn damage(input: &mut Input<'_>, offset: u64) -> Result<(Code, &'static str)> {
     match input.failure.take() {
         Some(error) => Err(io_error(&error, offset)),

@@ -5,10 +5,10 @@ use crate::error::Result;
 
 /// A compressed file while it is read.
 pub(in crate::read) trait Unpack {
-    /// The name of the compression.
+    /// Returns the name of the compression.
     fn name(&self) -> &'static str;
 
-    /// What ended the stream too early, if anything did.
+    /// Returns what ended the stream too early, if anything did.
     fn fault(&self) -> Option<&'static str>;
 
     /// Decompresses into `output`; returns 0 at the end. `offset` is the position of `output` in

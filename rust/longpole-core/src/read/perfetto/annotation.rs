@@ -82,7 +82,7 @@ fn unsigned(value: u64, rows: &mut Rows<'_>) -> ArgValue {
     }
 }
 
-/// A list or a dictionary as JSON; `None` if it is not a valid message or too deep.
+/// Returns a list or a dictionary as JSON; `None` if it is not a valid message or too deep.
 fn nested(
     bytes: &[u8],
     sequence: &Sequence,

@@ -58,7 +58,7 @@ pub(super) fn of(bytes: &[u8]) -> Option<TrackEvent<'_>> {
     Some(event)
 }
 
-/// The first of a list of numbers, packed or not.
+/// Returns the first of a list of numbers, packed or not.
 fn first(wire: Wire<'_>) -> Option<u64> {
     match wire {
         Wire::Bytes(bytes) => variable(bytes).map(|(value, _)| value),
@@ -66,7 +66,7 @@ fn first(wire: Wire<'_>) -> Option<u64> {
     }
 }
 
-/// Flow ids: eight bytes each or, in older traces, of variable length; packed or not.
+/// Reads flow ids: eight bytes each or, in older traces, of variable length; packed or not.
 fn ids(wire: Wire<'_>, list: &mut Vec<u64>) -> Option<()> {
     match wire {
         Wire::Bytes(bytes) => {

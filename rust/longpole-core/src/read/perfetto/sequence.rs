@@ -75,7 +75,7 @@ impl Sequence {
     }
 }
 
-/// An id and its name or string; for a kernel, the demangled name is preferred.
+/// Returns an id and its name or string; for a kernel, the demangled name is preferred.
 fn numbered(bytes: &[u8], is_kernel: bool) -> Option<(u64, &[u8])> {
     let (mut number, mut name) = (0, &[][..]);
     fields(bytes, |field, wire| {

@@ -211,7 +211,7 @@ impl<'a> Slices<'a> {
         Some(())
     }
 
-    /// The time of a packet on the clock of the trace.
+    /// Returns the time of a packet on the clock of the trace.
     fn time_ns(&mut self, packet: &Packet<'_>, sequence: &mut Sequence) -> Option<i64> {
         let Some(time) = packet.time else {
             self.say(Code::MissingTimestamp);
@@ -328,7 +328,7 @@ impl<'a> Slices<'a> {
         Some(())
     }
 
-    /// The duration to keep for an event that should have one.
+    /// Returns the duration to keep for an event that should have one.
     fn duration_ns(&mut self, start_ns: i64, given: Option<i128>) -> Option<i64> {
         let (duration_ns, fault) = match given {
             Some(duration_ns) => kept_duration(start_ns, duration_ns),
@@ -537,7 +537,7 @@ impl<'a> Slices<'a> {
         }
     }
 
-    /// The device of each track, if its kernels record an agent and all of them the same.
+    /// Returns the device of each track, if its kernels record an agent and all of them the same.
     fn devices(&self) -> Vec<Option<i64>> {
         let mut found: Vec<Option<Option<i64>>> = vec![None; self.tracks.len()];
         for event in self.rows.events.ids() {
@@ -565,7 +565,7 @@ impl<'a> Slices<'a> {
     }
 }
 
-/// The default track of a sequence.
+/// Returns the default track of a sequence.
 fn track_of_sequence(sequence: u64) -> u64 {
     sequence | 1 << 63
 }
@@ -691,7 +691,7 @@ impl Arguments {
 const OF_PLACES_AND_LINKS: &[&str] =
     &["correlation", "External id", "queue", "agent", "device", "stream", "cuda_sync_kind"];
 
-/// Kineto's name for an argument that other writers name differently.
+/// Returns Kineto's name for an argument that other writers name differently.
 fn known_key(key: &str) -> &str {
     match key {
         "correlation_id" | "corr_id" => "correlation",

@@ -66,7 +66,7 @@ pub(super) fn of(bytes: &[u8]) -> Option<Stage<'_>> {
 }
 
 impl Stage<'_> {
-    /// The category and the name: of the activity or kernel, otherwise of the stage.
+    /// Returns the category and the name: of the activity or kernel, otherwise of the stage.
     pub(super) fn names(
         &self,
         sequence: &Sequence,
@@ -88,7 +88,7 @@ impl Stage<'_> {
 
 type Names = std::collections::HashMap<u64, StringId>;
 
-/// Kineto's name for an entry of the extra data.
+/// Returns Kineto's name for an entry of the extra data.
 pub(super) fn known_key(name: &str) -> &str {
     match name {
         "device id" => "device",
@@ -98,7 +98,8 @@ pub(super) fn known_key(name: &str) -> &str {
     }
 }
 
-/// A value of the extra data, all of which are strings. Names of process groups stay strings.
+/// Returns a value of the extra data, all of which are strings. Names of process groups stay
+/// strings.
 pub(super) fn value(name: &str, value: &[u8], rows: &mut Rows<'_>) -> ArgValue {
     let number = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
     match number.filter(|_| !name.starts_with("Process Group")) {
@@ -120,7 +121,7 @@ fn extra(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((name, value))
 }
 
-/// The sizes of the grid and of a block.
+/// Returns the sizes of the grid and of a block.
 fn sizes(bytes: &[u8]) -> Option<[Option<[i64; 3]>; 2]> {
     let mut found = [None; 2];
     fields(bytes, |field, wire| {

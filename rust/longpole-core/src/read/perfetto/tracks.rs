@@ -56,7 +56,7 @@ pub(super) struct Standing {
 }
 
 impl Tracks {
-    /// The row of a track, which may not be described yet.
+    /// Returns the row of a track, which may not be described yet.
     pub(super) fn row(&mut self, uuid: u64) -> usize {
         *self.row_of.entry(uuid).or_insert_with(|| {
             self.all.push(Track { uuid, unit: 1, ..Track::default() });
@@ -115,7 +115,7 @@ impl Tracks {
         self.all[row] = found;
     }
 
-    /// The place of every track; also records the names of processes and threads.
+    /// Returns the place of every track; also records the names of processes and threads.
     pub(super) fn standing(&self, rows: &mut Rows<'_>) -> Vec<Standing> {
         let mut stated = HashSet::new();
         // In longpole's own files, the names of processes and threads are recorded as in the
@@ -151,7 +151,7 @@ impl Tracks {
         Standing { process, thread, device: device.or(of_around), stream, is_own: false }
     }
 
-    /// A track and the tracks that contain it.
+    /// Returns a track and the tracks that contain it.
     fn around<'a>(&'a self, track: &'a Track) -> impl Iterator<Item = &'a Track> {
         let outer = |track: &&'a Track| Some(&self.all[*self.row_of.get(&track.parent?)?]);
         std::iter::successors(Some(track), outer).take(MAX_DEPTH)

@@ -31,7 +31,7 @@ pub(super) struct Launch {
     pub(super) shared_memory: Option<i64>,
 }
 
-/// A correlation id that is unique in the file, because each recording and process counts
+/// Returns a correlation id that is unique in the file, because each recording and process counts
 /// separately.
 pub(super) fn of_recording(number: i64, correlation: Option<i64>) -> Option<i64> {
     number.checked_mul(IDS_OF_RECORDING)?.checked_add(correlation?)
@@ -106,7 +106,7 @@ pub(super) fn thread([process, thread]: [Option<i64>; 2], records: &mut Records<
     records.lane(Place { process, thread, device: None, stream: None })
 }
 
-/// The kind of a call or range, by the name of its interface.
+/// Returns the kind of a call or range, by the name of its interface.
 pub(super) fn kind_of_interface(name: &str) -> (EventKind, &'static str) {
     const INTERFACES: &[(&str, EventKind, &str)] = &[
         ("HIP_", EventKind::Runtime, "hip_runtime"),
@@ -117,7 +117,7 @@ pub(super) fn kind_of_interface(name: &str) -> (EventKind, &'static str) {
     known.map_or((EventKind::Other, "rocm_api"), |&(_, kind, category)| (kind, category))
 }
 
-/// Kineto's name for a copy, by operation: `MEMORY_COPY_HOST_TO_DEVICE`.
+/// Returns Kineto's name for a copy, by operation: `MEMORY_COPY_HOST_TO_DEVICE`.
 pub(super) fn name_of_copy(operation: &str) -> String {
     let operation = operation.trim_start_matches("MEMORY_COPY_");
     let Some((from, to)) = operation.split_once("_TO_") else {

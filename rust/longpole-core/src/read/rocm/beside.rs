@@ -37,7 +37,7 @@ pub(super) fn files(given: &Path) -> Vec<PathBuf> {
     KINDS.iter().filter_map(one).collect()
 }
 
-/// The prefix of a file name before the kind, and the kind.
+/// Returns the prefix of a file name before the kind, and the kind.
 fn parts(name: &str) -> Option<(&str, &str)> {
     let packed = PACKED.iter().rev().find(|packed| name.ends_with(**packed))?;
     let stem = name.strip_suffix(packed)?.strip_suffix(".csv")?;

@@ -184,7 +184,7 @@ impl<'a> Trace<'a> {
         memory_copy(&activity, &direction, None, &mut self.records);
     }
 
-    /// The activity on the device of an agent; `None` without times.
+    /// Returns the activity on the device of an agent; `None` without times.
     fn activity(
         &mut self,
         columns: &Columns,
@@ -229,7 +229,7 @@ impl<'a> Trace<'a> {
         }
     }
 
-    /// Start and end of a row; `None` if unknown, which is reported.
+    /// Returns the start and end of a row; `None` if unknown, which is reported.
     fn times(&mut self, columns: &Columns, row: &Row<'_>) -> Option<[Option<i64>; 2]> {
         let start_ns = self.time(Code::BadTimestamp, columns.start, row);
         if start_ns.is_none() && row.text(columns.start).is_some() {
@@ -238,7 +238,8 @@ impl<'a> Trace<'a> {
         Some([start_ns, self.time(Code::InvalidNumber, columns.end, row)])
     }
 
-    /// A time in whole nanoseconds; `None` if it is missing, or malformed, which is reported.
+    /// Parses a time in whole nanoseconds; `None` if it is missing, or malformed, which is
+    /// reported.
     fn time(&mut self, fault: Code, column: Option<usize>, row: &Row<'_>) -> Option<i64> {
         let time_ns = nanoseconds(row.text(column)?);
         if time_ns.is_none() {
@@ -256,7 +257,7 @@ impl<'a> Trace<'a> {
         self.number(Code::InvalidNumber, column, row)
     }
 
-    /// An integer; `None` if it is missing, or invalid, which is reported.
+    /// Parses an integer; `None` if it is missing, or invalid, which is reported.
     fn number(&mut self, fault: Code, column: Option<usize>, row: &Row<'_>) -> Option<i64> {
         let text = row.text(column)?;
         let number = integer(text);
@@ -266,7 +267,7 @@ impl<'a> Trace<'a> {
         number
     }
 
-    /// The recording of a row: a file may contain several with overlapping ids.
+    /// Returns the recording of a row: a file may contain several with overlapping ids.
     fn recording(&mut self, columns: &Columns, row: &Row<'_>) -> i64 {
         let Some(name) = row.text(columns.recording) else { return 0 };
         if let Some(&number) = self.recordings.get(name) {
@@ -284,8 +285,9 @@ fn is_cut(columns: &Columns, row: &Row<'_>) -> bool {
     end_ns < start_ns
 }
 
-/// A time, rounded to whole nanoseconds. Programs that average or merge the rows of `rocprofv3`
-/// write fractions (`564450429888574.8`), and exponents (`1.70416151142e+18`) for doubles.
+/// Parses a time, rounded to whole nanoseconds. Programs that average or merge the rows of
+/// `rocprofv3` write fractions (`564450429888574.8`), and exponents (`1.70416151142e+18`) for
+/// doubles.
 fn nanoseconds(text: &[u8]) -> Option<i64> {
     if let Some(whole_ns) = integer(text) {
         return Some(whole_ns);
@@ -303,14 +305,15 @@ fn nanoseconds(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// A double as an integer, if it fits.
+/// Returns a double as an integer, if it fits.
 #[allow(clippy::cast_possible_truncation)] // it is in range
 fn of_double(time_ns: f64) -> Option<i64> {
     const LIMIT: f64 = 9.2e18;
     (time_ns.abs() < LIMIT).then(|| time_ns.round() as i64)
 }
 
-/// An integer, optionally with `.0`, as pandas writes the integers of a column with missing values.
+/// Parses an integer, optionally with `.0`, as pandas writes the integers of a column with missing
+/// values.
 fn integer(text: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(text).ok()?;
     text.strip_suffix(".0").unwrap_or(text).parse().ok()
@@ -338,7 +341,8 @@ impl Agents {
         }
     }
 
-    /// The device of `GPU 0`, `Agent 4` or 4. Without a list of agents, it is the number itself.
+    /// Returns the device of `GPU 0`, `Agent 4` or 4. Without a list of agents, it is the number
+    /// itself.
     fn device(&self, recording: i64, agent: Option<&[u8]>) -> Option<i64> {
         let text = agent?;
         let digits = text.iter().rposition(|byte| !byte.is_ascii_digit()).map_or(0, |at| at + 1);

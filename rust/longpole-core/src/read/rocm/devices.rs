@@ -19,12 +19,12 @@ impl Devices {
         }
     }
 
-    /// The device of an agent.
+    /// Returns the device of an agent.
     pub(super) fn of_agent(&self, agent: Option<i64>) -> Option<i64> {
         self.of_agent.get(&agent?).copied()
     }
 
-    /// The device properties for the header.
+    /// Returns the device properties for the header.
     pub(super) fn properties(self) -> Option<(String, String)> {
         let described = Value::Array(self.described);
         let is_any = described.as_array().is_some_and(|list| !list.is_empty());

@@ -177,7 +177,7 @@ const LISTS: &[(&str, List)] = &[
 ];
 
 impl Place {
-    /// The position after a key.
+    /// Returns the position after a key.
     fn behind(self, key: &str) -> Option<Self> {
         match (self, key) {
             (Self::Document, "rocprofiler-sdk-tool") => Some(Self::Processes),
@@ -380,7 +380,7 @@ impl Trace<'_> {
         Ok(found.is_some())
     }
 
-    /// The members of the next element of a list; also stores its offset.
+    /// Returns the members of the next element of a list; also stores its offset.
     fn next<'de, S: SeqAccess<'de>, const N: usize>(
         &mut self,
         paths: &[&str; N],
@@ -473,7 +473,7 @@ impl Process {
         of_recording((self.place - 1).max(0), number)
     }
 
-    /// The names of an interface and of its operation.
+    /// Returns the names of an interface and of its operation.
     fn operation(&self, kind: Option<i64>, operation: Option<i64>) -> (&str, &str) {
         let place = |number: Option<i64>| usize::try_from(number?).ok();
         let known = place(kind).and_then(|place| self.operations.get(place));

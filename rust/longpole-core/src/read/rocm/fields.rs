@@ -120,7 +120,7 @@ impl<'de, const N: usize> Visitor<'de> for Within<'_, '_, N> {
     }
 }
 
-/// The rest of a path after a key, if the path begins with it.
+/// Returns the rest of a path after a key, if the path begins with it.
 fn behind<'p>(path: &'p str, key: &str) -> Option<&'p str> {
     let rest = path.strip_prefix(key)?;
     if rest.is_empty() { Some("") } else { rest.strip_prefix('.') }

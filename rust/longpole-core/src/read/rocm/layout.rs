@@ -17,7 +17,7 @@ pub(in crate::read) enum Rows {
 /// The description of a file that cannot be read, and a hint.
 pub(in crate::read) type Refused = (&'static str, &'static str);
 
-/// The content of a file; `None` for files of other programs.
+/// Returns the content of a file; `None` for files of other programs.
 pub(in crate::read) fn rows_of(head: &[u8]) -> Option<Result<Rows, Refused>> {
     if !head.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'"') {
         return None;
@@ -26,7 +26,7 @@ pub(in crate::read) fn rows_of(head: &[u8]) -> Option<Result<Rows, Refused>> {
     rows_with(&columns(line))
 }
 
-/// The content of a file with these columns.
+/// Returns the content of a file with these columns.
 pub(super) fn rows_with(columns: &[String]) -> Option<Result<Rows, Refused>> {
     let has = |names: &[&str]| names.iter().all(|name| columns.iter().any(|column| column == name));
     let is_timed = has(&["starttimestamp", "endtimestamp"]) || has(&["beginns", "endns"]);

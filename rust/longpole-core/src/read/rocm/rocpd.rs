@@ -58,7 +58,7 @@ pub(in crate::read) fn is_rocpd(database: &Database) -> bool {
     recordings(database).next().is_some()
 }
 
-/// The ids of the recordings, from the suffixes of table names.
+/// Returns the ids of the recordings, from the suffixes of table names.
 fn recordings(database: &Database) -> impl Iterator<Item = &str> {
     database.names().iter().filter_map(|name| name.strip_prefix(REGIONS))
 }
@@ -126,7 +126,7 @@ impl Numbers {
         }
     }
 
-    /// The system id, for an id that may be a row id.
+    /// Returns the system id, for an id that may be a row id.
     fn number(&self, named: Option<i64>) -> Option<i64> {
         let named = named?;
         if self.known.contains(&named) {
@@ -272,14 +272,14 @@ impl<'a> Recording<'a> {
         }
     }
 
-    /// The track of a row: from the row itself, otherwise from the track that it refers to.
+    /// Returns the track of a row: from the row itself, otherwise from the track that it refers to.
     fn track(&self, row: &Row<'_>) -> Track {
         let [track, _, pid, tid, queue, stream] = row.integers(4);
         let named = track.and_then(|track| self.tracks.get(&track)).copied().unwrap_or_default();
         [pid.or(named[0]), tid.or(named[1]), named[2], queue.or(named[3]), stream.or(named[4])]
     }
 
-    /// Start and end of a row, which may be in a separate table of times.
+    /// Returns the start and end of a row, which may be in a separate table of times.
     fn times(&mut self, row: &Row<'_>) -> [Option<i64>; 2] {
         let [start_ns, end_ns, start, end] = row.integers(0);
         if start_ns.is_some() {

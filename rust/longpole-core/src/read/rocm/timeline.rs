@@ -118,7 +118,7 @@ fn sections(metadata: &MetadataTable, strings: &Strings) -> Sections {
         .collect()
 }
 
-/// Kineto's name for `CopyHostToDevice`; `None` for other names, such as `async-copy3`.
+/// Returns Kineto's name for `CopyHostToDevice`; `None` for other names, such as `async-copy3`.
 fn kineto_name(name: &str) -> Option<String> {
     let (from, to) = name.strip_prefix("Copy")?.split_once("To")?;
     Some(name_of_copy(&format!("{from}_TO_{to}")))
@@ -166,7 +166,7 @@ fn assign_correlations(
 /// The category of arrows from calls to the activities that they launched.
 const DATA_FLOW: &str = "DataFlow";
 
-/// The calls and activities connected by arrows, each with a common number.
+/// Returns the calls and activities connected by arrows, each with a common number.
 fn arrows(
     events: &[(EventId, Section)],
     profile: &Profile<'_>,
@@ -222,7 +222,7 @@ impl<'a> Tracks<'a> {
         Self { events, of_track }
     }
 
-    /// The last event to start by a time, if the time is inside it.
+    /// Returns the last event to start by a time, if the time is inside it.
     fn around(&self, track: (StringId, StringId), at_ns: i64) -> Option<EventId> {
         let rows = self.of_track.get(&track)?;
         let n_before = rows.partition_point(|&(start_ns, _)| start_ns <= at_ns);
@@ -231,7 +231,7 @@ impl<'a> Tracks<'a> {
         (at_ns <= end_ns).then_some(event)
     }
 
-    /// The first event to start at a time, or within the microsecond of rounding.
+    /// Returns the first event to start at a time, or within the microsecond of rounding.
     fn from(&self, track: (StringId, StringId), at_ns: i64) -> Option<EventId> {
         let rows = self.of_track.get(&track)?;
         let first = rows.partition_point(|&(start_ns, _)| start_ns < at_ns - MOST_ROUNDED_NS / 2);
@@ -240,7 +240,7 @@ impl<'a> Tracks<'a> {
     }
 }
 
-/// The calls and activities with their numbers; `None` if these are not launch numbers.
+/// Returns the calls and activities with their numbers; `None` if these are not launch numbers.
 fn pairs(
     events: &[(EventId, Section)],
     args: &ArgTables,
@@ -283,7 +283,7 @@ impl<'a> Numbers<'a> {
         Self { process: column("pid"), device: column("dev-id"), stream: column("stream-id") }
     }
 
-    /// The thread of the program, or the stream of the device.
+    /// Returns the thread of the program, or the stream of the device.
     fn place(&self, event: EventId, section: Section, own: Place, strings: &mut Strings) -> Place {
         let number =
             |column: &Option<Column<'_>>, strings| column.as_ref()?.integer(event, strings);

@@ -20,7 +20,7 @@ pub(crate) const SOURCES: &str = "sources";
 /// The length of an array header.
 pub(crate) const ARRAY_HEADER: usize = 128;
 
-/// The name of the member with a column.
+/// Returns the name of the member with a column.
 pub(crate) fn member_of(table: &str, column: &str) -> String {
     format!("{table}/{column}.npy")
 }
@@ -43,7 +43,7 @@ const FACTS: [u8; 10] = [45, 0, 0, 0, 0, 0, 0, 0, 0x21, 0];
 const IN_EXTRA: [u8; 4] = [0xff; 4];
 
 impl Member {
-    /// The bytes before the content.
+    /// Returns the bytes before the content.
     pub(crate) fn header(&self) -> Vec<u8> {
         let extra = [&[1, 0, 16, 0][..], &self.size.to_le_bytes(), &self.size.to_le_bytes()];
         let lengths = [self.name_length(), [20, 0]];
@@ -51,7 +51,7 @@ impl Member {
         [head.concat(), lengths.concat(), self.name.as_bytes().to_vec(), extra.concat()].concat()
     }
 
-    /// The entry in the directory.
+    /// Returns the entry in the directory.
     fn entry(&self) -> Vec<u8> {
         let (size, offset) = (self.size.to_le_bytes(), self.offset.to_le_bytes());
         let extra = [&[1, 0, 24, 0][..], &size, &size, &offset];
@@ -75,7 +75,7 @@ impl Member {
     }
 }
 
-/// The bytes after the last member, which ends at `offset`.
+/// Returns the bytes after the last member, which ends at `offset`.
 pub(crate) fn directory(members: &[Member], offset: u64) -> Vec<u8> {
     let mut directory: Vec<_> = members.iter().flat_map(Member::entry).collect();
     let (count, size) = ((members.len() as u64).to_le_bytes(), directory.len() as u64);
@@ -92,7 +92,7 @@ pub(crate) fn directory(members: &[Member], offset: u64) -> Vec<u8> {
     directory
 }
 
-/// The header of an array in a `.npy` file (version 1.0).
+/// Returns the header of an array in a `.npy` file (version 1.0).
 pub(crate) fn array_header(data_type: &str, length: u64) -> [u8; ARRAY_HEADER] {
     let facts =
         format!("{{'descr': '{data_type}', 'fortran_order': False, 'shape': ({length},), }}");
@@ -103,12 +103,12 @@ pub(crate) fn array_header(data_type: &str, length: u64) -> [u8; ARRAY_HEADER] {
     header
 }
 
-/// The error for a file that was changed after writing.
+/// Returns the error for a file that was changed after writing.
 pub(super) fn damaged(what: &'static str) -> Error {
     Error::new(ErrorKind::DamagedSave(what), 0)
 }
 
-/// The error for a file that is not as it was saved.
+/// Returns the error for a file that is not as it was saved.
 pub(super) fn not_saved(what: &str) -> Error {
     Error::new(ErrorKind::NotSaved(what.to_owned()), 0)
 }

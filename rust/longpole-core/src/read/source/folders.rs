@@ -54,7 +54,7 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// The resolved path, if it is in one of the folders.
+/// Returns the resolved path, if it is in one of the folders.
 ///
 /// A path that cannot be resolved is compared as it is. Opening it without following links then
 /// reports why it cannot be opened, without revealing the target of a link to the outside.
@@ -65,7 +65,7 @@ fn within(path: &Path, folders: &[PathBuf]) -> io::Result<PathBuf> {
     if is_inside && !goes_up { Ok(path) } else { Err(outside()) }
 }
 
-/// The error for paths outside the folders.
+/// Returns the error for paths outside the folders.
 fn outside() -> io::Error {
     #[cfg(unix)]
     return rustix::io::Errno::ACCESS.into();

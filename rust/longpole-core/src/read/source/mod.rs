@@ -91,7 +91,7 @@ pub(super) fn io_error(error: &io::Error, offset: u64) -> Error {
     Error::new(ErrorKind::Io(error), offset)
 }
 
-/// The number of a system error, or of an error from `opening`.
+/// Returns the number of a system error, or of an error from `opening`.
 fn number(error: &io::Error) -> Option<i32> {
     #[cfg(unix)]
     if error.kind() == io::ErrorKind::Unsupported {

@@ -75,7 +75,7 @@ fn opened(path: &Path, _: bool) -> io::Result<File> {
     folders::open(path)
 }
 
-/// The error for a path that is not a regular file, with the error number of an unsupported
+/// Returns the error for a path that is not a regular file, with the error number of an unsupported
 /// operation.
 #[cfg(unix)]
 fn refused(what: &'static str) -> io::Error {

@@ -35,7 +35,7 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The URI of a database that no other process writes.
+/// Returns the URI of a database that no other process writes.
 pub(super) fn immutable(path: &Path) -> Result<String> {
     let bytes = bytes_of(path)?;
     let mut address = "file:".to_owned();

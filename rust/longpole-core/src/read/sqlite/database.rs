@@ -61,7 +61,7 @@ impl Database {
         Ok(Self { source: connected, path, has_threads, is_without_log, n_bytes, names, read })
     }
 
-    /// The names of its tables, sorted.
+    /// Returns the names of its tables, sorted.
     pub(in crate::read) fn names(&self) -> &[String] {
         &self.names
     }
@@ -93,7 +93,7 @@ impl Database {
         scan.run(&self.source, take)
     }
 
-    /// The columns of a table; empty if there is no table of that name.
+    /// Returns the columns of a table; empty if there is no table of that name.
     pub(in crate::read) fn columns(&self, name: &str) -> Vec<String> {
         let table = Table::of(name, &self.source.connection);
         table.map_or_else(|_| Vec::new(), |table| table.columns)
@@ -127,7 +127,7 @@ impl Database {
         Ok(())
     }
 
-    /// The trees of the tables and their indexes; the tree of the schema comes first.
+    /// Returns the trees of the tables and their indexes; the tree of the schema comes first.
     fn trees(&self) -> rusqlite::Result<Vec<Tree>> {
         let text = "SELECT name, rootpage FROM sqlite_schema WHERE rootpage > 0";
         let mut statement = self.source.connection.prepare(text)?;
@@ -142,7 +142,8 @@ impl Database {
         Ok(Tree { root, n_values: n_values.transpose()? })
     }
 
-    /// The sum of the largest row ids of some tables, which approximates the number of rows.
+    /// Returns the sum of the largest row ids of some tables, which approximates the number of
+    /// rows.
     pub(in crate::read) fn n_rows<'a>(&self, names: impl Iterator<Item = &'a str>) -> u64 {
         let largest = |name| table::largest_row(name, &self.source.connection).unwrap_or(0);
         names.map(largest).fold(0, u64::saturating_add)
@@ -202,7 +203,7 @@ fn guarded(connection: Connection) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// The ordinary tables: neither views nor virtual tables.
+/// Returns the ordinary tables: neither views nor virtual tables.
 fn names(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let text = "SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 ORDER BY name";
     let mut statement = connection.prepare(text)?;
@@ -210,7 +211,7 @@ fn names(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     names.collect()
 }
 
-/// The error for a database that cannot be read at all.
+/// Returns the error for a database that cannot be read at all.
 pub(in crate::read) fn failure(error: &rusqlite::Error) -> Error {
     Error::new(ErrorKind::Database(error.to_string()), 0)
 }

@@ -60,7 +60,7 @@ impl<'a> Page<'a> {
         matches!(self.kind, INTERIOR_OF_TABLE | LEAF_OF_TABLE)
     }
 
-    /// The child pages with their row id ranges; `None` if they are invalid.
+    /// Returns the child pages with their row id ranges; `None` if they are invalid.
     pub(super) fn children(&self, mut ids: Ids) -> Option<Vec<(u32, Ids)>> {
         let mut children = Vec::new();
         for at in self.cells() {
@@ -103,7 +103,7 @@ impl<'a> Page<'a> {
             .then_some(())
     }
 
-    /// The number of values of the row in a cell.
+    /// Returns the number of values of the row in a cell.
     fn n_values(&self, cell: usize) -> Option<i64> {
         let (_, id) = varint(self.bytes, cell)?;
         let (_, begin) = varint(self.bytes, id)?;
@@ -116,7 +116,7 @@ impl<'a> Page<'a> {
         Some(n_values)
     }
 
-    /// The number of bytes in free blocks and fragments.
+    /// Returns the number of bytes in free blocks and fragments.
     fn n_free(&self) -> Option<usize> {
         let mut n_bytes = usize::from(*self.bytes.get(self.header + 7)?);
         let mut at = short(self.bytes, self.header + 1)?;
@@ -131,7 +131,8 @@ impl<'a> Page<'a> {
         Some(n_bytes)
     }
 
-    /// The number of payload bytes in the page itself, including the number of the overflow page.
+    /// Returns the number of payload bytes in the page itself, including the number of the overflow
+    /// page.
     fn n_local(&self, n_payload: u64) -> usize {
         let usable = self.bytes.len();
         let (least, most) = ((usable - 12) * 32 / 255 - 23, usable - 35);
@@ -147,7 +148,7 @@ impl<'a> Page<'a> {
         short(self.bytes, self.header + 3).unwrap_or(0)
     }
 
-    /// The start of the cell content area; the last cell was written first.
+    /// Returns the start of the cell content area; the last cell was written first.
     fn content(&self) -> usize {
         match short(self.bytes, self.header + 5) {
             Some(0) | None => 1 << 16,
@@ -159,7 +160,7 @@ impl<'a> Page<'a> {
         self.header + if self.is_leaf() { 8 } else { 12 }
     }
 
-    /// The offset of each cell; the end of the page if its pointer is outside the page.
+    /// Returns the offset of each cell; the end of the page if its pointer is outside the page.
     fn cells(&self) -> impl Iterator<Item = usize> {
         let pointers = iter::successors(Some(self.pointers()), |at| Some(at + 2));
         let cell = |at| short(self.bytes, at).unwrap_or(self.bytes.len());
@@ -177,12 +178,12 @@ fn short(bytes: &[u8], at: usize) -> Option<usize> {
     Some(usize::from(bytes[0]) << 8 | usize::from(bytes[1]))
 }
 
-/// The four-byte number at an offset.
+/// Returns the four-byte number at an offset.
 pub(super) fn long(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
 }
 
-/// The varint of one to nine bytes at an offset, and its end.
+/// Returns the varint of one to nine bytes at an offset, and its end.
 fn varint(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     let mut value = 0;
     for (place, &byte) in (at..at + 8).zip(bytes.get(at..)?) {

@@ -142,7 +142,7 @@ impl<'a> Pages<'a> {
         }
     }
 
-    /// The index of the page that SQLite does not use.
+    /// Returns the index of the page that SQLite does not use.
     fn lock(&self) -> usize {
         usize::try_from(LOCK_BYTE).unwrap_or(usize::MAX) / self.bytes.len()
     }

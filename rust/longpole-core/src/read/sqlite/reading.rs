@@ -27,7 +27,7 @@ pub(in crate::read) struct Rows {
 }
 
 impl Rows {
-    /// The rows of the tables to be read.
+    /// Returns the rows of the tables to be read.
     pub(in crate::read) fn of<'t>(
         tables: impl Iterator<Item = &'t str>,
         database: &Database,
@@ -76,7 +76,7 @@ impl<'a> Reading<'a> {
         self.records.note_many(Code::DamagedTable, n_damaged as u64);
     }
 
-    /// The approximate number of bytes read.
+    /// Returns the approximate number of bytes read.
     #[allow(clippy::cast_possible_truncation)] // not above the size of the file
     fn n_bytes(&self) -> u64 {
         let Rows { n_read, n_expected } = self.rows;
@@ -84,7 +84,7 @@ impl<'a> Reading<'a> {
         (n_bytes / u128::from(n_expected)) as u64
     }
 
-    /// The string with an id, if the file contains it.
+    /// Returns the string with an id, if the file contains it.
     pub(in crate::read) fn text(&mut self, number: Option<i64>) -> Option<StringId> {
         self.texts.get(number?, &mut self.records)
     }

@@ -59,12 +59,12 @@ impl Batch {
         self.bytes.clear();
     }
 
-    /// All values as one row.
+    /// Returns all values as one row.
     pub(super) fn row(&self) -> Row<'_> {
         Row { cells: &self.cells, bytes: &self.bytes }
     }
 
-    /// The rows, each with its row id, which is stored before its columns.
+    /// Returns the rows, each with its row id, which is stored before its columns.
     pub(super) fn rows(
         &self,
         n_columns: usize,
@@ -83,7 +83,7 @@ pub(in crate::read) struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// The integer in a column.
+    /// Returns the integer in a column.
     #[inline]
     pub(in crate::read) fn integer(&self, column: usize) -> Option<i64> {
         match self.cells[column] {
@@ -92,13 +92,13 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The integers in consecutive columns, starting at `first`.
+    /// Returns the integers in consecutive columns, starting at `first`.
     #[inline]
     pub(in crate::read) fn integers<const N: usize>(&self, first: usize) -> [Option<i64>; N] {
         std::array::from_fn(|place| self.integer(first + place))
     }
 
-    /// The number in a column.
+    /// Returns the number in a column.
     #[allow(clippy::cast_precision_loss)] // counters are floats
     pub(in crate::read) fn number(&self, column: usize) -> Option<f64> {
         match self.cells[column] {
@@ -108,7 +108,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The bytes of the text in a column, which may be invalid UTF-8.
+    /// Returns the bytes of the text in a column, which may be invalid UTF-8.
     #[inline]
     pub(in crate::read) fn text(&self, column: usize) -> Option<&'a [u8]> {
         match self.cells[column] {

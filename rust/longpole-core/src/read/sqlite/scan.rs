@@ -164,7 +164,7 @@ impl Scan {
         }
     }
 
-    /// The first row after one that was read.
+    /// Returns the first row after one that was read.
     fn row_behind(&self, row: i64, source: &Source) -> Option<i64> {
         let table = &self.table;
         let text = format!(
@@ -192,7 +192,7 @@ impl<'t> Taker<'t> {
         Self { n_columns, has_gaps, last: None, n_missing: 0, is_damaged: false, take }
     }
 
-    /// How the reading ended, combined with what was seen in the rows.
+    /// Returns how the reading ended, combined with what was seen in the rows.
     fn end(&self, copied: End) -> End {
         let is_damaged = copied.is_damaged || self.is_damaged;
         let n_missing = self.n_missing.saturating_sub(copied.n_too_long);

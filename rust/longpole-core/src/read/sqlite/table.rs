@@ -59,22 +59,22 @@ impl<'a> Table<'a> {
         listed.join(", ")
     }
 
-    /// The first of the names separated by `|` that is a column, otherwise null.
+    /// Returns the first of the names separated by `|` that is a column, otherwise null.
     fn expression(&self, names: &str) -> String {
         let mut known = names.split('|').filter(|name| self.columns.iter().any(|it| it == name));
         known.next().map_or_else(|| "NULL".to_owned(), quoted)
     }
 }
 
-/// The largest row id of a table.
+/// Returns the largest row id of a table.
 pub(super) fn largest_row(name: &str, connection: &Connection) -> Option<u64> {
     let text = format!("SELECT max(_rowid_) FROM {}", quoted(name));
     let largest: Option<i64> = connection.query_row(&text, [], |row| row.get(0)).ok()?;
     u64::try_from(largest?).ok()
 }
 
-/// The possible numbers of values in a row of a table. `ALTER TABLE` cannot add a `NOT NULL` column
-/// without a default, so that rows have at least those.
+/// Returns the possible numbers of values in a row of a table. `ALTER TABLE` cannot add a `NOT
+/// NULL` column without a default, so that rows have at least those.
 pub(super) fn n_values(
     name: &str,
     connection: &Connection,

@@ -18,7 +18,7 @@ pub(in crate::read) struct Texts<'a> {
 }
 
 impl<'a> Texts<'a> {
-    /// The strings in a column of a table, by another column.
+    /// Returns the strings in a column of a table, by another column.
     pub(in crate::read) fn of(
         database: &'a Database,
         [table, key, column]: [&str; 3],
@@ -38,7 +38,7 @@ impl<'a> Texts<'a> {
         Ok(Self { known, finder })
     }
 
-    /// The string with an id; `None` if there is none.
+    /// Returns the string with an id; `None` if there is none.
     #[inline]
     pub(super) fn get(&mut self, number: i64, records: &mut Records<'_>) -> Option<StringId> {
         if let Some(known) = self.known.get(number) {

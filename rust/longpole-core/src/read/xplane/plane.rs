@@ -189,7 +189,7 @@ impl Plane {
         said.into_iter().filter(|&(_, count)| count > 0).collect()
     }
 
-    /// The lane of each line; also records the names of lines.
+    /// Returns the lane of each line; also records the names of lines.
     fn lanes(&self, process: &str, rows: &mut Rows<'_>) -> Vec<LaneId> {
         let lanes = self.lines.iter().map(|line| {
             let number = if line.display_id == 0 { line.id } else { line.display_id };
@@ -256,7 +256,7 @@ impl Plane {
     }
 }
 
-/// An entry of a map.
+/// Returns an entry of a map.
 fn entry(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (mut key, mut value) = (0, &[][..]);
     fields(bytes, |field, wire| {
@@ -325,7 +325,7 @@ fn integer(field: Field, value: u64, rows: &mut Rows<'_>) -> ArgValue {
     ArgValue::Integer(value.cast_signed())
 }
 
-/// The start of an event; `None` if it is out of range.
+/// Returns the start of an event; `None` if it is out of range.
 fn start_ns(line_ns: i64, offset_ps: i64) -> Option<i64> {
     rounded_ns(i128::from(line_ns) * 1000 + i128::from(offset_ps))
 }

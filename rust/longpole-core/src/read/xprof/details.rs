@@ -58,7 +58,7 @@ pub(super) fn add(profile: &mut Profile<'_>) {
     }
 }
 
-/// The rows of the arguments of GPU activities, with their strings.
+/// Returns the rows of the arguments of GPU activities, with their strings.
 fn rows(profile: &Profile<'_>) -> Vec<(usize, Texts)> {
     let Some(table) = profile.args.of(None) else { return Vec::new() };
     let columns = DETAILS.map(|key| table.column(key));

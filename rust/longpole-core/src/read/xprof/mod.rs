@@ -161,8 +161,8 @@ fn name_steps(profile: &mut Profile<'_>) {
     }
 }
 
-/// Thread events with a step number, without those inside another one, because a part of a step may
-/// have its number too.
+/// Returns thread events with a step number, without those inside another one, because a part of a
+/// step may have its number too.
 fn numbered_steps(profile: &Profile<'_>) -> Vec<(EventId, i64)> {
     let Some(table) = profile.args.of(None) else { return Vec::new() };
     let Some(column) = table.column("step_num") else { return Vec::new() };

@@ -38,7 +38,7 @@ impl Planes {
         self.of_process.get(&process).copied()
     }
 
-    /// The device line of a track.
+    /// Returns the device line of a track.
     pub(super) fn line(&self, place: Place) -> Line {
         let line = self.lines.get(&(place.process, place.thread)).copied();
         match line.unwrap_or(Line::Unknown) {

@@ -29,13 +29,13 @@ impl Block {
         Self { base, place: (at as u64) << 8 | u64::from(has_gaps) << 7 | u64::from(width) }
     }
 
-    /// The offset of the bytes.
+    /// Returns the offset of the bytes.
     #[allow(clippy::cast_possible_truncation)] // it came from a usize
     fn at(self) -> usize {
         (self.place >> 8) as usize
     }
 
-    /// Number of bytes of each distance: 0, 1, 2, 4 or 8.
+    /// Returns the number of bytes of each distance: 0, 1, 2, 4 or 8.
     fn width(self) -> usize {
         (self.place & 0xf) as usize
     }
@@ -92,7 +92,7 @@ impl Block {
         self.base.wrapping_add(distance.cast_signed())
     }
 
-    /// All values.
+    /// Returns all values.
     pub(super) fn values(self, bytes: &[u8]) -> [i64; BLOCK] {
         let mut values = [self.base; BLOCK];
         if self.has_gaps() {
@@ -112,7 +112,7 @@ impl Block {
     }
 }
 
-/// The smallest and the largest value. The mark for null is the smallest integer.
+/// Returns the smallest and the largest value. The mark for null is the smallest integer.
 fn bounds(values: &[i64; BLOCK]) -> (i64, i64) {
     values
         .iter()
@@ -136,7 +136,7 @@ fn bitmap(values: &[i64; BLOCK]) -> impl Iterator<Item = u8> + '_ {
     })
 }
 
-/// The number of non-null rows before a row; `None` if the row itself is null.
+/// Returns the number of non-null rows before a row; `None` if the row itself is null.
 #[inline]
 fn rank(bitmap: &[u8], place: usize) -> Option<usize> {
     let word = |number: usize| u64::from_le_bytes(array(&bitmap[8 * number..8 * number + 8]));

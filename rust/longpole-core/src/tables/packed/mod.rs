@@ -31,7 +31,7 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// The value of a row; `None` for null.
+    /// Returns the value of a row; `None` for null.
     #[inline]
     pub fn get(&self, row: usize) -> Option<i64> {
         let value = match self.blocks.get(row / BLOCK) {
@@ -41,28 +41,28 @@ impl Packed {
         (value != NO_INTEGER).then_some(value)
     }
 
-    /// The value of a row as a row number of another table; [`NO_ROW`] for null.
+    /// Returns the value of a row as a row number of another table; [`NO_ROW`] for null.
     #[inline]
     pub fn row(&self, row: usize) -> u32 {
         self.get(row).map_or(NO_ROW, to_row)
     }
 
-    /// All values; [`NO_INTEGER`] for null.
+    /// Returns all values; [`NO_INTEGER`] for null.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = i64> + '_ {
         Iter { column: self, row: 0, length: self.len(), block: [NO_INTEGER; BLOCK] }
     }
 
-    /// All values as row numbers of another table; [`NO_ROW`] for null.
+    /// Returns all values as row numbers of another table; [`NO_ROW`] for null.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
         self.iter().map(|value| if value == NO_INTEGER { NO_ROW } else { to_row(value) })
     }
 
-    /// All values as floats; NaN for null.
+    /// Returns all values as floats; NaN for null.
     pub fn floats(&self) -> impl ExactSizeIterator<Item = f64> + '_ {
         self.iter().map(float_of)
     }
 
-    /// The row of a value, in a column without nulls that is strictly ascending.
+    /// Returns the row of a value, in a column without nulls that is strictly ascending.
     pub fn find(&self, value: i64) -> Option<usize> {
         let number = self.blocks.partition_point(|block| block.base <= value);
         if number == self.blocks.len()
@@ -84,7 +84,7 @@ impl Packed {
         (low < BLOCK && value_of(low) == value).then_some(number * BLOCK + low)
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     #[inline]
     pub fn len(&self) -> usize {
         self.stored() + self.n_padded
@@ -95,7 +95,7 @@ impl Packed {
         self.len() == 0
     }
 
-    /// The value of the last row.
+    /// Returns the value of the last row.
     pub(crate) fn last(&self) -> Option<i64> {
         self.get(self.len().checked_sub(1)?)
     }
@@ -213,7 +213,7 @@ impl Packed {
         self.open.shrink_to_fit();
     }
 
-    /// Number of rows that are packed or open.
+    /// Returns the number of rows that are packed or open.
     #[inline]
     fn stored(&self) -> usize {
         self.blocks.len() * BLOCK + self.open.len()
@@ -330,7 +330,8 @@ mod tests {
     use super::block::BITMAP_BYTES;
     use super::*;
 
-    /// Columns of every width, with and without nulls, with long runs of equal values and of nulls.
+    /// Returns columns of every width, with and without nulls, with long runs of equal values and
+    /// of nulls.
     fn columns() -> Vec<Vec<i64>> {
         let mut columns = Vec::new();
         for shift in [0, 6, 14, 30, 62] {

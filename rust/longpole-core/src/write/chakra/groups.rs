@@ -60,8 +60,8 @@ impl Groups {
         self.numbers.get(group?).copied()
     }
 
-    /// A node for the groups that the execution trace does not announce, or whose names are not
-    /// numbers; `None` if there are none.
+    /// Returns a node for the groups that the execution trace does not announce, or whose names are
+    /// not numbers; `None` if there are none.
     pub(super) fn metadata_node(&self, _trace: &ExecutionTrace) -> Option<Message> {
         let renamed = self
             .announced
@@ -97,7 +97,7 @@ fn name(group: &serde_json::Value) -> Option<&str> {
     group["pg_name"].as_str()
 }
 
-/// The groups that a node announces: a JSON list, stored as the text of its first input.
+/// Returns the groups that a node announces: a JSON list, stored as the text of its first input.
 fn announced(row: usize, trace: &ExecutionTrace) -> Vec<serde_json::Value> {
     let inputs = trace.strings.get(trace.nodes[row].inputs.values);
     let inputs: Vec<serde_json::Value> = serde_json::from_str(inputs).unwrap_or_default();

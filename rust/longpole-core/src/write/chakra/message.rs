@@ -47,7 +47,7 @@ pub(super) struct Content<'a> {
     pub(super) group: Option<i64>,
 }
 
-/// The metadata of the execution trace, and the rank.
+/// Returns the metadata of the execution trace, and the rank.
 pub(super) fn global_metadata(linked: Linked<'_>) -> Message {
     let mut message = Message::default().text(VERSION, SCHEMA_VERSION);
     for (name, text) in &linked.trace.header.fields {
@@ -80,7 +80,7 @@ pub(super) fn node_message(content: &Content<'_>, linked: Linked<'_>) -> Message
         .fold(message, |message, attribute| message.message(ATTRIBUTE, &attribute))
 }
 
-/// A node that announces process groups. ASTRA-sim removes two characters on each side.
+/// Returns a node that announces process groups. ASTRA-sim removes two characters on each side.
 pub(super) fn metadata_message(id: i64, groups: &str) -> Message {
     let inputs = Message::default()
         .text(VALUES, &format!("['{groups}']"))
@@ -114,8 +114,8 @@ fn with_lists(message: Message, content: &Content<'_>, linked: Linked<'_>) -> Me
     message.message(INPUTS, &list(&record.inputs)).message(OUTPUTS, &list(&record.outputs))
 }
 
-/// A JSON list with one string, as Python prints it, because readers of process groups rely on this
-/// format.
+/// Returns a JSON list with one string, as Python prints it, because readers of process groups rely
+/// on this format.
 fn python_list(values: &str) -> String {
     let texts: Vec<String> = serde_json::from_str(values).unwrap_or_default();
     match texts.first() {
@@ -167,7 +167,7 @@ fn operator_attributes(record: &ExecutionNode, linked: Linked<'_>) -> Vec<Messag
     found
 }
 
-/// The stream (0 for thread events), and the device or the thread.
+/// Returns the stream (0 for thread events), and the device or the thread.
 fn place(node: &WorkloadNode, linked: Linked<'_>) -> Vec<Message> {
     let place = node.lane.filter(|_| node.kind == NodeKind::Device);
     let place = place.map(|lane| linked.tables.lanes.place(lane));
@@ -181,7 +181,7 @@ fn place(node: &WorkloadNode, linked: Linked<'_>) -> Vec<Message> {
     [integer("stream", stream)].into_iter().chain(device).chain(thread).collect()
 }
 
-/// The measured times in ns; empty for nodes that are not in the trace.
+/// Returns the measured times in ns; empty for nodes that are not in the trace.
 fn times(node: &WorkloadNode) -> Vec<Message> {
     let Some((start_ns, end_ns)) = node.span else { return Vec::new() };
     let mut found = vec![
@@ -215,7 +215,7 @@ fn communication(content: &Content<'_>) -> Vec<Message> {
     messages
 }
 
-/// The `CommType` number of a collective.
+/// Returns the `CommType` number of a collective.
 fn comm_type(collective: Collective) -> Option<i64> {
     Some(match collective {
         Collective::AllReduce => 0,

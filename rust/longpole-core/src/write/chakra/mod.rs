@@ -94,7 +94,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The enclosing node; for GPU activities and gaps, the operator to which they belong.
+    /// Returns the enclosing node; for GPU activities and gaps, the operator to which they belong.
     fn control(&self, node: &WorkloadNode) -> Option<i64> {
         let trace = self.linked.trace;
         match node.kind {
@@ -105,7 +105,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The ids of the nodes that must have ended, sorted, each once.
+    /// Returns the ids of the nodes that must have ended, sorted, each once.
     fn data(&self, dependencies: std::ops::Range<usize>) -> Vec<i64> {
         let workload = self.linked.workload;
         let found = workload.dependencies[dependencies].iter();
@@ -123,8 +123,8 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The dependencies of each gap. Gaps do not depend on each other, because there is always an
-/// operator in between.
+/// Returns the dependencies of each gap. Gaps do not depend on each other, because there is always
+/// an operator in between.
 fn before_gaps(linked: Linked<'_>) -> HashMap<usize, Vec<usize>> {
     let mut before: HashMap<usize, Vec<usize>> = HashMap::new();
     let is_gap = |row: usize| linked.workload.nodes[row].kind == NodeKind::Gap;
@@ -156,7 +156,7 @@ fn node_type(
     }
 }
 
-/// The duration in us; the remainder is carried to the next node of the lane.
+/// Returns the duration in us; the remainder is carried to the next node of the lane.
 fn duration_us(node: &WorkloadNode, rounding: &mut HashMap<usize, i64>) -> i64 {
     let carried = rounding.entry(node.lane.map_or(usize::MAX, LaneId::row)).or_default();
     let exact_ns = node.work_ns + *carried;

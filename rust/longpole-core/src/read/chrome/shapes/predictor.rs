@@ -151,7 +151,7 @@ impl Predictor {
         self.last = None;
     }
 
-    /// The row of a shape, which is added if it is new.
+    /// Returns the row of a shape, which is added if it is new.
     fn row(&mut self, shape: Shape) -> Option<u16> {
         let known = self.shapes.iter().position(|known| known.is(&shape));
         let row = known.unwrap_or(self.shapes.len());

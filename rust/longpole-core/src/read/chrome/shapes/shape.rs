@@ -67,8 +67,8 @@ impl Plan {
 }
 
 impl Shape {
-    /// The shape of the event in `text`, which had no findings and for which the collector made
-    /// `plan`.
+    /// Returns the shape of the event in `text`, which had no findings and for which the collector
+    /// made `plan`.
     pub(super) fn new(text: &[u8], plan: Plan, keys: &Keys, wanted: &Wanted) -> Option<Self> {
         let mut holes: Vec<Hole> = Vec::new();
         let mut n_constant = text.len();
@@ -179,7 +179,7 @@ fn argument(member: &Member, text: &[u8], plan: &Plan, keys: &Keys, wanted: &Wan
     }
 }
 
-/// A time as a number or a quoted string.
+/// Returns a time as a number or a quoted string.
 fn time(token: Token, plain: Value, quoted: Value) -> Part {
     match token {
         Token::Integer(_) | Token::Number(_) => Part::Hole(plain),
@@ -188,7 +188,7 @@ fn time(token: Token, plain: Value, quoted: Value) -> Part {
     }
 }
 
-/// A number that some writers quote.
+/// Returns a number that some writers quote.
 fn id(member: &Member, text: &[u8], plain: Value, quoted: Value) -> Part {
     match member.value {
         Token::Text(span) if is_digits(span.of(text)) => Part::Hole(quoted),
@@ -207,7 +207,7 @@ fn integer(token: Token, value: Value) -> Part {
     }
 }
 
-/// A value of any type, kept under `row` if given.
+/// Returns a value of any type, kept under `row` if given.
 fn any(token: Token, row: Option<usize>) -> Part {
     match token {
         Token::Integer(_) | Token::Number(_) => Part::Hole(Value::Number(row)),

@@ -145,7 +145,7 @@ impl Value {
     }
 }
 
-/// A duration with digits below a nanosecond, rounded as the scanner does.
+/// Returns a duration with digits below a nanosecond, rounded as the scanner does.
 fn fine_time(text: &[u8]) -> Option<(i64, usize)> {
     let (_, end) = number(text, 0).filter(|_| text[0] != b'-')?;
     Some((nanoseconds(&text[..end]).ok()?, end))
@@ -159,7 +159,7 @@ fn keep(row: Option<usize>, (token, end): (Token, usize), found: &mut Found) -> 
     end
 }
 
-/// The guessed name, or any other plain string up to its quote.
+/// Returns the guessed name, or any other plain string up to its quote.
 #[inline]
 fn name(
     text: &[u8],
@@ -178,7 +178,7 @@ fn name(
     Some((Name::At(span), span.end()))
 }
 
-/// The plain string at `at`, up to its quote.
+/// Returns the plain string at `at`, up to its quote.
 #[inline]
 fn plain_text(text: &[u8], at: usize) -> Option<Span> {
     let length = special(&text[at..])?;
@@ -186,7 +186,7 @@ fn plain_text(text: &[u8], at: usize) -> Option<Span> {
     is_plain.then(|| Span::new(at, at + length))
 }
 
-/// The end of a number that is not kept.
+/// Returns the end of a number that is not kept.
 #[inline]
 fn number_end(text: &[u8], at: usize) -> Option<usize> {
     if let Some(front) = text.get(at..)?.first_chunk::<9>() {
@@ -207,7 +207,7 @@ fn any_number(text: &[u8], at: usize) -> Option<(Token, usize)> {
     }
 }
 
-/// A simple number: an integer, or digits with a decimal point.
+/// Parses a simple number: an integer, or digits with a decimal point.
 fn number(text: &[u8], at: usize) -> Option<(Token, usize)> {
     let negative = *text.get(at)? == b'-';
     let digits = at + usize::from(negative);
@@ -236,8 +236,8 @@ fn ends_a_value(byte: u8) -> bool {
     matches!(byte, b',' | b'\n' | b' ' | b'}' | b'\r' | b'\t')
 }
 
-/// The end of a list as profilers write it: short integers, plain strings and such lists, separated
-/// by a comma and usually a space.
+/// Returns the end of a list as profilers write it: short integers, plain strings and such lists,
+/// separated by a comma and usually a space.
 fn list_end(text: &[u8], mut at: usize) -> Option<usize> {
     let mut depth = 0;
     loop {
@@ -277,7 +277,7 @@ fn listed_integer_end(text: &[u8], at: usize) -> Option<usize> {
     (is_plain && matches!(front[count], b',' | b']')).then_some(at + count)
 }
 
-/// The end of a valid list or object.
+/// Returns the end of a valid list or object.
 fn nested_end(text: &[u8], at: usize) -> Option<usize> {
     let mut findings = Vec::new();
     let mut scanner = Scanner::new(text, at, &mut findings);
