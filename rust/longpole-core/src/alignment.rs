@@ -152,7 +152,7 @@ fn places(keys: &[u64], (from, to): (usize, usize)) -> HashMap<u64, Vec<usize>> 
 
 /// Returns the longest sequence of pairs that ascends in both elements.
 fn rising(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
-    let mut ends: Vec<usize> = Vec::new(); // of a row of each length, the one that ends lowest
+    let mut ends: Vec<usize> = Vec::new(); // lowest last element of a sequence of each length
     let mut before: Vec<Option<usize>> = Vec::with_capacity(pairs.len());
     for (at, &(_, new)) in pairs.iter().enumerate() {
         let length = ends.partition_point(|&end| pairs[end].1 < new);

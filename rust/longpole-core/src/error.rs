@@ -32,7 +32,7 @@ pub enum ErrorKind {
         /// What to do instead.
         hint: &'static str,
     },
-    /// None of the known formats starts with these bytes.
+    /// The first bytes match no known format.
     UnknownFormat {
         /// The first bytes, escaped.
         starts_with: String,
@@ -51,7 +51,7 @@ pub enum ErrorKind {
     Compression {
         /// The compression: `gzip`, `zstd` or `xz`.
         by: &'static str,
-        /// What is wrong with it.
+        /// The fault.
         fault: &'static str,
     },
     /// Strict mode: the first finding.

@@ -1,6 +1,6 @@
 //! Handles: row numbers of one specific table.
 //!
-//! Using a handle with another table gives a wrong row or a panic, never undefined behaviour.
+//! Using a handle with another table results in a wrong row or a panic, never undefined behaviour.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -152,6 +152,6 @@ impl Hasher for RowHasher {
     }
 
     fn finish(&self) -> u64 {
-        self.0.rotate_left(32) // maps take the lowest bits, and the highest ones are spread best
+        self.0.rotate_left(32) // maps use the lowest bits, and the highest ones are spread best
     }
 }

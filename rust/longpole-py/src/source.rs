@@ -94,7 +94,7 @@ impl PyReader {
 impl Read for PyReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         Python::attach(|py| {
-            py.check_signals()?; // a Ctrl-C from before would wait for the next bytes
+            py.check_signals()?; // otherwise an earlier Ctrl-C would wait for the next bytes
             let bytes: PyBackedBytes = self.read.call1(py, (buffer.len(),))?.extract(py)?;
             let length = bytes.len().min(buffer.len());
             buffer[..length].copy_from_slice(&bytes[..length]);

@@ -1,6 +1,6 @@
 //! The dependency graph: linked events -> nodes and edges.
 //!
-//! Nodes are the starts and ends of all events, in order of time. An edge says that its target
+//! Nodes are the starts and ends of all events, in order of time. An edge means that its target
 //! could not happen before its source. It has a kind (the name of its time), a role (why it exists)
 //! and evidence (how it is known). Of the edges into a node, the one that finished last *binds*: it
 //! determined the time of the node. `docs/path-rules.md` describes every rule.

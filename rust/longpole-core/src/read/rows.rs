@@ -36,7 +36,7 @@ pub(super) struct Rows<'a> {
     /// The number of each counter of counter ranges that is kept only for its range.
     counter_keys: HashMap<String, usize>,
     n_kept: usize,
-    /// Number of strings that were altered since last asked.
+    /// Number of strings altered since the last call of [`take_altered`](Self::take_altered).
     n_altered: u64,
     position: u32,
 }

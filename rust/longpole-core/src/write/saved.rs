@@ -94,7 +94,7 @@ impl<W: Write> Archive<'_, W> {
             Column::Integers(values) => ("<i8", bytemuck::cast_slice(values)),
             Column::Counts(values) => ("<u8", bytemuck::cast_slice(values)),
             Column::Floats(values) => ("<f8", bytemuck::cast_slice(values)),
-            _ => return Ok(()), // they were unpacked
+            _ => return Ok(()), // already unpacked
         };
         let header = array_header(data_type, values.len() as u64);
         self.member(member_of(table, column), &[&header, bytes])

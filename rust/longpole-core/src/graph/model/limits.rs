@@ -6,7 +6,7 @@
 
 const US: i64 = 1_000;
 
-/// Shorter calls are not asked what they waited for: synchronization calls that had nothing to wait
+/// No wait is inferred for shorter calls: synchronization calls that had nothing to wait
 /// for took 1.0 us in the median and 3.1 us at the third quartile.
 pub const SHORTEST_WAIT_NS: i64 = 3_200;
 

@@ -79,7 +79,7 @@ fn evidence(facts: &Facts<'_>) -> Vec<Evidence> {
             let start_ns = facts.timeline.start_ns(work);
             let after_ns = start_ns - facts.timeline.start_ns(call);
             let usual_ns = if facts.is_in_graph(work) {
-                facts.timeline.duration_ns(call) // the nodes of a graph start after its call
+                facts.timeline.duration_ns(call) // graph nodes start after the call
             } else {
                 0
             };

@@ -14,7 +14,7 @@ pub(super) fn edge(copy: Order, call: Order, facts: &Facts<'_>) -> Option<Edge> 
     let blocks = pageable || !facts.name(call).contains("Async");
     let late_ns = timeline.end_ns(copy) - timeline.end_ns(call);
     if timeline.start_ns(copy) >= timeline.end_ns(call) {
-        return None; // launched by it, not waited for
+        return None; // launched by the call, not waited for
     }
     if late_ns <= if blocks { limits::CLOCK_TOLERANCE_NS } else { 0 } {
         return Some(returns::edge(copy, call, Evidence::Inferred, facts));

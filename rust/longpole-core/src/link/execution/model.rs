@@ -98,7 +98,7 @@ fn missing(trace: &ExecutionTrace, row: usize, otherwise: Unlinked) -> Unlinked 
     unlinkable(trace, row).unwrap_or(if is_group { Unlinked::ProcessGroup } else { otherwise })
 }
 
-/// Returns the link that `event_of` gives.
+/// Returns the link with the events that `event_of` returns.
 pub(super) fn link(
     trace: &ExecutionTrace,
     tables: &Tables,
@@ -119,7 +119,7 @@ pub(super) fn link(
     }
 }
 
-/// A stretch of a trace that ran the operators of an execution trace.
+/// A time range of a trace that ran the operators of an execution trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Iteration {
     /// Start of its first operator.

@@ -16,7 +16,7 @@ use crate::vocabulary::ApiRole;
 const MOST_UNKNOWN: f64 = 0.1;
 
 /// Above this share of GPU activities without a launch, the verdict is inconclusive: such
-/// activities keep their time whatever changes, so that all gains of the host are 0.
+/// activities keep their time under any change, so that all gains of the host are 0.
 const MOST_UNLINKED: f64 = 0.2;
 
 /// Above this share of time that remains when everything recorded takes no time, the verdict is
@@ -84,7 +84,7 @@ pub struct Doubt {
     pub rest: f64,
     /// Of the host time on the path: without a name, such as a Python function.
     pub unnamed_host: f64,
-    /// Why there is no verdict, if so.
+    /// The reason why there is no verdict, if any.
     pub cause: Option<Cause>,
 }
 

@@ -56,7 +56,7 @@ pub(super) struct Open {
     /// Whether launches of the trace lack their activity.
     pub(super) has_lost_work: bool,
     /// The start of the first window, if a record before it is missing: it may have delayed the
-    /// start, which then stays fixed whatever is changed.
+    /// start, which then stays fixed under any change.
     pub(super) held_ns: Option<i64>,
     /// Edges of threads that may be waits for other threads, in order.
     pub(super) host_waits: Vec<u32>,
@@ -130,7 +130,7 @@ impl Open {
         time_ns
     }
 
-    /// Adds time outside calls that may be a wait for another thread, and thus for whatever that
+    /// Adds time outside calls that may be a wait for another thread, and thus for anything that
     /// thread waits for; the wait remains without host work. Returns their time.
     fn add_host_waits(&mut self, graph: &Graph, (start_ns, end_ns): (i64, i64)) -> i64 {
         let may = Causes::DEVICE.with(Causes::BLOCKING_CALLS).with(Causes::STREAM_WAITS);
@@ -297,7 +297,7 @@ impl Open {
 
 impl Open {
     /// Keeps an activity at its place unless host work is removed: if no call is recorded at all,
-    /// the host may have taken all the time until then, whatever the device did.
+    /// the host may have taken all the time until then, regardless of the device.
     fn add_unseen_host(&mut self, target: NodeId, graph: &Graph) {
         let Some(source) = graph.nodes.ids().next() else { return };
         let least_ns = graph.nodes.time_ns(target) - graph.nodes.time_ns(source);

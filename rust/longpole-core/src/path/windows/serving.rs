@@ -34,7 +34,7 @@ named! {
 pub struct ServerIterations {
     /// The events that mark them.
     pub mark: ServerMark,
-    /// The marking event of each, and what it says about the iteration.
+    /// The marking event of each, and the content of its name.
     pub rows: Vec<(EventId, Iteration)>,
 }
 

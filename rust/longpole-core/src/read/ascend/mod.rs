@@ -8,9 +8,9 @@
 //! |---|---|
 //! | Ascend Hardware | kernels and copies on the stream, by `Task Type`; waits; marks |
 //! | HCCL, Communication | one kernel for each collective, on the stream of its tasks |
-//! | CANN | runtime calls on the thread of the program that made them |
+//! | CANN | runtime calls on the calling thread of the program |
 //! | CPU OP | operators |
-//! | Overlap Analysis, Scope Layer, Step Trace | derived: no work of anybody |
+//! | Overlap Analysis, Scope Layer, Step Trace | derived; not counted as activities |
 //!
 //! The tasks of a collective occur two or three times in the timeline (as a whole, on a plane, on a
 //! stream). Only the whole counts as a GPU activity.

@@ -195,7 +195,7 @@ impl Document<'_> {
         let Some(end) = self.find_end()? else { return self.cut(Code::Truncated) };
         let fixed = repair::with_escaped_name(&self.elements.window.text()[..end]);
         let draft = fixed.and_then(|mut text| {
-            text.push(b' '); // numbers end at the byte behind them
+            text.push(b' '); // a number ends at the byte after it
             self.elements.findings.clear();
             let mut scanner = Scanner::new(&text, 0, &mut self.elements.findings);
             let draft = node::scan(&mut scanner, &mut self.strings).ok()?;

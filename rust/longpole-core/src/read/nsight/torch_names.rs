@@ -1,5 +1,5 @@
-//! Parses the text that PyTorch writes into NVTX ranges: `aten::mm, seq = 3, op_id = 12, sizes =
-//! [[2, 3]]`.
+//! Parses the text that PyTorch writes into NVTX ranges:
+//! `aten::mm, seq = 3, op_id = 12, sizes = [[2, 3]]`.
 //!
 //! Limits: under `emit_nvtx` a user range has the same form as an operator. Operators are
 //! identified by their names: those with a namespace (`aten::mm`) and those of the autograd engine.

@@ -6,14 +6,14 @@
 //! are assigned at the end. The overlays and merged traces that longpole writes, and traces of
 //! rocprofv3, have this format.
 //!
-//! | of Perfetto | becomes |
+//! | Perfetto | becomes |
 //! |---|---|
-//! | a slice | an event; its first category tells the kind, as in Kineto's JSON |
-//! | annotations of a slice | arguments; `corr_id` and `correlation` are the correlation |
+//! | a slice | an event; its first category determines the kind, as in Kineto's JSON |
+//! | annotations of a slice | arguments; `corr_id` and `correlation` are the correlation id |
 //! | flow ids | arrows |
-//! | a render stage of a GPU | a kernel, or what the name of the stage says |
-//! | arrows, asynchronous events and statements of Chrome | rows of the same tables |
-//! | metadata of Chrome | fields of the header |
+//! | a GPU render stage | a kernel, or the kind in the name of the stage |
+//! | Chrome arrows, asynchronous events and metadata statements | rows of the same tables |
+//! | Chrome metadata | header fields |
 //!
 //! Limits: packets of other types (ftrace, processes, logs) are counted and skipped. Compressed
 //! packets above 64 MiB are skipped. A critical path that longpole drew is not read as events; a

@@ -9,7 +9,7 @@
 //! | `CPU HSA API` | driver API calls |
 //! | `Markers and Ranges` | annotations |
 //! | `COPY` | memcpys and memsets |
-//! | `GPU0` | kernels; barrier packets are no work |
+//! | `GPU0` | kernels; barrier packets do not count as GPU activities |
 //!
 //! `ts` and `dur` are whole microseconds; `BeginNs` and `EndNs` contain the exact times. A HIP call
 //! and the activity that it launched have the same `Index` in some versions. In others, an arrow

@@ -167,7 +167,7 @@ fn opened(path: &Path) -> Result<Source> {
 /// links, which is not safe if others can replace a folder by a link.
 fn copied(path: &Path) -> Result<rusqlite::Result<Connection>> {
     const VERSIONS: std::ops::Range<usize> = 18..20;
-    const WITHOUT_LOG: u8 = 1; // in memory there is no write-ahead log
+    const WITHOUT_LOG: u8 = 1; // a database in memory has no write-ahead log
     let failed = |error| source::io_error(&error, 0);
     let mut file = source::open_regular(path)?;
     let n_bytes = file.metadata().map_err(failed)?.len();

@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | `/device:GPU:0` | `Stream #14(Compute)` | kernels, memcpys and memsets on the stream |
 //! | `/device:TPU:0` | `XLA Ops` | kernels; those that enclose others (loops) are derived |
-//! | `/device:GPU:0` | `XLA Ops` | derived where the device has streams |
+//! | `/device:GPU:0` | `XLA Ops` | derived if the device has streams |
 //! | `/device:...` | `Steps`, `XLA Modules`, `Framework Ops`, ... | derived |
 //! | `/host:...` | threads | runtime API calls, Python functions, steps, operators |
 //!
