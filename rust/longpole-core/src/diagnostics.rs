@@ -107,7 +107,7 @@ codes! {
     NodeTooLarge "node_too_large" Loss "a node exceeds the size limit" "the node is skipped";
     NodeWithoutId "node_without_id" Loss "a node has no id or no name" "the node is skipped";
     RepeatedNode "repeated_node" Loss "two nodes have the same id" "the first of them is kept";
-    UnescapedName "unescaped_name" Altered "a name has quotation marks that are not escaped" "the name is read as far as it can be told";
+    UnescapedName "unescaped_name" Altered "a name has quotation marks that are not escaped" "the name is read up to the most likely closing quotation mark";
     MissingParent "missing_parent" Warning "the file does not contain the parent of a node" "the node has no parent";
     // Values.
     InvalidUtf8 "invalid_utf8" Altered "a text has bytes that are not UTF-8" "they are replaced by U+FFFD";
@@ -121,7 +121,7 @@ codes! {
     // Databases.
     DamagedTable "damaged_table" Loss "a table of the database is damaged" "the rest of its rows is missing";
     DamagedPage "damaged_page" Loss "a page of the database is damaged" "rows of a table may be missing";
-    DamagedText "damaged_text" Loss "a text has zero bytes, as where a part of the file was lost" "the text is cut there";
+    DamagedText "damaged_text" Loss "a text has zero bytes: part of the file may be lost" "the text is cut there";
     ValueTooLong "value_too_long" Loss "a value in the database is longer than 64 MiB" "its row is skipped";
     MissingRows "missing_rows" Loss "rows are missing inside a table of the database: they were deleted, or a page was lost" "their records are missing";
     NoWriteAheadLog "no_write_ahead_log" Warning "the write-ahead log of the database is missing" "the last rows are missing if the file was copied while it was open";

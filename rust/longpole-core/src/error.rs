@@ -148,13 +148,13 @@ impl Error {
             ErrorKind::NoNodes => {
                 Some("give the execution trace that PyTorch's ExecutionTraceObserver wrote")
             }
-            ErrorKind::EndsBeforeEvents | ErrorKind::EndsBeforeNodes => {
-                Some("the file was cut while it was written or copied; record or copy it again")
-            }
+            ErrorKind::EndsBeforeEvents | ErrorKind::EndsBeforeNodes => Some(
+                "the file was truncated while it was written or copied; record or copy it again",
+            ),
             ErrorKind::Compression { .. } => {
                 Some("copy the file again, or check it with `gzip -t`, `zstd -t` or `xz -t`")
             }
-            ErrorKind::Strict(_) => Some("read without strict=True to recover what is whole"),
+            ErrorKind::Strict(_) => Some("read without strict=True to recover the valid part"),
             ErrorKind::EventsNotAnArray => Some("the events of a trace are a list: `[{...}, ...]`"),
             ErrorKind::DamagedSave(_) => {
                 Some("copy the file again, or save it again from the trace that was recorded")
@@ -205,7 +205,7 @@ impl ErrorKind {
             Self::EndsBeforeEvents => {
                 "the file is truncated: it ends before any `traceEvents`".into()
             }
-            Self::NoNodes => "the document holds no list `nodes`".into(),
+            Self::NoNodes => "the document has no list `nodes`".into(),
             Self::EndsBeforeNodes => "the file is truncated: it ends before any `nodes`".into(),
             Self::EventsNotAnArray => "`traceEvents` is not an array".into(),
             Self::Compression { by, fault } => {
@@ -221,8 +221,8 @@ impl ErrorKind {
             .into(),
             Self::Database(why) => format!("the SQLite database cannot be read: {why}").into(),
             Self::UnfinishedDatabase(ending) => format!(
-                "the SQLite database is not complete: FILE{ending} beside it holds changes that \
-                 are not in it"
+                "the SQLite database is not complete: FILE{ending} next to it contains changes \
+                 that are not in it"
             )
             .into(),
             Self::NotAChakraGraph => "no message of a Chakra graph".into(),

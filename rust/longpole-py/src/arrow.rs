@@ -83,7 +83,9 @@ fn plain<'py>(py: Python<'py>, column: &ArrayRef, row: usize) -> PyResult<Bound<
             let place = texts.keys().value(row) as usize;
             texts.values().as_string::<i64>().value(place).into_bound_py_any(py)
         }
-        other => Err(PyRuntimeError::new_err(format!("no plain values of {other}"))),
+        other => {
+            Err(PyRuntimeError::new_err(format!("a column of type {other} has no plain values")))
+        }
     }
 }
 

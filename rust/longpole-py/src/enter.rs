@@ -84,7 +84,7 @@ fn heartbeat(callback: Option<&Py<PyAny>>, done: u64) -> PyResult<()> {
 fn internal_error() -> PyErr {
     let panic = LAST_PANIC.with(|last| last.borrow_mut().take()).unwrap_or_default();
     InternalError::new_err(format!(
-        "longpole {} made a mistake; please report it: {panic}",
+        "internal error of longpole {} (please report it): {panic}",
         env!("CARGO_PKG_VERSION")
     ))
 }

@@ -27,7 +27,7 @@ pyo3::create_exception!(
     longpole,
     InternalError,
     LongpoleError,
-    "A mistake in longpole itself; please report it."
+    "An internal error of longpole; please report it."
 );
 
 /// Returns the exception for `error`. `path` is the file, if there is one.

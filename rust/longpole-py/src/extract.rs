@@ -243,5 +243,5 @@ fn pattern(text: &str) -> PyResult<Pattern> {
 }
 
 fn ended() -> PyErr {
-    PyValueError::new_err("the stream has ended; make a new extractor for another one")
+    PyValueError::new_err("the stream has ended; create a new extractor for another one")
 }

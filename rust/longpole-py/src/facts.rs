@@ -42,7 +42,7 @@ pub(crate) struct Facts {
     pub(crate) nesting: Arc<Nesting>,
     pub(crate) scope: Arc<Scope>,
     pub(crate) inquiry: Inquiry,
-    /// The lags of the edges with other costs of recording, if those are estimated.
+    /// The minimum latencies of the edges for other recording costs, if these are estimated.
     pub(crate) other_lags_ns: OnceLock<Vec<Vec<i64>>>,
     pub(crate) estimate: Option<Arc<Estimate>>,
     pub(crate) index: FactIndex,
@@ -71,7 +71,8 @@ impl Facts {
 
     fn event(&self, row: usize) -> PyResult<EventId> {
         let n_events = self.tables.events.len();
-        let message = || PyValueError::new_err(format!("no event {row} of {n_events}"));
+        let message =
+            || PyValueError::new_err(format!("no event {row}; the trace has {n_events} events"));
         (row < n_events).then(|| EventId::from_row(row)).ok_or_else(message)
     }
 }
@@ -109,7 +110,7 @@ impl Facts {
     fn calls(&self, py: Python<'_>, roles: Vec<String>) -> PyResult<Vec<OnThreadParts>> {
         let role = |name: &String| {
             ApiRole::named(name)
-                .ok_or_else(|| PyValueError::new_err(format!("no role is called {name:?}")))
+                .ok_or_else(|| PyValueError::new_err(format!("unknown role {name:?}")))
         };
         let roles = roles.iter().map(role).collect::<PyResult<Vec<_>>>()?;
         enter(py, None, None, |_| {
@@ -235,7 +236,7 @@ impl Facts {
 fn kinds_of(names: &[String]) -> PyResult<Vec<EventKind>> {
     let kind = |name: &String| {
         EventKind::named(name)
-            .ok_or_else(|| PyValueError::new_err(format!("no kind of events is called {name:?}")))
+            .ok_or_else(|| PyValueError::new_err(format!("unknown kind of events {name:?}")))
     };
     names.iter().map(kind).collect()
 }

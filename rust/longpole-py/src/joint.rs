@@ -132,7 +132,7 @@ impl JointRanks {
         let mut ranks = self.ranks.clone();
         for (place, rank) in &changed {
             let slot = ranks.get_mut(*place);
-            *slot.ok_or_else(|| PyIndexError::new_err("no rank has that place"))? =
+            *slot.ok_or_else(|| PyIndexError::new_err("no rank has that index"))? =
                 Arc::clone(&rank.rank);
         }
         let entries_ns = self.entries_ns();
@@ -281,7 +281,7 @@ impl JointSolution {
     /// Returns the time of each boundary node of a rank.
     fn node_times(&self, place: usize) -> PyResult<Table> {
         let rank =
-            self.ranks.get(place).ok_or_else(|| PyIndexError::new_err("no rank has that place"))?;
+            self.ranks.get(place).ok_or_else(|| PyIndexError::new_err("no rank has that index"))?;
         let nodes = &rank.reduced.nodes;
         let times = (0..nodes.len()).map(|node| self.solution.time_ns(place, node)).collect();
         let is_member = |node: &ranks::Boundary| {
@@ -340,7 +340,7 @@ impl JointSolution {
 
 impl JointSolution {
     fn clock_at(&self, place: usize) -> PyResult<&Clock> {
-        self.clocks.get(place).ok_or_else(|| PyIndexError::new_err("no rank has that place"))
+        self.clocks.get(place).ok_or_else(|| PyIndexError::new_err("no rank has that index"))
     }
 }
 

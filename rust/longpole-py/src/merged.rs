@@ -31,7 +31,7 @@ impl JointRanks {
         let clock = *self
             .fitted()
             .get(place)
-            .ok_or_else(|| PyIndexError::new_err("no rank has that place"))?;
+            .ok_or_else(|| PyIndexError::new_err("no rank has that index"))?;
         let tables = trace.tables();
         let pieces = enter(py, None, None, |_| {
             let time_ns = |time_ns: i64| clock.common_ns(time_ns) - earlier_ns;

@@ -22,7 +22,7 @@ type ScalingParts = (String, Option<String>, Vec<(Option<i64>, u64, u64)>);
 
 fn scaling_of((class, name, by_step): ScalingParts) -> PyResult<Scaling> {
     let class = TimeClass::named(&class)
-        .ok_or_else(|| PyValueError::new_err(format!("no class of time is called {class:?}")))?;
+        .ok_or_else(|| PyValueError::new_err(format!("unknown class of time {class:?}")))?;
     let factor = |(step, numerator, denominator)| {
         let ratio = Ratio::new(numerator, denominator);
         ratio.map(|ratio| (step, ratio)).ok_or_else(|| PyValueError::new_err("a factor over 0"))
@@ -130,7 +130,7 @@ pub(crate) fn rank_of_calls(
 pub(crate) fn unpack_rank(py: Python<'_>, packed: &[u8]) -> PyResult<ReducedRank> {
     let found = enter(py, None, None, |_| Ok(ranks::unpacked(packed)))?;
     let (rank, profile) = found.ok_or_else(|| {
-        PyValueError::new_err("these bytes are no rank that this version of longpole reduced")
+        PyValueError::new_err("these bytes are not a rank that this version of longpole reduced")
     })?;
     Ok(ReducedRank { rank: Arc::new(rank), profile })
 }

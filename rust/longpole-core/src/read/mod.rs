@@ -131,7 +131,7 @@ pub fn repair(
     let mut window = window::Window::new(Box::new(source), None)?;
     let mut diagnostics = Diagnostics::default();
     if sniff::format(&mut window, &mut diagnostics)? != Format::Chrome {
-        let why = "the trace is no JSON that could be written as such";
+        let why = "the trace is not JSON and cannot be repaired as JSON";
         return Err(Error::new(ErrorKind::NotSaved(why.to_owned()), 0));
     }
     let (options, repaired) = (Options::default(), chrome::Repaired::new(out, rank, as_object));

@@ -145,7 +145,7 @@ fn is_rocprof(text: &[u8]) -> bool {
 }
 
 const HATCHET: Known = (
-    "a tree of frames of Triton Proton (hatchet), which holds no times",
+    "a frame tree of Triton Proton (hatchet) without times",
     "record with `proton.start(NAME, data=\"trace\")` and give NAME.chrome_trace",
 );
 
@@ -158,7 +158,7 @@ fn hatchet(text: &[u8]) -> Option<Known> {
 fn markup(text: &[u8]) -> Option<Known> {
     let is_name = |byte: &u8| byte.is_ascii_alphabetic() || matches!(byte, b'!' | b'?');
     (text.first() == Some(&b'<') && text.get(1).is_some_and(is_name))
-        .then_some(("an HTML or XML page", "the download gave a page in place of the file"))
+        .then_some(("an HTML or XML page", "the download returned a web page instead of the file"))
 }
 
 fn archive(head: &[u8], compressed: bool) -> Option<Known> {

@@ -39,22 +39,22 @@ macro_rules! findings {
 }
 
 findings! {
-    Truncated "truncated" true "the file ends inside a message" "the nodes behind it are missing";
-    RepeatedId "repeated_id" true "several nodes have one id" "dependencies on it mean any of them";
-    DanglingData "dangling_data_dependency" true "a data dependency on an id that no node has" "the node never starts";
-    DanglingControl "dangling_control_dependency" true "a control dependency on an id that no node has" "ASTRA-sim refuses the graph";
+    Truncated "truncated" true "the file ends inside a message" "the nodes after it are missing";
+    RepeatedId "repeated_id" true "several nodes have one id" "dependencies on this id are ambiguous";
+    DanglingData "dangling_data_dependency" true "a data dependency on a node that is missing" "the node never starts";
+    DanglingControl "dangling_control_dependency" true "a control dependency on a node that is missing" "ASTRA-sim rejects the graph";
     Cycle "cycle" true "nodes that depend on each other, or on nodes that do" "they never start";
     NotOver "source_not_over" false "a data dependency on a node that ended after the dependent one started" "the measured run contradicts it";
     UnknownType "unknown_node_type" true "a node of an invalid or unknown type" "simulators do not run it";
     NoCpuFlag "missing_is_cpu_op" true "a node that runs without the attribute is_cpu_op" "ASTRA-sim does not know where to run it";
-    CommunicationOnCpu "communication_on_cpu" true "a node of a collective with is_cpu_op" "ASTRA-sim gives it to no network";
+    CommunicationOnCpu "communication_on_cpu" true "a node of a collective with is_cpu_op" "ASTRA-sim does not run it on a network";
     NoCommunicationType "missing_comm_type" true "a collective without comm_type" "its kind is undefined";
     NotSimulated "unsimulated_collective" true "a collective that ASTRA-sim does not simulate" "ASTRA-sim stops at it";
     NoSize "missing_comm_size" true "a communication without comm_size" "its size is undefined";
-    NoPeer "missing_peer" true "a send without comm_dst, or a receive without comm_src" "it goes to no rank";
+    NoPeer "missing_peer" true "a send without comm_dst, or a receive without comm_src" "its peer is undefined";
     BadGroup "group_not_a_number" true "a pg_name that is not a number" "ASTRA-sim stops at it";
     UnknownGroup "group_not_announced" true "a pg_name that no METADATA node announces" "its ranks are unknown";
-    ZeroDurations "zero_durations" false "nodes that were measured and take no time" "rounding took it away";
+    ZeroDurations "zero_durations" false "measured nodes with a duration of 0" "their durations were rounded to 0";
 }
 
 /// One kind of finding in one graph.

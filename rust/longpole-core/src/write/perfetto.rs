@@ -22,7 +22,7 @@ use crate::tables::{NO_INTEGER, Place, Tables};
 /// Field numbers are those of Perfetto's `protos/perfetto/trace`. Perfetto has no times before 0;
 /// such segments begin at 0.
 pub fn perfetto(tables: &Tables, path: &Path, slack_ns: &[i64]) -> Vec<u8> {
-    let mut packets = descriptor(NOBODY, "critical path: nobody's time");
+    let mut packets = descriptor(NOBODY, "critical path: time without an event");
     let mut lanes: Vec<_> =
         path.segments.iter().filter_map(|segment| lane(segment, tables)).collect();
     lanes.sort_unstable();

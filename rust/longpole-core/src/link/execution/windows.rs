@@ -14,7 +14,7 @@ const LEAST_FITTING_PERCENT: usize = 90;
 
 /// Added to the error message if the search was not exhaustive.
 pub(super) const SEARCH_CUT: &str =
-    "; the search was stopped at 1,000 comparisons for each event, so that there may be more";
+    "; the search was stopped at 1,000 comparisons for each event, so there may be more";
 
 /// The matches of a thread in order of time, each with the events of its nodes.
 type Fits = Vec<Vec<EventId>>;
@@ -134,7 +134,7 @@ pub(super) fn link_iteration(
     let Some(iteration) = iterations.get(chosen) else {
         let found = iterations.len();
         let cut = if is_complete { "" } else { SEARCH_CUT };
-        let why = format!("there is no iteration {chosen}: {found} fit, counted from 0{cut}");
+        let why = format!("there is no iteration {chosen}: {found} match, numbered from 0{cut}");
         return Err(Error::new(ErrorKind::NoWindow(why), 0));
     };
     let mut events = vec![None; trace.nodes.len()];

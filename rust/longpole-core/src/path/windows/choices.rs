@@ -92,7 +92,7 @@ pub(super) fn step(
 
 fn opened_by(start: Moment, moments: Vec<Moment>, tables: &Tables) -> Result<Window> {
     if moments.is_empty() {
-        return Err(missing("no device work was launched in that window".to_owned()));
+        return Err(missing("no GPU activity was launched in that window".to_owned()));
     }
     Ok(Window::new(tables, moments, Opening::Moments(vec![start])))
 }

@@ -163,7 +163,7 @@ fn unprofiled(
         return Ok(Steps { marked: Marked::Annotations, pattern: Some(pattern), rows });
     }
     if let Some(pattern) = pattern {
-        let why = format!("no annotation that comes more than once has a name like {pattern:?}");
+        let why = format!("no repeated annotation has a name that matches {pattern:?}");
         return Err(Error::new(ErrorKind::NoWindow(why), 0));
     }
     let is_open = single(tables).is_none();

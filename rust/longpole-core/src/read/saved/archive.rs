@@ -109,7 +109,7 @@ impl<'a> Archive<'a> {
         self.take(&mut found)?;
         let ends = self.window.text().is_empty() && !self.window.more(&mut self.diagnostics)?;
         if found != expected || !ends || self.diagnostics.is_recovered() {
-            return Err(damaged("its end is not as it was written"));
+            return Err(damaged("its end was changed"));
         }
         Ok(())
     }
@@ -124,7 +124,7 @@ impl<'a> Archive<'a> {
         let size = u64::from_le_bytes(size.try_into().unwrap_or_default());
         let member = Member { name: name.to_owned(), crc, size, offset };
         if header != member.header() {
-            return Err(damaged("a member is not the one that stands there"));
+            return Err(damaged("a member has an unexpected name"));
         }
         self.left = size;
         self.checksum.reset();
@@ -172,7 +172,7 @@ impl<'a> Archive<'a> {
         }
         if length > self.max_rows {
             return Err(not_saved(
-                "the saved trace has more events than max_events, and is not cut",
+                "the saved trace has more events than max_events and cannot be truncated",
             ));
         }
         self.fill(values, length)
@@ -212,7 +212,7 @@ impl<'a> Archive<'a> {
             let count = self.window.text().len().min(bytes.len());
             if count == 0 && !self.window.more(&mut self.diagnostics)? {
                 return Err(if self.window.is_limited() {
-                    not_saved("the saved trace is larger than max_bytes, and is not cut")
+                    not_saved("the saved trace is larger than max_bytes and cannot be truncated")
                 } else {
                     damaged("it ends too early")
                 });
@@ -226,5 +226,5 @@ impl<'a> Archive<'a> {
 }
 
 fn differs() -> Error {
-    damaged("a column is not of the type or length that it must be")
+    damaged("a column has the wrong type or length")
 }

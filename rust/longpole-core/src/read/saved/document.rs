@@ -122,7 +122,7 @@ fn vocabulary(value: &Value) -> Result<Vocabulary> {
     let mut vocabulary = Vocabulary::default();
     for [section, meaning, pattern] in additions {
         vocabulary.add(&section, &meaning, &pattern).map_err(|error| {
-            let why = format!("the vocabulary that was saved with the trace is refused: {error}");
+            let why = format!("the vocabulary saved with the trace is invalid: {error}");
             Error::new(ErrorKind::NotSaved(why), 0)
         })?;
     }
@@ -153,5 +153,5 @@ fn each<T>(values: &Value, of: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> {
 }
 
 fn unsound() -> Error {
-    damaged("what it says of itself cannot be read")
+    damaged("its metadata cannot be read")
 }

@@ -61,7 +61,9 @@ fn refuse(document: &Document, options: &Options) -> Result<()> {
     }
     let asked = options.vocabulary.additions();
     if !asked.is_empty() && asked != document.vocabulary.additions() {
-        return Err(not_saved("the trace was saved with another vocabulary, which stays with it"));
+        return Err(not_saved(
+            "the trace was saved with another vocabulary, which cannot be changed",
+        ));
     }
     let refused = document.diagnostics.iter().find(|row| row.code.is_refused_by_strict());
     match refused.filter(|_| options.strict) {
@@ -109,7 +111,7 @@ fn strings(archive: &mut Archive<'_>) -> Result<Strings> {
         vec![("text", ColumnMut::Bytes(&mut text)), ("ends", ColumnMut::Counts(&mut ends))],
     )?;
     let text = std::str::from_utf8(&text).map_err(|_| damaged("a text in it is not UTF-8"))?;
-    Strings::of_parts(text, &ends).ok_or_else(|| damaged("its texts do not end where it says"))
+    Strings::of_parts(text, &ends).ok_or_else(|| damaged("its table of strings is invalid"))
 }
 
 fn lanes(archive: &mut Archive<'_>, strings: &Strings) -> Result<LaneTable> {
@@ -126,7 +128,7 @@ fn lanes(archive: &mut Archive<'_>, strings: &Strings) -> Result<LaneTable> {
     if rest.is_empty() && lanes.len() == places.len() {
         return Ok(lanes);
     }
-    Err(damaged("a thread or stream stands in it twice"))
+    Err(damaged("it contains a thread or stream twice"))
 }
 
 fn args(
@@ -140,7 +142,7 @@ fn args(
         let category = category.map(|row| text(row, strings)).transpose()?;
         let table = args.of_mut(category);
         if !table.event.is_empty() || !table.columns.is_empty() {
-            return Err(damaged("a category stands in it twice"));
+            return Err(damaged("it contains a category twice"));
         }
         let name = format!("args/{number}");
         archive.table(&name, vec![("event", ColumnMut::PackedRows(&mut table.event))])?;
@@ -169,16 +171,16 @@ fn flows(archive: &mut Archive<'_>, strings: &Strings, name: &str) -> Result<Flo
         let (process, thread) = (text(process.into(), strings)?, text(thread.into(), strings)?);
         let source = flows.source_row(FlowSource { category, name, process, thread });
         if source as usize != row {
-            return Err(damaged("what arrows have in common stands in it twice"));
+            return Err(damaged("it contains a source of arrows twice"));
         }
     }
     if rest.is_empty() {
         return Ok(flows);
     }
-    Err(damaged("what arrows have in common is not whole"))
+    Err(damaged("its sources of arrows are incomplete"))
 }
 
 fn text(row: i64, strings: &Strings) -> Result<StringId> {
     let row = usize::try_from(row).ok().filter(|&row| row < strings.len());
-    row.map(StringId::from_row).ok_or_else(|| damaged("a text is missing in it"))
+    row.map(StringId::from_row).ok_or_else(|| damaged("a string is missing in it"))
 }
