@@ -264,7 +264,7 @@ mod tests {
         align(&[base.to_vec()], &[new.to_vec()]).iter().map(|p| (p.base, p.new)).collect()
     }
 
-    /// Pseudo-random numbers, determined by the seed.
+    /// Returns pseudo-random numbers, determined by the seed.
     fn numbers(seed: u64, length: usize, below: u64) -> Vec<u64> {
         let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
         (0..length)

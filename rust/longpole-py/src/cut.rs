@@ -15,7 +15,8 @@ pub(crate) struct Cut(Mutex<write::Cut>);
 
 #[pymethods]
 impl Cut {
-    /// `kept` has a byte for each position in the list of events: 0 if the event is left out.
+    /// Creates a copier. `kept` has a byte for each position in the list of events: 0 if the event
+    /// is left out.
     #[new]
     #[allow(clippy::needless_pass_by_value)] // by value, from Python
     fn new(kept: PyBackedBytes) -> Self {

@@ -18,7 +18,7 @@ thread_local! {
     static LAST_PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Silences the default panic hook. A panic is a bug in longpole and becomes an exception; the hook
+/// Disables the default panic hook. A panic is a bug in longpole and becomes an exception; the hook
 /// would also print it on the user's terminal.
 pub(crate) fn keep_panics_quiet() {
     std::panic::set_hook(Box::new(|panic| {

@@ -28,7 +28,7 @@ pub(crate) struct Trace {
     graph: Mutex<Option<(String, Arc<Graph>)>>,
     /// The tables as recorded, if the current ones are without the recording cost.
     recorded: Option<Tables>,
-    /// What the times rest on, where the cost of recording was estimated from the trace.
+    /// The estimate of the recording cost on which the times are based, if the trace shows it.
     pub(crate) estimate: Option<Arc<Estimate>>,
 }
 

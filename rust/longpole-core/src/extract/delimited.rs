@@ -95,8 +95,8 @@ impl Header {
         None
     }
 
-    /// Minimum number of fields of a line that may be an incomplete row: three of four, or two if
-    /// the text ends there. Other lines are unrelated.
+    /// Returns the minimum number of fields of a line that may be an incomplete row: three of four,
+    /// or two if the text ends there. Other lines are unrelated.
     fn least_width(&self, ending: Ending) -> usize {
         match ending {
             Ending::Newline => self.names.len() - self.names.len() / 4,

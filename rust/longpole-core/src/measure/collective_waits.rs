@@ -2,7 +2,7 @@
 //! tasks.
 //!
 //! HCCL records the tasks of a collective: copies, reductions, and waits for the notification of a
-//! peer. Time with an open wait and no data movement is waiting. As far as this rank can tell, the
+//! peer. Time with an open wait and no data movement is waiting. As far as this rank shows, the
 //! peer of the longest wait is the rank that arrived last.
 //!
 //! Limits: peers are numbered within the group of the collective. If two collectives of one device

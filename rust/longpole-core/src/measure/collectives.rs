@@ -265,7 +265,7 @@ impl Reader<'_> {
             .or_else(|| data_type_of_kernel(self.name(event)))
     }
 
-    /// Total number of elements in the tensors of a range.
+    /// Returns the total number of elements in the tensors of a range.
     fn elements(&self, range: EventId) -> Option<i64> {
         self.dimensions(range)?.iter().filter_map(n_elements).reduce(i64::saturating_add)
     }
@@ -282,8 +282,8 @@ impl Reader<'_> {
         serde_json::from_str(argument_text(event, "Input Dims", self.tables)?).ok()
     }
 
-    /// By launch, then by start. Ranges are ordered by the number of the call, because the threads
-    /// of a library start calls in any order.
+    /// Returns the sort key: by launch, then by start. Ranges are ordered by the number of the
+    /// call, because the threads of a library start calls in any order.
     fn order(&self, event: EventId, call: Option<EventId>) -> (i64, i64) {
         let start_ns = self.tables.events.start_ns(event);
         let number = || argument(event, "Record function id", self.tables);

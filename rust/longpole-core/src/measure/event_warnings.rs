@@ -52,8 +52,9 @@ pub fn event_warnings(
     found
 }
 
-/// Warnings about impossible times of GPU activities: the order of a stream differs from that of
-/// its launches, or the device was idle long before an activity that had already been launched.
+/// Returns the warnings about impossible times of GPU activities: the order of a stream differs
+/// from that of its launches, or the device was idle long before an activity that had already been
+/// launched.
 fn impossible_times(tables: &Tables, launches: &Launches) -> Vec<EventWarning> {
     let works = Launched::of(tables, launches);
     [
@@ -131,9 +132,10 @@ impl Launched {
         found
     }
 
-    /// Graph replays that start long after their call, although no device was busy and a later call
-    /// had already launched the next replay on the stream, with the time since the call. The first
-    /// launch of a kernel is excluded, because it can take as long to load its code.
+    /// Returns the graph replays that start long after their call, although no device was busy and
+    /// a later call had already launched the next replay on the stream, with the time since the
+    /// call. The first launch of a kernel is excluded, because it can take as long to load its
+    /// code.
     fn late_on_idle_device(&self) -> Vec<(EventId, i64)> {
         let mut found = Vec::new();
         for rows in self.rows.chunk_by(|one, two| one.0 == two.0) {

@@ -1,8 +1,9 @@
 //! Detects the profiler that wrote a trace, so that advice can mention its options.
 //!
-//! The `profiler` field decides, which longpole writes when it converts other files; otherwise the
-//! file format or the names of processes. A trace without these is assumed to be from PyTorch; its
-//! device type follows from the names of its runtime API calls or the versions in its header.
+//! The `profiler` field decides if there is one; longpole writes it when it converts other files.
+//! Otherwise, the file format or the names of processes decide. A trace without these is assumed to
+//! be from PyTorch; its device type follows from the names of its runtime API calls or the versions
+//! in its header.
 
 use crate::ids::StringId;
 use crate::names::Names;
@@ -23,7 +24,8 @@ pub fn profiler(tables: &Tables) -> Profiler {
         .unwrap_or_else(|| if is_telling { found } else { of_torch(tables) })
 }
 
-/// By the names of runtime API calls, otherwise by header fields; CUDA takes precedence.
+/// Detects the device type by the names of runtime API calls, otherwise by header fields; CUDA
+/// takes precedence.
 fn of_torch(tables: &Tables) -> Profiler {
     let first = |named: Vec<Profiler>| {
         Profiler::ALL.iter().copied().find(|profiler| named.contains(profiler))

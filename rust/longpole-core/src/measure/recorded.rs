@@ -102,7 +102,8 @@ fn n_silent_threads(tables: &Tables) -> usize {
     if told.is_empty() { 0 } else { launching.difference(&told).count() }
 }
 
-/// Time from the end of the recording to `time_ns`; 0 if the trace does not record its end.
+/// Returns the time from the end of the recording to `time_ns`; 0 if the trace does not record its
+/// end.
 fn stopped_ns(tables: &Tables, time_ns: i64) -> i64 {
     let events = &tables.events;
     let frames = events.ids().filter(|&event| events.kind(event) == EventKind::Span);

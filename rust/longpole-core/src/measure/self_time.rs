@@ -134,7 +134,7 @@ mod tests {
         read_bytes(format!("[{}]", events.join(",")).as_bytes(), &Options::default()).unwrap()
     }
 
-    /// Self times in us.
+    /// Returns the self times in us.
     fn own(rows: &[(i64, i64, i64)]) -> Vec<i64> {
         let tables = operators(rows);
         let nesting = nesting(&tables, &silent).unwrap();

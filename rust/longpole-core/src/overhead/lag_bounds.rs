@@ -1,4 +1,4 @@
-//! What the edges take if recording cost the least or the most that it may have.
+//! Bounds of the minimum latencies, given the bounds of the recording cost.
 
 use super::costs::Costs;
 use super::pieces::{At, costs_ns};

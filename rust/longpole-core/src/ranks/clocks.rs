@@ -164,8 +164,8 @@ impl Fit {
         (0..ranks.len()).map(|rank| self.clock(rank, ranks, &residuals)).collect()
     }
 
-    /// Initial offsets from the medians of pairs, outward from the first rank of each connected
-    /// component.
+    /// Sets initial offsets from the medians of pairs, outward from the first rank of each
+    /// connected component.
     fn span_tree(&mut self) {
         let n = self.offset.len();
         let mut differences: BTreeMap<(usize, usize), Vec<f64>> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Analyses several ranks as one program.
+//! Analyzes several ranks as one program.
 //!
 //! Each rank is reduced to the nodes that affect other ranks: the starts and ends of its
 //! collectives, the ends of its steps, and the minimum latencies between these. The calls of the

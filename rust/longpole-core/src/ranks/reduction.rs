@@ -135,7 +135,7 @@ fn step_of(row: &CollectiveRow, tables: &Tables, spans: &[StepSpan]) -> Option<i
     step_at(spans, tables.events.start_ns(called))
 }
 
-/// FNV-1a hash, never 0.
+/// Returns the FNV-1a hash of a text, or 1 if that is 0.
 fn hashed(text: &str) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     text.bytes().fold(0xcbf2_9ce4_8422_2325, step).max(1)

@@ -34,7 +34,8 @@ pub(super) struct Elements<'a> {
 }
 
 impl<'a> Elements<'a> {
-    /// `diagnostics` contains the problems of bytes already in the window.
+    /// Starts at the front of the window. `diagnostics` contains the problems of bytes already in
+    /// the window.
     pub(super) fn new(
         window: Window<'a>,
         diagnostics: Diagnostics,

@@ -27,7 +27,7 @@ pub struct Strings {
     slots: Vec<u32>,
     /// The hash of each string, compared before the bytes.
     hashes: Vec<u64>,
-    /// Spellings that differ from their string.
+    /// Spellings that differ from the string they represent, for example because of escapes.
     spelled: HashMap<Box<[u8]>, StringId>,
     /// Random seed, against traces crafted to collide.
     seed: u64,
@@ -208,8 +208,8 @@ fn low_bits(hash: u64) -> usize {
     (hash & 0xffff_ffff) as usize
 }
 
-/// Multiply and fold, eight bytes at a time, with a seed for each table (the construction of wyhash
-/// and foldhash; not safe against attackers who can observe handles).
+/// Hashes a text by multiplying and folding, eight bytes at a time, with a seed for each table (the
+/// construction of wyhash and foldhash; not safe against attackers who can observe handles).
 pub(crate) fn hash(text: &[u8], seed: u64) -> u64 {
     let mut state = seed ^ (text.len() as u64);
     let mut chunks = text.chunks_exact(8);

@@ -560,7 +560,7 @@ fn unfinished(values: impl Iterator<Item = i64>) -> Packed {
 }
 
 impl ArgValue {
-    /// Integers above 2^53 are rounded in a column of floats.
+    /// Returns the value as a float; NaN for a string. Integers above 2^53 are rounded.
     #[allow(clippy::cast_precision_loss)]
     fn float(self) -> f64 {
         match self {

@@ -175,7 +175,7 @@ impl FlowTable {
         self.time_ns.get(row).unwrap_or(NO_INTEGER)
     }
 
-    /// Category, name, process and thread of a row.
+    /// Returns category, name, process and thread of a row.
     pub fn source(&self, row: usize) -> FlowSource {
         self.sources[self.source.row(row) as usize]
     }

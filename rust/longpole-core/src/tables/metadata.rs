@@ -77,7 +77,7 @@ impl MetadataTable {
         self.last_position[row] = position;
     }
 
-    /// Name, process, thread and value of the statement in `row`.
+    /// Returns name, process, thread and value of the statement in `row`.
     pub(crate) fn statement(&self, row: usize) -> [u32; 4] {
         [self.name[row], self.process[row], self.thread[row], self.value[row]]
     }

@@ -31,7 +31,7 @@ pub struct MergedRank<'a> {
     pub lanes: &'a [String],
     /// Converts its times to those of the file.
     pub time_ns: &'a dyn Fn(i64) -> i64,
-    /// The cross-rank calls of its events.
+    /// The cross-rank call of each event that is part of one, by row.
     pub calls: &'a HashMap<u32, u32>,
 }
 
@@ -123,7 +123,7 @@ fn packet(sequence: u64) -> Message {
     Message::default().number(SEQUENCE, sequence)
 }
 
-/// Perfetto has no times before 0.
+/// Creates a packet with a timestamp. Perfetto has no times before 0.
 fn at(sequence: u64, time_ns: i64) -> Message {
     packet(sequence).number(TIMESTAMP, u64::try_from(time_ns).unwrap_or(0))
 }

@@ -19,7 +19,8 @@ impl Message {
         self
     }
 
-    /// Negative numbers are written as their two's complement, as the format requires.
+    /// Adds a signed number. Negative numbers are written as their two's complement, as the format
+    /// requires.
     pub(super) fn signed(self, field: Field, value: i64) -> Self {
         self.number(field, u64::from_le_bytes(value.to_le_bytes()))
     }
@@ -86,7 +87,8 @@ impl Message {
         self.variable(field << 3 | form);
     }
 
-    /// Seven bits per byte, lowest first; all bytes but the last have the eighth bit set.
+    /// Appends a varint: seven bits per byte, lowest first; all bytes but the last have the eighth
+    /// bit set.
     fn variable(&mut self, mut value: u64) {
         while value > 0x7f {
             self.0.push(value.to_le_bytes()[0] | 0x80);

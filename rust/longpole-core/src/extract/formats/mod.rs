@@ -65,7 +65,7 @@ pub(super) mod testing {
         extractor.finish(end)
     }
 
-    /// Operation, time in ns (NaN if missing) and status of every record.
+    /// Returns operation, time in ns (NaN if missing) and status of every record.
     pub(in super::super) fn records(found: &Extraction) -> Vec<(String, f64, &'static str)> {
         (0..found.records.len())
             .map(|row| {
@@ -79,7 +79,7 @@ pub(super) mod testing {
             .collect()
     }
 
-    /// Reason and excerpt of every rejected row.
+    /// Returns reason and excerpt of every rejected row.
     pub(in super::super) fn rejections(found: &Extraction) -> Vec<(&'static str, String)> {
         let rejections = &found.rejections;
         let reasons = rejections.reason.iter().map(|reason| reason.name());

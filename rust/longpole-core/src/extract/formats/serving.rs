@@ -72,7 +72,7 @@ impl Block {
     }
 }
 
-/// Name, unit and value of `Mean TTFT (ms):   95.50`. Text after the value is ignored.
+/// Returns name, unit and value of `Mean TTFT (ms):   95.50`. Text after the value is ignored.
 fn split(text: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let colon = memchr::memchr(b':', text)?;
     let value = text[colon + 1..].split(u8::is_ascii_whitespace).find(|word| !word.is_empty())?;

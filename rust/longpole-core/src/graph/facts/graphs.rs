@@ -98,8 +98,8 @@ fn learn(template: &Template, streams: &Streams<'_>, graphs: &mut Graphs) {
     }
 }
 
-/// With few launches, each late start waits for its likeliest candidate; the next candidate is its
-/// rival.
+/// Adds the waits of a graph with few launches: each late start waits for its likeliest candidate,
+/// and the next candidate is its rival.
 fn guess_waits(
     late: &[Vec<LateStart>],
     replays: &[Replay<'_>],

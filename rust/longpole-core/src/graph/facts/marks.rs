@@ -66,8 +66,9 @@ impl Marks {
         }
     }
 
-    /// A thread records an event after its latest launch. For several events in a row, each further
-    /// one belongs to the stream used before that.
+    /// Marks the activities after which events were likely recorded. A thread records an event
+    /// after its latest launch. For several events in a row, each further one belongs to the stream
+    /// used before that.
     fn add_likely(&mut self, streams: &Streams<'_>, purposes: &Purposes) {
         let timeline = streams.timeline;
         let mut threads = vec![(Recent::default(), 0); streams.n_lanes()];

@@ -158,8 +158,8 @@ impl Role {
         )
     }
 
-    /// Tie-break class, smallest first: 0 for the own lane, 1 for waits on another lane, 2 for
-    /// launches.
+    /// Returns the tie-break class, smallest first: 0 for the own lane, 1 for waits on another
+    /// lane, 2 for launches.
     pub fn tie_class(self) -> u8 {
         match self {
             Self::Launch | Self::LaunchInside | Self::Clock => 2,

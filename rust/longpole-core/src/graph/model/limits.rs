@@ -120,7 +120,7 @@ pub const QUEUE_STRETCHES: f64 = 10.0;
 /// Percentage of gaps that must end within the maximum. 60, 80 and 90 find the same queues.
 pub const QUEUE_PERCENT: usize = 80;
 
-/// Maximum probability that so many gaps match by chance: none of 5,502 names on profiles comes
+/// Maximum probability that the gaps match by chance: none of 5,502 names on profiles comes
 /// close, and a limit of a hundredth would miss eight loaders.
 pub const QUEUE_CHANCE: f64 = 1e-4;
 

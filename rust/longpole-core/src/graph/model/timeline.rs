@@ -149,7 +149,7 @@ impl Timeline {
         found
     }
 
-    /// Synthetic events given as `(start, end)`: operators of one thread.
+    /// Creates a timeline of synthetic events given as `(start, end)`: operators of one thread.
     pub(super) fn of_spans(spans: &[(i64, i64)]) -> Self {
         let mut order: Vec<_> = (0..spans.len()).collect();
         order.sort_by_key(|&row| (spans[row].0, Reverse(spans[row].1)));

@@ -210,7 +210,7 @@ fn move_apart(
     move_by(awaited, -back_ns);
 }
 
-/// Whether most starts near the end of what they waited for come too soon to have waited.
+/// Whether most starts close to the end of the awaited activity are too early to have waited for it.
 fn are_mostly_early(delays_ns: impl Iterator<Item = i64>) -> bool {
     let near_ns = delays_ns.filter(|&ns| is_near_zero(ns));
     let (early, late): (Vec<_>, Vec<_>) = near_ns.partition(|&ns| ns < limits::QUICKEST_RELEASE_NS);
@@ -437,8 +437,8 @@ impl Evidence {
         -latest_ns.saturating_add(limits::USUAL_RETURN_NS)
     }
 
-    /// True if no call is known to have waited for the device and most calls that may have waited
-    /// seem to return before its activities ended.
+    /// Whether most calls that may have waited for the device seem to return before its activities
+    /// ended, and no call is known to have waited for it.
     fn returns_early(&self) -> bool {
         let Returns { n_early, n_late, .. } = self.probable_returns;
         !self.has_known_return() && n_early > n_late

@@ -17,8 +17,8 @@ pub(super) fn waits(work: Order, facts: &Facts<'_>) -> impl Iterator<Item = Edge
     producers.iter().map(move |&it| facts.wait_edge(it, work, evidence).with_rival(rival))
 }
 
-/// Returns the edge of a start that follows missing nodes. It came later than everything else it
-/// waited for explains, so it started when the missing nodes ended.
+/// Returns the edge of a start that follows missing nodes, for starts that are later than all
+/// recorded dependencies explain: they began when the missing nodes ended.
 pub(super) fn behind_lost(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Option<Edge> {
     let behind = facts.graphs.behind_lost.get(&work)?;
     let timeline = facts.timeline;

@@ -250,7 +250,8 @@ impl Waiter<'_> {
         best.map(|(name, lags, _, _)| (name, lags))
     }
 
-    /// Whether it is improbable that so many gaps end this soon after an end of the name by chance.
+    /// Whether chance alone is unlikely to end this number of gaps this soon after an end of the
+    /// name.
     fn is_no_chance(
         &self,
         name: StringId,

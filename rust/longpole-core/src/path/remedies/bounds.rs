@@ -15,7 +15,7 @@ named! {
         LateLaunches "late_launches",
         /// Unexplained time may remain, or be removed together with what is changed.
         UnexplainedTime "unexplained_time",
-        /// Recording may have cost less or more than what was removed.
+        /// The recording cost may have been smaller or larger than what was removed.
         RecordingCost "recording_cost",
     }
 }

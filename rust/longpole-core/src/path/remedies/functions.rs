@@ -274,7 +274,7 @@ impl<'a> Tree<'a> {
 #[derive(Default)]
 struct Inclusive {
     time_ns: i64,
-    /// The largest time of one place, and its depth.
+    /// The time of the place with the most time, and the depth of that place.
     longest_ns: i64,
     depth: usize,
     is_loop: bool,

@@ -2,7 +2,7 @@
 //!
 //! A verdict compares gains: how much shorter the program would be if something took no time,
 //! computed by re-timing the graph. Shares of the path and device utilization cannot answer this,
-//! because host and device work in parallel. A *side* is a part of the program that can limit it.
+//! because host and device run in parallel. A *side* is a part of the program that can limit it.
 //! [`Facts`] answers queries about possible changes, and [`Inquiry::gains`] computes their gains.
 //!
 //! Every gain is an upper bound: the order of execution stays the same, and a side can never be

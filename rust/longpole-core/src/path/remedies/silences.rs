@@ -25,7 +25,8 @@ pub(super) struct Silence {
     pub(super) before: NodeId,
     /// The start of the call after.
     pub(super) behind: NodeId,
-    /// The usual host time for the number of missing calls. A wait covers at most the rest.
+    /// The usual host time of as many calls as are missing. At most the remaining time can be a
+    /// wait.
     pub(super) host_ns: i64,
 }
 

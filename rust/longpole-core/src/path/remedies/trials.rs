@@ -57,8 +57,8 @@ struct Scratch {
 }
 
 impl<'a> Trials<'a> {
-    /// `held_ns` is a fixed start of the first window, independent of the changes. `is_as_timed` is
-    /// true if the latencies are those of the graph.
+    /// Creates the trials. `held_ns` is a fixed start of the first window, independent of the
+    /// changes. `is_as_timed` is true if the latencies are those of the graph.
     pub(super) fn new(
         graph: &'a Graph,
         tables: &'a Tables,

@@ -19,7 +19,7 @@ pub(super) struct Layers {
     devices: HashMap<StringId, i64>,
 }
 
-/// The parts of the ids that the profiler gives its own processes: the process id of the program,
+/// The parts of the ids that the profiler assigns to its own processes: the process id of the program,
 /// the index of the layer in the timeline, and the device.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct ProcessId {

@@ -65,7 +65,7 @@ pub(super) fn node(bytes: &[u8]) -> Option<ChakraNode> {
     Some(node)
 }
 
-/// Values, shapes and types.
+/// Reads values, shapes and types.
 fn lists(bytes: &[u8], lists: &mut [String; 3]) -> Option<()> {
     fields(bytes, |field, wire| {
         let place = usize::try_from(field).ok()?.checked_sub(1)?;

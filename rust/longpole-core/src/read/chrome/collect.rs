@@ -301,7 +301,8 @@ impl Collector {
         }
     }
 
-    /// Consecutive events often have the same category, so the last one is cached.
+    /// Returns the handle of a category. Consecutive events often have the same category, so the
+    /// last one is cached.
     #[inline]
     fn category(&mut self, span: Span, text: &[u8]) -> StringId {
         let raw = span.of(text);

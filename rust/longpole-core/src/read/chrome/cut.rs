@@ -106,12 +106,12 @@ impl Cutter {
         (cut > 0).then_some(cut)
     }
 
-    /// Takes back the buffer and tables of a part for reuse.
+    /// Accepts the buffer and tables of a part for reuse.
     pub(super) fn take_back(&mut self, bytes: Vec<u8>, rows: Rows) {
         self.spare.push((bytes, rows));
     }
 
-    /// Puts back the parts that were not joined, and the text after them.
+    /// Returns the parts that were not joined, and the text after them, to the window.
     pub(super) fn put_back(
         self,
         left: impl DoubleEndedIterator<Item = Piece>,

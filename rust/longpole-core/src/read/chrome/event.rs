@@ -81,7 +81,7 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// If an event has two sets of arguments, the later one is used.
+    /// Clears the arguments. If an event has two sets of arguments, the later one is used.
     fn clear_arguments(&mut self) {
         self.arguments.clear();
         (self.correlation, self.external_id, self.stream, self.device) = (None, None, None, None);

@@ -156,7 +156,7 @@ impl PartReader {
         (is_whole && !is_refused && is_joinable).then(|| self.part(std::mem::take(&mut piece.rows)))
     }
 
-    /// Takes the rows and the new entries, and leaves the empty `rows` in their place.
+    /// Returns the rows and the new entries, and leaves the empty `rows` in their place.
     fn part(&mut self, mut rows: Rows) -> Part {
         let EventReader { stream, collector, position, .. } = &mut self.events;
         let keys = &stream.scanner.argument_keys;

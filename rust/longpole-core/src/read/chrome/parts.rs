@@ -354,7 +354,8 @@ impl<'scope> Crew<'scope> {
         self.kept.into_values().chain(self.waiting).collect()
     }
 
-    /// A thread that has ended while parts are still expected has panicked.
+    /// Raises the panic of a thread: one that has ended while parts are still expected has
+    /// panicked.
     fn raise_panic(&mut self) {
         for thread in self.threads.extract_if(.., |thread| thread.is_finished()) {
             if let Err(panic) = thread.join() {

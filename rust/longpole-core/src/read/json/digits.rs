@@ -31,8 +31,8 @@ pub(in crate::read) fn leading_of(text: &[u8; 16]) -> (u64, usize) {
 
 const POWERS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
-/// Eight bytes as digit values, and marks at those that are not digits. A carry only marks bytes
-/// after the first of these.
+/// Returns eight bytes as digit values, and marks at those that are not digits. A carry only marks
+/// bytes after the first of these.
 #[inline]
 fn digits_and_others(bytes: u64) -> (u64, u64) {
     let word = bytes ^ 0x3030_3030_3030_3030;
@@ -72,7 +72,7 @@ pub(in crate::read) fn up_to_eight(bytes: [u8; 8]) -> (u64, usize) {
     (fours.wrapping_add(rest) >> 32, count)
 }
 
-/// Near the end of the window, digits are parsed one by one.
+/// Parses digits one by one, near the end of the window.
 #[cold]
 fn leading_of_few(text: &[u8]) -> Option<(u64, usize)> {
     let count = text.iter().position(|byte| !byte.is_ascii_digit())?;

@@ -74,7 +74,7 @@ impl Annotation<'_> {
     }
 }
 
-/// Integers above 63 bits are kept as text, as in JSON.
+/// Returns an unsigned integer as an argument. Integers above 63 bits are kept as text, as in JSON.
 fn unsigned(value: u64, rows: &mut Rows<'_>) -> ArgValue {
     match i64::try_from(value) {
         Ok(value) => ArgValue::Integer(value),

@@ -108,7 +108,7 @@ pub(super) fn damaged(what: &'static str) -> Error {
     Error::new(ErrorKind::DamagedSave(what), 0)
 }
 
-/// Returns the error for a file that is not as it was saved.
+/// Returns the error for a file whose contents differ from what was saved.
 pub(super) fn not_saved(what: &str) -> Error {
     Error::new(ErrorKind::NotSaved(what.to_owned()), 0)
 }

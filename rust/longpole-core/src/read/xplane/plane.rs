@@ -317,7 +317,7 @@ fn stat(bytes: &[u8], rows: &mut Rows<'_>) -> Option<Stat> {
     Some(found)
 }
 
-/// Integers above 63 bits are kept as text, as in JSON.
+/// Returns an integer as an argument. Integers above 63 bits are kept as text, as in JSON.
 fn integer(field: Field, value: u64, rows: &mut Rows<'_>) -> ArgValue {
     if field == UNSIGNED && i64::try_from(value).is_err() {
         return ArgValue::Text(rows.strings.intern(&value.to_string()));
@@ -330,7 +330,7 @@ fn start_ns(line_ns: i64, offset_ps: i64) -> Option<i64> {
     rounded_ns(i128::from(line_ns) * 1000 + i128::from(offset_ps))
 }
 
-/// Picoseconds to nanoseconds, half to even.
+/// Converts picoseconds to nanoseconds, rounding half to even.
 fn rounded_ns(time_ps: i128) -> Option<i64> {
     let (whole, rest) = (time_ps.div_euclid(1000), time_ps.rem_euclid(1000));
     let is_up = rest > 500 || (rest == 500 && whole % 2 != 0);

@@ -83,7 +83,7 @@ fn word(details: &str, key: &str, strings: &mut Strings) -> Option<ArgValue> {
     xprof_detail(details, key).map(|word| ArgValue::Text(strings.intern(word)))
 }
 
-/// Numbers separated by commas, in the list format of other profilers.
+/// Returns numbers separated by commas, in the list format of other profilers.
 fn list(details: &str, key: &str, strings: &mut Strings) -> Option<ArgValue> {
     let numbers = xprof_detail(details, key)?.split(',').map(|number| number.parse::<u64>().ok());
     let numbers: Option<Vec<_>> = numbers.collect();
