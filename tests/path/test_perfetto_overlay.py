@@ -79,7 +79,7 @@ def test_time_of_nobody_has_a_track_of_its_own(tmp_path):
     trace = read([operator("A", 0, 10), operator("B", 15, 20)])
     trace.critical_path(whole=True).to_perfetto(tmp_path / "path.pftrace")
     found, _ = slices((tmp_path / "path.pftrace").read_bytes())
-    assert found[1][:4] == (10, 15, "nobody's time", "host_gap")
+    assert found[1][:4] == (10, 15, "time without an event", "host_gap")
 
 
 def test_the_trace_may_lie_beside_and_stays_as_it_is(tmp_path):

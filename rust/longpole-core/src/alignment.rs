@@ -1,37 +1,37 @@
-//! Finds what of one sequence is what of another.
+//! Aligns two sequences, such as the launches of two runs.
 //!
-//! Two runs of a program launch much the same work in much the same order. What was inserted,
-//! removed or replaced lies between what is the same, so that the order tells what replaced what.
-//! Elements are compared in rounds, by a strict key first (stack, shape and name) and by looser
-//! ones (the stack alone) within the gaps that are left.
+//! Two runs of a program launch similar work in a similar order. Inserted, removed and replaced
+//! elements lie between equal ones, so the order shows which element replaced which. Elements are
+//! compared in rounds: first by a strict key (stack, shape and name), then by looser ones (the
+//! stack alone) within the remaining gaps.
 //!
-//! Each round is a shortest edit script (Myers, "An O(ND) difference algorithm and its
-//! variations", 1986). It costs n times the number of differences, so that a stretch with more
-//! than a thousand is first cut where a key occurs equally often on both sides. What
-//! remains too different after a number of cuts is left unaligned.
+//! Each round computes a shortest edit script (Myers, "An O(ND) difference algorithm and its
+//! variations", 1986). Its cost is n times the number of differences, so a range with more than a
+//! thousand differences is first divided where a key occurs equally often on both sides. Ranges
+//! that remain too different after a number of divisions are left unaligned.
 
 use std::collections::HashMap;
 
-/// A stretch with more differences is cut before it is aligned.
+/// A range with more differences is divided before it is aligned.
 const MOST_DIFFERENCES: usize = 1_000;
 
-/// So often, one within the other, a stretch is cut.
+/// Maximum depth of divisions.
 const MOST_CUTS: usize = 24;
 
-/// An element of each sequence that are the same, and the round that found them.
+/// A pair of equal elements, and the round that found it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pair {
-    /// Place in the first sequence.
+    /// Index in the first sequence.
     pub base: usize,
-    /// Place in the second sequence.
+    /// Index in the second sequence.
     pub new: usize,
-    /// Which of the keys they share.
+    /// Index of the key that they share.
     pub round: usize,
 }
 
-/// Aligns two sequences. `base[r]` and `new[r]` hold the keys of round r, one for each element.
+/// Aligns two sequences. `base[r]` and `new[r]` are the keys of round `r`, one for each element.
 ///
-/// Pairs rise in both sequences.
+/// The pairs are in ascending order in both sequences.
 ///
 /// ```
 /// use longpole_core::alignment::align;
@@ -53,7 +53,7 @@ pub fn align(base: &[Vec<u64>], new: &[Vec<u64>]) -> Vec<Pair> {
     pairs
 }
 
-/// A part of each sequence: from and to of the first, from and to of the second.
+/// A range of each sequence: start and end in the first, start and end in the second.
 #[derive(Debug, Clone, Copy)]
 struct Stretch {
     base: (usize, usize),
@@ -66,7 +66,7 @@ impl Stretch {
     }
 }
 
-/// The stretches between pairs that have something on both sides.
+/// Returns the ranges between pairs that are non-empty on both sides.
 fn gaps(pairs: &[Pair], n_base: usize, n_new: usize) -> Vec<Stretch> {
     let places = pairs.iter().map(|pair| (pair.base, pair.new));
     between(places, Stretch { base: (0, n_base), new: (0, n_new) })
@@ -83,7 +83,7 @@ fn between(places: impl Iterator<Item = (usize, usize)>, whole: Stretch) -> Vec<
     found
 }
 
-/// Aligns a stretch, cutting it where it is too different as a whole.
+/// Aligns a range, dividing it if it is too different as a whole.
 fn fill(base: &[u64], new: &[u64], whole: Stretch, pairs: &mut Vec<(usize, usize)>) {
     let mut open = vec![(whole, 0)];
     while let Some((stretch, depth)) = open.pop() {
@@ -104,7 +104,7 @@ fn fill(base: &[u64], new: &[u64], whole: Stretch, pairs: &mut Vec<(usize, usize
     }
 }
 
-/// Takes the same elements off both ends.
+/// Pairs the equal elements at both ends of a range.
 fn trim(
     base: &[u64],
     new: &[u64],
@@ -124,8 +124,8 @@ fn trim(
     stretch
 }
 
-/// Where a key occurs equally often on both sides, its first with the first and so on; of these
-/// the longest row that rises on both sides.
+/// Pairs the occurrences of keys that occur equally often on both sides, in order. Of these pairs,
+/// returns the longest sequence that ascends on both sides.
 fn cuts(base: &[u64], new: &[u64], stretch: Stretch) -> Vec<(usize, usize)> {
     let old = places(base, stretch.base);
     let now = places(new, stretch.new);
@@ -150,9 +150,9 @@ fn places(keys: &[u64], (from, to): (usize, usize)) -> HashMap<u64, Vec<usize>> 
     found
 }
 
-/// The longest row of pairs that rises in the second as it does in the first.
+/// Returns the longest sequence of pairs that ascends in both elements.
 fn rising(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
-    let mut ends: Vec<usize> = Vec::new(); // of a row of each length, the one that ends lowest
+    let mut ends: Vec<usize> = Vec::new(); // lowest last element of a sequence of each length
     let mut before: Vec<Option<usize>> = Vec::with_capacity(pairs.len());
     for (at, &(_, new)) in pairs.iter().enumerate() {
         let length = ends.partition_point(|&end| pairs[end].1 < new);
@@ -174,7 +174,7 @@ fn rising(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
     row
 }
 
-/// The pairs of a shortest edit script; none where it has too many differences.
+/// Returns the pairs of a shortest edit script; `None` if it has too many differences.
 fn shortest_edit(base: &[u64], new: &[u64], stretch: Stretch) -> Option<Vec<(usize, usize)>> {
     let old = &base[stretch.base.0..stretch.base.1];
     let now = &new[stretch.new.0..stretch.new.1];
@@ -183,7 +183,7 @@ fn shortest_edit(base: &[u64], new: &[u64], stretch: Stretch) -> Option<Vec<(usi
     Some(walk_back(old.len(), now.len(), &found).into_iter().map(offset).collect())
 }
 
-/// How far into the first sequence one gets with d differences, for each d up to the one that
+/// The furthest position in the first sequence with d differences, for each d up to the one that
 /// reaches both ends. Slot s of row d has s removals, so that y = x + d - 2 s.
 type Reach = Vec<Vec<Option<usize>>>;
 
@@ -208,7 +208,8 @@ fn furthest(old: &[u64], now: &[u64]) -> Option<Reach> {
     None
 }
 
-/// Where a slot is entered, and whether by a removal; none where no way leads there.
+/// Returns the position at which a slot is entered, and whether by a removal; `None` if it cannot
+/// be reached.
 fn enter(
     rows: &Reach,
     differences: usize,
@@ -232,7 +233,7 @@ fn same_from(old: &[u64], now: &[u64], x: usize, y: usize) -> usize {
     old[x..].iter().zip(&now[y..]).take_while(|(one, other)| one == other).count()
 }
 
-/// Follows the furthest points back to the start and collects what is the same.
+/// Follows the furthest positions back to the start and collects the equal elements.
 fn walk_back(n_old: usize, n_now: usize, rows: &Reach) -> Vec<(usize, usize)> {
     let (mut x, mut y) = (n_old, n_now);
     let mut pairs = Vec::new();
@@ -263,7 +264,7 @@ mod tests {
         align(&[base.to_vec()], &[new.to_vec()]).iter().map(|p| (p.base, p.new)).collect()
     }
 
-    /// Numbers that look random; the same for the same seed.
+    /// Returns pseudo-random numbers, determined by the seed.
     fn numbers(seed: u64, length: usize, below: u64) -> Vec<u64> {
         let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
         (0..length)
@@ -276,7 +277,8 @@ mod tests {
             .collect()
     }
 
-    /// The length of a longest common subsequence, by the table of all prefixes.
+    /// Returns the length of a longest common subsequence, by dynamic programming over all
+    /// prefixes.
     fn longest_common(base: &[u64], new: &[u64]) -> usize {
         let mut row = vec![0; new.len() + 1];
         for one in base {

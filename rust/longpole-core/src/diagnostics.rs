@@ -1,28 +1,27 @@
-//! What reading found wrong: counted by kind, with the place of the first.
+//! Problems found while reading: counted by kind, with the offset of the first.
 //!
-//! A million bad names are one line. Nothing is left out of a table without a
-//! line here.
+//! A million invalid names are one row. Everything that is left out of a table is counted here.
 
 use serde_json::{Value, json};
 
 use crate::names::named;
 
 named! {
-    /// How much a finding costs.
+    /// The severity of a finding.
     Severity {
-        /// Worth knowing; the tables are what the file says.
+        /// Information; the tables match the file.
         Info "info",
-        /// A warning about what the file says; the tables are still what it says.
+        /// A warning about the content of the file; the tables match it.
         Warning "warning",
-        /// Something of the file was altered to be readable.
+        /// Part of the file was altered to be readable.
         Altered "altered",
-        /// Something of the file is not in the tables.
+        /// Part of the file is not in the tables.
         Loss "data_loss",
     }
 }
 
-/// Declares every kind of finding in one table: name, severity, what was found,
-/// what that means for the tables.
+/// Declares all kinds of findings in one table: name, severity, description, consequence for the
+/// tables.
 macro_rules! codes {
     ($($code:ident $name:literal $severity:ident $sentence:literal $effect:literal;)*) => {
         /// A kind of finding.
@@ -33,25 +32,25 @@ macro_rules! codes {
         }
 
         impl Code {
-            /// Every kind, in the order of the enum.
+            /// All kinds, in enum order.
             pub const ALL: &'static [Self] = &[$(Self::$code,)*];
 
-            /// Its name for programs, stable between versions.
+            /// Returns the machine-readable name, stable between versions.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$code => $name,)* }
             }
 
-            /// How much it costs.
+            /// Returns the severity.
             pub fn severity(self) -> Severity {
                 match self { $(Self::$code => Severity::$severity,)* }
             }
 
-            /// What was found.
+            /// Returns the description.
             pub fn sentence(self) -> &'static str {
                 match self { $(Self::$code => $sentence,)* }
             }
 
-            /// What that means for the tables.
+            /// Returns the consequence for the tables.
             pub fn effect(self) -> &'static str {
                 match self { $(Self::$code => $effect,)* }
             }
@@ -108,7 +107,7 @@ codes! {
     NodeTooLarge "node_too_large" Loss "a node exceeds the size limit" "the node is skipped";
     NodeWithoutId "node_without_id" Loss "a node has no id or no name" "the node is skipped";
     RepeatedNode "repeated_node" Loss "two nodes have the same id" "the first of them is kept";
-    UnescapedName "unescaped_name" Altered "a name has quotation marks that are not escaped" "the name is read as far as it can be told";
+    UnescapedName "unescaped_name" Altered "a name has quotation marks that are not escaped" "the name is read up to the most likely closing quotation mark";
     MissingParent "missing_parent" Warning "the file does not contain the parent of a node" "the node has no parent";
     // Values.
     InvalidUtf8 "invalid_utf8" Altered "a text has bytes that are not UTF-8" "they are replaced by U+FFFD";
@@ -122,7 +121,7 @@ codes! {
     // Databases.
     DamagedTable "damaged_table" Loss "a table of the database is damaged" "the rest of its rows is missing";
     DamagedPage "damaged_page" Loss "a page of the database is damaged" "rows of a table may be missing";
-    DamagedText "damaged_text" Loss "a text has zero bytes, as where a part of the file was lost" "the text is cut there";
+    DamagedText "damaged_text" Loss "a text has zero bytes: part of the file may be lost" "the text is cut there";
     ValueTooLong "value_too_long" Loss "a value in the database is longer than 64 MiB" "its row is skipped";
     MissingRows "missing_rows" Loss "rows are missing inside a table of the database: they were deleted, or a page was lost" "their records are missing";
     NoWriteAheadLog "no_write_ahead_log" Warning "the write-ahead log of the database is missing" "the last rows are missing if the file was copied while it was open";
@@ -136,7 +135,7 @@ codes! {
 }
 
 impl Code {
-    /// Whether an event, a text or a value is missing or may be wrong.
+    /// Whether an event, a string or a value is missing or may be wrong.
     pub fn is_loss(self) -> bool {
         let is_kept = matches!(
             self,
@@ -152,7 +151,7 @@ impl Code {
         self.severity() >= Severity::Altered && !is_kept
     }
 
-    /// Whether strict reading refuses a file for it.
+    /// Whether strict reading rejects a file because of it.
     pub fn is_refused_by_strict(self) -> bool {
         self.severity() >= Severity::Altered || self == Self::ByteOrderMark
     }
@@ -161,23 +160,23 @@ impl Code {
 /// One kind of finding in one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// What was found.
+    /// The kind.
     pub code: Code,
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
-    /// The byte of the uncompressed file where it was found first.
+    /// Offset of the first occurrence in the uncompressed file.
     pub first_offset: u64,
-    /// How many bytes were skipped for it, over all occurrences.
+    /// Number of bytes skipped, over all occurrences.
     pub skipped_bytes: u64,
 }
 
 impl Diagnostic {
-    /// A row as files have it that longpole writes.
+    /// Returns a row in the form in which longpole writes it to files.
     pub(crate) fn to_json(self) -> Value {
         json!([self.code.name(), self.count, self.first_offset, self.skipped_bytes])
     }
 
-    /// A row of such a file.
+    /// Reads a row from such a file.
     pub(crate) fn of_json(row: &Value) -> Option<Self> {
         let (name, count, first_offset, skipped_bytes): (String, u64, u64, u64) =
             serde_json::from_value(row.clone()).ok()?;
@@ -186,36 +185,36 @@ impl Diagnostic {
     }
 }
 
-/// All findings of one file, in the order in which their kinds turned up.
+/// All findings of one file, in order of first occurrence of their kinds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Diagnostics {
     rows: Vec<Diagnostic>,
 }
 
 impl Diagnostics {
-    /// Counts one more finding.
+    /// Counts a finding.
     pub fn add(&mut self, code: Code, offset: u64) {
         self.add_skipped(code, offset, 0);
     }
 
-    /// Counts several findings of one place.
+    /// Counts several findings at one offset.
     pub(crate) fn add_many(&mut self, code: Code, offset: u64, count: u64) {
         if count > 0 {
             self.add_row(Diagnostic { code, count, first_offset: offset, skipped_bytes: 0 });
         }
     }
 
-    /// Counts one more finding, for which `bytes` were skipped.
+    /// Counts a finding for which `bytes` were skipped.
     pub fn add_skipped(&mut self, code: Code, offset: u64, bytes: u64) {
         self.add_row(Diagnostic { code, count: 1, first_offset: offset, skipped_bytes: bytes });
     }
 
-    /// Counts the findings of a later part of the file.
+    /// Adds the findings of a later part of the file.
     pub(crate) fn append(&mut self, later: &Self) {
         self.append_at(later, 0);
     }
 
-    /// Counts the findings of another file, which stands behind so many bytes.
+    /// Adds the findings of another file, which follows after `bytes` bytes.
     pub(crate) fn append_at(&mut self, later: &Self, bytes: u64) {
         for &row in &later.rows {
             self.add_row(Diagnostic { first_offset: row.first_offset + bytes, ..row });
@@ -232,27 +231,27 @@ impl Diagnostics {
         }
     }
 
-    /// Whether nothing was found.
+    /// Whether there are no findings.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Findings that were counted before.
+    /// Creates the findings from existing rows.
     pub(crate) fn of_rows(rows: Vec<Diagnostic>) -> Self {
         Self { rows }
     }
 
-    /// The findings.
+    /// Iterates over the findings.
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.rows.iter()
     }
 
-    /// How often `code` was found.
+    /// Returns the number of findings with `code`.
     pub fn count(&self, code: Code) -> u64 {
         self.rows.iter().find(|row| row.code == code).map_or(0, |row| row.count)
     }
 
-    /// Whether something of the file was lost or altered.
+    /// Whether part of the file was lost or altered.
     pub fn is_recovered(&self) -> bool {
         self.rows.iter().any(|row| row.code.severity() >= Severity::Altered)
     }

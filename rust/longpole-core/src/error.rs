@@ -1,4 +1,4 @@
-//! What can go wrong while reading a trace, and where in the file it did.
+//! Errors of reading a trace, with the offset in the file.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,111 +6,111 @@ use std::fmt;
 /// The result of a step that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A trace that could not be read at all, or (in strict mode) no further.
+/// An error that prevents reading a trace or (in strict mode) reading further.
 ///
-/// What can be skipped is skipped and counted in
-/// [`Diagnostics`](crate::diagnostics::Diagnostics) instead.
+/// Problems that can be skipped are counted in [`Diagnostics`](crate::diagnostics::Diagnostics)
+/// instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     kind: ErrorKind,
     offset: u64,
 }
 
-/// The version of the format of saved traces.
+/// The version of the saved-trace format.
 pub(crate) const SAVE_VERSION: u64 = 1;
 
-/// The ways in which reading stops.
+/// The kinds of errors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// There is nothing in the file but white space.
+    /// The file is empty or contains only white space.
     Empty,
     /// The first bytes are those of a known kind of file that is not a trace.
     OtherKind {
-        /// What the file is, with its article: `a Git LFS pointer`.
+        /// A description of the file, with its article: `a Git LFS pointer`.
         what: &'static str,
         /// What to do instead.
         hint: &'static str,
     },
-    /// None of the formats that we know starts with these bytes.
+    /// The first bytes match no known format.
     UnknownFormat {
         /// The first bytes, escaped.
         starts_with: String,
     },
-    /// A whole JSON document without a list of events.
+    /// A complete JSON document without a list of events.
     NoEvents,
     /// The file ends before its list of events begins.
     EndsBeforeEvents,
-    /// A whole JSON document without a list of nodes.
+    /// A complete JSON document without a list of nodes.
     NoNodes,
     /// The file ends before its list of nodes begins.
     EndsBeforeNodes,
-    /// `traceEvents` is something else than an array.
+    /// `traceEvents` is not an array.
     EventsNotAnArray,
-    /// The compressed stream gave no byte of a trace.
+    /// Nothing could be read from the compressed stream.
     Compression {
-        /// What compresses it: `gzip`, `zstd` or `xz`.
+        /// The compression: `gzip`, `zstd` or `xz`.
         by: &'static str,
-        /// What is wrong with it.
+        /// The fault.
         fault: &'static str,
     },
     /// Strict mode: the first finding.
     Strict(crate::diagnostics::Code),
-    /// A saved trace that is not as it was written, with what differs.
+    /// A damaged saved trace, with what is wrong.
     DamagedSave(&'static str),
-    /// A saved trace of another version of the format than the one that is read.
+    /// A saved trace with another version of the format.
     OtherSave {
         /// Its version.
         version: u64,
     },
-    /// A saved trace does not hold what was asked for, in words.
+    /// The saved trace does not contain the requested data; with the message.
     NotSaved(String),
     /// A database that cannot be read at all, with the reason.
     Database(String),
-    /// Changes that are not in the database lie beside it, in a file with this ending.
+    /// Unapplied changes to the database are in another file, with this suffix.
     UnfinishedDatabase(&'static str),
     /// The operating system could not read the source.
     Io(IoError),
-    /// A pattern that is no regular expression, with the reason.
+    /// A pattern that is not a valid regular expression, with the reason.
     Pattern(String),
-    /// A file that is no Chakra graph, or a damaged message in one.
+    /// A file that is not a Chakra graph, or contains a damaged message.
     NotAChakraGraph,
-    /// An execution trace and a trace that do not belong together, with the figures.
+    /// An execution trace and a trace that do not belong together, with figures.
     NotAPair(String),
-    /// A word or pattern of a user's vocabulary that means nothing, with the reason.
+    /// An invalid word or pattern in a user's vocabulary, with the reason.
     Vocabulary(String),
-    /// A window that the trace does not have, in words.
+    /// A window that is not in the trace; with the message.
     NoWindow(String),
     /// The caller asked to stop, through [`Progress`](crate::progress::Progress).
     Cancelled,
 }
 
-/// What the operating system said, kept so that the caller can raise its own.
+/// An operating system error, kept so that the caller can raise the corresponding error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IoError {
-    /// The number of the error, where the system gave one.
+    /// The error number, if the system returned one.
     pub number: Option<i32>,
-    /// Its text.
+    /// The error text.
     pub message: String,
 }
 
 impl Error {
-    /// An error of `kind` at byte `offset` of the uncompressed stream.
+    /// Creates an error of `kind` at byte `offset` of the uncompressed stream.
     pub fn new(kind: ErrorKind, offset: u64) -> Self {
         Self { kind, offset }
     }
 
-    /// Why reading stopped.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> &ErrorKind {
         &self.kind
     }
 
-    /// The byte of the (uncompressed) file at which it stopped.
+    /// Returns the offset in the (uncompressed) file at which reading stopped.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// A short name for programs, stable between versions.
+    /// Returns a short machine-readable name, stable between versions.
     pub fn code(&self) -> &'static str {
         match &self.kind {
             ErrorKind::Empty => "empty",
@@ -137,7 +137,7 @@ impl Error {
         }
     }
 
-    /// What the user may do next.
+    /// Returns a suggestion for the user.
     pub fn hint(&self) -> Option<&'static str> {
         match &self.kind {
             ErrorKind::Empty => Some("the profiler wrote nothing; record the trace again"),
@@ -148,13 +148,13 @@ impl Error {
             ErrorKind::NoNodes => {
                 Some("give the execution trace that PyTorch's ExecutionTraceObserver wrote")
             }
-            ErrorKind::EndsBeforeEvents | ErrorKind::EndsBeforeNodes => {
-                Some("the file was cut while it was written or copied; record or copy it again")
-            }
+            ErrorKind::EndsBeforeEvents | ErrorKind::EndsBeforeNodes => Some(
+                "the file was truncated while it was written or copied; record or copy it again",
+            ),
             ErrorKind::Compression { .. } => {
                 Some("copy the file again, or check it with `gzip -t`, `zstd -t` or `xz -t`")
             }
-            ErrorKind::Strict(_) => Some("read without strict=True to recover what is whole"),
+            ErrorKind::Strict(_) => Some("read without strict=True to recover the valid part"),
             ErrorKind::EventsNotAnArray => Some("the events of a trace are a list: `[{...}, ...]`"),
             ErrorKind::DamagedSave(_) => {
                 Some("copy the file again, or save it again from the trace that was recorded")
@@ -205,7 +205,7 @@ impl ErrorKind {
             Self::EndsBeforeEvents => {
                 "the file is truncated: it ends before any `traceEvents`".into()
             }
-            Self::NoNodes => "the document holds no list `nodes`".into(),
+            Self::NoNodes => "the document has no list `nodes`".into(),
             Self::EndsBeforeNodes => "the file is truncated: it ends before any `nodes`".into(),
             Self::EventsNotAnArray => "`traceEvents` is not an array".into(),
             Self::Compression { by, fault } => {
@@ -221,8 +221,8 @@ impl ErrorKind {
             .into(),
             Self::Database(why) => format!("the SQLite database cannot be read: {why}").into(),
             Self::UnfinishedDatabase(ending) => format!(
-                "the SQLite database is not complete: FILE{ending} beside it holds changes that \
-                 are not in it"
+                "the SQLite database is not complete: FILE{ending} next to it contains changes \
+                 that are not in it"
             )
             .into(),
             Self::NotAChakraGraph => "no message of a Chakra graph".into(),
@@ -235,7 +235,7 @@ impl ErrorKind {
         }
     }
 
-    /// Whether it is about a place in the file.
+    /// Whether the error refers to a position in the file.
     fn has_place(&self) -> bool {
         !matches!(
             self,

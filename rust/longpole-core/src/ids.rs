@@ -1,12 +1,11 @@
-//! Handles: small integers that each name a row of one table and of no other.
+//! Handles: row numbers of one specific table.
 //!
-//! Handing one to another table gives nonsense or a panic, never undefined
-//! behaviour.
+//! Using a handle with another table results in a wrong row or a panic, never undefined behaviour.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Declares a handle: a row number that knows whose row it is.
+/// Declares a handle: a row number with its own type.
 macro_rules! handle {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -15,17 +14,17 @@ macro_rules! handle {
         pub struct $name(u32);
 
         impl $name {
-            /// The handle of row `row`.
+            /// Returns the handle of row `row`.
             ///
             /// # Panics
             ///
-            /// When `row` does not fit 32 bits less one value, which the reader
-            /// rules out: no table grows longer.
+            /// Panics if `row` is 2^32 - 1 or larger. The reader prevents this: no table has more
+            /// rows.
             pub fn from_row(row: usize) -> Self {
                 Self(row_in_column(row))
             }
 
-            /// The row number, for indexing a column.
+            /// Returns the row number, for indexing a column.
             pub fn row(self) -> usize {
                 self.0 as usize
             }
@@ -42,31 +41,30 @@ handle! {
     LaneId
 }
 handle! {
-    /// A text of the [`Strings`](crate::strings::Strings) it came from.
+    /// A string of the [`Strings`](crate::strings::Strings) it came from.
     StringId
 }
 handle! {
-    /// A place in the content order of the events of one
-    /// [`Timeline`](crate::graph::Timeline).
+    /// The position of an event in the content order of one [`Timeline`](crate::graph::Timeline).
     Order
 }
 handle! {
-    /// A point of one [`Graph`](crate::graph::Graph), in the order that respects its edges.
+    /// A node of one [`Graph`](crate::graph::Graph), in topological order.
     NodeId
 }
 
-/// Stands for "none" in columns of handles, which are plain `u32` for the sake
-/// of those who take the columns over.
+/// Represents null in columns of handles, which are plain `u32` so that they can be shared without
+/// copying.
 pub const NO_ROW: u32 = u32::MAX;
 
-/// Stands for "none" in columns of integers.
+/// Represents null in columns of integers.
 pub const NO_INTEGER: i64 = i64::MIN;
 
-/// A row number as it stands in a column.
+/// Converts a row number to a column value.
 ///
 /// # Panics
 ///
-/// As the handles do: no table grows beyond 2^32 - 2 rows.
+/// Panics as the handles do: no table has more than 2^32 - 2 rows.
 pub fn row_in_column(row: usize) -> u32 {
     match u32::try_from(row) {
         Ok(row) if row < NO_ROW => row,
@@ -74,12 +72,12 @@ pub fn row_in_column(row: usize) -> u32 {
     }
 }
 
-/// A value that may be missing, as it stands in a column.
+/// An optional value in the form of a column value.
 pub trait InColumn {
-    /// What the column is made of.
+    /// The type of column values.
     type Value;
 
-    /// The value in the column: [`NO_ROW`] or [`NO_INTEGER`] for none.
+    /// Returns the column value: [`NO_ROW`] or [`NO_INTEGER`] for `None`.
     fn in_column(self) -> Self::Value;
 }
 
@@ -91,7 +89,7 @@ impl InColumn for Option<i64> {
     }
 }
 
-/// Declares how an optional handle stands in a column.
+/// Implements [`InColumn`] for optional handles.
 macro_rules! handle_in_column {
     ($($name:ident)*) => {
         $(impl InColumn for Option<$name> {
@@ -106,11 +104,11 @@ macro_rules! handle_in_column {
 
 handle_in_column!(EventId LaneId StringId Order NodeId);
 
-/// Declares how an optional handle is read back from a column.
+/// Implements `from_column` for a handle.
 macro_rules! handle_from_column {
     ($($name:ident)*) => {
         $(impl $name {
-            /// The handle that stands in a column, if any.
+            /// Returns the handle of a column value, or `None`.
             pub fn from_column(value: u32) -> Option<Self> {
                 (value != NO_ROW).then_some(Self(value))
             }
@@ -120,18 +118,18 @@ macro_rules! handle_from_column {
 
 handle_from_column!(EventId StringId Order);
 
-/// A map whose keys are row numbers. These count up, so that no trace can choose keys that
+/// A map with row numbers as keys. Row numbers are consecutive, so a trace cannot choose keys that
 /// collide, and a multiplication spreads them well enough.
 pub(crate) type RowMap<K, V> = HashMap<K, V, BuildHasherDefault<RowHasher>>;
 
 /// A set of row numbers; see [`RowMap`].
 pub(crate) type RowSet<K> = HashSet<K, BuildHasherDefault<RowHasher>>;
 
-/// The hash of row numbers.
+/// The hasher of row numbers.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RowHasher(u64);
 
-/// The golden ratio as a fraction of 2^64: multiples of it lie far apart.
+/// The golden ratio as a fraction of 2^64: its multiples are spread evenly.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Hasher for RowHasher {
@@ -154,6 +152,6 @@ impl Hasher for RowHasher {
     }
 
     fn finish(&self) -> u64 {
-        self.0.rotate_left(32) // maps take the lowest bits, and the highest ones are spread best
+        self.0.rotate_left(32) // maps use the lowest bits, and the highest ones are spread best
     }
 }

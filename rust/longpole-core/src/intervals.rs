@@ -1,16 +1,15 @@
-//! Sets of time: unions, intersections and gaps of half-open spans `[start, end)`.
+//! Interval sets: unions, intersections and gaps of half-open spans `[start, end)`.
 //!
-//! The one place that does so. Lengths are exact: whatever is computed from
-//! them closes to the nanosecond.
+//! All interval arithmetic is in this module. Lengths are exact to the nanosecond.
 
-/// A set of points in time, as sorted spans that neither touch nor overlap.
+/// A set of times, as sorted spans that neither touch nor overlap.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Spans {
     spans: Vec<(i64, i64)>,
 }
 
 impl Spans {
-    /// The union of any spans, in any order. Spans without length hold nothing.
+    /// Returns the union of spans in any order. Empty spans are ignored.
     ///
     /// ```
     /// use longpole_core::intervals::Spans;
@@ -19,7 +18,7 @@ impl Spans {
     /// ```
     pub fn union_of(spans: impl IntoIterator<Item = (i64, i64)>) -> Self {
         let mut spans: Vec<_> = spans.into_iter().filter(|(start, end)| start < end).collect();
-        // Profilers write most of them in order of time: a sort that merges runs has little to do.
+        // Profilers write most spans in order of time, which a merge sort exploits.
         #[allow(clippy::stable_sort_primitive)]
         spans.sort();
         let mut merged: Vec<(i64, i64)> = Vec::with_capacity(spans.len());
@@ -32,30 +31,30 @@ impl Spans {
         Self { spans: merged }
     }
 
-    /// The spans, sorted.
+    /// Returns the spans, sorted.
     pub fn as_slice(&self) -> &[(i64, i64)] {
         &self.spans
     }
 
-    /// How long all of it is.
+    /// Returns the total length.
     pub fn length_ns(&self) -> i64 {
         self.spans.iter().map(|(start, end)| end - start).sum()
     }
 
-    /// How much of it lies inside `[start, end)`.
+    /// Returns the length within `[start, end)`.
     pub fn length_within_ns(&self, start: i64, end: i64) -> i64 {
         let first = self.spans.partition_point(|span| span.1 <= start);
         let inside = self.spans[first..].iter().take_while(|span| span.0 < end);
         inside.map(|&(from, to)| to.min(end) - from.max(start)).sum()
     }
 
-    /// What is in this set or in the other.
+    /// Returns the union of two sets.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         Self::union_of(self.spans.iter().chain(&other.spans).copied())
     }
 
-    /// What is in this set and not in the other.
+    /// Returns the difference: times in this set and not in the other.
     #[must_use]
     pub fn minus(&self, other: &Self) -> Self {
         let mut spans = Vec::new();
@@ -86,7 +85,7 @@ impl Spans {
 mod tests {
     use super::*;
 
-    /// Every set over the points 0..6, by brute force on single points.
+    /// Returns all sets over the points 0..6, by brute force on single points.
     fn all_sets() -> Vec<Spans> {
         (0_u32..64)
             .map(|bits| {

@@ -1,4 +1,4 @@
-//! Finds what a GPU program waits for: bytes of a trace in, tables out.
+//! Finds what a GPU program waits for: reads the bytes of a trace and returns tables.
 //!
 //! ```
 //! use longpole_core::{link, read};
@@ -18,10 +18,10 @@
 //! # Ok::<(), longpole_core::Error>(())
 //! ```
 //!
-//! The rooms lie along one river, each using only those before it:
-//! [`vocabulary`], [`tables`], [`read`], [`link`], [`stack`], [`graph`], [`path`], [`measure`],
-//! [`overhead`], [`workload`], [`ranks`], [`mod@write`]. Beside it lie [`extract`], which reads what benchmarks
-//! print, and [`alignment`], which finds what of one run is what of another.
+//! Each module uses only those before it in this list: [`vocabulary`], [`tables`], [`read`],
+//! [`link`], [`stack`], [`graph`], [`path`], [`measure`], [`overhead`], [`workload`], [`ranks`],
+//! [`mod@write`]. Two modules are independent of these: [`extract`] reads the output of benchmarks,
+//! and [`alignment`] aligns the launches of two runs.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]

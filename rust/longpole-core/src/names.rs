@@ -1,30 +1,30 @@
-//! The words of short lists, each with its name outside.
+//! Enums whose variants have a public name.
 //!
-//! Each name is written once, beside its variant, and is the one seen in columns, on the
-//! command line and in the documentation.
+//! Each name is written once, next to its variant. Columns, the command line and the documentation
+//! use the same name.
 
-/// A word of a short list, with its name in columns and on the command line.
+/// An enum whose variants have names in columns and on the command line.
 pub trait Names: Copy + 'static {
-    /// Every one, in the order of the enum.
+    /// All variants, in enum order.
     const ALL: &'static [Self];
-    /// Their names, in the same order.
+    /// The names of the variants, in the same order.
     const NAMES: &'static [&'static str];
 
-    /// Its place in the order of the enum.
+    /// Returns the index of the variant.
     fn place(self) -> u32;
 
-    /// Its name, stable between versions.
+    /// Returns the name of the variant, stable between versions.
     fn name(self) -> &'static str {
         Self::NAMES[self.place() as usize]
     }
 
-    /// The one with a name.
+    /// Returns the variant with this name.
     fn named(name: &str) -> Option<Self> {
         Self::NAMES.iter().position(|its| *its == name).map(|place| Self::ALL[place])
     }
 }
 
-/// Declares an enum whose variants each have a name outside.
+/// Declares an enum whose variants have public names.
 macro_rules! named {
     ($(#[$doc:meta])* $enum:ident { $($(#[$variant_doc:meta])* $variant:ident $name:literal,)* }) => {
         $(#[$doc])*

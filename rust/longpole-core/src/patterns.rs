@@ -1,33 +1,34 @@
-//! Regular expressions from users and files, compiled within a limit of memory.
+//! Compiles regular expressions from users and files within a memory limit.
 //!
-//! `\w{80}` has six characters and takes megabytes, so a file of some kilobytes could fill the
-//! memory. The compiler only tells whether a pattern fits into a limit; the memory of a pattern is
-//! therefore the smallest limit, a power of two, that it fits into.
+//! `\w{80}` has six characters and takes megabytes, so a file of a few kilobytes could fill the
+//! memory. The compiler only reports whether a pattern fits a limit, so the memory of a pattern is
+//! estimated as the smallest power of two that it fits.
 
 use regex::{Regex, RegexBuilder};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Smallest amount that a pattern is counted with, in bytes.
+/// Minimum memory counted for a pattern, in bytes.
 const LEAST_BYTES: usize = 1 << 13;
 
-/// Largest pattern from a file or an agent, in bytes of its compiled form.
+/// Maximum size of a pattern from a file or an agent, in bytes of its compiled form.
 pub const MOST_BYTES: usize = 1 << 20;
 
-/// Memory that all patterns of one vocabulary may take together, in bytes.
+/// Maximum memory of all patterns of one vocabulary, in bytes.
 const MOST_BYTES_TOGETHER: usize = 8 << 20;
 
-/// Largest pattern that is joined from all patterns of a vocabulary, in bytes.
+/// Maximum size of the joined pattern of a vocabulary, in bytes.
 pub const MOST_BYTES_JOINED: usize = 2 * MOST_BYTES_TOGETHER;
 
-/// Memory for what a search remembers between texts, in bytes.
+/// Memory for the search cache, in bytes.
 const CACHE_BYTES: usize = 1 << 18;
 
-/// Returns the compiled form of a pattern, which takes no more than some bytes.
+/// Compiles a pattern to at most `most_bytes`.
 ///
 /// # Errors
 ///
-/// For what is not a regular expression, and for one whose compiled form is too large.
+/// Returns an error if the pattern is not a regular expression, or if its compiled form is too
+/// large.
 pub fn compile(pattern: &str, most_bytes: usize) -> Result<Regex> {
     let why = match within(pattern, most_bytes) {
         Ok(regex) => return Ok(regex),
@@ -39,7 +40,7 @@ pub fn compile(pattern: &str, most_bytes: usize) -> Result<Regex> {
     Err(Error::new(ErrorKind::Pattern(why), 0))
 }
 
-/// Counts the memory of patterns that are kept together.
+/// The memory budget of patterns that are kept together.
 #[derive(Debug, Clone)]
 pub struct Budget {
     left_bytes: usize,
@@ -52,11 +53,11 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Returns the compiled form of one more pattern.
+    /// Compiles another pattern.
     ///
     /// # Errors
     ///
-    /// As [`compile`], and for patterns that take too much memory together.
+    /// As for [`compile`], and if all patterns together take too much memory.
     pub fn compile(&mut self, pattern: &str) -> Result<Regex> {
         let regex = compile(pattern, MOST_BYTES)?;
         let mut bytes = LEAST_BYTES;
@@ -76,7 +77,7 @@ fn within(pattern: &str, bytes: usize) -> std::result::Result<Regex, regex::Erro
     RegexBuilder::new(pattern).size_limit(bytes).dfa_size_limit(CACHE_BYTES).build()
 }
 
-/// Returns the reason without the drawing of where it is.
+/// Returns the error message without the drawing of the position.
 fn sentence(error: &regex::Error) -> String {
     let drawn = error.to_string();
     drawn.rsplit("error: ").next().unwrap_or(&drawn).trim().to_owned()

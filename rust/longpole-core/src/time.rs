@@ -1,37 +1,37 @@
-//! Nanoseconds, read exactly from the decimal microseconds that profilers write.
+//! Parses decimal microseconds, as profilers write them, to exact nanoseconds.
 //!
-//! Never through a float: at the microseconds since 1970 a double steps by
-//! 250 ns, so that 99 % of such stamps would come out wrong.
+//! Floats are not used: for microseconds since 1970, doubles are 250 ns apart, so that 99 % of such
+//! timestamps would be wrong.
 
 use std::cmp::Ordering;
 
-/// Times further from zero than this (146 years) are refused: so the difference of
-/// any two, and the end of any event, fits 64 bits.
+/// Larger absolute times (146 years) are rejected, so that the difference of any two times, and the
+/// end of any event, fits 64 bits.
 pub const MAX_TIME_NS: i64 = (1 << 62) - 1;
 
-/// A window whose ends are times an event can have.
+/// Clips a window to the range of event times.
 pub(crate) fn in_range((start_ns, end_ns): (i64, i64)) -> (i64, i64) {
     let clamped = |time_ns: i64| time_ns.clamp(-MAX_TIME_NS, MAX_TIME_NS);
     (clamped(start_ns), clamped(end_ns))
 }
 
-/// Why a text is no time.
+/// Why a text is not a valid time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BadTime {
-    /// The text is no decimal number.
+    /// The text is not a decimal number.
     NotANumber,
-    /// The number is beyond [`MAX_TIME_NS`].
+    /// The number exceeds [`MAX_TIME_NS`].
     OutOfRange,
 }
 
-/// Decimal microseconds as nanoseconds.
+/// Converts decimal microseconds to nanoseconds.
 ///
-/// Takes what JSON calls a number, exponents included. Digits finer than a
-/// nanosecond round half to even, as Python's `decimal` does.
+/// Accepts JSON numbers, including exponents. Digits below a nanosecond are rounded half to even,
+/// like Python's `decimal`.
 ///
 /// # Errors
 ///
-/// When the text is no number, or too large a one.
+/// Returns an error if the text is not a number, or if the number is too large.
 ///
 /// ```
 /// use longpole_core::time::nanoseconds;
@@ -52,7 +52,7 @@ pub fn nanoseconds(microseconds: &[u8]) -> Result<i64, BadTime> {
         .ok_or(BadTime::OutOfRange)
 }
 
-/// An unsigned decimal number: the digits, and how far the point is moved.
+/// An unsigned decimal number: the digits, and the position of the decimal point.
 struct Decimal<'a> {
     whole: &'a [u8],
     fraction: &'a [u8],
@@ -81,7 +81,7 @@ impl<'a> Decimal<'a> {
         (!whole.is_empty() && !padded).then_some(Self { whole, fraction, exponent })
     }
 
-    /// The value times ten to `power`, to the nearest integer, half to even.
+    /// Returns the value times ten to `power`, rounded to the nearest integer, half to even.
     fn times_ten_to(&self, power: i64) -> Option<i128> {
         let point =
             i64::try_from(self.whole.len()).ok()?.checked_add(self.exponent)?.checked_add(power)?;
@@ -97,7 +97,7 @@ impl<'a> Decimal<'a> {
             }
             taken += 1;
         }
-        // A zero stays zero however far its point is moved.
+        // A zero stays zero for any position of the decimal point.
         while value != 0 && taken < point {
             value = value.checked_mul(10)?;
             taken += 1;
@@ -106,7 +106,7 @@ impl<'a> Decimal<'a> {
     }
 }
 
-/// The digits cut off, as far as rounding asks for them.
+/// The digits that were cut off, as far as rounding needs them.
 #[derive(Default)]
 struct Rest {
     first: u8,
@@ -136,7 +136,8 @@ fn split_digits(text: &[u8]) -> (&[u8], &[u8]) {
     text.split_at(end)
 }
 
-/// Exponents beyond 18 digits saturate: the value is out of range or zero anyway.
+/// Returns the exponent. Exponents beyond 18 digits saturate, because the value is out of range or
+/// zero anyway.
 fn parse_exponent(text: &[u8]) -> Option<i64> {
     let (negative, digits) = match text {
         [b'-', rest @ ..] => (true, rest),

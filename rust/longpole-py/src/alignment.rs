@@ -1,9 +1,10 @@
-//! What of one sequence is what of another.
+//! Aligns two sequences.
 
 use longpole_core::alignment;
 use pyo3::prelude::*;
 
-/// Aligns two sequences by the keys of each round; gives place, place and round of each pair.
+/// Aligns two sequences by the keys of each round. Returns (index in `base`, index in `new`, round)
+/// for each pair.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // lists come from Python as they are
 pub(crate) fn align(

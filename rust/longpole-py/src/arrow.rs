@@ -1,5 +1,4 @@
-//! Core tables as Arrow C streams, without copies where the core's columns are
-//! Arrow's already.
+//! Core tables as Arrow C streams, without copying columns that are already in Arrow format.
 
 use std::sync::Arc;
 
@@ -23,17 +22,17 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
-/// Stands for "none" among small integers.
+/// Represents null among small integers.
 const NO_SHORT: i32 = i32::MIN;
 
-/// Columns owned by the core, handed over through the Arrow stream protocol.
+/// Columns owned by the core, exported through the Arrow stream protocol.
 #[pyclass(frozen, module = "longpole._core")]
 pub(crate) struct Table(RecordBatch);
 
 #[pymethods]
 impl Table {
-    /// The columns as an Arrow C stream, in a capsule. `requested_schema` is ignored,
-    /// as the protocol allows.
+    /// Returns the columns as an Arrow C stream, in a capsule. `requested_schema` is ignored, as
+    /// the protocol allows.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -49,12 +48,12 @@ impl Table {
         )
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     fn __len__(&self) -> usize {
         self.0.num_rows()
     }
 
-    /// Every row as a dictionary of plain values: for small tables, where no frame is needed.
+    /// Returns every row as a dictionary of plain values, for small tables.
     fn to_dicts<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let rows: Vec<_> = (0..self.0.num_rows()).map(|_| PyDict::new(py)).collect();
         for (field, column) in self.0.schema_ref().fields().iter().zip(self.0.columns()) {
@@ -66,7 +65,7 @@ impl Table {
     }
 }
 
-/// The value of a column in a row; `None` where it is null.
+/// Returns the value of a column in a row; `None` where it is null.
 fn plain<'py>(py: Python<'py>, column: &ArrayRef, row: usize) -> PyResult<Bound<'py, PyAny>> {
     if column.is_null(row) {
         return Ok(py.None().into_bound(py));
@@ -84,11 +83,13 @@ fn plain<'py>(py: Python<'py>, column: &ArrayRef, row: usize) -> PyResult<Bound<
             let place = texts.keys().value(row) as usize;
             texts.values().as_string::<i64>().value(place).into_bound_py_any(py)
         }
-        other => Err(PyRuntimeError::new_err(format!("no plain values of {other}"))),
+        other => {
+            Err(PyRuntimeError::new_err(format!("a column of type {other} has no plain values")))
+        }
     }
 }
 
-/// A table as it is put together.
+/// A table under construction.
 #[derive(Default)]
 pub(crate) struct Columns(Vec<(Field, ArrayRef)>);
 
@@ -105,7 +106,7 @@ impl Columns {
         self
     }
 
-    /// A column of the core, shared and not copied; [`NO_INTEGER`] is null.
+    /// Adds a column of the core, shared without copying; [`NO_INTEGER`] is null.
     pub(crate) fn shared_integers<T: Send + Sync + 'static>(
         self,
         name: &str,
@@ -117,7 +118,7 @@ impl Columns {
         self.with(name, Arc::new(PrimitiveArray::<Int64Type>::new(values, nulls)))
     }
 
-    /// A column of row numbers of the core, shared and not copied; [`NO_ROW`] is null.
+    /// Adds a column of row numbers of the core, shared without copying; [`NO_ROW`] is null.
     pub(crate) fn shared_rows<T: Send + Sync + 'static>(
         self,
         name: &str,
@@ -129,7 +130,7 @@ impl Columns {
         self.with(name, Arc::new(PrimitiveArray::<UInt32Type>::new(values, nulls)))
     }
 
-    /// A column of depths of the core, shared and not copied; [`NO_DEPTH`] is null.
+    /// Adds a column of depths of the core, shared without copying; [`NO_DEPTH`] is null.
     pub(crate) fn shared_depths<T: Send + Sync + 'static>(
         self,
         name: &str,
@@ -141,42 +142,42 @@ impl Columns {
         self.with(name, Arc::new(PrimitiveArray::<UInt16Type>::new(values, nulls)))
     }
 
-    /// Small integers; what does not fit is null, as [`NO_INTEGER`] is.
+    /// Adds a column of small integers. Values out of range are null, as is [`NO_INTEGER`].
     pub(crate) fn small_integers(self, name: &str, values: impl Iterator<Item = i64>) -> Self {
         let values: Vec<_> = values.map(|value| i32::try_from(value).unwrap_or(NO_SHORT)).collect();
         self.shorts(name, values)
     }
 
-    /// Small integers; [`NO_SHORT`] is null.
+    /// Adds a column of small integers; [`NO_SHORT`] is null.
     fn shorts(self, name: &str, values: Vec<i32>) -> Self {
         let nulls = nulls(&values, |&value| value == NO_SHORT);
         self.with(name, Arc::new(PrimitiveArray::<Int32Type>::new(values.into(), nulls)))
     }
 
-    /// Integers; [`NO_INTEGER`] is null.
+    /// Adds a column of integers; [`NO_INTEGER`] is null.
     pub(crate) fn integers(self, name: &str, values: Vec<i64>) -> Self {
         let nulls = nulls(&values, |&value| value == NO_INTEGER);
         self.with(name, Arc::new(PrimitiveArray::<Int64Type>::new(values.into(), nulls)))
     }
 
-    /// Row numbers; [`NO_ROW`] is null.
+    /// Adds a column of row numbers; [`NO_ROW`] is null.
     pub(crate) fn rows(self, name: &str, values: Vec<u32>) -> Self {
         let nulls = nulls(&values, |&value| value == NO_ROW);
         self.with(name, Arc::new(PrimitiveArray::<UInt32Type>::new(values.into(), nulls)))
     }
 
-    /// Floats; NaN is null.
+    /// Adds a column of floats; NaN is null.
     pub(crate) fn floats(self, name: &str, values: Vec<f64>) -> Self {
         let nulls = nulls(&values, |value| value.is_nan());
         self.with(name, Arc::new(PrimitiveArray::<Float64Type>::new(values.into(), nulls)))
     }
 
-    /// Answers, all known.
+    /// Adds a column of booleans without nulls.
     pub(crate) fn booleans(self, name: &str, values: Vec<bool>) -> Self {
         self.with(name, Arc::new(BooleanArray::from(values)))
     }
 
-    /// The values of an argument, each in the widest type of its kind.
+    /// Adds a column with the values of an argument, in the widest type of their kind.
     pub(crate) fn values(self, name: &str, values: &Values, strings: &Strings) -> Self {
         match values {
             Values::Integers(values) => self.integers(name, values.iter().collect()),
@@ -185,7 +186,7 @@ impl Columns {
         }
     }
 
-    /// Texts by their handles, as a dictionary of those that occur; [`NO_ROW`] is null.
+    /// Adds a dictionary-encoded column of strings, given by their handles; [`NO_ROW`] is null.
     pub(crate) fn texts(
         self,
         name: &str,
@@ -207,7 +208,7 @@ impl Columns {
         self.dictionary(name, keys, LargeStringArray::from_iter_values(dictionary))
     }
 
-    /// Texts out of a short list, by their place in it.
+    /// Adds a column of strings from a short list, given by index.
     pub(crate) fn choices(
         self,
         name: &str,
@@ -217,12 +218,12 @@ impl Columns {
         self.dictionary(name, places.collect(), LargeStringArray::from_iter_values(choices))
     }
 
-    /// The names of words.
+    /// Adds a column with the names of enum values.
     pub(crate) fn words<T: Names>(self, name: &str, words: impl Iterator<Item = T>) -> Self {
         self.choices(name, words.map(T::place), T::NAMES)
     }
 
-    /// The names of words; null for none.
+    /// Adds a column with the names of enum values; `None` is null.
     pub(crate) fn known_words<T: Names>(
         self,
         name: &str,
@@ -231,7 +232,7 @@ impl Columns {
         self.choices(name, words.map(|word| word.map_or(NO_ROW, T::place)), T::NAMES)
     }
 
-    /// Texts that are mostly different.
+    /// Adds a column of strings that are mostly distinct.
     pub(crate) fn strings<'a>(
         self,
         name: &str,
@@ -247,14 +248,14 @@ impl Columns {
     }
 }
 
-/// Which values are there; none where all are.
+/// Returns the validity of the values; `None` if all are valid.
 fn nulls<T>(values: &[T], is_null: impl Fn(&T) -> bool) -> Option<NullBuffer> {
     values.iter().any(&is_null).then(|| {
         NullBuffer::new(BooleanBuffer::collect_bool(values.len(), |row| !is_null(&values[row])))
     })
 }
 
-/// A column together with what keeps it alive.
+/// A column and its owner.
 struct Shared<T, V: 'static> {
     owner: Arc<T>,
     column: fn(&T) -> &[V],

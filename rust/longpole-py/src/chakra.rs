@@ -1,4 +1,4 @@
-//! Chakra's files: their nodes, what is wrong with them, and their replay.
+//! Chakra files: nodes, checks and replay.
 
 use longpole_core::ids::InColumn;
 use longpole_core::read::chakra;
@@ -11,7 +11,7 @@ use crate::enter::detached;
 use crate::linked::{ReplayParts, replay_parts};
 use crate::source::Source;
 
-/// A Chakra graph that was read.
+/// A Chakra graph read from a file.
 #[pyclass(frozen, module = "longpole._core")]
 pub(crate) struct ChakraTrace {
     trace: ChakraNodes,
@@ -36,22 +36,22 @@ pub(crate) fn read_chakra(
 
 #[pymethods]
 impl ChakraTrace {
-    /// One row for each node, in the order of the file.
+    /// Returns one row for each node, in file order.
     fn nodes(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || self.node_table())
     }
 
-    /// One row for each dependency, in the order of the file.
+    /// Returns one row for each dependency, in file order.
     fn dependencies(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || self.dependency_table())
     }
 
-    /// Everything that is wrong with it, a row a kind.
+    /// Returns all problems of the graph, one row for each kind.
     fn check(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || self.fault_table())
     }
 
-    /// The attributes of the file, as text.
+    /// Returns the attributes of the file, as text.
     #[getter]
     fn attributes(&self) -> Vec<(String, String)> {
         self.trace
@@ -61,18 +61,18 @@ impl ChakraTrace {
             .collect()
     }
 
-    /// The attributes of the node in a row, as text.
+    /// Returns the attributes of the node in a row, as text.
     fn attributes_of(&self, row: usize) -> Vec<(String, String)> {
         let found = self.trace.nodes.get(row).map_or(&[][..], |node| &node.attributes);
         found.iter().map(|(name, value)| (name.clone(), value.to_string())).collect()
     }
 
-    /// As the replay of a linked trace.
+    /// Replays the graph; see `LinkedTrace.replay`.
     fn replay(&self, py: Python<'_>, gaps: bool) -> PyResult<ReplayParts> {
         detached(py, || Ok(replay_parts(&check::replay_chakra(&self.trace, gaps))))
     }
 
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     fn __len__(&self) -> usize {
         self.trace.nodes.len()
     }

@@ -8,7 +8,7 @@ use crate::arrow::{Columns, Table};
 use crate::enter::{detached, enter};
 use crate::trace::Trace;
 
-/// A row for each collective of a trace; see `longpole.Trace.collectives`.
+/// Returns a row for each collective of a trace; see `longpole.Trace.collectives`.
 #[pyfunction]
 pub(crate) fn collectives(py: Python<'_>, trace: &Trace) -> PyResult<Table> {
     let (launches, nesting) = (trace.linked(py)?, trace.nesting(py)?);
@@ -17,7 +17,7 @@ pub(crate) fn collectives(py: Python<'_>, trace: &Trace) -> PyResult<Table> {
     detached(py, || collective_table(&found))
 }
 
-/// What each collective consists of, where the profile shows its parts; see
+/// Returns waiting and data movement of each collective, if the profile contains its tasks; see
 /// `longpole.Trace.collective_waits`.
 #[pyfunction]
 pub(crate) fn collective_waits(py: Python<'_>, trace: &Trace) -> PyResult<Table> {

@@ -1,4 +1,4 @@
-//! Calling contexts and what they took, for `trace.py`.
+//! Calling contexts and their times, for `trace.py`.
 
 use longpole_core::ids::{EventId, InColumn, row_in_column};
 use longpole_core::measure::{self, ContextTime, ContextTimes, Frames, Rest};
@@ -9,11 +9,11 @@ use crate::arrow::{Columns, Table};
 use crate::enter::enter;
 use crate::trace::Trace;
 
-/// The tree, the context of each event on a thread, and the rest of the time on devices as
-/// `(count, duration_ns)`: launched outside all frames, and launched by what is not known.
+/// The context tree, the context of each event on a thread, and the remaining time on devices as
+/// `(count, duration_ns)`: launched outside all frames, and without a known launch.
 type Found = (Table, Table, (i64, i64), (i64, i64));
 
-/// What each calling context took within a window; see `Trace.contexts`.
+/// Returns the time of each calling context within a window; see `Trace.contexts`.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // from Python, by value
 #[pyo3(signature = (trace, frames, window, *, annotation_names, by_inputs, chosen))]
@@ -49,7 +49,7 @@ pub(crate) fn context_times(
     Ok((tables.0, tables.1, rest(found.outside), rest(found.unlinked)))
 }
 
-/// Which events are named by rows of 32 bits, in the byte order of the machine.
+/// Returns flags for the events with these rows, given as 32-bit integers in native byte order.
 fn flags(rows: &[u8], n_events: usize) -> Vec<bool> {
     let mut flags = vec![false; n_events];
     for row in rows.chunks_exact(4).filter_map(|row| row.try_into().ok()) {
@@ -93,7 +93,7 @@ fn events(trace: &Trace, found: &ContextTimes) -> PyResult<Table> {
     Columns::default().rows("event", events).rows("context", contexts).into_table()
 }
 
-/// Each operator of a backward pass and the forward operator that it differentiates.
+/// Returns each operator of a backward pass with its forward operator.
 #[pyfunction]
 pub(crate) fn backward_links(py: Python<'_>, trace: &Trace) -> PyResult<Table> {
     let links = trace.backward_links(py)?;

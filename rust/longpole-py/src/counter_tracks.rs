@@ -1,4 +1,4 @@
-//! Series of numbers as counter tracks for Perfetto.
+//! Time series as counter tracks for Perfetto.
 
 use longpole_core::write::{self, Counter};
 use pyo3::prelude::*;
@@ -9,7 +9,7 @@ use crate::enter::enter;
 /// A name, and times and values as the bytes of 64-bit integers and floats.
 type Series = (String, PyBackedBytes, PyBackedBytes);
 
-/// Counter tracks as packets of a Perfetto trace.
+/// Returns counter tracks as packets of a Perfetto trace.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // by value, from Python
 pub(crate) fn counter_tracks(py: Python<'_>, series: Vec<Series>) -> PyResult<Vec<u8>> {

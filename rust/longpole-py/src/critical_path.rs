@@ -1,6 +1,6 @@
 //! The critical path of one window.
 //!
-//! One file: the methods of one class of Python.
+//! One file, because these are the methods of one Python class.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -31,8 +31,8 @@ pub(crate) struct CriticalPath {
     lags_ns: OnceLock<Vec<i64>>,
 }
 
-/// A window, as `("whole",)`, `("usual",)`, `("step", number, end)`, `("annotation", name, instance,
-/// end)` or `("between", start_ns, end_ns)`.
+/// A window, as `("whole",)`, `("usual",)`, `("step", number, end)`, `("annotation", name,
+/// instance, end)` or `("between", start_ns, end_ns)`.
 pub(crate) struct WindowChoice(pub(crate) Choice);
 
 impl<'py> FromPyObject<'_, 'py> for WindowChoice {
@@ -74,17 +74,17 @@ fn end(word: &Bound<'_, PyAny>) -> PyResult<WindowEnd> {
     }
 }
 
-/// So much is copied for Python at a time.
+/// Number of bytes copied for Python at a time.
 const PIECE_BYTES: usize = 1 << 20;
 
 /// A sum of segments, as `(kind, name, duration_ns, count, longest_event)`.
 type TotalRow = (&'static str, Option<String>, i64, u64, Option<usize>);
 
-/// A part of the time of a thread, as `(lane, start_ns, end_ns)`.
+/// A time range of a thread, as `(lane, start_ns, end_ns)`.
 pub(crate) type StretchParts = (usize, i64, i64);
 
-/// A change, as `(effect, kind, matching, numerator, denominator, events, stretches)`. Of effects
-/// that are a time, the numerator is that time in ns.
+/// A change, as `(effect, kind, matching, numerator, denominator, events, stretches)`. For effects
+/// with a time, the numerator is that time in ns.
 pub(crate) type ChangeParts =
     (String, Option<String>, Option<String>, u64, u64, Option<Vec<u32>>, Option<Vec<StretchParts>>);
 
@@ -128,7 +128,7 @@ impl CriticalPath {
         edge.event().map(|order| self.graph.timeline.event(order)).in_column()
     }
 
-    /// The columns that edges have in common.
+    /// Returns the columns shared by all tables of edges.
     fn edge_columns(&self, edges: &[Edge]) -> Columns {
         let node = |node: longpole_core::ids::NodeId| Some(node).in_column();
         Columns::default()
@@ -143,56 +143,55 @@ impl CriticalPath {
 
 #[pymethods]
 impl CriticalPath {
-    /// Where the window begins and ends.
+    /// Returns the start and end of the window.
     #[getter]
     fn window(&self) -> (i64, i64) {
         (self.path.start_ns, self.path.end_ns)
     }
 
-    /// The time that rests on a guess.
+    /// Returns the time that is inferred.
     #[getter]
     fn inferred_ns(&self) -> i64 {
         self.path.inferred_ns()
     }
 
-    /// The time that nothing explains.
+    /// Returns the unexplained time.
     #[getter]
     fn unexplained_ns(&self) -> i64 {
         self.path.kinds_ns(Kind::UNKNOWN)
     }
 
-    /// The time that is inferred where something else may have been meant, or that lies
-    /// behind a gap nothing explains.
+    /// Returns the doubtful time: inferred with an alternative, or before an unexplained gap.
     #[getter]
     fn doubtful_ns(&self) -> i64 {
         self.path.certainty_ns(Certainty::Doubtful)
     }
 
-    /// By how much the stamps of devices were moved for the graph: `(device, shift_ns)`.
+    /// Returns the timestamp shifts of devices in the graph: `(device, shift_ns)`.
     #[getter]
     fn clock_shifts(&self) -> Vec<(Option<i64>, i64)> {
         self.graph.clock_shifts.iter().map(|shift| (shift.device, shift.shift_ns)).collect()
     }
 
-    /// The time behind the first gap that nothing explains, as seen from the end.
+    /// Returns the time before the first unexplained gap, seen from the end.
     #[getter]
     fn behind_unexplained_ns(&self) -> i64 {
         self.path.behind_unknown_ns()
     }
 
-    /// The time behind a choice between two nodes of a graph that nothing decides.
+    /// Returns the time before an undecided choice between two nodes of a graph.
     #[getter]
     fn undecided_ns(&self) -> i64 {
         self.path.undecided_ns
     }
 
-    /// Whether so much is unexplained that the path is no basis for a decision.
+    /// Whether so much time is unexplained that the path is inconclusive.
     #[getter]
     fn is_inconclusive(&self) -> bool {
         self.path.is_inconclusive()
     }
 
-    /// One row for each piece of the path.
+    /// Returns one row for each segment of the path.
     fn segments(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || {
             let busy_ns = path::busy_ns(&self.graph, &self.path, &self.schedule);
@@ -216,7 +215,7 @@ impl CriticalPath {
         })
     }
 
-    /// The kernels of the path, one row a segment: `event` and `duration_ns`.
+    /// Returns the kernels of the path, one row for each segment: `event` and `duration_ns`.
     fn kernel_segments(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || {
             let is_kernel =
@@ -229,8 +228,8 @@ impl CriticalPath {
         })
     }
 
-    /// The time of each kind, the greatest first: `(kind, name, duration_ns, count,
-    /// longest_event)`; with `by_name` of each kind and name, else without names.
+    /// Returns the time of each kind, largest first: `(kind, name, duration_ns, count,
+    /// longest_event)`. With `by_name`, of each kind and name; otherwise without names.
     #[pyo3(signature = (*, by_name))]
     fn totals(&self, by_name: bool) -> Vec<TotalRow> {
         let text = |id| self.tables.strings.get(id).to_owned();
@@ -243,12 +242,13 @@ impl CriticalPath {
             .collect()
     }
 
-    /// The waits on the path for work on a device: how many are inferred, and how many there are.
+    /// Returns the number of inferred waits on the path for GPU activities, and the number of all
+    /// such waits.
     fn waits_on_path(&self) -> (u64, u64) {
         path::waits_on_path(&self.graph, &self.path)
     }
 
-    /// The path as a trace for Perfetto, in pieces: other threads go on between two of them.
+    /// Returns the path as a Perfetto trace, in pieces, so that other threads can run between them.
     fn perfetto<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
         let bytes = enter(py, None, None, |_| {
             Ok(write::perfetto(&self.tables, &self.path, &self.slack_ns()))
@@ -260,7 +260,8 @@ impl CriticalPath {
         Ok(bytes.chunks(PIECE_BYTES).map(piece).collect())
     }
 
-    /// For each event, by how much it may end later before the window's end moves.
+    /// Returns the slack of each event: how much later it may end before the end of the window
+    /// moves.
     fn slack(&self, py: Python<'_>) -> PyResult<Table> {
         let slack_ns = enter(py, None, None, |_| Ok(self.slack_ns()))?;
         Columns::default()
@@ -269,7 +270,7 @@ impl CriticalPath {
             .into_table()
     }
 
-    /// One row for each start and end of an event.
+    /// Returns one row for each start and end of an event.
     fn nodes(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || {
             let nodes = &self.graph.nodes;
@@ -290,7 +291,7 @@ impl CriticalPath {
         })
     }
 
-    /// One row for each edge of the graph.
+    /// Returns one row for each edge of the graph.
     fn edges(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || {
             let edges = self.graph.edges.as_slice();
@@ -305,7 +306,8 @@ impl CriticalPath {
         })
     }
 
-    /// The work of each event in each step; `steps` are when the host was in each, in order.
+    /// Returns the work of each event in each step; `steps` are the time ranges of the steps on the
+    /// host, in order.
     #[allow(clippy::needless_pass_by_value)] // a list, by value, from Python
     fn work(&self, py: Python<'_>, steps: Vec<(i64, i64)>) -> PyResult<Table> {
         detached(py, || {
@@ -319,7 +321,7 @@ impl CriticalPath {
         })
     }
 
-    /// The edges that would lead back in time.
+    /// Returns the edges that would lead back in time.
     fn violations(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || {
             let (edges, nodes) = (&self.graph.violations, &self.graph.nodes);
@@ -329,12 +331,12 @@ impl CriticalPath {
         })
     }
 
-    /// Counts of what could not be settled, or settled with a doubt.
+    /// Counts of dependencies that are unresolved or uncertain.
     fn counts(&self) -> HashMap<&'static str, u64> {
         self.graph.counts.named().into_iter().collect()
     }
 
-    /// The waits that end inside the window.
+    /// Returns the waits that end inside the window.
     fn sync_dependencies(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || {
             let rows = path::sync_dependencies(&self.graph, &self.path, &self.schedule);
@@ -357,7 +359,7 @@ impl CriticalPath {
         })
     }
 
-    /// The path if some things were different.
+    /// Returns the path after some changes.
     fn what_if(&self, py: Python<'_>, changes: Vec<ChangeParts>) -> PyResult<Self> {
         let changes = self.changes(changes)?;
         let (tables, graph, window) = (&self.tables, &self.graph, &self.window);
@@ -374,9 +376,10 @@ impl CriticalPath {
         })
     }
 
-    /// How long the window of another path takes in the times of this one.
+    /// Returns the length of another path's window at the times of this one.
     ///
-    /// Both are of one graph, and neither window begins at a time, until which all would stay.
+    /// Both must belong to one graph, and neither window may begin at a fixed time, before which
+    /// everything would stay the same.
     fn length_in(&self, py: Python<'_>, other: &Self) -> PyResult<i64> {
         let windows = [&self.window, &other.window];
         let begins_at_time = windows.iter().any(|window| window.fixed_start_ns().is_some());
@@ -389,7 +392,7 @@ impl CriticalPath {
         })
     }
 
-    /// How many edges of the graph each change is about.
+    /// Returns the number of edges of the graph that each change selects.
     fn n_chosen(&self, py: Python<'_>, changes: Vec<ChangeParts>) -> PyResult<Vec<usize>> {
         let changes = self.changes(changes)?;
         enter(py, None, None, |_| path::n_chosen(&self.graph, &self.tables, &changes))
@@ -431,7 +434,7 @@ pub(crate) fn change(
     Ok(Change { effect, kind, event_kind, matching, events: events.transpose()?, stretches })
 }
 
-/// A kind of time on the path, or a kind of events where the path has no such kind.
+/// Returns a kind of time on the path, or a kind of events if the path has no such kind.
 fn kinds_of(name: &str) -> PyResult<(Option<Kind>, Option<EventKind>)> {
     if let Some(kind) = Kind::named(name) {
         return Ok((Some(kind), None));

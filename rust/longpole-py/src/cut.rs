@@ -1,4 +1,4 @@
-//! A trace without some of its events, copied part by part.
+//! Copies a trace without some of its events, part by part.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,20 +9,21 @@ use pyo3::types::PyBytes;
 
 use crate::enter::enter;
 
-/// Copies a trace, fed part by part, with the events at some places only.
+/// Copies a trace, fed part by part, with selected events only.
 #[pyclass(frozen, module = "longpole._core")]
 pub(crate) struct Cut(Mutex<write::Cut>);
 
 #[pymethods]
 impl Cut {
-    /// `kept` has a byte for each place in the list of events: 0 where the event is left out.
+    /// Creates a copier. `kept` has a byte for each position in the list of events: 0 if the event
+    /// is left out.
     #[new]
     #[allow(clippy::needless_pass_by_value)] // by value, from Python
     fn new(kept: PyBackedBytes) -> Self {
         Self(Mutex::new(write::Cut::new(kept.iter().map(|&byte| byte != 0).collect())))
     }
 
-    /// What is kept of the next part.
+    /// Returns the kept text of the next part.
     #[allow(clippy::needless_pass_by_value)] // by value, from Python
     fn feed<'py>(&self, py: Python<'py>, text: PyBackedBytes) -> PyResult<Bound<'py, PyBytes>> {
         let kept = enter(py, None, None, |_| {
@@ -31,7 +32,7 @@ impl Cut {
         Ok(PyBytes::new(py, &kept))
     }
 
-    /// How many events were written.
+    /// Returns the number of events written.
     #[getter]
     fn n_written(&self) -> usize {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).n_written()

@@ -1,4 +1,4 @@
-//! The one way into the core: release the GIL, answer Ctrl-C, map what fails.
+//! Calls into the core: releases the GIL, handles Ctrl-C, and maps errors.
 
 use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
@@ -11,25 +11,25 @@ use pyo3::prelude::*;
 
 use crate::errors::{InternalError, exception};
 
-/// How often a long call looks for Ctrl-C and moves a progress bar.
+/// Interval at which a long call checks for Ctrl-C and updates a progress bar.
 const HEARTBEAT: Duration = Duration::from_millis(25);
 
 thread_local! {
     static LAST_PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// A panic is our mistake and becomes an exception; the default hook would
-/// print it on the user's terminal as well.
+/// Disables the default panic hook. A panic is a bug in longpole and becomes an exception; the hook
+/// would also print it on the user's terminal.
 pub(crate) fn keep_panics_quiet() {
     std::panic::set_hook(Box::new(|panic| {
         LAST_PANIC.with(|last| *last.borrow_mut() = Some(panic.to_string()));
     }));
 }
 
-/// Runs `call` without the GIL. It hands the progress it is given to the core.
+/// Runs `call` without the GIL and passes it a progress callback.
 ///
-/// `callback`, if any, is called with the units done so far; what it raises, or
-/// what a signal handler raises, ends the call.
+/// `callback`, if given, is called with the units done so far. An exception raised by it or by a
+/// signal handler ends the call.
 pub(crate) fn enter<T: Send>(
     py: Python<'_>,
     path: Option<&str>,
@@ -63,7 +63,7 @@ pub(crate) fn enter<T: Send>(
     }
 }
 
-/// Makes a value without the GIL: what holds it stops every other thread of the program.
+/// Creates a value without the GIL, because holding it would stop all other threads of the program.
 pub(crate) fn detached<T: Send>(
     py: Python<'_>,
     make: impl FnOnce() -> PyResult<T> + Send,
@@ -84,7 +84,7 @@ fn heartbeat(callback: Option<&Py<PyAny>>, done: u64) -> PyResult<()> {
 fn internal_error() -> PyErr {
     let panic = LAST_PANIC.with(|last| last.borrow_mut().take()).unwrap_or_default();
     InternalError::new_err(format!(
-        "longpole {} made a mistake; please report it: {panic}",
+        "internal error of longpole {} (please report it): {panic}",
         env!("CARGO_PKG_VERSION")
     ))
 }

@@ -27,15 +27,15 @@ pyo3::create_exception!(
     longpole,
     InternalError,
     LongpoleError,
-    "A mistake in longpole itself; please report it."
+    "An internal error of longpole; please report it."
 );
 
-/// The exception for `error`. `path` names the file where there is one.
+/// Returns the exception for `error`. `path` is the file, if there is one.
 pub(crate) fn exception(py: Python<'_>, error: &Error, path: Option<&str>) -> PyErr {
     match error.kind() {
         ErrorKind::Cancelled => PyKeyboardInterrupt::new_err(()),
         ErrorKind::Io(io) => match (io.number, path) {
-            // Python makes `FileNotFoundError` and its like of the number.
+            // Python chooses `FileNotFoundError` and similar classes by the number.
             (Some(number), Some(path)) => {
                 PyOSError::new_err((number, io.message.clone(), path.to_owned()))
             }

@@ -1,4 +1,4 @@
-//! Execution traces, and what linking them to a trace gives.
+//! Execution traces, and their nodes and diagnostics.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::arrow::{Columns, Table};
 use crate::source::Source;
 use crate::tables::diagnostics_table;
 
-/// A PyTorch execution trace that was read.
+/// A PyTorch execution trace read from a file.
 #[pyclass(frozen, module = "longpole._core")]
 pub(crate) struct ExecutionTrace {
     pub(crate) trace: Arc<Nodes>,
@@ -39,7 +39,7 @@ pub(crate) fn read_execution_trace(
 
 #[pymethods]
 impl ExecutionTrace {
-    /// One row for each node, by id.
+    /// Returns one row for each node, by id.
     fn nodes(&self) -> PyResult<Table> {
         let (nodes, strings) = (&self.trace.nodes, &self.trace.strings);
         let number = |column: fn(&longpole_core::tables::ExecutionNode) -> i64| {
@@ -72,30 +72,30 @@ impl ExecutionTrace {
         table.into_table()
     }
 
-    /// What was found wrong, a row a kind.
+    /// Returns the problems found, one row for each kind.
     fn diagnostics(&self) -> PyResult<Table> {
         diagnostics_table(self.trace.diagnostics.iter())
     }
 
-    /// Whether something of the file was lost or altered.
+    /// Whether anything in the file was lost or altered.
     #[getter]
     fn is_recovered(&self) -> bool {
         self.trace.diagnostics.is_recovered()
     }
 
-    /// The version of the format.
+    /// Returns the version of the format.
     #[getter]
     fn schema(&self) -> &str {
         &self.trace.header.schema
     }
 
-    /// The process that wrote it.
+    /// Returns the process that wrote it.
     #[getter]
     fn pid(&self) -> Option<i64> {
         self.trace.header.pid
     }
 
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     fn __len__(&self) -> usize {
         self.trace.nodes.len()
     }

@@ -1,4 +1,4 @@
-//! Records out of what profilers print.
+//! Extracts records from the output of profilers.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -13,16 +13,16 @@ use pyo3::pybacked::PyBackedBytes;
 use crate::arrow::{Columns, Table};
 use crate::enter::enter;
 
-/// So much is looked at between two looks for Ctrl-C.
+/// Number of bytes processed between two checks for Ctrl-C.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Name and summary of every format.
+/// Returns the name and summary of every format.
 #[pyfunction]
 pub(crate) fn extract_formats() -> Vec<(&'static str, &'static str)> {
     FORMATS.iter().map(|format| (format.name, format.summary)).collect()
 }
 
-/// Looks for records in one stream; none once that has ended.
+/// Extracts records from one stream; `None` after the stream has ended.
 #[pyclass(frozen, module = "longpole._core")]
 pub(crate) struct Extractor(Mutex<Option<extract::Extractor>>);
 
@@ -38,7 +38,7 @@ impl Extractor {
         Ok(Self(Mutex::new(Some(extractor))))
     }
 
-    /// Takes the next bytes of the stream.
+    /// Processes the next bytes of the stream.
     fn feed(&self, py: Python<'_>, chunk: PyBackedBytes) -> PyResult<()> {
         let fed = enter(py, None, None, move |progress| {
             let mut extractor = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -52,8 +52,8 @@ impl Extractor {
         fed.then_some(()).ok_or_else(ended)
     }
 
-    /// Adds the rows of a document that was read elsewhere and starts at `offset`: operation,
-    /// time as printed, its unit, whether it failed, fields.
+    /// Adds the rows of a document that was read elsewhere and starts at `offset`: operation, time
+    /// as printed, its unit, whether it failed, fields.
     #[allow(clippy::type_complexity, clippy::needless_pass_by_value)] // rows from Python
     fn record(
         &self,
@@ -78,7 +78,7 @@ impl Extractor {
         Ok(())
     }
 
-    /// Counts text behind a document that is none.
+    /// Counts text that was read elsewhere and is invalid.
     fn reject(&self, name: &str, offset: u64, text: &[u8], reason: &str) -> PyResult<()> {
         let mut extractor = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let extractor = extractor.as_mut().ok_or_else(ended)?;
@@ -89,7 +89,7 @@ impl Extractor {
         Ok(())
     }
 
-    /// Ends the stream. `died` says that its process did not end by itself.
+    /// Ends the stream. `died` means that its process was terminated.
     fn finish(&self, py: Python<'_>, died: bool) -> PyResult<Extraction> {
         let end = if died { End::Died } else { End::Whole };
         let found = enter(py, None, None, |_| {
@@ -100,13 +100,13 @@ impl Extractor {
     }
 }
 
-/// What was found in one stream.
+/// The records of one stream.
 #[pyclass(frozen, module = "longpole._core")]
 pub(crate) struct Extraction(extract::Extraction);
 
 #[pymethods]
 impl Extraction {
-    /// One row for each measured row.
+    /// Returns one row for each measurement.
     fn records(&self) -> PyResult<Table> {
         let (records, strings) = (&self.0.records, &self.0.strings);
         Columns::default()
@@ -122,7 +122,7 @@ impl Extraction {
             .into_table()
     }
 
-    /// Every measured row as a tuple, for those who have no use for a table: format,
+    /// Returns every measurement as a tuple, for callers without a table library: format,
     /// operation, time in ns, printed time, its unit, workspace and data in bytes, status.
     #[allow(clippy::type_complexity)] // a row of the table above
     fn rows(
@@ -148,7 +148,7 @@ impl Extraction {
             .collect()
     }
 
-    /// One row for each further field of a record.
+    /// Returns one row for each additional field of a record.
     fn fields(&self) -> PyResult<Table> {
         let (fields, strings) = (&self.0.fields, &self.0.strings);
         Columns::default()
@@ -158,7 +158,7 @@ impl Extraction {
             .into_table()
     }
 
-    /// One row for each row that could not be read, up to a limit.
+    /// Returns one row for each row that could not be read, up to a limit.
     fn rejections(&self) -> PyResult<Table> {
         let rejections = &self.0.rejections;
         Columns::default()
@@ -169,9 +169,9 @@ impl Extraction {
             .into_table()
     }
 
-    /// The rows that are not kept, by operation: format, operation, whether it stands for
-    /// several, count, how many may be compared, the fastest of these (time in ns, printed
-    /// time, its unit, workspace and data in bytes), the last time in ns.
+    /// Returns the rows that are not kept, by operation: format, operation, whether it stands for
+    /// several, count, how many are comparable, the fastest of these (time in ns, printed time, its
+    /// unit, workspace and data in bytes), the last time in ns.
     #[allow(clippy::type_complexity)] // a table of few rows, read once
     fn omitted(
         &self,
@@ -202,19 +202,20 @@ impl Extraction {
         rows.collect()
     }
 
-    /// How many rows could not be read, by reason; reasons that did not occur are left out.
+    /// Returns the number of rows that could not be read, by reason. Reasons that did not occur are
+    /// left out.
     fn rejection_counts(&self) -> Vec<(&'static str, u64)> {
         let counts = Reason::ALL.iter().map(|reason| reason.name()).zip(self.0.rejections.counts);
         counts.filter(|&(_, count)| count > 0).collect()
     }
 
-    /// The length of the stream.
+    /// Returns the length of the stream in bytes.
     #[getter]
     fn n_bytes(&self) -> u64 {
         self.0.bytes
     }
 
-    /// Whether its last line has no line end.
+    /// Whether its last line has no line ending.
     #[getter]
     fn is_unterminated(&self) -> bool {
         self.0.is_unterminated
@@ -242,5 +243,5 @@ fn pattern(text: &str) -> PyResult<Pattern> {
 }
 
 fn ended() -> PyErr {
-    PyValueError::new_err("the stream has ended; make a new extractor for another one")
+    PyValueError::new_err("the stream has ended; create a new extractor for another one")
 }

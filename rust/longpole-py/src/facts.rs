@@ -1,4 +1,4 @@
-//! What remedies ask of the windows of a verdict, and what changes gain there.
+//! Queries of remedies about the windows of a verdict, and the gains of changes there.
 
 use std::sync::{Arc, OnceLock};
 
@@ -20,7 +20,7 @@ use crate::critical_path::{ChangeParts, StretchParts, change};
 use crate::enter::enter;
 use crate::trace::Estimate;
 
-/// An event of a thread, as `(event, lane, start_ns, end_ns, window)`.
+/// An event on a thread, as `(event, lane, start_ns, end_ns, window)`.
 type OnThreadParts = (usize, usize, i64, i64, usize);
 
 /// A gap of a thread, as `(lane, start_ns, end_ns, window, idle_ns, before, after, is_loading)`.
@@ -34,7 +34,7 @@ type ActivityParts =
 /// A gain, as `(gain_ns, gain, low, high, low_by, high_by)`.
 type GainParts = (i64, f64, f64, f64, &'static str, &'static str);
 
-/// What remedies ask of the windows of a verdict.
+/// Queries of remedies about the windows of a verdict.
 #[pyclass(frozen, module = "longpole._core")]
 pub(crate) struct Facts {
     pub(crate) tables: Tables,
@@ -42,7 +42,7 @@ pub(crate) struct Facts {
     pub(crate) nesting: Arc<Nesting>,
     pub(crate) scope: Arc<Scope>,
     pub(crate) inquiry: Inquiry,
-    /// The lags of the edges with other costs of recording, if those are estimated.
+    /// The minimum latencies of the edges for other recording costs, if these are estimated.
     pub(crate) other_lags_ns: OnceLock<Vec<Vec<i64>>>,
     pub(crate) estimate: Option<Arc<Estimate>>,
     pub(crate) index: FactIndex,
@@ -71,21 +71,22 @@ impl Facts {
 
     fn event(&self, row: usize) -> PyResult<EventId> {
         let n_events = self.tables.events.len();
-        let message = || PyValueError::new_err(format!("no event {row} of {n_events}"));
+        let message =
+            || PyValueError::new_err(format!("no event {row}; the trace has {n_events} events"));
         (row < n_events).then(|| EventId::from_row(row)).ok_or_else(message)
     }
 }
 
 #[pymethods]
 impl Facts {
-    /// The windows: when each begins and ends.
+    /// Returns the start and end of each window.
     #[getter]
     fn windows(&self) -> Vec<(i64, i64)> {
         self.scope.windows.iter().map(|window| (window.start_ns, window.end_ns)).collect()
     }
 
-    /// The events of threads of some kinds that begin in a window, take `least_ns` and whose names
-    /// begin with one of some texts.
+    /// Returns the events on threads of the given kinds that begin in a window, take at least
+    /// `least_ns`, and whose names start with one of `prefixes`.
     #[allow(clippy::needless_pass_by_value)] // from Python
     fn on_threads(
         &self,
@@ -104,12 +105,12 @@ impl Facts {
         })
     }
 
-    /// The calls of some roles that begin in a window.
+    /// Returns the calls with the given roles that begin in a window.
     #[allow(clippy::needless_pass_by_value)] // from Python
     fn calls(&self, py: Python<'_>, roles: Vec<String>) -> PyResult<Vec<OnThreadParts>> {
         let role = |name: &String| {
             ApiRole::named(name)
-                .ok_or_else(|| PyValueError::new_err(format!("no role is called {name:?}")))
+                .ok_or_else(|| PyValueError::new_err(format!("unknown role {name:?}")))
         };
         let roles = roles.iter().map(role).collect::<PyResult<Vec<_>>>()?;
         enter(py, None, None, |_| {
@@ -117,7 +118,7 @@ impl Facts {
         })
     }
 
-    /// The GPU activities of some kinds that end in a window.
+    /// Returns the GPU activities of the given kinds that end in a window.
     #[allow(clippy::needless_pass_by_value)] // from Python
     fn activities(&self, py: Python<'_>, kinds: Vec<String>) -> PyResult<Vec<ActivityParts>> {
         let kinds = kinds_of(&kinds)?;
@@ -126,7 +127,7 @@ impl Facts {
         })
     }
 
-    /// The GPU activities that were launched in some stretches of threads.
+    /// Returns the GPU activities launched in some time ranges of threads.
     #[allow(clippy::needless_pass_by_value)] // from Python
     fn launched_in(
         &self,
@@ -139,8 +140,8 @@ impl Facts {
         })
     }
 
-    /// The events that begin in some stretches of threads, by name: `(name, kind, count, total_ns,
-    /// first, depth)`.
+    /// Returns the events that begin in some time ranges of threads, by name: `(name, kind, count,
+    /// total_ns, first, depth)`.
     #[allow(clippy::needless_pass_by_value, clippy::type_complexity)] // from Python
     fn names_in(
         &self,
@@ -157,14 +158,15 @@ impl Facts {
         })
     }
 
-    /// The time of threads in the windows in which no operator and no call is open.
+    /// Returns the time ranges of at least `least_ns` in which a thread has no open operator or
+    /// call.
     fn thread_gaps(&self, py: Python<'_>, least_ns: i64) -> PyResult<Vec<GapParts>> {
         enter(py, None, None, |_| {
             Ok(self.facts().thread_gaps(least_ns).into_iter().map(gap).collect())
         })
     }
 
-    /// The calls that waited for a device in the windows: `(call, operator, work)`.
+    /// Returns the calls in the windows that waited for a device: `(call, operator, work)`.
     #[allow(clippy::type_complexity)] // for Python
     fn waits(
         &self,
@@ -176,20 +178,20 @@ impl Facts {
         enter(py, None, None, |_| Ok(self.facts().waits().into_iter().map(row).collect()))
     }
 
-    /// The name of an event.
+    /// Returns the name of an event.
     fn name(&self, event: usize) -> PyResult<&str> {
         let name = self.tables.events.name(self.event(event)?);
         Ok(name.map_or("", |name| self.tables.strings.get(name)))
     }
 
-    /// The kind, the lane, the start and the duration of an event.
+    /// Returns the kind, lane, start and duration of an event.
     fn place(&self, event: usize) -> PyResult<(&'static str, usize, i64, Option<i64>)> {
         let (event, events) = (self.event(event)?, &self.tables.events);
         let kind = events.kind(event).name();
         Ok((kind, events.lane(event).row(), events.start_ns(event), events.duration_ns(event)))
     }
 
-    /// An event and those that enclose it, from the inside: `(event, kind, name)`.
+    /// Returns an event and the events that enclose it, innermost first: `(event, kind, name)`.
     fn around(&self, event: usize) -> PyResult<Vec<(usize, &'static str, String)>> {
         let (events, strings) = (&self.tables.events, &self.tables.strings);
         let row = |it: EventId| {
@@ -199,12 +201,12 @@ impl Facts {
         Ok(self.facts().ancestors(self.event(event)?).map(row).collect())
     }
 
-    /// An argument of an event that is a number.
+    /// Returns an integer argument of an event.
     fn number(&self, event: usize, key: &str) -> PyResult<Option<i64>> {
         Ok(self.facts().number(self.event(event)?, key))
     }
 
-    /// An argument of an event that is a text.
+    /// Returns a string argument of an event.
     fn text(&self, event: usize, key: &str) -> PyResult<Option<&str>> {
         Ok(self.facts().text(self.event(event)?, key))
     }
@@ -214,7 +216,7 @@ impl Facts {
         Ok(self.facts().pageable_ends(self.event(event)?))
     }
 
-    /// What sets of changes gain in the windows.
+    /// Returns the gains of sets of changes in the windows.
     #[allow(clippy::needless_pass_by_value)] // from Python
     fn gains(&self, py: Python<'_>, changes: Vec<Vec<ChangeParts>>) -> PyResult<Vec<GainParts>> {
         let n_events = self.tables.events.len();
@@ -234,7 +236,7 @@ impl Facts {
 fn kinds_of(names: &[String]) -> PyResult<Vec<EventKind>> {
     let kind = |name: &String| {
         EventKind::named(name)
-            .ok_or_else(|| PyValueError::new_err(format!("no kind of events is called {name:?}")))
+            .ok_or_else(|| PyValueError::new_err(format!("unknown kind of events {name:?}")))
     };
     names.iter().map(kind).collect()
 }

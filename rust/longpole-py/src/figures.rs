@@ -1,4 +1,4 @@
-//! What is told of a trace in a few plain rows, for answers that need no frame.
+//! Summaries of a trace in a few plain rows, for answers that need no data frame.
 
 use longpole_core::ids::EventId;
 use longpole_core::measure::{self, Chosen, NameTime, Places, Reason};
@@ -17,13 +17,13 @@ type IdleRow = (Option<i64>, &'static str, i64, Option<i64>);
 /// `(code, category, count, first_event, its name, longest_ns)`.
 type EventWarningRow = (&'static str, Option<String>, u64, usize, Option<String>, i64);
 
-/// The row of an operator, its name, and the sizes of its inputs as the trace writes them.
+/// The row of an operator, its name, and the sizes of its inputs as recorded in the trace.
 type OperatorParts = (usize, Option<String>, Option<String>);
 
 #[pymethods]
 impl Trace {
-    /// The first `top` names of the kernels of a window, the longest sum first, and how many
-    /// names there are.
+    /// Returns the `top` kernel names of a window, largest total first, and the number of all
+    /// names.
     fn kernels_by_name(
         &self,
         py: Python<'_>,
@@ -37,7 +37,8 @@ impl Trace {
         Ok(first(tables, &rows, top))
     }
 
-    /// The same of operators, with the time in which nothing inside them ran.
+    /// Returns the `top` operator names of a window with their self times, and the number of all
+    /// names.
     fn operators_by_name(
         &self,
         py: Python<'_>,
@@ -52,7 +53,7 @@ impl Trace {
         Ok(first(tables, &rows, top))
     }
 
-    /// The blocking calls of a window by name, and why the longest of each blocks.
+    /// Returns the blocking calls of a window by name, and why the longest of each blocks.
     fn blocking_by_name(
         &self,
         py: Python<'_>,
@@ -68,7 +69,7 @@ impl Trace {
         Ok(rows.iter().map(|(row, reason)| (name_row(tables, row), word(*reason))).collect())
     }
 
-    /// How many GPU activities a window holds, and how many have no known launching call.
+    /// Returns the number of GPU activities in a window, and of those without a known launch call.
     fn unlinked(&self, py: Python<'_>, start_ns: i64, end_ns: i64) -> PyResult<(u64, u64)> {
         let launches = self.linked(py)?;
         enter(py, None, None, |_| {
@@ -76,8 +77,8 @@ impl Trace {
         })
     }
 
-    /// How many GPU activities of a window were launched before recording began, and for how long
-    /// any of them runs.
+    /// Returns the number of GPU activities in a window that were launched before recording began,
+    /// and the time during which any of them runs.
     fn earlier_work(&self, py: Python<'_>, start_ns: i64, end_ns: i64) -> PyResult<(u64, i64)> {
         let launches = self.linked(py)?;
         enter(py, None, None, |_| {
@@ -85,8 +86,8 @@ impl Trace {
         })
     }
 
-    /// Why nothing ran on each device that was idle in a window: a row for each cause, in which
-    /// `short_ns` is what a pause takes at most.
+    /// Returns the idle time of each device in a window, one row for each cause. `short_ns` is the
+    /// maximum length of a pause.
     fn idle(
         &self,
         py: Python<'_>,
@@ -105,7 +106,7 @@ impl Trace {
             .collect())
     }
 
-    /// The warnings about events: a row for each code and category.
+    /// Returns the warnings about events, one row for each code and category.
     fn event_warnings(&self, py: Python<'_>) -> PyResult<Vec<EventWarningRow>> {
         let (tables, launches, nesting) = (self.tables(), self.linked(py)?, self.nesting(py)?);
         let rows =
@@ -127,7 +128,7 @@ impl Trace {
             .collect())
     }
 
-    /// The names of some events, without a frame of all.
+    /// Returns the names of some events, without a data frame of all events.
     #[allow(clippy::needless_pass_by_value)] // from Python
     fn event_names(&self, events: Vec<usize>) -> PyResult<Vec<Option<String>>> {
         let tables = self.tables();
@@ -136,8 +137,8 @@ impl Trace {
         events.into_iter().map(name).collect()
     }
 
-    /// The innermost operator that launched each of some GPU activities: its row, its name, and the
-    /// sizes of its inputs as the trace writes them.
+    /// Returns the innermost operator that launched each of some GPU activities: its row, its name,
+    /// and the sizes of its inputs as recorded in the trace.
     #[allow(clippy::needless_pass_by_value)] // from Python
     fn operators_of(
         &self,
@@ -155,7 +156,7 @@ impl Trace {
         events.into_iter().map(operator).collect()
     }
 
-    /// How long some events last; none for instants and events without an end.
+    /// Returns the durations of some events; `None` for instants and events without an end.
     #[allow(clippy::needless_pass_by_value)] // from Python
     fn event_durations_ns(&self, events: Vec<usize>) -> PyResult<Vec<Option<i64>>> {
         let tables = self.tables();
@@ -163,7 +164,7 @@ impl Trace {
         events.into_iter().map(duration_ns).collect()
     }
 
-    /// The events that are launches of work which the trace does not hold.
+    /// Returns the launches whose activity is missing from the trace.
     fn launches_without_work(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
         let (tables, launches, nesting) = (self.tables(), self.linked(py)?, self.nesting(py)?);
         let lost = enter(py, None, None, |_| {
@@ -173,7 +174,7 @@ impl Trace {
     }
 }
 
-/// The event of a row that Python names.
+/// Returns the event of a row number from Python.
 fn event(tables: &Tables, row: usize) -> PyResult<EventId> {
     if row >= tables.events.len() {
         return Err(PyIndexError::new_err("the trace has no such event"));

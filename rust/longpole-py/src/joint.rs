@@ -1,4 +1,4 @@
-//! Several ranks as one program: their calls, their clocks, and the solution of their graph.
+//! Several ranks as one program: their calls, clocks, and the solution of their joint graph.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::enter::{detached, enter};
 use crate::ranks::ReducedRank;
 use crate::trace::Trace;
 
-/// Several ranks joined: their calls, clocks and the solution of their graph.
+/// Several ranks with their calls, clocks and joint graph.
 #[pyclass(frozen, module = "longpole._core")]
 pub(crate) struct JointRanks {
     ranks: Vec<Arc<Rank>>,
@@ -26,7 +26,7 @@ pub(crate) struct JointRanks {
     transfers: Vec<Transfer>,
 }
 
-/// When a run is over, as observed or after changes.
+/// The times of a run, as observed or after changes.
 #[pyclass(frozen, module = "longpole._core")]
 pub(crate) struct JointSolution {
     ranks: Vec<Arc<Rank>>,
@@ -41,7 +41,7 @@ fn references(ranks: &[Arc<Rank>]) -> Vec<&Rank> {
 
 #[pymethods]
 impl JointRanks {
-    /// Joins ranks that are given in order of their numbers.
+    /// Joins ranks, given in order of their numbers.
     #[new]
     #[allow(clippy::needless_pass_by_value)] // from Python
     fn new(py: Python<'_>, ranks: Vec<PyRef<'_, ReducedRank>>) -> PyResult<Self> {
@@ -57,17 +57,17 @@ impl JointRanks {
         Ok(Self { ranks, matching, clocks, transfers })
     }
 
-    /// One row for each call.
+    /// Returns one row for each call.
     fn calls(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || self.call_table())
     }
 
-    /// One row for each member of each call, on the common clock.
+    /// Returns one row for each member of each call, in common time.
     fn members(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || self.member_table())
     }
 
-    /// One row for each rank.
+    /// Returns one row for each rank.
     fn clocks(&self) -> PyResult<Table> {
         let rows = &self.clocks;
         let column = |value: fn(&Clock) -> i64| rows.iter().map(value).collect::<Vec<_>>();
@@ -87,8 +87,8 @@ impl JointRanks {
             .into_table()
     }
 
-    /// What ranks disagree about: `(kind, group, sequence, n_calls, ranks, others, values,
-    /// events, is_at_edge)`; ranks by place.
+    /// Returns disagreements between ranks: `(kind, group, sequence, n_calls, ranks, others,
+    /// values, events, is_at_edge)`; ranks by index.
     #[allow(clippy::type_complexity)] // a row
     fn findings(
         &self,
@@ -119,8 +119,8 @@ impl JointRanks {
         self.matching.findings.iter().map(row).collect()
     }
 
-    /// Solves the joint graph, with some ranks replaced by what changes made of them, and
-    /// with all programs beginning together if so asked.
+    /// Solves the joint graph, with some ranks replaced by changed ones, and optionally with all
+    /// programs starting together.
     #[allow(clippy::needless_pass_by_value)] // from Python
     #[pyo3(signature = (changed, *, together))]
     fn solve(
@@ -132,7 +132,7 @@ impl JointRanks {
         let mut ranks = self.ranks.clone();
         for (place, rank) in &changed {
             let slot = ranks.get_mut(*place);
-            *slot.ok_or_else(|| PyIndexError::new_err("no rank has that place"))? =
+            *slot.ok_or_else(|| PyIndexError::new_err("no rank has that index"))? =
                 Arc::clone(&rank.rank);
         }
         let entries_ns = self.entries_ns();
@@ -248,19 +248,19 @@ impl JointRanks {
 
 #[pymethods]
 impl JointSolution {
-    /// From the earliest start to the last completion, on the common clock.
+    /// Returns from the earliest start to the last completion, in common time.
     #[getter]
     fn run(&self) -> (i64, i64) {
         self.solution.run_ns
     }
 
-    /// Members that ended before another one of their call arrived.
+    /// Returns the number of members that ended before another member of their call arrived.
     #[getter]
     fn n_early_ends(&self) -> u64 {
         self.solution.n_early_ends
     }
 
-    /// When each rank completes each step, and under none its whole trace.
+    /// Returns when each rank completes each step; step `None` is its whole trace.
     fn completions(&self) -> PyResult<Table> {
         let mut rows = Vec::new();
         for (place, rank) in self.ranks.iter().enumerate() {
@@ -278,10 +278,10 @@ impl JointSolution {
             .into_table()
     }
 
-    /// When each boundary node of a rank comes.
+    /// Returns the time of each boundary node of a rank.
     fn node_times(&self, place: usize) -> PyResult<Table> {
         let rank =
-            self.ranks.get(place).ok_or_else(|| PyIndexError::new_err("no rank has that place"))?;
+            self.ranks.get(place).ok_or_else(|| PyIndexError::new_err("no rank has that index"))?;
         let nodes = &rank.reduced.nodes;
         let times = (0..nodes.len()).map(|node| self.solution.time_ns(place, node)).collect();
         let is_member = |node: &ranks::Boundary| {
@@ -294,7 +294,7 @@ impl JointSolution {
             .into_table()
     }
 
-    /// By how much the last member of each call comes later than the median one.
+    /// Returns how much later the last member of each call arrives than the median one.
     fn late_ns(&self) -> Vec<i64> {
         ranks::lateness(
             Joint {
@@ -306,8 +306,8 @@ impl JointSolution {
         )
     }
 
-    /// The path to the completion of a step, or of the run, from a time on: a row for each
-    /// part of it.
+    /// Returns the path to the completion of a step, or of the run, back to `start_ns`: one row for
+    /// each part.
     #[pyo3(signature = (step, start_ns))]
     fn legs(&self, py: Python<'_>, step: Option<i64>, start_ns: i64) -> PyResult<Table> {
         let legs = enter(py, None, None, |_| {
@@ -326,12 +326,12 @@ impl JointSolution {
             .into_table()
     }
 
-    /// Brings a time of a rank to the common clock.
+    /// Converts a time of a rank to common time.
     fn common_ns(&self, place: usize, time_ns: i64) -> PyResult<i64> {
         Ok(self.clock_at(place)?.common_ns(time_ns))
     }
 
-    /// How the clock of a rank is brought to the common one: offset, drift and origin.
+    /// Returns the conversion of a rank's clock to common time: offset, drift and origin.
     fn clock(&self, place: usize) -> PyResult<RankClock> {
         let clock = self.clock_at(place)?;
         Ok((clock.offset_ns, clock.drift, clock.origin_ns))
@@ -340,15 +340,15 @@ impl JointSolution {
 
 impl JointSolution {
     fn clock_at(&self, place: usize) -> PyResult<&Clock> {
-        self.clocks.get(place).ok_or_else(|| PyIndexError::new_err("no rank has that place"))
+        self.clocks.get(place).ok_or_else(|| PyIndexError::new_err("no rank has that index"))
     }
 }
 
-/// The offset, drift and origin of a [`Clock`], as Python hands them to other processes.
+/// The offset, drift and origin of a [`Clock`], in a form that can be sent to other processes.
 type RankClock = (i64, f64, i64);
 
-/// The segments of some stretches of the path within one rank, on the common clock: for each
-/// stretch `(source, target)`, nodes of its graph.
+/// Returns the segments of some parts of the path within one rank, in common time. Each part is
+/// `(source, target)`, two nodes of its graph.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // from Python
 #[pyo3(signature = (trace, hops, clock, *, data_load=None))]

@@ -1,4 +1,4 @@
-//! The Python face of the core: arguments, GIL, errors, Arrow. No logic.
+//! Python bindings of the core: arguments, GIL, errors, Arrow. No logic.
 
 #![forbid(unsafe_code)]
 
@@ -39,7 +39,7 @@ mod verdict;
 mod vocabulary;
 mod written;
 
-/// What `longpole` is made of below Python.
+/// The extension module of the `longpole` package.
 #[pyo3::pymodule(gil_used = false)]
 mod _core {
     use pyo3::prelude::*;

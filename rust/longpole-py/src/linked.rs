@@ -1,4 +1,4 @@
-//! An execution trace joined with a trace: its nodes, dependencies and files.
+//! An execution trace linked to a trace: its nodes, dependencies and files.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -59,7 +59,7 @@ pub(crate) fn link_execution_trace(
 
 #[pymethods]
 impl LinkedTrace {
-    /// One row for each node, by id.
+    /// Returns one row for each node, by id.
     fn nodes(&self) -> PyResult<Table> {
         let linked = self.linked();
         let nodes = &self.workload.nodes;
@@ -93,7 +93,7 @@ impl LinkedTrace {
             .into_table()
     }
 
-    /// One row for each dependency, by target.
+    /// Returns one row for each dependency, by target.
     fn dependencies(&self) -> PyResult<Table> {
         let (found, nodes) = (&self.workload.dependencies, &self.workload.nodes);
         Columns::default()
@@ -107,7 +107,7 @@ impl LinkedTrace {
             .into_table()
     }
 
-    /// Nodes without an event, and device work without a node, each with its reason.
+    /// Returns nodes without an event, and GPU activities without a node, each with the reason.
     fn unlinked(&self) -> PyResult<Table> {
         let rows =
             (0..self.trace.nodes.len()).filter_map(|row| Some((row, self.link.reason(row)?)));
@@ -136,7 +136,7 @@ impl LinkedTrace {
             .into_table()
     }
 
-    /// The iterations of the trace that fit, where the order of names decided.
+    /// Returns the matching iterations of the trace, if the order of names decided.
     fn iterations(&self) -> PyResult<Table> {
         let found = &self.link.iterations;
         let chosen = |number: usize| self.link.chosen == Some(number);
@@ -151,25 +151,25 @@ impl LinkedTrace {
             .into_table()
     }
 
-    /// How nodes were found: by what number or order.
+    /// Returns how nodes were linked: by which id, or by order.
     #[getter]
     fn method(&self) -> &'static str {
         Method::NAMES[self.link.method as usize]
     }
 
-    /// How many nodes were found in the trace.
+    /// Returns the number of nodes linked to the trace.
     #[getter]
     fn n_linked(&self) -> usize {
         self.link.n_linked()
     }
 
-    /// Whether the two files name different processes.
+    /// Whether the two files contain different process ids.
     #[getter]
     fn pids_differ(&self) -> bool {
         self.link.pids_differ
     }
 
-    /// Dependencies that were left out, by reason.
+    /// Returns the number of dependencies left out, by reason.
     #[getter]
     fn dropped(&self) -> [(&'static str, u64); 3] {
         let dropped = self.workload.dropped;
@@ -180,7 +180,7 @@ impl LinkedTrace {
         ]
     }
 
-    /// One row for each communication.
+    /// Returns one row for each communication.
     fn collectives(&self) -> PyResult<Table> {
         let found = workload::communications(self.linked());
         let node = |one: &Communication| &self.workload.nodes[one.row];
@@ -207,7 +207,7 @@ impl LinkedTrace {
             .into_table()
     }
 
-    /// Writes the nodes as a Chakra graph to a file that is made anew.
+    /// Writes the nodes as a Chakra graph to a new file.
     #[allow(clippy::needless_pass_by_value)] // arguments come by value from Python
     fn write_chakra(&self, py: Python<'_>, path: PathBuf, gaps: bool) -> PyResult<()> {
         py.detach(|| {
@@ -218,7 +218,7 @@ impl LinkedTrace {
         .map_err(PyErr::from)
     }
 
-    /// Writes the nodes as an ET+ file that is made anew.
+    /// Writes the nodes as an ET+ file to a new file.
     #[allow(clippy::needless_pass_by_value)] // arguments come by value from Python
     fn write_et_plus(&self, py: Python<'_>, path: PathBuf, as_chakra: bool) -> PyResult<()> {
         let extent = if as_chakra { Extent::Chakra } else { Extent::Full };
@@ -230,9 +230,9 @@ impl LinkedTrace {
         .map_err(PyErr::from)
     }
 
-    /// A replay: how long it takes, how long the run took, nodes that never run, for each
-    /// thread and stream its label, nodes, busy time, end and measured end, and where it
-    /// differs most from the run.
+    /// Replays the graph. Returns the length of the replay, the length of the run, the number of
+    /// nodes that never run, for each thread and stream its label, nodes, busy time, end and
+    /// measured end, and the largest deviation from the run.
     fn replay(&self, py: Python<'_>, gaps: bool) -> PyResult<ReplayParts> {
         detached(py, || Ok(replay_parts(&workload::replay_workload(&self.workload, gaps))))
     }
@@ -243,14 +243,14 @@ impl LinkedTrace {
         Linked { trace: &self.trace, tables: &self.tables, workload: &self.workload }
     }
 
-    /// Times are null where the node has none.
+    /// Times are null if the node has none.
     fn timed(&self, column: fn(&workload::WorkloadNode) -> i64) -> Vec<i64> {
         let nodes = self.workload.nodes.iter();
         nodes.map(|node| node.span.map_or(NO_INTEGER, |_| column(node))).collect()
     }
 }
 
-/// A replay as Python takes it; the last part is row, start, end and missing time of its deviation.
+/// A replay for Python. The last part is row, start, end and missing time of its largest deviation.
 pub(crate) type ReplayParts = (
     i64,
     Option<i64>,

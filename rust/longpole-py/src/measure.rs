@@ -1,4 +1,4 @@
-//! What a sweep over the time of a trace finds, a row each.
+//! Measurements over the time of a trace, one table for each.
 
 use longpole_core::ids::{InColumn, LaneId, row_in_column};
 use longpole_core::measure;
@@ -12,7 +12,7 @@ use crate::trace::Trace;
 
 #[pymethods]
 impl Trace {
-    /// One row for each GPU activity, and what launched it.
+    /// Returns one row for each GPU activity and its launch.
     fn launches(&self, py: Python<'_>) -> PyResult<Table> {
         let (launches, nesting) = (self.linked(py)?, self.nesting(py)?);
         let tables = self.tables();
@@ -29,7 +29,7 @@ impl Trace {
         })
     }
 
-    /// The role of each runtime API call.
+    /// Returns the role of each runtime API call.
     fn api_roles(&self, py: Python<'_>) -> PyResult<Table> {
         let tables = self.tables();
         let rows = enter(py, None, None, |_| Ok(measure::api_roles(tables)))?;
@@ -41,7 +41,7 @@ impl Trace {
         })
     }
 
-    /// The runtime API calls that waited for a device, and how that is known.
+    /// Returns the runtime API calls that waited for a device, and how that is known.
     fn blocking_calls(&self, py: Python<'_>) -> PyResult<Table> {
         let (launches, graph) = (self.linked(py)?, self.graph(py, None)?);
         let rows = enter(py, None, None, |progress| {
@@ -55,7 +55,8 @@ impl Trace {
         })
     }
 
-    /// The time of each event in which nothing that began after it ran on its thread.
+    /// Returns the self time of each event: the time in which nothing that began later ran on its
+    /// thread.
     fn self_times(&self, py: Python<'_>) -> PyResult<Table> {
         let (nesting, tables) = (self.nesting(py)?, self.tables());
         let own = enter(py, None, None, |_| Ok(measure::self_time_ns(tables, &nesting)))?;
@@ -67,7 +68,7 @@ impl Trace {
         })
     }
 
-    /// What threads did in spans `(lane, start_ns, end_ns)` of time.
+    /// Returns the events of threads within spans `(lane, start_ns, end_ns)`.
     fn times_within(&self, py: Python<'_>, spans: Vec<(u32, i64, i64)>) -> PyResult<Table> {
         let (nesting, tables) = (self.nesting(py)?, self.tables());
         let spans = spans
@@ -83,7 +84,7 @@ impl Trace {
         })
     }
 
-    /// The events that begin inside another one of their thread and end outside it.
+    /// Returns the events that begin inside another event of their thread and end outside it.
     fn crossings(&self, py: Python<'_>) -> PyResult<Table> {
         let nesting = self.nesting(py)?;
         Columns::default()
@@ -91,12 +92,12 @@ impl Trace {
             .into_table()
     }
 
-    /// How long each stream and each device was busy within a window, by class of work.
+    /// Returns the busy time of each stream and device within a window, by class of activity.
     fn busy(&self, py: Python<'_>, start_ns: i64, end_ns: i64) -> PyResult<Table> {
         sweeps::busy(py, self, start_ns, end_ns, None)
     }
 
-    /// Counts of what linking and nesting could not settle.
+    /// Counts of problems found by linking and nesting.
     fn warning_counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (launches, nesting) = (self.linked(py)?, self.nesting(py)?);
         let tables = self.tables();

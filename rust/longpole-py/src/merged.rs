@@ -13,8 +13,8 @@ use crate::trace::Trace;
 
 #[pymethods]
 impl JointRanks {
-    /// A rank as packets of a Perfetto trace, in pieces, `earlier_ns` before its times on the
-    /// common clock.
+    /// Returns a rank as packets of a Perfetto trace, in pieces, shifted to `earlier_ns` before its
+    /// common times.
     #[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)] // from Python
     #[pyo3(signature = (trace, place, *, number, title, lanes, calls, earlier_ns))]
     fn merged_rank<'py>(
@@ -31,7 +31,7 @@ impl JointRanks {
         let clock = *self
             .fitted()
             .get(place)
-            .ok_or_else(|| PyIndexError::new_err("no rank has that place"))?;
+            .ok_or_else(|| PyIndexError::new_err("no rank has that index"))?;
         let tables = trace.tables();
         let pieces = enter(py, None, None, |_| {
             let time_ns = |time_ns: i64| clock.common_ns(time_ns) - earlier_ns;
@@ -44,7 +44,8 @@ impl JointRanks {
     }
 }
 
-/// The path across ranks as packets of a Perfetto trace: `(rank, start_ns, end_ns, kind, title)`.
+/// Returns the path across ranks as packets of a Perfetto trace: `(rank, start_ns, end_ns, kind,
+/// title)`.
 #[pyfunction]
 pub(crate) fn merged_path(
     py: Python<'_>,

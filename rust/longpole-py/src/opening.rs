@@ -1,4 +1,4 @@
-//! Opens the files that Python itself reads by the rules of the core.
+//! Opens the files that Python itself reads, with the rules of the core.
 
 use std::path::PathBuf;
 
@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 
 use crate::enter::enter;
 
-/// Confines this process: from now on it opens only files in these folders, given by
-/// their real paths, and below them.
+/// Confines this process: it can then only open files in these folders (given by their real paths)
+/// and below.
 #[pyfunction]
 pub(crate) fn confine(py: Python<'_>, folders: Vec<PathBuf>) -> PyResult<()> {
     enter(py, None, None, |_| source::confine(folders))
@@ -20,8 +20,8 @@ pub(crate) fn is_confined() -> bool {
     source::is_confined()
 }
 
-/// Opens a file for reading; gives its descriptor. A pipe or a terminal is opened only if the
-/// user named it.
+/// Opens a file for reading and returns its descriptor. A pipe or a terminal is opened only if the
+/// user specified it.
 #[cfg(unix)]
 #[pyfunction]
 #[pyo3(signature = (path, *, is_named))]
@@ -33,7 +33,7 @@ pub(crate) fn open_file(py: Python<'_>, path: PathBuf, is_named: bool) -> PyResu
     Ok(std::os::fd::IntoRawFd::into_raw_fd(file))
 }
 
-/// Opens a folder, whose entries can then be listed; gives its descriptor.
+/// Opens a folder for listing and returns its descriptor.
 #[cfg(unix)]
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // by value, from Python

@@ -1,4 +1,4 @@
-//! What recording cost, and the trace without it.
+//! The recording overhead, and the trace without it.
 
 use longpole_core::names::Names;
 use longpole_core::overhead::{self, Cost, Costs, Lengths, Misfit, Untold};
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use crate::enter::enter;
 use crate::trace::Trace;
 
-/// What recording cost as a dictionary; `python/longpole/_core.pyi` gives its fields.
+/// The recording costs as a dictionary; its fields are in `python/longpole/_core.pyi`.
 #[derive(IntoPyObject)]
 pub(crate) struct OverheadParts {
     untold: Option<&'static str>,
@@ -19,7 +19,7 @@ pub(crate) struct OverheadParts {
     misfit: Option<(&'static str, Option<i64>)>,
 }
 
-/// What recording the events of one class cost as a dictionary.
+/// The recording cost of one class of events, as a dictionary.
 #[derive(IntoPyObject)]
 struct ClassParts {
     event_class: &'static str,
@@ -65,8 +65,8 @@ impl OverheadParts {
 
 #[pymethods]
 impl Trace {
-    /// What recording cost, and the trace without it, if the trace tells. With `step_time_ns` the
-    /// usual step takes that long.
+    /// Returns the recording cost, and the trace without it if the cost is known. With
+    /// `step_time_ns`, the usual step has that length.
     #[pyo3(signature = (step_time_ns, *, data_load, step_name))]
     fn without_profiler(
         &self,

@@ -1,4 +1,4 @@
-//! Windows of a trace, and what the dependency graph says of one.
+//! Windows of a trace, and answers from the dependency graph about one of them.
 
 use std::sync::OnceLock;
 
@@ -14,12 +14,12 @@ use crate::facts::Facts;
 use crate::trace::Trace;
 use crate::verdict::VerdictParts;
 
-/// The unit of a window, its number, its start and end, and its reason and the clause of it.
+/// The unit of a window, its number, start, end, reason and clause.
 type FoundScope = (&'static str, Option<i64>, i64, i64, (String, String));
 
 #[pymethods]
 impl Trace {
-    /// One row for each step, with the span in which its work was done.
+    /// Returns one row for each step, with the time range of its work.
     #[pyo3(signature = (step_name))]
     fn steps(&self, py: Python<'_>, step_name: Option<&str>) -> PyResult<Table> {
         let (launches, tables) = (self.linked(py)?, self.tables());
@@ -40,13 +40,13 @@ impl Trace {
             .into_table()
     }
 
-    /// The window of all work on main threads and devices; none without any.
+    /// Returns the window of all events on main threads and devices; `None` if there are none.
     fn whole_window(&self, py: Python<'_>) -> PyResult<Option<(i64, i64)>> {
         let window = enter(py, None, None, |_| Ok(path::whole(self.tables()).ok()))?;
         Ok(window.map(|window| (window.start_ns, window.end_ns)))
     }
 
-    /// The window of a choice, what it is one of, and why: `(unit, number, start_ns, end_ns,
+    /// Returns the window of a choice, its unit and its reason: `(unit, number, start_ns, end_ns,
     /// (reason, clause))`.
     #[pyo3(signature = (window, *, step_name))]
     fn scope(
@@ -62,7 +62,7 @@ impl Trace {
         Ok((scope.unit.name(), scope.number(), start_ns, end_ns, (text, clause)))
     }
 
-    /// The critical path of a window of the trace.
+    /// Returns the critical path of a window of the trace.
     #[pyo3(signature = (window, *, longest, data_load, step_name))]
     fn critical_path(
         &self,
@@ -78,7 +78,7 @@ impl Trace {
         CriticalPath::find(py, self.tables(), graph, window, longest)
     }
 
-    /// What holds the program up, and what remedies ask; see `longpole.verdict`.
+    /// Returns the verdict of a window, and the queries for remedies; see `longpole.verdict`.
     #[pyo3(signature = (window, *, data_load, step_name))]
     fn verdict(
         &self,

@@ -1,4 +1,4 @@
-//! One rank, reduced to what others can feel.
+//! One rank, reduced to the nodes that affect other ranks.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ type ScalingParts = (String, Option<String>, Vec<(Option<i64>, u64, u64)>);
 
 fn scaling_of((class, name, by_step): ScalingParts) -> PyResult<Scaling> {
     let class = TimeClass::named(&class)
-        .ok_or_else(|| PyValueError::new_err(format!("no class of time is called {class:?}")))?;
+        .ok_or_else(|| PyValueError::new_err(format!("unknown class of time {class:?}")))?;
     let factor = |(step, numerator, denominator)| {
         let ratio = Ratio::new(numerator, denominator);
         ratio.map(|ratio| (step, ratio)).ok_or_else(|| PyValueError::new_err("a factor over 0"))
@@ -31,7 +31,7 @@ fn scaling_of((class, name, by_step): ScalingParts) -> PyResult<Scaling> {
     Ok(Scaling { class, name, by_step })
 }
 
-/// One rank, reduced to what others can feel.
+/// One rank, reduced to the nodes that affect other ranks.
 #[pyclass(frozen, module = "longpole._core")]
 pub(crate) struct ReducedRank {
     pub(crate) rank: Arc<Rank>,
@@ -79,11 +79,11 @@ pub(crate) fn reduce_rank(
 /// A process group: `(name, description, size, ranks)`.
 type GroupParts = (String, Option<String>, Option<i64>, Option<Vec<i64>>);
 
-/// A share in a call: `(operation, group, sequence, peer, elements, data type, bytes)`.
+/// A member of a call: `(operation, group, sequence, peer, elements, data type, bytes)`.
 type CallParts =
     (Option<String>, u32, Option<i64>, Option<i64>, Option<i64>, Option<String>, Option<i64>);
 
-/// A rank of which only the calls are known, in their order, and not their times.
+/// Creates a rank from its calls in order, without times.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // from Python
 #[pyo3(signature = (rank, *, world_size, groups, calls))]
@@ -125,67 +125,67 @@ pub(crate) fn rank_of_calls(
     ReducedRank { rank: Arc::new(rank), profile: Profile::default() }
 }
 
-/// A reduced rank from the bytes that `ReducedRank.pack` gave, in this process or another.
+/// Restores a reduced rank from the bytes of `ReducedRank.pack`, in this process or another.
 #[pyfunction]
 pub(crate) fn unpack_rank(py: Python<'_>, packed: &[u8]) -> PyResult<ReducedRank> {
     let found = enter(py, None, None, |_| Ok(ranks::unpacked(packed)))?;
     let (rank, profile) = found.ok_or_else(|| {
-        PyValueError::new_err("these bytes are no rank that this version of longpole reduced")
+        PyValueError::new_err("these bytes are not a rank that this version of longpole reduced")
     })?;
     Ok(ReducedRank { rank: Arc::new(rank), profile })
 }
 
 #[pymethods]
 impl ReducedRank {
-    /// Its bytes, for another process of the same version.
+    /// Serializes the rank for another process of the same version.
     fn pack<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let bytes = enter(py, None, None, |_| Ok(ranks::packed(&self.rank, &self.profile)))?;
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// Its number, where the file says so or it was given.
+    /// Returns the rank number, if it is in the file or was given.
     #[getter]
     fn rank(&self) -> Option<i64> {
         self.rank.rank
     }
 
-    /// How many ranks there are.
+    /// Returns the world size.
     #[getter]
     fn world_size(&self) -> Option<i64> {
         self.rank.world_size
     }
 
-    /// The machine it ran on.
+    /// Returns the host name.
     #[getter]
     fn host(&self) -> Option<&str> {
         self.rank.host.as_deref()
     }
 
-    /// The numbers of its steps.
+    /// Returns the numbers of its steps.
     #[getter]
     fn steps(&self) -> Vec<i64> {
         self.rank.steps.clone()
     }
 
-    /// The window of its whole trace, by its own clock.
+    /// Returns the window of its whole trace, by its own clock.
     #[getter]
     fn window(&self) -> (i64, i64) {
         self.rank.window_ns
     }
 
-    /// How many shares in calls it has.
+    /// Returns the number of its members of calls.
     #[getter]
     fn n_members(&self) -> usize {
         self.rank.members.len()
     }
 
-    /// The bytes that it takes.
+    /// Returns the size in bytes.
     #[getter]
     fn n_bytes(&self) -> usize {
         self.rank.n_bytes()
     }
 
-    /// The time of each class in each step.
+    /// Returns the time of each class in each step.
     fn step_totals(&self) -> PyResult<Table> {
         let rows = &self.profile.steps;
         Columns::default()
@@ -195,7 +195,7 @@ impl ReducedRank {
             .into_table()
     }
 
-    /// The time of each name, those of the longest.
+    /// Returns the total time of each name, for the names with the longest time.
     fn name_totals(&self) -> PyResult<Table> {
         let rows = &self.profile.names;
         Columns::default()
@@ -207,7 +207,7 @@ impl ReducedRank {
             .into_table()
     }
 
-    /// Every boundary node: `node`, `time_ns`, `kind`, and its number of sources.
+    /// Returns every boundary node: `node`, `time_ns`, `kind`, and its number of sources.
     fn boundary_nodes(&self) -> PyResult<Table> {
         let nodes = &self.rank.reduced.nodes;
         let kind = |place: usize| match nodes[place].kind {

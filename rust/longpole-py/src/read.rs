@@ -1,4 +1,4 @@
-//! Reading a trace: what Python asks for, as options of the core.
+//! Reads a trace: converts the arguments from Python to options of the core.
 
 use std::sync::Arc;
 
@@ -44,12 +44,12 @@ pub(crate) fn read_trace(
     Ok(Trace::new(outcome?))
 }
 
-/// How many threads can run at once.
+/// Returns the number of threads that can run at once.
 fn all_cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// Which arguments are kept: `"ids"`, `"default"`, or a list of names.
+/// Which arguments to keep: `"ids"`, `"default"`, or a list of names.
 #[derive(FromPyObject)]
 pub(crate) enum ArgumentChoice {
     Named(String),

@@ -1,4 +1,4 @@
-//! What can be read of a trace, as a sound document.
+//! Writes the readable part of a trace as a valid document.
 
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -12,9 +12,9 @@ use pyo3::prelude::*;
 use crate::source::Source;
 use crate::written::Output;
 
-/// Writes what can be read of a trace to a file that is made anew, plain or as gzip; gives the
-/// number of its events. The rank is written where the trace names none. None where a bare list
-/// was written that has no place for what was lost: ask for an object.
+/// Writes the readable part of a trace to a new file, plain or as gzip. Returns the number of its
+/// events. The rank is written if the trace has none. Returns `None` if the result is a bare list,
+/// which has no place to record what was lost: the caller should then request an object.
 #[pyfunction]
 #[pyo3(signature = (source, output, gzip, rank = None, *, as_object = false))]
 #[allow(clippy::needless_pass_by_value)] // by value, from Python
@@ -42,7 +42,7 @@ pub(crate) fn repair_trace(
     Ok(n_written)
 }
 
-/// The error for a file that cannot be written to.
+/// Returns the error for an output file that cannot be written.
 fn not_written(error: &io::Error) -> Error {
     let error = IoError { number: error.raw_os_error(), message: error.to_string() };
     Error::new(ErrorKind::Io(error), 0)

@@ -1,4 +1,4 @@
-//! All tables of a trace as a file that is read without parsing.
+//! Saves all tables of a trace to a file that is read without parsing.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -11,7 +11,7 @@ use crate::trace::Trace;
 
 #[pymethods]
 impl Trace {
-    /// Writes the tables to a file that is made anew, for `read_trace`.
+    /// Writes the tables to a new file, for `read_trace`.
     #[allow(clippy::needless_pass_by_value)] // arguments come by value from Python
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         py.detach(|| {

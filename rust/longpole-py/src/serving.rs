@@ -11,7 +11,8 @@ use crate::arrow::{Columns, Table};
 use crate::enter::enter;
 use crate::trace::Trace;
 
-/// What marks the iterations of a server, and a row for each; none where nothing does.
+/// Returns the kind of marks of the iterations of a server, and one row for each iteration; `None`
+/// without such marks.
 #[pyfunction]
 pub(crate) fn server_iterations(
     py: Python<'_>,
@@ -33,7 +34,8 @@ pub(crate) fn server_iterations(
     Ok(Some((found.mark.name(), table)))
 }
 
-/// The annotations and Python functions that are a known part of the host's work in an iteration.
+/// Returns the annotations and Python functions that are a known part of the host work in an
+/// iteration.
 #[pyfunction]
 pub(crate) fn host_parts(trace: &Trace) -> PyResult<Table> {
     let (events, strings) = (&trace.tables().events, &trace.tables().strings);

@@ -1,4 +1,4 @@
-//! What Python calls a source: a path, bytes, or an object with `read`.
+//! The source of a trace in Python: a path, bytes, or an object with `read`.
 
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use pyo3::pybacked::PyBackedBytes;
 
 use crate::enter::enter;
 
-/// Where the bytes of a trace come from.
+/// The source of the bytes of a trace.
 pub(crate) enum Source {
     Path(PathBuf),
     Bytes(PyBackedBytes),
@@ -20,8 +20,8 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// Reads without the GIL. What the source itself raised comes before what the core makes
-    /// of it.
+    /// Reads without the GIL. An exception raised by the source itself takes precedence over the
+    /// resulting error of the core.
     pub(crate) fn enter<T: Send>(
         self,
         py: Python<'_>,
@@ -34,7 +34,7 @@ impl Source {
         raised.map_or(outcome, Err)
     }
 
-    /// Where what the source raises will be.
+    /// Returns the slot for an exception raised by the source.
     fn raised(&self) -> Raised {
         match self {
             Self::Reader(reader) => reader.raised(),
@@ -42,7 +42,7 @@ impl Source {
         }
     }
 
-    /// What it is called in errors.
+    /// Returns its name in errors.
     fn name(&self) -> Option<String> {
         match self {
             Self::Path(path) => Some(path.display().to_string()),
@@ -77,7 +77,7 @@ pub(crate) struct PyReader {
     raised: Raised,
 }
 
-/// What `read` raised: the core knows of it as an I/O error only.
+/// An exception raised by `read`, which the core sees as an I/O error only.
 type Raised = Arc<Mutex<Option<PyErr>>>;
 
 impl PyReader {
@@ -85,7 +85,7 @@ impl PyReader {
         Self { read, raised: Raised::default() }
     }
 
-    /// Where the exception will be, if there is one.
+    /// Returns the slot for the exception.
     fn raised(&self) -> Raised {
         Arc::clone(&self.raised)
     }
@@ -94,7 +94,7 @@ impl PyReader {
 impl Read for PyReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         Python::attach(|py| {
-            py.check_signals()?; // a Ctrl-C from before would wait for the next bytes
+            py.check_signals()?; // otherwise an earlier Ctrl-C would wait for the next bytes
             let bytes: PyBackedBytes = self.read.call1(py, (buffer.len(),))?.extract(py)?;
             let length = bytes.len().min(buffer.len());
             buffer[..length].copy_from_slice(&bytes[..length]);

@@ -1,4 +1,4 @@
-//! Figures of groups of values, and numbers of their sequences, for `statistics.py`.
+//! Statistics of groups of values, and sequence numbers, for `statistics.py`.
 
 use longpole_core::measure::{self, Spread};
 use pyo3::prelude::*;
@@ -7,8 +7,8 @@ use pyo3::pybacked::PyBackedBytes;
 use crate::arrow::{Columns, Table};
 use crate::enter::detached;
 
-/// The figures of groups of 64-bit integers, which stand behind one another; `lengths` says how
-/// many belong to each.
+/// Returns the statistics of groups of 64-bit integers, which are stored one after another;
+/// `lengths` is the size of each group.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // from Python, by value
 pub(crate) fn spreads(
@@ -28,7 +28,7 @@ pub(crate) fn spreads(
     })
 }
 
-/// The number of the sequence of values that each group has, by group.
+/// Returns the sequence number of each group.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // from Python, by value
 pub(crate) fn sequences(
@@ -44,7 +44,7 @@ pub(crate) fn sequences(
 }
 
 impl Columns {
-    /// The columns of [`Spread`]; null for groups without values.
+    /// Adds the columns of [`Spread`]; null for groups without values.
     pub(crate) fn figures(self, rows: &[Option<Spread>]) -> Self {
         let float = |value: fn(&Spread) -> f64| {
             rows.iter().map(|row| row.as_ref().map_or(f64::NAN, value)).collect()

@@ -1,5 +1,4 @@
-//! Sweeps over the GPU activities of a trace, each over all of them or over those that a filter
-//! let through.
+//! Sweeps over the GPU activities of a trace, or over those that a filter keeps.
 
 use longpole_core::ids::{EventId, InColumn};
 use longpole_core::measure::{self, Chosen, Places, Side};
@@ -12,10 +11,10 @@ use crate::arrow::{Columns, Table};
 use crate::enter::{detached, enter};
 use crate::trace::Trace;
 
-/// Row numbers of events as the bytes of 32-bit integers, as numpy gives them.
+/// Row numbers of events as the bytes of 32-bit integers, as in a NumPy array.
 pub(crate) type Rows = PyBackedBytes;
 
-/// Every GPU activity with what launched it, in the order of the file.
+/// Returns every GPU activity with its launch, in file order.
 #[pyfunction]
 pub(crate) fn activities(py: Python<'_>, trace: &Trace) -> PyResult<Table> {
     let (launches, nesting) = (trace.linked(py)?, trace.nesting(py)?);
@@ -54,7 +53,7 @@ pub(crate) fn activities(py: Python<'_>, trace: &Trace) -> PyResult<Table> {
     })
 }
 
-/// How long each stream and each device was busy within a window, by class of activity.
+/// Returns the busy time of each stream and device within a window, by class of activity.
 #[pyfunction]
 #[pyo3(signature = (trace, start_ns, end_ns, chosen=None))]
 #[allow(clippy::needless_pass_by_value)] // keywords, by value, from Python
@@ -82,7 +81,8 @@ pub(crate) fn busy(
         .into_table()
 }
 
-/// The spans in which nothing ran on a device, or on a stream, and what ended each.
+/// Returns the gaps in which nothing ran on a device, or on a stream, and the event that ended
+/// each.
 #[pyfunction]
 #[pyo3(signature = (trace, start_ns, end_ns, by_stream, chosen=None))]
 #[allow(clippy::needless_pass_by_value)] // keywords, by value, from Python
@@ -115,7 +115,7 @@ pub(crate) fn gaps(
         .into_table()
 }
 
-/// The idle time of devices and of their streams by cause, with figures of the intervals.
+/// Returns the idle time of devices and their streams by cause, with statistics of the intervals.
 #[pyfunction]
 #[pyo3(signature = (trace, window, short_ns, chosen=None))]
 #[allow(clippy::needless_pass_by_value)] // keywords, by value, from Python
@@ -144,7 +144,7 @@ pub(crate) fn idle_causes(
         .into_table()
 }
 
-/// The number of activities that wait on each stream within a window.
+/// Returns the number of activities that wait on each stream within a window.
 #[pyfunction]
 #[pyo3(signature = (trace, start_ns, end_ns, chosen=None))]
 #[allow(clippy::needless_pass_by_value)] // keywords, by value, from Python
@@ -167,7 +167,7 @@ pub(crate) fn queues(
         .into_table()
 }
 
-/// How long each device ran which classes of activity at once.
+/// Returns how long which classes of activities ran at the same time on each device.
 #[pyfunction]
 #[pyo3(signature = (trace, start_ns, end_ns, chosen=None))]
 #[allow(clippy::needless_pass_by_value)] // keywords, by value, from Python
@@ -193,8 +193,8 @@ pub(crate) fn class_times(
         .into_table()
 }
 
-/// For each of the events `of`: the one among others that encloses it on its thread, or is it.
-/// Rows that the trace does not have are enclosed by none.
+/// For each event in `of`, returns the event in `among` that encloses it on its thread, or the
+/// event itself if it is one of these. Row numbers that are not in the trace have no result.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // keywords, by value, from Python
 pub(crate) fn enclosing(
@@ -219,7 +219,7 @@ pub(crate) fn enclosing(
     })
 }
 
-/// What had begun last and not ended at each of some times of a thread: rows of lanes, and ns.
+/// Returns the innermost event open on a lane at each given time (rows of lanes, and ns).
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // from Python, by value
 pub(crate) fn running_at(
@@ -240,7 +240,7 @@ pub(crate) fn running_at(
     })
 }
 
-/// How long each of the events `of` ran beside any of some others of its device.
+/// Returns how long each event in `of` ran at the same time as events in `beside` on its device.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // keywords, by value, from Python
 pub(crate) fn overlaps(py: Python<'_>, trace: &Trace, of: Rows, beside: Rows) -> PyResult<Table> {
@@ -253,7 +253,8 @@ pub(crate) fn overlaps(py: Python<'_>, trace: &Trace, of: Rows, beside: Rows) ->
         .into_table()
 }
 
-/// The annotation on its stream, of some or all, in which each GPU activity began.
+/// Returns the annotation on its stream in which each GPU activity began, of all annotations or of
+/// `ranges`.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // as Python gives it
 pub(crate) fn device_ranges(
@@ -274,7 +275,7 @@ fn chosen_of(trace: &Trace, rows: Option<&Rows>) -> Chosen {
     rows.map_or(Chosen::All, |rows| Chosen::of_rows(rows_of(rows), trace.tables().events.len()))
 }
 
-/// The events with these rows; rows that the trace does not have are ignored.
+/// Returns the events with these rows; row numbers that are not in the trace are ignored.
 fn events_of(trace: &Trace, rows: &Rows) -> Vec<EventId> {
     let n_events = trace.tables().events.len();
     let rows = rows_of(rows).map(|row| row as usize).filter(|&row| row < n_events);

@@ -1,4 +1,4 @@
-//! The tables of a trace, handed over a column at a time.
+//! The tables of a trace, exported one column at a time.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use crate::trace::Trace;
 
 #[pymethods]
 impl Trace {
-    /// Some columns of the events, one row for each. They are asked for a few at a
-    /// time, so that not all of what is made for the hand-over exists at once.
+    /// Returns some columns of the events, one row for each event. Callers request a few columns at
+    /// a time, so that not all of the exported data exists at once.
     fn events(&self, py: Python<'_>, columns: Vec<PyBackedStr>) -> PyResult<Table> {
         let mut table = Columns::default();
         for name in columns {
@@ -29,7 +29,7 @@ impl Trace {
         table.into_table()
     }
 
-    /// The places where something happens.
+    /// Returns the lanes: threads, streams and other places of events.
     fn lanes(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || {
             let (lanes, strings) = (&self.tables().lanes, &self.tables().strings);
@@ -43,17 +43,17 @@ impl Trace {
         })
     }
 
-    /// The ends of arrows.
+    /// Returns the endpoints of flow arrows.
     fn flows(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || self.flow_table("flow", &self.tables().flows))
     }
 
-    /// The parts of asynchronous events.
+    /// Returns the parts of asynchronous events.
     fn asynchronous(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || self.flow_table("id", &self.tables().asyncs))
     }
 
-    /// Samples of counters.
+    /// Returns samples of counters.
     fn counters(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || {
             let (counters, strings) = (&self.tables().counters, &self.tables().strings);
@@ -68,7 +68,7 @@ impl Trace {
         })
     }
 
-    /// What the trace says of its processes and threads.
+    /// Returns the metadata of processes and threads.
     fn metadata_events(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || {
             let (metadata, strings) = (&self.tables().metadata, &self.tables().strings);
@@ -85,7 +85,7 @@ impl Trace {
         })
     }
 
-    /// The categories that have arguments, in order of first use.
+    /// Returns the categories with arguments, in order of first use.
     fn categories(&self) -> Vec<Option<String>> {
         let strings = &self.tables().strings;
         self.tables()
@@ -95,7 +95,7 @@ impl Trace {
             .collect()
     }
 
-    /// The arguments of the events of one category, all or those with some names.
+    /// Returns the arguments of the events of one category: all, or those with the given names.
     #[allow(clippy::needless_pass_by_value)] // by value, from Python
     #[pyo3(signature = (category, names=None))]
     fn args(
@@ -125,12 +125,12 @@ impl Trace {
         })
     }
 
-    /// What was found wrong, a row a kind.
+    /// Returns the problems found, one row for each kind.
     fn diagnostics(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || diagnostics_table(self.tables().diagnostics.iter()))
     }
 
-    /// What was lost or may be wrong, a row a kind.
+    /// Returns what was lost or may be wrong, one row for each kind.
     fn losses(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || {
             diagnostics_table(self.tables().diagnostics.iter().filter(|row| row.code.is_loss()))
@@ -192,7 +192,7 @@ impl Trace {
     }
 }
 
-/// What was found wrong, a row a kind.
+/// Returns the problems found, one row for each kind.
 pub(crate) fn diagnostics_table<'a>(rows: impl Iterator<Item = &'a Diagnostic>) -> PyResult<Table> {
     let rows: Vec<_> = rows.copied().collect();
     let count = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);

@@ -1,4 +1,4 @@
-//! The stages of one trace, each computed on first use and kept.
+//! The stages of one trace, each computed on first use and cached.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -15,20 +15,20 @@ use pyo3::types::PyDict;
 
 use crate::enter::enter;
 
-/// One trace that was read.
+/// A trace read from a file.
 #[pyclass(frozen, module = "longpole._core")]
 pub(crate) struct Trace {
     tables: Tables,
     launches: OnceLock<Arc<Launches>>,
     nesting: OnceLock<Arc<Nesting>>,
     backward_links: OnceLock<Arc<Vec<BackwardLink>>>,
-    /// What was asked about last.
+    /// The last requested scope.
     scope: Mutex<Option<(Asked, Arc<Scope>)>>,
-    /// The graph that was asked for last, with its pattern of what loads data.
+    /// The last requested graph, with its pattern for data loading.
     graph: Mutex<Option<(String, Arc<Graph>)>>,
-    /// The tables as recorded, where these are without the cost of recording.
+    /// The tables as recorded, if the current ones are without the recording cost.
     recorded: Option<Tables>,
-    /// What the times rest on, where the cost of recording was estimated from the trace.
+    /// The estimate of the recording cost on which the times are based, if the trace shows it.
     pub(crate) estimate: Option<Arc<Estimate>>,
 }
 
@@ -38,30 +38,30 @@ pub(crate) struct Estimate {
     pub(crate) costs: overhead::Costs,
 }
 
-/// A choice, and the pattern of what marks steps.
+/// A choice, and the pattern of step markers.
 type Asked = (Choice, Option<String>);
 
 #[pymethods]
 impl Trace {
-    /// Whether something of the file was lost or altered.
+    /// Whether anything in the file was lost or altered.
     #[getter]
     fn is_recovered(&self) -> bool {
         self.tables.diagnostics.is_recovered()
     }
 
-    /// How many events of any phase the file holds.
+    /// Returns the number of events of any phase in the file.
     #[getter]
     fn n_events(&self) -> u64 {
         self.tables.n_events()
     }
 
-    /// How many bytes the uncompressed file has.
+    /// Returns the size of the uncompressed file in bytes.
     #[getter]
     fn n_bytes(&self) -> u64 {
         self.tables.bytes
     }
 
-    /// How many events there are of each phase.
+    /// Returns the number of events of each phase.
     #[getter]
     fn phases<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let phases = PyDict::new(py);
@@ -72,13 +72,13 @@ impl Trace {
         Ok(phases)
     }
 
-    /// What the document says about itself: each field with its JSON text.
+    /// Returns the header fields of the document, each as JSON text.
     #[getter]
     fn header(&self) -> Vec<(String, String)> {
         self.tables.header.fields.clone()
     }
 
-    /// The profiler that wrote it.
+    /// Returns the profiler that wrote it.
     #[getter]
     fn profiler(&self) -> &'static str {
         measure::profiler(&self.tables).name()
@@ -90,31 +90,31 @@ impl Trace {
         path::is_of_server(&self.tables)
     }
 
-    /// The rank of the process among those of its job.
+    /// Returns the rank of the process in its job.
     #[getter]
     fn rank(&self) -> Option<i64> {
         self.tables.header.rank
     }
 
-    /// How many processes the job has.
+    /// Returns the number of processes of the job.
     #[getter]
     fn world_size(&self) -> Option<i64> {
         self.tables.header.world_size
     }
 
-    /// What times are relative to, in ns since 1970.
+    /// Returns the base of its times in ns since 1970.
     #[getter]
     fn base_time_ns(&self) -> Option<i64> {
         self.tables.header.base_time_ns
     }
 
-    /// The format of the file.
+    /// Returns the format of the file.
     #[getter]
     fn format(&self) -> &'static str {
         self.tables.header.format
     }
 
-    /// How the file was compressed.
+    /// Returns the compression of the file.
     #[getter]
     fn compression(&self) -> Option<&'static str> {
         self.tables.header.compression
@@ -135,7 +135,8 @@ impl Trace {
         }
     }
 
-    /// The same trace at the times of a solution, with what does not depend on times.
+    /// Returns the same trace at the times of a solution. Data that does not depend on times is
+    /// shared.
     pub(crate) fn retimed(
         &self,
         py: Python<'_>,
@@ -183,7 +184,7 @@ impl Trace {
         Ok(Arc::clone(self.backward_links.get_or_init(|| Arc::new(found))))
     }
 
-    /// What an answer about a choice is about, found anew for another choice.
+    /// Returns the scope of a choice; the last one is cached.
     pub(crate) fn scope_of(
         &self,
         py: Python<'_>,
@@ -202,7 +203,7 @@ impl Trace {
         Ok(found)
     }
 
-    /// The window of a choice.
+    /// Returns the window of a choice.
     pub(crate) fn window_of(
         &self,
         py: Python<'_>,
@@ -216,12 +217,12 @@ impl Trace {
         enter(py, None, None, |_| path::window(&self.tables, &launches, &choice, step_name))
     }
 
-    /// The pattern of what loads data.
+    /// Returns the pattern for data-loading functions.
     pub(crate) fn data_load(&self, asked: Option<&str>) -> String {
         asked.map_or_else(|| self.tables.vocabulary.data_loading(), str::to_owned)
     }
 
-    /// The graph, made anew when another pattern says what loads data.
+    /// Returns the graph; it is rebuilt for another data-loading pattern.
     pub(crate) fn graph(&self, py: Python<'_>, data_load: Option<&str>) -> PyResult<Arc<Graph>> {
         let pattern = self.data_load(data_load);
         let known = || self.graph.lock().unwrap_or_else(PoisonError::into_inner);

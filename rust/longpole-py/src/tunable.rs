@@ -7,7 +7,7 @@ use pyo3::pybacked::PyBackedBytes;
 use crate::arrow::{Columns, Table};
 use crate::enter::enter;
 
-/// Every piece of a TunableOp file, in order.
+/// Returns every piece of a TunableOp file, in order.
 #[pyfunction]
 pub(crate) fn read_tunable(py: Python<'_>, text: PyBackedBytes) -> PyResult<Table> {
     let file = enter(py, None, None, move |progress| tunable::read(&text, progress))?;
@@ -66,7 +66,7 @@ const INTEGERS: &[Column<i64>] = &[
     ("solution_index", |piece| piece.solution_index),
 ];
 
-/// Where each piece stands, and what it is.
+/// Returns the position and kind of each piece.
 fn places(pieces: &[Piece]) -> Columns {
     Columns::default()
         .integers("line", pieces.iter().map(|piece| piece.line).collect())

@@ -1,4 +1,4 @@
-//! A verdict as plain values for Python, which puts it into words.
+//! A verdict as plain values for Python, which formats it as text.
 
 use std::collections::HashMap;
 
@@ -13,10 +13,11 @@ use pyo3::prelude::*;
 
 use crate::enter::enter;
 
-/// What the host did longest: name, share, number of events, share of the longest, role, first use.
+/// The host name with the most time: name, share, number of events, share of the longest, role,
+/// first use.
 type BusiestParts = (String, f64, usize, f64, Option<&'static str>, bool);
 
-/// A verdict as a dictionary; `python/longpole/_core.pyi` gives its fields.
+/// A verdict as a dictionary; its fields are in `python/longpole/_core.pyi`.
 #[derive(IntoPyObject)]
 pub(crate) struct VerdictParts {
     status: &'static str,
@@ -47,7 +48,7 @@ pub(crate) struct VerdictParts {
     is_of_server: bool,
 }
 
-/// The least and the greatest gain, and what bounds them.
+/// The smallest and largest gain, and the reason for each.
 type BoundsParts = (f64, f64, &'static str, &'static str);
 
 fn parts_of(bounds: Bounds) -> BoundsParts {
@@ -59,7 +60,7 @@ fn sides_of(bounds: &[Bounds]) -> Vec<(&'static str, BoundsParts)> {
     names.zip(bounds.iter().copied().map(parts_of)).collect()
 }
 
-/// A piece of unexplained time as a dictionary.
+/// An unexplained gap as a dictionary.
 #[derive(IntoPyObject)]
 struct HoleParts {
     duration_ns: i64,
@@ -88,7 +89,7 @@ impl HoleParts {
     }
 }
 
-/// What the trace holds of the shown window as a dictionary.
+/// What the trace contains about the shown window, as a dictionary.
 #[derive(IntoPyObject)]
 struct RecordedParts {
     busy: Vec<(&'static str, f64)>,
@@ -132,7 +133,7 @@ impl RecordedParts {
     }
 }
 
-/// What collectives waited for as a dictionary.
+/// The waiting of collectives, as a dictionary.
 #[derive(IntoPyObject)]
 struct AwaitedParts {
     name: String,

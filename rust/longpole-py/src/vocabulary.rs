@@ -1,4 +1,4 @@
-//! What names mean, for Python.
+//! The meaning of names, for Python.
 
 use longpole_core::names::Names;
 use longpole_core::patterns;
@@ -8,10 +8,10 @@ use longpole_core::vocabulary::{
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// A section of the vocabulary, a meaning of it, and a regular expression for names.
+/// A section of the vocabulary, a meaning in it, and a regular expression for names.
 pub(crate) type Addition = (String, String, String);
 
-/// The built-in vocabulary with some additions.
+/// Returns the built-in vocabulary with some additions.
 pub(crate) fn with_additions(additions: &[Addition]) -> PyResult<Vocabulary> {
     let mut vocabulary = Vocabulary::default();
     for (section, meaning, pattern) in additions {
@@ -22,13 +22,13 @@ pub(crate) fn with_additions(additions: &[Addition]) -> PyResult<Vocabulary> {
     Ok(vocabulary)
 }
 
-/// Every name of a runtime API call that is known, with its role.
+/// Returns every known name of a runtime API call, with its role.
 #[pyfunction]
 pub(crate) fn api_names() -> Vec<(String, &'static str)> {
     names().into_iter().map(|(name, role)| (name, role.name())).collect()
 }
 
-/// Whether the name of a Python frame is one of the program, not of what it uses.
+/// Whether the name of a Python frame belongs to the program, not to a library.
 #[pyfunction]
 pub(crate) fn is_own_frame(name: &str) -> bool {
     is_own(name)
@@ -43,7 +43,7 @@ pub(crate) fn check_pattern(pattern: &str) -> PyResult<()> {
     }
 }
 
-/// The family of a kernel, by its name.
+/// Returns the family of a kernel, derived from its name.
 #[pyfunction]
 pub(crate) fn kernel_family(name: &str) -> &'static str {
     family(name)

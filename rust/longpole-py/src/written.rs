@@ -1,4 +1,4 @@
-//! The tables of a trace as a file for other programs.
+//! Writes the tables of a trace to a file for other programs.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -13,9 +13,9 @@ use crate::trace::Trace;
 
 #[pymethods]
 impl Trace {
-    /// Writes the tables to a file that is made anew, for Perfetto or as Chrome trace events, plain
-    /// or as gzip; gives the number of their elements. Elements at positions where `kept` is 0 or
-    /// that are behind it are left out. The rank is written where the trace names none.
+    /// Writes the tables to a new file, for Perfetto or as Chrome trace events, plain or as gzip.
+    /// Returns the number of written elements. Elements at positions where `kept` is 0, or beyond
+    /// its end, are left out. The rank is written if the trace has none.
     #[pyo3(signature = (path, *, perfetto, gzip = false, rank = None, kept = None))]
     #[allow(clippy::needless_pass_by_value)] // arguments come by value from Python
     fn write(
@@ -42,7 +42,7 @@ impl Trace {
     }
 }
 
-/// A file that is written plain or as gzip.
+/// An output file, plain or gzip.
 pub(crate) enum Output {
     Plain(BufWriter<File>),
     Gzip(Box<GzEncoder<BufWriter<File>>>),

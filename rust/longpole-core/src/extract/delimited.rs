@@ -1,7 +1,7 @@
-//! Comma-separated rows under a header.
+//! Comma-separated rows after a header.
 //!
-//! Columns are found by name: the tools add, drop and reorder them between
-//! versions, and repeat names.
+//! Columns are found by name, because tools add, drop and reorder columns between versions, and
+//! repeat names.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,10 +12,10 @@ use super::found::Found;
 use super::lines::{Ending, Line};
 use super::records::Reason;
 
-/// A header with more columns is none.
+/// Maximum number of columns in a header.
 const MAX_COLUMNS: usize = 4096;
 
-/// The names of the columns; a name that is repeated gets a number: `us`, `us#2`.
+/// The names of the columns. Repeated names are numbered: `us`, `us#2`.
 #[derive(Debug)]
 pub(super) struct Header {
     names: Vec<Vec<u8>>,
@@ -23,17 +23,17 @@ pub(super) struct Header {
     is_row: fn(&[Cow<'_, [u8]>]) -> bool,
 }
 
-/// What tells a row from other lines with commas.
+/// Distinguishes a row from other lines with commas.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Key {
     /// A column that every header has.
     pub(super) name: &'static str,
-    /// Whether the values in this column and those behind it may be a row's.
+    /// Whether the values in this column and those after it may belong to a row.
     pub(super) is_row: fn(&[Cow<'_, [u8]>]) -> bool,
 }
 
 impl Header {
-    /// The header on `line`, unless it has more columns than any tool prints or no key.
+    /// Parses the header in `line`; `None` if it has too many columns or no key column.
     pub(super) fn parse(line: &[u8], key: Key) -> Option<Self> {
         let mut uses: HashMap<Vec<u8>, usize> = HashMap::new();
         let names: Vec<_> = fields(line)
@@ -49,20 +49,20 @@ impl Header {
         (names.len() <= MAX_COLUMNS).then_some(Self { names, key_column, is_row: key.is_row })
     }
 
-    /// The place of a column.
+    /// Returns the index of a column.
     pub(super) fn place(&self, name: &str) -> Option<usize> {
         self.names.iter().position(|other| other == name.as_bytes())
     }
 
-    /// The names.
+    /// Returns the names.
     pub(super) fn names(&self) -> &[Vec<u8>] {
         &self.names
     }
 
-    /// What a line is under this header.
+    /// Classifies a line after this header.
     pub(super) fn row<'a>(&self, line: Line<'a>) -> Row<'a> {
         let text = line.text.trim_ascii();
-        // The common foreign line is told without looking at its fields.
+        // Most unrelated lines are recognized without parsing their fields.
         let width = memchr_iter(b',', text).count() + 1;
         if width < self.least_width(line.place.ending) {
             return Row::Foreign;
@@ -71,7 +71,7 @@ impl Header {
         if !values.get(self.key_column..).is_some_and(self.is_row) {
             return Row::Foreign;
         }
-        // A comma behind the last value is no value.
+        // A trailing comma does not add a value.
         if values.len() == self.names.len() + 1
             && values.last().is_some_and(|value| value.is_empty())
         {
@@ -80,7 +80,8 @@ impl Header {
         if values.len() == self.names.len() { Row::Values(values) } else { Row::Ragged }
     }
 
-    /// The values of a line that is a row under this header. One that lost some is rejected.
+    /// Returns the values of a line that is a row of this table. A row with missing values is
+    /// rejected.
     pub(super) fn values<'a>(
         &self,
         line: Line<'a>,
@@ -94,8 +95,8 @@ impl Header {
         None
     }
 
-    /// A line of fewer fields is a foreign one. Three of four are enough to suspect a
-    /// row that lost something, and two where the text ends.
+    /// Returns the minimum number of fields of a line that may be an incomplete row: three of four,
+    /// or two if the text ends there. Other lines are unrelated.
     fn least_width(&self, ending: Ending) -> usize {
         match ending {
             Ending::Newline => self.names.len() - self.names.len() / 4,
@@ -104,19 +105,19 @@ impl Header {
     }
 }
 
-/// A line below a header.
+/// The classification of a line after a header.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Row<'a> {
-    /// A value for each column, blanks around it removed.
+    /// A value for each column, without surrounding spaces.
     Values(Vec<Cow<'a, [u8]>>),
-    /// Much like a row, but not of as many columns.
+    /// Similar to a row, but with another number of columns.
     Ragged,
     /// Something else.
     Foreign,
 }
 
-/// The fields of a line, split at commas. A field in quotes may hold commas, and
-/// quotes written twice.
+/// Returns the fields of a line, split at commas. A quoted field may contain commas and doubled
+/// quotes.
 pub(super) fn fields(line: &[u8]) -> impl Iterator<Item = Cow<'_, [u8]>> {
     let mut rest = Some(line);
     std::iter::from_fn(move || {
@@ -137,7 +138,7 @@ fn split_plain(text: &[u8]) -> (Cow<'_, [u8]>, Option<&[u8]>) {
     }
 }
 
-/// The field up to its closing quote; text between that and the comma belongs to no field.
+/// Returns the field up to its closing quote; text between that and the next comma is ignored.
 fn split_quoted(text: &[u8]) -> (Cow<'_, [u8]>, Option<&[u8]>) {
     let mut field = Cow::Borrowed(&text[..0]);
     let mut rest = text;

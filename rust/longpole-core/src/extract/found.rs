@@ -1,7 +1,7 @@
-//! The columns of an extraction while they are written.
+//! The tables of an extraction under construction.
 //!
-//! A row is kept with its time and its fields, or with the reason why it could not be read.
-//! What is kept is bounded, whatever the stream is; what is beyond the bound is counted.
+//! A row is kept with its time and its fields, or with the reason why it could not be read. The
+//! number of rows kept is bounded for any stream; further rows are counted.
 
 use std::borrow::Cow;
 
@@ -13,28 +13,28 @@ use super::records::{
 };
 use crate::ids::{InColumn, NO_ROW, row_in_column};
 use crate::strings::Strings;
-/// Rows that could not be read are kept up to this number, and counted beyond it.
+/// Maximum number of rejected rows that are kept; further ones are counted.
 const MAX_KEPT_REJECTIONS: usize = 10_000;
 
-/// How much is kept of the text of a row that could not be read.
+/// Maximum length of the excerpt of a rejected row.
 const MAX_EXCERPT_BYTES: usize = 200;
 
-/// Records kept where the caller sets no limit of its own.
+/// Default maximum number of records.
 const MAX_RECORDS: usize = 1 << 24;
 
-/// No further record is kept once the texts take so many bytes for each record that may be...
+/// No further record is kept if strings take more than this many bytes per allowed record.
 const MAX_TEXT_BYTES_PER_RECORD: usize = 64;
 
-/// ...and so many bytes in any case.
+/// Minimum size of the string limit.
 const MIN_TEXT_BYTES: usize = 1 << 20;
 
-/// No further record is kept once there are so many fields for each record that may be.
+/// No further record is kept if there are more than this many fields per allowed record.
 const MAX_FIELDS_PER_RECORD: usize = 64;
 
-/// The columns while they are written.
+/// The tables under construction.
 #[derive(Debug)]
 pub(super) struct Found {
-    /// The place of the format whose reader is at work.
+    /// The index of the format whose reader is running.
     pub(super) format: u32,
     max_records: usize,
     strings: Strings,
@@ -52,7 +52,7 @@ impl Default for Found {
 }
 
 impl Found {
-    /// Keeps the first `max_records` records.
+    /// Sets the maximum number of records.
     pub(super) fn with_limit(max_records: usize) -> Self {
         Self {
             format: 0,
@@ -66,8 +66,8 @@ impl Found {
         }
     }
 
-    /// Adds a record, sums it up where no more are kept, or rejects the row if its time
-    /// is no number. Whether there is a record.
+    /// Adds a record, or summarizes it if the limit is reached, or rejects the row if its time is
+    /// not a number. Returns whether a record was added.
     pub(super) fn measured(&mut self, measurement: &Measurement<'_>) -> bool {
         let Some(number) = numbers::nanoseconds(measurement.time, measurement.unit) else {
             self.reject(measurement.place, measurement.row, Reason::NotANumber);
@@ -94,7 +94,7 @@ impl Found {
         });
     }
 
-    /// Whether further rows are summarised: once this is so, it stays so.
+    /// Whether further rows are summarized; once true, it stays true.
     fn is_full(&self) -> bool {
         let max_text_bytes = self.max_records.saturating_mul(MAX_TEXT_BYTES_PER_RECORD);
         self.records.len() >= self.max_records
@@ -133,8 +133,7 @@ impl Found {
         }
     }
 
-    /// Adds the columns of a row to the last record, but for those that say what
-    /// the record says itself.
+    /// Adds the columns of a row to the last record, except those that the record already contains.
     pub(super) fn fields_but(
         &mut self,
         names: &[Vec<u8>],
@@ -148,8 +147,8 @@ impl Found {
         }
     }
 
-    /// Counts a row that could not be read. Where the text ends within it, that is
-    /// the reason, whatever else was missing.
+    /// Counts a row that could not be read. If the text ends inside the row, this is the reason,
+    /// regardless of what else is missing.
     pub(super) fn reject(&mut self, place: Place, row: &[u8], reason: Reason) {
         let reason = if place.ending == Ending::Newline { reason } else { Reason::Truncated };
         self.rejections.counts[reason as usize] += 1;
@@ -163,7 +162,7 @@ impl Found {
         self.rejections.excerpt.push(excerpt);
     }
 
-    /// The tables, written to the end.
+    /// Returns the finished tables.
     pub(super) fn into_extraction(
         self,
         formats: Vec<String>,
@@ -192,7 +191,8 @@ impl Found {
     }
 }
 
-/// A death or a failure outweighs what the number looks like: it is the reason that helps.
+/// Returns the status of a measurement. A crash or a failure takes precedence over the value of the
+/// number, because it is the more useful reason.
 fn status(measurement: &Measurement<'_>, number: Number) -> Status {
     if measurement.place.ending == Ending::Cut {
         return Status::Cut;
@@ -215,7 +215,7 @@ fn finite(number: Number) -> f64 {
     }
 }
 
-/// No stream is longer than 2^63 bytes.
+/// Returns an offset as a column value; no stream is longer than 2^63 bytes.
 fn offset_in_column(offset: u64) -> i64 {
     i64::try_from(offset).unwrap_or(i64::MAX)
 }

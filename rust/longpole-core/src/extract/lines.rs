@@ -1,37 +1,37 @@
-//! Where lines begin and end.
+//! Splits text into lines.
 //!
-//! A line ends in LF, CR or both: a progress bar that is redrawn with bare CR
-//! must not hide the row printed after it.
+//! A line ends in LF, CR or both: a progress bar redrawn with bare CR must not hide the row printed
+//! after it.
 
 use memchr::{memchr2, memrchr2};
 
 /// How a line ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// With a line end.
+    /// With a line ending.
     Newline,
-    /// With the end of the stream, of a process that ended by itself.
+    /// With the end of the stream of a process that exited by itself.
     Missing,
-    /// With the death of the process: any number on it may lack digits.
+    /// With the termination of the process: numbers on the line may lack digits.
     Cut,
 }
 
-/// Where in the stream something stood, and how its line ended.
+/// The position of a line in the stream, and how it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Of the first byte of the line.
+    /// The offset of the first byte of the line.
     pub(super) offset: u64,
     pub(super) ending: Ending,
 }
 
-/// One line, without its end.
+/// A line without its line ending.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Line<'a> {
     pub(super) text: &'a [u8],
     pub(super) place: Place,
 }
 
-/// A line within a longer text, and where the next one starts.
+/// A line within a longer text, and the start of the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) start: usize,
@@ -39,28 +39,28 @@ pub(super) struct Span {
     pub(super) next: usize,
 }
 
-/// The line around the byte at `hit`. Some line starts at `from`.
+/// Returns the line around the byte at `hit`. `from` is the start of a line at or before it.
 pub(super) fn around(text: &[u8], from: usize, hit: usize) -> Span {
     let start = memrchr2(b'\n', b'\r', &text[from..hit]).map_or(from, |at| from + at + 1);
     let end = memchr2(b'\n', b'\r', &text[hit..]).map_or(text.len(), |at| hit + at);
     Span { start, end, next: end + end_length(&text[end..]) }
 }
 
-/// Where the first line ends and the next one starts, if the text says so: a CR
-/// as the last byte may still be the first half of CR LF.
+/// Returns the end of the first line and the start of the next, if they are certain: a CR as the
+/// last byte may be the first half of CR LF.
 pub(super) fn first_end(text: &[u8]) -> Option<(usize, usize)> {
     let end = memchr2(b'\n', b'\r', text)?;
     let rest = &text[end..];
     (rest != b"\r").then(|| (end, end + end_length(rest)))
 }
 
-/// The lines that are whole, and the start of one that is not.
+/// Returns the complete lines, and the start of an incomplete one.
 pub(super) fn split_unfinished(text: &[u8]) -> (&[u8], &[u8]) {
     let settled = text.strip_suffix(b"\r").unwrap_or(text);
     text.split_at(memrchr2(b'\n', b'\r', settled).map_or(0, |at| at + 1))
 }
 
-/// The length of the line end that `text` starts with.
+/// Returns the length of the line ending at the start of `text`.
 fn end_length(text: &[u8]) -> usize {
     match text {
         [b'\r', b'\n', ..] => 2,

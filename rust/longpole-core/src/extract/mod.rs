@@ -1,16 +1,14 @@
-//! Text that a profiler printed -> records.
+//! Extracts records from the text output of profilers.
 //!
-//! Kernel authors read the output of hundreds of profiler runs, each tool with a
-//! form of its own, several in one stream, foreign lines between. Here all forms
-//! are looked for in one pass: a search for the few bytes that every row or
-//! header must hold jumps over everything else, and only the lines around a hit
-//! are read with care.
+//! Kernel authors read the output of hundreds of profiler runs, in a different format for each
+//! tool, several in one stream, with unrelated lines in between. This module searches for all
+//! formats in one pass: a search for the few bytes that every row or header must contain skips
+//! everything else, and only the lines around a match are parsed.
 //!
-//! Bytes come chunk by chunk, cut anywhere. Rows that cannot be read are counted
-//! with their place and the reason; what a row says is never guessed: a number cut
-//! short by the death of its process, a zero, an infinity or a failed check stays
-//! in the table and says so, but is not [selectable](Status::is_selectable). Memory is
-//! bounded: rows beyond a limit are counted and [summarised](Omitted) by operation.
+//! Bytes arrive in chunks of any size. Rows that cannot be read are counted with their position and
+//! the reason. Values are never guessed: a number truncated by a crash, a zero, an infinity or a
+//! failed check stays in the table and is marked, but is not [selectable](Status::is_selectable).
+//! Memory is bounded: rows beyond a limit are counted and [summarized](Omitted) by operation.
 //!
 //! ```
 //! use longpole_core::extract::{End, Extractor, FORMATS};

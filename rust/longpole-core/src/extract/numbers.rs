@@ -1,27 +1,27 @@
-//! Numbers as profilers print them, and the units they mean.
+//! Parses numbers as profilers print them, with their units.
 //!
-//! Digits are ASCII only, and the point is a point: `1.2.3`, `1,5` and `١.٥` are no
-//! numbers here. A time is scaled to nanoseconds in its decimal form and rounded
-//! once, so that `9.5e-05` ms is 95 ns and nothing near it.
+//! Only ASCII digits and a decimal point are accepted: `1.2.3`, `1,5` and `١.٥` are not numbers
+//! here. A time is scaled to nanoseconds in its decimal form and rounded once, so that `9.5e-05` ms
+//! is exactly 95 ns.
 
 use crate::names::named;
 
 named! {
     /// The unit of a printed time.
     Unit {
-        /// s
+        /// Seconds.
         Seconds "s",
-        /// ms
+        /// Milliseconds.
         Milliseconds "ms",
-        /// us
+        /// Microseconds.
         Microseconds "us",
-        /// ns
+        /// Nanoseconds.
         Nanoseconds "ns",
     }
 }
 
 impl Unit {
-    /// The unit that a name stands for, in the spellings of the tools we read.
+    /// Returns the unit with this name, in the spellings of the supported tools.
     pub fn parse(name: &[u8]) -> Option<Self> {
         match name {
             b"s" | b"sec" | b"second" | b"seconds" => Some(Self::Seconds),
@@ -34,7 +34,7 @@ impl Unit {
         }
     }
 
-    /// The power of ten by which it exceeds a nanosecond.
+    /// Returns the power of ten of the unit relative to a nanosecond.
     fn power_of_ten(self) -> i64 {
         match self {
             Self::Seconds => 9,
@@ -45,28 +45,28 @@ impl Unit {
     }
 }
 
-/// What a printed number says.
+/// A printed number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Number {
-    /// A value, scaled. Infinite where it exceeds a double.
+    /// A scaled value; infinite if it exceeds a double.
     Value(f64),
-    /// `nan`
+    /// `nan`.
     Undefined,
-    /// `N/A` and its like: the tool says that it has no number.
+    /// `N/A` or similar: the tool has no number.
     Missing,
 }
 
-/// A printed time in nanoseconds, rounded once; none where the text is no number.
+/// Parses a printed time to nanoseconds, rounded once; `None` if the text is not a number.
 pub(super) fn nanoseconds(text: &[u8], unit: Unit) -> Option<Number> {
     scaled(text, unit.power_of_ten())
 }
 
-/// A printed number without unit.
+/// Parses a printed number without unit.
 pub(super) fn plain(text: &[u8]) -> Option<Number> {
     scaled(text, 0)
 }
 
-/// A number of bytes: digits, or none where it is negative, which stands for unknown.
+/// Parses a number of bytes; `None` if it is negative, which means unknown.
 pub(super) fn bytes(text: &[u8]) -> Result<Option<i64>, BadBytes> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
@@ -79,11 +79,11 @@ pub(super) fn bytes(text: &[u8]) -> Result<Option<i64>, BadBytes> {
     digits.parse().map(Some).map_err(|_| BadBytes::OutOfRange)
 }
 
-/// Why a text is no number of bytes.
+/// Why a text is not a number of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BadBytes {
     NotANumber,
-    /// It does not fit 63 bits, beyond any memory.
+    /// It does not fit 63 bits, which exceeds any memory.
     OutOfRange,
 }
 
@@ -96,7 +96,7 @@ fn scaled(text: &[u8], power_of_ten: i64) -> Option<Number> {
     word(text)
 }
 
-/// The sign and digits of a decimal number, and its exponent.
+/// Returns the sign and digits of a decimal number, and its exponent.
 fn split_decimal(text: &str) -> Option<(&str, i64)> {
     let (digits, exponent) = match text.find(['e', 'E']) {
         Some(at) => (&text[..at], exponent(&text[at + 1..])?),
@@ -109,7 +109,8 @@ fn split_decimal(text: &str) -> Option<(&str, i64)> {
     (all_digits && whole.len() + fraction.len() > 0).then_some((digits, exponent))
 }
 
-/// Exponents of many digits saturate: the value is infinite or zero anyway.
+/// Returns the exponent. Exponents with many digits saturate, because the value is infinite or zero
+/// anyway.
 fn exponent(text: &str) -> Option<i64> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -119,7 +120,7 @@ fn exponent(text: &str) -> Option<i64> {
     Some(if text.starts_with('-') { -size } else { size })
 }
 
-/// What C, Python and the tools print where there is no finite number.
+/// Parses the words that C, Python and the tools print if there is no finite number.
 fn word(text: &str) -> Option<Number> {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     match unsigned.to_ascii_lowercase().as_str() {

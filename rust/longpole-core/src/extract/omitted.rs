@@ -1,16 +1,15 @@
-//! Rows beyond the limit of what is kept: counted and summarised by operation.
+//! Counts and summarizes rows beyond the limit, by operation.
 //!
-//! A program may print rows without end. The first rows are kept whole; of the others
-//! each operation keeps how many there were, the fastest that may be compared, and the
-//! last time. Operations beyond [`MAX_OPERATIONS`], and names longer than
-//! [`MAX_NAME_BYTES`], share one summary for each format, so memory is bounded whatever
-//! is printed.
+//! A program may print an unlimited number of rows. The first rows are kept completely. For the
+//! others, each operation has its number of rows, the fastest comparable row, and the last time.
+//! Operations beyond [`MAX_OPERATIONS`], and names longer than [`MAX_NAME_BYTES`], share one
+//! summary per format, so memory is bounded for any output.
 
 use std::collections::HashMap;
 
 use super::numbers::Unit;
 
-/// Operations with a summary of their own.
+/// Maximum number of operations with their own summary.
 const MAX_OPERATIONS: usize = 10_000;
 
 /// Longer names share a summary.
@@ -19,20 +18,19 @@ const MAX_NAME_BYTES: usize = 256;
 /// The rows of one operation that were not kept.
 #[derive(Debug, Clone)]
 pub struct Omitted {
-    /// The format, as a place in [`Extraction::formats`](super::Extraction::formats).
+    /// The format, as an index into [`Extraction::formats`](super::Extraction::formats).
     pub format: u32,
-    /// The operation; none where the tool does not name it, or for all those without a
-    /// summary of their own.
+    /// The operation; `None` if the tool does not print it, or for the shared summary.
     pub operation: Option<String>,
-    /// Whether this sums up several operations.
+    /// Whether this summarizes several operations.
     pub is_rest: bool,
-    /// How many rows there were.
+    /// Number of rows.
     pub count: u64,
-    /// How many of them may be compared.
+    /// Number of comparable rows.
     pub selectable: u64,
-    /// The fastest of these, the first of equally fast ones.
+    /// The fastest comparable row; of equally fast ones, the first.
     pub fastest: Option<Fastest>,
-    /// The time of the last row in nanoseconds, NaN where it has no finite one.
+    /// The time of the last row in nanoseconds; NaN if it is not finite.
     pub last_ns: f64,
 }
 
@@ -41,13 +39,13 @@ pub struct Omitted {
 pub struct Fastest {
     /// Its time.
     pub time_ns: f64,
-    /// Its time as it was printed.
+    /// Its time as printed.
     pub printed_time: String,
-    /// The unit in which it was printed.
+    /// The printed unit.
     pub unit: Unit,
-    /// The scratch memory it takes.
+    /// Its workspace memory.
     pub workspace_bytes: Option<i64>,
-    /// The data it works on, where the tool says so.
+    /// The size of its data, if printed.
     pub data_bytes: Option<i64>,
 }
 
@@ -56,7 +54,7 @@ pub struct Fastest {
 pub(super) struct Row<'a> {
     pub(super) format: u32,
     pub(super) operation: Option<&'a [u8]>,
-    /// NaN where there is no finite time.
+    /// NaN if the time is not finite.
     pub(super) time_ns: f64,
     pub(super) printed_time: &'a [u8],
     pub(super) unit: Unit,
@@ -65,7 +63,7 @@ pub(super) struct Row<'a> {
     pub(super) is_selectable: bool,
 }
 
-/// The summaries while they are written.
+/// The summaries under construction.
 #[derive(Debug, Default)]
 pub(super) struct Omissions {
     rows: Vec<Omitted>,
@@ -74,7 +72,7 @@ pub(super) struct Omissions {
 }
 
 impl Omissions {
-    /// Counts a row.
+    /// Adds a row.
     pub(super) fn add(&mut self, row: Row<'_>) {
         let place = self.place(row.format, row.operation);
         let summary = &mut self.rows[place];
@@ -88,7 +86,7 @@ impl Omissions {
         }
     }
 
-    /// The summaries in the order in which their operations came.
+    /// Returns the summaries, in order of the first row of each operation.
     pub(super) fn into_rows(self) -> Vec<Omitted> {
         self.rows
     }

@@ -1,9 +1,8 @@
-//! What users look for themselves: regular expressions with named groups.
+//! User-defined formats: regular expressions with named groups.
 //!
-//! The engine takes time linear in the text whatever the pattern, so a pattern that
-//! makes Python's `re` backtrack for seconds does no harm here; look-around and
-//! backreferences are the price. A pattern is matched within lines, on bytes, and
-//! `\d` and `\w` are ASCII.
+//! The engine takes time linear in the text for any pattern, so a pattern that makes Python's `re`
+//! backtrack for seconds is harmless here; look-around and backreferences are therefore not
+//! supported. A pattern is matched within lines, on bytes, and `\d` and `\w` are ASCII.
 
 use std::fmt;
 
@@ -15,25 +14,25 @@ use super::lines::Line;
 use super::numbers::{self, Unit};
 use super::records::{Measurement, Reason};
 
-/// Longer patterns are refused.
+/// Longer patterns are rejected.
 const MAX_PATTERN_BYTES: usize = 1024;
 
-/// The size of the compiled pattern and of its caches.
+/// Maximum size of the compiled pattern and of its caches.
 const MAX_PROGRAM_BYTES: usize = 1 << 20;
 
-/// A pattern of a user.
+/// A user-defined pattern.
 ///
-/// The groups `time_ns`, `time_us`, `time_ms` and `time_s` are a time in that unit;
-/// `time` needs a group `unit` beside it. `operation` (or `op`) is what was measured,
-/// `workspace` (or `ws`) and `bytes` are bytes; a match of `failed` says that the run
-/// failed; all other named groups are fields.
+/// The groups `time_ns`, `time_us`, `time_ms` and `time_s` are a time in that unit; `time` requires
+/// a group `unit` as well. `operation` (or `op`) is the operation, `workspace` (or `ws`) and
+/// `bytes` are numbers of bytes; a match of `failed` means that the run failed; all other named
+/// groups are fields.
 #[derive(Debug, Clone)]
 pub struct Pattern {
     regex: Regex,
     time: Time,
 }
 
-/// The group that is the time, and what tells its unit.
+/// The group with the time, and the source of its unit.
 #[derive(Debug, Clone, Copy)]
 enum Time {
     In(&'static str, Unit),
@@ -47,7 +46,7 @@ const TIMES: [(&str, Unit); 4] = [
     ("time_s", Unit::Seconds),
 ];
 
-/// Groups that become columns of their own.
+/// Groups with their own columns.
 const COLUMNS: [&str; 12] = [
     "time_ns",
     "time_us",
@@ -63,15 +62,15 @@ const COLUMNS: [&str; 12] = [
     "failed",
 ];
 
-/// Why a text is no pattern that can be looked for.
+/// Why a pattern is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PatternError {
     /// It is longer than a kilobyte.
     TooLong,
-    /// It is none in this syntax, or takes too much memory; what the engine says.
+    /// It is invalid in this syntax, or takes too much memory; with the message of the engine.
     Invalid(String),
-    /// It matches the empty text, and so everywhere.
+    /// It matches the empty string, and therefore everywhere.
     MatchesEmpty,
     /// It has no group for a time with its unit.
     NoTime,
@@ -95,11 +94,11 @@ impl fmt::Display for PatternError {
 impl std::error::Error for PatternError {}
 
 impl Pattern {
-    /// The pattern in `text`.
+    /// Compiles a pattern.
     ///
     /// # Errors
     ///
-    /// When it cannot be matched safely or names no time with a unit.
+    /// Returns an error if it cannot be matched safely, or has no group for a time with a unit.
     pub fn new(text: &str) -> Result<Self, PatternError> {
         if text.len() > MAX_PATTERN_BYTES {
             return Err(PatternError::TooLong);
@@ -179,7 +178,7 @@ impl Reader for Pattern {
     }
 }
 
-/// The reader of a format that is a pattern; one that is none finds nothing.
+/// Returns the reader of a built-in format that is a pattern; an invalid pattern finds nothing.
 pub(super) fn built_in(text: &str) -> Box<dyn Reader> {
     Box::new(Pattern::new(text).ok())
 }

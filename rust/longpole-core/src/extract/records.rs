@@ -1,5 +1,4 @@
-//! What was found, as columns: the records, their further fields, and the rows
-//! that could not be read.
+//! The result tables: records, their additional fields, and rejected rows.
 
 use crate::names::{Names, named};
 use std::sync::Arc;
@@ -9,33 +8,33 @@ use super::numbers::Unit;
 use super::omitted::Omitted;
 use crate::strings::Strings;
 
-/// Stands for "none" in columns of bytes, as in all columns of integers.
+/// Represents null in columns of bytes, as in all integer columns.
 pub const UNKNOWN_BYTES: i64 = i64::MIN;
 
 named! {
-    /// What a record is worth.
+    /// The validity of a record.
     Status {
         /// A positive finite time of a run that did not fail.
         Ok "ok",
         /// A time of zero: nothing ran, or a failure was printed as 0.
         Zero "zero",
-        /// A time below zero, as tools print for "unsupported".
+        /// A negative time, which tools print for "unsupported".
         Negative "negative",
         /// An infinite time.
         Infinite "inf",
         /// `nan` for a time.
         NotANumber "nan",
-        /// The tool prints the row but has no time for it.
+        /// The tool prints the row without a time.
         Missing "missing",
-        /// The tool says that the run failed or its result is wrong.
+        /// The tool reports that the run failed or its result is wrong.
         Failed "failed",
-        /// The process died on this line: digits may be missing.
+        /// The process was terminated on this line: digits may be missing.
         Cut "cut",
     }
 }
 
 impl Status {
-    /// Whether the time may be compared with others.
+    /// Whether the time can be compared with others.
     pub fn is_selectable(self) -> bool {
         self == Self::Ok
     }
@@ -44,135 +43,135 @@ impl Status {
 named! {
     /// Why a row could not be read.
     Reason {
-        /// The time is no decimal number.
+        /// The time is not a decimal number.
         NotANumber "not_a_number",
-        /// The unit of the time is none that we know.
+        /// The unit of the time is unknown.
         UnknownUnit "unknown_unit",
         /// The row has no time.
         MissingTime "missing_time",
         /// The row has no workspace.
         MissingWorkspace "missing_workspace",
-        /// The workspace is no whole number of bytes.
+        /// The workspace is not an integer number of bytes.
         BadWorkspace "bad_workspace",
         /// A number of bytes does not fit 63 bits.
         OutOfRange "out_of_range",
-        /// There is text before or behind the row on its line.
+        /// There is text before or after the row on its line.
         ExtraText "extra_text",
-        /// The row has not the columns of its header.
+        /// The row does not have the columns of its header.
         WrongColumns "wrong_columns",
-        /// The text ends within the row.
+        /// The text ends inside the row.
         Truncated "truncated",
         /// The line is longer than a megabyte.
         LineTooLong "line_too_long",
     }
 }
 
-/// The measured rows, in the order in which each was complete.
+/// The measurements, in the order in which they were completed.
 #[derive(Debug, Default)]
 pub struct RecordTable {
-    /// Where the row stands: the byte of the stream at which its line starts.
+    /// The offset of the row's line in the stream.
     pub offset: Vec<i64>,
-    /// The format, as a place in [`Extraction::formats`].
+    /// The format, as an index into [`Extraction::formats`].
     pub format: Vec<u32>,
-    /// What was measured, as the tool names it; none where it does not say.
+    /// The operation, as named by the tool; null if it is not printed.
     pub operation: Vec<u32>,
-    /// The time, NaN where there is no finite one.
+    /// The time; NaN if it is not finite.
     pub time_ns: Vec<f64>,
-    /// The time as it was printed.
+    /// The time as printed.
     pub time_text: Vec<u32>,
-    /// The unit in which it was printed.
+    /// The printed unit.
     pub time_unit: Vec<Unit>,
-    /// The scratch memory it takes.
+    /// The workspace memory.
     pub workspace_bytes: Vec<i64>,
-    /// The data it works on, where the tool says so.
+    /// The size of the data, if printed.
     pub data_bytes: Vec<i64>,
-    /// What the record is worth.
+    /// The validity of the record.
     pub status: Vec<Status>,
 }
 
 impl RecordTable {
-    /// How many records there are.
+    /// Returns the number of records.
     pub fn len(&self) -> usize {
         self.offset.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no records.
     pub fn is_empty(&self) -> bool {
         self.offset.is_empty()
     }
 }
 
-/// Whatever else a row says, a row here for each field, by record.
+/// The additional fields of rows, one row for each field, sorted by record.
 #[derive(Debug, Default)]
 pub struct FieldTable {
     /// The row of the record in its table.
     pub record: Vec<u32>,
-    /// The name of the field in the tool's own words.
+    /// The name of the field, as printed.
     pub name: Vec<u32>,
-    /// Its value as it was printed.
+    /// Its value, as printed.
     pub value: Vec<u32>,
 }
 
-/// The rows that could not be read; the first ten thousand of them.
+/// The rejected rows, up to ten thousand.
 #[derive(Debug, Default)]
 pub struct RejectionTable {
-    /// The byte of the stream at which the line starts.
+    /// The offset of the line in the stream.
     pub offset: Vec<i64>,
-    /// The format that recognised it, as a place in [`Extraction::formats`].
+    /// The format that recognized it, as an index into [`Extraction::formats`].
     pub format: Vec<u32>,
-    /// Why it could not be read.
+    /// The reason.
     pub reason: Vec<Reason>,
     /// The start of its text.
     pub excerpt: Vec<u32>,
-    /// How many there were, by [`Reason`], those included that are not kept.
+    /// The number of rejected rows by [`Reason`], including those that are not kept.
     pub counts: [u64; Reason::ALL.len()],
 }
 
 impl RejectionTable {
-    /// How many rows could not be read.
+    /// Returns the number of rejected rows.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
 }
 
-/// All that was found in one stream.
+/// The result of extracting from one stream.
 #[derive(Debug)]
 pub struct Extraction {
-    /// Every text.
+    /// All strings.
     pub strings: Arc<Strings>,
-    /// The names of the formats that were looked for.
+    /// The names of the searched formats.
     pub formats: Vec<String>,
-    /// The measured rows.
+    /// The measurements.
     pub records: RecordTable,
-    /// What else they say.
+    /// Their additional fields.
     pub fields: FieldTable,
-    /// The rows that could not be read.
+    /// The rejected rows.
     pub rejections: RejectionTable,
-    /// The rows beyond the limit of what is kept, by operation.
+    /// The rows beyond the limit, by operation.
     pub omitted: Vec<Omitted>,
-    /// The length of the stream.
+    /// The length of the stream in bytes.
     pub bytes: u64,
-    /// Whether its last line has no line end.
+    /// Whether its last line has no line ending.
     pub is_unterminated: bool,
 }
 
-/// A row that was understood, as a reader hands it over.
+/// A measurement passed on by a reader.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Measurement<'a> {
     pub(super) place: Place,
-    /// The row, for the excerpt should its time be no number.
+    /// The row, used as the excerpt if its time is not a number.
     pub(super) row: &'a [u8],
     pub(super) operation: Option<&'a [u8]>,
     pub(super) time: &'a [u8],
     pub(super) unit: Unit,
     pub(super) workspace_bytes: Option<i64>,
     pub(super) data_bytes: Option<i64>,
-    /// The tool itself says that the row is no good.
+    /// Whether the tool itself reports a failure.
     pub(super) failed: bool,
 }
 
 impl<'a> Measurement<'a> {
-    /// A row of `line` that took `time`; nothing else is known.
+    /// Creates a measurement for a row on `line` with this `time`.
     pub(super) fn new(line: Line<'a>, time: &'a [u8], unit: Unit) -> Self {
         Self {
             place: line.place,

@@ -1,4 +1,4 @@
-//! Bytes in, chunk by chunk; lines to the readers; tables out.
+//! Splits a stream into lines, passes them to the readers, and builds the tables.
 
 use std::ops::Range;
 
@@ -12,8 +12,8 @@ use super::pattern::Pattern;
 use super::records::{Extraction, Measurement, Reason};
 use crate::ids::{NO_ROW, row_in_column};
 
-/// A longer line is not looked at: no tool prints a row of a megabyte, but some
-/// print their progress without ever ending the line.
+/// Longer lines are skipped: no tool prints a row of a megabyte, but some print their progress
+/// without ever ending the line.
 const MAX_LINE_BYTES: usize = 1 << 20;
 
 /// Longer than any anchor.
@@ -22,9 +22,9 @@ const SEAM_BYTES: usize = 64;
 /// How a stream ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// Its process ended by itself: a last line without line end is a line.
+    /// Its process exited by itself: a last line without a line ending is complete.
     Whole,
-    /// Its process was killed or crashed: a last line without line end is suspect.
+    /// Its process was killed or crashed: a last line without a line ending may be incomplete.
     Died,
 }
 
@@ -33,17 +33,17 @@ pub enum End {
 pub struct ForeignRow<'a> {
     /// The name of the format.
     pub format: &'a str,
-    /// Where it stands: the first byte of its document.
+    /// Its position: the offset of its document.
     pub offset: u64,
-    /// What was measured.
+    /// The operation.
     pub operation: &'a str,
-    /// The time as it was printed.
+    /// The time as printed.
     pub time: &'a str,
-    /// The unit of the time, as [`Unit::parse`] takes it.
+    /// The unit of the time, in a form that [`Unit::parse`] accepts.
     pub unit: &'a str,
-    /// Whether the tool itself says that the row is no good.
+    /// Whether the tool itself reports a failure.
     pub failed: bool,
-    /// What else it says, names and values.
+    /// Its additional fields, as names and values.
     pub fields: &'a [(String, String)],
 }
 
@@ -53,7 +53,8 @@ impl ForeignRow<'_> {
     }
 }
 
-/// Looks for records in one stream. Where the stream is cut into chunks makes no difference.
+/// Extracts records from one stream. The result does not depend on how the stream is divided into
+/// chunks.
 pub struct Extractor {
     names: Vec<String>,
     readers: Vec<Slot>,
@@ -65,7 +66,7 @@ pub struct Extractor {
 }
 
 impl Extractor {
-    /// An extractor for these formats, and for what users look for themselves.
+    /// Creates an extractor for some formats and user-defined patterns.
     pub fn new(formats: &[Format], patterns: Vec<Pattern>) -> Self {
         let names = formats.iter().map(|format| format.name.to_owned());
         let names = names.chain((1..=patterns.len()).map(pattern_name)).collect();
@@ -93,14 +94,14 @@ impl Extractor {
         }
     }
 
-    /// Keeps only the first `max_records` records; the others are summarised by operation.
+    /// Sets the maximum number of records; further ones are summarized by operation.
     #[must_use]
     pub fn keeping(mut self, max_records: usize) -> Self {
         self.found = Found::with_limit(max_records);
         self
     }
 
-    /// Takes the next bytes of the stream.
+    /// Processes the next bytes of the stream.
     pub fn feed(&mut self, chunk: &[u8]) {
         let taken = self.feed_unfinished(chunk);
         let (whole, rest) = lines::split_unfinished(&chunk[taken..]);
@@ -112,8 +113,8 @@ impl Extractor {
         }
     }
 
-    /// Adds a row that was read elsewhere, of a format that is none of ours. A row of another
-    /// unit, or whose time is no number, is rejected as any other is.
+    /// Adds a row of a format that is read elsewhere. A row with another unit, or whose time is not
+    /// a number, is rejected like any other.
     pub fn record(&mut self, row: &ForeignRow<'_>) {
         self.found.format = self.format(row.format);
         let line = Line { text: row.time.as_bytes(), place: row.place() };
@@ -130,13 +131,13 @@ impl Extractor {
         }
     }
 
-    /// Counts text that was read elsewhere and could not be understood.
+    /// Counts text that was read elsewhere and is invalid.
     pub fn reject(&mut self, format: &str, offset: u64, text: &[u8], reason: Reason) {
         self.found.format = self.format(format);
         self.found.reject(Place { offset, ending: Ending::Newline }, text, reason);
     }
 
-    /// The place of a format among the names, which it is added to.
+    /// Returns the index of a format among the names, to which it is added if it is new.
     fn format(&mut self, name: &str) -> u32 {
         let known = self.names.iter().position(|other| other == name);
         row_in_column(known.unwrap_or_else(|| {
@@ -145,7 +146,7 @@ impl Extractor {
         }))
     }
 
-    /// The tables, once the stream has ended.
+    /// Returns the tables at the end of the stream.
     pub fn finish(mut self, end: End) -> Extraction {
         let is_unterminated = !matches!(self.unfinished.text.last(), None | Some(b'\r'));
         let ending = match end {
@@ -163,7 +164,7 @@ impl Extractor {
         self.found.into_extraction(self.names, self.offset, is_unterminated)
     }
 
-    /// Completes the line that the last chunk left open. How many bytes it takes.
+    /// Completes the line that the last chunk left open. Returns the number of bytes used.
     fn feed_unfinished(&mut self, chunk: &[u8]) -> usize {
         if self.unfinished.text.is_empty() {
             return 0;
@@ -188,7 +189,7 @@ impl Extractor {
         match too_long {
             Some(LongLine { may_hold_row: true }) => self.reject_long(place),
             Some(LongLine { may_hold_row: false }) => {}
-            // The end of the stream may have taken the anchor with it.
+            // The anchor may be missing because the stream ended early.
             None => {
                 let whose =
                     if ending == Ending::Newline { self.anchors.on(text) } else { Whose::All };
@@ -197,7 +198,7 @@ impl Extractor {
         }
     }
 
-    /// Shows the readers what they are interested in of `text`, which is whole lines.
+    /// Passes the relevant lines of `text`, which consists of complete lines, to the readers.
     fn scan(&mut self, text: &[u8], offset: u64) {
         let mut at = 0;
         let mut anchor = self.anchors.find(text, at);
@@ -216,8 +217,8 @@ impl Extractor {
         }
     }
 
-    /// Shows a line to the readers that have an anchor on it, and to those that asked for
-    /// every line.
+    /// Passes a line to the readers that have an anchor on it, and to those that requested every
+    /// line.
     fn show(&mut self, line: Line<'_>, whose: &Whose) {
         if line.text.len() > MAX_LINE_BYTES {
             if !matches!(whose, Whose::None) {
@@ -245,17 +246,17 @@ fn pattern_name(number: usize) -> String {
     if number == 1 { "regex".into() } else { format!("regex#{number}") }
 }
 
-/// A reader, and what it asked for last.
+/// A reader, and the lines that it last requested.
 struct Slot {
     reader: Box<dyn Reader>,
-    /// The places of its anchors; a pattern of a user has none, and is shown what others are.
+    /// The indices of its anchors. A user-defined pattern has none, and sees all lines.
     anchors: Range<usize>,
     interest: Interest,
 }
 
-/// Who is shown a line.
+/// Which readers see a line.
 enum Whose {
-    /// Whoever has an anchor that stands on it.
+    /// The readers with an anchor on it.
     Anchors(SetMatches),
     All,
     None,
@@ -273,14 +274,14 @@ impl Whose {
     }
 }
 
-/// What every line holds that a reader must be shown.
+/// What a line must contain to be passed to a reader.
 enum Anchors {
-    /// Short texts, which the regex engine finds several bytes at a time; and, where they are
-    /// of several formats, which of them stand on a line.
+    /// Short strings, which the regex engine finds several bytes at a time; and, if there are
+    /// several formats, a set that identifies the anchors on a line.
     Texts(Regex, Option<RegexSet>),
-    /// Patterns of users may match anything.
+    /// User-defined patterns may match anything.
     Everywhere,
-    /// There is no reader.
+    /// There are no readers.
     Nowhere,
 }
 
@@ -299,7 +300,7 @@ impl Anchors {
         Self::Texts(any, each)
     }
 
-    /// Whose anchors stand on a line.
+    /// Returns the readers whose anchors are on a line.
     fn on(&self, line: &[u8]) -> Whose {
         match self {
             Self::Texts(_, Some(each)) if line.len() <= MAX_LINE_BYTES => {
@@ -311,7 +312,7 @@ impl Anchors {
         }
     }
 
-    /// The first one at or behind `at`.
+    /// Returns the first match at or after `at`.
     fn find(&self, text: &[u8], at: usize) -> Option<usize> {
         match self {
             Self::Texts(any, _) => any.find_at(text, at).map(|found| found.start()),
@@ -321,7 +322,7 @@ impl Anchors {
     }
 }
 
-/// The start of a line whose end has not come yet.
+/// The start of a line whose end has not arrived yet.
 #[derive(Default)]
 struct Unfinished {
     text: Vec<u8>,
@@ -329,7 +330,7 @@ struct Unfinished {
     too_long: Option<LongLine>,
 }
 
-/// A line of which only the last bytes are kept.
+/// A line that is too long, of which only the last bytes are kept.
 struct LongLine {
     may_hold_row: bool,
 }
@@ -337,7 +338,7 @@ struct LongLine {
 impl Unfinished {
     fn extend(&mut self, more: &[u8], anchors: &Anchors) {
         self.text.extend_from_slice(more);
-        // One byte may be a CR that is no part of the line.
+        // One byte may be a CR that is not part of the line.
         if self.text.len() <= MAX_LINE_BYTES + 1 && self.too_long.is_none() {
             return;
         }

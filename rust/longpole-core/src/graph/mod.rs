@@ -1,14 +1,14 @@
-//! Linked events -> the graph of what had to happen before what.
+//! The dependency graph: linked events -> nodes and edges.
 //!
-//! Nodes are the starts and ends of all events, in order of time. An edge says that its
-//! target could not happen before its source, what the time between them is called,
-//! why it exists and how it is known. Of the edges into a node the one that finished
-//! last *binds*: it decided when the node came. `docs/path-rules.md` gives every rule.
+//! Nodes are the starts and ends of all events, in order of time. An edge means that its target
+//! could not happen before its source. It has a kind (the name of its time), a role (why it exists)
+//! and evidence (how it is known). Of the edges into a node, the one that finished last *binds*: it
+//! determined the time of the node. `docs/path-rules.md` describes every rule.
 //!
-//! `model` is what the graph is made of, `facts` what the rules ask of a trace, `rules`
-//! the rules, one a file. The graph is always that of the whole trace; a window only
-//! chooses an end in it. What a profiler does not record (locks, thread pools, hidden
-//! work of graphs) has no edge.
+//! `model` holds the data structures, `facts` what the rules need to know about a trace, and
+//! `rules` one rule a file. The graph always covers the whole trace; a window only selects an end
+//! in it. Dependencies that profilers do not record (locks, thread pools, hidden graph nodes) have
+//! no edge.
 
 mod facts;
 mod model;
@@ -28,13 +28,14 @@ use crate::tables::Tables;
 use facts::Facts;
 use model::Clocks;
 
-/// Builds the graph of a whole trace. `data_load` is the pattern of names of what
-/// loads data. Where the clock of a device is found to be off, the graph is that of the
-/// trace with its stamps moved.
+/// Builds the graph of a whole trace. `data_load` is a regular expression for the names of
+/// data-loading functions. If the clock of a device is found to be off, the graph uses shifted
+/// timestamps.
 ///
 /// # Errors
 ///
-/// When `data_load` is no regular expression, and when `progress` asks to stop.
+/// Returns an error if `data_load` is not a valid regular expression, or if `progress` asks to
+/// stop.
 pub fn build(
     tables: &Tables,
     launches: &Launches,

@@ -1,4 +1,4 @@
-//! Which names a pattern is found in.
+//! Matches patterns against the names of a trace.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::patterns;
 use crate::tables::Tables;
 use crate::vocabulary::{is_kernel_family, kernel_family};
 
-/// Which names a pattern is found in, one row for each text.
+/// Whether each name matches a pattern, one row for each string.
 pub(crate) fn matching(pattern: &str, tables: &Tables) -> Result<Vec<bool>> {
     if let Some(names) = whole_names(pattern) {
         return Ok(tables.strings.matching(|name| names.contains(name)));
@@ -16,8 +16,8 @@ pub(crate) fn matching(pattern: &str, tables: &Tables) -> Result<Vec<bool>> {
     Ok(tables.strings.matching(|name| pattern.is_match(name)))
 }
 
-/// Which names of kernels a pattern selects, one row for each text: the name of a family selects
-/// the kernels of it, whatever they are called.
+/// Whether each name matches a pattern for kernels, one row for each string. The name of a kernel
+/// family selects all kernels of that family.
 pub(crate) fn matching_kernels(pattern: &str, tables: &Tables) -> Result<Vec<bool>> {
     if is_kernel_family(pattern) {
         return Ok(tables.strings.matching(|name| kernel_family(name) == pattern));
@@ -25,15 +25,15 @@ pub(crate) fn matching_kernels(pattern: &str, tables: &Tables) -> Result<Vec<boo
     matching(pattern, tables)
 }
 
-/// A pattern that some names match as a whole, and nothing else.
+/// Returns a pattern that matches exactly the given names.
 #[cfg(test)]
 fn pattern_of(names: &[&str]) -> String {
     let escaped: Vec<_> = names.iter().map(|name| regex::escape(name)).collect();
     format!("^(?:{})$", escaped.join("|"))
 }
 
-/// The names of a pattern like `^(?:one|two)$`, which are looked up: that is cheaper than to compile
-/// it.
+/// Returns the names in a pattern of the form `^(?:one|two)$`, which are looked up directly: that
+/// is faster than compiling the pattern.
 fn whole_names(pattern: &str) -> Option<BTreeSet<String>> {
     let inner = pattern.strip_prefix("^(?:")?.strip_suffix(")$")?;
     let mut names = BTreeSet::new();
@@ -51,7 +51,7 @@ fn whole_names(pattern: &str) -> Option<BTreeSet<String>> {
     Some(names)
 }
 
-/// What [`regex::escape`] puts a backslash before.
+/// Whether [`regex::escape`] escapes this character.
 fn is_escaped(character: char) -> bool {
     r"\.+*?()|[]{}^$#&-~".contains(character)
 }

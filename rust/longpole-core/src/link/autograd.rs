@@ -1,9 +1,9 @@
-//! Pairs each thread that runs a backward pass with the thread that waits for it.
+//! Pairs each backward thread with the forward thread that waits for it.
 //!
-//! PyTorch runs backward passes on threads of its own, and no correlation id says which forward
-//! thread waits for them. The arrows from forward to backward operators tell, and in old layouts
-//! the operators of threads without steps. A backward thread has one partner; where several
-//! forward threads have arrows to it, the main one wins.
+//! PyTorch runs backward passes on separate threads, and no correlation id records which forward
+//! thread waits for them. The evidence is the arrows from forward to backward operators or, in old
+//! layouts, the operators of threads without steps. A backward thread has one partner; if several
+//! forward threads have arrows to it, the one with the most arrows is used.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -12,22 +12,22 @@ use crate::ids::{InColumn, LaneId, StringId};
 use crate::tables::{ArgValue, EventKind, FlowTable, Tables, track};
 use crate::vocabulary::{is_backward_node, is_engine_work};
 
-/// A thread that runs the backward pass, and the thread that waits for it.
+/// A backward thread, and the forward thread that waits for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AutogradPair {
-    /// Runs the forward pass and calls `backward`.
+    /// The thread that runs the forward pass and calls `backward`.
     pub forward: LaneId,
-    /// Runs the backward pass.
+    /// The thread that runs the backward pass.
     pub backward: LaneId,
 }
 
-/// The pairs of forward and backward threads, each backward thread once.
+/// Returns the pairs of forward and backward threads, each backward thread once.
 ///
-/// A backward thread is one that forward operators of another thread point to, or
-/// that runs operators of the autograd engine. A main thread is none: it runs the
-/// backward operators of a CPU model itself. Its forward thread is the one most
-/// arrows come from (of several the main thread, else the one with the first arrow),
-/// else the main thread of its process.
+/// A backward thread is one to which arrows from forward operators of another thread lead, or that
+/// runs operators of the autograd engine. A main thread is never a backward thread, because it runs
+/// the backward operators of CPU models itself. The forward thread is the one from which most
+/// arrows come (of several the main thread, otherwise the one with the first arrow), or without
+/// arrows the main thread of the process.
 pub fn autograd_pairs(tables: &Tables, is_main: &[bool]) -> Vec<AutogradPair> {
     let main_of: HashMap<_, _> = lanes(tables)
         .filter(|lane| is_main[lane.row()])
@@ -52,14 +52,14 @@ fn lanes(tables: &Tables) -> impl Iterator<Item = LaneId> {
     (0..tables.lanes.len()).map(LaneId::from_row)
 }
 
-/// How many arrows come from a thread, and when the first of them does.
+/// Number of arrows from a thread, and the time of the first.
 #[derive(Clone, Copy, Default)]
 struct Votes {
     count: u64,
     first_ns: i64,
 }
 
-/// The arrows that lead to each thread, by the thread they come from.
+/// Returns the arrows to each thread, by the thread from which they come.
 fn callers(tables: &Tables) -> BTreeMap<LaneId, BTreeMap<LaneId, Votes>> {
     let flows = &tables.flows;
     let ends = Ends::of(tables);
@@ -80,8 +80,8 @@ fn callers(tables: &Tables) -> BTreeMap<LaneId, BTreeMap<LaneId, Votes>> {
     callers
 }
 
-/// The thread with most votes. Numbers of threads decide only between those that are
-/// alike in everything else.
+/// Returns the thread with the most votes. Thread numbers decide only between otherwise equal
+/// threads.
 fn most_votes(votes: &BTreeMap<LaneId, Votes>, main: LaneId, tables: &Tables) -> Option<LaneId> {
     let strength = |&(&lane, votes): &(&LaneId, &Votes)| {
         let numbers = Reverse(track(lane, tables));
@@ -109,10 +109,10 @@ fn engines(tables: &Tables) -> impl Iterator<Item = LaneId> + '_ {
         .map(|event| events.lane(event))
 }
 
-/// What an arrow is known by: its process and its number.
+/// Identifies an arrow: its process and its id.
 type Key = (StringId, i64);
 
-/// The ends of all arrows from forward to backward operators.
+/// The endpoints of all arrows from forward to backward operators.
 struct Ends {
     starts: Vec<(Key, i64, usize)>,
     finishes: Vec<(Key, i64, usize)>,
@@ -150,7 +150,7 @@ impl Ends {
         Self { starts: of_phase(b's'), finishes: of_phase(b'f'), thread }
     }
 
-    /// Of the starts with a key the last by then, else the first.
+    /// Of the starts with a key, returns the last by `time_ns`, otherwise the first.
     fn start_of(&self, key: Key, time_ns: i64) -> Option<usize> {
         let first = self.starts.partition_point(|start| start.0 < key);
         let behind = self.starts.partition_point(|start| (start.0, start.1) <= (key, time_ns));

@@ -1,10 +1,10 @@
-//! Joins each operator of a backward pass to the forward operator that it differentiates.
+//! Links each operator of a backward pass to the forward operator that it differentiates.
 //!
-//! Forward operators record the sequence number that the next autograd node will get, and the
-//! node's operators in the backward pass record that number with a `Fwd thread id`. The node belongs
-//! to the last forward operator that began with its number. Threads count on their own: the forward
+//! Forward operators record the sequence number of the next autograd node. The operators of that
+//! node in the backward pass record the same number with a `Fwd thread id`. The node belongs to the
+//! last forward operator that began with its number. Thread ids are counted separately: the forward
 //! thread is the one with most of the numbers, so two threads that run the same model at the same
-//! time may be taken for one another.
+//! time may be confused.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -12,17 +12,16 @@ use std::collections::{BTreeMap, HashMap};
 use crate::ids::{EventId, LaneId, StringId};
 use crate::tables::{ArgTable, EventKind, EventTable, Tables, track};
 
-/// An operator of a backward pass and the forward operator that it belongs to.
+/// An operator of a backward pass and its forward operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BackwardLink {
-    /// Runs in the backward pass.
+    /// The operator in the backward pass.
     pub backward: EventId,
-    /// Created the autograd node.
+    /// The operator that created the autograd node.
     pub forward: EventId,
 }
 
-/// Every operator of a backward pass whose forward operator the trace holds, in the order of
-/// the file.
+/// Returns every operator of a backward pass whose forward operator is in the trace, in file order.
 pub fn backward_links(tables: &Tables) -> Vec<BackwardLink> {
     let (forward, backward) = numbered(tables);
     let threads = forward_threads(&forward, &backward, tables);
@@ -45,8 +44,8 @@ struct Numbered {
     event: EventId,
 }
 
-/// The forward operators, sorted by process, number, thread and time, and those of backward
-/// passes, by event.
+/// Returns the forward operators, sorted by process, number, thread and time, and the operators of
+/// backward passes, by event.
 fn numbered(tables: &Tables) -> (Vec<Numbered>, Vec<Numbered>) {
     let (mut forward, mut backward) = (Vec::new(), Vec::new());
     for (_, args) in tables.args.iter() {
@@ -80,7 +79,7 @@ fn rows_with_numbers<'a>(
     args.events().enumerate().filter_map(numbered)
 }
 
-/// The thread that each forward thread id stands for: the one that has most of its numbers.
+/// Returns the thread for each forward thread id: the one with most of its numbers.
 fn forward_threads(
     forward: &[Numbered],
     backward: &[Numbered],
@@ -104,7 +103,8 @@ fn forward_threads(
     votes.into_iter().filter_map(|(id, votes)| Some((id, most(votes)?))).collect()
 }
 
-/// Of the forward operators of a process, number and thread the last that began by a time.
+/// Of the forward operators with a process, number and thread, returns the last that began by
+/// `began_ns`.
 fn last_before(
     forward: &[Numbered],
     key: (StringId, i64, LaneId),
@@ -123,7 +123,8 @@ mod tests {
     use super::*;
     use crate::read::{Options, read_bytes};
 
-    /// Operators as `(thread, start, end, sequence number, forward thread)`: pairs of rows.
+    /// Links operators given as `(thread, start, end, sequence number, forward thread)`, as pairs
+    /// of rows.
     fn links(rows: &[(i64, i64, i64, i64, i64)]) -> Vec<(usize, usize)> {
         let events: Vec<_> = rows
             .iter()

@@ -1,8 +1,9 @@
-//! When calls that are not recorded were made, by their correlation ids.
+//! Bounds the time of missing calls by their correlation ids.
 //!
 //! Profilers number the calls of a process in the order in which they begin. An activity whose call
-//! is lost still has its number: the call began after those with lower numbers and before those
-//! with higher ones. Numbers that do not rise with time, as where they are reused, tell nothing.
+//! is missing still has the call's number: the call began after those with lower numbers and before
+//! those with higher ones. Numbers that do not rise with time, for example because they are reused,
+//! are ignored.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +11,11 @@ use super::calls::number;
 use crate::ids::{EventId, LaneId, StringId};
 use crate::tables::Tables;
 
-/// Of so many calls one may be out of order: two threads take their numbers and times at once.
+/// At most one in this many calls may be out of order, because two threads can take their numbers
+/// and times concurrently.
 const UNORDERED_ONE_IN: usize = 100;
 
-/// The calls of each process whose numbers rise with time, in order of number.
+/// The calls of each process whose numbers rise with time, by number.
 #[derive(Debug)]
 pub struct CallOrder {
     of_process: BTreeMap<StringId, Vec<Numbered>>,
@@ -23,14 +25,14 @@ pub struct CallOrder {
 struct Numbered {
     number: i64,
     start_ns: i64,
-    /// Calls with higher numbers begin later: its end, or its start in a process of which several
-    /// threads call at once.
+    /// Calls with higher numbers begin after this time: the call's end, or its start in a process
+    /// in which several threads call concurrently.
     over_ns: i64,
     thread: LaneId,
 }
 
 impl CallOrder {
-    /// Sorts the calls of each process whose numbers rise with time.
+    /// Collects the calls of each process whose numbers rise with time.
     pub fn of(tables: &Tables) -> Self {
         let events = &tables.events;
         let mut of_process: BTreeMap<_, Vec<_>> = BTreeMap::new();
@@ -48,8 +50,8 @@ impl CallOrder {
         Self { of_process }
     }
 
-    /// Between which times a process made the call with the number of an activity; all of time
-    /// where nothing tells.
+    /// Returns the time range in which a process made the call with the number of an activity;
+    /// unbounded if nothing is known.
     pub fn around(&self, process: StringId, work: EventId, tables: &Tables) -> (i64, i64) {
         let calls = self.of_process.get(&process).map_or(&[][..], Vec::as_slice);
         let Some(number) = number(&tables.events, work) else { return (i64::MIN, i64::MAX) };
@@ -60,7 +62,8 @@ impl CallOrder {
     }
 }
 
-/// Sorts calls by number; tells whether that is the order of time, and makes it that.
+/// Sorts calls by number. Returns whether their times rise too, after small disorders are
+/// corrected.
 fn rises(calls: &mut [Numbered]) -> bool {
     calls.sort_unstable();
     let count = |is_out: fn(&Numbered, &Numbered) -> bool| {

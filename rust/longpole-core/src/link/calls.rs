@@ -1,23 +1,23 @@
-//! Looks runtime API calls up by their correlation id.
+//! Looks up runtime API calls by correlation id.
 //!
-//! Ids are reused in long traces, so a lookup takes the call nearest before a time. Sorted once,
-//! every lookup is a binary search, or a look into a list where ids lie close together, as those
-//! of profilers do. Calls without an id, or with 0, are never found.
+//! Ids are reused in long traces, so a lookup returns the last call before a time. Calls are sorted
+//! once; every lookup is a binary search, or an index lookup if the ids are dense, as they usually
+//! are. Calls without an id, or with id 0, are never found.
 
 use std::cmp::Ordering;
 
 use crate::ids::{EventId, row_in_column};
 use crate::tables::{EventTable, Tables, by_content};
 
-/// Every call with its number, in order of number, then time.
+/// Every call with its number, sorted by number, then time.
 pub(super) struct Calls {
     rows: Vec<(i64, i64, EventId)>,
-    /// Where the rows of each number begin, from the lowest one on, and where the last end; empty
-    /// where the numbers lie far apart.
+    /// Index of the first row of each number, starting at the lowest, followed by the end index;
+    /// empty if the numbers are sparse.
     first: Vec<u32>,
 }
 
-/// As many numbers for each call are listed at the most.
+/// Maximum ratio of the range of numbers to the number of calls for an index.
 const NUMBERS_A_CALL: usize = 8;
 
 impl Calls {
@@ -43,14 +43,15 @@ impl Calls {
         number(events, work).map_or(&[], |number| self.with_number(number))
     }
 
-    /// The call with a number: of several the last that began by then, else the first.
+    /// Returns the call with a number: of several, the last that began by `time_ns`, otherwise the
+    /// first.
     pub(super) fn at(&self, number: i64, time_ns: i64) -> Option<EventId> {
         let rows = self.with_number(number);
         let before = rows.partition_point(|row| row.1 <= time_ns);
         rows.get(before.saturating_sub(1)).map(|&(_, _, call)| call)
     }
 
-    /// Every call with its number and start, in order of number, then time.
+    /// Returns every call with its number and start, sorted by number, then time.
     pub(super) fn rows(&self) -> &[(i64, i64, EventId)] {
         &self.rows
     }
@@ -76,7 +77,8 @@ fn first_rows(rows: &[(i64, i64, EventId)]) -> Vec<u32> {
     let Some(span) = span.filter(|&span| span < most) else { return Vec::new() };
     let mut first = vec![0; span + 2];
     for (place, row) in rows.iter().enumerate() {
-        // Rows are in order of number: the last of each says where the next ones begin.
+        // Rows are sorted by number, so the last row of each number determines where the next
+        // begins.
         if let Ok(number) = usize::try_from(row.0 - lowest.0) {
             first[number + 1] = row_in_column(place + 1);
         }
@@ -87,7 +89,7 @@ fn first_rows(rows: &[(i64, i64, EventId)]) -> Vec<u32> {
     first
 }
 
-/// The number that joins, which 0 never does.
+/// Returns the correlation number of an event; `None` for 0, which never links.
 pub(super) fn number(events: &EventTable, event: EventId) -> Option<i64> {
     events.correlation(event).filter(|&number| number > 0)
 }

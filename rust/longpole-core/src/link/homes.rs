@@ -1,4 +1,4 @@
-//! Which process launches on a device, for files that hold several ranks with the same numbers.
+//! Which process launches on each device, for files that contain several ranks with the same ids.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,26 +7,26 @@ use super::reused::Reused;
 use crate::ids::{EventId, StringId};
 use crate::tables::{EventTable, LaneTable, Tables};
 
-/// The process that launches on each device, as far as links agree on one. Files that hold
-/// several ranks have the same numbers in each.
+/// The process that launches on each device, if the links agree on one. Files that contain several
+/// ranks have the same ids in each.
 pub(super) struct Homes {
     process: HashMap<Device, Option<StringId>>,
 }
 
-/// A device, as its work names it.
+/// A device, as recorded on its activities.
 type Device = (StringId, Option<i64>);
 
-/// What speaks for each process.
+/// The evidence for each process.
 type Votes = BTreeMap<StringId, Vote>;
 
-/// What speaks for a process.
+/// The evidence for a process.
 #[derive(Clone, Default)]
 struct Vote {
-    /// How many links only it allows.
+    /// Number of links that only this process allows.
     n_only: usize,
-    /// For how many links its calls began too late.
+    /// Number of links for which its calls began too late.
     n_late: usize,
-    /// How long before the work its calls began.
+    /// Total time from its calls to the activities.
     lead_ns: i64,
 }
 
@@ -87,8 +87,8 @@ impl Homes {
     }
 }
 
-/// The process that alone allows some links and no other does; where all share their numbers, the
-/// one whose calls begin before the work, and sooner before it.
+/// Returns the process that is the only one to allow some links; if all share their ids, the one
+/// whose calls begin before the activities, and closest to them.
 fn home(votes: &Votes) -> Option<StringId> {
     let mut with_links = votes.iter().filter(|(_, vote)| vote.n_only > 0);
     match (with_links.next(), with_links.next()) {

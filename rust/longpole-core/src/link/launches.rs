@@ -1,9 +1,10 @@
-//! Joins each GPU activity to the call that launched it, and to the operator around that call.
+//! Links each GPU activity to its launch call, and to the operator around that call.
 //!
-//! The profiler gives both the same correlation id; some give only an External id, which is the
-//! marked fallback. A reused id takes the latest call that began by the time the activity did.
-//! Where several processes of one file use the same ids, each device is taken to belong to one of
-//! them. Work of a profile without any numbers is given to the launch of a graph that holds it. Activities that find no call are counted and keep no launcher.
+//! The profiler gives both the same correlation id. Some profilers only record an external id,
+//! which is used as a marked fallback. A reused id refers to the latest call that began by the time
+//! of the activity. If several processes of one file use the same ids, each device is assigned to
+//! one of them. In a profile without any ids, activities are assigned to the graph launch that
+//! contains them. Activities without a call are counted and have no launcher.
 
 use std::collections::HashMap;
 
@@ -17,69 +18,67 @@ use crate::progress::{Progress, report};
 use crate::tables::{EventKind, EventTable, Tables};
 use crate::vocabulary::ApiRole;
 
-/// Which call launched each event on a device. See [`launches`].
+/// The launch call of each GPU activity. See [`launches`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Launches {
     launcher: Vec<u32>,
     operator: Vec<(EventId, EventId)>,
     holders: Vec<EventId>,
-    /// Device events that more than one call could have launched by its number.
+    /// Number of GPU activities with several possible launch calls.
     pub ambiguous: u64,
-    /// Device work without a call in the trace.
+    /// Number of GPU activities without a launch call in the trace.
     pub unlinked: u64,
-    /// Device work that has no number that could be joined (none, or 0).
+    /// Number of GPU activities without a usable id (none, or 0).
     pub without_correlation: u64,
 }
 
 named! {
-    /// What a link rests on.
+    /// How a launch was linked.
     LinkedBy {
-        /// The correlation number of one call.
+        /// By the correlation id of a call.
         Correlation "correlation",
-        /// The External id, which names the operator and not the call.
+        /// By the external id, which identifies the operator but not the call.
         ExternalId "external_id",
-        /// The one launch of a graph that holds the work, in a profile without numbers.
+        /// By the only graph launch that contains the activity, in a profile without ids.
         Holder "holder",
     }
 }
 
 impl Launches {
-    /// The call that launched `event`, if the trace holds it.
+    /// Returns the launch call of `event`, if it is in the trace.
     pub fn launcher(&self, event: EventId) -> Option<EventId> {
         EventId::from_column(self.launcher[event.row()])
     }
 
-    /// The column of calls, one row for each event, [`NO_ROW`] for none.
+    /// Returns the column of launch calls, one row for each event; [`NO_ROW`] for none.
     pub fn launchers(&self) -> &[u32] {
         &self.launcher
     }
 
-    /// The launches of graphs that hold all work given to them, which has no numbers; in order.
+    /// Returns the graph launches to which activities without ids were assigned, in order.
     pub fn holders(&self) -> &[EventId] {
         &self.holders
     }
 
-    /// Device work that has no call, with the operator that its External id
-    /// names, in order of the events: a guess, for profilers that give no
-    /// correlation.
+    /// Returns the GPU activities without a call, each with the operator of its external id, in
+    /// order of events: inferred, for profilers that record no correlation ids.
     pub fn operators_by_external_id(&self) -> &[(EventId, EventId)] {
         &self.operator
     }
 }
 
-/// Joins work on devices, and records of synchronisation, to the calls with
-/// their correlation number. One call may launch many kernels, as graphs do.
+/// Links GPU activities and synchronization records to the calls with their correlation id. One
+/// call may launch many kernels, for example a graph launch.
 ///
-/// A number counts within one process; 0 is no number. Where it was given to
-/// several calls, those of the process that launches on the same device are
-/// preferred, then those with the same External id; of these the last that began
-/// before the work did wins, else the first. Of calls that began together the
-/// shorter counts as the later, and after that content decides, so that the order
-/// of the file does not matter. Such work is counted as ambiguous.
+/// Ids are unique within one process, and 0 is not an id. If several calls have the same id, those
+/// of the process that launches on the same device are preferred, then those with the same external
+/// id. Of these, the last that began before the activity is used, otherwise the first. Of calls
+/// that began together, the shorter counts as the later; further ties are decided by content, so
+/// that file order does not matter. Such activities are counted as ambiguous.
 ///
 /// # Errors
 ///
-/// Only when `progress` asks to stop.
+/// Returns an error only if `progress` asks to stop.
 pub fn launches(tables: &Tables, progress: Progress<'_>) -> Result<Launches> {
     let (events, lanes) = (&*tables.events, &*tables.lanes);
     let calls = Calls::of(tables);
@@ -114,7 +113,8 @@ pub fn launches(tables: &Tables, progress: Progress<'_>) -> Result<Launches> {
 }
 
 impl Launches {
-    /// Finds what can be known of work without a call: its operator, or the launch of its graph.
+    /// Finds what is known about activities without a call: their operator, or the graph launch
+    /// that contains them.
     fn find_orphans(&mut self, orphans: &[EventId], tables: &Tables) {
         let events = &tables.events;
         let without_number = orphans.iter().filter(|&&work| number(events, work).is_none());
@@ -130,7 +130,7 @@ impl Launches {
         self.launcher.iter().all(|&call| call == NO_ROW)
     }
 
-    /// Gives work to the one launch of a graph in which it runs.
+    /// Assigns activities to the only graph launch during which they run.
     fn give_to_holders(&mut self, orphans: &[EventId], tables: &Tables) {
         let events = &tables.events;
         let graphs = graph_launches(tables);
@@ -151,7 +151,7 @@ impl Launches {
     }
 }
 
-/// The calls that launch graphs, in order of time.
+/// Returns the graph launch calls, in order of time.
 fn graph_launches(tables: &Tables) -> Vec<((i64, i64), EventId)> {
     let events = &tables.events;
     let launches_graph =
@@ -173,7 +173,7 @@ fn operators_by_external_id(events: &EventTable, orphans: &[EventId]) -> Vec<(Ev
     let mut operators: HashMap<i64, Option<EventId>> = HashMap::new();
     for operator in events.ids().filter(|&event| events.kind(event) == EventKind::Operator) {
         if let Some(id) = events.external_id(operator).filter(|&id| id != 0) {
-            // An id that stands on two operators names neither.
+            // An id of two operators identifies neither.
             operators.entry(id).and_modify(|known| *known = None).or_insert(Some(operator));
         }
     }
@@ -187,7 +187,7 @@ mod tests {
     use crate::progress::silent;
     use crate::read::{Options, read_bytes};
 
-    /// Events as `(category, pid, ts, correlation, External id)`.
+    /// Links events given as `(category, pid, ts, correlation, external id)`.
     fn linked(rows: &[(&str, i64, i64, i64, i64)]) -> (Vec<Option<usize>>, Launches) {
         let events: Vec<_> = rows
             .iter()

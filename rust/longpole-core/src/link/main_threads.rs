@@ -1,7 +1,8 @@
-//! Tells which thread of each process is its main thread.
+//! Determines the main thread of each process.
 //!
-//! A trace ends, and a step begins, with the main thread; helper threads sleep longest and must not
-//! decide. No profiler names it, so steps, then the process id, then the amount of work decide.
+//! A trace ends, and a step begins, with the main thread; helper threads may sleep for long and
+//! must not end the trace. Profilers do not record which thread is the main one, so steps, then the
+//! process id, then the amount of work decide.
 
 use std::collections::HashMap;
 
@@ -9,11 +10,11 @@ use crate::ids::{EventId, LaneId};
 use crate::tables::{EventKind, Tables, by_content};
 use crate::vocabulary::step_number;
 
-/// Which lanes are the main thread of their process, one row for each lane.
+/// Returns whether each lane is the main thread of its process, one row for each lane.
 ///
-/// That is the thread that runs the steps; else the one whose number is that of
-/// the process, if it works; else the one with most operators and calls. Between
-/// equals the one whose first event comes first.
+/// The main thread is the one that runs the steps; otherwise the one whose id is the process id, if
+/// it has events; otherwise the one with the most operators and calls. Among equals, the one with
+/// the first event is used.
 pub fn main_threads(tables: &Tables) -> Vec<bool> {
     let claims = claims(tables);
     let mut best: HashMap<_, &Claim> = HashMap::new();
@@ -32,7 +33,7 @@ pub fn main_threads(tables: &Tables) -> Vec<bool> {
     is_main
 }
 
-/// What speaks for a thread to be the main one.
+/// The evidence that a thread is the main one.
 struct Claim {
     thread: LaneId,
     first: EventId,
@@ -48,7 +49,7 @@ impl Claim {
     }
 }
 
-/// A claim for each thread, in order of their first events.
+/// Returns a claim for each thread, in order of first event.
 fn claims(tables: &Tables) -> Vec<Claim> {
     let events = &tables.events;
     let is_step = tables.strings.matching(|name| step_number(name).is_some());
@@ -85,7 +86,7 @@ impl Claim {
     }
 }
 
-/// Whether the event is one of a thread that takes part in the critical path.
+/// Whether an event is on a thread and part of the critical path.
 fn runs_on_thread(event: EventId, tables: &Tables) -> bool {
     let kind = tables.events.kind(event);
     let labels_or_works =

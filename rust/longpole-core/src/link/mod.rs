@@ -1,4 +1,4 @@
-//! Joins events that belong together, by the numbers the profiler gave them.
+//! Links related events by the ids that the profiler recorded.
 
 mod autograd;
 mod backward;

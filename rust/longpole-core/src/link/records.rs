@@ -1,8 +1,9 @@
-//! Reads records of synchronisation: which call waited, and for what.
+//! Reads synchronization records: which call waited, and for what.
 //!
-//! With `enable_cuda_sync_events` the profiler says for which stream or event a call waited, which
-//! nothing else in a trace does (`cuda_sync`). Waits on the streams of an Ascend device are tasks
-//! with times; `stream_waits` finds what they waited for. Records of an unknown kind, or without their call, are counted.
+//! With `enable_cuda_sync_events` the profiler records for which stream or event a call waited
+//! (`cuda_sync`). Nothing else in a trace contains this. Waits on the streams of an Ascend device
+//! are tasks with times; `stream_waits` determines what they waited for. Records of an unknown
+//! kind, or without their call, are counted.
 
 use super::Launches;
 use super::calls::Calls;
@@ -10,7 +11,7 @@ use super::stream_waits::{EventRecords, StreamWait};
 use crate::ids::EventId;
 use crate::tables::{EventKind, Tables, argument, argument_text};
 
-/// What a record of synchronisation says: which call waited, and for what.
+/// A synchronization record: which call waited, and for what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SyncRecord {
     /// The record itself.
@@ -19,19 +20,18 @@ pub struct SyncRecord {
     pub waits_for: WaitsFor,
     /// The call that waited, or that made a stream wait.
     pub call: Option<EventId>,
-    /// The call that recorded the event waited for; none where the record does not
-    /// say, or the trace does not hold it.
+    /// The call that recorded the awaited event; `None` if it is not in the record or in the trace.
     pub recorded_by: Option<EventId>,
     /// The device.
     pub device: Option<i64>,
     /// The stream that waits, or whose end the host waits for.
     pub stream: Option<i64>,
-    /// When the event was recorded and when the wait ended, by the clock of the device; only
-    /// where both are tasks of their streams.
+    /// When the event was recorded and when the wait ended, by the clock of the device; only if
+    /// both are tasks of their streams.
     pub device_ns: Option<(i64, i64)>,
 }
 
-/// What was waited for.
+/// The target of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitsFor {
     /// The host waited for one stream.
@@ -42,11 +42,11 @@ pub enum WaitsFor {
     Event(i64),
     /// A stream waited for an event recorded on this other stream.
     EventOfStream(i64),
-    /// The record does not say; it decides nothing.
+    /// Not recorded; the record has no effect.
     Unknown,
 }
 
-/// The records of synchronisation, in order of time.
+/// Returns the synchronization records, in order of time.
 pub fn sync_records(tables: &Tables, launches: &Launches) -> Vec<SyncRecord> {
     let events = &tables.events;
     if !events.ids().any(|event| events.kind(event) == EventKind::Synchronization) {
@@ -87,7 +87,7 @@ fn record(event: EventId, tables: &Tables, launches: &Launches, calls: &Calls) -
     }
 }
 
-/// The record of a wait on an Ascend stream; none where it took no time.
+/// Returns the record of a wait on an Ascend stream; `None` if it took no time.
 fn of_stream(
     event: EventId,
     wait: &StreamWait,
@@ -115,13 +115,14 @@ fn waits_for(event: EventId, tables: &Tables) -> WaitsFor {
         (Some("Stream Sync"), _) => WaitsFor::Stream,
         (Some("Context Sync"), _) => WaitsFor::Device,
         (Some("Event Sync"), Some(stream)) => WaitsFor::Event(stream),
-        // MTIA lists such waits among its kernels.
+        // MTIA lists such waits as kernels.
         (Some("Stream Wait Event" | "event_wait"), Some(stream)) => WaitsFor::EventOfStream(stream),
         _ => WaitsFor::Unknown,
     }
 }
 
-/// What the profiler calls it, in an argument or at least by the record's name.
+/// Returns the profiler's name for the kind of synchronization, from an argument or at least the
+/// record's name.
 fn kind(event: EventId, tables: &Tables) -> Option<&str> {
     let named = || tables.events.name(event).map(|name| tables.strings.get(name));
     argument_text(event, "cuda_sync_kind", tables).or_else(named)

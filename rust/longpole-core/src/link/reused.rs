@@ -1,7 +1,7 @@
-//! Which of the calls with one correlation id launched an activity.
+//! Determines which of several calls with one correlation id launched an activity.
 //!
-//! A trace may give an id to every call: what is looked for is found by binary search among the
-//! calls of one process, or with one External id, not by looking at all of them.
+//! A trace may give one id to all calls. The call is therefore found by binary search among the
+//! calls of one process, or with one external id, instead of checking every call.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,10 +9,10 @@ use super::calls::Calls;
 use crate::ids::{EventId, StringId};
 use crate::tables::{EventTable, LaneTable};
 
-/// The id, and the process or the External id where only calls with these are meant.
+/// The id, with the process or the external id if the search is limited to these.
 type Key = (i64, Option<StringId>, Option<i64>);
 
-/// The calls whose id was given to several, by what may tell them apart, in order of time.
+/// The calls with ids that several calls share, by distinguishing property, in order of time.
 pub(super) struct Reused {
     calls: HashMap<Key, Vec<EventId>>,
     /// The processes of the calls with an id.
@@ -38,8 +38,8 @@ impl Reused {
         Self { calls: found, processes }
     }
 
-    /// How long after the last call of each process with an id a time is; less than 0 where all
-    /// of them began later.
+    /// For each process, returns the time from its last call with an id to `time_ns`; below 0 if
+    /// all its calls began later.
     pub(super) fn nearest_of_processes(
         &self,
         number: i64,
@@ -54,8 +54,8 @@ impl Reused {
         self.processes.get(&number).into_iter().flatten().filter_map(after_ns).collect()
     }
 
-    /// Those of the process that launches on the device go first, then those with the External
-    /// id of the work; of these the last that began by then, else the first.
+    /// Calls of the process that launches on the device come first, then those with the external id
+    /// of the activity. Of these, the last that began by then is chosen, otherwise the first.
     pub(super) fn choose(
         &self,
         all: &[(i64, i64, EventId)],

@@ -1,25 +1,25 @@
 //! Finds the iterations of the program by their `ProfilerStep#N` annotations.
 //!
-//! The annotation stands on a thread and once more on the device; only the one of the thread counts.
-//! Programs that do not call `prof.step()` have none; see `path::windows` for what marks them then.
+//! Each annotation is recorded on a thread and again on the device; only the one on the thread
+//! counts. Programs that do not call `prof.step()` have none; `path::windows` finds other marks for
+//! them.
 
 use crate::ids::EventId;
 use crate::tables::{EventKind, Tables};
 use crate::vocabulary::step_number;
 
-/// One iteration of the training or inference loop, as `ProfilerStep#N` marks it.
+/// One iteration of the training or inference loop, marked by `ProfilerStep#N`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
     /// The `N`.
     pub number: i64,
-    /// The annotation on the CPU side.
+    /// The annotation on the host.
     pub event: EventId,
 }
 
-/// The steps of the trace, in order of time.
+/// Returns the steps of the trace, in order of time.
 ///
-/// Only annotations of a thread count: the profiler draws each step again on
-/// the streams of the device.
+/// Only annotations on threads count: the profiler repeats each step on the streams of the device.
 pub fn steps(tables: &Tables) -> Vec<Step> {
     let numbers: Vec<_> = tables.strings.iter().map(step_number).collect();
     let events = &tables.events;

@@ -1,12 +1,12 @@
-//! Which event a wait on an Ascend stream ended with.
+//! Determines which event ended a wait on an Ascend stream.
 //!
-//! Waits and the recording of events are tasks on streams, with times of one clock, and none
-//! names the event. Some devices show a wait from its beginning to its end, others only its end:
-//! then it began when the task before it on its stream ended. Of the events that other streams
-//! of the device recorded in that time, the last one is taken.
+//! Waits and event recordings are tasks on streams with times of one clock, and neither contains
+//! the event. Some devices record a wait from start to end, others only its end; in that case, it
+//! began when the previous task on its stream ended. Of the events that other streams of the device
+//! recorded in that time, the last one is used.
 //!
-//! Limits: where several streams record events at the same time, it may have been another one.
-//! A wait in whose time no event was recorded decided nothing and gets no partner.
+//! Limits: if several streams record events at the same time, another event may be the right one. A
+//! wait without a recorded event in its time has no effect and gets no partner.
 
 use std::collections::BTreeMap;
 
@@ -14,31 +14,31 @@ use crate::ids::EventId;
 use crate::tables::{EventKind, Tables};
 use crate::vocabulary::TaskKind;
 
-/// A wait this long is shown from its beginning.
+/// A wait of at least this length is recorded from its start.
 const SHORTEST_WAIT_NS: i64 = 200;
 
-/// So long after its event is recorded a wait ends at the most: one that is shown whole, and one
-/// of which only the end is shown.
+/// Maximum time from the recording of an event to the end of a wait for it: for waits recorded
+/// completely, and for waits of which only the end is recorded.
 const LATEST_RETURN_NS: [i64; 2] = [5_000, 100_000];
 
 /// A stream by its device.
 type Stream = (Option<i64>, i64);
 
-/// The tasks that record events, and when the streams were busy.
+/// The tasks that record events, and the busy times of streams.
 pub(super) struct EventRecords {
     by_end: BTreeMap<Option<i64>, Vec<(i64, Stream, EventId)>>,
-    /// The starts of all tasks of a stream, with the end of the last to end by then.
+    /// The starts of all tasks of a stream, each with the latest end of the tasks up to it.
     busy_until: BTreeMap<Stream, Vec<(i64, i64)>>,
     is_wait: Vec<bool>,
 }
 
-/// What is known of a wait on a stream.
+/// What is known about a wait on a stream.
 pub(super) enum StreamWait {
-    /// It found its event recorded.
+    /// Its event had already been recorded.
     Over,
     /// It ended with an event of this stream.
     For(i64, EventId),
-    /// It took time, and no event fits.
+    /// It took time, and no event matches.
     Unknown,
 }
 
@@ -82,14 +82,14 @@ impl EventRecords {
         }
     }
 
-    /// When the tasks before a time on a stream had ended.
+    /// Returns when the tasks before a time on a stream had ended.
     fn free_since_ns(&self, stream: Stream, at_ns: i64) -> i64 {
         let rows = self.busy_until.get(&stream).map_or(&[][..], Vec::as_slice);
         let before = rows.partition_point(|row| row.0 < at_ns);
         before.checked_sub(1).map_or(i64::MIN, |last| rows[last].1)
     }
 
-    /// What a record of synchronisation waited for, where it is a wait on an Ascend stream.
+    /// Returns what a synchronization record waited for, if it is a wait on an Ascend stream.
     pub(super) fn wait(&self, event: EventId, tables: &Tables) -> Option<StreamWait> {
         let events = &tables.events;
         events.name(event).filter(|name| self.is_wait[name.row()])?;
@@ -121,7 +121,8 @@ mod tests {
     use crate::progress::silent;
     use crate::read::{Options, read_bytes};
 
-    /// Tasks as `(name, stream, start, duration)` in ns: what each wait waits for.
+    /// Returns what each wait waits for, with tasks given as `(name, stream, start, duration)` in
+    /// ns.
     fn waits(tasks: &[(&str, i64, i64, i64)]) -> Vec<WaitsFor> {
         let meta = |name: &str, tid: i64, value: &str| {
             format!(

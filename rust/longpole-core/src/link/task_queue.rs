@@ -1,23 +1,24 @@
-//! Joins what one thread puts into the task queue of `torch_npu` to what another takes out.
+//! Links the enqueue and dequeue events of the task queue of `torch_npu`.
 //!
-//! The thread of an operator enqueues its launch, and a thread of its own dequeues and makes it.
-//! Both have the same number, which is reused in long traces: the nearest earlier one is meant.
+//! The thread of an operator enqueues its launch, and a separate thread dequeues it and launches.
+//! Both events have the same number. Numbers are reused in long traces, so the nearest earlier
+//! enqueue event is used.
 
 use std::collections::BTreeMap;
 
 use crate::ids::{EventId, StringId};
 use crate::tables::Tables;
 
-/// A launch on its way from the thread of an operator to the one that makes it.
+/// A launch passed from the thread of an operator to the launching thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct QueuedTask {
-    /// Takes it out and makes the launch.
+    /// The event that takes it from the queue and launches.
     pub dequeue: EventId,
-    /// Puts it into the queue.
+    /// The event that adds it to the queue.
     pub enqueue: EventId,
 }
 
-/// The tasks of all queues, in the order of the file.
+/// Returns the tasks of all queues, in file order.
 pub fn queued_tasks(tables: &Tables) -> Vec<QueuedTask> {
     let [enqueue, dequeue] = ["enqueue", "dequeue"].map(|word| tables.strings.lookup(word));
     let (Some(enqueue), Some(dequeue)) = (enqueue, dequeue) else { return Vec::new() };

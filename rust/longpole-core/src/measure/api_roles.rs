@@ -1,10 +1,10 @@
-//! What each runtime API call does, by its name.
+//! The role of each runtime API call, derived from its name.
 
 use crate::ids::EventId;
 use crate::tables::Tables;
 use crate::vocabulary::ApiRole;
 
-/// The role of each call, in the order of the file.
+/// Returns the role of each call, in file order.
 pub fn api_roles(tables: &Tables) -> Vec<(EventId, ApiRole)> {
     let roles = tables.roles();
     let events = &tables.events;

@@ -1,10 +1,10 @@
-//! Runtime API calls in which a thread of the host waited for a device.
+//! Runtime API calls in which a host thread waited for a device.
 //!
-//! Three things speak for a call: that calls of its role always wait, that its own memcpy had
-//! ended when it returned, and that the graph found what it waited for. Which of them do is
-//! the answer's reason. Queries never wait, whatever was recorded for them.
+//! Three facts indicate that a call blocked: calls of its role always wait, its own memcpy had
+//! ended when it returned, or the graph found the activity that it waited for. The first that
+//! applies is the reported reason. Queries never wait, even if the trace has a record for them.
 //!
-//! Limits: how long a call waited is not said, only how long it took.
+//! Limits: only the duration of a call is known, not how much of it was waiting.
 
 use std::collections::BTreeSet;
 
@@ -20,11 +20,11 @@ use crate::vocabulary::{ApiRole, Waiting};
 named! {
     /// Why a call is known to block.
     Reason {
-        /// Calls of its role do.
+        /// Calls of its role always block.
         Role "role",
         /// It returned after its own memcpy had ended.
         CopyEnded "copy_ended",
-        /// The graph found the work that it waited for.
+        /// The graph found the activity that it waited for.
         Waited "waited",
     }
 }
@@ -38,11 +38,11 @@ pub struct Blocking {
     pub reason: Reason,
 }
 
-/// The calls that blocked, in the order of the file.
+/// Returns the calls that blocked, in file order.
 ///
 /// # Errors
 ///
-/// Only when `progress` asks to stop.
+/// Returns an error only if `progress` asks to stop.
 pub fn blocking_calls(
     tables: &Tables,
     launches: &Launches,
@@ -66,8 +66,8 @@ pub fn blocking_calls(
         .collect())
 }
 
-/// The calls with a memcpy out of pageable memory: their threads wait for its turn on the stream,
-/// however asynchronous they are.
+/// Returns the calls with a memcpy from pageable memory: their threads wait for its turn on the
+/// stream, even if the call is asynchronous.
 pub fn copy_from_pageable(tables: &Tables, launches: &Launches) -> BTreeSet<EventId> {
     let events = &tables.events;
     let copies = events.ids().filter(|&event| events.kind(event) == EventKind::Copy);
@@ -77,7 +77,7 @@ pub fn copy_from_pageable(tables: &Tables, launches: &Launches) -> BTreeSet<Even
         .collect()
 }
 
-/// Notes the calls for which the graph has something they waited for.
+/// Marks the calls for which the graph has an activity that they waited for.
 fn note_waits(graph: &Graph, reasons: &mut [Option<Reason>]) {
     let waits =
         graph.edges.as_slice().iter().filter(|edge| edge.role.waits() == Some(Kind::SyncReturn));
@@ -87,7 +87,7 @@ fn note_waits(graph: &Graph, reasons: &mut [Option<Reason>]) {
     }
 }
 
-/// Notes the calls whose own memcpy had ended when they returned.
+/// Marks the calls whose own memcpy had ended when they returned.
 fn note_copies(tables: &Tables, launches: &Launches, reasons: &mut [Option<Reason>]) {
     let events = &tables.events;
     for copy in events.ids().filter(|&event| events.kind(event) == EventKind::Copy) {

@@ -1,7 +1,8 @@
-//! Sweeps over the activities of each device: how long it computed, communicated, copied or idled.
+//! How long each device computed, communicated, copied or was idle.
 //!
-//! Activities of several streams overlap, so durations cannot be summed. One sweep over sorted starts
-//! and ends gives every instant to one class. It says what a device did, not what it waited for.
+//! Activities of several streams overlap, so durations cannot be added. One sweep over sorted
+//! starts and ends assigns every instant to one class. The result is what a device did, not what it
+//! waited for.
 
 use std::collections::BTreeMap;
 
@@ -10,31 +11,31 @@ use crate::intervals::Spans;
 use crate::tables::{Tables, WorkClass};
 use crate::time::in_range;
 
-/// How long a stream, or a device as a whole, was busy within a window.
+/// The busy time of a stream, or of a device as a whole, within a window.
 ///
-/// Compute, communication, copy and idle sum to the window: an instant at which
-/// several classes ran counts for the first of them in this order.
+/// Compute, communication, copy and idle time add up to the window. An instant with several classes
+/// counts for the first of them in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Busy {
-    /// The device; none where the trace names none.
+    /// The device; `None` if the trace has no device numbers.
     pub device: Option<i64>,
-    /// The stream; none for the device as a whole.
+    /// The stream; `None` for the device as a whole.
     pub stream: Option<i64>,
-    /// Activities that ran within the window, in part or whole.
+    /// Number of activities that ran within the window, entirely or partly.
     pub n_events: i64,
-    /// Time in which anything ran.
+    /// Time with any activity.
     pub busy_ns: i64,
-    /// Time in which a kernel computed.
+    /// Time with a compute kernel.
     pub compute_ns: i64,
-    /// Time in which a kernel communicated and none computed.
+    /// Time with a communication kernel and no compute kernel.
     pub communication_ns: i64,
-    /// Time in which memory was moved or filled and no kernel ran.
+    /// Time with a memcpy or memset and no kernel.
     pub copy_ns: i64,
-    /// Time in which nothing ran.
+    /// Time without any activity.
     pub idle_ns: i64,
-    /// Time in which a kernel communicated, computing or not.
+    /// Time with a communication kernel, with or without a compute kernel.
     pub communication_total_ns: i64,
-    /// Time in which memory was moved or filled, whatever else ran.
+    /// Time with a memcpy or memset, with or without other activities.
     pub copy_total_ns: i64,
 }
 
@@ -46,9 +47,8 @@ struct Spread {
     copy: Vec<(i64, i64)>,
 }
 
-/// How long each device and each of its streams was busy from `window.0` to
-/// `window.1` with the chosen activities: a row for the device, then one for each stream, by
-/// number.
+/// Returns the busy time of each device and each of its streams between `window.0` and `window.1`,
+/// for the chosen activities: a row for the device, then one for each stream, by number.
 pub fn busy(tables: &Tables, window: (i64, i64), chosen: &Chosen) -> Vec<Busy> {
     let window = in_range(window);
     let events = &tables.events;
@@ -59,10 +59,10 @@ pub fn busy(tables: &Tables, window: (i64, i64), chosen: &Chosen) -> Vec<Busy> {
         let (Some(class), Some((start, end))) = (class_of(event), events.span(event)) else {
             continue;
         };
-        // A device is listed even where it did nothing within the window.
+        // A device is listed even if it did nothing within the window.
         let spread = by_lane[events.lane(event).row()].get_or_insert_default();
         let span = (start.max(window.0), end.min(window.1));
-        // Work without duration ran too, though it took no time.
+        // Activities without duration also count, although they take no time.
         if span.0 < span.1 || (start == end && span.0 == span.1) {
             spread.of(class).push(span);
         }
@@ -74,7 +74,7 @@ pub fn busy(tables: &Tables, window: (i64, i64), chosen: &Chosen) -> Vec<Busy> {
         .collect()
 }
 
-/// The spans of devices and of their streams, in this order.
+/// Returns the spans of devices and their streams, in this order.
 fn by_place(tables: &Tables, by_lane: Vec<Option<Spread>>) -> BTreeMap<Place, Spread> {
     let mut places: BTreeMap<Place, Spread> = BTreeMap::new();
     for (lane, spread) in tables.lanes.ids().zip(by_lane) {
@@ -86,7 +86,7 @@ fn by_place(tables: &Tables, by_lane: Vec<Option<Spread>>) -> BTreeMap<Place, Sp
     places
 }
 
-/// A device, and a stream of it or none for the device as a whole.
+/// A device and one of its streams; `None` for the device as a whole.
 type Place = (Option<i64>, Option<Option<i64>>);
 
 impl Spread {
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use crate::read::{Options, read_bytes};
 
-    /// Reads kernels given as (name, stream, start, duration).
+    /// Reads kernels from (name, stream, start, duration).
     fn kernels(rows: &[(&str, i64, i64, i64)]) -> Tables {
         let events: Vec<_> = rows
             .iter()

@@ -1,7 +1,7 @@
-//! Adds up the times of events by name: kernels, operators and blocking calls of a window.
+//! Sums the times of events by name: kernels, operators and blocking calls of a window.
 //!
-//! A person reads the names that took longest; each comes with its longest event, to look at.
-//! Events of one name that run at the same time count twice.
+//! Each name has its longest event for inspection. Events of one name that run at the same time
+//! count twice.
 
 use std::collections::HashMap;
 
@@ -14,19 +14,19 @@ use crate::tables::{EventKind, Tables, argument_text};
 /// The events of one name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NameTime {
-    /// The name; none of events without one.
+    /// The name; `None` for events without a name.
     pub name: Option<StringId>,
-    /// How many events there are.
+    /// Number of events.
     pub count: u64,
-    /// The sum of their times.
+    /// Total time.
     pub duration_ns: i64,
-    /// The longest of these times.
+    /// Time of the longest event.
     pub longest_ns: i64,
-    /// The event it belongs to, the first of several.
+    /// The longest event, the first of several.
     pub longest: EventId,
 }
 
-/// Adds up times of events by name, the greatest sum first; ties go by the text of the name.
+/// Sums times of events by name, largest sum first; ties are sorted by name.
 pub fn by_name(tables: &Tables, times: impl IntoIterator<Item = (EventId, i64)>) -> Vec<NameTime> {
     let mut row_of: HashMap<Option<StringId>, usize> = HashMap::new();
     let mut rows: Vec<NameTime> = Vec::new();
@@ -56,7 +56,8 @@ impl NameTime {
     }
 }
 
-/// The kernels that ran in a window, by name. One that took no time counts where it ran.
+/// Returns the kernels that ran in a window, by name. A kernel without duration counts in the
+/// window where it ran.
 pub fn kernels_by_name(tables: &Tables, window: (i64, i64)) -> Vec<NameTime> {
     let events = &tables.events;
     let times = events.ids().filter(|&event| events.kind(event) == EventKind::Kernel);
@@ -68,7 +69,7 @@ pub fn kernels_by_name(tables: &Tables, window: (i64, i64)) -> Vec<NameTime> {
     by_name(tables, times)
 }
 
-/// The operators of a window by name, with the time in which nothing inside them ran.
+/// Returns the operators of a window by name, with their self time.
 pub fn operators_by_name(tables: &Tables, nesting: &Nesting, window: (i64, i64)) -> Vec<NameTime> {
     let spans = tables.lanes.ids().map(|lane| (lane, window.0, window.1));
     let times = times_within(tables, nesting, spans);
@@ -77,8 +78,8 @@ pub fn operators_by_name(tables: &Tables, nesting: &Nesting, window: (i64, i64))
     by_name(tables, operators.map(|row| (row.event, row.self_ns)))
 }
 
-/// The blocking calls of a window by name, on all threads together, and why the longest of each
-/// is known to block.
+/// Returns the blocking calls of a window by name, over all threads, and why the longest of each
+/// blocks.
 pub fn blocking_by_name(
     tables: &Tables,
     blocking: &[Blocking],
@@ -93,8 +94,8 @@ pub fn blocking_by_name(
     rows.into_iter().map(|row| (row, reasons[&row.longest])).collect()
 }
 
-/// The innermost operator that launched a GPU activity, and the sizes of its inputs as the trace
-/// writes them, where they were read.
+/// Returns the innermost operator that launched a GPU activity, and the sizes of its inputs as
+/// recorded in the trace, if they were read.
 pub fn launching_operator<'a>(
     event: EventId,
     tables: &'a Tables,
@@ -115,7 +116,8 @@ pub fn launching_operator<'a>(
     Some((operator, sizes))
 }
 
-/// How many GPU activities a window holds, and how many of them have no known launching call.
+/// Returns the number of GPU activities in a window, and how many of them have no known launch
+/// call.
 pub fn unlinked(tables: &Tables, launches: &Launches, window: (i64, i64)) -> (u64, u64) {
     let events = &tables.events;
     let is_inside = |event| events.span(event).is_some_and(|span| overlaps(span, window));
@@ -130,7 +132,7 @@ fn overlaps((start, end): (i64, i64), window: (i64, i64)) -> bool {
     start < window.1 && end > window.0
 }
 
-/// The part of a span inside a window; none where that is no time.
+/// Returns the part of a span inside a window; `None` if it is empty.
 fn inside_ns((start, end): (i64, i64), window: (i64, i64)) -> Option<i64> {
     let inside = end.min(window.1).saturating_sub(start.max(window.0));
     (inside > 0).then_some(inside)

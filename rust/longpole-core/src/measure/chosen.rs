@@ -1,19 +1,19 @@
-//! Which events a sweep looks at: all of them, or those that a filter let through.
+//! Selection of the events for a sweep: all of them, or those that a filter keeps.
 
 use crate::ids::EventId;
 
-/// A choice among the events of one trace.
+/// A selection of the events of one trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Chosen {
     /// Every event.
     #[default]
     All,
-    /// Those whose row is true.
+    /// The events whose row is true.
     Rows(Vec<bool>),
 }
 
 impl Chosen {
-    /// The events with these rows, of `n_events`; rows beyond them are ignored.
+    /// Selects the events with these rows, out of `n_events`; larger row numbers are ignored.
     pub fn of_rows(rows: impl IntoIterator<Item = u32>, n_events: usize) -> Self {
         let mut is_chosen = vec![false; n_events];
         for row in rows {
@@ -24,7 +24,7 @@ impl Chosen {
         Self::Rows(is_chosen)
     }
 
-    /// Whether an event is among them.
+    /// Whether an event is selected.
     pub fn holds(&self, event: EventId) -> bool {
         match self {
             Self::All => true,

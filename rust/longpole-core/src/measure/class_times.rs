@@ -1,7 +1,7 @@
-//! Sweeps over the activities of each device: which classes of activity ran at the same time.
+//! How long which classes of activities ran at the same time on each device.
 //!
-//! Every instant of the window belongs to one set of classes, the empty set included, so that the
-//! times of a device sum to the window.
+//! Every instant of the window belongs to one set of classes, possibly the empty set, so the times
+//! of a device add up to the window.
 
 use std::collections::BTreeMap;
 
@@ -11,22 +11,22 @@ use crate::names::Names;
 use crate::tables::{Tables, WorkClass};
 use crate::time::in_range;
 
-/// How long a device ran one set of classes at once within a window.
+/// The time of one set of concurrent classes on a device within a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClassTime {
-    /// The device; none where the trace names none.
+    /// The device; `None` if the trace has no device numbers.
     pub device: Option<i64>,
-    /// The classes: bit `n` stands for the class `n` of [`WorkClass`].
+    /// The classes: bit `n` is class `n` of [`WorkClass`].
     pub classes: u8,
-    /// The time in which these ran and no other.
+    /// Time in which exactly these classes ran.
     pub duration_ns: i64,
 }
 
 const N_CLASSES: usize = WorkClass::ALL.len();
 const N_SETS: usize = 1 << N_CLASSES;
 
-/// The time of each set of classes on each device, by device and set. Sets that never ran are
-/// left out.
+/// Returns the time of each set of classes on each device, sorted by device and set. Sets that
+/// never ran are left out.
 pub fn class_times(tables: &Tables, window: (i64, i64), chosen: &Chosen) -> Vec<ClassTime> {
     let window = in_range(window);
     let events = &tables.events;
@@ -60,21 +60,22 @@ fn rows(
         .filter(|row| row.duration_ns > 0)
 }
 
-/// The time of each set of classes from `window.0` to `window.1`, by the bits of the set.
+/// Returns the time of each set of classes between `window.0` and `window.1`, indexed by the bits
+/// of the set.
 fn set_times(spans: &[Spans; N_CLASSES], window: (i64, i64)) -> [i64; N_SETS] {
     let mut changes: Vec<(i64, usize)> = Vec::new();
     for (class, spans) in spans.iter().enumerate() {
         let bounds = spans.as_slice().iter().flat_map(|&(start, end)| [start, end]);
         changes.extend(bounds.map(|time_ns| (time_ns, class)));
     }
-    // Each class is in order: a sort that merges runs has little to do.
+    // Each class is already sorted, which a merge sort exploits.
     #[allow(clippy::stable_sort_primitive)]
     changes.sort();
     let mut times = [0; N_SETS];
     let (mut now_ns, mut set) = (window.0, 0);
     for (time_ns, class) in changes {
         times[set] += time_ns - now_ns;
-        // The spans of one class never touch: each of their bounds is a change.
+        // The spans of one class never touch, so each of their ends is a change.
         set ^= 1 << class;
         now_ns = time_ns;
     }

@@ -1,12 +1,12 @@
-//! Splits collectives into waiting for other ranks and moving data, where a profile shows their
-//! parts.
+//! Splits collectives into waiting for other ranks and moving data, if the profile contains their
+//! tasks.
 //!
-//! HCCL shows the tasks that a collective consists of: copies and reductions, and waits for the
-//! notification of a peer. The time in which a wait is open and nothing moves is waiting; the
-//! peer of the longest wait is the rank that arrived last, as far as this rank can tell.
+//! HCCL records the tasks of a collective: copies, reductions, and waits for the notification of a
+//! peer. Time with an open wait and no data movement is waiting. As far as this rank shows, the
+//! peer of the longest wait is the rank that arrived last.
 //!
-//! Limits: peers are numbered within the group of the collective. Where two collectives of one
-//! device run at the same time, the tasks of both count for each.
+//! Limits: peers are numbered within the group of the collective. If two collectives of one device
+//! run at the same time, the tasks of both count for each.
 
 use std::collections::BTreeMap;
 
@@ -15,42 +15,43 @@ use crate::intervals::Spans;
 use crate::tables::{EventKind, Tables, WorkClass, argument};
 use crate::vocabulary::TaskKind;
 
-/// The number that stands for no peer.
+/// The number that means no peer.
 const NO_PEER: i64 = 0xFFFF_FFFF;
 
-/// What a collective consists of.
+/// Waiting and data movement of a collective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CollectiveWait {
     /// The collective.
     pub event: EventId,
-    /// How long it waits for peers while it moves nothing.
+    /// Time that it waits for peers without moving data.
     pub waiting_ns: i64,
-    /// How long it moves or reduces data.
+    /// Time that it moves or reduces data.
     pub moving_ns: i64,
-    /// The peer that it waits for longest.
+    /// The peer of its longest wait.
     pub peer: Option<i64>,
-    /// How long that wait is.
+    /// Duration of that wait.
     pub peer_ns: i64,
-    /// The largest number of a peer, and one more: as many ranks take part at the least.
+    /// Largest peer number plus one: the minimum number of participating ranks.
     pub n_ranks: i64,
 }
 
-/// The waiting of the collectives that begin in some stretches of time.
+/// The waiting of the collectives that begin in some time ranges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Awaited {
     /// The collective with the longest wait for one peer.
     pub event: EventId,
     /// That peer, by its number in the group.
     pub peer: i64,
-    /// How long that wait is.
+    /// Duration of that wait.
     pub peer_ns: i64,
-    /// How long all of them wait.
+    /// Total waiting of all of them.
     pub waiting_ns: i64,
-    /// How long all of them are.
+    /// Total duration of all of them.
     pub total_ns: i64,
 }
 
-/// Sums up the collectives that begin in some stretches of time; none where no parts are shown.
+/// Sums the collectives that begin in some time ranges; `None` if the trace does not contain their
+/// tasks.
 pub fn awaited(tables: &Tables, stretches: &[(i64, i64)]) -> Option<Awaited> {
     let events = &tables.events;
     let latest_ends = LatestEnds::of(stretches);
@@ -66,7 +67,7 @@ pub fn awaited(tables: &Tables, stretches: &[(i64, i64)]) -> Option<Awaited> {
     })
 }
 
-/// Stretches of time by their starts, each with the latest end of those up to it.
+/// Time ranges sorted by start, each with the latest end up to it.
 struct LatestEnds(Vec<(i64, i64)>);
 
 impl LatestEnds {
@@ -81,14 +82,14 @@ impl LatestEnds {
         Self(sorted)
     }
 
-    /// Whether a time is in one of the stretches.
+    /// Whether a time is in one of the ranges.
     fn hold(&self, time_ns: i64) -> bool {
         let n_begun = self.0.partition_point(|&(start_ns, _)| start_ns <= time_ns);
         n_begun > 0 && time_ns < self.0[n_begun - 1].1
     }
 }
 
-/// A task that is a part of a collective.
+/// A task of a collective.
 #[derive(Clone, Copy)]
 struct Part {
     start_ns: i64,
@@ -98,12 +99,12 @@ struct Part {
     peer: Option<i64>,
 }
 
-/// Every collective of which the trace shows the parts, in the order of the file.
+/// Returns every collective whose tasks are in the trace, in file order.
 pub fn collective_waits(tables: &Tables) -> Vec<CollectiveWait> {
     waits_of(tables, |_| true)
 }
 
-/// The same for collectives that `counts` chooses.
+/// Like [`collective_waits`], for the collectives that `counts` accepts.
 fn waits_of(tables: &Tables, counts: impl Fn(EventId) -> bool) -> Vec<CollectiveWait> {
     let parts = parts(tables);
     if parts.is_empty() {
@@ -120,7 +121,7 @@ fn waits_of(tables: &Tables, counts: impl Fn(EventId) -> bool) -> Vec<Collective
     chosen.filter_map(split).filter(|found| found.n_ranks > 0).collect()
 }
 
-/// The parts of collectives that name a peer, by device, in order of time.
+/// Returns the tasks of collectives that have a peer, by device, in order of time.
 fn parts(tables: &Tables) -> BTreeMap<Option<i64>, Vec<Part>> {
     let kinds: Vec<_> = tables.strings.iter().map(part_kind).collect();
     let events = &tables.events;
@@ -139,7 +140,7 @@ fn parts(tables: &Tables) -> BTreeMap<Option<i64>, Vec<Part>> {
     found
 }
 
-/// Whether a part waits, and whether it moves data, by its name.
+/// Whether a task waits, and whether it moves data, judged by its name.
 fn part_kind(name: &str) -> (bool, bool) {
     let is_wait = TaskKind::of_type(name) == TaskKind::Wait;
     let is_mark = TaskKind::of_type(name) == TaskKind::Mark;

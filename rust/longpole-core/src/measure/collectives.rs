@@ -1,15 +1,14 @@
-//! Lists what a trace holds of collectives: one row for each kernel, or range of a library
-//! that runs on the CPU.
+//! Lists the collectives of a trace: one row for each kernel, or for each range of a CPU library.
 //!
-//! What a row says comes from the first of these that knows it: the arguments of the kernel
-//! (torch since 2.3), those of the `record_param_comms` around its launch (2.2), the tensors
-//! of the library's range around it (`nccl:all_reduce`, since 1.13), the operator, and last
-//! the name of the kernel, which may be that of another operation.
+//! Each property comes from the first source that has it: the arguments of the kernel (PyTorch 2.3
+//! and later), those of the `record_param_comms` around its launch (2.2), the tensors of the
+//! library's range around it (`nccl:all_reduce`, 1.13 and later), the operator, and finally the
+//! name of the kernel, which can be that of another operation.
 //!
-//! Limits: a kernel whose launch lies before the recording has none of these but its name,
-//! one of a CUDA graph likewise. The root of a broadcast is not recorded.
+//! Limits: only the name is known for a kernel launched before recording began, or by a CUDA graph.
+//! The root of a broadcast is not recorded.
 //!
-//! A file of this length with its tests.
+//! The file is this long because of its tests.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -22,11 +21,11 @@ use crate::tables::{EventKind, Tables, WorkClass, argument, argument_text};
 use crate::vocabulary::{Collective, data_type, data_type_of_kernel, hccl_number, runs_on_cpu};
 
 named! {
-    /// What the operation of a collective was learned from, the most reliable first.
+    /// The source of the operation of a collective, most reliable first.
     NamedBy {
         /// The profiler's record of the collective.
         Record "record",
-        /// The range that the library drew around it.
+        /// The range that the library marked around it.
         Annotation "annotation",
         /// The operator that called it.
         Operator "operator",
@@ -35,16 +34,16 @@ named! {
     }
 }
 
-/// A process group as one rank knows it.
+/// A process group as recorded on one rank.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Group {
     /// Its name, often a number in order of creation.
     pub name: String,
-    /// What the program calls it.
+    /// Its description by the program.
     pub description: Option<String>,
-    /// How many ranks it has.
+    /// Number of ranks.
     pub size: Option<i64>,
-    /// Which ranks, ascending; none where the trace cuts or omits the list.
+    /// The ranks, ascending; `None` if the trace truncates or omits the list.
     pub ranks: Option<Vec<i64>>,
 }
 
@@ -53,40 +52,40 @@ pub struct Group {
 pub struct CollectiveRow {
     /// The kernel, or the range on a thread.
     pub event: EventId,
-    /// The call that launched the kernel.
+    /// The launch call of the kernel.
     pub call: Option<EventId>,
-    /// What it does.
+    /// The operation.
     pub operation: Option<Collective>,
-    /// What says so.
+    /// The source of the operation.
     pub named_by: Option<NamedBy>,
-    /// Its process group, by place among [`Collectives::groups`].
+    /// Its process group, as an index into [`Collectives::groups`].
     pub group: Option<usize>,
-    /// Its number among the calls of the group, or of the pair of ranks.
+    /// Sequence number among the calls of the group, or of the pair of ranks.
     pub sequence: Option<i64>,
-    /// The number that all ranks give to this call, in digits.
+    /// The id that all ranks record for this call, in digits.
     pub id: Option<String>,
     /// The rank that it sends to or receives from.
     pub peer: Option<i64>,
-    /// How many elements this rank gives.
+    /// Number of input elements of this rank.
     pub in_elements: Option<i64>,
-    /// How many it gets.
+    /// Number of output elements of this rank.
     pub out_elements: Option<i64>,
-    /// Their data type.
+    /// The data type of the elements.
     pub data_type: Option<&'static str>,
-    /// The bytes of the larger of the two buffers.
+    /// Size of the larger buffer in bytes.
     pub bytes: Option<i64>,
-    /// Whether it is several calls in one kernel.
+    /// Whether the kernel combines several calls.
     pub is_coalesced: bool,
-    /// Places the call among the others of the rank.
+    /// Sort key that orders the calls of the rank.
     pub order: (i64, i64),
 }
 
-/// All collectives of a trace, in the order in which they were called.
+/// All collectives of a trace, in call order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Collectives {
-    /// The process groups that are named.
+    /// The named process groups.
     pub groups: Vec<Group>,
-    /// Each kernel or range.
+    /// The kernels and ranges.
     pub rows: Vec<CollectiveRow>,
 }
 
@@ -115,18 +114,18 @@ struct Reader<'a> {
     launches: &'a Launches,
     nesting: &'a Nesting,
     is_cpu: Vec<bool>,
-    /// How many ranks a collective shows by its parts, at the least.
+    /// For each collective, the minimum number of ranks according to its tasks.
     n_ranks: HashMap<EventId, i64>,
 }
 
-/// The events that may say what a collective is, the most reliable first.
+/// The events that may describe a collective, most reliable first.
 struct Sources {
     record: Option<EventId>,
     annotation: Option<EventId>,
     operator: Option<EventId>,
 }
 
-/// The arguments of a collective, which stand in itself or in the record around it.
+/// The arguments of a collective, on the event itself or on the record around it.
 struct Arguments<'a> {
     events: Vec<EventId>,
     tables: &'a Tables,
@@ -137,7 +136,7 @@ impl<'a> Arguments<'a> {
         self.events.iter().find_map(|&event| argument(event, key, self.tables))
     }
 
-    /// The first text that is not empty.
+    /// Returns the first non-empty string.
     fn word(&self, key: &str) -> Option<&'a str> {
         let mut texts = self.events.iter().filter_map(|&it| argument_text(it, key, self.tables));
         texts.find(|text| !text.is_empty())
@@ -152,7 +151,7 @@ impl<'a> Arguments<'a> {
 }
 
 impl Reader<'_> {
-    /// A range of a library on the CPU, and no part of another one.
+    /// Whether an event is a range of a CPU library that is not part of another range.
     fn is_cpu_range(&self, event: EventId) -> bool {
         self.has_cpu_name(event) && !self.around(event).any(|outer| self.has_cpu_name(outer))
     }
@@ -212,7 +211,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What says what a collective is: around its launch, or the range itself.
+    /// Returns the events that describe a collective: around its launch, or the range itself.
     fn sources(&self, event: EventId, call: Option<EventId>) -> Sources {
         let events = &self.tables.events;
         let mut found = Sources { record: None, annotation: None, operator: None };
@@ -232,7 +231,8 @@ impl Reader<'_> {
         found
     }
 
-    /// As many ranks as the parts of a collective show, where its group has no recorded size.
+    /// Returns the number of ranks according to the tasks of a collective, if the size of its group
+    /// is not recorded.
     fn shown_size(&self, event: EventId, key: &str) -> Option<i64> {
         self.n_ranks.get(&event).copied().filter(|_| key == "Group size")
     }
@@ -265,12 +265,13 @@ impl Reader<'_> {
             .or_else(|| data_type_of_kernel(self.name(event)))
     }
 
-    /// How many elements the tensors of a range have together.
+    /// Returns the total number of elements in the tensors of a range.
     fn elements(&self, range: EventId) -> Option<i64> {
         self.dimensions(range)?.iter().filter_map(n_elements).reduce(i64::saturating_add)
     }
 
-    /// The elements of both buffers, where an operator names them: first the one it fills.
+    /// Returns the number of elements in both buffers, if an operator records them; the output
+    /// buffer comes first.
     fn buffers(&self, sources: &Sources) -> Option<(i64, i64)> {
         let operator = sources.operator.filter(|&it| self.name(it).ends_with("_base_"))?;
         let dims = self.dimensions(operator)?;
@@ -281,8 +282,8 @@ impl Reader<'_> {
         serde_json::from_str(argument_text(event, "Input Dims", self.tables)?).ok()
     }
 
-    /// By launch, then by start; ranges by the number of the call, for the threads of a
-    /// library take calls up in any order.
+    /// Returns the sort key: by launch, then by start. Ranges are ordered by the number of the
+    /// call, because the threads of a library start calls in any order.
     fn order(&self, event: EventId, call: Option<EventId>) -> (i64, i64) {
         let start_ns = self.tables.events.start_ns(event);
         let number = || argument(event, "Record function id", self.tables);
@@ -294,13 +295,13 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a range is that of a communication library, such as `nccl:all_reduce`.
+/// Whether a name is that of a range of a communication library, such as `nccl:all_reduce`.
 fn names_library(name: &str) -> bool {
     let library = name.split_once(':').map_or("", |(library, _)| library);
     matches!(library, "nccl" | "rccl" | "hccl" | "xccl" | "mccl") || runs_on_cpu(name)
 }
 
-/// The elements of a tensor by its dimensions, or of a list of tensors.
+/// Returns the number of elements of a tensor with the given dimensions, or of a list of tensors.
 fn n_elements(dims: &serde_json::Value) -> Option<i64> {
     let dims = dims.as_array().filter(|dims| !dims.is_empty())?;
     if dims.iter().all(serde_json::Value::is_array) {
@@ -309,7 +310,8 @@ fn n_elements(dims: &serde_json::Value) -> Option<i64> {
     dims.iter().try_fold(1_i64, |product, size| product.checked_mul(size.as_i64()?))
 }
 
-/// The other rank of a send or receive; `Rank` is that rank, too, and not the own one.
+/// Returns the other rank of a send or receive. The argument `Rank` also contains the other rank,
+/// not the own one.
 fn peer(operation: Option<Collective>, number: impl Fn(&str) -> Option<i64>) -> Option<i64> {
     let named = match operation {
         Some(Collective::Send) => number("Dst Rank"),
@@ -319,7 +321,7 @@ fn peer(operation: Option<Collective>, number: impl Fn(&str) -> Option<i64>) -> 
     named.or_else(|| number("Rank")).filter(|&rank| rank >= 0)
 }
 
-/// Process groups by name and size, as they are met.
+/// Process groups by name and size, in order of first use.
 #[derive(Default)]
 struct Groups {
     rows: Vec<Group>,
@@ -327,7 +329,7 @@ struct Groups {
 }
 
 impl Groups {
-    /// The groups that the header describes (`distributedInfo.pg_config`).
+    /// Returns the groups described in the header (`distributedInfo.pg_config`).
     fn described(tables: &Tables) -> Self {
         let mut groups = Self::default();
         let header = tables.header.fields.iter().find(|(name, _)| name == "distributedInfo");
@@ -378,7 +380,7 @@ fn described(entry: &serde_json::Value) -> Option<Group> {
     })
 }
 
-/// The ranks of a group whose list is cut, by its first rank and the distance of two.
+/// Rebuilds a truncated rank list from its first rank and stride.
 fn strided(size: i64, number: impl Fn(&str) -> Option<i64>) -> Option<Vec<i64>> {
     let start = number("Global rank start").filter(|&rank| rank >= 0)?;
     let stride = number("Global rank stride").filter(|&stride| stride > 0)?;

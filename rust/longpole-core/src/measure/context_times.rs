@@ -1,8 +1,8 @@
-//! Adds up, for each calling context, what it took on its thread and on devices.
+//! The time of each calling context on its thread and on devices.
 //!
-//! A GPU activity counts for the context around the call that launched it. The activities that a
-//! backward pass launched count, beside that, for the forward context whose gradient they compute.
-//! Durations are summed: activities that run at the same time count each.
+//! A GPU activity counts for the context around its launch call. Activities launched by a backward
+//! pass also count for the forward context whose gradient they compute. Durations are summed:
+//! activities that run at the same time each count.
 
 use std::collections::HashMap;
 
@@ -16,29 +16,29 @@ use crate::stack::Nesting;
 use crate::tables::Tables;
 use crate::time::in_range;
 
-/// What a context took within a window.
+/// The time of a context within a window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ContextTime {
-    /// How many events that are its innermost frame ran in it.
+    /// Number of events that ran as its innermost frame.
     pub count: i64,
-    /// Time of its thread in which nothing inside those events ran.
+    /// Time of its thread in which nothing ran inside these events.
     pub own_ns: i64,
-    /// Time of its thread in which no frame inside them ran.
+    /// Time of its thread in which no frame ran inside these events.
     pub self_ns: i64,
-    /// Time of its thread with all frames inside them.
+    /// Time of its thread including all frames inside.
     pub total_ns: i64,
-    /// GPU activities whose innermost frame it is: how many, and their time.
+    /// Number of GPU activities whose innermost frame it is.
     pub n_self: i64,
-    /// Their time.
+    /// Total duration of these activities.
     pub device_self_ns: i64,
-    /// GPU activities launched in it and in all frames inside.
+    /// Number of GPU activities launched in it and in all frames inside.
     pub n_activities: i64,
-    /// Their time.
+    /// Total duration of these activities.
     pub device_ns: i64,
-    /// The time of the GPU activities of the backward pass whose forward operator has it as
-    /// its innermost frame.
+    /// Duration of the GPU activities of the backward pass whose forward operator has it as its
+    /// innermost frame.
     pub backward_self_ns: i64,
-    /// The same with all frames inside, less what `device_ns` holds already.
+    /// The same including all frames inside, without what is already in `device_ns`.
     pub backward_ns: i64,
 }
 
@@ -52,36 +52,37 @@ impl ContextTime {
 /// GPU activities that count for no context.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rest {
-    /// How many.
+    /// Number of activities.
     pub count: i64,
-    /// Their time.
+    /// Total duration.
     pub duration_ns: i64,
 }
 
-/// What every context took, and the rest of the time on devices.
+/// The times of all contexts, and the remaining time on devices.
 #[derive(Debug, Clone, Default)]
 pub struct ContextTimes {
-    /// The tree.
+    /// The context tree.
     pub contexts: Contexts,
-    /// What each context took.
+    /// The times of each context.
     pub times: Vec<ContextTime>,
-    /// Activities that were launched outside all frames.
+    /// Activities launched outside all frames.
     pub outside: Rest,
-    /// Activities whose launching call is not known.
+    /// Activities without a known launch call.
     pub unlinked: Rest,
 }
 
-/// What each context took within a window.
+/// Returns the time of each context within a window.
 ///
-/// Where `frames` has operators, an activity of a backward pass counts for the operator that
-/// launched it, and once more as backward time of the forward operator. Elsewhere it counts
-/// once: for the frame that launched it, else as backward time. So self times, backward self
-/// times where there are no operators, and the rest sum to the time of all activities. Only
-/// the `chosen` activities count, one flag for each event.
+/// If `frames` includes operators, an activity of a backward pass counts for the operator that
+/// launched it, and also as backward time of the forward operator. Otherwise it counts once: for
+/// the frame that launched it, or as backward time if there is none. Self times, backward self
+/// times (without operators as frames) and the rest add up to the time of all activities. Only the
+/// `chosen` activities count (one flag per event).
 ///
 /// # Errors
 ///
-/// When the pattern is no regular expression, or `progress` asks to stop.
+/// Returns an error if the pattern is not a valid regular expression, or if `progress` asks to
+/// stop.
 pub fn context_times(
     tables: &Tables,
     (launches, nesting, links): (&Launches, &Nesting, &[BackwardLink]),
@@ -107,7 +108,7 @@ pub fn context_times(
     Ok(found)
 }
 
-/// How an activity finds its frames.
+/// Finds the frames of an activity.
 struct Owner<'a> {
     anchors: Vec<u32>,
     forward: Vec<u32>,
@@ -115,8 +116,8 @@ struct Owner<'a> {
     chosen: Option<&'a [bool]>,
 }
 
-/// The call that launched each activity, or what enqueued it for another thread; else the
-/// operator that its External id names.
+/// Returns the call that launched each activity, or the event that enqueued it for another thread;
+/// otherwise the operator with its external id.
 fn anchors(launches: &Launches, tables: &Tables, nesting: &Nesting) -> Vec<u32> {
     let mut anchors = launches.launchers().to_vec();
     debug_assert_eq!(anchors.len(), tables.events.len());
@@ -138,7 +139,7 @@ fn anchors(launches: &Launches, tables: &Tables, nesting: &Nesting) -> Vec<u32> 
     anchors
 }
 
-/// The forward operator of each event inside an operator of a backward pass.
+/// Returns the forward operator of each event inside an operator of a backward pass.
 fn forward_of(n_events: usize, links: &[BackwardLink], nesting: &Nesting) -> Vec<u32> {
     let mut forward = vec![NO_ROW; n_events];
     for link in links {
@@ -155,7 +156,7 @@ fn forward_of(n_events: usize, links: &[BackwardLink], nesting: &Nesting) -> Vec
     forward
 }
 
-/// The part of a span within a window; none where they do not meet.
+/// Returns the part of a span within a window; `None` if they do not overlap.
 fn inside(span: (i64, i64), window: (i64, i64)) -> Option<i64> {
     let (start, end) = (span.0.max(window.0), span.1.min(window.1));
     (start < end || (start == end && span.0 == span.1)).then_some(end - start)
@@ -218,8 +219,8 @@ impl ContextTimes {
         }
     }
 
-    /// Adds backward time to the contexts around the forward operator, up to those that
-    /// launched it themselves.
+    /// Adds backward time to the contexts around the forward operator, up to those that launched
+    /// the activity themselves.
     fn add_backward(&mut self, direct: usize, forward: usize, ns: i64) {
         self.times[forward].backward_ns += ns;
         if let Some(both) = self.common(direct, forward) {
@@ -227,7 +228,7 @@ impl ContextTimes {
         }
     }
 
-    /// The innermost context that both lie in. A parent has the smaller row.
+    /// Returns the innermost context that contains both. A parent has the smaller row number.
     fn common(&self, one: usize, two: usize) -> Option<usize> {
         let (mut one, mut two) = (one, two);
         let rows = &self.contexts.rows;
@@ -241,7 +242,7 @@ impl ContextTimes {
         Some(one)
     }
 
-    /// Adds to each context what the frames inside it took; they stand behind it.
+    /// Adds to each context the times of the frames inside it, which come after it.
     fn add_up(&mut self) {
         for row in (0..self.times.len()).rev() {
             let time = &mut self.times[row];

@@ -1,8 +1,9 @@
-//! Builds the calling context tree of the host threads: every chain of enclosing frames once.
+//! Builds the calling context tree of host threads, in which every chain of enclosing frames occurs
+//! once.
 //!
-//! What is asked of operators, modules and Python functions differs only in which events count as
-//! frames. Events whose chains of frames have equal names share a context, so the tree stays small
-//! where a program repeats itself. Names tell contexts apart, and the inputs where asked for.
+//! Questions about operators, modules and Python functions differ only in which events count as
+//! frames. Events whose chains have equal names share a context, so the tree stays small for
+//! repetitive programs. Contexts are identified by names and, on request, by inputs.
 
 use std::collections::HashMap;
 
@@ -14,69 +15,71 @@ use crate::stack::Nesting;
 use crate::tables::{EventKind, Tables, argument_text_id};
 use crate::vocabulary::module_name;
 
-/// Which events are frames.
+/// The kinds of events that count as frames.
 #[derive(Debug, Clone, Copy, Default)]
 #[allow(clippy::struct_excessive_bools)] // kinds that are chosen one by one
 pub struct Frames<'a> {
-    /// Named ranges of the program.
+    /// Ranges marked by the program.
     pub annotations: bool,
-    /// The annotations that count, where not all do: a regular expression.
+    /// A regular expression for the annotations that count; all of them if `None`.
     pub annotation_names: Option<&'a str>,
     /// Operators.
     pub operators: bool,
     /// Python functions.
     pub functions: bool,
-    /// Calls of modules: Python functions of that name, or the module that an operator records.
+    /// Module calls: Python functions with such a name, or the module that an operator records.
     pub modules: bool,
     /// Runtime API calls.
     pub calls: bool,
-    /// What else nests on threads.
+    /// Other events on threads.
     pub others: bool,
-    /// Frames with other shapes or types of inputs are others.
+    /// Whether frames with different shapes or types of inputs are different.
     pub by_inputs: bool,
 }
 
-/// One chain of frames.
+/// A chain of frames.
 #[derive(Debug, Clone, Copy)]
 pub struct Context {
     /// The chain without its innermost frame.
     pub parent: Option<u32>,
     /// The thread.
     pub lane: LaneId,
-    /// An event that is its innermost frame: the first of the thread.
+    /// The first event of the thread that is its innermost frame.
     pub first: EventId,
-    /// What that frame is called, [`NO_ROW`] for nothing.
+    /// The name of that frame; [`NO_ROW`] for none.
     pub name: u32,
-    /// Whether no other frame of the chain is called so, with such inputs where these count.
+    /// Whether no other frame of the chain has this name (and these inputs, if they count).
     pub is_outermost: bool,
 }
 
-/// The chains of frames, each behind its parent, and the chain of every event on a thread.
+/// The chains of frames, each after its parent, and the chain of every event on a thread.
 #[derive(Debug, Clone, Default)]
 pub struct Contexts {
-    /// Every chain.
+    /// All chains.
     pub rows: Vec<Context>,
     of_event: Vec<u32>,
     is_frame: Vec<bool>,
 }
 
 impl Contexts {
-    /// The row of the chain that ends with the event or, where it is no frame, around it.
+    /// Returns the row of the chain that ends with the event or, if the event is not a frame, of
+    /// the chain around it.
     pub fn of(&self, event: EventId) -> Option<usize> {
         Some(self.of_event[event.row()]).filter(|&row| row != NO_ROW).map(|row| row as usize)
     }
 
-    /// Whether the event is itself a frame.
+    /// Whether the event itself is a frame.
     pub fn is_frame(&self, event: EventId) -> bool {
         self.is_frame[event.row()]
     }
 }
 
-/// Gives every event of a thread its chain of frames.
+/// Builds the chains of frames of all events on threads.
 ///
 /// # Errors
 ///
-/// When the pattern is no regular expression, or `progress` asks to stop.
+/// Returns an error if the pattern is not a valid regular expression, or if `progress` asks to
+/// stop.
 pub fn contexts(
     tables: &Tables,
     nesting: &Nesting,
@@ -96,7 +99,7 @@ pub fn contexts(
     for event in nesting.outside_in() {
         let around = nesting.parent(event).map_or(NO_ROW, |parent| found.of_event[parent.row()]);
         let name = names.frame(event).filter(|&name| {
-            // The operators inside one another all record the module that they run in.
+            // Nested operators all record the module in which they run.
             !(names.is_recorded(event)
                 && around != NO_ROW
                 && tree.rows[around as usize].name == name)
@@ -114,8 +117,7 @@ pub fn contexts(
     Ok(found)
 }
 
-/// Numbers what tells one frame of a chain from another: its name and, where they count, its
-/// inputs.
+/// Numbers the distinct frames of a chain: by name and, if they count, by inputs.
 struct Labels {
     n_names: u32,
     /// The numbers of names with inputs.
@@ -130,7 +132,7 @@ impl Labels {
 
     fn number(&mut self, name: u32, inputs: impl FnOnce() -> [u32; 2]) -> u32 {
         let Some(known) = &mut self.known else {
-            // What has no name comes behind all names.
+            // A missing name sorts after all names.
             return name.min(self.n_names);
         };
         let next = row_in_column(known.len());
@@ -142,13 +144,13 @@ impl Labels {
 struct Tree {
     rows: Vec<Context>,
     known: HashMap<(u32, LaneId, u32), u32>,
-    /// The chain of the event before, and how often each label stands in it.
+    /// The chain of the previous event, and how often each label occurs in it.
     open: Vec<u32>,
     n_open: Vec<u32>,
     /// The label of each row.
     label: Vec<u32>,
-    /// The row that was entered after each row the last time: programs repeat themselves, so
-    /// that it mostly saves a search.
+    /// The row that was entered after each row the last time. Programs repeat themselves, so this
+    /// mostly saves a search.
     next: Vec<u32>,
     last: u32,
 }
@@ -175,7 +177,7 @@ impl Tree {
         row
     }
 
-    /// What followed the last row the last time, if it is the one that is looked for.
+    /// Returns the row that followed the last row the last time, if it is the requested one.
     fn next_time(&self, around: u32, lane: LaneId, label: u32) -> Option<u32> {
         let next = *self.next.get(self.last as usize)?;
         let row = self.rows.get(next as usize)?;
@@ -197,8 +199,7 @@ impl Tree {
         row
     }
 
-    /// Ends the frames inside of `around`. Events come from the outside in, so that it is
-    /// still open.
+    /// Closes the frames inside `around`. Events come outermost first, so `around` is still open.
     fn leave_to(&mut self, around: u32) {
         while let Some(&last) = self.open.last().filter(|&&last| last != around) {
             self.open.pop();
@@ -207,10 +208,10 @@ impl Tree {
     }
 }
 
-/// The argument of operators that names the module in which they ran.
+/// The argument of operators with the module in which they ran.
 const MODULE_PATH: &str = "Module Hierarchy";
 
-/// Tells frames from other events by kind and name.
+/// Determines which events are frames, by kind and name.
 struct Names<'a> {
     tables: &'a Tables,
     frames: &'a Frames<'a>,
@@ -231,7 +232,7 @@ impl<'a> Names<'a> {
         Ok(Self { tables, frames, is_module, is_asked, has_recorded })
     }
 
-    /// What the frame is called, if the event is one; [`NO_ROW`] for a frame without a name.
+    /// Returns the name of the frame, if the event is one; [`NO_ROW`] for a frame without a name.
     fn frame(&self, event: EventId) -> Option<u32> {
         let (events, frames) = (&self.tables.events, self.frames);
         let id = events.name(event);

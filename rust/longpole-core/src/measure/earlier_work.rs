@@ -1,15 +1,15 @@
-//! Finds work of a window that was launched before recording began.
+//! Finds GPU activities of a window that were launched before recording began.
 //!
-//! A stream runs its activities in the order of their launches. What has no launch in the trace
-//! and runs before the first activity of its stream that has one was therefore launched before
-//! it, most likely before the first call was recorded. Nothing tells of a stream without launches.
+//! A stream runs its activities in launch order. An activity without a launch in the trace that
+//! runs before the first activity of its stream with one was therefore launched earlier, most
+//! likely before the first call was recorded. Nothing is known about streams without launches.
 
 use crate::ids::EventId;
 use crate::intervals::Spans;
 use crate::link::Launches;
 use crate::tables::Tables;
 
-/// How many such activities run in a window, and for how long any of them does.
+/// Returns the number of such activities in a window, and the time during which any of them runs.
 pub fn earlier_work(tables: &Tables, launches: &Launches, window: (i64, i64)) -> (u64, i64) {
     let events = &tables.events;
     let first_ns = first_linked_ns(tables, launches);
@@ -24,7 +24,7 @@ pub fn earlier_work(tables: &Tables, launches: &Launches, window: (i64, i64)) ->
     (inside.len() as u64, Spans::union_of(inside).length_ns())
 }
 
-/// When the first activity with a launch begins on each lane.
+/// For each lane, returns the start of the first activity with a launch.
 fn first_linked_ns(tables: &Tables, launches: &Launches) -> Vec<Option<i64>> {
     let events = &tables.events;
     let mut first_ns: Vec<Option<i64>> = vec![None; tables.lanes.len()];

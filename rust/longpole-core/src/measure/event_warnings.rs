@@ -1,6 +1,6 @@
 //! Warnings about events of a trace, each with the number of events and the first of them.
 //!
-//! `check` puts them into words. Counts that name no event are those of `warning_counts`.
+//! `check` formats them. `warning_counts` has the counts that do not refer to events.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,22 +10,22 @@ use crate::stack::Nesting;
 use crate::tables::{EventKind, Tables};
 use crate::vocabulary::ApiRole;
 
-/// One warning about events of one category.
+/// A warning about events of one category.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventWarning {
-    /// What is wrong with them.
+    /// The code of the warning.
     pub code: &'static str,
-    /// Their category, where that is told apart.
+    /// Their category, if warnings are separated by category.
     pub category: Option<StringId>,
-    /// How many there are.
+    /// Number of events.
     pub count: u64,
-    /// The first in the file.
+    /// The first event in the file.
     pub first: EventId,
-    /// The longest time that is wrong, where it is a time.
+    /// The largest wrong time, if the warning is about a time.
     pub longest_ns: i64,
 }
 
-/// The warnings about events, in a fixed order of their codes, then of the file.
+/// Returns the warnings about events, in a fixed order of their codes, then in file order.
 pub fn event_warnings(
     tables: &Tables,
     launches: &Launches,
@@ -52,8 +52,9 @@ pub fn event_warnings(
     found
 }
 
-/// The warnings about times of GPU activities that cannot be right: the order of a stream is not that
-/// of its launches, or the device idled long before work that was long launched.
+/// Returns the warnings about impossible times of GPU activities: the order of a stream differs
+/// from that of its launches, or the device was idle long before an activity that had already been
+/// launched.
 fn impossible_times(tables: &Tables, launches: &Launches) -> Vec<EventWarning> {
     let works = Launched::of(tables, launches);
     [
@@ -65,20 +66,20 @@ fn impossible_times(tables: &Tables, launches: &Launches) -> Vec<EventWarning> {
     .collect()
 }
 
-/// Work that starts so long after its launch, on devices that idle for all of that time, has a wrong
-/// time: launches take up to 100 us.
+/// An activity that starts this long after its launch, on a device that was idle meanwhile, has a
+/// wrong timestamp: launches take up to 100 us.
 const LATE_ON_IDLE_NS: i64 = 10_000_000;
 
-/// The lane of a GPU activity, the spans of its call and of itself, and the activity.
+/// The lane of a GPU activity, the spans of its launch call and of itself, and the activity.
 type LaunchedWork = (LaneId, (i64, i64), (i64, i64), EventId);
 
-/// GPU activities with the calls that launched them.
+/// GPU activities with their launch calls.
 struct Launched {
-    /// By lane of the work and start of the call.
+    /// Sorted by lane of the activity and start of the call.
     rows: Vec<LaunchedWork>,
-    /// The work that launches of graphs launched.
+    /// The activities launched by graph launches.
     replays: HashSet<EventId>,
-    /// The start and the latest end so far of all GPU activities, in order of their starts.
+    /// Start and latest end so far of all GPU activities, in order of start.
     busy_ns: Vec<(i64, i64)>,
 }
 
@@ -110,12 +111,12 @@ impl Launched {
         Self { rows, replays, busy_ns }
     }
 
-    /// Work that starts after the end of work of its stream which was launched later, with the time
-    /// between the two. Calls that overlap have no order.
+    /// Returns activities that start after the end of an activity of their stream that was launched
+    /// later, with the time between the two. Overlapping calls have no order.
     fn out_of_order(&self) -> Vec<(EventId, i64)> {
         let mut found = Vec::new();
         for rows in self.rows.chunk_by(|one, two| one.0 == two.0) {
-            // Later launches, by the starts of their calls from the last, with the least end so far.
+            // Later launches, from the last call backward, with the smallest end so far.
             let mut later: Vec<(i64, i64)> = Vec::new();
             for &(_, (call_ns, returned_ns), (start_ns, end_ns), work) in rows.iter().rev() {
                 let n_after = later.partition_point(|&(other_ns, _)| other_ns >= returned_ns);
@@ -131,9 +132,10 @@ impl Launched {
         found
     }
 
-    /// Replays of graphs that start long after their call, while nothing ran on any device and a
-    /// later call launched the next replay on the stream already, with the time since the call.
-    /// The first launch of a kernel may take as long, as it loads its code.
+    /// Returns the graph replays that start long after their call, although no device was busy and
+    /// a later call had already launched the next replay on the stream, with the time since the
+    /// call. The first launch of a kernel is excluded, because it can take as long to load its
+    /// code.
     fn late_on_idle_device(&self) -> Vec<(EventId, i64)> {
         let mut found = Vec::new();
         for rows in self.rows.chunk_by(|one, two| one.0 == two.0) {
@@ -157,8 +159,8 @@ impl Launched {
     }
 }
 
-/// The calls that launched work which the trace does not hold, in the order of the file. Where a
-/// runtime call stands on top of the driver's, one of the two has the work.
+/// Returns the calls whose launched activities are missing from the trace, in file order. If a
+/// runtime call encloses a driver call, only one of them has activities.
 pub fn launches_without_work(
     tables: &Tables,
     launches: &Launches,
@@ -179,13 +181,13 @@ pub fn launches_without_work(
     events.ids().filter(launches).filter(lost).collect()
 }
 
-/// All work on devices, where its correlation numbers are there and all of them 0.
+/// Returns all GPU activities, if correlation ids are recorded but all are 0.
 fn all_zero(tables: &Tables, work: &[EventId]) -> Vec<EventId> {
     let is_zero = |&event: &EventId| tables.events.correlation(event) == Some(0);
     if work.iter().all(is_zero) { work.to_vec() } else { Vec::new() }
 }
 
-/// Work without a call whose number is the lower 32 bits of one that the host has.
+/// Returns activities without a call whose id is the lower 32 bits of a call's id.
 fn narrowed(
     tables: &Tables,
     unlinked: &[EventId],
@@ -206,7 +208,7 @@ fn low_bits(number: i64) -> i64 {
     number & i64::from(u32::MAX)
 }
 
-/// Operators whose External id an earlier operator of the file has, too.
+/// Returns operators whose external id was already used by an earlier operator in the file.
 fn reused(tables: &Tables) -> Vec<EventId> {
     let events = &tables.events;
     let mut seen = HashSet::new();
@@ -220,7 +222,7 @@ fn reused(tables: &Tables) -> Vec<EventId> {
         .collect()
 }
 
-/// Work that began before another of its stream had ended, with the time they share.
+/// Returns activities that began before another one of their stream had ended, with the overlap.
 fn overlapping(tables: &Tables, work: &[EventId]) -> Vec<(EventId, i64)> {
     let events = &tables.events;
     let mut spans: Vec<_> = work
@@ -244,8 +246,8 @@ fn overlapping(tables: &Tables, work: &[EventId]) -> Vec<(EventId, i64)> {
     found
 }
 
-/// Work that began before its launching call, with the time by which it did. A time of 0 was not
-/// recorded.
+/// Returns activities that began before their launch call, with the time between them. A time of 0
+/// was not recorded.
 fn early(tables: &Tables, launches: &Launches, work: &[EventId]) -> Vec<(EventId, i64)> {
     let starts_ns = |event| tables.events.start_ns(event);
     work.iter()
@@ -259,7 +261,7 @@ fn at_no_time(events: &[EventId]) -> Vec<(EventId, i64)> {
     events.iter().map(|&event| (event, 0)).collect()
 }
 
-/// Tells events apart by category, in the order in which the file first has them.
+/// Groups events by category, in order of first occurrence in the file.
 fn by_category(
     code: &'static str,
     tables: &Tables,

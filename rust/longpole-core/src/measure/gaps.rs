@@ -1,7 +1,7 @@
-//! Finds the spans in which nothing ran on a device, and what ended each of them.
+//! Finds the gaps in which nothing ran on a device, and the event that ended each.
 //!
-//! The activity that ends a gap, and whether its launching call had returned by then, tell whether
-//! the device was short of launches or its work was queued. The graph tells why.
+//! The activity that ends a gap, and whether its launch call had returned by then, show whether the
+//! device waited for launches or the activity was queued. The graph shows why.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -13,41 +13,41 @@ use crate::link::Launches;
 use crate::tables::Tables;
 use crate::time::in_range;
 
-/// A span in which nothing ran on a device.
+/// A gap in which nothing ran on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gap {
-    /// The device; none where the trace names none.
+    /// The device; `None` if the trace has no device numbers.
     pub device: Option<i64>,
-    /// The stream; none for the device as a whole.
+    /// The stream; `None` for the device as a whole.
     pub stream: Option<i64>,
-    /// When the work before it had ended.
+    /// End of the previous activity.
     pub start_ns: i64,
-    /// When the work behind it began, or the window ended.
+    /// Start of the next activity, or end of the window.
     pub end_ns: i64,
-    /// The work that ended it; none at the end of the window.
+    /// The next activity; `None` at the end of the window.
     pub next: Option<EventId>,
-    /// The call that launched that work.
+    /// The launch call of that activity.
     pub call: Option<EventId>,
-    /// The part of the gap before that call had returned, or the work had begun
-    /// inside it: the device waited for the host. None without a call.
+    /// The part of the gap before that call returned, or before the activity began inside the call:
+    /// the device waited for the host. `None` without a call.
     pub host_ns: Option<i64>,
 }
 
-/// Where gaps are looked for.
+/// Where to look for gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Places {
-    /// Where nothing runs on a device as a whole.
+    /// On each device as a whole.
     Devices,
-    /// Where nothing runs on a stream of a device, whatever the other streams do.
+    /// On each stream, regardless of other streams.
     Streams,
 }
 
-/// What ran on a device or a stream: start, end and event of each.
+/// The activities of a device or a stream: start, end and event of each.
 type Runs = Vec<(i64, i64, EventId)>;
 
-/// The gaps between the chosen activities of every device or stream from `window.0` to
-/// `window.1`, by place and time. Of work that begins together, the shortest is taken for what
-/// ended a gap, and after that content decides.
+/// Returns the gaps between the chosen activities of every device or stream between `window.0` and
+/// `window.1`, sorted by place and time. If activities begin together, the shortest counts as the
+/// one that ended the gap; further ties are decided by content.
 pub fn gaps(
     tables: &Tables,
     launches: &Launches,
@@ -65,7 +65,7 @@ pub fn gaps(
         let idle = Spans::union_of([window]).minus(&busy);
         let mut behind = 0;
         found.extend(idle.as_slice().iter().map(|&(start_ns, end_ns)| {
-            // The first work that begins where the gap ends, unless the window ends there.
+            // The first activity that begins where the gap ends, unless the window ends there.
             behind += rows[behind..].iter().take_while(|row| row.0 < end_ns).count();
             let next = rows.get(behind).filter(|row| row.0 == end_ns && end_ns < window.1);
             let next = next.map(|&(_, _, event)| event);
@@ -79,7 +79,7 @@ pub fn gaps(
     found
 }
 
-/// The chosen activities of each place. Work that took no time ends no gap.
+/// Returns the chosen activities of each place. Activities without duration end no gap.
 fn runs(
     tables: &Tables,
     places: Places,
@@ -106,7 +106,7 @@ fn runs(
     work
 }
 
-/// Between work of the same time. Rows decide only where nothing else does.
+/// Compares activities with equal times by content; row numbers only decide between equal events.
 fn by_content(one: EventId, two: EventId, tables: &Tables) -> Ordering {
     let content = |work: EventId| {
         let events = &tables.events;

@@ -1,4 +1,4 @@
-//! Splits the idle time of devices and streams by what they waited for.
+//! Splits the idle time of devices and streams by cause.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,19 @@ use crate::names::named;
 use crate::tables::{EventTable, Tables};
 
 named! {
-    /// Why nothing ran for a while.
+    /// Why a device or stream was idle.
     IdleCause {
-        /// The next activity had not been launched, with the usual pause behind its launch.
+        /// The next activity had not been launched. Includes the usual pause after its launch.
         WaitingForLaunch "waiting_for_launch",
-        /// It had been launched, and the interval is short: the usual pause between activities.
+        /// The next activity had been launched and the interval is short: the usual pause between
+        /// activities.
         BetweenActivities "between_activities",
-        /// It had been launched and waited longer: for another stream, or a free device.
+        /// The next activity had been launched and waited longer: for another stream, or for a free
+        /// device.
         OtherWait "other_wait",
-        /// What launched it is not known.
+        /// The launch of the next activity is not known.
         Unlinked "unlinked",
-        /// Nothing follows in the window.
+        /// No activity follows in the window.
         AfterLast "after_last",
     }
 }
@@ -26,25 +28,25 @@ named! {
 /// The idle intervals of one device or stream with one cause.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct IdleTime {
-    /// The device; none where the trace names none.
+    /// The device; `None` if the trace has no device numbers.
     pub device: Option<i64>,
-    /// The stream; none for the device as a whole.
+    /// The stream; `None` for the device as a whole.
     pub stream: Option<i64>,
     /// The cause.
     pub cause: IdleCause,
-    /// How many intervals.
+    /// Number of intervals.
     pub count: i64,
-    /// Their time.
+    /// Total time.
     pub duration_ns: i64,
-    /// The part of it before the launching call returned; none where no call is known.
+    /// The part before the launch call returned; `None` if no call is known.
     pub host_ns: Option<i64>,
-    /// The figures of the intervals.
+    /// Statistics of the intervals.
     pub spread: Spread,
 }
 
-/// The idle time within a window by device, stream and cause, where `places` says so. Less than
-/// `short_ns` before an activity that has been launched is a pause. An interval with a late launch
-/// and a longer wait behind it counts as two.
+/// Returns the idle time within a window by device, stream and cause, for `places`. An interval of
+/// less than `short_ns` before an activity that has been launched is a pause. An interval with a
+/// late launch followed by a longer wait counts as two.
 pub fn idle_causes(
     tables: &Tables,
     launches: &Launches,
@@ -80,7 +82,7 @@ pub fn idle_causes(
     groups.into_iter().filter_map(row).collect()
 }
 
-/// The causes of a gap, each with its time, and the part of that before the call returned.
+/// Returns the causes of a gap, each with its time, and the part of that before the call returned.
 fn parts_of(
     gap: &Gap,
     short_ns: i64,
@@ -138,7 +140,8 @@ mod tests {
 
     type Shown = (Option<i64>, IdleCause, i64, Option<i64>);
 
-    /// The idle times before a kernel that starts then, whose call returned at 35 us.
+    /// Returns the idle times before a kernel that starts at `start_us` and whose call returned at
+    /// 35 us.
     fn causes_before(start_us: i64) -> Vec<Shown> {
         let row = |category: &str, tid: i64, ts: i64, dur: i64, id: i64| {
             format!(

@@ -1,6 +1,6 @@
-//! Puts each GPU activity beside its launching call, operator and delay, one row each.
+//! Lists each GPU activity with its launch call, operator and delay.
 //!
-//! The rows follow the file, so that they can be joined to the table of events by row.
+//! Rows are in file order, so that they can be joined to the event table by row.
 
 use std::collections::HashMap;
 
@@ -9,25 +9,26 @@ use crate::link::{Launches, LinkedBy, queued_tasks};
 use crate::stack::Nesting;
 use crate::tables::{EventKind, Tables, WorkClass};
 
-/// A GPU activity and what launched it.
+/// A GPU activity and its launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Launch {
-    /// The work.
+    /// The activity.
     pub work: EventId,
-    /// What it is for.
+    /// Its class.
     pub class: WorkClass,
-    /// The call that launched it, if the trace holds it.
+    /// The launch call, if it is in the trace.
     pub call: Option<EventId>,
-    /// The innermost operator around the call, or around what enqueued it for another thread.
+    /// The innermost operator around the call, or around the event that enqueued it for another
+    /// thread.
     pub operator: Option<EventId>,
-    /// What the link rests on.
+    /// How the activity was linked to its call.
     pub linked_by: Option<LinkedBy>,
-    /// From the return of the call to the start of the work; negative where the
-    /// work began inside the call. None without a call.
+    /// Time from the return of the call to the start of the activity; negative if the activity
+    /// began inside the call. `None` without a call.
     pub delay_ns: Option<i64>,
 }
 
-/// A row for each GPU activity, in the order of the file.
+/// Returns a row for each GPU activity, in file order.
 pub fn launches(tables: &Tables, launches: &Launches, nesting: &Nesting) -> Vec<Launch> {
     let events = &tables.events;
     let class_of = tables.work_classes();
@@ -38,7 +39,7 @@ pub fn launches(tables: &Tables, launches: &Launches, nesting: &Nesting) -> Vec<
         std::iter::successors(nesting.parent(event), |&event| nesting.parent(event))
             .find(|&event| events.kind(event) == EventKind::Operator)
     };
-    // A thread that launches for others has no operators: those are around the enqueuing event.
+    // A thread that launches for others has no operators; they are around the enqueue event.
     let operator_around = |call: EventId| {
         let operator = innermost(call)?;
         let enqueue = queued.get(&operator).copied();

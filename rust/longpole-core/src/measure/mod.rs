@@ -1,4 +1,4 @@
-//! Linked events -> figures.
+//! Measurements on linked events, one table for each.
 
 mod api_roles;
 mod blocking;

@@ -1,4 +1,4 @@
-//! Measures how long each of some activities ran beside any of some others of its device.
+//! How long some activities ran at the same time as other activities of their device.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use crate::ids::EventId;
 use crate::intervals::Spans;
 use crate::tables::Tables;
 
-/// For each of the events `of` that has a start and an end: the time in which any event of
-/// `beside` ran on the same device.
+/// For each event in `of` with a start and an end, returns the time in which any event in `beside`
+/// ran on the same device.
 pub fn overlaps(tables: &Tables, of: &[EventId], beside: &Chosen) -> Vec<(EventId, i64)> {
     let events = &tables.events;
     let device = |event| tables.lanes.place(events.lane(event)).device;

@@ -1,15 +1,16 @@
-//! Tells which profiler wrote a trace, so that advice names options which that one has.
+//! Detects the profiler that wrote a trace, so that advice can mention its options.
 //!
-//! A trace says so under `profiler` where we made it of other files, else by the format of its
-//! file or the names of its processes. What has none of them is taken for a trace of torch, on the
-//! kind of device whose runtime API calls it names, or whose versions its header has.
+//! The `profiler` field decides if there is one; longpole writes it when it converts other files.
+//! Otherwise, the file format or the names of processes decide. A trace without these is assumed to
+//! be from PyTorch; its device type follows from the names of its runtime API calls or the versions
+//! in its header.
 
 use crate::ids::StringId;
 use crate::names::Names;
 use crate::tables::Tables;
 use crate::vocabulary::{Layer, Profiler};
 
-/// The profiler that wrote a trace.
+/// Returns the profiler that wrote a trace.
 pub fn profiler(tables: &Tables) -> Profiler {
     let mut is_telling = false;
     let mut found = Profiler::Msprof;
@@ -23,8 +24,8 @@ pub fn profiler(tables: &Tables) -> Profiler {
         .unwrap_or_else(|| if is_telling { found } else { of_torch(tables) })
 }
 
-/// By the names of runtime API calls, else by the fields of the header; CUDA's count before
-/// those of others.
+/// Detects the device type by the names of runtime API calls, otherwise by header fields; CUDA
+/// takes precedence.
 fn of_torch(tables: &Tables) -> Profiler {
     let first = |named: Vec<Profiler>| {
         Profiler::ALL.iter().copied().find(|profiler| named.contains(profiler))
@@ -35,7 +36,7 @@ fn of_torch(tables: &Tables) -> Profiler {
         .unwrap_or(Profiler::TorchUnknown)
 }
 
-/// What the header says.
+/// Returns the profiler according to the header.
 fn said(tables: &Tables) -> Option<Profiler> {
     let (_, text) = tables.header.fields.iter().rev().find(|(name, _)| name == "profiler")?;
     Profiler::named(text.trim().trim_matches('"'))

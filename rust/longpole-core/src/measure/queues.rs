@@ -1,4 +1,4 @@
-//! How many activities were launched and not begun on each stream, over time.
+//! Number of activities per stream that are launched and have not started, over time.
 
 use std::collections::BTreeMap;
 
@@ -7,28 +7,28 @@ use crate::ids::EventId;
 use crate::link::Launches;
 use crate::tables::Tables;
 
-/// How many activities wait on a stream from a time on.
+/// The number of activities waiting on a stream from a given time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueChange {
-    /// The device; none where the trace names none.
+    /// The device; `None` if the trace has no device numbers.
     pub device: Option<i64>,
     /// The stream.
     pub stream: Option<i64>,
-    /// When.
+    /// The time of the change.
     pub time_ns: i64,
-    /// The call that launched one more, or the activity that began; before the window where the
-    /// length is that at its start.
+    /// The call that launched another activity, or the activity that began. It is before the window
+    /// if `length` is the length at its start.
     pub event: EventId,
-    /// How many wait from then on.
+    /// Number of waiting activities from then on.
     pub length: i64,
 }
 
-/// Joins (+1) or leaves (-1) a queue: when, which of both, and what does so.
+/// An activity joins (+1) or leaves (-1) a queue: time, direction, and event.
 type Change = (i64, i64, EventId);
 
-/// The length at the start of a window where something waits then, and the changes in it, by place
-/// and time; where one leaves as another joins, it leaves first. Activities that nothing known
-/// launched do not count.
+/// Returns the length at the start of the window (if not zero) and the changes in it, sorted by
+/// place and time. If one activity leaves as another joins, the one that leaves comes first.
+/// Activities without a known launch do not count.
 pub fn queues(
     tables: &Tables,
     launches: &Launches,
@@ -46,8 +46,8 @@ pub fn queues(
     found
 }
 
-/// What joins and leaves the queue of each device and stream: first all that join, then all that
-/// leave, each mostly in order, so that a sort has runs to merge.
+/// Returns the activities that join and leave the queue of each device and stream: first all that
+/// join, then all that leave. Each part is mostly sorted, which a merge sort exploits.
 fn changes_by_place(
     tables: &Tables,
     launches: &Launches,
@@ -73,7 +73,7 @@ fn changes_by_place(
     by_place
 }
 
-/// The lengths of one queue in a window: when, by what, and how long it is from then on.
+/// Returns the lengths of one queue in a window: time, event, and length from then on.
 fn cut(
     changes: &[Change],
     (start_ns, end_ns): (i64, i64),
@@ -97,7 +97,8 @@ mod tests {
     use crate::progress::silent;
     use crate::read::{Options, read_bytes};
 
-    /// The lengths of the queue of a stream: two launched at 0 and 5 that begin at 5 and 9.
+    /// Returns the queue lengths of a stream with two activities, launched at 0 and 5, that begin
+    /// at 5 and 9.
     fn lengths_in(window_us: (i64, i64)) -> Vec<(i64, i64)> {
         let row = |category: &str, tid: i64, ts: i64, id: i64| {
             format!(

@@ -1,5 +1,5 @@
-//! Finds the range around each event: among the events of a thread that enclose it, or, for GPU
-//! activities, the annotation that the profiler drew on their stream.
+//! Finds the range around each event: an enclosing event on its thread or, for GPU activities, the
+//! annotation that the profiler recorded on their stream.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,19 @@ use crate::ids::{EventId, LaneId};
 use crate::stack::Nesting;
 use crate::tables::{EventKind, Tables};
 
-/// Which of several enclosing events is meant.
+/// Which of several enclosing events to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// The nearest one.
+    /// The innermost one.
     Innermost,
-    /// The farthest one.
+    /// The outermost one.
     Outermost,
 }
 
-/// For each event: the chosen event of its thread that encloses it, or is it.
+/// For each event, returns the chosen event of its thread that encloses it, or the event itself if
+/// it is chosen.
 ///
-/// Every event is visited once, however deep events are nested and however many are asked for.
+/// Every event is visited once, regardless of the depth of nesting and the number of requests.
 pub fn enclosing(
     nesting: &Nesting,
     of: impl IntoIterator<Item = Option<EventId>>,
@@ -36,7 +37,7 @@ pub fn enclosing(
     of.into_iter().map(|event| around.of(event?, nesting, &mut climbed)).collect()
 }
 
-/// What is known of events that were asked for, and of those around them.
+/// Results for the requested events, and for those around them.
 struct Around<'a> {
     found: Vec<Option<EventId>>,
     is_known: Vec<bool>,
@@ -72,8 +73,8 @@ impl Around<'_> {
     }
 }
 
-/// The annotation on the stream of each GPU activity in which the activity began, by row of the
-/// activity: the last of these to begin. Only `chosen` annotations count.
+/// For each GPU activity, returns the annotation on its stream in which it began; of several, the
+/// last to begin. Only `chosen` annotations count.
 pub fn device_ranges(tables: &Tables, chosen: &Chosen) -> Vec<(EventId, EventId)> {
     let events = &tables.events;
     let mut by_lane: BTreeMap<LaneId, Vec<EventId>> = BTreeMap::new();
@@ -90,11 +91,11 @@ pub fn device_ranges(tables: &Tables, chosen: &Chosen) -> Vec<(EventId, EventId)
     found
 }
 
-/// Activities with their annotation, on one stream.
+/// Returns the activities of one stream, with their annotation.
 fn ranges_of_stream(tables: &Tables, mut lane: Vec<EventId>) -> Vec<(EventId, EventId)> {
     let events = &tables.events;
     let is_range = |event| events.kind(event) == EventKind::DeviceAnnotation;
-    // At the same time, longer ranges come first and activities last.
+    // At equal times, longer ranges come first and activities last.
     lane.sort_by_key(|&event| {
         let range_first = (!is_range(event), -events.duration_ns(event).unwrap_or(0));
         (events.start_ns(event), range_first, event)

@@ -1,8 +1,8 @@
-//! What a trace holds of a window: how much of it devices and threads were seen to work, and
-//! what the profiler left out.
+//! What a trace contains about a window: how much device and thread activity was recorded, and what
+//! the profiler left out.
 //!
-//! A verdict reads it to say what is still true where little is recorded, and which recording
-//! would tell more.
+//! A verdict uses it to qualify its answer if little is recorded, and to recommend a recording that
+//! shows more.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,37 +15,37 @@ use crate::link::Launches;
 use crate::tables::{EventKind, Tables};
 use crate::vocabulary::{ApiRole, runs_on_cpu};
 
-/// What a trace holds of a window.
+/// What a trace contains about a window.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recorded {
-    /// The longest time that one device computed.
+    /// Compute time of the device that computed longest.
     pub compute_ns: i64,
-    /// The longest time that one device communicated and did not compute.
+    /// Largest time in which one device communicated and did not compute.
     pub communication_ns: i64,
-    /// The longest time that one device copied and ran no kernel.
+    /// Largest time in which one device copied and ran no kernel.
     pub copy_ns: i64,
-    /// Time in which any device worked.
+    /// Time in which any device was busy.
     pub device_ns: i64,
-    /// Time in which an operator, a call or a function of Python was open.
+    /// Time in which an operator, a call or a Python function was open.
     pub host_ns: i64,
-    /// GPU activities, and those of them without a known launching call.
+    /// Number of GPU activities, and of those without a known launch call.
     pub activities: (u64, u64),
-    /// The collective of a library of the CPU that was open longest, and for how long one was.
+    /// The collective of a CPU library that was open longest, and the time in which any was open.
     pub host_collectives: Option<(StringId, i64)>,
-    /// Whether operators or functions of Python are recorded anywhere.
+    /// Whether any operators or Python functions are recorded.
     pub has_operators: bool,
-    /// Threads that launch work without an operator, function or annotation, while other threads
-    /// have some: the profiler was told to record them, and did so on these threads only.
+    /// Number of threads that launch activities outside any operator, function or annotation,
+    /// although other threads have some: the profiler recorded these only on some threads.
     pub n_silent_threads: usize,
-    /// How long before the end of the window the profiler stopped.
+    /// Time from the end of the recording to the end of the window.
     pub stopped_ns: i64,
-    /// Calls of the whole trace that launch or copy.
+    /// Number of calls in the whole trace that launch or copy.
     pub n_launching: usize,
-    /// Ranges of the whole trace over which performance counters were read.
+    /// Number of ranges in the whole trace for which performance counters were read.
     pub n_counter_ranges: usize,
 }
 
-/// What the trace holds of a window.
+/// Returns what the trace contains about a window.
 pub fn recorded(tables: &Tables, launches: &Launches, window: (i64, i64)) -> Recorded {
     let devices = busy(tables, window, &Chosen::All);
     let most = |time_ns: fn(&super::Busy) -> i64| {
@@ -80,7 +80,7 @@ fn n_launching(tables: &Tables) -> usize {
     launching(tables).count()
 }
 
-/// The calls of the whole trace that launch kernels or graphs.
+/// Returns the calls in the whole trace that launch kernels or graphs.
 fn launching(tables: &Tables) -> impl Iterator<Item = EventId> + '_ {
     let (events, roles) = (&tables.events, tables.roles());
     let launches = move |event: &EventId| {
@@ -102,7 +102,8 @@ fn n_silent_threads(tables: &Tables) -> usize {
     if told.is_empty() { 0 } else { launching.difference(&told).count() }
 }
 
-/// How long before a time the recording ended; 0 where the trace does not say when it did.
+/// Returns the time from the end of the recording to `time_ns`; 0 if the trace does not record its
+/// end.
 fn stopped_ns(tables: &Tables, time_ns: i64) -> i64 {
     let events = &tables.events;
     let frames = events.ids().filter(|&event| events.kind(event) == EventKind::Span);
@@ -110,7 +111,7 @@ fn stopped_ns(tables: &Tables, time_ns: i64) -> i64 {
     end_ns.map_or(0, |end_ns| time_ns.saturating_sub(end_ns).max(0))
 }
 
-/// The collective of the CPU that is open longest in a window, and how long any is.
+/// Returns the CPU collective that is open longest in a window, and the time in which any is open.
 fn host_collectives(tables: &Tables, window: (i64, i64)) -> Option<(StringId, i64)> {
     let events = &tables.events;
     let mut spans: BTreeMap<StringId, Vec<(i64, i64)>> = BTreeMap::new();

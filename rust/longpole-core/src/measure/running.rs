@@ -1,13 +1,14 @@
-//! What ran on a thread at points of time, such as when memory was allocated.
+//! The event that was running on a thread at given times, such as when memory was allocated.
 
 use crate::ids::{EventId, row_in_column};
 use crate::stack::Nesting;
 use crate::tables::Tables;
 
-/// For each point, a row of a lane and a time in ns: the last event of the lane to begin, or the
-/// innermost around it that had not ended. What ends at the point has not ended.
+/// For each point (a lane row and a time in ns), returns the event that was open: the last event of
+/// the lane to begin, or the innermost event around it that had not ended. An event that ends at
+/// the point counts as open.
 ///
-/// Points may stand in any order; each event is passed over once.
+/// Points may be in any order; each event is visited once.
 pub fn running_at(
     tables: &Tables,
     nesting: &Nesting,

@@ -1,18 +1,18 @@
-//! Sweeps over each thread: the time of every event in which nothing inside it ran.
+//! Self times of the events of each thread.
 //!
-//! Durations of nested events count time several times. One pass over starts and ends gives every
-//! instant of a thread to the open event that started last, crossing events included.
+//! Durations of nested events count several times. One pass over starts and ends assigns every
+//! instant of a thread to the open event that started last, including events that cross.
 
 use crate::ids::{EventId, LaneId};
 use crate::intervals::Spans;
 use crate::stack::Nesting;
 use crate::tables::{EventTable, NO_INTEGER, Tables};
 
-/// The time of each event in which nothing that began after it ran on its
-/// thread, one row for each event; [`NO_INTEGER`] for what stands on no thread.
+/// Returns the self time of each event: the time in which nothing that began later ran on its
+/// thread. One row for each event; [`NO_INTEGER`] for events that are not on a thread.
 ///
-/// Every instant of a thread belongs to the open event that started last, also
-/// where events cross; so self times sum to the time in which anything ran.
+/// Every instant of a thread belongs to the open event that started last, even if events cross. The
+/// self times therefore add up to the time in which anything ran.
 pub fn self_time_ns(tables: &Tables, nesting: &Nesting) -> Vec<i64> {
     let mut own = vec![NO_INTEGER; tables.events.len()];
     for event in nesting.outside_in() {
@@ -22,20 +22,19 @@ pub fn self_time_ns(tables: &Tables, nesting: &Nesting) -> Vec<i64> {
     own
 }
 
-/// How long an event ran within spans of its thread.
+/// The time of an event within spans of its thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeWithin {
     /// The event.
     pub event: EventId,
-    /// The time that is its own, as [`self_time_ns`] gives it.
+    /// Its self time, as in [`self_time_ns`].
     pub self_ns: i64,
-    /// The self time of the event and of all that is nested in it.
+    /// Its self time plus that of all events nested in it.
     pub total_ns: i64,
 }
 
-/// What threads did in `spans`, each of which stands on one lane: the events
-/// that ran in them, from the outside in. Spans of a lane count once where they
-/// overlap.
+/// Returns the events that ran within `spans`, each of which is on one lane; outermost events come
+/// first. Overlapping spans of a lane count once.
 pub fn times_within(
     tables: &Tables,
     nesting: &Nesting,
@@ -68,8 +67,7 @@ fn by_lane(spans: impl IntoIterator<Item = (LaneId, i64, i64)>, n_lanes: usize) 
     of_lane.into_iter().map(Spans::union_of).collect()
 }
 
-/// Hands every span of time of every thread to `visit`, with the event that owns
-/// it.
+/// Calls `visit` with every span of time of every thread, and the event that owns it.
 pub(super) fn for_each_owned(
     events: &EventTable,
     nesting: &Nesting,
@@ -89,7 +87,7 @@ pub(super) fn for_each_owned(
     thread.go_to(i64::MAX);
 }
 
-/// A thread at a point in time.
+/// The state of a thread during the sweep.
 struct Thread<Visit> {
     visit: Visit,
     /// The events that have begun, in that order, with their ends; some have ended.
@@ -98,7 +96,7 @@ struct Thread<Visit> {
 }
 
 impl<Visit: FnMut(EventId, i64, i64)> Thread<Visit> {
-    /// Gives the time up to `then` to those that own it.
+    /// Assigns the time up to `then` to its owners.
     fn go_to(&mut self, then: i64) {
         while let Some(&(event, end)) = self.open.last() {
             let until = end.min(then);
@@ -122,7 +120,7 @@ mod tests {
     use crate::read::{Options, read_bytes};
     use crate::stack::nesting;
 
-    /// Operators `(thread, start, end)` in us.
+    /// Creates tables of operators given as `(thread, start, end)` in us.
     fn operators(rows: &[(i64, i64, i64)]) -> Tables {
         let events: Vec<_> = rows
             .iter()
@@ -136,7 +134,7 @@ mod tests {
         read_bytes(format!("[{}]", events.join(",")).as_bytes(), &Options::default()).unwrap()
     }
 
-    /// Self time in us.
+    /// Returns the self times in us.
     fn own(rows: &[(i64, i64, i64)]) -> Vec<i64> {
         let tables = operators(rows);
         let nesting = nesting(&tables, &silent).unwrap();

@@ -1,14 +1,14 @@
-//! Numbers the sequences of values that groups of rows have: equal sequences get equal numbers.
+//! Numbers the sequences of values in groups of rows, so that equal sequences get equal numbers.
 //!
-//! Each group walks through a tree of all sequences, a step for each of its rows; the node in
-//! which it ends is its number. So nothing is copied, and no two sequences are compared.
+//! Each group walks through a tree of all sequences, one step for each of its rows; its final node
+//! is its number. Nothing is copied, and no two sequences are compared.
 
 use std::collections::HashMap;
 
-/// Stands for "nothing seen yet".
+/// The root of the tree: no value seen yet.
 const ROOT: u32 = 0;
 
-/// The number of the sequence of each group, by group. Rows of different groups may be mixed.
+/// Returns the sequence number of each group. Rows of different groups may be interleaved.
 ///
 /// ```
 /// use longpole_core::measure::sequences;

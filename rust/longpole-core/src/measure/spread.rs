@@ -1,23 +1,23 @@
-//! Describes values by their mean, deviation, extremes and quartiles.
+//! Descriptive statistics: mean, standard deviation, extremes and quartiles.
 //!
-//! Questions ask for them of every name, stream and cause, so that they are found without sorting.
+//! They are needed for every name, stream and cause, so quartiles are found without sorting.
 
-/// The figures of some values.
+/// Descriptive statistics of some values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
     /// The mean.
     pub mean: f64,
-    /// The standard deviation of a sample; NaN of a single value.
+    /// The sample standard deviation; NaN for a single value.
     pub std: f64,
-    /// The least.
+    /// The minimum.
     pub min: i64,
-    /// Three values that cut them into quarters, interpolated linearly.
+    /// The three quartiles, with linear interpolation.
     pub quartiles: [f64; 3],
-    /// The greatest.
+    /// The maximum.
     pub max: i64,
 }
 
-/// The figures of `values`, whose order changes; none without any.
+/// Returns the statistics of `values`, which are reordered; `None` if there are no values.
 #[allow(clippy::cast_precision_loss)] // figures for people
 pub fn spread(values: &mut [i64]) -> Option<Spread> {
     let (&min, &max) = (values.iter().min()?, values.iter().max()?);
@@ -30,7 +30,7 @@ pub fn spread(values: &mut [i64]) -> Option<Spread> {
     Some(Spread { mean, std, min, quartiles, max })
 }
 
-/// The value below which `quarter` quarters of the values lie.
+/// Returns the quartile with the given number.
 #[allow(clippy::cast_precision_loss)]
 fn quartile(values: &mut [i64], quarter: usize) -> f64 {
     let place = quarter * (values.len() - 1);

@@ -1,7 +1,7 @@
-//! Collects what linking and nesting could not settle.
+//! Counts of problems found by linking and nesting.
 //!
-//! `check` reports these counts. They are about the whole trace; what concerns a path is counted by
-//! its graph.
+//! `check` reports these counts. They refer to the whole trace; the graph counts the problems that
+//! concern a path.
 
 use std::collections::HashSet;
 
@@ -11,8 +11,8 @@ use crate::names::Names;
 use crate::stack::Nesting;
 use crate::tables::{EventKind, Tables};
 
-/// Counts of what linking and nesting could not settle, or settled with a warning,
-/// each with its name, in a fixed order.
+/// Returns the counts of problems found by linking and nesting, each with its name, in a fixed
+/// order.
 pub fn warning_counts(
     tables: &Tables,
     launches: &Launches,
@@ -53,8 +53,8 @@ pub fn warning_counts(
     ]
 }
 
-/// By how much each GPU activity began before the call that launched it; negative where it began
-/// after it.
+/// Returns the time from the start of each GPU activity to the start of its launch call; negative
+/// if the activity began later.
 fn leads_ns<'a>(tables: &'a Tables, launches: &'a Launches) -> impl Iterator<Item = i64> + 'a {
     let events = &tables.events;
     let is_timed =

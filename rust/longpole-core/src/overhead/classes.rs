@@ -1,4 +1,4 @@
-//! The classes of events that cost alike to record.
+//! Classes of events with the same recording cost.
 
 use crate::ids::EventId;
 use crate::names::named;
@@ -7,26 +7,26 @@ use crate::tables::{EventKind, Tables};
 use crate::vocabulary::ApiRole;
 
 named! {
-    /// Events that cost alike to record.
+    /// A class of events with the same recording cost.
     Class {
-        /// An operator that no other operator called.
+        /// An operator that was not called by another operator.
         OuterOperator "outer_operator",
-        /// An operator that another one called.
+        /// An operator that was called by another operator.
         NestedOperator "nested_operator",
         /// A runtime API call that launches a kernel.
         Launch "launch",
-        /// A runtime API call that launches a graph, whose nodes are recorded one by one.
+        /// A runtime API call that launches a graph whose nodes are recorded individually.
         GraphLaunch "graph_launch",
         /// Any other runtime API call.
         Call "call",
         /// A Python function.
         PythonFunction "python_function",
-        /// A range that the program marks.
+        /// A range marked by the program.
         Annotation "annotation",
     }
 }
 
-/// Which class each event of a trace is of.
+/// Determines the class of each event.
 pub(super) struct Classes<'a> {
     tables: &'a Tables,
     nesting: &'a Nesting,
@@ -38,7 +38,7 @@ impl<'a> Classes<'a> {
         Self { tables, nesting, roles: tables.roles() }
     }
 
-    /// The class of an event; none for what is not recorded on a thread.
+    /// Returns the class of an event; `None` if it is not recorded on a thread.
     pub(super) fn class(&self, event: EventId) -> Option<Class> {
         let events = &self.tables.events;
         match events.kind(event) {

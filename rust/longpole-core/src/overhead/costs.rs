@@ -1,4 +1,4 @@
-//! What recording one event of each class cost, learned from the trace.
+//! The recording cost of one event of each class, estimated from the trace.
 
 use super::classes::{Class, Classes};
 use crate::ids::{EventId, StringId};
@@ -10,90 +10,92 @@ use crate::tables::{EventKind, Tables};
 use crate::vocabulary::{ApiRole, Profiler};
 
 named! {
-    /// What a cost was learned from.
+    /// How a cost was estimated.
     Source {
-        /// Operators that do nothing but call one other.
+        /// From operators that do nothing but call another one.
         Wrappers "wrappers",
-        /// The time between neighbours.
+        /// From the time between neighbours.
         Gaps "gaps",
-        /// The cost of an operator and what is usual.
+        /// From the cost of an operator and usual ratios.
         Operators "operators",
-        /// How long launches of graphs take beyond what they usually do.
+        /// From the time of graph launches beyond the usual.
         GraphLaunches "graph_launches",
     }
 }
 
 named! {
-    /// Why a trace does not tell its costs.
+    /// Why a trace does not show its recording costs.
     Untold {
-        /// Another profiler recorded it.
+        /// It was recorded by another profiler.
         Profiler "profiler",
         /// Its times are whole microseconds.
         Coarse "coarse",
         /// It has too few operators.
         FewOperators "few_operators",
-        /// Its operators that only call another take longer than any recording.
+        /// Its operators that only call another one take longer than recording ever does.
         NoWrappers "no_wrappers",
     }
 }
 
-/// What recording one event of a class cost.
+/// The recording cost of one event of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cost {
     /// The class.
     pub class: Class,
-    /// How many events the trace has of it.
+    /// Number of events of the class.
     pub count: u64,
     /// The cost of one event.
     pub cost_ns: i64,
-    /// The least it may be.
+    /// Lower bound.
     pub least_ns: i64,
-    /// The most it may be.
+    /// Upper bound.
     pub most_ns: i64,
-    /// What it was learned from.
+    /// How the cost was estimated.
     pub source: Source,
-    /// How many samples it was learned from.
+    /// Number of samples of the estimate.
     pub n_samples: u64,
 }
 
-/// What recording one event of each class cost.
+/// The recording cost of one event of each class.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Costs {
-    /// A row for each class of which the trace has events, in the order of [`Class::ALL`].
+    /// A row for each class with events, in the order of [`Class::ALL`].
     pub rows: Vec<Cost>,
-    /// The part of an operator's cost that lies before its start.
+    /// The fraction of an operator's cost before its start.
     pub(super) before: f64,
-    /// The cost of each node of a graph that is launched: usual, least, most.
+    /// The cost of each node of a launched graph: estimate, lower bound, upper bound.
     pub(super) node_ns: [i64; 3],
 }
 
-/// Fewer samples than this tell nothing.
+/// Minimum number of samples for an estimate.
 const FEWEST_SAMPLES: usize = 10;
 
-/// Operators that only call another are of this many names at the least, so that one of which that
-/// is not true does not decide.
+/// Minimum number of different names among operators that only call another one, so that a single
+/// exception does not decide.
 const FEWEST_NAMES: usize = 3;
 
-/// Recording an event never takes longer.
+/// Maximum cost of recording one event.
 const MOST_NS: i64 = 12_000;
 
-/// Percentiles of the self time of operators that call one other: cost, least, most.
+/// Percentiles of the self time of operators that call exactly one other: estimate, lower bound,
+/// upper bound.
 const WRAPPERS: [usize; 3] = [55, 15, 75];
 
-/// The most may be this many percent of the greatest percentile, and the least of the smallest.
+/// Upper and lower bound as a percentage of the largest and smallest percentile.
 const MOST_PERCENT: i64 = 120;
 const LEAST_PERCENT: i64 = 80;
 
-/// Percentile of the gaps between neighbours, and which percent of it is cost.
+/// Percentile of the gaps between neighbours, and the percentage of it that is cost.
 const GAPS: (usize, i64) = (25, 70);
 
-/// The same between Python functions: the interpreter takes little time between two calls.
+/// The same for Python functions: the interpreter takes little time between two calls.
 const PYTHON_GAPS: (usize, i64) = (10, 80);
 
-/// The part of an operator's cost before its start where no operator tells.
+/// The fraction of an operator's cost before its start, if no operators show it.
 const USUALLY_BEFORE: f64 = 0.75;
 
-/// What a class costs in percent of an operator: usual, least, most.
+/// Returns the cost of a class as a percentage of that of an operator: estimate, lower bound, upper
+/// bound.
 fn percent_of_operator(class: Class) -> [i64; 3] {
     match class {
         Class::OuterOperator => [100, 100, 120],
@@ -105,23 +107,23 @@ fn percent_of_operator(class: Class) -> [i64; 3] {
     }
 }
 
-/// Without a profiler, the launch of a graph takes this long, and so much more for each node.
+/// Time of a graph launch without a profiler, and additional time per node.
 const GRAPH_LAUNCH_NS: i64 = 10_000;
 const GRAPH_NODE_NS: i64 = 100;
 
-/// What percent of the rest is cost: usual, least, most.
+/// The percentage of the remaining time that is cost: estimate, lower bound, upper bound.
 const OF_GRAPH_LAUNCH: [i64; 3] = [80, 30, 100];
 
-/// The cost of an operator where nothing tells it: usual, least, most.
+/// Default cost of an operator: estimate, lower bound, upper bound.
 const USUAL_OPERATOR_NS: [i64; 3] = [2_000, 500, 5_000];
 
 const MICROSECOND_NS: i64 = 1_000;
 
-/// Learns what recording cost.
+/// Estimates the recording costs of a trace.
 ///
 /// # Errors
 ///
-/// Why the trace does not tell.
+/// Returns the reason why the trace does not show its costs.
 pub fn costs(tables: &Tables, launches: &Launches, nesting: &Nesting) -> Result<Costs, Untold> {
     use Profiler::{Torch, TorchRocm, TorchUnknown, TorchXpu};
     if !matches!(measure::profiler(tables), Torch | TorchRocm | TorchXpu | TorchUnknown) {
@@ -135,8 +137,8 @@ pub fn costs(tables: &Tables, launches: &Launches, nesting: &Nesting) -> Result<
     Ok(seen.costs(operator, (tables, launches)))
 }
 
-/// The costs that are usual, for a trace that does not tell: they weigh the classes where the time
-/// of a step is given.
+/// Returns default costs, for a trace that does not show its own. If the time of a step is given,
+/// they only set the ratio between classes.
 pub fn usual_costs(tables: &Tables, launches: &Launches, nesting: &Nesting) -> Costs {
     let [usual_ns, least_ns, most_ns] = USUAL_OPERATOR_NS;
     let source = Source::Operators;
@@ -144,7 +146,8 @@ pub fn usual_costs(tables: &Tables, launches: &Launches, nesting: &Nesting) -> C
     Seen::of(tables, nesting).costs((operator, USUALLY_BEFORE), (tables, launches))
 }
 
-/// Whether the times of a trace are whole microseconds: too coarse for the cost of one event.
+/// Whether the times of a trace are whole microseconds, which is too coarse for the cost of one
+/// event.
 fn is_coarse(tables: &Tables) -> bool {
     let events = &tables.events;
     let mut operators = events.ids().filter(|&event| events.kind(event) == EventKind::Operator);
@@ -156,7 +159,7 @@ fn is_coarse(tables: &Tables) -> bool {
 }
 
 impl Seen {
-    /// The costs of all classes, from that of an operator.
+    /// Returns the costs of all classes, derived from that of an operator.
     fn costs(
         mut self,
         (operator, before): (Learned, f64),
@@ -179,13 +182,13 @@ impl Seen {
 }
 
 impl Costs {
-    /// The cost of one event of a class; none for those without.
+    /// Returns the cost of one event of a class; `None` if the class has no events.
     pub(super) fn of(&self, class: Class) -> Option<&Cost> {
         self.rows.iter().find(|row| row.class == class)
     }
 }
 
-/// A cost with its bounds, and what tells it.
+/// A cost with bounds and the source of the estimate.
 #[derive(Debug, Clone, Copy)]
 struct Learned {
     usual_ns: i64,
@@ -208,7 +211,7 @@ impl Learned {
         }
     }
 
-    /// With the mean cost of the nodes of so many launches.
+    /// Adds the mean cost of the nodes of graph launches.
     fn with_graphs(self, graphs: &Graphs, count: u64) -> Self {
         if graphs.n_nodes == 0 {
             return self;
@@ -232,7 +235,7 @@ impl Learned {
     }
 }
 
-/// What launches of graphs took beyond the usual.
+/// The time of graph launches beyond the usual.
 #[derive(Default)]
 struct Graphs {
     n_launches: usize,
@@ -268,17 +271,17 @@ impl Graphs {
     }
 }
 
-/// What one pass over the events of threads saw.
+/// Samples from one pass over the events of threads.
 #[derive(Default)]
 struct Seen {
     counts: Vec<u64>,
-    /// The self time of operators that call one other and nothing else, and the part of it before
-    /// the other began.
+    /// For operators that call exactly one other: self time, and the part of it before the other
+    /// began.
     wrappers_ns: Vec<(i64, i64)>,
     n_names: usize,
-    /// Between operators that follow one another.
+    /// Gaps between consecutive operators.
     gaps_ns: Vec<i64>,
-    /// Between Python functions that follow one another.
+    /// Gaps between consecutive Python functions.
     python_gaps_ns: Vec<i64>,
 }
 
@@ -347,7 +350,7 @@ impl Seen {
         gaps.push((start - end).max(0));
     }
 
-    /// The cost of an operator, and the part of it that lies before its start.
+    /// Returns the cost of an operator, and the fraction of it before its start.
     fn operator(&mut self) -> Result<(Learned, f64), Untold> {
         let n_samples = self.wrappers_ns.len();
         if n_samples >= FEWEST_SAMPLES && self.n_names >= FEWEST_NAMES {
@@ -381,7 +384,8 @@ impl Seen {
         Ok((learned, USUALLY_BEFORE))
     }
 
-    /// The part of an operator's cost before its start, of those that take no longer than usual.
+    /// Returns the fraction of an operator's cost before its start, from operators that take no
+    /// longer than usual.
     #[allow(clippy::cast_precision_loss)] // a share
     fn before(&self, usual_ns: i64) -> f64 {
         let usual = self.wrappers_ns.iter().filter(|wrapper| wrapper.0 <= usual_ns);
@@ -409,7 +413,7 @@ impl Seen {
     }
 }
 
-/// The value below which so many percent of the others lie.
+/// Returns the value below which the given percentage of values lie.
 fn percentile<T: Ord + Copy>(values: &mut [T], percent: usize) -> T {
     let place = (values.len() - 1) * percent / 100;
     *values.select_nth_unstable(place).1

@@ -1,4 +1,4 @@
-//! What the edges take if recording cost the least or the most that it may have.
+//! Bounds of the minimum latencies, given the bounds of the recording cost.
 
 use super::costs::Costs;
 use super::pieces::{At, costs_ns};
@@ -8,10 +8,11 @@ use crate::path;
 use crate::stack::Nesting;
 use crate::tables::Tables;
 
-/// The lags of the edges of a solution with the most and with the least cost of recording taken off.
+/// Returns the minimum latencies of the edges of a solution, for the largest and for the smallest
+/// recording cost.
 ///
-/// `graph` and `tables` are those of the solution, `recorded` the tables of the trace: no lag
-/// becomes longer than it was recorded.
+/// `graph` and `tables` are those of the solution, `recorded` the tables of the trace. No latency
+/// exceeds the recorded one.
 #[must_use]
 pub fn lag_bounds_ns(
     graph: &Graph,
@@ -37,7 +38,7 @@ pub fn lag_bounds_ns(
     })
 }
 
-/// When a node was recorded.
+/// Returns the recorded time of a node.
 fn recorded_ns(graph: &Graph, recorded: &Tables, node: NodeId) -> i64 {
     let event = graph.timeline.event(graph.nodes.event(node));
     let (start_ns, end_ns) = recorded.events.span(event).unwrap_or_default();

@@ -1,13 +1,13 @@
-//! What recording cost, and the trace without it.
+//! Estimates the recording overhead and removes it from the trace.
 //!
-//! A profiler adds time around each event of a thread. A trace shows how much: an operator that
-//! only calls another one takes no time of its own, so what it shows is the cost of one event.
-//! That cost is taken off the time in which it lies, and the graph is solved again: work of
-//! devices keeps its length and starts when its launch and its stream allow. The result is a
-//! trace with the same events at other times, and its graph.
+//! A profiler adds time around each event of a thread. The trace shows how much: an operator that
+//! only calls another one takes no time of its own, so its self time is the cost of one event. This
+//! cost is subtracted from the time that contains it, and the graph is solved again: GPU activities
+//! keep their duration and start when their launch and their stream allow. The result is a trace
+//! with the same events at other times, and its graph.
 //!
-//! Only traces of torch.profiler tell their costs. Nothing is known of memory and caches that a
-//! profiler fills, so the result is an estimate, with an interval.
+//! Only traces of torch.profiler show their costs. The effect of a profiler on memory and caches is
+//! unknown, so the result is an estimate with an interval.
 
 mod classes;
 mod costs;

@@ -1,4 +1,4 @@
-//! Where the cost of recording lies: in which edge, and how much of it.
+//! Distributes the recording cost over the edges of the graph.
 
 use super::classes::{Class, Classes};
 use super::costs::{Cost, Costs};
@@ -8,7 +8,7 @@ use crate::names::Names;
 use crate::stack::Nesting;
 use crate::tables::{EventKind, Tables};
 
-/// Which of its bounds a cost is taken at.
+/// Which value of a cost to use: the estimate or a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum At {
     Usual,
@@ -26,8 +26,8 @@ impl At {
     }
 }
 
-/// The cost of an event before its start, between its start and what follows inside it, and after
-/// its end.
+/// The cost of an event before its start, between its start and the first event inside it, and
+/// after its end.
 #[derive(Debug, Clone, Copy, Default)]
 #[allow(clippy::struct_field_names)] // units stand in names
 struct Parts {
@@ -53,7 +53,7 @@ impl Parts {
     }
 }
 
-/// The cost that lies in each edge, one row for each.
+/// Returns the cost contained in each edge, one row per edge.
 pub(super) fn costs_ns(
     graph: &Graph,
     tables: &Tables,
@@ -65,7 +65,7 @@ pub(super) fn costs_ns(
     let parts: Vec<_> = Class::ALL
         .iter()
         .map(|&class| {
-            // Launches of graphs cost as much as others, and what their nodes cost.
+            // A graph launch costs as much as other launches, plus the cost of its nodes.
             let of_class = if class == Class::GraphLaunch { Class::Launch } else { class };
             let cost = costs.of(of_class).or_else(|| costs.of(Class::NestedOperator));
             let cost = cost.or_else(|| costs.of(Class::OuterOperator));
@@ -90,7 +90,7 @@ pub(super) fn costs_ns(
     found
 }
 
-/// Adds the cost of the nodes of graphs to the calls that launch them.
+/// Adds the cost of graph nodes to the calls that launch them.
 fn add_nodes(costs_ns: &mut [i64], graph: &Graph, classes: &Classes<'_>, node_ns: i64) {
     let timeline = &graph.timeline;
     for call in timeline.orders().filter_map(|work| timeline.launcher(work)) {
@@ -107,8 +107,7 @@ fn add_nodes(costs_ns: &mut [i64], graph: &Graph, classes: &Classes<'_>, node_ns
     }
 }
 
-/// Adds the work of the profiler that the trace names, such as the request for a buffer, to the
-/// call in which it was done.
+/// Adds recorded profiler work, such as a buffer request, to the call in which it happened.
 fn add_own_work(costs_ns: &mut [i64], graph: &Graph, tables: &Tables) {
     let events = &tables.events;
     let own = events.ids().filter(|&event| events.kind(event) == EventKind::Overhead);

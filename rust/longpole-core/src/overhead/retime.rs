@@ -1,16 +1,16 @@
-//! When every node of a graph comes without the cost of recording.
+//! The time of every node without the recording cost.
 
 use crate::error::Result;
 use crate::graph::{Edge, Graph};
 use crate::progress::{Progress, report};
 
-/// The times of all nodes where so much of what recording cost is taken off: each comes when the
-/// last of its sources, and what the edge still takes, has come. Nodes to which nothing leads keep
-/// their times.
+/// Returns the times of all nodes after `factor` times the recording cost is subtracted. Each node
+/// happens when its last source and the remaining time of that edge have passed. Nodes without
+/// incoming edges keep their times.
 ///
 /// # Errors
 ///
-/// Only when `progress` asks to stop.
+/// Returns an error only if `progress` asks to stop.
 pub(super) fn times_ns(
     graph: &Graph,
     lags_ns: &[i64],
@@ -39,7 +39,8 @@ pub(super) fn times_ns(
     Ok(times_ns)
 }
 
-/// What is left of a piece of time. What took time still takes some, so that the order stays.
+/// Returns the remaining part of an edge's time. It stays above zero if the edge took time, so that
+/// the order is kept.
 #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)] // of microseconds
 fn left_ns(lag_ns: i64, cost_ns: i64, factor: f64) -> i64 {
     if cost_ns == 0 || lag_ns <= 1 {

@@ -1,4 +1,4 @@
-//! The trace without the cost of recording.
+//! The trace without the recording cost.
 
 use std::sync::Arc;
 
@@ -13,59 +13,59 @@ use crate::progress::Progress;
 use crate::stack::Nesting;
 use crate::tables::{NO_INTEGER, Tables};
 
-/// The same events at the times that they would have had without a profiler.
+/// The same events at the estimated times without a profiler.
 #[derive(Debug, Clone)]
 pub struct Solution {
-    /// The tables with those times.
+    /// The tables with these times.
     pub tables: Tables,
-    /// Their graph.
+    /// The graph of these tables.
     pub graph: Graph,
 }
 
-/// How long the usual window of a scope takes: the lower median.
+/// The length of the usual window of a scope (the lower median).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lengths {
     /// As recorded.
     pub recorded_ns: i64,
-    /// Without the cost of recording.
+    /// Without the recording cost.
     pub usual_ns: i64,
-    /// The same where recording cost the most.
+    /// Lower bound, for the largest recording cost.
     pub least_ns: i64,
-    /// The same where recording cost the least.
+    /// Upper bound, for the smallest recording cost.
     pub most_ns: i64,
 }
 
-/// Why no factor of the costs lets a window take a time.
+/// Why no factor of the costs gives a window the requested length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Misfit {
-    /// It takes less as recorded.
+    /// The requested length is longer than the recorded one.
     Longer,
-    /// It takes more with all costs taken off, as long as that.
+    /// The requested length is shorter than the given one, which remains without all costs.
     Shorter(i64),
 }
 
-/// A factor beyond which more taken off changes little.
+/// Above this factor, subtracting more changes little.
 const GREATEST_FACTOR: f64 = 64.0;
 
-/// A time may lie so far beyond what is possible: rounding.
+/// Tolerance for a requested length outside the possible range, because of rounding.
 const TOLERANCE_PER_MILLE: i64 = 5;
 
-/// Two timings of one program on one machine differ by so many percent, where the host limits it
-/// and where a device does.
+/// Difference between two timings of one program on one machine in percent, if the host limits it
+/// and if a device does.
 const HOST_PERCENT: i64 = 10;
 const DEVICE_PERCENT: i64 = 2;
 
-/// The host limits where what recording cost is more than this part of the window.
+/// The host limits a program whose recording cost is more than this part of the window.
 const HOST_LIMITS_ONE_IN: i64 = 500;
 
-/// The most steps of a search for a factor.
+/// Maximum number of steps in the search for a factor.
 const MOST_TRIALS: usize = 48;
 
-/// Takes `factor` times the cost of recording off.
+/// Subtracts `factor` times the recording cost.
 ///
 /// # Errors
 ///
-/// Only when `progress` asks to stop.
+/// Returns an error only if `progress` asks to stop.
 pub fn solution(
     graph: &Graph,
     tables: &Tables,
@@ -82,12 +82,12 @@ pub fn solution(
     Ok(Solution { tables, graph })
 }
 
-/// How long the usual window takes with `factor` times the cost of recording taken off, and with the
-/// most and the least that it may be.
+/// Returns the length of the usual window after `factor` times the recording cost is subtracted,
+/// with bounds.
 ///
 /// # Errors
 ///
-/// Only when `progress` asks to stop.
+/// Returns an error only if `progress` asks to stop.
 pub fn lengths(
     graph: &Graph,
     tables: &Tables,
@@ -114,11 +114,12 @@ pub fn lengths(
     })
 }
 
-/// The factor of the costs with which the usual window takes `step_ns`.
+/// Returns the factor of the costs with which the usual window takes `step_ns`.
 ///
 /// # Errors
 ///
-/// Only when `progress` asks to stop. The inner error says why there is no such factor.
+/// Returns an error only if `progress` asks to stop. The inner error is the reason why no factor
+/// exists.
 pub fn fitted(
     graph: &Graph,
     tables: &Tables,
@@ -165,7 +166,7 @@ fn usual_ns(graph: &Graph, scope: &Scope, times_ns: &[i64]) -> i64 {
     *found.select_nth_unstable(middle).1
 }
 
-/// The tables with the events at new times of the nodes.
+/// Returns the tables with the events at new node times.
 fn moved_tables(graph: &Graph, tables: &Tables, times_ns: &[i64]) -> Tables {
     let events = &tables.events;
     let moments = Moments::of(graph, times_ns);
@@ -188,8 +189,8 @@ fn moved_tables(graph: &Graph, tables: &Tables, times_ns: &[i64]) -> Tables {
     Tables { events: Arc::new(events.retimed(starts, durations)), ..tables.clone() }
 }
 
-/// Where times between events have moved to: those of their own thread or stream, else those of the
-/// thread with the most events.
+/// The shift of times between events: that of the nearest events on the same thread or stream,
+/// otherwise of the thread with the most events.
 struct Moments {
     /// Recorded and new time of each event, by lane, in order.
     of_lane: Vec<Vec<(i64, i64)>>,

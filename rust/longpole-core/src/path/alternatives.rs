@@ -1,8 +1,9 @@
-//! Other ways that the path may have come, where the clocks of host and device do not tell.
+//! Alternative paths, where the accuracy of the clocks does not decide which path is critical.
 //!
-//! Stamps of a device may be moved by its [`ClockSlack`](crate::graph::ClockSlack) without
-//! contradicting anything. Of a call and of work that released a start, or that ended a window, either
-//! may be the last if they lie closer together. What the typical latency tells apart is no doubt.
+//! The timestamps of a device may be shifted by its [`ClockSlack`](crate::graph::ClockSlack)
+//! without contradicting any record. If a call and an activity that released a start, or ended a
+//! window, are closer together than that, either may be the last. If typical latencies decide
+//! between them, the path is not doubtful.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +13,7 @@ use super::windows::Window;
 use crate::graph::{Edge, Graph};
 use crate::ids::{EventId, NodeId};
 
-/// Where the other ways have got to, while the path is walked back.
+/// The current nodes of the alternative paths while the path is walked back.
 pub(super) struct Alternatives<'a> {
     graph: &'a Graph,
     schedule: &'a Schedule,
@@ -20,7 +21,7 @@ pub(super) struct Alternatives<'a> {
 }
 
 impl<'a> Alternatives<'a> {
-    /// The other end of a window whose path ends with `last`.
+    /// Starts with the alternative end of a window whose path ends with `last`.
     pub(super) fn of(
         graph: &'a Graph,
         window: &Window,
@@ -34,8 +35,8 @@ impl<'a> Alternatives<'a> {
         alternatives
     }
 
-    /// Goes along the next edge of the path. Whether another way is left or begins, and the event that
-    /// such a way comes from.
+    /// Follows the next edge of the path. Returns whether an alternative is open or begins here,
+    /// and the event that the alternative comes from.
     pub(super) fn step(&mut self, edge: &Edge) -> (bool, Option<EventId>) {
         let rival = self.rival(edge);
         let is_open = self.are_open_at(edge.target) || rival.is_some();
@@ -44,8 +45,8 @@ impl<'a> Alternatives<'a> {
         (is_open, rival.map(event))
     }
 
-    /// Walks back until a node of the path, and gives up the ways that come to it. Whether others
-    /// are left.
+    /// Walks the alternatives back to a node of the path and closes those that reach it. Returns
+    /// whether any remain open.
     fn are_open_at(&mut self, node: NodeId) -> bool {
         while let Some(&last) = self.nodes.last().filter(|&&last| last > node) {
             self.nodes.pop_last();
@@ -56,7 +57,8 @@ impl<'a> Alternatives<'a> {
         !self.nodes.is_empty()
     }
 
-    /// The edge that would bind the start of a piece of work, could the stamps of its device be moved.
+    /// Returns the edge that would bind the start of an activity if the timestamps of its device
+    /// were shifted.
     fn rival(&self, binding: &Edge) -> Option<&'a Edge> {
         let (graph, times_ns) = (self.graph, self.schedule.times_ns(self.graph));
         let slack = graph.clock_slack(graph.nodes.event(binding.target));
@@ -71,8 +73,8 @@ impl<'a> Alternatives<'a> {
         })
     }
 
-    /// The last candidate of the host for the end of a window that ends on a device, or the other
-    /// way round, if it may come later.
+    /// Returns the last host candidate for the end of a window that ends on a device, or the
+    /// reverse, if it may come later.
     fn other_end(&self, window: &Window, last: NodeId) -> Option<NodeId> {
         let graph = self.graph;
         let time_ns = |node| self.schedule.time_ns(node, graph);

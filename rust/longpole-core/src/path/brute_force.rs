@@ -1,4 +1,4 @@
-//! Ten thousand small graphs, answered by looking at every chain there is.
+//! Checks ten thousand small graphs against an enumeration of all chains.
 
 use std::cmp::Reverse;
 
@@ -11,7 +11,7 @@ use crate::tables::{NO_INTEGER, Tables};
 
 const GRAPHS: u64 = 10_000;
 
-/// A small generator (xorshift64*): the same graphs on every machine.
+/// A small generator (xorshift64*), so that the graphs are the same on every machine.
 struct Dice(u64);
 
 impl Dice {
@@ -32,7 +32,7 @@ impl Dice {
     }
 }
 
-/// Two to six events within 12 ns, so that ties are frequent, and some edges.
+/// Creates a graph of two to six events within 12 ns, so that ties are frequent, and some edges.
 fn graph(seed: u64) -> Graph {
     let mut dice = Dice::new(seed);
     let spans: Vec<_> = (0..2 + dice.below(5))
@@ -56,7 +56,7 @@ fn graph(seed: u64) -> Graph {
     })
 }
 
-/// A window from time 2 to the last end.
+/// Returns a window from time 2 to the last end.
 fn whole(graph: &Graph) -> Window {
     let candidates: Vec<_> =
         graph.timeline.orders().map(|order| Moment::End(graph.timeline.event(order))).collect();
@@ -64,7 +64,7 @@ fn whole(graph: &Graph) -> Window {
     Window { start_ns: 2.min(end_ns), end_ns, candidates, opening: Opening::Time }
 }
 
-/// Every chain of edges that ends at a node, the edge into the node first.
+/// Returns every chain of edges that ends at a node, the edge into the node first.
 fn chains_to(graph: &Graph, node: NodeId) -> Vec<Vec<usize>> {
     let mut chains = vec![vec![]];
     for number in graph.edges.range(node) {
@@ -76,7 +76,7 @@ fn chains_to(graph: &Graph, node: NodeId) -> Vec<Vec<usize>> {
     chains
 }
 
-/// Those of them that nothing precedes.
+/// Returns the chains to a node that nothing precedes.
 fn whole_chains_to(graph: &Graph, node: NodeId) -> Vec<Vec<usize>> {
     let first =
         |chain: &[usize]| chain.last().map_or(node, |&last| graph.edges.as_slice()[last].source);
@@ -84,8 +84,9 @@ fn whole_chains_to(graph: &Graph, node: NodeId) -> Vec<Vec<usize>> {
     chains_to(graph, node).into_iter().filter(is_whole).collect()
 }
 
-/// When a node comes in a window that begins at a time, by every chain that leads to it from a
-/// node that came until then, which keeps its time, or from any other, which comes no earlier.
+/// Returns the time of a node in a window that begins at `from_ns`: the maximum over all chains to
+/// it. A chain may start at a node before the window, which keeps its time, or at any other, which
+/// comes no earlier than observed.
 fn changed_time_by_chains(graph: &Graph, node: NodeId, lags_ns: &[i64], from_ns: i64) -> i64 {
     let time = |chain: Vec<usize>| {
         let first = chain.last().map_or(node, |&last| graph.edges.as_slice()[last].source);
@@ -97,8 +98,8 @@ fn changed_time_by_chains(graph: &Graph, node: NodeId, lags_ns: &[i64], from_ns:
     chains_to(graph, node).into_iter().map(time).max().unwrap()
 }
 
-/// When a node comes, by every chain that leads to it: what comes first keeps its
-/// time, a node of `late` comes later by the delay.
+/// Returns the time of a node by all chains to it. The first node of a chain keeps its time; a node
+/// of `late` is delayed.
 fn time_by_chains(
     graph: &Graph,
     node: NodeId,
@@ -151,7 +152,7 @@ fn the_path_is_the_chain_of_what_finished_last_and_tiles_the_window() {
     });
 }
 
-/// The edge that binds, by the words of the definition.
+/// Returns the binding edge, computed directly from the definition.
 fn best(graph: &Graph, node: NodeId) -> Option<usize> {
     graph.edges.range(node).min_by_key(|&number| {
         let edge = &graph.edges.as_slice()[number];
@@ -251,7 +252,8 @@ fn no_chain_holds_more_work_than_the_longest() {
         let (window, end) = (whole(graph), end_of(graph));
         let time_ns = |node: NodeId| graph.nodes.time_ns(node);
         let clip = |time_ns: i64| time_ns.clamp(window.start_ns, window.end_ns);
-        // What its binding edge says was waiting is none of an event's self time.
+        // The time in which an event waits, according to its binding edge, is not part of its self
+        // time.
         let waited_until_ns = |edge: &Edge| {
             let number = graph.edges.binding(edge.target).filter(|_| edge.role.is_self_time())?;
             let binding = &graph.edges.as_slice()[number];

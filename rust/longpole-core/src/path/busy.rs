@@ -1,15 +1,15 @@
-//! What the devices did meanwhile, for the time that nothing explains.
+//! How long the devices were busy during unexplained time.
 //!
-//! "Nothing in the trace says why" is no claim that the devices were silent. A gap with a
-//! busy device asks another question than one with an idle device, so it is measured.
+//! Unexplained time does not imply idle devices. A gap with a busy device has other causes than one
+//! with an idle device, so device activity is measured.
 
 use super::schedule::Schedule;
 use super::walk::Path;
 use crate::graph::{Evidence, Graph};
 use crate::intervals::Spans;
 
-/// For each segment of a path that nothing explains, how long some device was busy in it;
-/// none for the others. In the times of a schedule.
+/// For each unexplained segment of a path, returns how long any device was busy in it; `None` for
+/// other segments. All times are those of the schedule.
 pub fn busy_ns(graph: &Graph, path: &Path, schedule: &Schedule) -> Vec<Option<i64>> {
     let is_unknown = |evidence| evidence == Evidence::None;
     if !path.segments.iter().any(|segment| is_unknown(segment.evidence)) {

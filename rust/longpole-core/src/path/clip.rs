@@ -1,4 +1,4 @@
-//! Where a window begins and ends in other times than those observed.
+//! The start and end of a window at node times other than the observed ones.
 
 use std::cmp::Reverse;
 
@@ -6,12 +6,12 @@ use super::windows::{Moment, Opening, Window};
 use crate::graph::Graph;
 use crate::ids::{EventId, NodeId, Order};
 
-/// When each node comes.
+/// Maps a node to its time.
 pub(crate) type TimeOf<'a> = &'a dyn Fn(NodeId) -> i64;
 
-/// Where a window begins and ends when each node comes at its `time_ns`.
+/// Returns the start and end of a window if each node happens at `time_ns`.
 ///
-/// Of what a border cuts in two, each part becomes longer or shorter as the whole does.
+/// If a window boundary cuts a time span, each part is scaled like the whole.
 pub(crate) fn moved(graph: &Graph, window: &Window, time_ns: TimeOf<'_>) -> (i64, i64) {
     let start_ns = moved_start(graph, window, time_ns);
     let border = Border::of(graph, window);
@@ -34,8 +34,8 @@ fn moved_start(graph: &Graph, window: &Window, time_ns: TimeOf<'_>) -> i64 {
     opener.map_or(window.start_ns, time_ns)
 }
 
-/// The node at which a window starts. Where device work whose stamps were moved opens it,
-/// other work may now come first.
+/// Returns the node at which a window starts. If a GPU activity with shifted timestamps opens it,
+/// another activity may now come first.
 fn first_start(opener: EventId, graph: &Graph, window: &Window) -> Option<NodeId> {
     let opener = graph.timeline.order(opener)?;
     if graph.timeline.clock_shift_ns(opener) == 0 {
@@ -45,13 +45,13 @@ fn first_start(opener: EventId, graph: &Graph, window: &Window) -> Option<NodeId
     works.map(|order| graph.nodes.start(order)).min()
 }
 
-/// The node of the last of some moments, of several the first in content order.
+/// Returns the node of the latest moment; of several, the first in content order.
 pub(super) fn last_of(graph: &Graph, moments: &[Moment], time_ns: TimeOf<'_>) -> Option<NodeId> {
     let nodes = moments.iter().filter_map(|&moment| node_of(graph, moment));
     nodes.max_by_key(|&node| (time_ns(node), Reverse(graph.nodes.event(node))))
 }
 
-/// The node of a moment, if its event takes part.
+/// Returns the node of a moment, if its event is in the graph.
 pub(super) fn node_of(graph: &Graph, moment: Moment) -> Option<NodeId> {
     match moment {
         Moment::Start(event) => graph.start_of(event),
@@ -59,7 +59,7 @@ pub(super) fn node_of(graph: &Graph, moment: Moment) -> Option<NodeId> {
     }
 }
 
-/// The end of a window, and what it cuts in two.
+/// The end of a window, and the spans that it cuts.
 struct Border<'a> {
     graph: &'a Graph,
     window: &'a Window,
@@ -71,7 +71,7 @@ impl<'a> Border<'a> {
         Self { graph, window, at_ns: window.end_ns }
     }
 
-    /// The events whose start or end may be that of the window, and which of the two.
+    /// Returns the events that may end the window, each with whether its end (or its start) does.
     fn candidates(&self) -> impl Iterator<Item = (Order, bool)> + 'a {
         let timeline = &self.graph.timeline;
         self.window.candidates.iter().filter_map(|&moment| {
@@ -79,13 +79,13 @@ impl<'a> Border<'a> {
         })
     }
 
-    /// When a candidate comes, as far as it lies before the border.
+    /// Returns the time of a candidate, clipped to the boundary.
     fn time_ns(&self, (order, is_end): (Order, bool), time_ns: TimeOf<'_>) -> i64 {
         if is_end { self.end_ns(order, time_ns) } else { time_ns(self.graph.nodes.start(order)) }
     }
 
-    /// When the last of the candidates ends by the stamps of the trace, in which a window
-    /// is chosen; the graph may have moved those of a device.
+    /// Returns the latest end of the candidates by the timestamps of the trace, by which windows
+    /// are chosen. The graph may have shifted those of a device.
     fn latest_in_trace_ns(&self) -> Option<i64> {
         let observed = |node| self.graph.nodes.time_ns(node);
         let stamp_ns = |candidate: (Order, bool)| {
@@ -99,12 +99,12 @@ impl<'a> Border<'a> {
         self.graph.timeline.end_ns(order) > self.at_ns(order)
     }
 
-    /// When the border is by the clock of an event.
+    /// Returns the boundary in the clock of an event.
     fn at_ns(&self, order: Order) -> i64 {
         self.at_ns.saturating_add(self.graph.timeline.clock_shift_ns(order))
     }
 
-    /// When an event ends, as far as it lies before the border.
+    /// Returns the end of an event, clipped to the boundary.
     fn end_ns(&self, order: Order, time_ns: TimeOf<'_>) -> i64 {
         let nodes = &self.graph.nodes;
         let whole = (nodes.start(order), nodes.end(order));
@@ -115,7 +115,7 @@ impl<'a> Border<'a> {
         let is_work = self.graph.timeline.kind(order).is_device_work();
         let around = || self.graph.thread_nodes.around(thread, self.at_ns, nodes);
         let cut = if is_work { whole } else { around().unwrap_or(whole) };
-        // What was before a start that is a time stays as it was.
+        // If the window starts at a time, everything before it stays the same.
         let fixed_ns = self.window.fixed_start_ns().unwrap_or(i64::MIN);
         let observed = (nodes.time_ns(cut.0).max(fixed_ns), nodes.time_ns(cut.1));
         let moved = (time_ns(cut.0).max(fixed_ns), time_ns(cut.1));
@@ -124,7 +124,7 @@ impl<'a> Border<'a> {
     }
 }
 
-/// How long a part of what lies between two times takes where these have moved.
+/// Returns the new length of a part of a span whose start and end have moved.
 fn part_ns(part_ns: i64, observed: (i64, i64), moved: (i64, i64)) -> i64 {
     let whole_ns = i128::from(observed.1 - observed.0);
     let moved_ns = (i128::from(moved.1) - i128::from(moved.0)).max(0);

@@ -1,16 +1,16 @@
-//! The longest path by work, for comparison with tools that define the path so.
+//! The longest path by work, for comparison with tools that define the critical path this way.
 
 use super::schedule::Schedule;
 use super::windows::Window;
 use crate::graph::{Edge, Graph, Role};
 use crate::ids::{NO_ROW, row_in_column};
 
-/// Reaches every node by the chain that holds most work inside a window. Waiting and
-/// order weigh nothing, and what waited only what it took beyond that; between chains of
-/// the same work the binding order decides.
+/// Reaches every node by the chain with the most work inside a window. Waiting and order have
+/// weight 0, and a call that waited has only the work beyond its wait. The binding order decides
+/// between chains of equal work.
 ///
-/// This is the longest path in the sense of project plans. The binding chain is what
-/// really decided; this one is for comparison.
+/// This is the longest path as in project planning. The binding chain is the one that determined
+/// the observed times; this one is only for comparison.
 pub fn longest(graph: &Graph, window: &Window) -> Schedule {
     let mut work_ns = vec![0_i64; graph.nodes.len()];
     let mut reached_by = vec![NO_ROW; graph.nodes.len()];
@@ -29,7 +29,7 @@ pub fn longest(graph: &Graph, window: &Window) -> Schedule {
     Schedule { times_ns: None, reached_by: Some(reached_by) }
 }
 
-/// The part of an edge's work that lies in the window.
+/// Returns the part of an edge's work that lies in the window.
 fn weight_ns(edge: &Edge, graph: &Graph, window: &Window) -> i64 {
     if !edge.kind.is_work() {
         return 0;
@@ -39,7 +39,7 @@ fn weight_ns(edge: &Edge, graph: &Graph, window: &Window) -> i64 {
     clipped(graph.nodes.time_ns(edge.target)) - clipped(from_ns)
 }
 
-/// When the wait that ended at the target of an edge was over, if it was one.
+/// Returns the end of the wait of the event at the target of an edge, if it waited.
 fn waited_until_ns(edge: &Edge, graph: &Graph) -> i64 {
     let binding = graph.edges.binding(edge.target).map(|number| &graph.edges.as_slice()[number]);
     let is_wait = |role: Role| role.waits().is_some() || role == Role::Handover;

@@ -1,5 +1,5 @@
-//! The graph and a window -> the chain that decided when it was over, and what would
-//! decide if something were different.
+//! The critical path of a window and what-if analysis: graph, window -> the chain that determined
+//! the end, and how it changes if something takes less time.
 
 mod alternatives;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! By how much an event may end later before the window's end moves.
+//! Slack: how much later an event may end before the end of the window moves.
 
 use super::schedule::Schedule;
 use super::walk::last_node;
@@ -7,12 +7,12 @@ use super::windows::Window;
 use crate::graph::{Edge, Graph};
 use crate::tables::NO_INTEGER;
 
-/// For each event of the trace, by how much its time may grow before the window's end
-/// moves: the least over its end and over all edges whose time is the event's, so that an
-/// event on the path has none. [`NO_INTEGER`] where nothing leads from it to that end.
+/// Returns the slack of each event of the trace: the minimum over its end and over all edges whose
+/// time belongs to the event. Events on the path have slack 0. [`NO_INTEGER`] if no edges lead from
+/// the event to the end of the window.
 ///
-/// `lags_ns` are those of [`lags_ns`](super::lags_ns) or of what became of them after a
-/// change, as is the schedule.
+/// `lags_ns` are the minimum latencies of [`lags_ns`](super::lags_ns), or those after a change, to
+/// match the schedule.
 pub fn slack_ns(
     graph: &Graph,
     window: &Window,
@@ -47,7 +47,8 @@ pub fn slack_ns(
 }
 
 impl Schedule {
-    /// What an edge adds to its source: all that it shows where its target is reached by it.
+    /// Returns the latency that an edge adds to its source: its full time if its target is reached
+    /// by it.
     fn lag_ns(&self, number: usize, edge: &Edge, graph: &Graph, lags_ns: &[i64]) -> i64 {
         if self.reached_by(edge.target, graph) == Some(number) {
             self.time_ns(edge.target, graph) - self.time_ns(edge.source, graph)
@@ -57,7 +58,7 @@ impl Schedule {
     }
 }
 
-/// The latest time at which each node may come.
+/// Returns the latest possible time of each node.
 fn latest_ns(
     graph: &Graph,
     window: &Window,

@@ -1,29 +1,29 @@
-//! Who waited for whom inside a window.
+//! Synchronization dependencies inside a window.
 
 use super::schedule::Schedule;
 use super::walk::Path;
 use crate::graph::{Evidence, Graph, Kind};
 use crate::ids::EventId;
 
-/// Device work that a call or other device work had to wait for, or might have had to.
+/// A GPU activity that a call or another GPU activity had to wait for, or might have had to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SyncDependency {
-    /// What was waited for.
+    /// The awaited activity.
     pub source: EventId,
-    /// What waited.
+    /// The waiting event.
     pub target: EventId,
-    /// How it waited.
+    /// The kind of the wait.
     pub kind: Kind,
-    /// How that is known.
+    /// How the dependency is known.
     pub evidence: Evidence,
-    /// Whether the wait decided when the target went on.
+    /// Whether the wait determined when the target continued.
     pub waited: bool,
-    /// Whether it lies on the path.
+    /// Whether the dependency lies on the path.
     pub on_path: bool,
 }
 
-/// The waits that end inside the window of a path, in the times of a schedule, in content
-/// order of what waited, then of what was waited for.
+/// Returns the waits that end inside the window of a path, at the times of a schedule, in content
+/// order of the waiting event, then of the awaited activity.
 pub fn sync_dependencies(graph: &Graph, path: &Path, schedule: &Schedule) -> Vec<SyncDependency> {
     let mut on_path = path.edges.clone();
     on_path.sort_unstable();

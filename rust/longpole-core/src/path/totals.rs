@@ -1,4 +1,4 @@
-//! Adds up a path: the time of each kind, and of each kind and name.
+//! Totals of a path by kind, or by kind and name.
 
 use crate::names::Names;
 use std::collections::HashMap;
@@ -11,22 +11,22 @@ use crate::tables::Tables;
 /// The segments of one kind, or of one kind and name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Total {
-    /// What they are.
+    /// The kind.
     pub kind: Kind,
-    /// The name; none of nobody's time, and where kinds are added up whole.
+    /// Event name; `None` for gaps and for per-kind totals.
     pub name: Option<StringId>,
-    /// The sum of their times.
+    /// The total time.
     pub duration_ns: i64,
-    /// How many there are.
+    /// Number of segments.
     pub count: u64,
-    /// The length of the longest of them.
+    /// The duration of the longest segment.
     pub longest_ns: i64,
-    /// Whose the longest is, the first event of several; none for nobody's time.
+    /// The event of the longest segment, the first of several; `None` for gaps.
     pub longest: Option<EventId>,
 }
 
-/// The time of each kind on the path, or of each kind and name, the greatest first; ties go by
-/// the words.
+/// Returns the time of each kind on the path, or of each kind and name, largest first; ties are
+/// sorted by name.
 pub fn totals(tables: &Tables, path: &Path, by_name: bool) -> Vec<Total> {
     let mut row_of = HashMap::new();
     let mut rows: Vec<Total> = Vec::new();
@@ -56,7 +56,8 @@ impl Total {
     }
 }
 
-/// The waits on a path for work on a device: how many are inferred, and how many there are.
+/// Returns the number of waits on a path for GPU activities that are inferred, and the number of
+/// all such waits.
 pub fn waits_on_path(graph: &Graph, path: &Path) -> (u64, u64) {
     let edges = path.edges.iter().map(|&edge| &graph.edges.as_slice()[edge as usize]);
     edges.filter(|edge| edge.role.waits().is_some()).fold((0, 0), |(inferred, all), edge| {

@@ -1,4 +1,4 @@
-//! The critical path: from the end of a window back along what finished last.
+//! The critical path: walks back from the end of a window along the edge that finished last.
 
 use super::alternatives::Alternatives;
 use super::clip::{last_of, moved};
@@ -8,73 +8,73 @@ use crate::graph::limits::{INCONCLUSIVE_PART, TOGETHER_NS};
 use crate::graph::{Certainty, Edge, Evidence, Graph, Kind, Role};
 use crate::ids::{EventId, NodeId, row_in_column};
 
-/// A piece of the path.
+/// A segment of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
-    /// Where it begins.
+    /// Start time.
     pub start_ns: i64,
-    /// Where it ends.
+    /// End time.
     pub end_ns: i64,
-    /// What it is.
+    /// The kind of its time.
     pub kind: Kind,
-    /// The event whose time it is.
+    /// The event that has the time.
     pub event: Option<EventId>,
-    /// How that is known.
+    /// How the segment is known.
     pub evidence: Evidence,
-    /// How far it can be relied on.
+    /// How reliable it is.
     pub certainty: Certainty,
-    /// Other work that may have been meant.
+    /// The other activity that may be meant.
     pub rival: Option<EventId>,
 }
 
 impl Segment {
-    /// How long it is.
+    /// Returns the duration of the segment.
     pub fn duration_ns(&self) -> i64 {
         self.end_ns - self.start_ns
     }
 }
 
-/// The chain that decided when a window was over.
+/// The chain that determined the end of a window.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Path {
-    /// Where the window begins.
+    /// Start of the window.
     pub start_ns: i64,
-    /// Where it ends.
+    /// End of the window.
     pub end_ns: i64,
-    /// Pieces that tile the window, in order of time.
+    /// The segments, which cover the window without gaps or overlaps, in order of time.
     pub segments: Vec<Segment>,
-    /// The numbers of the edges they come from, in order.
+    /// The indices of their edges, in order.
     pub edges: Vec<u32>,
-    /// The time behind a choice that nothing in the trace decides: of a graph launched once or
-    /// twice, two nodes that ended together may both have been waited for.
+    /// The time before a choice that nothing in the trace decides: in a graph launched once or
+    /// twice, either of two nodes that ended together may have been waited for.
     pub undecided_ns: i64,
 }
 
 impl Path {
-    /// The time of all segments of some kinds.
+    /// Returns the time of all segments of some kinds.
     pub fn kinds_ns(&self, kinds: &[Kind]) -> i64 {
         self.sum_ns(|segment| kinds.contains(&segment.kind))
     }
 
-    /// The time that rests on a guess.
+    /// Returns the time that is inferred.
     pub fn inferred_ns(&self) -> i64 {
         self.sum_ns(|segment| segment.evidence == Evidence::Inferred)
     }
 
-    /// The time that can be relied on so far.
+    /// Returns the time with a given certainty.
     pub fn certainty_ns(&self, certainty: Certainty) -> i64 {
         self.sum_ns(|segment| segment.certainty == certainty)
     }
 
-    /// The time that lies behind the first segment that nothing explains, as seen from
-    /// the end of the window: if that one is wrong, so may all of this be.
+    /// Returns the time before the first unexplained segment, seen from the end of the window: if
+    /// the cause of that segment is another one, all of this time may be wrong.
     pub fn behind_unknown_ns(&self) -> i64 {
         let last = self.segments.iter().rposition(|it| Kind::UNKNOWN.contains(&it.kind));
         last.map_or(0, |last| self.segments[last].start_ns - self.start_ns)
     }
 
-    /// Whether so much is unknown that the path is no basis for a decision. Of what is undecided
-    /// half counts: the chances are even.
+    /// Whether so much time is unknown that the path is inconclusive. Half of the undecided time
+    /// counts, because both choices are equally likely.
     pub fn is_inconclusive(&self) -> bool {
         let length_ns = self.end_ns - self.start_ns;
         self.kinds_ns(Kind::UNKNOWN) + self.undecided_ns / 2 > length_ns / INCONCLUSIVE_PART
@@ -85,14 +85,14 @@ impl Path {
     }
 }
 
-/// Walks back from the end of a window, always along the edge a node is reached by,
-/// until its start. Where the walk runs out of edges before, or nothing happened any
-/// more at the end, a segment says so.
+/// Walks back from the end of a window to its start, always along the edge by which a node is
+/// reached. If the walk runs out of edges early, or nothing happened at the end of the window, a
+/// segment marks that time.
 ///
-/// What lies behind an edge that nothing explains is doubtful until the walk comes to
-/// another lane: had the true reason been known, the path might not have come this way.
-/// The same holds behind an undecided wait, until the walk leaves the devices, and where the clocks
-/// of host and device do not tell which of two ways is the path, until these meet.
+/// Segments before an unexplained edge are doubtful until the walk reaches another lane, because
+/// the path may be different if the cause is. Segments before an undecided wait are doubtful until
+/// the walk leaves the devices. Where the clocks of host and device do not decide between two
+/// paths, segments are doubtful until the two meet.
 pub fn walk(graph: &Graph, window: &Window, schedule: &Schedule) -> Path {
     let time_ns = |node| schedule.time_ns(node, graph);
     let (start_ns, end_ns) = moved(graph, window, &time_ns);
@@ -127,7 +127,7 @@ pub fn walk(graph: &Graph, window: &Window, schedule: &Schedule) -> Path {
         is_undecided |= is_toss_up(graph, edge);
         node = edge.source;
     }
-    // Of exactly the size that they have: a verdict keeps the paths of all windows.
+    // Shrinks the vector to its exact size, because a verdict keeps the paths of all windows.
     path.segments = path.segments.iter().rev().copied().collect();
     path.edges = path.edges.iter().rev().copied().collect();
     path
@@ -137,8 +137,8 @@ fn is_on_device(graph: &Graph, node: NodeId) -> bool {
     graph.timeline.kind(graph.nodes.event(node)).is_device_work()
 }
 
-/// Whether a node of a graph waited for one of two others that ended together, and nothing says
-/// for which.
+/// Whether a graph node waited for one of two others that ended together, and the trace does not
+/// decide which.
 fn is_toss_up(graph: &Graph, edge: &Edge) -> bool {
     let Some(rival) = edge.rival().filter(|_| edge.role == Role::EventWait) else { return false };
     let timeline = &graph.timeline;
@@ -150,7 +150,7 @@ fn is_toss_up(graph: &Graph, edge: &Edge) -> bool {
     is_within_launch && apart_ns <= TOGETHER_NS
 }
 
-/// The segment that an edge becomes, in any times of the nodes.
+/// Returns the segment of an edge, for the given node times.
 pub fn segment(graph: &Graph, edge: &Edge, times_ns: &[i64]) -> Segment {
     Segment {
         start_ns: times_ns[edge.source.row()],
@@ -169,8 +169,8 @@ fn unknown(start_ns: i64, end_ns: i64, kind: Kind) -> Segment {
 }
 
 impl Path {
-    /// Adds a segment before all others, clipped to the window; neighbours that differ
-    /// in nothing but time become one.
+    /// Adds a segment before all others, clipped to the window, and merges it with its neighbour if
+    /// they differ only in time.
     fn push(&mut self, segment: Segment) {
         let start_ns = segment.start_ns.max(self.start_ns);
         let segment = Segment { start_ns, end_ns: segment.end_ns.min(self.end_ns), ..segment };
@@ -189,8 +189,8 @@ impl Path {
     }
 }
 
-/// The node at which a window ends: that of the candidate that ends last, of several
-/// the first in content order.
+/// Returns the node at which a window ends: that of the candidate that ends last; of several, the
+/// first in content order.
 pub(super) fn last_node(graph: &Graph, window: &Window, schedule: &Schedule) -> Option<NodeId> {
     last_of(graph, &window.candidates, &|node| schedule.time_ns(node, graph))
 }

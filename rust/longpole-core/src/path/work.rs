@@ -1,4 +1,4 @@
-//! What is done in each step, and not waited for.
+//! The work in each step, without waits.
 
 use crate::graph::{Edge, Graph, Kind, Role};
 use crate::ids::{EventId, row_in_column};
@@ -6,21 +6,21 @@ use crate::ids::{EventId, row_in_column};
 /// The work of one event in one step, or of the host outside events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Work {
-    /// The event; none between events.
+    /// The event; `None` between events.
     pub event: Option<EventId>,
-    /// What the time is called on a path.
+    /// The kind of its time.
     pub kind: Kind,
     /// The row of the step.
     pub step: u32,
-    /// How long it took.
+    /// Its duration.
     pub work_ns: i64,
 }
 
-/// Sums the work of each event in each step, in the order of events, kinds and steps.
+/// Returns the work of each event in each step, sorted by event, kind and step.
 ///
-/// Work belongs to the step that the host was in when it began or, on a device, when it was
-/// launched; `steps` are the times from and until which it was in each, in order. Of a call that
-/// waits, only what it does itself is work.
+/// Work belongs to the step in which the host was when it began or, for a GPU activity, when it was
+/// launched. `steps` are the time ranges of the steps, in order. For a call that waits, only its
+/// own work counts, not its wait.
 pub fn work(graph: &Graph, lags_ns: &[i64], steps: &[(i64, i64)]) -> Vec<Work> {
     let step_at = |time_ns: i64| {
         let row = steps.partition_point(|step| step.0 <= time_ns).checked_sub(1)?;
@@ -48,7 +48,7 @@ fn is_work(edge: &Edge) -> bool {
     edge.kind.is_work() && matches!(edge.role, Role::ThreadOrder | Role::DeviceWork)
 }
 
-/// When the host was at some work: at its call, where that is known.
+/// Returns when the host began the work: at its launch call, if known.
 fn begun_ns(graph: &Graph, edge: &Edge) -> i64 {
     let call = edge.event().and_then(|order| graph.timeline.launcher(order));
     call.map_or_else(|| graph.nodes.time_ns(edge.source), |call| graph.timeline.start_ns(call))

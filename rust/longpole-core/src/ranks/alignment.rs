@@ -1,83 +1,85 @@
-//! Matches calls that nothing numbers: by order, checked by their ends and repaired.
+//! Aligns unnumbered calls of several ranks by order, and checks and repairs the alignment by their
+//! end times.
 //!
-//! Calls of two ranks may be one only where they are alike, overlap in time and end together.
-//! Where the sequences are the same, order decides if steps, ends or the sequence itself would
-//! show a lost call. Else
-//! shifts are tried that many ends agree on, and the calls paired that end nearest under the
-//! best of them. A second shift that explains nearly as many makes the answer ambiguous, unless
-//! the best one is so small that the clocks simply agree.
+//! Calls of two ranks can be one call only if they are alike, overlap in time and end together. If
+//! the sequences are equal, order decides, provided that steps, ends or the sequence itself would
+//! reveal a missing call. Otherwise, clock shifts on which many ends agree are tried, and the calls
+//! whose ends are nearest under the best shift are paired. If a second shift explains nearly as
+//! many calls, the alignment is ambiguous, unless the best shift is so small that the clocks simply
+//! agree.
 //!
-//! Costs n log n: shifts are taken from a sample of neighbours, each tried in one sweep.
+//! The cost is O(n log n): shifts come from a sample of neighbours, and each is tried in one sweep.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::model::Maybe;
 
-/// Ends of one call differ by no more than this once clocks agree: 332 us were seen.
+/// Maximum difference of the ends of one call after clocks agree; 332 us were observed.
 const ENDS_AGREE_NS: i64 = 500_000;
 
-/// How closely ends are first asked to agree, and then less so.
+/// Tolerances for the agreement of ends, tried from the smallest.
 const TOLERANCES_NS: [i64; 3] = [20_000, 100_000, ENDS_AGREE_NS];
 
-/// Clocks that differ by less than this agree.
+/// Maximum difference of clocks that count as equal.
 const CLOCKS_AGREE_NS: i64 = 300_000;
 
-/// So many calls of a rank, neighbours in the middle of it, are compared with all of another.
+/// Number of consecutive calls from the middle of a rank that are compared with all calls of
+/// another.
 const SAMPLE: usize = 48;
 
-/// So many shifts are tried in full.
+/// Maximum number of shifts that are tried in full.
 const MOST_SHIFTS: usize = 8;
 
-/// A second shift is as good as the best with this part of its pairs.
+/// A second shift counts as equally good if it explains this part of the pairs of the best.
 const NEARLY: f64 = 0.9;
 
-/// Of this many calls of a sequence one may end apart before it is not trusted.
+/// In a sequence that is trusted, at most one in this many calls may end apart from its partner.
 const STRAYS_ONE_IN: usize = 20;
 
-/// So many may where every call has the same step on both sides: libraries on the CPU end
-/// milliseconds apart on a busy machine.
+/// The same limit if every call has the same step on both sides: the ends of CPU libraries differ
+/// by milliseconds on a busy machine.
 const STRAYS_OF_STEPS_ONE_IN: usize = 4;
 
-/// A sequence that is alike in more than one of so many places when moved is periodic, ...
+/// A sequence is periodic if, when shifted, more than one in this many calls still looks alike.
 const PERIODIC_ONE_IN: usize = 2;
 
-/// ... for moves of fewer calls than this.
+/// Periods of fewer calls than this are tested.
 const LONGEST_PERIOD: usize = 64;
 
-/// A side of a message.
+/// The direction of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
-    /// It sends.
+    /// Send.
     Out,
-    /// It receives.
+    /// Receive.
     In,
 }
 
-/// A call as it is compared.
+/// A call, reduced to what is compared.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Item {
-    /// Which member it is.
+    /// Index of the member.
     pub(super) member: u32,
     /// The step in which it was called.
     pub(super) step: Maybe,
-    /// Operation, data type and size, hashed.
+    /// Hash of operation, data type and size.
     pub(super) likeness: u64,
-    /// Which side of a message it is, if it is one.
+    /// Its direction, if it is a message.
     pub(super) way: Option<Way>,
     pub(super) start_ns: i64,
     pub(super) end_ns: i64,
 }
 
-/// What belongs together, by rank and place in its sequence.
+/// The aligned calls, by rank and index.
 #[derive(Debug, Default)]
 pub(super) struct Aligned {
-    /// Each call: which ranks, and which member of each.
+    /// The ranks of each call and the member of each.
     pub(super) calls: Vec<Vec<(u32, u32)>>,
-    /// Pairs of ranks between which several alignments explain the calls.
+    /// Pairs of ranks for which several alignments explain the calls.
     pub(super) ambiguous: Vec<(u32, u32)>,
 }
 
-/// Aligns the calls of some ranks: `(rank, its calls in order)`.
+/// Aligns the calls of several ranks, given as `(rank, its calls in order)`.
 pub(super) fn align(mut sequences: Vec<(u32, Vec<Item>)>) -> Aligned {
     let mut found = Aligned::default();
     if is_one_sequence(&sequences) {
@@ -87,7 +89,7 @@ pub(super) fn align(mut sequences: Vec<(u32, Vec<Item>)>) -> Aligned {
         found.calls = (0..n).map(|place| at(place).collect()).collect();
         return found;
     }
-    // The rank with most calls first, then what it lacked, and so on.
+    // Starts with the rank that has the most calls, then with the calls it lacked, and so on.
     while sequences.len() > 1 {
         let longest =
             (0..sequences.len()).max_by_key(|&it| (sequences[it].1.len(), std::cmp::Reverse(it)));
@@ -110,9 +112,9 @@ pub(super) fn align(mut sequences: Vec<(u32, Vec<Item>)>) -> Aligned {
     found
 }
 
-/// Whether all ranks made the same calls, so that their order tells which are one: each in
-/// the same step, or all ending together by clocks that agree, or in an order that would show
-/// a lost one.
+/// Whether all ranks made the same calls, so that order identifies them. This holds if
+/// corresponding calls are in the same step, or all end together by clocks that agree, or if the
+/// order would reveal a missing call.
 fn is_one_sequence(sequences: &[(u32, Vec<Item>)]) -> bool {
     let Some(((_, first), others)) = sequences.split_first() else { return true };
     if others.len() > 1 && first.iter().any(|item| item.way.is_some()) {
@@ -131,7 +133,8 @@ fn is_one_sequence(sequences: &[(u32, Vec<Item>)]) -> bool {
     })
 }
 
-/// Whether a sequence looks alike when moved by a few calls, so that a lost one would not show.
+/// Whether a sequence looks alike when shifted by a few calls, so that a missing call would not be
+/// noticed.
 fn is_periodic(items: &[Item]) -> bool {
     let alike = |by: &usize| {
         let pairs = || items.iter().zip(&items[*by..]);
@@ -141,7 +144,7 @@ fn is_periodic(items: &[Item]) -> bool {
     (1..items.len().min(LONGEST_PERIOD)).any(|by| alike(&by))
 }
 
-/// How far the ends of two sequences are apart, and how many are further from that.
+/// The difference between the ends of two sequences, and the number of calls that deviate from it.
 struct Strays {
     n: usize,
     shift_ns: i64,
@@ -154,7 +157,7 @@ fn strays(one: &[Item], other: &[Item]) -> Strays {
         sorted.sort_unstable();
         sorted.get(sorted.len() / 2).copied().unwrap_or(0)
     };
-    // Clocks drift: each is compared with its neighbours, not with all.
+    // Clocks drift, so each call is compared with its neighbours only.
     let near = |place: usize| {
         middle(&differences[place.saturating_sub(8)..(place + 9).min(differences.len())])
     };
@@ -162,10 +165,10 @@ fn strays(one: &[Item], other: &[Item]) -> Strays {
     Strays { n: (0..differences.len()).filter(is_stray).count(), shift_ns: middle(&differences) }
 }
 
-/// The pairs of calls of two ranks. None where several alignments are as good.
+/// Returns the pairs of calls of two ranks; `None` if several alignments are equally good.
 ///
-/// Ends that agree closely tell neighbouring calls apart, so the closest agreement that still
-/// explains half of the pairs is used.
+/// Ends that agree closely distinguish neighbouring calls, so the smallest tolerance that explains
+/// half of the pairs is used.
 fn pairs(one: &[Item], other: &[Item]) -> Option<Vec<(u32, u32)>> {
     let mut tried: Vec<Tried> = TOLERANCES_NS.iter().map(|&it| tried(one, other, it)).collect();
     let most = tried.iter().map(Tried::n_pairs).max().unwrap_or(0);
@@ -184,7 +187,7 @@ fn pairs(one: &[Item], other: &[Item]) -> Option<Vec<(u32, u32)>> {
     rival.is_none().then(|| best.clone())
 }
 
-/// The pairs under each shift that ends agree on, the most first.
+/// The pairs under each candidate shift, most pairs first.
 struct Tried {
     tolerance_ns: i64,
     by_shift: Vec<(i64, Vec<(u32, u32)>)>,
@@ -215,8 +218,8 @@ fn may_be_one(one: &Item, other: &Item) -> bool {
     one.likeness == other.likeness && same_step && both_ways
 }
 
-/// The shifts that most ends of a sample agree on, the best first, and the best of those that
-/// clocks which agree may have.
+/// Returns the shifts on which most ends of a sample agree, best first, and the best of those that
+/// are small enough for clocks that agree.
 fn shifts(one: &[Item], other: &[Item], tolerance_ns: i64) -> Vec<i64> {
     let first = one.len().saturating_sub(SAMPLE) / 2;
     let sample = &one[first..(first + SAMPLE).min(one.len())];
@@ -242,8 +245,8 @@ fn shifts(one: &[Item], other: &[Item], tolerance_ns: i64) -> Vec<i64> {
     chosen
 }
 
-/// From each of the sorted differences on, how many lie within the tolerance, with the median of
-/// these; the largest first.
+/// For each of the sorted differences, returns the number of differences within the tolerance from
+/// there, and their median; largest number first.
 fn clusters(differences: &[i64], tolerance_ns: i64) -> Vec<(usize, i64)> {
     let mut found: Vec<(usize, i64)> = Vec::new();
     let mut behind = 0;
@@ -258,7 +261,8 @@ fn clusters(differences: &[i64], tolerance_ns: i64) -> Vec<(usize, i64)> {
     found
 }
 
-/// The pairs under a shift, which follows a drift: from the middle onward, then back.
+/// Returns the pairs under a shift that follows clock drift: from the middle forward, then
+/// backward.
 fn paired(one: &[Item], other: &[Item], shift_ns: i64, tolerance_ns: i64) -> Vec<(u32, u32)> {
     let mut by_end: Vec<_> = (0..other.len()).collect();
     by_end.sort_by_key(|&it| other[it].end_ns);
@@ -282,14 +286,14 @@ fn paired(one: &[Item], other: &[Item], shift_ns: i64, tolerance_ns: i64) -> Vec
     in_order(&found)
 }
 
-/// By how much clocks are apart, and how far ends may then be.
+/// The clock shift, and the tolerance of ends after it.
 #[derive(Clone, Copy)]
 struct Within {
     shift: i64,
     tolerance_ns: i64,
 }
 
-/// The free call that ends nearest, if it ends together and overlaps.
+/// Returns the unpaired call with the nearest end, if the ends agree and the calls overlap.
 fn nearest(
     one: &[Item],
     place: usize,
@@ -309,7 +313,7 @@ fn nearest(
     };
     let fits = near.filter(|&it| !is_taken[it] && may_be_one(item, &other[it])).filter(overlaps);
     let best = fits.min_by_key(|&it| ((other[it].end_ns - end_ns).abs(), it))?;
-    // Another call of the own rank may be nearer still.
+    // Another call of this rank may be nearer to that call.
     let distance = |it: &Item| (it.end_ns - shift - other[best].end_ns).abs();
     let beside = [place.checked_sub(1), Some(place + 1)].into_iter().flatten();
     let is_nearer = beside
@@ -318,7 +322,7 @@ fn nearest(
     (!is_nearer).then_some(best)
 }
 
-/// The most pairs that keep the order of both sides.
+/// Returns the largest set of pairs that keeps the order of both sides.
 fn in_order(pairs: &[(u32, u32)]) -> Vec<(u32, u32)> {
     let mut tails: Vec<usize> = Vec::new();
     let mut before = vec![usize::MAX; pairs.len()];

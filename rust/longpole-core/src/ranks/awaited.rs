@@ -1,14 +1,15 @@
-//! For whose arrival the end of a member waits.
+//! Determines for which members of a call the end of a member waits.
 
 use super::calls::Call;
 use super::model::Rank;
 use crate::ids::row_in_column;
 use crate::vocabulary::Collective;
 
-/// Above this, a send waits until its receiver is there. A guess: what libraries buffer.
+/// Larger sends wait for their receiver. An assumption about how much libraries buffer.
 const LARGEST_BUFFERED_BYTES: i64 = 4 << 20;
 
-/// The members of a call whose arrival the end of one waits for; none for all of them.
+/// Returns the members of a call for whose arrival the end of one member waits; `None` for all
+/// members.
 pub(super) fn waits_for(
     call: &Call,
     at: usize,

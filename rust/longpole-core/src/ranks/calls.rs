@@ -1,17 +1,17 @@
-//! What a call of several ranks is, and what says so.
+//! A call of several ranks, and how its members were matched.
 
 use crate::names::named;
 
 named! {
-    /// What a match rests on, the surest first.
+    /// How members were matched, most reliable first.
     Method {
-        /// The number that all ranks give to the call.
+        /// By the call id that all ranks record.
         CallId "call_id",
-        /// The number within the group.
+        /// By the sequence number within the group.
         Sequence "sequence",
-        /// The pair of ranks, and the number or order within it.
+        /// By the pair of ranks, and the number or order within the pair.
         Pair "pair",
-        /// The order of the calls: inferred.
+        /// By the order of calls (inferred).
         Order "order",
     }
 }
@@ -19,20 +19,20 @@ named! {
 /// One call of several ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// The place of each rank, in order, and of its member.
+    /// Index of each rank, in order, and of its member.
     pub members: Vec<(u32, u32)>,
-    /// What says that they are one.
+    /// How the members were matched.
     pub method: Method,
-    /// The name of the group.
+    /// The name of the process group.
     pub group: Option<String>,
-    /// Its number within the group or pair.
+    /// The sequence number within the group or pair.
     pub sequence: Option<i64>,
-    /// Whether it is from one rank to another.
+    /// Whether it is a message from one rank to another.
     pub is_pair: bool,
-    /// Ranks of the group that are not among the traces.
+    /// Ranks of the group without a trace.
     pub absent: Vec<i64>,
-    /// How many ranks take part that are not among the traces, their numbers known or not.
+    /// Number of participating ranks without a trace, including those with unknown numbers.
     pub n_absent: i64,
-    /// Places of ranks that should take part and have no such call.
+    /// Indices of ranks that should take part and have no such call.
     pub missing: Vec<u32>,
 }

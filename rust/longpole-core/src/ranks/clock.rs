@@ -1,38 +1,38 @@
-//! The clock of a rank, and how its times are brought to the common one.
+//! The clock of a rank, and the conversion to common time.
 
-/// How the clock of a rank is brought to that of the first: `t + offset + drift (t - origin)`.
+/// The conversion of the clock of a rank to that of the first: `t + offset + drift (t - origin)`.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Clock {
-    /// What is added to its times.
+    /// Offset added to its times.
     pub offset_ns: i64,
-    /// What is added for each ns since `origin_ns`.
+    /// Drift: nanoseconds added per nanosecond since `origin_ns`.
     pub drift: f64,
-    /// Where the drift counts from, by the clock of the rank.
+    /// The time at which drift is zero, by the clock of the rank.
     pub origin_ns: i64,
-    /// The part of `offset_ns` that the files themselves say.
+    /// The part of `offset_ns` that is recorded in the files.
     pub base_ns: i64,
-    /// The median of what its ends still differ.
+    /// Median of the remaining differences of its ends.
     pub residual_ns: i64,
-    /// The greatest of it.
+    /// Largest of these differences.
     pub worst_residual_ns: i64,
-    /// How far the clock may still be off from that of the first rank, between the calls.
+    /// Bound of the remaining clock error relative to the first rank, between the calls.
     pub bound_ns: i64,
-    /// The same over the whole recording: nothing tells a drift before the first call and after
-    /// the last.
+    /// The same bound for the whole recording: drift before the first call and after the last is
+    /// unknown.
     pub edge_bound_ns: i64,
-    /// The calls it was fitted to.
+    /// Number of calls used for the fit.
     pub n_calls: usize,
-    /// Whether it is joined to the first rank by calls.
+    /// Whether calls connect it to the first rank, directly or through other ranks.
     pub is_connected: bool,
 }
 
 impl Clock {
-    /// A time of the rank on the common clock.
+    /// Converts a time of the rank to common time.
     pub fn common_ns(&self, time_ns: i64) -> i64 {
         time_ns + self.offset_ns + rounded(self.drift * float(time_ns - self.origin_ns))
     }
 
-    /// A duration of the rank on the common clock.
+    /// Converts a duration of the rank to common time.
     pub fn scaled_ns(&self, duration_ns: i64) -> i64 {
         duration_ns + rounded(self.drift * float(duration_ns))
     }

@@ -1,11 +1,11 @@
-//! Brings the clocks of ranks together: calls end everywhere at the same time.
+//! Aligns the clocks of ranks, assuming that calls end on all ranks at the same time.
 //!
-//! An offset is the median over the calls of what a rank's end differs from the median end of
-//! the call, found in rounds. A drift is fitted only where it can be seen. That nobody ends
-//! before the last has arrived allows a window of milliseconds and is no more than a check.
+//! An offset is the median difference between a rank's ends and the median end of each call,
+//! computed iteratively. A drift is fitted only if it is visible. The fact that no member can end
+//! before the last one arrives leaves a range of milliseconds, and is only used as a check.
 //!
-//! Limits: a constant difference of ends, as the place in a ring makes it, cannot be told from
-//! an offset.
+//! Limits: a constant difference of ends, such as one caused by the position in a ring, cannot be
+//! distinguished from an offset.
 
 use std::collections::BTreeMap;
 
@@ -14,55 +14,56 @@ use super::clock::{Clock, float, rounded};
 use super::model::Rank;
 use crate::vocabulary::Collective;
 
-/// Fits the offsets so often; they come to rest within half of that.
+/// Number of iterations for the offsets; they converge within half of them.
 const ROUNDS: usize = 12;
 
-/// From which of these rounds on a drift may be fitted.
+/// First iteration in which a drift may be fitted.
 const ROUNDS_WITHOUT_DRIFT: usize = 4;
 
-/// A drift is fitted to at least this many calls, ...
+/// Minimum number of calls to fit a drift.
 const LEAST_CALLS_FOR_DRIFT: usize = 20;
 
-/// ... where clocks are never off by more than this, ...
+/// Maximum plausible drift of a clock.
 const LARGEST_DRIFT: f64 = 100e-6;
 
-/// ... and this much of drift would show, four times over.
+/// Usual drift of a clock. A drift is fitted only if this much of it, over the time between the
+/// first and the last call, exceeds the residual by a factor of four.
 const USUAL_DRIFT: f64 = 20e-6;
 
-/// What is left with a drift must be this part of what is left without.
+/// A drift is kept if the residual with it is below this part of the residual without it.
 const DRIFT_IMPROVES: f64 = 0.8;
 
-/// A slope is fitted to the pairs of so many calls.
+/// Maximum number of calls used to fit a slope.
 const MOST_CALLS_OF_SLOPE: usize = 200;
 
-/// The least bound that is claimed, in ns.
+/// Smallest error bound that is reported, in ns.
 const LEAST_BOUND_NS: f64 = 3_000.0;
 
-/// Ranks of one host share a clock: one is moved only for more than this.
+/// Ranks of one host share a clock: offsets below this are ignored.
 const LEAST_SHIFT_WITHIN_HOST_NS: f64 = 20_000.0;
 
 /// The clocks of all ranks.
 pub type Clocks = Vec<Clock>;
 
-/// Finds the clocks of some ranks from the ends of their calls.
+/// Computes the clocks of ranks from the ends of their calls.
 pub fn clocks(ranks: &[&Rank], calls: &[Call]) -> Clocks {
     let fit = Fit::new(ranks, calls);
     fit.run(ranks)
 }
 
-/// The ends of the calls that can be used, relative to the first of each rank.
+/// The ends of usable calls, relative to the first end of each rank.
 struct Fit {
-    /// Ends of each usable call: rank, time.
+    /// The ends of each usable call as (rank, time).
     ends: Vec<Vec<(usize, f64)>>,
-    /// What the files say, and where times are counted from.
+    /// The offsets recorded in the files, and the origin of times.
     base_ns: Vec<i64>,
     origin_ns: Vec<i64>,
     offset: Vec<f64>,
     drift: Vec<f64>,
     connected: Vec<bool>,
-    /// How many of these calls each rank has, with the first and the last end.
+    /// Number of usable calls of each rank, with the first and the last end.
     spans: Vec<Span>,
-    /// When all ranks have calls.
+    /// The time range in which all ranks have calls.
     common: (f64, f64),
 }
 
@@ -88,8 +89,8 @@ impl Span {
     }
 }
 
-/// The ends of the calls that tell clocks: of those that end together, and of those that may end
-/// apart only where no others join the ranks.
+/// Returns the ends of calls usable for clocks: of calls that end together, and of calls that may
+/// end apart only if no other calls connect their ranks.
 fn usable_ends(
     ranks: &[&Rank],
     calls: &[Call],
@@ -163,7 +164,8 @@ impl Fit {
         (0..ranks.len()).map(|rank| self.clock(rank, ranks, &residuals)).collect()
     }
 
-    /// Offsets from the medians of pairs, outward from the first rank of each part.
+    /// Sets initial offsets from the medians of pairs, outward from the first rank of each
+    /// connected component.
     fn span_tree(&mut self) {
         let n = self.offset.len();
         let mut differences: BTreeMap<(usize, usize), Vec<f64>> = BTreeMap::new();
@@ -200,7 +202,8 @@ impl Fit {
         time + self.offset[rank] + self.drift[rank] * since
     }
 
-    /// For each rank, the time of each of its calls and what its end differs from the median.
+    /// For each rank, returns the time of each of its calls and the difference of its end from the
+    /// median.
     fn differences(&self) -> Vec<Vec<(f64, f64)>> {
         let mut found = vec![Vec::new(); self.offset.len()];
         for call in &self.ends {
@@ -240,7 +243,7 @@ impl Fit {
         }
     }
 
-    /// Whether the calls of a rank are many, and far enough apart, to show a drift.
+    /// Whether a rank has enough calls, over enough time, to reveal a drift.
     fn may_drift(&self, rank: usize, plain: &[(f64, f64)]) -> bool {
         let span = self.spans[rank];
         span.n >= LEAST_CALLS_FOR_DRIFT
@@ -260,7 +263,7 @@ impl Fit {
         }
     }
 
-    /// For each rank the median and the greatest of what its ends differ.
+    /// For each rank, returns the median and the largest absolute difference of its ends.
     fn residuals(&self) -> Vec<(f64, f64)> {
         let of_rank = |rows: &Vec<(f64, f64)>| {
             let mut values: Vec<_> = rows.iter().map(|row| row.1.abs()).collect();
@@ -272,7 +275,7 @@ impl Fit {
 
     fn clock(&self, rank: usize, ranks: &[&Rank], residuals: &[(f64, f64)]) -> Clock {
         let (residual, worst) = residuals[rank];
-        // Ends of either rank may differ from the others by a constant, which nothing shows.
+        // The ends of either rank may differ by a constant that cannot be observed.
         let own = |rank: usize| (4.0 * residuals[rank].0).max(LEAST_BOUND_NS);
         let bound = if rank == 0 { own(0) } else { own(rank).hypot(own(0)) };
         let host = ranks[rank].host.as_ref();
@@ -302,8 +305,8 @@ impl Fit {
 }
 
 impl Fit {
-    /// By how much a clock may drift away, between two times, where not all ranks have calls:
-    /// another rank that joins it to the first may begin later.
+    /// Returns a bound of the drift of a clock between two times outside the common range: another
+    /// rank that connects it to the first may begin later.
     fn drift_outside(&self, rank: usize, (start, end): (f64, f64), bound: f64) -> f64 {
         let span = self.spans[rank];
         if rank == 0 || span.n == 0 {
@@ -315,8 +318,7 @@ impl Fit {
         outside * rate.min(USUAL_DRIFT)
     }
 
-    /// From the first call of the rank that has one last to the last call of the one that ends
-    /// first, of those that are joined to the first rank.
+    /// Returns the time range in which all ranks connected to the first rank have calls.
     fn common_span(&self) -> (f64, f64) {
         let joined = || {
             let known = |&(rank, span): &(usize, &Span)| self.connected[rank] && span.n > 0;
@@ -328,7 +330,7 @@ impl Fit {
     }
 }
 
-/// Notes that a call joins its ranks: ranks that are joined have one number.
+/// Merges the components of the ranks of a call; connected ranks have the same number.
 fn join(parts: &mut [usize], call: &[(usize, f64)]) {
     let into = parts[call[0].0];
     for &(rank, _) in &call[1..] {
@@ -339,7 +341,7 @@ fn join(parts: &mut [usize], call: &[(usize, f64)]) {
     }
 }
 
-/// Whether a call ends everywhere at the same time.
+/// Whether a call ends on all ranks at the same time.
 fn ends_together(call: &Call, ranks: &[&Rank]) -> bool {
     call.members.iter().all(|&(rank, member)| {
         let operation = ranks[rank as usize].members[member as usize].operation;
@@ -356,7 +358,7 @@ fn ends_together(call: &Call, ranks: &[&Rank]) -> bool {
     })
 }
 
-/// The middle one, or the mean of the middle two.
+/// Returns the median; for an even number of values, the mean of the middle two.
 fn median(values: &mut [f64]) -> f64 {
     let middle = values.len() / 2;
     let upper = *values.select_nth_unstable_by(middle, f64::total_cmp).1;
@@ -367,7 +369,7 @@ fn median(values: &mut [f64]) -> f64 {
     f64::midpoint(lower, upper)
 }
 
-/// The median slope between pairs of calls (Theil-Sen), of a sample of them.
+/// Returns the median slope between pairs of a sample of calls (Theil-Sen estimator).
 fn slope(rows: &[(f64, f64)]) -> f64 {
     let every = rows.len().div_ceil(MOST_CALLS_OF_SLOPE).max(1);
     let sample: Vec<_> = rows.iter().step_by(every).collect();

@@ -1,7 +1,7 @@
-//! Which nodes may complete a step or the trace, without those that another one outlasts.
+//! The nodes that may complete a step or the trace, without those that end before another one.
 //!
-//! A step is complete when the last of a thread and of all its device work is. Where work
-//! of a stream always ends before other work of the same step, it need not be asked.
+//! A step is complete when the last event of a thread and all of its GPU activities have ended.
+//! Activities of a stream that always end before others of the same step can be ignored.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,14 +12,14 @@ use crate::link::Launches;
 use crate::path::{self, Marked, Moment, Steps, Window};
 use crate::tables::Tables;
 
-/// What completes a step, or with none the whole trace.
+/// A completion of a step, or of the whole trace (`None`).
 pub(super) struct Completion {
     pub(super) step: Option<i64>,
     /// The nodes that may come last, in order.
     pub(super) candidates: Vec<NodeId>,
 }
 
-/// The steps of a rank, its window, and what completes them.
+/// The steps of a rank, its window, and their completions.
 pub(super) struct Completions {
     pub(super) steps: Option<Steps>,
     pub(super) whole: Option<Window>,
@@ -29,7 +29,7 @@ pub(super) struct Completions {
 impl Completions {
     /// # Errors
     ///
-    /// When `step_name` is no regular expression.
+    /// Returns an error if `step_name` is not a valid regular expression.
     pub(super) fn of(
         tables: &Tables,
         launches: &Launches,
@@ -55,11 +55,11 @@ impl Completions {
     }
 }
 
-/// When a step was on the host, and its number.
+/// Start, end and number of a step on the host.
 pub(super) type StepSpan = (i64, i64, i64);
 
 impl Completions {
-    /// Which completions a node may decide.
+    /// For each candidate node, returns the completions that it may determine.
     pub(super) fn by_candidate(&self) -> HashMap<NodeId, Vec<usize>> {
         let mut found: HashMap<NodeId, Vec<usize>> = HashMap::new();
         for (place, completion) in self.rows.iter().enumerate() {
@@ -70,7 +70,7 @@ impl Completions {
         found
     }
 
-    /// The steps in order of time.
+    /// Returns the steps, in order of time.
     pub(super) fn step_spans(&self) -> Vec<StepSpan> {
         let rows = self.steps.iter().flat_map(|steps| &steps.rows);
         let mut spans: Vec<_> =
@@ -80,19 +80,19 @@ impl Completions {
     }
 }
 
-/// The number of the step at a time of the host.
+/// Returns the number of the step at a host time.
 pub(super) fn step_at(spans: &[StepSpan], time_ns: i64) -> Option<i64> {
     let behind = spans.partition_point(|span| span.0 <= time_ns);
     let span = spans.get(behind.checked_sub(1)?)?;
     (time_ns < span.1).then_some(span.2)
 }
 
-/// So far back from the last candidate others are looked for that it outlasts. What lies before
-/// stays a candidate, which never changes an answer; a walk to the beginning for every step
-/// would be quadratic.
+/// Maximum number of nodes before the last candidate that are searched for nodes that end before
+/// it. Earlier nodes stay candidates, which never changes the result. A search to the beginning for
+/// every step would be quadratic.
 const FARTHEST: usize = 10_000;
 
-/// The nodes of some moments that no other one of them is sure to outlast.
+/// Returns the nodes of the given moments that do not certainly come before another of them.
 fn outlasting(graph: &Graph, moments: &[Moment]) -> Vec<NodeId> {
     let node = |moment: &Moment| match *moment {
         Moment::Start(event) => graph.start_of(event),
@@ -122,7 +122,7 @@ fn outlasting(graph: &Graph, moments: &[Moment]) -> Vec<NodeId> {
     nodes
 }
 
-/// Whether an edge stays whatever is changed, and never leads back in time.
+/// Whether an edge remains under any change and never leads back in time.
 fn keeps_order(role: Role) -> bool {
     matches!(role, Role::ThreadOrder | Role::StreamOrder | Role::DeviceWork)
 }

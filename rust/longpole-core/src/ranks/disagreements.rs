@@ -1,4 +1,4 @@
-//! What the ranks of a call disagree about.
+//! Disagreements between the ranks of a call.
 
 use std::collections::BTreeMap;
 
@@ -7,48 +7,49 @@ use super::model::{Member, Rank};
 use crate::names::{Names, named};
 use crate::vocabulary::Collective;
 
-/// Something that ranks disagree about.
+/// A disagreement between ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What it is.
+    /// Its kind.
     pub kind: FindingKind,
-    /// The group, where it has a name.
+    /// The name of the group, if it has one.
     pub group: Option<String>,
-    /// The number of the first call.
+    /// The sequence number of the first call.
     pub sequence: Option<i64>,
-    /// How many calls.
+    /// Number of calls.
     pub n_calls: i64,
-    /// Places of the ranks on one side: those that lack the call, or differ.
+    /// Indices of the ranks on one side: those that lack the call, or differ.
     pub ranks: Vec<u32>,
-    /// Places of the ranks on the other side.
+    /// Indices of the ranks on the other side.
     pub others: Vec<u32>,
-    /// What each of `ranks` and then `others` says, in words.
+    /// The value of each of `ranks` and then `others`, as text.
     pub values: Vec<String>,
-    /// For each of these, the event in its trace.
+    /// The event of each of these in its trace.
     pub events: Vec<u32>,
-    /// Whether a rank has no call of the group before, or none after: it may not have recorded.
+    /// Whether a rank has no call of the group before this one, or none after: it may not have been
+    /// recording.
     pub is_at_edge: bool,
 }
 
 named! {
     /// Kinds of disagreement.
     FindingKind {
-        /// A rank of the group has a trace and no such call.
+        /// A rank of the group has a trace but no such call.
         MissingCall "missing call",
-        /// Ranks disagree on the operation.
+        /// Ranks have different operations.
         OtherOperation "other operation",
-        /// Ranks disagree on a size that must be the same.
+        /// Ranks have different sizes where sizes must be equal.
         OtherSize "other size",
-        /// Ranks disagree on the data type.
+        /// Ranks have different data types.
         OtherDataType "other data type",
         /// Several alignments explain the calls of two ranks.
         AmbiguousAlignment "ambiguous alignment",
-        /// Calls without number that found no partner.
+        /// Calls without a number and without a partner.
         Unmatched "unmatched call",
     }
 }
 
-/// Notes what the members of a call disagree about.
+/// Adds the disagreements of the members of a call.
 pub(super) fn disagreements(ranks: &[&Rank], call: &Call, found: &mut Vec<Finding>) {
     let member = |&(rank, member): &(u32, u32)| &ranks[rank as usize].members[member as usize];
     let rows: Vec<_> = call.members.iter().map(member).collect();
@@ -100,7 +101,7 @@ pub(super) fn operation_name(member: &Member) -> &'static str {
     member.operation.map_or("unknown", Names::name)
 }
 
-/// Whether all ranks must give the same size.
+/// Whether all ranks must have the same size.
 pub(super) fn sizes_agree(operation: Collective) -> bool {
     matches!(
         operation,

@@ -1,20 +1,20 @@
-//! Opens a rank on the path again: the segments from one of its boundary nodes to another.
+//! Expands a part of a cross-rank path into the segments within one rank.
 
 use super::model::ROOT;
 use crate::graph::Graph;
 use crate::ids::NodeId;
 use crate::path::{Segment, segment};
 
-/// A stretch of the path within one rank, by rows of its graph's nodes.
+/// A part of the path within one rank, from one node of its graph to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hop {
-    /// Where it begins, [`ROOT`] for the first event that it can be traced to.
+    /// Source node; [`ROOT`] for the first event to which the path leads.
     pub source: u32,
-    /// Where it ends.
+    /// Target node.
     pub target: u32,
 }
 
-/// The segments of a stretch, in order of time, as observed.
+/// Returns the segments of such a part, in order of time, as observed.
 pub fn expand(graph: &Graph, hop: Hop) -> Vec<Segment> {
     let mut node = NodeId::from_row(hop.target as usize);
     let mut found: Vec<Segment> = Vec::new();
@@ -28,7 +28,7 @@ pub fn expand(graph: &Graph, hop: Hop) -> Vec<Segment> {
     found
 }
 
-/// Adds a segment before all others; neighbours that differ in nothing but time become one.
+/// Adds a segment before all others; neighbours that differ only in time are merged.
 fn push(found: &mut Vec<Segment>, segment: Segment) {
     if segment.start_ns == segment.end_ns {
         return;

@@ -1,27 +1,28 @@
-//! What tells that members of several ranks are one call.
+//! Keys that identify members of several ranks as one call.
 
 use super::model::{Channel, Member, Rank};
 use crate::vocabulary::Collective;
 
-/// A process group as all ranks know it.
+/// A process group, identified across ranks.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum GroupKey {
-    /// By its name, and its ranks or at least its size: names are given anew on each rank.
+    /// By its name, and its ranks or at least its size, because names are reused on different
+    /// ranks.
     Named { name: String, ranks: Option<Vec<i64>>, size: Option<i64> },
-    /// By the place of the stream among those without names.
+    /// By the index of the stream among those without named groups.
     Stream(u32),
     /// All calls of a library on the CPU.
     Cpu,
 }
 
-/// What a call of a group is found by, if the trace numbers calls.
+/// The key of a call within its group, if the trace numbers calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key {
-    /// The number that all ranks give to it.
+    /// The call id that all ranks record.
     Id(u64),
-    /// Its number within the group.
+    /// The sequence number within the group.
     Numbered(i64),
-    /// From one rank to another, with its number or its place among those of the pair.
+    /// Sender and receiver, with the number or index within the pair.
     Pair(i64, i64, i64),
 }
 
@@ -38,7 +39,7 @@ impl GroupKey {
         }
     }
 
-    /// Its name; none where the trace names no group.
+    /// Returns the name of the group; `None` if the trace has none.
     pub(super) fn name(&self) -> Option<&str> {
         match self {
             Self::Named { name, .. } => Some(name),
@@ -46,7 +47,7 @@ impl GroupKey {
         }
     }
 
-    /// Its ranks, where they are listed.
+    /// Returns the ranks of the group, if listed.
     pub(super) fn ranks(&self) -> Option<&[i64]> {
         match self {
             Self::Named { ranks, .. } => ranks.as_deref(),
@@ -55,7 +56,7 @@ impl GroupKey {
     }
 }
 
-/// The sender and the receiver of a member, where it names its peer.
+/// Returns the sender and the receiver of a member, if its peer is recorded.
 pub(super) fn pair(member: &Member, own: Option<i64>) -> Option<(i64, i64)> {
     match member.operation {
         Some(Collective::Send) => Some((own?, member.peer.get()?)),
@@ -64,7 +65,7 @@ pub(super) fn pair(member: &Member, own: Option<i64>) -> Option<(i64, i64)> {
     }
 }
 
-/// The key of a member within its group. None where only its place tells.
+/// Returns the key of a member within its group; `None` if only order identifies it.
 pub(super) fn key(member: &Member, own: Option<i64>) -> Option<Key> {
     if member.id != 0 {
         return Some(Key::Id(member.id));

@@ -1,11 +1,12 @@
-//! Tells which members of the ranks are one call.
+//! Matches the members of several ranks that belong to one call.
 //!
-//! A number that all ranks give to a call decides, then the number within the group, then the
-//! pair of ranks; where there is none, order, checked and repaired by `alignment` and marked
-//! as inferred. Ranks that disagree about a call, and calls that a rank lacks, are findings.
+//! A call id that all ranks record decides, then the sequence number within the group, then the
+//! pair of ranks. Without these, order decides; `alignment` checks and repairs it, and such matches
+//! are marked as inferred. Disagreements between ranks, and calls that a rank lacks, are reported
+//! as findings.
 //!
-//! Limits: groups that ranks name differently are not recognised. Streams without named groups
-//! are matched by their order of first use.
+//! Limits: groups with different names on different ranks are not recognized. Streams without named
+//! groups are matched by their order of first use.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,13 +21,13 @@ use crate::vocabulary::{Collective, DataType};
 /// The calls of several ranks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Matching {
-    /// Calls of at least two ranks, or of one whose others are absent, in order of their end.
+    /// Calls of at least two ranks, or of one whose partners have no trace, in order of their end.
     pub calls: Vec<Call>,
-    /// What ranks disagree about.
+    /// Disagreements between ranks.
     pub findings: Vec<Finding>,
 }
 
-/// Matches the calls of some ranks, given in order of their numbers.
+/// Matches the calls of ranks, given in order of their numbers.
 pub fn matching(ranks: &[&Rank]) -> Matching {
     let matcher = Matcher::new(ranks);
     let mut found = Matching::default();
@@ -51,7 +52,7 @@ struct GroupCalls {
     key: GroupKey,
     numbered: BTreeMap<(Key, u32), Vec<(u32, u32)>>,
     ordered: BTreeMap<u32, Vec<u32>>,
-    /// The ranks that have any call of the group, with the least and the greatest number.
+    /// The ranks with any call of the group, with the smallest and largest sequence number.
     users: BTreeMap<u32, Option<(i64, i64)>>,
 }
 
@@ -60,7 +61,7 @@ struct Matcher<'a> {
     place_of: BTreeMap<i64, u32>,
     world_size: Option<i64>,
     groups: Vec<GroupCalls>,
-    /// The place of each group among these.
+    /// Index of each group.
     places: BTreeMap<GroupKey, usize>,
 }
 
@@ -81,7 +82,7 @@ impl<'a> Matcher<'a> {
     fn sort_members(&mut self, place: usize) {
         let rank = self.ranks[place];
         let mut seen: BTreeMap<(usize, Key), u32> = BTreeMap::new();
-        // The key of a group may list thousands of ranks: it is made once.
+        // The key of a group may list thousands of ranks, so it is built once.
         let mut known: BTreeMap<Channel, usize> = BTreeMap::new();
         for (member, row) in rank.members.iter().enumerate() {
             let group = *known.entry(row.channel).or_insert_with(|| self.group(row, rank));
@@ -103,7 +104,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// The place of the group of a member.
+    /// Returns the index of the group of a member.
     fn group(&mut self, member: &Member, rank: &Rank) -> usize {
         let key = GroupKey::of(member, rank);
         *self.places.entry(key).or_insert_with_key(|key| {
@@ -135,7 +136,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Calls without numbers, by their order.
+    /// Matches calls without numbers by their order.
     fn ordered(&self, group: &GroupCalls, found: &mut Matching) {
         let items = |(&rank, members): (&u32, &Vec<u32>)| {
             (rank, members.iter().map(|&member| self.item(rank, member)).collect::<Vec<_>>())
@@ -171,7 +172,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Calls without partner: of absent ranks they are calls all the same.
+    /// Adds calls without a partner whose other ranks have no trace.
     fn alone(&self, group: &GroupCalls, has_call: &BTreeMap<u32, Vec<bool>>, found: &mut Matching) {
         for (&rank, members) in &group.ordered {
             let is_alone = |member: &u32| !has_call[&rank][*member as usize];
@@ -192,7 +193,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// How many ranks with a trace use a group, and how many ranks it has.
+    /// Returns the number of ranks with a trace that use a group, and the size of the group.
     fn expected(&self, group: &GroupCalls) -> (usize, Option<i64>) {
         let listed = group.key.ranks().and_then(|ranks| i64::try_from(ranks.len()).ok());
         let size = match &group.key {
@@ -261,7 +262,7 @@ impl<'a> Matcher<'a> {
     }
 }
 
-/// Whether a rank that lacks a call has none of the group before it, or none after it.
+/// Whether a rank that lacks a call has no call of the group before it, or none after it.
 fn is_at_edge(call: &Call, group: &GroupCalls) -> bool {
     let Some(sequence) = call.sequence else { return true };
     call.missing.iter().any(|rank| {
@@ -270,7 +271,7 @@ fn is_at_edge(call: &Call, group: &GroupCalls) -> bool {
     })
 }
 
-/// Which side of a message a member is, if it is one.
+/// Returns the direction of a member, if it is a message.
 fn way(member: &Member) -> Option<Way> {
     match member.operation? {
         Collective::Send => Some(Way::Out),
@@ -279,9 +280,9 @@ fn way(member: &Member) -> Option<Way> {
     }
 }
 
-/// What calls that may be one have in common, as a number.
+/// Returns a hash of the properties that members of one call have in common.
 fn likeness(member: &Member) -> u64 {
-    // A send is one call with a receive.
+    // A send and a receive belong to one call.
     let operation = match member.operation {
         Some(Collective::Receive) => Some(Collective::Send),
         known => known,

@@ -1,19 +1,19 @@
-//! Several ranks as one program.
+//! Analyzes several ranks as one program.
 //!
-//! Each rank is reduced to what others can feel: the starts and ends of its collectives, the
-//! ends of its steps, and how long it needs from one of these to the next. Calls of several
-//! ranks are matched, their clocks brought together, and one small graph is solved for all.
-//! `docs/ranks.md` gives the definitions.
+//! Each rank is reduced to the nodes that affect other ranks: the starts and ends of its
+//! collectives, the ends of its steps, and the minimum latencies between these. The calls of the
+//! ranks are matched, their clocks aligned, and one small graph is solved for all. `docs/ranks.md`
+//! has the definitions.
 //!
-//! | question | room |
+//! | question | modules |
 //! |---|---|
-//! | what a rank is reduced to | `reduction`, `completions`, `profile`, `scaling` |
-//! | which kernels of the ranks are one call | `calls`, `matching`, `keys`, `alignment` |
-//! | what they disagree about | `disagreements` |
-//! | how their clocks differ | `clocks`, `clock` |
-//! | when every boundary node comes, and why | `solve`, `awaited`, `route` |
+//! | reduced form of a rank | `reduction`, `completions`, `profile`, `scaling` |
+//! | calls matched across ranks | `calls`, `matching`, `keys`, `alignment` |
+//! | disagreements between ranks | `disagreements` |
+//! | clock differences | `clocks`, `clock` |
+//! | time of every boundary node, and its cause | `solve`, `awaited`, `route` |
 //! | waiting and transfer of each call | `transfers` |
-//! | the way from one process to another | `packed` |
+//! | serialization between processes | `packed` |
 
 mod alignment;
 mod awaited;

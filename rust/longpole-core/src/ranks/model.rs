@@ -1,17 +1,17 @@
-//! What a rank is reduced to, so that it fits beside a thousand others.
+//! The reduced form of a rank, small enough for a thousand ranks in memory.
 
 use crate::ids::InColumn;
 use crate::measure::Group;
 use crate::tables::NO_INTEGER;
 use crate::vocabulary::{Collective, DataType};
 
-/// Stands for the beginning of the recording among sources.
+/// The beginning of the recording, as a source.
 pub const ROOT: u32 = u32::MAX;
 
-/// Stands for the whole trace among the steps that are complete.
+/// The whole trace, in place of the index of a step.
 pub const WHOLE: u32 = u32::MAX;
 
-/// An integer or none in eight bytes, for there are millions of members.
+/// An optional integer in eight bytes, because there are millions of members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Maybe(i64);
 
@@ -19,7 +19,7 @@ impl Maybe {
     /// None.
     pub const NONE: Self = Self(NO_INTEGER);
 
-    /// The integer, if there is one.
+    /// Returns the integer, or `None`.
     pub fn get(self) -> Option<i64> {
         (self.0 != NO_INTEGER).then_some(self.0)
     }
@@ -31,125 +31,125 @@ impl From<Option<i64>> for Maybe {
     }
 }
 
-/// What tells the calls of a rank apart where they are not numbered.
+/// Groups the calls of a rank that have no call id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Channel {
-    /// A process group, by place among those of the rank.
+    /// A process group, by index among those of the rank.
     Group(u32),
-    /// A stream without named group, by place among these.
+    /// A stream without a named group, by index among these.
     Stream(u32),
-    /// The threads of a library on the CPU.
+    /// The threads of a CPU library.
     Cpu,
 }
 
-/// The share of one rank in a call.
+/// The part of one rank in a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Member {
-    /// The row of its kernel, or range, in the events of its trace.
+    /// The row of its kernel or range in the events of its trace.
     pub event: u32,
-    /// When it arrived, by the clock of its rank.
+    /// Arrival time, by the clock of its rank.
     pub start_ns: i64,
-    /// When it ended.
+    /// End time, by the clock of its rank.
     pub end_ns: i64,
-    /// The step in which it was called, where that is known.
+    /// The step in which it was called, if known.
     pub step: Maybe,
-    /// Its number within the group or pair.
+    /// Sequence number within the group or pair.
     pub sequence: Maybe,
-    /// The number that all ranks give to the call, hashed; 0 for none.
+    /// Hash of the call id that all ranks record; 0 for none.
     pub id: u64,
     /// The rank that it sends to or receives from.
     pub peer: Maybe,
-    /// How many elements it gives.
+    /// Number of input elements.
     pub in_elements: Maybe,
-    /// The bytes of the larger buffer.
+    /// Size of the larger buffer in bytes.
     pub bytes: Maybe,
-    /// Which calls it belongs to.
+    /// The channel of the call.
     pub channel: Channel,
-    /// What it does.
+    /// The operation.
     pub operation: Option<Collective>,
-    /// Whether more than the name of a kernel says so.
+    /// Whether the operation is recorded by more than the name of a kernel.
     pub is_recorded: bool,
     /// The data type of the elements.
     pub data_type: Option<DataType>,
 }
 
-/// What a boundary node is.
+/// The kind of a boundary node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BoundaryKind {
-    /// A member arrives.
+    /// Arrival of a member.
     Arrival(u32),
-    /// A member ends.
+    /// End of a member.
     End(u32),
-    /// A node that many chains run through, made a boundary to keep the maps small.
+    /// A node with many sources, kept as a boundary so that the source maps stay small.
     Cut,
-    /// A step, by its place among the steps of the rank, or with [`WHOLE`] the trace is complete.
+    /// Completion of a step, by its index among the steps of the rank, or of the trace ([`WHOLE`]).
     Completion(u32),
 }
 
-/// A node of the graph of a rank that others can feel, or that keeps its reduction small.
+/// A node of a rank's graph that affects other ranks, or that keeps the reduced graph small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Boundary {
-    /// What it is.
+    /// The kind of the node.
     pub kind: BoundaryKind,
-    /// The node in the graph of the rank; of a completion, the one that came last.
+    /// The node in the graph of the rank; for a completion, the candidate that came last.
     pub node: u32,
-    /// When it was, by the clock of the rank.
+    /// The time of the node, by the clock of the rank.
     pub time_ns: i64,
-    /// The boundary node that its binding edges lead back to, or [`ROOT`].
+    /// The boundary node to which its binding edges lead back, or [`ROOT`].
     pub bound_by: u32,
-    /// Of the end of a member, when the last of what else it waited for was over.
+    /// For the end of a member: when everything it waited for besides its own arrival had finished.
     pub others_ns: i64,
-    /// Of the end of a member, what it takes from its own arrival where nobody else counts.
+    /// For an unmatched collective: latency from its own arrival to its end.
     pub own_ns: i64,
-    /// Its first row among the minimum latencies.
+    /// Its first row in the minimum latencies.
     pub first: u32,
 }
 
-/// The graph of one rank, without all that nobody else can feel.
+/// One rank's graph, reduced to nodes that affect other ranks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reduced {
-    /// The boundary nodes, in an order in which every latency leads onward.
+    /// The boundary nodes, in topological order.
     pub nodes: Vec<Boundary>,
-    /// From which boundary nodes each can be reached without passing another: those of node
-    /// `n` from `nodes[n].first` on.
+    /// The boundary nodes from which each node can be reached without passing another; those of
+    /// node `n` start at `nodes[n].first`.
     pub sources: Vec<u32>,
-    /// The greatest minimum latency from there; from [`ROOT`], a time.
+    /// The maximum minimum latency from each source; for [`ROOT`], a time.
     pub lags_ns: Vec<i64>,
 }
 
-/// One rank, reduced.
+/// One reduced rank.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rank {
-    /// Its number, where the file says so.
+    /// The rank number, if recorded in the file.
     pub rank: Option<i64>,
-    /// How many there are.
+    /// The world size.
     pub world_size: Option<i64>,
-    /// The machine it ran on.
+    /// The host name.
     pub host: Option<String>,
-    /// What its times count from, in ns since 1970; 0 where they are absolute.
+    /// The base of its times in ns since 1970; 0 if times are absolute.
     pub base_ns: i64,
     /// The window of the whole trace.
     pub window_ns: (i64, i64),
-    /// When its program begins: the first step, else the first work of a main thread.
+    /// Start of the program: the first step, otherwise the first event of a main thread.
     pub entry_ns: i64,
     /// The numbers of its steps.
     pub steps: Vec<i64>,
     /// Its process groups.
     pub groups: Vec<Group>,
-    /// Its shares in calls, in the order in which it made them.
+    /// Its members of calls, in call order.
     pub members: Vec<Member>,
-    /// Its graph.
+    /// Its reduced graph.
     pub reduced: Reduced,
 }
 
 impl Reduced {
-    /// The sources of a node and the minimum latencies from them.
+    /// Returns the sources of a node, with their minimum latencies.
     pub fn reaching(&self, node: usize) -> impl Iterator<Item = (u32, i64)> + '_ {
         let range = self.range(node);
         self.sources[range.clone()].iter().copied().zip(self.lags_ns[range].iter().copied())
     }
 
-    /// The minimum latency from one boundary node to another, if that is stored.
+    /// Returns the minimum latency from one boundary node to another, if stored.
     pub(super) fn lag_ns(&self, source: u32, node: u32) -> Option<i64> {
         let range = self.range(node as usize);
         let at = self.sources[range.clone()].binary_search(&source).ok()?;
@@ -161,7 +161,7 @@ impl Reduced {
         self.nodes[node].first as usize..behind
     }
 
-    /// Bytes that it takes.
+    /// Returns the size in bytes.
     pub fn n_bytes(&self) -> usize {
         self.nodes.capacity() * size_of::<Boundary>()
             + self.sources.capacity() * size_of::<u32>()
@@ -170,7 +170,7 @@ impl Reduced {
 }
 
 impl Rank {
-    /// The nodes at which a member arrives and ends.
+    /// Returns the arrival and end nodes of each member.
     pub fn nodes_of_members(&self) -> Vec<(u32, u32)> {
         let mut found = vec![(ROOT, ROOT); self.members.len()];
         for (place, node) in self.reduced.nodes.iter().enumerate() {
@@ -184,12 +184,12 @@ impl Rank {
         found
     }
 
-    /// The number of a step by its place; none for the whole trace.
+    /// Returns the number of a step, by index; `None` for the whole trace.
     pub fn step(&self, place: u32) -> Option<i64> {
         self.steps.get(place as usize).copied()
     }
 
-    /// The node at which a step, or the whole trace, is complete.
+    /// Returns the node at which a step, or the whole trace, completes.
     pub fn completion(&self, step: Option<i64>) -> Option<usize> {
         let place = match step {
             Some(step) => {
@@ -200,14 +200,14 @@ impl Rank {
         self.reduced.nodes.iter().position(|node| node.kind == BoundaryKind::Completion(place))
     }
 
-    /// Bytes that it takes.
+    /// Returns the size in bytes.
     pub fn n_bytes(&self) -> usize {
         self.reduced.n_bytes() + self.members.capacity() * size_of::<Member>()
     }
 }
 
 impl Boundary {
-    /// A node of which nothing but its place is known yet.
+    /// Creates a node with unset values.
     pub(super) fn new(kind: BoundaryKind, node: u32, time_ns: i64) -> Self {
         Self {
             kind,

@@ -1,7 +1,7 @@
-//! A reduced rank as bytes, for the way from one process to another of the same version.
+//! Serializes a reduced rank, for transfer to another process of the same version.
 //!
-//! Fields stand one behind the other, integers in eight bytes or fewer, lists behind their
-//! length. Nothing of it is meant to be kept.
+//! Fields are written one after another: integers in eight bytes or fewer, lists after their
+//! length. The format is not meant for storage.
 
 use super::model::{Boundary, BoundaryKind, Channel, Maybe, Member, Rank, Reduced};
 use super::profile::{NameTotal, Profile, StepTotal, TimeClass};
@@ -9,10 +9,10 @@ use crate::measure::Group;
 use crate::names::Names;
 use crate::vocabulary::{Collective, DataType};
 
-/// What the bytes begin with: another version may have other fields.
+/// The first bytes. Another version may have other fields.
 const HEAD: &str = concat!("longpole rank ", env!("CARGO_PKG_VERSION"));
 
-/// A rank and what it spent its time on, as bytes.
+/// Serializes a rank and its profile.
 pub fn packed(rank: &Rank, profile: &Profile) -> Vec<u8> {
     let mut bytes = HEAD.as_bytes().to_vec();
     rank.pack(&mut bytes);
@@ -20,21 +20,21 @@ pub fn packed(rank: &Rank, profile: &Profile) -> Vec<u8> {
     bytes
 }
 
-/// The rank and what it spent its time on. None where another version wrote the bytes, or
-/// something else.
+/// Deserializes a rank and its profile; `None` if another version wrote the bytes, or if they are
+/// not valid.
 pub fn unpacked(bytes: &[u8]) -> Option<(Rank, Profile)> {
     let mut left = bytes.strip_prefix(HEAD.as_bytes())?;
     let found = (Rank::unpack(&mut left)?, Profile::unpack(&mut left)?);
     left.is_empty().then_some(found)
 }
 
-/// What can be written to bytes and read back.
+/// A type that can be serialized and deserialized.
 trait Packed: Sized {
     fn pack(&self, bytes: &mut Vec<u8>);
     fn unpack(left: &mut &[u8]) -> Option<Self>;
 }
 
-/// Declares how integers are packed: as they lie in memory, the lowest byte first.
+/// Implements [`Packed`] for integers, in little-endian byte order.
 macro_rules! integers {
     ($($type:ty)*) => {
         $(impl Packed for $type {
@@ -53,7 +53,7 @@ macro_rules! integers {
 
 integers!(u8 u32 u64 i64);
 
-/// Declares that a struct is packed field by field.
+/// Implements [`Packed`] for a struct, field by field.
 macro_rules! fields {
     ($type:ty: $($field:ident)*) => {
         impl Packed for $type {
@@ -78,7 +78,7 @@ fields!(StepTotal: step class total_ns);
 fields!(NameTotal: class name shape count total_ns);
 fields!(Profile: steps names);
 
-/// Declares that the words of a list are packed by their place in it.
+/// Implements [`Packed`] for an enum, by index in its list of names.
 macro_rules! words {
     ($($type:ty)*) => {
         $(impl Packed for $type {

@@ -1,10 +1,10 @@
-//! What a rank spent its time on, by step and by name, so that ranks can be compared.
+//! The time of a rank by step and by name, for comparisons between ranks.
 //!
-//! Times are minimum latencies: of a call that waited, the part after the wait. What waits for
-//! others is thus not taken for slow.
+//! Times are minimum latencies. For a call that waited, only the part after the wait counts, so a
+//! rank that waits for others does not look slow.
 //!
-//! Limits: threads other than the main one are taken together. A name that was seen more than
-//! once a step counts by its sum.
+//! Limits: threads other than the main one are added up. A name that occurs several times in a step
+//! counts by its sum.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,15 +18,15 @@ use crate::path::REMOVED;
 use crate::tables::{Tables, argument_text};
 
 named! {
-    /// What the time of a rank is compared by.
+    /// Classes of time for comparisons.
     TimeClass {
         /// Data loading.
         DataLoading "data_loading",
-        /// Work of the main thread.
+        /// Main thread.
         Host "host",
-        /// Work of other threads.
+        /// Other threads.
         HelperThreads "helper_threads",
-        /// Kernels that compute.
+        /// Compute kernels.
         Kernels "kernels",
         /// Memcpys and memsets.
         Copies "copies",
@@ -36,11 +36,11 @@ named! {
 /// The time of one class in one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepTotal {
-    /// The step; none outside steps.
+    /// The step; `None` outside steps.
     pub step: Option<i64>,
     /// The class.
     pub class: TimeClass,
-    /// How long.
+    /// Total time.
     pub total_ns: i64,
 }
 
@@ -51,31 +51,31 @@ pub struct NameTotal {
     pub class: TimeClass,
     /// The name.
     pub name: String,
-    /// The shape of a kernel's grid, which tells more work from slower work.
+    /// The grid shape of a kernel, which distinguishes more work from slower work.
     pub shape: String,
-    /// How many events.
+    /// Number of events.
     pub count: i64,
-    /// How long.
+    /// Total time.
     pub total_ns: i64,
 }
 
-/// What a rank spent its time on.
+/// The time of a rank by step and by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Profile {
     /// By step and class.
     pub steps: Vec<StepTotal>,
-    /// By class and name, so that it does not grow with the steps.
+    /// By class and name, so that the size does not grow with the number of steps.
     pub names: Vec<NameTotal>,
 }
 
-/// So many names of a class are kept, those of the longest time.
+/// Maximum number of names per class, longest total time first.
 const MOST_NAMES: usize = 200;
 
-/// Sums the minimum latencies of a rank.
+/// Sums the minimum latencies of a rank by step and by name.
 ///
 /// # Errors
 ///
-/// When `step_name` is no regular expression.
+/// Returns an error if `step_name` is not a valid regular expression.
 pub fn profile(
     tables: &Tables,
     launches: &Launches,
@@ -112,7 +112,7 @@ pub fn profile(
     Ok(Profile { steps, names: longest(names, tables) })
 }
 
-/// By class, name and shape: how many events, and how long.
+/// Count and total time, by class, name and shape.
 type ByName = BTreeMap<(TimeClass, u32, String), (i64, i64)>;
 
 fn longest(names: ByName, tables: &Tables) -> Vec<NameTotal> {
@@ -146,7 +146,7 @@ fn shape(event: Order, class: TimeClass, graph: &Graph, tables: &Tables) -> Stri
     argument_text(graph.timeline.event(event), "grid", tables).unwrap_or_default().to_owned()
 }
 
-/// Tells the class and step of edges.
+/// Determines the class and step of edges.
 pub(super) struct Classes<'a> {
     graph: &'a Graph,
     is_main: Vec<bool>,
@@ -159,7 +159,7 @@ impl<'a> Classes<'a> {
         Self { graph, is_main: link::main_threads(tables), steps: completions.step_spans() }
     }
 
-    /// The class and step of an edge that says how long something itself took.
+    /// Returns the class and step of an edge that is the duration of something itself.
     pub(super) fn of_edge(&self, edge: &Edge) -> Option<(TimeClass, Option<i64>)> {
         if !edge.role.is_self_time() {
             return None;

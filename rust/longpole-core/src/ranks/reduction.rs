@@ -1,11 +1,11 @@
 //! Reduces the graph of a rank to its boundary nodes.
 //!
-//! One pass over the nodes carries from which boundary nodes each can be reached, with the
-//! greatest minimum latency. A node with one way in shares the map of its source. A node that
-//! can be reached from many becomes a boundary itself, so that maps stay small however long
-//! the trace is; that never changes an answer.
+//! One pass over the nodes propagates the boundary nodes from which each can be reached, with the
+//! largest minimum latency from each. A node with one incoming edge shares the map of its source. A
+//! node with many sources becomes a boundary itself, so that maps stay small regardless of the
+//! length of the trace; this never changes a result.
 //!
-//! Limits: all communication becomes a boundary, whether or not a partner is found for it.
+//! Limits: all communication becomes a boundary, with or without a partner on another rank.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -21,15 +21,16 @@ use crate::progress::{Progress, report};
 use crate::tables::{NO_INTEGER, Tables};
 use crate::vocabulary::DataType;
 
-/// A node that can be reached from more boundary nodes becomes one.
+/// A node with more sources becomes a boundary.
 const MOST_SOURCES: usize = 6;
 
-/// Reduces one rank, with minimum latencies as [`lags_ns`](crate::path::lags_ns) gives them
-/// or as a change leaves them.
+/// Reduces one rank, with the minimum latencies of [`lags_ns`](crate::path::lags_ns), or with those
+/// after a change.
 ///
 /// # Errors
 ///
-/// When `step_name` is no regular expression, and when `progress` asks to stop.
+/// Returns an error if `step_name` is not a valid regular expression, or if `progress` asks to
+/// stop.
 pub fn reduce(
     tables: &Tables,
     launches: &Launches,
@@ -65,7 +66,7 @@ fn text_of(tables: &Tables, field: &str) -> Option<String> {
     serde_json::from_str(text).ok()
 }
 
-/// When the program begins in the recording: its first step, else the first work.
+/// Returns the start of the program in the recording: its first step, otherwise its first event.
 fn entry_ns(tables: &Tables, completions: &Completions) -> Option<i64> {
     let steps = completions.steps.as_ref().and_then(|steps| steps.rows.first());
     if let Some(step) = steps {
@@ -79,7 +80,8 @@ fn entry_ns(tables: &Tables, completions: &Completions) -> Option<i64> {
 
 fn members(tables: &Tables, found: &Collectives, completions: &Completions) -> Vec<Member> {
     let spans = completions.step_spans();
-    // In order of their numbers: which is used first depends on what a recording lost.
+    // Sorted by number, because the order of first use depends on what is missing from the
+    // recording.
     let place = |row: &CollectiveRow| tables.lanes.place(tables.events.lane(row.event));
     let is_work = |row: &&CollectiveRow| tables.events.kind(row.event).is_device_work();
     let unnamed = found.rows.iter().filter(|row| row.group.is_none()).filter(is_work);
@@ -113,8 +115,8 @@ fn members(tables: &Tables, found: &Collectives, completions: &Completions) -> V
         .collect()
 }
 
-/// The members that something in the trace joins to the thread that waits for them, with their
-/// places: those of devices and of main threads. Libraries on the CPU have threads of their own.
+/// Returns the members that the trace connects to the thread that waits for them, with their
+/// indices: those of devices and main threads. CPU libraries use threads of their own.
 fn joined(tables: &Tables, members: &[Member]) -> Vec<(u32, EventId)> {
     let (events, is_main) = (&tables.events, link::main_threads(tables));
     let is_joined =
@@ -126,20 +128,20 @@ fn joined(tables: &Tables, members: &[Member]) -> Vec<(u32, EventId)> {
     placed.filter(|&(_, event)| is_joined(event)).collect()
 }
 
-/// The step in which a member was called. Where its launch is not in the trace, none.
+/// Returns the step in which a member was called; `None` if its launch is not in the trace.
 fn step_of(row: &CollectiveRow, tables: &Tables, spans: &[StepSpan]) -> Option<i64> {
     let is_work = tables.events.kind(row.event).is_device_work();
     let called = if is_work { row.call? } else { row.event };
     step_at(spans, tables.events.start_ns(called))
 }
 
-/// FNV-1a, never 0.
+/// Returns the FNV-1a hash of a text, or 1 if that is 0.
 fn hashed(text: &str) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     text.bytes().fold(0xcbf2_9ce4_8422_2325, step).max(1)
 }
 
-/// How a node can be reached: a map of sources, and what is added to each latency in it.
+/// The sources of a node: a shared map, and a latency added to all of its entries.
 #[derive(Clone, Copy)]
 struct Reached {
     map: u32,
@@ -148,7 +150,7 @@ struct Reached {
 
 type Map = Vec<(u32, i64)>;
 
-/// The nodes at which members arrive and end.
+/// Returns the nodes at which members arrive and end.
 fn boundaries(graph: &Graph, members: &[(u32, EventId)]) -> HashMap<NodeId, BoundaryKind> {
     let mut kinds = HashMap::new();
     for &(place, event) in members {
@@ -165,9 +167,9 @@ struct Pass<'a> {
     lags_ns: &'a [i64],
     kinds: HashMap<NodeId, BoundaryKind>,
     completions: &'a Completions,
-    /// Which completions a node may decide.
+    /// For each candidate node, the completions that it may determine.
     decides: HashMap<NodeId, Vec<usize>>,
-    /// Where all maps lie, one behind the other: `map n` is `ends[n - 1]..ends[n]`.
+    /// All source maps, one after another: `map n` is `ends[n - 1]..ends[n]`.
     arena: Map,
     ends: Vec<usize>,
     reached: Vec<Reached>,
@@ -243,17 +245,17 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// The boundary node to which the binding edges of a node lead back.
+    /// Returns the boundary node to which the binding edges of a node lead back.
     fn bound_by_edges(&self, node: NodeId) -> u32 {
         let binding = self.graph.edges.binding(node);
         let source = binding.map(|number| self.graph.edges.as_slice()[number].source);
         source.map_or(ROOT, |source| self.bound_by[source.row()])
     }
 
-    /// From where a node can be reached, and whether that are many places.
+    /// Returns the sources of a node, and whether there are many.
     ///
-    /// The way from its own arrival to the end of a member may be left out later, and so may
-    /// not stand for others.
+    /// The connection from its own arrival to the end of a member may be removed later, so it
+    /// cannot replace others.
     fn reach(&mut self, node: NodeId, bound_by: u32, is_end: bool) -> (Reached, bool) {
         let mut ways: Vec<Reached> = Vec::new();
         for number in self.graph.edges.range(node).filter(|&it| self.lags_ns[it] != REMOVED) {
@@ -284,8 +286,8 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Leaves out what is reached no later through another boundary node of the map. The
-    /// binding source stays, for the path leads there.
+    /// Removes sources that are reached no later through another boundary node of the map. The
+    /// binding source stays, because the path leads there.
     fn leave_out_detours(&self, map: &mut Map, bound_by: u32) {
         let all = map.clone();
         map.retain(|&(source, lag_ns)| {
@@ -341,7 +343,8 @@ impl<'a> Pass<'a> {
         place
     }
 
-    /// When the last of what a member waited for besides its own arrival was over.
+    /// Returns the time at which everything a member waited for besides its own arrival had
+    /// finished.
     fn others_ns(&self, node: NodeId) -> i64 {
         let event = self.graph.nodes.event(node);
         let edges = &self.graph.edges.as_slice()[self.graph.edges.range(node)];
@@ -364,7 +367,7 @@ impl<'a> Pass<'a> {
             .copied()
             .max_by_key(|&node| (nodes.time_ns(node), std::cmp::Reverse(nodes.event(node))));
         let Some(last) = last else { return };
-        // The whole trace comes behind its steps, so that these have the same places.
+        // The whole trace comes after its steps, so that the indices of the steps stay the same.
         let step = completion.step.map_or(WHOLE, |_| row_in_column(place));
         let kind = BoundaryKind::Completion(step);
         let mut boundary = Boundary::new(kind, row_in_column(last.row()), nodes.time_ns(last));
@@ -375,7 +378,7 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// Adds the ways of one map to another; of two from one source the longer counts.
+/// Merges one map into another; of two latencies from one source, the larger is kept.
 fn merge(into: &mut Map, other: &Map) {
     for &(source, lag) in other {
         match into.binary_search_by_key(&source, |&(it, _)| it) {

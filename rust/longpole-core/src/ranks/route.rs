@@ -1,4 +1,4 @@
-//! The critical path of a run, as stretches within ranks and transfers between them.
+//! The critical path of a run: parts within ranks, and transfers between them.
 
 use super::model::{BoundaryKind, ROOT};
 use super::solve::{CALL, Joint, Solution};
@@ -6,9 +6,9 @@ use crate::ids::row_in_column;
 use crate::names::named;
 
 named! {
-    /// What a part of the path is.
+    /// The kind of a part of the path.
     LegKind {
-        /// A stretch within the rank, between two nodes of its graph.
+        /// Within the rank, between two nodes of its graph.
         Within "within",
         /// A transfer, from the arrival of the last member.
         Transfer "transfer",
@@ -20,23 +20,23 @@ named! {
 /// A part of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leg {
-    /// The place of the rank.
+    /// Index of the rank.
     pub rank: u32,
-    /// What it is.
+    /// Its kind.
     pub kind: LegKind,
-    /// From the node of the graph of the rank; [`ROOT`] for its beginning.
+    /// Source node in the graph of the rank; [`ROOT`] for its beginning.
     pub source: u32,
-    /// To this node; of a transfer, the event of the member that came last.
+    /// Target node; for a transfer, the event of the member that came last.
     pub target: u32,
-    /// When it begins, on the common clock.
+    /// Start, in common time.
     pub start_ns: i64,
-    /// When it ends.
+    /// End, in common time.
     pub end_ns: i64,
-    /// The call of a transfer.
+    /// The call, for a transfer.
     pub call: Option<u32>,
 }
 
-/// The path to the completion of a step, or with none of the run, back to `start_ns`.
+/// Returns the path to the completion of a step, or of the run (`None`), back to `start_ns`.
 pub fn route(joint: Joint<'_>, solution: &Solution, step: Option<i64>, start_ns: i64) -> Vec<Leg> {
     let walk = Walk {
         joint,
@@ -62,7 +62,7 @@ pub fn route(joint: Joint<'_>, solution: &Solution, step: Option<i64>, start_ns:
     legs
 }
 
-/// What it takes to go back along the path.
+/// The state of the walk back along the path.
 struct Walk<'a> {
     joint: Joint<'a>,
     solution: &'a Solution,
@@ -76,7 +76,7 @@ impl Walk<'_> {
         self.solution.time_ns(rank, node) > self.start_ns
     }
 
-    /// The transfer that ends at a node, and the arrival of the member that came last.
+    /// Returns the transfer that ends at a node, and the arrival of the member that came last.
     fn transfer(&self, rank: usize, node: usize) -> Option<(Leg, (usize, usize))> {
         let BoundaryKind::End(member) = self.joint.ranks[rank].reduced.nodes[node].kind else {
             return None;
@@ -99,7 +99,7 @@ impl Walk<'_> {
         Some((leg, (rank, arrival)))
     }
 
-    /// The stretch within a rank that ends at a node, and the node at its beginning.
+    /// Returns the part within a rank that ends at a node, and the node at its beginning.
     fn stretch(&self, rank: usize, node: usize) -> (Leg, Option<usize>) {
         let nodes = &self.joint.ranks[rank].reduced.nodes;
         let from = self.solution.reached_from[self.solution.first[rank] + node];
@@ -118,7 +118,7 @@ impl Walk<'_> {
 }
 
 impl Solution {
-    /// The member of a call whose arrival one of its ends waited for.
+    /// Returns the member of a call for whose arrival one of its ends waited.
     fn last_of(
         &self,
         joint: Joint<'_>,
@@ -139,7 +139,7 @@ impl Solution {
     }
 }
 
-/// For each call, by how much its last member comes later than the median one.
+/// Returns, for each call, how much later its last member arrives than the median one.
 pub fn lateness(joint: Joint<'_>, solution: &Solution) -> Vec<i64> {
     let arrivals = Arrivals::of(joint);
     let late_ns = |call: &super::calls::Call| {
@@ -155,7 +155,7 @@ pub fn lateness(joint: Joint<'_>, solution: &Solution) -> Vec<i64> {
     joint.calls.iter().map(late_ns).collect()
 }
 
-/// The nodes at which the members of each rank arrive.
+/// The arrival nodes of the members of each rank.
 struct Arrivals(Vec<Vec<(u32, u32)>>);
 
 impl Arrivals {
@@ -179,7 +179,7 @@ fn call_of_member(joint: Joint<'_>) -> Vec<Vec<Option<u32>>> {
     found
 }
 
-/// The rank that completes a step last, and the node at which it does.
+/// Returns the rank that completes a step last, and the node at which it does.
 fn last_completion(
     joint: Joint<'_>,
     solution: &Solution,

@@ -1,4 +1,4 @@
-//! Imagines classes of time of a rank longer or shorter, step by step.
+//! Scales classes of time of a rank, step by step.
 
 use std::collections::HashMap;
 
@@ -10,22 +10,22 @@ use crate::link::Launches;
 use crate::path::{REMOVED, Ratio};
 use crate::tables::Tables;
 
-/// A class of time of a rank that is imagined longer or shorter, by step.
+/// A hypothetical scaling of a class of time of a rank, by step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scaling {
-    /// Which time.
+    /// The class of time.
     pub class: TimeClass,
-    /// Only that of events with this name.
+    /// Only events with this name.
     pub name: Option<String>,
-    /// The factor of each step; of time outside steps under none.
+    /// The factor of each step; `None` is time outside steps.
     pub by_step: Vec<(Option<i64>, Ratio)>,
 }
 
-/// The minimum latencies after some classes of time were scaled.
+/// Returns the minimum latencies after classes of time were scaled.
 ///
 /// # Errors
 ///
-/// When `step_name` is no regular expression.
+/// Returns an error if `step_name` is not a valid regular expression.
 pub fn scaled_lags_ns(
     tables: &Tables,
     launches: &Launches,

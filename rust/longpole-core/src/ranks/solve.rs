@@ -1,11 +1,10 @@
-//! Solves the graph of all ranks: when every boundary node comes.
+//! Solves the joint graph of all ranks: the time of every boundary node.
 //!
-//! At the end of a matched member its own minimum latency is left out, and one from the last
-//! arrival of the call put in. One hub for each call stands for its arrivals, so that a call of
-//! a thousand ranks has a thousand edges and not a million.
+//! At the end of a matched member, its own minimum latency is replaced by one from the last arrival
+//! of the call. Each call has one hub for its arrivals, so a call of a thousand ranks has a
+//! thousand edges instead of a million.
 //!
-//! Limits: latencies of a rank are scaled with the drift of its clock, rounded to the
-//! nanosecond.
+//! Limits: the latencies of a rank are scaled with the drift of its clock, rounded to nanoseconds.
 
 use std::collections::HashMap;
 
@@ -17,7 +16,7 @@ use super::targets::Targets;
 use crate::ids::{NO_ROW, row_in_column};
 use crate::tables::NO_INTEGER;
 
-/// Ranks, what joins them, and their clocks.
+/// Ranks, with their calls and clocks.
 #[derive(Clone, Copy)]
 pub struct Joint<'a> {
     /// The ranks, in order.
@@ -28,36 +27,36 @@ pub struct Joint<'a> {
     pub clocks: &'a [Clock],
 }
 
-/// When every boundary node comes on the common clock, and what it hangs on.
+/// The time of every boundary node in common time, and how each was reached.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Solution {
-    /// The first node of each rank.
+    /// Index of the first node of each rank.
     pub first: Vec<usize>,
     /// The time of each node of each rank.
     pub times_ns: Vec<i64>,
-    /// The node of the same rank that it was reached from, [`ROOT`], or [`NO_ROW`] less one
-    /// where the call decided (`CALL`).
+    /// The node of the same rank by which it was reached, [`ROOT`], or `CALL` ([`NO_ROW`] - 1) if
+    /// the call decided.
     pub reached_from: Vec<u32>,
-    /// For each call, the place of the member that came last.
+    /// For each call, the index of the member that came last.
     pub last: Vec<u32>,
     /// From the earliest start to the last completion.
     pub run_ns: (i64, i64),
-    /// Members that ended before another one of their call arrived.
+    /// Number of members that ended before another member of their call arrived.
     pub n_early_ends: u64,
 }
 
-/// Stands for the other ranks of a call among what a node was reached from.
+/// Stands for the other ranks of a call in [`Solution::reached_from`].
 pub(super) const CALL: u32 = NO_ROW - 1;
 
 impl Solution {
-    /// The time of a node of a rank.
+    /// Returns the time of a node of a rank.
     pub fn time_ns(&self, rank: usize, node: usize) -> i64 {
         self.times_ns[self.first[rank] + node]
     }
 }
 
-/// Solves the joint graph. `observed` gives what the transfers took; it is `joint.ranks`
-/// unless some of these were changed. Each rank's beginning is moved earlier by `earlier_ns`.
+/// Solves the joint graph. Transfer times come from `observed`, which equals `joint.ranks` unless
+/// some ranks were changed. The beginning of each rank is moved earlier by `earlier_ns`.
 pub fn solve(joint: Joint<'_>, observed: &[&Rank], earlier_ns: &[i64]) -> Solution {
     let mut solver = Solver::new(joint, observed);
     solver.link();
@@ -68,18 +67,18 @@ pub fn solve(joint: Joint<'_>, observed: &[&Rank], earlier_ns: &[i64]) -> Soluti
 /// The arrival and the end of each member of a rank.
 type MemberNodes = Vec<(u32, u32)>;
 
-/// Nodes are counted in millions: what a few have is not kept in a column.
+/// There are millions of nodes, so properties that few of them have are stored in maps.
 struct Solver<'a> {
     joint: Joint<'a>,
     first: Vec<usize>,
     members: Vec<MemberNodes>,
-    /// For the arrival and the end of a matched member its call, else [`NO_ROW`].
+    /// For the arrival and the end of a matched member, its call; otherwise [`NO_ROW`].
     call_of: Vec<u32>,
-    /// For each member of each rank, how long after the last arrival it ends.
+    /// For each member of each rank, the time from the last arrival to its end.
     transfers_ns: Vec<Vec<i64>>,
-    /// The ends that wait for some members of their call, and for which.
+    /// The ends that wait for only some members of their call, with these members.
     waits_for: HashMap<usize, Vec<u32>>,
-    /// For each call whose members have all arrived, which one came last, and when.
+    /// For each call whose members have all arrived, the last one and its time.
     last_of_all: Vec<Option<(u32, i64)>>,
     found: Solution,
 }
@@ -101,7 +100,8 @@ impl<'a> Solver<'a> {
             last_of_all: vec![None; joint.calls.len()],
             found: Solution::default(),
         };
-        // Changes may cut a rank elsewhere: its nodes have other places than the observed ones.
+        // Changes may divide a rank differently, so its nodes may have other indices than the
+        // observed ones.
         let changed = joint.ranks.iter().zip(observed).enumerate();
         let changed = changed.filter(|(_, (rank, observed))| !std::ptr::eq(**rank, **observed));
         let changed = changed.map(|(place, (_, observed))| (place, observed.nodes_of_members()));
@@ -153,8 +153,8 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// The rank of a member, with its arrival and its end as they were observed; None where the
-    /// changes lost one of them.
+    /// Returns the rank of a member, with its observed arrival and end; `None` if a change removed
+    /// one of them.
     fn observed_nodes(
         &self,
         rank: usize,
@@ -171,7 +171,7 @@ impl<'a> Solver<'a> {
         Some((rank, node(then.0)?, node(then.1)?))
     }
 
-    /// The call at which a node is an arrival.
+    /// Returns the call, if a node is an arrival.
     fn arrival(&self, node: usize) -> Option<u32> {
         let call = Some(self.call_of[node]).filter(|&call| call != NO_ROW)?;
         let (rank, local) = self.place(node);
@@ -179,7 +179,7 @@ impl<'a> Solver<'a> {
         matches!(kind, BoundaryKind::Arrival(_)).then_some(call)
     }
 
-    /// The call and the member whose end a node of a rank is.
+    /// Returns the call and the member, if a node is the end of a member.
     fn end(&self, rank: usize, local: usize) -> Option<(u32, usize)> {
         let kind = self.joint.ranks[rank].reduced.nodes[local].kind;
         let BoundaryKind::End(member) = kind else { return None };
@@ -195,7 +195,7 @@ impl<'a> Solver<'a> {
         self.found.last = vec![0; self.joint.calls.len()];
     }
 
-    /// Kahn's order over nodes and hubs: a node is ready when all it hangs on is known.
+    /// Kahn's algorithm over nodes and hubs: a node is ready when all of its sources are known.
     fn run(&mut self, earlier_ns: &[i64]) {
         let n = self.first[self.first.len() - 1];
         let mut open: Vec<u32> = (0..n).map(|node| self.n_open(node)).collect();
@@ -231,7 +231,7 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// The nodes that a circle within one instant holds up, in order of observed time.
+    /// Returns the nodes blocked by a cycle within one instant, in order of observed time.
     fn by_time(&self, is_done: &[bool]) -> std::vec::IntoIter<usize> {
         let left = (0..is_done.len()).filter(|&node| !is_done[node]);
         let stamped = left.map(|node| {
@@ -252,7 +252,7 @@ impl<'a> Solver<'a> {
         n_local + u32::from(own) + u32::from(self.end(rank, local).is_some())
     }
 
-    /// The own arrival of the end of a member that stayed alone.
+    /// Returns the source of the end of an unmatched member: its own arrival.
     fn own_source(&self, rank: usize, local: usize) -> Option<(u32, i64)> {
         let node = &self.joint.ranks[rank].reduced.nodes[local];
         let BoundaryKind::End(member) = node.kind else { return None };
@@ -266,7 +266,7 @@ impl<'a> Solver<'a> {
         (rank, node - self.first[rank])
     }
 
-    /// The nodes at which the members of a call arrive.
+    /// Returns the arrival nodes of the members of a call.
     fn arrivals_of(&self, call: u32) -> impl Iterator<Item = usize> + '_ {
         self.joint.calls[call as usize].members.iter().map(|&(rank, member)| {
             let (rank, member) = (rank as usize, member as usize);
@@ -274,7 +274,7 @@ impl<'a> Solver<'a> {
         })
     }
 
-    /// The nodes at which they end.
+    /// Returns the end nodes of the members of a call.
     fn ends_of(&self, call: usize) -> impl Iterator<Item = usize> + '_ {
         self.joint.calls[call].members.iter().map(|&(rank, member)| {
             let (rank, member) = (rank as usize, member as usize);
@@ -282,7 +282,7 @@ impl<'a> Solver<'a> {
         })
     }
 
-    /// Which nodes hang on each node of their own rank.
+    /// Returns the targets of each node within its rank.
     fn targets(&self) -> Targets {
         Targets::of(self.found.times_ns.len(), || {
             self.joint.ranks.iter().enumerate().flat_map(move |(place, rank)| {
@@ -327,7 +327,8 @@ impl<'a> Solver<'a> {
         self.found.reached_from[node] = best.2;
     }
 
-    /// When what else the end of a member waits for was over, in observed times.
+    /// Returns when everything else that the end of a member waits for had finished, by observed
+    /// times.
     fn others_ns(&self, rank: usize, local: usize, best_ns: i64) -> i64 {
         let node: Boundary = self.joint.ranks[rank].reduced.nodes[local];
         match node.others_ns {
@@ -336,7 +337,7 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// The member of a call that arrives last, of all or of some, and when.
+    /// Returns the member of a call that arrives last, of all or some members, and its time.
     fn last_arrival(&self, call: u32, only: Option<&Vec<u32>>) -> (u32, i64) {
         let arrivals = self.arrivals_of(call).enumerate();
         let counted = arrivals

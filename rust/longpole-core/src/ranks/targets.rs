@@ -1,16 +1,17 @@
-//! Which nodes hang on each node, behind each other in one column.
+//! The targets of each node, stored in one column.
 
-/// Which nodes hang on each.
+/// The targets of each node.
 pub(super) struct Targets {
     first: Vec<u32>,
     targets: Vec<u32>,
 }
 
 impl Targets {
-    /// `pairs` gives each node with one that hangs on it, twice the same: first they are counted,
-    /// then put in their places. There are too many to hold and sort them.
+    /// Builds the targets from pairs of a node and its target. `pairs` is iterated twice, with the
+    /// same result: the pairs are counted first, then stored, because there are too many to collect
+    /// and sort.
     pub(super) fn of<I: Iterator<Item = (usize, u32)>>(n: usize, pairs: impl Fn() -> I) -> Self {
-        // Counted two places on, so that filling a node moves the beginning of the next one.
+        // Counts are shifted by two, so that filling a node moves the start of the next one.
         let mut first = vec![0_u32; n + 2];
         for (source, _) in pairs() {
             first[source + 2] += 1;

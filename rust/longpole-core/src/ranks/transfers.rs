@@ -1,24 +1,24 @@
 //! Splits the time in each call into waiting for the last rank and transfer.
 //!
-//! The sum of waiting is no cost: in a pipeline it is part of the design. What lateness costs
-//! is for the joint graph to say.
+//! The sum of waiting is not a cost: in a pipeline, waiting is part of the design. The joint graph
+//! determines what lateness costs.
 
 use super::calls::Call;
 use super::clock::Clock;
 use super::model::Rank;
 use crate::names::named;
 
-/// Waiting of this part of the time in a call makes it late, ...
+/// If at least this percentage of the time in a call is waiting, the cause is late arrival.
 const LATE_PERCENT: i64 = 70;
 
-/// ... and of no more than this, a matter of transfer.
+/// If at most this percentage is waiting, the cause is transfer.
 const TRANSFER_PERCENT: i64 = 30;
 
-/// Clocks must be this many times better than what they are to measure.
+/// The clock error must be smaller than the measured time by this factor.
 const CLOCK_PART: i64 = 5;
 
 named! {
-    /// What the time in a call is spent on.
+    /// The cause of the time in a call.
     Cause {
         /// Moving data.
         Transfer "transfer",
@@ -26,43 +26,43 @@ named! {
         LateArrival "late arrival",
         /// Both.
         Mixed "mixed",
-        /// It cannot be told.
+        /// Not known.
         Inconclusive "inconclusive",
     }
 }
 
-/// The share of each member in a call, by the common clock.
+/// Times of each member of a call, in common time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shares {
-    /// When each member arrived.
+    /// Arrival of each member.
     pub arrivals_ns: Vec<i64>,
-    /// When it ended.
+    /// End of each member.
     pub ends_ns: Vec<i64>,
-    /// How long it waited for the last one.
+    /// Time waited for the last member.
     pub waits_ns: Vec<i64>,
-    /// How long it moved data.
+    /// Time spent moving data.
     pub transfers_ns: Vec<i64>,
 }
 
-/// What the time of one call was spent on.
+/// The time of one call by cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transfer {
-    /// The place of the member that came last; none where ranks are absent.
+    /// Index of the member that came last; `None` if ranks are absent.
     pub last: Option<usize>,
-    /// By how much that was later than the median.
+    /// How much later it came than the median.
     pub late_ns: i64,
-    /// What the time was spent on.
+    /// The cause of the time.
     pub cause: Cause,
-    /// Whether a member ended before another arrived by more than clocks may be off.
+    /// Whether a member ended before another arrived, by more than the clock error.
     pub is_impossible: bool,
 }
 
-/// Waiting and transfer of each call.
+/// Returns waiting and transfer of each call.
 pub fn transfers(ranks: &[&Rank], calls: &[Call], clocks: &[Clock]) -> Vec<Transfer> {
     calls.iter().map(|call| transfer(call, ranks, clocks)).collect()
 }
 
-/// Waiting and transfer of each member of a call.
+/// Returns waiting and transfer of each member of a call.
 pub fn shares(call: &Call, ranks: &[&Rank], clocks: &[Clock]) -> Shares {
     let stamp = |time: fn(&super::model::Member) -> i64| -> Vec<i64> {
         let common = |&(rank, member): &(u32, u32)| {
@@ -92,7 +92,7 @@ fn transfer(call: &Call, ranks: &[&Rank], clocks: &[Clock]) -> Transfer {
         || !call.missing.is_empty();
     let longest_ns = ends_ns.iter().zip(&arrivals_ns).map(|(end, start)| end - start).max();
     let is_vague = bound_ns * CLOCK_PART > longest_ns.unwrap_or(0) && call.members.len() > 1;
-    // The last one cannot have waited: only the time of the others tells.
+    // The last member cannot have waited, so only the time of the others counts.
     let others = |of: &[i64]| -> i64 {
         of.iter().enumerate().filter(|&(place, _)| Some(place) != last).map(|(_, ns)| ns).sum()
     };
@@ -110,7 +110,7 @@ fn transfer(call: &Call, ranks: &[&Rank], clocks: &[Clock]) -> Transfer {
 }
 
 impl Cause {
-    /// What most of the time is, of the time in which ranks waited and data moved.
+    /// Returns the cause, from the time that ranks waited and the time that data moved.
     fn of(waited_ns: i64, moved_ns: i64) -> Self {
         let total_ns = waited_ns + moved_ns;
         if waited_ns * 100 >= LATE_PERCENT * total_ns {

@@ -1,9 +1,9 @@
-//! Gives kernels of HIP's runtime the kind of the memset or memcpy that they perform.
+//! Changes kernels of the HIP runtime that perform a memset or memcpy to that kind.
 //!
-//! HIP performs many memsets and memcpys by kernels of its own, and most versions of its profilers
-//! record these as kernels. Which one a program asked for is proved by the call with the same
-//! correlation id. Where no such call was recorded, as for the nodes of a graph, or several calls have
-//! the number and disagree, the kernel stays one.
+//! HIP performs many memsets and memcpys with its own kernels, and most versions of its profilers
+//! record these as kernels. The call with the same correlation id shows what the program requested.
+//! If that call was not recorded, as for the nodes of a graph, or if several calls with the id
+//! disagree, the event remains a kernel.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::ids::{EventId, StringId};
 use crate::tables::{EventTable, Tables};
 use crate::vocabulary::{EventKind, blit_call, blit_kernel};
 
-/// What the calls with a number ask for.
+/// What the calls with a correlation id request.
 #[derive(Clone, Copy, PartialEq)]
 enum Asked {
     ByNoCall,
@@ -32,7 +32,7 @@ pub(super) fn interpret(tables: &mut Tables) {
     }
 }
 
-/// The names with a meaning.
+/// Returns the names with a meaning.
 fn named(
     tables: &Tables,
     meaning: impl Fn(&str) -> Option<EventKind>,
@@ -41,7 +41,7 @@ fn named(
     names.filter_map(|(row, name)| Some((StringId::from_row(row), meaning(name)?))).collect()
 }
 
-/// The kernels that do what their call asks for.
+/// Returns the kernels that do what their call requests.
 fn performed(tables: &Tables, kernels: &HashMap<StringId, EventKind>) -> Vec<(EventId, EventKind)> {
     let events = &*tables.events;
     let does = |event| Some((event, *kernels.get(&events.name(event)?)?, number(event, events)?));
@@ -64,7 +64,7 @@ fn performed(tables: &Tables, kernels: &HashMap<StringId, EventKind>) -> Vec<(Ev
     works.into_iter().filter(is_asked).map(|(event, kind, _)| (event, kind)).collect()
 }
 
-/// The correlation id of an event; 0 is none.
+/// Returns the correlation id of an event; `None` for 0.
 fn number(event: EventId, events: &EventTable) -> Option<i64> {
     events.correlation(event).filter(|&number| number != 0)
 }

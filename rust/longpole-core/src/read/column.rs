@@ -1,10 +1,10 @@
-//! An argument of the events without category, as all those of a device are.
+//! One argument of the events without a category, such as all events of a device.
 
 use crate::ids::{EventId, StringId};
 use crate::strings::Strings;
 use crate::tables::{ArgColumn, ArgTable, ArgTables, ArgValue};
 
-/// The values of one argument, found by event.
+/// The values of one argument, by event.
 pub(super) struct Column<'a> {
     table: &'a ArgTable,
     column: &'a ArgColumn,
@@ -25,13 +25,13 @@ impl<'a> Column<'a> {
         text(self.value(event)?)
     }
 
-    /// An integer, written as such or as a text.
+    /// Returns an integer, written as a number or a string.
     pub(super) fn integer(&self, event: EventId, strings: &Strings) -> Option<i64> {
         integer(self.value(event)?, strings)
     }
 }
 
-/// The text of a value, if it is one.
+/// Returns the string of a value, if it is one.
 pub(super) fn text(value: ArgValue) -> Option<StringId> {
     match value {
         ArgValue::Text(text) => Some(text),
@@ -39,7 +39,7 @@ pub(super) fn text(value: ArgValue) -> Option<StringId> {
     }
 }
 
-/// An integer, written as such or as a text.
+/// Returns an integer, written as a number or a string.
 pub(super) fn integer(value: ArgValue, strings: &Strings) -> Option<i64> {
     match value {
         ArgValue::Integer(number) => Some(number),

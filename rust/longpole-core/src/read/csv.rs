@@ -1,11 +1,11 @@
-//! The rows of a CSV file, as far as they are whole, through a window.
+//! Reads the complete rows of a CSV file through a window.
 //!
-//! The first line names the columns. A row is a line, or several where a quoted field holds line
-//! breaks. A quote that is left open must not take the rest of the file with it: a row ends after
-//! [`MOST_LINES`] lines, and where it does not fit the header, only its first line is skipped.
+//! The first line contains the column names. A row is a line, or several if a quoted field contains
+//! line breaks. An unclosed quote must not consume the rest of the file: a row ends after
+//! [`MOST_LINES`] lines, and if it does not match the header, only its first line is skipped.
 //!
-//! Limits: where quotation marks inside a text are not doubled, which is noted, `csv-core` says what
-//! the text is.
+//! Limits: if quotation marks inside a field are not doubled, which is reported, `csv-core` decides
+//! how to read it.
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
 
@@ -14,13 +14,13 @@ use crate::diagnostics::{Code, Diagnostics};
 use crate::error::Result;
 use crate::progress::{Progress, report};
 
-/// So many lines may belong to one row.
+/// Maximum number of lines in a row.
 const MOST_LINES: usize = 16;
 
-/// A line beyond this is skipped.
+/// Longer lines are skipped.
 const MAX_LINE_BYTES: usize = 4 << 20;
 
-/// A file at the row that is read next.
+/// A file, positioned at the next row.
 pub(super) struct Rows<'a> {
     window: Window<'a>,
     progress: Progress<'a>,
@@ -28,7 +28,7 @@ pub(super) struct Rows<'a> {
     n_columns: usize,
 }
 
-/// A row, and the byte at which it begins.
+/// A row, and the offset at which it begins.
 pub(super) struct Row<'a> {
     pub(super) offset: u64,
     /// Whether the file ends in it, without a line break.
@@ -37,13 +37,13 @@ pub(super) struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// The text of a field without the white space around it; none where it is empty.
+    /// Returns the text of a field without surrounding white space; `None` if it is empty.
     pub(super) fn text(&self, column: Option<usize>) -> Option<&[u8]> {
         Some(self.fields.get(column?).trim_ascii()).filter(|text| !text.is_empty())
     }
 }
 
-/// The columns of a header, by their names in lower case without `_` and `-`.
+/// Returns the column names of a header, in lower case without `_` and `-`.
 pub(super) fn columns(line: &[u8]) -> Vec<String> {
     let mut fields = Fields::new(line.len());
     fields.begin();
@@ -61,15 +61,15 @@ fn plain(name: &[u8]) -> String {
 /// Where a line ends.
 #[derive(Clone, Copy)]
 enum Line {
-    /// Behind its line break.
+    /// After its line break.
     Whole(usize),
-    /// With the file.
+    /// At the end of the file.
     Last(usize),
     TooLong,
 }
 
 impl Line {
-    /// Where the next line begins.
+    /// Returns the start of the next line.
     fn end(self) -> usize {
         match self {
             Self::Whole(end) | Self::Last(end) => end,
@@ -79,7 +79,7 @@ impl Line {
 }
 
 impl<'a> Rows<'a> {
-    /// The rows behind the header of a file; gives its columns too.
+    /// Returns the rows after the header of a file, and its columns.
     pub(super) fn of(
         mut window: Window<'a>,
         found: &mut Diagnostics,
@@ -104,12 +104,12 @@ impl<'a> Rows<'a> {
         Ok((rows, columns))
     }
 
-    /// How many bytes there were up to the row that is read next.
+    /// Returns the offset of the next row.
     pub(super) fn offset(&self) -> u64 {
         self.window.offset()
     }
 
-    /// The next row that fits the header; what lies before it and does not is counted.
+    /// Reads the next row that matches the header. Rows before it that do not match are counted.
     pub(super) fn next(&mut self, found: &mut Diagnostics) -> Result<Option<Row<'_>>> {
         loop {
             self.skip_blank_lines(found)?;
@@ -125,7 +125,7 @@ impl<'a> Rows<'a> {
                     found.add_skipped(Code::EventTooLarge, offset, skipped);
                     continue;
                 }
-                // Its last digits may be behind the limit.
+                // Its last digits may be beyond the limit.
                 Line::Last(_) if self.window.is_limited() => None,
                 Line::Whole(_) | Line::Last(_) => self.row(first, found)?,
             };
@@ -147,7 +147,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Reads the row that begins with a line; gives its last line, or none where it is not whole.
+    /// Reads the row that begins with a line. Returns its last line, or `None` if it is incomplete.
     fn row(&mut self, first: Line, found: &mut Diagnostics) -> Result<Option<Line>> {
         self.fields.begin();
         let (mut begin, mut line) = (0, first);
@@ -171,7 +171,7 @@ impl<'a> Rows<'a> {
         Ok(None)
     }
 
-    /// The line at a place of the window, which is brought to hand.
+    /// Returns the line at a position of the window, which is fetched if needed.
     fn line(&mut self, begin: usize, found: &mut Diagnostics) -> Result<Line> {
         let mut searched = begin;
         loop {
@@ -206,7 +206,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Goes behind a line that is too long; gives its length.
+    /// Skips a line that is too long. Returns its length.
     fn skip_line(&mut self, found: &mut Diagnostics) -> Result<u64> {
         let begin = self.window.offset();
         loop {
@@ -219,7 +219,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Why the text ends before a line does.
+    /// Returns the reason why the text ends before a line does.
     fn code_of_end(&self) -> Code {
         if self.window.is_limited() { Code::LimitReached } else { Code::Truncated }
     }
@@ -233,13 +233,13 @@ impl<'a> Rows<'a> {
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// A line without its line break.
+/// Returns a line without its line break.
 fn content(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// The fields of a row as they are read.
+/// The fields of a row while it is read.
 struct Fields {
     reader: Reader,
     text: Vec<u8>,
@@ -257,7 +257,7 @@ enum Ended {
 }
 
 impl Fields {
-    /// With room for one field more than there may be.
+    /// Has room for one field more than the header, to detect rows that are too long.
     fn new(n_columns: usize) -> Self {
         let reader = ReaderBuilder::new().terminator(Terminator::Any(b'\n')).build();
         Self { reader, text: Vec::new(), n_text: 0, ends: vec![0; n_columns + 1], n_ends: 0 }
@@ -268,7 +268,7 @@ impl Fields {
         (self.n_text, self.n_ends) = (0, 0);
     }
 
-    /// Adds a part of the row; false where it has too many fields.
+    /// Adds a part of the row. Returns false if it has too many fields.
     fn add(&mut self, mut part: &[u8]) -> bool {
         while !part.is_empty() {
             let (result, n_read) = self.feed(part);
@@ -302,7 +302,7 @@ impl Fields {
         (result, n_read)
     }
 
-    /// Whether the quotation marks inside fields are doubled in the text, as they must be.
+    /// Whether the quotation marks inside fields are doubled in the text, as required.
     fn are_escaped(&self, row: &[u8]) -> bool {
         let has_marks = |field: &&[u8]| field.contains(&b'"');
         if !has_marks(&&self.text[..self.n_text]) {
@@ -329,7 +329,7 @@ mod tests {
 
     type Read = (Vec<Vec<String>>, Vec<(&'static str, u64, u64)>);
 
-    /// The rows of a text, and what was found: its name, how often and where first.
+    /// Returns the rows of a text, and the findings: name, count and first offset of each.
     fn read(text: &[u8]) -> Read {
         let window = Window::new(Box::new(text), None).unwrap();
         let mut found = Diagnostics::default();

@@ -1,4 +1,4 @@
-//! Tells which profiler made a database, and reads it.
+//! Detects the profiler that wrote a database, and reads it.
 
 use std::path::Path;
 
@@ -35,7 +35,7 @@ pub(super) fn read(
     Ok(tables)
 }
 
-/// What a database is that cannot be read, and what to do with it.
+/// The description of a database that cannot be read, and a hint.
 type Known = (&'static str, &'static str);
 
 const STREAM: Known = (

@@ -1,8 +1,8 @@
 //! The elements of a JSON document, one after the other at the front of a window.
 //!
-//! Every reader of a JSON format tries to scan an element, takes it or skips it, and counts
-//! what was wrong with it. An element that the window cuts through is scanned again in a
-//! longer window, so that the result does not depend on where windows end.
+//! Every reader of a JSON format tries to scan an element, accepts or skips it, and counts its
+//! problems. An element that exceeds the window is scanned again in a longer window, so that the
+//! result does not depend on window boundaries.
 
 use crate::diagnostics::{Code, Diagnostic, Diagnostics};
 use crate::error::{Error, ErrorKind, Result};
@@ -11,30 +11,31 @@ use crate::progress::{Progress, report};
 use super::json::{Scan, Scanner, Span, Stop, significant};
 use super::window::{MAX_ELEMENT_BYTES, Window};
 
-/// What became of an element.
+/// The result of scanning an element.
 pub(super) enum Outcome<T> {
-    /// It is whole, and ends at this place of the window.
+    /// It is complete, and ends at this position of the window.
     Whole(T, usize),
-    /// It is damaged at this place of the window.
+    /// It is damaged at this position of the window.
     Fault(Code, usize),
-    /// It is longer than an element may be.
+    /// It exceeds the maximum length.
     TooLarge,
     /// The file ends inside it.
     Cut,
 }
 
-/// A document at the element that is read next, and what was found on the way there.
+/// A document, positioned at the next element, and the diagnostics so far.
 pub(super) struct Elements<'a> {
     pub(super) window: Window<'a>,
     pub(super) diagnostics: Diagnostics,
-    /// What the scanner noted in the element at hand, by place in the window.
+    /// The scanner's findings about the current element, by position in the window.
     pub(super) findings: Vec<(Code, usize)>,
     progress: Progress<'a>,
     strict: bool,
 }
 
 impl<'a> Elements<'a> {
-    /// `diagnostics` says what was found wrong with the bytes that are in the window already.
+    /// Starts at the front of the window. `diagnostics` contains the problems of bytes already in
+    /// the window.
     pub(super) fn new(
         window: Window<'a>,
         diagnostics: Diagnostics,
@@ -44,8 +45,8 @@ impl<'a> Elements<'a> {
         Self { window, diagnostics, findings: Vec::new(), progress, strict }
     }
 
-    /// Tries to read something at the front of the window, in a longer and longer one until
-    /// it ends.
+    /// Tries to read something at the front of the window, in longer and longer windows until it
+    /// ends.
     pub(super) fn attempt<T>(
         &mut self,
         mut read: impl FnMut(&mut Scanner<'_>) -> Scan<T>,
@@ -77,7 +78,7 @@ impl<'a> Elements<'a> {
         })
     }
 
-    /// Tries to read a value of any kind; gives its text.
+    /// Tries to read a value of any type. Returns its span.
     pub(super) fn attempt_value(&mut self) -> Result<Outcome<Span>> {
         self.attempt(|scanner| {
             scanner.peek_significant()?;
@@ -87,7 +88,7 @@ impl<'a> Elements<'a> {
         })
     }
 
-    /// What was read up to `end` is taken: its findings count.
+    /// Consumes the text up to `end` and keeps the findings about it.
     pub(super) fn accept(&mut self, end: usize) -> Result<()> {
         let offset = self.window.offset();
         self.window.consume(end);
@@ -100,7 +101,7 @@ impl<'a> Elements<'a> {
         Ok(())
     }
 
-    /// The next byte that is no white space, left at the front of the window.
+    /// Moves the window to the next byte that is not white space and returns that byte.
     pub(super) fn next_significant(&mut self) -> Result<Option<u8>> {
         loop {
             let blank = self.blank_length();
@@ -112,13 +113,13 @@ impl<'a> Elements<'a> {
         }
     }
 
-    /// How much white space is at the front of the window.
+    /// Returns the amount of white space at the front of the window.
     pub(super) fn blank_length(&self) -> usize {
         let text = self.window.text();
         text.len() - significant(text).len()
     }
 
-    /// Takes the byte order mark at the front of the file, if there is one.
+    /// Skips the byte order mark at the start of the file, if there is one.
     pub(super) fn skip_byte_order_mark(&mut self) -> Result<()> {
         if !self.window.text().starts_with(b"\xef\xbb\xbf") {
             return Ok(());
@@ -127,17 +128,17 @@ impl<'a> Elements<'a> {
         self.note(Code::ByteOrderMark, 0)
     }
 
-    /// Says how far reading has come; the caller may not want to go on.
+    /// Reports progress; the caller may ask to stop.
     pub(super) fn report(&self, offset: u64) -> Result<()> {
         report(self.progress, offset)
     }
 
-    /// Brings more bytes to hand; false at the end of the file.
+    /// Fetches more bytes. Returns false at the end of the file.
     pub(super) fn more(&mut self) -> Result<bool> {
         self.report(self.window.offset())?;
         let came = self.window.more(&mut self.diagnostics)?;
         if self.strict {
-            // The window notes what is wrong with the compression by itself.
+            // The window reports problems of the compression itself.
             let refused = self.diagnostics.iter().find(|row| row.code.is_refused_by_strict());
             if let Some(row) = refused {
                 return Err(Error::new(ErrorKind::Strict(row.code), row.first_offset));
@@ -146,7 +147,7 @@ impl<'a> Elements<'a> {
         Ok(came)
     }
 
-    /// Goes to the end of the file, where gzip has its checksum.
+    /// Reads to the end of the file, where gzip has its checksum.
     pub(super) fn drain(&mut self) -> Result<()> {
         loop {
             let length = self.window.text().len();
@@ -157,7 +158,7 @@ impl<'a> Elements<'a> {
         }
     }
 
-    /// The file ends too early, which is `code` unless a limit was asked for.
+    /// Reports that the file ends too early as `code`, unless a byte limit was requested.
     pub(super) fn cut_as(&mut self, code: Code) -> Result<()> {
         self.drain()?;
         let code = if self.window.is_limited() { Code::LimitReached } else { code };

@@ -1,12 +1,11 @@
-//! Bytes -> tables.
+//! Reads traces of all formats into tables.
 //!
-//! A trace is read in one pass through a window of a quarter of a megabyte; what is
-//! kept are columns, so that memory is bounded by the events and not by the file.
-//! The first bytes tell the format, not the name of the file. Bytes come through `source`,
-//! `packed` and `window`; `sniff` says which format they are; each format has a room of its
-//! own (`chrome`), and those that are JSON share a scanner (`json`) and the way from one
-//! element of the document to the next (`elements`). The rows of CSV files come from `csv`.
-//! Databases are read in place by `sqlite`; the formats in them (`nsight`, `rocm`) hand their
+//! A trace is read in one pass through a window of a quarter of a megabyte. Only columns are kept,
+//! so that memory is bounded by the number of events, not by the size of the file. The format is
+//! detected from the first bytes, not from the file name. Bytes come through `source`, `packed` and
+//! `window`; `sniff` detects the format; each format has a module (`chrome`). The JSON formats
+//! share a scanner (`json`) and the iteration over elements (`elements`). `csv` reads the rows of
+//! CSV files. `sqlite` reads databases in place; the formats in them (`nsight`, `rocm`) pass their
 //! records to `records`, the binary ones to `rows`.
 
 mod ascend;
@@ -59,18 +58,18 @@ use crate::tables::Tables;
 ///
 /// # Errors
 ///
-/// When the file cannot be opened or read, holds no trace, or (strict) is not
-/// sound, and when `progress` asks to stop.
+/// Returns an error if the file cannot be opened or read, contains no trace, or (with `strict`) is
+/// not valid, and if `progress` asks to stop.
 pub fn read_path(path: &Path, options: &Options, progress: Progress<'_>) -> Result<Tables> {
     let window = window::Window::of_file(source::open_named(path)?, options.max_bytes)?;
     read_window(window, Some(path), options, progress)
 }
 
-/// Reads the trace that a reader gives.
+/// Reads the trace from a reader.
 ///
 /// # Errors
 ///
-/// As [`read_path`].
+/// As for [`read_path`].
 pub fn read(source: impl Read, options: &Options, progress: Progress<'_>) -> Result<Tables> {
     let window = window::Window::new(Box::new(source), options.max_bytes)?;
     read_window(window, None, options, progress)
@@ -97,18 +96,18 @@ fn read_window(
     Ok(tables)
 }
 
-/// Writes what can be read of a trace as a sound document; gives the number of its events.
+/// Writes the readable part of a trace as valid JSON. Returns the number of its events.
 ///
-/// Every event that reading keeps is copied, with what was wrong with its text as it was read, so
-/// that reading the document gives the same tables. Only the positions of events count anew. Fields
-/// of the header stand behind the events, and what was lost with them. A bare list of events stays
-/// one unless an object is asked for; where something of it was lost, it has no place for that, and
-/// none is given.
+/// Every event that reading keeps is copied, with problems in its text written as they were read,
+/// so that reading the document gives the same tables, except for the positions of events. Header
+/// fields are written after the events, together with a record of what was lost. A bare list of
+/// events stays a list unless an object is requested. If something was lost from such a list, which
+/// has no place to record it, the result is `None`.
 ///
 /// # Errors
 ///
-/// When the file cannot be opened or read or holds no trace as text, when `out` cannot be written
-/// to, and when `progress` asks to stop.
+/// Returns an error if the file cannot be opened or read or contains no trace in text form, if
+/// `out` cannot be written, and if `progress` asks to stop.
 pub fn repair_path(
     path: &Path,
     (rank, as_object): (Option<u64>, bool),
@@ -118,11 +117,11 @@ pub fn repair_path(
     repair(source::open_named(path)?, (rank, as_object), out, progress)
 }
 
-/// Writes what can be read of the trace that a reader gives as a sound document.
+/// Writes the readable part of a trace from a reader as valid JSON.
 ///
 /// # Errors
 ///
-/// As [`repair_path`].
+/// As for [`repair_path`].
 pub fn repair(
     source: impl Read,
     (rank, as_object): (Option<u64>, bool),
@@ -132,18 +131,18 @@ pub fn repair(
     let mut window = window::Window::new(Box::new(source), None)?;
     let mut diagnostics = Diagnostics::default();
     if sniff::format(&mut window, &mut diagnostics)? != Format::Chrome {
-        let why = "the trace is no JSON that could be written as such";
+        let why = "the trace is not JSON and cannot be repaired as JSON";
         return Err(Error::new(ErrorKind::NotSaved(why.to_owned()), 0));
     }
     let (options, repaired) = (Options::default(), chrome::Repaired::new(out, rank, as_object));
     chrome::repair(window, diagnostics, &options, repaired, progress)
 }
 
-/// Whether a file holds a trace as text, which can be written as it stands.
+/// Whether a file contains a trace in text form, which can be copied as text.
 ///
 /// # Errors
 ///
-/// As [`read_path`].
+/// As for [`read_path`].
 pub fn is_text(path: &Path) -> Result<bool> {
     let mut window = window::Window::of_file(source::open_named(path)?, None)?;
     Ok(sniff::format(&mut window, &mut Diagnostics::default())? == Format::Chrome)
@@ -153,7 +152,7 @@ pub fn is_text(path: &Path) -> Result<bool> {
 ///
 /// # Errors
 ///
-/// As [`read_path`].
+/// As for [`read_path`].
 pub fn read_bytes(bytes: &[u8], options: &Options) -> Result<Tables> {
     read(bytes, options, &silent)
 }

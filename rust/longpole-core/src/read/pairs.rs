@@ -1,4 +1,4 @@
-//! Begin and end events, which belong together by where and when they stand.
+//! Pairs begin and end events, by track and time.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -7,10 +7,10 @@ use crate::diagnostics::Code;
 use crate::ids::{EventId, StringId};
 use crate::tables::EventTable;
 
-/// A process and a thread: an end event need not say more of where it stands.
+/// A process and a thread, by which begin and end events are paired.
 pub(super) type Track = (StringId, StringId);
 
-/// The begin and end events of a trace, by track, until they are paired.
+/// The unpaired begin and end events of a trace, by track.
 pub(super) struct Brackets<T = Track> {
     brackets: Vec<Bracket<T>>,
 }
@@ -27,12 +27,12 @@ struct Bracket<T> {
     time_ns: i64,
     position: u32,
     offset: u64,
-    /// The row of a begin; none for an end.
+    /// The row of a begin event; `None` for an end event.
     begin: Option<EventId>,
 }
 
 impl<T: Copy + Ord> Brackets<T> {
-    /// Adds a begin, with its row, or an end.
+    /// Adds a begin event with its row, or an end event.
     pub(super) fn push(
         &mut self,
         begin: Option<EventId>,
@@ -43,13 +43,13 @@ impl<T: Copy + Ord> Brackets<T> {
         self.brackets.push(Bracket { track, time_ns, position, offset, begin });
     }
 
-    /// Leaves none, and the room for as many.
+    /// Removes all events but keeps the capacity.
     pub(super) fn clear(&mut self) {
         self.brackets.clear();
     }
 
-    /// Closes each begin with the end that belongs to it: on each track, in order
-    /// of time, an end closes the last begin that is open.
+    /// Closes each begin event with its end event: on each track, in order of time, an end closes
+    /// the last open begin.
     pub(super) fn pair(mut self, events: &mut EventTable, findings: &mut Vec<(Code, u64)>) {
         let unmatched = |begin: &Bracket<T>| (Code::UnmatchedBegin, begin.offset);
         self.brackets.sort_by_key(|bracket| (bracket.track, bracket.time_ns, bracket.position));
@@ -70,11 +70,12 @@ impl<T: Copy + Ord> Brackets<T> {
 }
 
 impl<T: Copy + Eq + Hash> Brackets<T> {
-    /// Closes and leaves out blocks of begins behind which their ends stand in the same order.
+    /// Closes and removes blocks of begin events that are followed by their end events in the same
+    /// order.
     ///
-    /// PyTorch writes its Perfetto traces so. Paired in order of time, a slice that begins when another
-    /// ends would take that end. A block is only told from slices within each other where the times of a
-    /// track go back in it.
+    /// PyTorch writes its Perfetto traces this way. Paired in order of time, a slice that begins
+    /// when another ends would get that end. A block is only distinguished from nested slices if
+    /// the times of a track go backward within it.
     pub(super) fn close_blocks(&mut self, events: &mut EventTable) {
         let brackets = std::mem::take(&mut self.brackets);
         let mut rest = &brackets[..];
@@ -95,7 +96,7 @@ impl<T: Copy + Eq + Hash> Brackets<T> {
     }
 }
 
-/// Whether ends stand in the order of their begins, and not in that of time.
+/// Whether end events are in the order of their begin events, and not in order of time.
 fn is_block<T: Copy + Eq + Hash>(begins: &[Bracket<T>], ends: &[Bracket<T>]) -> bool {
     let is_pair = |(begin, end): (&Bracket<T>, &Bracket<T>)| {
         begin.track == end.track && begin.time_ns <= end.time_ns
@@ -111,8 +112,8 @@ fn is_block<T: Copy + Eq + Hash>(begins: &[Bracket<T>], ends: &[Bracket<T>]) -> 
 }
 
 impl Brackets {
-    /// Appends those of a later part of the file, whose texts have these numbers here, and whose
-    /// elements and events stand behind so many others.
+    /// Appends the events of a later part of the file. `texts` are the joined numbers of its
+    /// strings; its elements and events follow the given numbers of others.
     pub(super) fn append(&mut self, later: &Self, texts: &[u32], position: u32, row: usize) {
         let text = |id: StringId| StringId::from_row(texts[id.row()] as usize);
         self.brackets.extend(later.brackets.iter().map(|&bracket| Bracket {

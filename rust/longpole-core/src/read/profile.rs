@@ -1,5 +1,5 @@
-//! The tables of a profile whose events have no categories, as its reader made them: names of
-//! processes and threads, and arguments, say what the events are.
+//! The tables of a profile whose events have no categories. The names of processes and threads, and
+//! arguments, identify the events.
 
 use crate::strings::Strings;
 use crate::tables::{ArgTables, EventTable, LaneTable, MetadataTable};

@@ -1,20 +1,21 @@
-//! Messages of Protocol Buffers, field by field (<https://protobuf.dev/programming-guides/encoding/>).
+//! Decodes Protocol Buffers messages field by field
+//! (<https://protobuf.dev/programming-guides/encoding/>).
 //!
-//! [`fields`] takes a message in memory apart. [`Messages`] goes through those that are longer
-//! than memory: it enters a message, gives its fields one at a time, and leaves it. Neither knows a
-//! schema: a reader matches the numbers of the fields that it needs.
+//! [`fields`] decodes a message in memory. [`Messages`] iterates over messages that do not fit into
+//! memory: it enters a message, returns its fields one at a time, and leaves it. Neither knows a
+//! schema; a reader matches the field numbers it needs.
 //!
-//! Limits: groups, which no schema of ours has, end a message as damage does.
+//! Limits: groups, which none of the schemas contains, end a message like damage.
 
 use super::elements::Elements;
 use super::window::MAX_ELEMENT_BYTES;
 use crate::diagnostics::Code;
 use crate::error::Result;
 
-/// The number of a field in the schema of its message.
+/// A field number in the schema of its message.
 pub(crate) type Field = u64;
 
-/// The value of a field, by its form on the wire.
+/// The value of a field, by wire type.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Wire<'a> {
     Variable(u64),
@@ -24,7 +25,7 @@ pub(super) enum Wire<'a> {
 }
 
 impl<'a> Wire<'a> {
-    /// A number, however it is written; none for bytes.
+    /// Returns a number in any encoding; `None` for bytes.
     pub(super) fn number(self) -> Option<u64> {
         match self {
             Self::Variable(value) | Self::Eight(value) => Some(value),
@@ -41,7 +42,7 @@ impl<'a> Wire<'a> {
     }
 }
 
-/// A number of variable length and the bytes it takes; none where it does not end.
+/// Returns a varint and its length in bytes; `None` if it does not end.
 pub(super) fn variable(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut value = 0_u64;
     for (place, &byte) in bytes.iter().take(10).enumerate() {
@@ -53,7 +54,8 @@ pub(super) fn variable(bytes: &[u8]) -> Option<(u64, usize)> {
     None
 }
 
-/// Calls `take` for each field of a message; none where it is no message, or `take` gives none.
+/// Calls `take` for each field of a message; `None` if it is not a valid message, or if `take`
+/// returns `None`.
 pub(super) fn fields<'a>(
     mut rest: &'a [u8],
     mut take: impl FnMut(Field, Wire<'a>) -> Option<()>,
@@ -82,27 +84,27 @@ fn wire(form: u64, rest: &[u8]) -> Option<(Wire<'_>, usize)> {
     }
 }
 
-/// The longest tag with the number or the length behind it.
+/// Maximum length of a tag and the number or length after it.
 const MAX_TAG_BYTES: usize = 20;
 
-/// A field of the message that was entered last.
+/// The next field of the message entered last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     /// A number.
     Number(Field, u64),
-    /// So many bytes, which stand at the front of the window: a message or a text.
+    /// Bytes of the given length at the front of the window: a message or a string.
     Bytes(Field, u64),
-    /// The message has no more fields, and was left.
+    /// The message has no more fields and was left.
     End,
-    /// The file ends inside the message, or what stands there is no field: nothing can be read
-    /// any more. What was wrong was noted.
+    /// The file ends inside the message, or the bytes are not a valid field: reading cannot
+    /// continue. The problem was reported.
     Stop,
 }
 
-/// The fields of messages within messages, where the outermost is the file.
+/// The fields of nested messages; the outermost message is the file.
 pub(super) struct Messages<'a> {
     pub(super) elements: Elements<'a>,
-    /// Where the messages that were entered end.
+    /// The end offsets of the messages entered.
     ends: Vec<u64>,
 }
 
@@ -115,7 +117,7 @@ impl<'a> Messages<'a> {
         self.elements.window.offset()
     }
 
-    /// The next field of the message that was entered last.
+    /// Returns the next field of the message entered last.
     pub(super) fn next(&mut self) -> Result<Next> {
         let end = self.ends.last().copied();
         if end == Some(self.offset()) {
@@ -142,14 +144,14 @@ impl<'a> Messages<'a> {
         }
     }
 
-    /// Enters the message of so many bytes at the front of the window.
+    /// Enters the message of the given length at the front of the window.
     pub(super) fn enter(&mut self, length: u64) {
         self.ends.push(self.offset() + length);
     }
 
-    /// Has so many bytes at the front of the window, and gives their number for
-    /// [`Elements::window`]; none where they are more than fit memory, and were skipped, or the file
-    /// ends before they do.
+    /// Fetches the given number of bytes to the front of the window, and returns that number for
+    /// [`Elements::window`]. `None` if they do not fit into memory and were skipped, or if the file
+    /// ends before them.
     pub(super) fn fetch(&mut self, length: u64) -> Result<Option<usize>> {
         let bytes = usize::try_from(length).ok().filter(|&bytes| bytes <= MAX_ELEMENT_BYTES);
         let Some(bytes) = bytes else {
@@ -166,7 +168,7 @@ impl<'a> Messages<'a> {
         Ok(Some(bytes))
     }
 
-    /// Goes behind so many bytes; false where the file ends before them.
+    /// Skips the given number of bytes. Returns false if the file ends before.
     pub(super) fn skip(&mut self, length: u64) -> Result<bool> {
         let behind = self.offset() + length;
         loop {
@@ -188,7 +190,7 @@ impl<'a> Messages<'a> {
         Ok(Next::Stop)
     }
 
-    /// What stands here is no field.
+    /// Stops at bytes that are not a valid field.
     fn stop(&mut self) -> Result<Next> {
         if self.elements.window.text().len() < MAX_TAG_BYTES && self.elements.window.is_limited() {
             return self.cut();
@@ -201,7 +203,7 @@ impl<'a> Messages<'a> {
     }
 }
 
-/// The field at the front, and the bytes of its tag with the number or the length.
+/// Returns the field at the front, and the length of its tag including the number or length.
 fn tagged(text: &[u8]) -> Option<(Next, usize)> {
     let (tag, start) = variable(text)?;
     let (field, rest) = (tag >> 3, &text[start..]);

@@ -1,11 +1,11 @@
-//! Leaves out times that cannot belong to the trace.
+//! Removes times that cannot belong to the trace.
 //!
-//! Profilers write 0, or another clock, for a time that they do not know. One such event beside
-//! times since 1970 makes a trace of 54 years: every figure of the whole trace is then about that
-//! distance, and a few of them added up exceed 64 bits. Later stages subtract and add times without
-//! a look because of what is checked here.
+//! Profilers write 0, or another clock, for unknown times. One such event among times since 1970
+//! makes the trace 54 years long: all figures of the whole trace would be dominated by that, and
+//! the sum of a few of them would exceed 64 bits. Because of the checks here, later stages can
+//! subtract and add times without overflow checks.
 //!
-//! Limits: events on a clock of their own are left out where most of the others are on another one.
+//! Limits: events with another clock are removed if most of the others use a common clock.
 
 use std::sync::Arc;
 
@@ -14,18 +14,18 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ids::NO_INTEGER;
 use crate::tables::Tables;
 
-/// The longest distance of an event from the median, and the longest duration: 104 days. The
-/// difference of two times is then exact as a floating-point number.
+/// Maximum distance of an event from the median, and maximum duration: 104 days. The difference of
+/// two times is then exact as a floating-point number.
 const LONGEST_NS: u64 = 1 << 53;
 
-/// The largest sum of all durations: 73 years.
+/// Maximum sum of all durations: 73 years.
 const LARGEST_SUM_NS: i64 = 1 << 61;
 
-/// Leaves out what is too far from the other events, and durations that are too long.
+/// Removes events that are too far from the others, and durations that are too long.
 ///
 /// # Errors
 ///
-/// When something is left out and reading is strict.
+/// Returns an error if something is removed and reading is strict.
 pub(super) fn limit(tables: &mut Tables, is_strict: bool) -> Result<()> {
     let n_far = leave_out(tables);
     let n_huge = clear_durations(tables);
@@ -38,8 +38,8 @@ pub(super) fn limit(tables: &mut Tables, is_strict: bool) -> Result<()> {
     Ok(())
 }
 
-/// Leaves out events, samples and ends of arrows that are too far from the median event; returns
-/// how many.
+/// Removes events, samples and ends of arrows that are too far from the median event. Returns their
+/// number.
 fn leave_out(tables: &mut Tables) -> u64 {
     let Some((least_ns, most_ns)) = extent(tables) else { return 0 };
     if most_ns.abs_diff(least_ns) <= LONGEST_NS {
@@ -61,7 +61,7 @@ fn leave_out(tables: &mut Tables) -> u64 {
     n_kept.iter().filter(|&&is_kept| !is_kept).count() as u64
 }
 
-/// All times of the trace that an answer may be about.
+/// Returns all times of the trace that affect results.
 fn times(tables: &Tables) -> impl Iterator<Item = i64> + '_ {
     let arrows = [&tables.flows, &tables.asyncs].into_iter().flat_map(|of| of.time_ns.iter());
     let columns = [tables.events.starts_ns(), &tables.counters.time_ns];
@@ -75,7 +75,7 @@ fn extent(tables: &Tables) -> Option<(i64, i64)> {
     })
 }
 
-/// The upper median of the events, or of all times where there is no event.
+/// Returns the upper median of the event times, or of all times if there are no events.
 fn median(tables: &Tables) -> i64 {
     let mut starts_ns = tables.events.starts_ns().to_vec();
     if starts_ns.is_empty() {
@@ -85,7 +85,7 @@ fn median(tables: &Tables) -> i64 {
     *starts_ns.select_nth_unstable(middle).1
 }
 
-/// Clears durations that are too long, alone or all together; returns how many.
+/// Clears durations that are too long, individually or in total. Returns their number.
 fn clear_durations(tables: &mut Tables) -> u64 {
     let durations_ns = tables.events.durations_ns();
     let has_long = durations_ns.iter().any(|&ns| is_longer(ns, LONGEST_NS));

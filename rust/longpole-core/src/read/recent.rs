@@ -1,11 +1,11 @@
-//! What was looked up last: events come in runs, and their names come again.
+//! Caches for recent lookups, because events come in runs and names repeat.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
 use crate::strings::hash;
 
-/// Values by key, with the last few at hand: events come in runs.
+/// Values by key, with a cache of the last few.
 pub(super) struct Recent<K, V> {
     last: Vec<(K, V)>,
     all: HashMap<K, V, Seed>,
@@ -37,7 +37,7 @@ impl<K: Copy + Eq + Hash, V: Copy> Recent<K, V> {
     }
 }
 
-/// Values by a number, with the last one of each place at hand.
+/// Values by number, with the last one for each slot cached.
 pub(super) struct ByNumber<V> {
     at_hand: Vec<Option<(i64, V)>>,
     all: HashMap<i64, V, Seed>,
@@ -65,7 +65,7 @@ impl<V: Copy> ByNumber<V> {
         Some(value)
     }
 
-    /// Sets the value of a number, where it has none.
+    /// Sets the value of a number, if it has none.
     pub(super) fn insert(&mut self, number: i64, value: V) {
         self.all.entry(number).or_insert(value);
     }
@@ -76,7 +76,7 @@ fn place_of(number: i64, n_places: usize) -> usize {
     number as usize % n_places
 }
 
-/// Hashes keys as texts are hashed, which takes far fewer instructions than the standard library.
+/// Hashes keys like strings, which takes far fewer instructions than the standard library.
 struct Seed(u64);
 
 impl Default for Seed {

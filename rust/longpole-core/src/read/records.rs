@@ -1,5 +1,4 @@
-//! Records of formats that are no text -> rows of tables, with the same checks as for events in
-//! JSON.
+//! Turns records of binary formats into table rows, with the same checks as for JSON events.
 
 use std::sync::Arc;
 
@@ -15,11 +14,11 @@ use crate::tables::{
 };
 use crate::time::MAX_TIME_NS;
 
-/// The tables as they grow.
+/// The tables under construction.
 pub(super) struct Records<'a> {
     pub(super) strings: Strings,
     pub(super) diagnostics: Diagnostics,
-    /// The byte at which the record at hand stands, where the format has such a place.
+    /// The offset of the current record, if the format has offsets.
     pub(super) offset: Option<u64>,
     events: EventTable,
     lanes: LaneTable,
@@ -27,7 +26,7 @@ pub(super) struct Records<'a> {
     counters: CounterTable,
     metadata: MetadataTable,
     options: &'a Options,
-    /// The arguments that the format has, and whether each is kept.
+    /// The arguments of the format, and whether each is kept.
     arguments: &'static [&'static str],
     is_kept: Vec<bool>,
     places: Recent<Place, LaneId>,
@@ -36,14 +35,14 @@ pub(super) struct Records<'a> {
     n_statements: u64,
 }
 
-/// What a format records of something that happened.
+/// A record of an event.
 pub(super) struct Record {
     pub(super) kind: EventKind,
     pub(super) category: StringId,
     pub(super) name: Option<StringId>,
     pub(super) lane: LaneId,
     pub(super) start_ns: Option<i64>,
-    /// None for what never ended.
+    /// `None` for an event that never ended.
     pub(super) end_ns: Option<i64>,
     pub(super) correlation: Option<i64>,
 }
@@ -69,12 +68,12 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// How many records were taken.
+    /// Returns the number of records read.
     pub(super) fn n_records(&self) -> u64 {
         u64::from(self.n_events)
     }
 
-    /// Whether no more records may be taken, which is noted.
+    /// Whether the maximum number of records is reached, which is reported.
     pub(super) fn is_full(&mut self) -> bool {
         let limit = self.options.max_events.unwrap_or(u64::MAX).min(u64::from(NO_ROW) - 1);
         let is_full = self.n_records() >= limit;
@@ -84,23 +83,24 @@ impl<'a> Records<'a> {
         is_full
     }
 
-    /// Notes what is wrong with the record at hand.
+    /// Reports a problem with the current record.
     pub(super) fn note(&mut self, code: Code) {
         self.note_many(code, 1);
     }
 
-    /// Notes what is wrong with several records behind those so far.
+    /// Reports a problem with several records after those read so far.
     pub(super) fn note_many(&mut self, code: Code, count: u64) {
         let place = self.offset.unwrap_or(self.n_records());
         self.diagnostics.add_many(code, place, count);
     }
 
-    /// Whether an argument is kept, by its place in the list of the format.
+    /// Whether an argument is kept, by its index in the list of the format.
     pub(super) fn keeps(&self, argument: usize) -> bool {
         self.is_kept[argument]
     }
 
-    /// The text of bytes that may be no UTF-8. No text has zero bytes, but a lost page has.
+    /// Returns a string from bytes that may be invalid UTF-8. Valid text has no zero bytes, but a
+    /// lost page has.
     pub(super) fn text(&mut self, bytes: &[u8]) -> StringId {
         let whole = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
         if whole.len() < bytes.len() {
@@ -113,13 +113,13 @@ impl<'a> Records<'a> {
         self.strings.intern(&text)
     }
 
-    /// The handle of a thread or a stream.
+    /// Returns the handle of a lane.
     pub(super) fn lane(&mut self, place: Place) -> LaneId {
         let lanes = &mut self.lanes;
         self.places.get(place, || lanes.intern(place))
     }
 
-    /// Adds an event; none where it has no time.
+    /// Adds an event; `None` if it has no time.
     pub(super) fn add(&mut self, record: &Record) -> Option<EventId> {
         let start_ns = self.start_ns(record)?;
         let duration_ns = self.duration_ns(start_ns, record);
@@ -174,7 +174,7 @@ impl<'a> Records<'a> {
         duration_ns
     }
 
-    /// Keeps an argument of the last event, by its place in the list of the format.
+    /// Keeps an argument of the last event, by its index in the list of the format.
     #[inline]
     pub(super) fn argument(
         &mut self,
@@ -207,7 +207,7 @@ impl<'a> Records<'a> {
         self.n_counters += 1;
     }
 
-    /// Says something of a process or a thread, such as its name.
+    /// Adds metadata of a process or a thread, such as its name.
     pub(super) fn state(
         &mut self,
         what: &str,
@@ -221,12 +221,12 @@ impl<'a> Records<'a> {
         self.n_statements += 1;
     }
 
-    /// The places of the events so far, each once.
+    /// Returns the lanes of the events so far, each once.
     pub(super) fn places(&self) -> &[Place] {
         self.lanes.places()
     }
 
-    /// The tables, where strict reading takes what was found.
+    /// Returns the tables, if strict reading accepts the findings.
     pub(super) fn finish(mut self, header: Header, bytes: u64) -> Result<Tables> {
         let refused = self.diagnostics.iter().find(|row| row.code.is_refused_by_strict());
         if let Some(row) = refused.filter(|_| self.options.strict) {
@@ -258,7 +258,7 @@ impl<'a> Records<'a> {
     }
 }
 
-/// Bytes as text, and whether that altered them.
+/// Returns bytes as text, and whether the conversion changed them.
 fn utf8(bytes: &[u8]) -> (std::borrow::Cow<'_, str>, bool) {
     let text = String::from_utf8_lossy(bytes);
     let is_altered = matches!(text, std::borrow::Cow::Owned(_));

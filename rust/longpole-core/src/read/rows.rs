@@ -1,7 +1,7 @@
-//! Tables as readers of formats that are not JSON append to them.
+//! Tables to which readers of formats other than JSON append.
 //!
-//! Events get their place in the order in which they are appended, and only the arguments that
-//! were asked for are kept.
+//! Events are numbered in the order in which they are appended, and only the requested arguments
+//! are kept.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use crate::tables::{
 use crate::time::MAX_TIME_NS;
 use crate::vocabulary::EventKind;
 
-/// The tables as they grow.
+/// The tables under construction.
 pub(super) struct Rows<'a> {
     options: &'a Options,
     pub(super) strings: Strings,
@@ -31,12 +31,12 @@ pub(super) struct Rows<'a> {
     pub(super) metadata: MetadataTable,
     phases: [u64; 256],
     kinds: HashMap<StringId, EventKind>,
-    /// The number of each key that is kept; none for the others.
+    /// The number of each key that is kept; `None` for the others.
     keys: HashMap<String, Option<usize>>,
-    /// The number of each counter of counter ranges that is kept for its range alone.
+    /// The number of each counter of counter ranges that is kept only for its range.
     counter_keys: HashMap<String, usize>,
     n_kept: usize,
-    /// How many texts were altered since that was asked for.
+    /// Number of strings altered since the last call of [`take_altered`](Self::take_altered).
     n_altered: u64,
     position: u32,
 }
@@ -63,12 +63,12 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Whether as many events were read as were asked for.
+    /// Whether the requested number of events was read.
     pub(super) fn is_full(&self) -> bool {
         self.options.max_events.is_some_and(|most| u64::from(self.position) >= most)
     }
 
-    /// Counts one more entry of the file, of a phase; gives its position.
+    /// Counts an entry of the file with a given phase. Returns its position.
     pub(super) fn count(&mut self, phase: u8) -> u32 {
         self.phases[usize::from(phase)] += 1;
         self.position = self.position.saturating_add(1);
@@ -80,26 +80,26 @@ impl<'a> Rows<'a> {
         self.events.push(&EventRow { position, ..row })
     }
 
-    /// A text. Bytes that are no UTF-8 are replaced, which is counted.
+    /// Returns a string. Invalid UTF-8 is replaced and counted.
     pub(super) fn text(&mut self, bytes: &[u8]) -> StringId {
         let text = String::from_utf8_lossy(bytes);
         self.n_altered += u64::from(matches!(text, Cow::Owned(_)));
         self.strings.intern(&text)
     }
 
-    /// How many texts were altered since this was asked last.
+    /// Returns the number of strings altered since the last call.
     pub(super) fn take_altered(&mut self) -> u64 {
         std::mem::take(&mut self.n_altered)
     }
 
-    /// The kind of events of a category.
+    /// Returns the kind of the events of a category.
     pub(super) fn kind(&mut self, category: StringId) -> EventKind {
         let Self { kinds, options, strings, .. } = self;
         let of = || options.vocabulary.kind(strings.get(category));
         *kinds.entry(category).or_insert_with(of)
     }
 
-    /// Whether arguments with a name are kept.
+    /// Whether arguments with this name are kept.
     pub(super) fn keeps(&mut self, key: &str) -> bool {
         self.key(key).is_some()
     }
@@ -110,14 +110,14 @@ impl<'a> Rows<'a> {
         }
         let number = self.options.arguments.keeps(key).then_some(self.n_kept);
         self.n_kept += usize::from(number.is_some());
-        // Names come from the file: those that are not kept must not fill memory.
+        // Names come from the file, so those that are not kept must not fill memory.
         if number.is_some() || self.keys.len() < MOST_KEYS {
             self.keys.insert(key.to_owned(), number);
         }
         number
     }
 
-    /// Keeps an argument of the last event with arguments, or a later one, if it was asked for.
+    /// Keeps an argument of the last event with arguments, or a later one, if it was requested.
     pub(super) fn argument(
         &mut self,
         event: EventId,
@@ -130,7 +130,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Whether the counters of a counter range are kept, whatever their names.
+    /// Whether all counters of a counter range are kept.
     pub(super) fn keeps_counters(&self) -> bool {
         self.options.arguments == Arguments::Default
     }
@@ -152,7 +152,7 @@ impl<'a> Rows<'a> {
         self.args.of_mut(category).push(event, number, key, value, &mut self.strings);
     }
 
-    /// What the file says of a process or a thread.
+    /// Adds metadata of a process or a thread.
     pub(super) fn statement(&mut self, name: &str, process: &str, thread: &str, value: &str) {
         let position = self.count(b'M');
         let name = self.strings.intern(name);
@@ -161,7 +161,7 @@ impl<'a> Rows<'a> {
         self.metadata.push(Some(name), process, thread, Some(value), position);
     }
 
-    /// One end of an arrow.
+    /// Adds an end of a flow arrow.
     pub(super) fn arrow(&mut self, phase: u8, id: u64, source: FlowSource, time_ns: i64) {
         let position = self.count(phase);
         let id = match i64::try_from(id) {
@@ -171,7 +171,8 @@ impl<'a> Rows<'a> {
         self.arrow_at(position, phase, Some(id), source, time_ns);
     }
 
-    /// One end of an arrow, or a part of an asynchronous event, whose place was counted.
+    /// Adds an end of a flow arrow, or a part of an asynchronous event, whose position was already
+    /// counted.
     pub(super) fn arrow_at(
         &mut self,
         position: u32,
@@ -211,7 +212,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// What is kept of a duration, and what is wrong with it.
+/// Returns the duration to keep, and the problem with it.
 pub(super) fn kept_duration(start_ns: i64, duration_ns: i128) -> (Option<i64>, Option<Code>) {
     match i64::try_from(duration_ns) {
         Ok(ns) if ns < 0 => (Some(ns), Some(Code::NegativeDuration)),
@@ -220,5 +221,5 @@ pub(super) fn kept_duration(start_ns: i64, duration_ns: i128) -> (Option<i64>, O
     }
 }
 
-/// So many names of arguments that are not kept are remembered.
+/// Maximum number of remembered argument names that are not kept.
 const MOST_KEYS: usize = 4096;

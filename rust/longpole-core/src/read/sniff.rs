@@ -1,11 +1,11 @@
-//! Which format a file is, by its first bytes, or what it is instead.
+//! Detects the format of a file by its first bytes, or what it is instead of a trace.
 //!
-//! Binary formats are told by their magic numbers; a database is asked for its tables later.
-//! JSON is told by the keys at its front, as far as they differ from those of the Chrome
-//! trace-event format; the rest is found out on the way ([`without_events`]).
+//! Binary formats have magic numbers; databases are identified later by their tables. JSON formats
+//! are distinguished by their first keys, if these differ from those of the Chrome trace-event
+//! format; the rest is decided while reading ([`without_events`]).
 //!
-//! Limits: only the first [`HEAD_BYTES`] are looked at. A file that is refused is named with
-//! what to do; nothing is ever guessed from the name of the file.
+//! Limits: only the first [`HEAD_BYTES`] are examined. The error for a rejected file says what it
+//! is and what to do. File names are never used.
 
 use super::packed::is_packed;
 use super::perfetto::is_perfetto;
@@ -16,30 +16,30 @@ use super::xplane::is_xplane;
 use crate::diagnostics::Diagnostics;
 use crate::error::{Error, ErrorKind, Result};
 
-/// A format that can be read.
+/// A supported format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Format {
     /// The Chrome trace-event format in JSON, as the PyTorch profiler writes it.
     Chrome,
-    /// A trace that longpole saved.
+    /// A trace saved by longpole.
     Saved,
     /// JSON of `rocprofv3`.
     Rocprof,
     /// CSV of `rocprofv3` or the older `rocprof`.
     RocprofCsv,
-    /// A database in SQLite, of Nsight Systems or ROCm.
+    /// SQLite database of Nsight Systems or ROCm.
     Sqlite,
-    /// Packets of Perfetto.
+    /// Perfetto packets.
     Perfetto,
-    /// The planes of XProf.
+    /// XProf planes.
     XPlane,
 }
 
-/// How much of a file is looked at.
+/// Number of bytes that are examined.
 const HEAD_BYTES: usize = 64 << 10;
 
-/// What a file is, and what to do with it.
+/// A description of a file, and a hint.
 type Known = (&'static str, &'static str);
 
 const EXPORT_HINT: &str =
@@ -48,7 +48,7 @@ const UNPACK_HINT: &str = "unpack it first";
 const UTF16: &str = "a UTF-16 text";
 const PICKLE: Known = ("a Python pickle", "longpole never reads pickles; export the trace as JSON");
 
-/// Files by their magic numbers.
+/// Descriptions by magic number.
 const MAGICS: &[(&[u8], Known)] = &[
     (b"PK\x03\x04", ("a zip archive", UNPACK_HINT)),
     (b"BZh", ("a bzip2-compressed file", "decompress it first: `bzip2 -d FILE`")),
@@ -71,10 +71,10 @@ const MAGICS: &[(&[u8], Known)] = &[
     (b"\x80\x05", PICKLE),
 ];
 
-/// How every SQLite database begins.
+/// The first bytes of every SQLite database.
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
-/// Looks at the first bytes of a file, and leaves them in the window.
+/// Detects the format from the first bytes, which stay in the window.
 pub(super) fn format(window: &mut Window<'_>, diagnostics: &mut Diagnostics) -> Result<Format> {
     while window.text().len() < HEAD_BYTES && window.more(diagnostics)? {}
     let text = window.text();
@@ -111,23 +111,24 @@ fn refused((what, hint): Known) -> Error {
     Error::new(ErrorKind::OtherKind { what, hint }, 0)
 }
 
-/// The error for a file that begins like nothing known.
+/// Returns the error for a file of unknown format.
 pub(super) fn unknown(text: &[u8]) -> Error {
     let starts_with = text[..text.len().min(24)].escape_ascii().to_string();
     Error::new(ErrorKind::UnknownFormat { starts_with }, 0)
 }
 
-/// Blank files and those that begin with a lot of white space are told by their reader.
+/// Whether a file may be JSON. Empty files, and files that begin with a lot of white space, are
+/// handled by the JSON reader.
 fn may_be_json(head: &[u8]) -> bool {
     matches!(significant(head).first(), None | Some(b'{' | b'['))
 }
 
-/// What stands behind a byte order mark and white space.
+/// Returns the text after a byte order mark and white space.
 fn significant(head: &[u8]) -> &[u8] {
     head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start()
 }
 
-/// A file that cannot be read by its first bytes, and what to do with it.
+/// Returns the description of a file that cannot be read, from its first bytes.
 fn known(head: &[u8], compressed: bool) -> Option<Known> {
     let magic = MAGICS.iter().find(|(magic, _)| head.starts_with(magic));
     magic
@@ -137,14 +138,14 @@ fn known(head: &[u8], compressed: bool) -> Option<Known> {
         .or_else(|| archive(head, compressed))
 }
 
-/// `rocprofv3` writes an object with one key.
+/// Whether a file is from `rocprofv3`, which writes an object with one key.
 fn is_rocprof(text: &[u8]) -> bool {
     let key = text.strip_prefix(b"{").map(<[u8]>::trim_ascii_start);
     key.is_some_and(|key| key.starts_with(b"\"rocprofiler-sdk-tool\""))
 }
 
 const HATCHET: Known = (
-    "a tree of frames of Triton Proton (hatchet), which holds no times",
+    "a frame tree of Triton Proton (hatchet) without times",
     "record with `proton.start(NAME, data=\"trace\")` and give NAME.chrome_trace",
 );
 
@@ -157,7 +158,7 @@ fn hatchet(text: &[u8]) -> Option<Known> {
 fn markup(text: &[u8]) -> Option<Known> {
     let is_name = |byte: &u8| byte.is_ascii_alphabetic() || matches!(byte, b'!' | b'?');
     (text.first() == Some(&b'<') && text.get(1).is_some_and(is_name))
-        .then_some(("an HTML or XML page", "the download gave a page in place of the file"))
+        .then_some(("an HTML or XML page", "the download returned a web page instead of the file"))
 }
 
 fn archive(head: &[u8], compressed: bool) -> Option<Known> {
@@ -175,7 +176,7 @@ fn find(text: &[u8], part: &[u8]) -> Option<usize> {
     memchr::memmem::find(text, part)
 }
 
-/// The kind of a JSON document without `traceEvents`, by its fields.
+/// Returns the error for a JSON document without `traceEvents`, which identifies it by its fields.
 pub(super) fn without_events(fields: &[(String, String)], offset: u64) -> Error {
     let has = |name: &str| fields.iter().any(|(field, _)| field == name);
     let kind = if has("nodes") && (has("schema") || has("pid")) {
@@ -189,7 +190,7 @@ pub(super) fn without_events(fields: &[(String, String)], offset: u64) -> Error 
     Error::new(kind, offset)
 }
 
-/// The error for a Kineto trace where an execution trace was asked for.
+/// Returns the error for a Kineto trace in place of an execution trace.
 pub(super) fn not_an_execution_trace(offset: u64) -> Error {
     let kind = ErrorKind::OtherKind {
         what: "a Kineto trace (`traceEvents`, no `nodes`)",
@@ -198,8 +199,8 @@ pub(super) fn not_an_execution_trace(offset: u64) -> Error {
     Error::new(kind, offset)
 }
 
-/// The error for an array whose first element is an array: torch's memory
-/// profiler writes `[ts, action, bytes, category]` rows.
+/// Returns the error for an array of arrays: PyTorch's memory profiler writes `[ts, action, bytes,
+/// category]` rows.
 pub(super) fn array_of_arrays(offset: u64) -> Error {
     let kind = ErrorKind::OtherKind {
         what: "a memory timeline of the PyTorch memory profiler",

@@ -1,7 +1,8 @@
-//! What was lost of the file that a trace was converted from, as a field of the header.
+//! Records what was lost from the source of a converted trace, as a header field.
 //!
-//! A converted file is sound, though events of its source may be missing. So it says what was lost,
-//! of how many bytes and events; reading it finds the same, and so does whatever is written of it.
+//! A converted file is valid, although events of its source may be missing. It therefore records
+//! what was lost, and from how many bytes and events. Reading it reports the same losses, and files
+//! converted from it record them again.
 
 use serde_json::{Value, json};
 
@@ -14,8 +15,8 @@ use crate::tables::Tables;
 /// The name of the field.
 const FIELD: &str = "longpole.losses";
 
-/// The fields of a header as sound JSON, with what was lost of the trace, if anything was, as the
-/// last one.
+/// Returns the header fields as valid JSON; if anything was lost from the trace, the last field
+/// records it.
 pub(crate) fn with_losses(
     fields: impl Iterator<Item = (String, String)>,
     tables: &Tables,
@@ -24,7 +25,7 @@ pub(crate) fn with_losses(
     if !tables.diagnostics.iter().any(|row| row.code.is_loss()) {
         return fields;
     }
-    // A trace of a converted file has the losses of both.
+    // A trace read from a converted file has the losses of both files.
     let source = value(&fields);
     let (bytes, events) = of_source(source.as_ref()).unwrap_or((tables.bytes, tables.n_events()));
     let codes = tables.diagnostics.iter().filter(|row| row.code.is_loss());
@@ -35,7 +36,7 @@ pub(crate) fn with_losses(
     fields
 }
 
-/// Counts what was lost of the source, as a converted file says.
+/// Counts what was lost from the source, as recorded in a converted file.
 pub(super) fn count(fields: &[(String, String)], elements: &mut Elements<'_>) -> Result<()> {
     let Some(losses) = value(fields) else { return Ok(()) };
     match of_source(Some(&losses)).and(rows(&losses["codes"])) {
@@ -44,13 +45,13 @@ pub(super) fn count(fields: &[(String, String)], elements: &mut Elements<'_>) ->
     }
 }
 
-/// The last of equal names counts.
+/// Returns the value of the field; the last of equal names counts.
 fn value(fields: &[(String, String)]) -> Option<Value> {
     let (_, text) = fields.iter().rev().find(|(name, _)| name == FIELD)?;
     Some(serde_json::from_str(text).unwrap_or_default())
 }
 
-/// The bytes and the events of the source.
+/// Returns the number of bytes and events of the source.
 fn of_source(losses: Option<&Value>) -> Option<(u64, u64)> {
     let losses = losses?;
     Some((losses["bytes"].as_u64()?, losses["events"].as_u64()?))

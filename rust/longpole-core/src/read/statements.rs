@@ -1,10 +1,10 @@
-//! What a trace says of its processes and threads, by the name of the statement.
+//! Metadata of processes and threads, by the name of the statement.
 
 use crate::ids::StringId;
 use crate::strings::Strings;
 use crate::tables::MetadataTable;
 
-/// A statement of the trace about a process or a thread.
+/// A metadata statement about a process or a thread.
 pub(super) struct Statement<'a> {
     pub(super) process: StringId,
     pub(super) thread: StringId,

@@ -1,7 +1,7 @@
-//! The part of the uncompressed file that is looked at, through one reused buffer.
+//! The examined part of the uncompressed file, in one reused buffer.
 //!
-//! Compression is told by the first bytes and undone on the way. The window grows only while an
-//! element does not fit it.
+//! Compression is detected from the first bytes and decoded on the way. The window grows only if an
+//! element does not fit.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -12,44 +12,44 @@ use super::source::{SharedFile, io_error, read_fully, read_some};
 use crate::diagnostics::Diagnostics;
 use crate::error::{Error, ErrorKind, Result};
 
-/// The window at the start: large enough that going on is rare, small enough
-/// for the second cache of a core.
+/// Initial size of the window: large enough that fetching is rare, small enough for the L2 cache of
+/// a core.
 const WINDOW_BYTES: usize = 256 << 10;
 
-/// An element of the file beyond this is skipped.
+/// Longer elements of the file are skipped.
 pub(super) const MAX_ELEMENT_BYTES: usize = 128 << 20;
 
-/// The part of the uncompressed file that is looked at.
+/// The examined part of the uncompressed file.
 pub(super) struct Window<'a> {
     source: Source<'a>,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// The place of the buffer in the uncompressed file.
+    /// The offset of the buffer in the uncompressed file.
     offset: u64,
     ended: bool,
-    /// How many bytes may still come.
+    /// Number of bytes that may still be read.
     allowed: u64,
-    /// What was read ahead of the window, which comes before the source goes on.
+    /// Data read ahead of the window, which comes before the source continues.
     ahead: VecDeque<Ahead>,
 }
 
-/// What a window is on beside the part that it entered.
+/// What the window is on, outside the part that it entered.
 pub(super) enum Outside<'a> {
-    /// A file that bytes are allowed of up to a place.
+    /// A file with a maximum offset.
     Limit(u64),
     Window(Window<'a>),
 }
 
-/// What was read ahead of the window.
+/// Data read ahead of the window.
 enum Ahead {
-    /// Bytes, of which those from the place on are still to come.
+    /// Bytes, and the index of the first one still to be used.
     Bytes(Vec<u8>, usize),
-    /// What was found wrong with the compression there.
+    /// Problems of the compression at this position.
     Findings(Diagnostics),
-    /// The source could not be read there.
+    /// A read error at this position.
     Failure(Error),
-    /// The file ended there.
+    /// The end of the file.
     End,
 }
 
@@ -60,7 +60,7 @@ enum Source<'a> {
 }
 
 impl<'a> Window<'a> {
-    /// Looks at the first bytes of `source` and inflates it if they say so.
+    /// Creates a window on `source`, which is decompressed if its first bytes require it.
     pub(super) fn new(mut source: Box<dyn Read + 'a>, max_bytes: Option<u64>) -> Result<Self> {
         let mut magic = [0; MAGIC_BYTES];
         let n_magic = read_fully(&mut source, &mut magic).map_err(|error| io_error(&error, 0))?;
@@ -70,7 +70,8 @@ impl<'a> Window<'a> {
         Ok(Self::at_start(source, max_bytes))
     }
 
-    /// A window on a file, of which several threads can read parts if it is not compressed.
+    /// Creates a window on a file. If the file is not compressed, several threads can read parts of
+    /// it.
     pub(super) fn of_file(file: File, max_bytes: Option<u64>) -> Result<Self> {
         let mut magic = [0; MAGIC_BYTES];
         match SharedFile::of(file) {
@@ -90,21 +91,21 @@ impl<'a> Window<'a> {
         Self { source, buffer, start: 0, end: 0, offset: 0, ended: false, allowed, ahead }
     }
 
-    /// A window on the beginning of a file that is not compressed.
+    /// Creates a window on the beginning of an uncompressed file.
     pub(super) fn on_file(file: SharedFile) -> Self {
         Self::at_start(Source::File(file), None)
     }
 
-    /// A window on the first `length` bytes of `buffer`, which are all there is and stand at
-    /// `offset` of the file.
+    /// Creates a window on the first `length` bytes of `buffer` only, which are at `offset` in the
+    /// file.
     pub(super) fn on(buffer: Vec<u8>, length: usize, offset: u64) -> Self {
         let source = Source::Plain(Box::new(io::empty()));
         let ahead = VecDeque::new();
         Self { source, buffer, start: 0, end: length, offset, ended: true, allowed: 0, ahead }
     }
 
-    /// Has only `length` bytes at `offset` before it, until it [leaves](Self::leave) them: those
-    /// of the file that it is on, or else the first ones of `bytes`.
+    /// Restricts the window to `length` bytes at `offset`, until it [leaves](Self::leave) them:
+    /// those of its file or, without a file, the first ones of `bytes`.
     pub(super) fn enter(&mut self, bytes: Vec<u8>, length: usize, offset: u64) -> Outside<'a> {
         if !self.is_on_file() {
             let part = Window::on(bytes, length, offset);
@@ -116,7 +117,7 @@ impl<'a> Window<'a> {
         Outside::Limit(limit)
     }
 
-    /// Goes on with what is outside; gives the bytes back that it was on.
+    /// Returns to what is outside the part, and returns the bytes of the part.
     pub(super) fn leave(&mut self, outside: Outside<'a>) -> Vec<u8> {
         match outside {
             Outside::Window(outside) => std::mem::replace(self, outside).buffer,
@@ -128,8 +129,7 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// The file, where any part of it can be read at any time, and its end as far as bytes are
-    /// allowed.
+    /// Returns the file, if any part of it can be read at any time, and its end or maximum offset.
     pub(super) fn file(&self) -> Option<(SharedFile, u64)> {
         match &self.source {
             Source::File(file) => Some((file.clone(), self.limit())),
@@ -137,24 +137,24 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// Whether it is on a file, as it stands.
+    /// Whether it is on an uncompressed file.
     pub(super) fn is_on_file(&self) -> bool {
         matches!(self.source, Source::File(_))
     }
 
-    /// The place of the first byte of the file that is not allowed.
+    /// Returns the maximum offset in the file.
     fn limit(&self) -> u64 {
         self.allowed.saturating_add(self.offset + self.end as u64)
     }
 
-    /// Goes to another place of the [`file`](Self::file), with nothing at hand.
+    /// Moves to another offset of the [`file`](Self::file), with an empty window.
     pub(super) fn move_to(&mut self, offset: u64) {
         self.allowed = self.limit().saturating_sub(offset);
         (self.offset, self.start, self.end) = (offset, 0, 0);
         self.ended = false;
     }
 
-    /// `gzip`, `zstd`, `xz` or none.
+    /// Returns the compression: `gzip`, `zstd`, `xz` or `None`.
     pub(super) fn compression(&self) -> Option<&'static str> {
         match &self.source {
             Source::Packed(source) => Some(source.name()),
@@ -162,24 +162,23 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// What is at hand.
+    /// Returns the text in the window.
     pub(super) fn text(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 
-    /// The place of the first byte at hand in the uncompressed file.
+    /// Returns the offset of the window in the uncompressed file.
     pub(super) fn offset(&self) -> u64 {
         self.offset + self.start as u64
     }
 
-    /// Lets go of the first `count` bytes at hand.
+    /// Removes the first `count` bytes from the window.
     pub(super) fn consume(&mut self, count: usize) {
         self.start += count;
         debug_assert!(self.start <= self.end);
     }
 
-    /// Brings more bytes to hand behind those that are there; false at the end
-    /// of the file.
+    /// Appends more bytes to the window. Returns false at the end of the file.
     pub(super) fn more(&mut self, diagnostics: &mut Diagnostics) -> Result<bool> {
         if self.ended {
             return Ok(false);
@@ -191,7 +190,7 @@ impl<'a> Window<'a> {
         Ok(count > 0)
     }
 
-    /// Reads behind what is at hand: what was read ahead, then the source.
+    /// Reads bytes after the window: those read ahead, then the source.
     fn read(&mut self, diagnostics: &mut Diagnostics) -> Result<usize> {
         loop {
             let room = &mut self.buffer[self.end..];
@@ -210,8 +209,8 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// Moves the bytes that come next into `room`, past the window. Where they are fewer than
-    /// it takes, the file ends behind them, or something has to be said there first.
+    /// Moves the next bytes after the window into `room`. If there are fewer, the file ends after
+    /// them, or there are diagnostics at that position.
     pub(super) fn take(&mut self, room: &mut [u8]) -> usize {
         let mut count = 0;
         while count < room.len() {
@@ -244,7 +243,7 @@ impl<'a> Window<'a> {
         count
     }
 
-    /// Reads the source into `room`; what is no byte is left for the window to come to.
+    /// Reads the source into `room`. Anything but bytes is queued for the window.
     fn read_ahead(&mut self, room: &mut [u8]) -> usize {
         if self.ended {
             return 0;
@@ -269,7 +268,7 @@ impl<'a> Window<'a> {
         0
     }
 
-    /// Puts bytes back that were taken, before what comes next.
+    /// Returns bytes that were taken, before what comes next.
     pub(super) fn put_back(&mut self, bytes: Vec<u8>) {
         self.offset = self.offset() - bytes.len() as u64;
         let at_hand = self.buffer[self.start..self.end].to_vec();
@@ -284,8 +283,7 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// Has bytes at hand again, up to a place in the file, which were at hand before they were
-    /// taken and put back.
+    /// Moves bytes that were taken and returned into the window again, up to an offset in the file.
     pub(super) fn bring_back(&mut self, end: u64) {
         let length = usize::try_from(end.saturating_sub(self.offset())).unwrap_or(0);
         if length <= self.text().len() {
@@ -299,13 +297,13 @@ impl<'a> Window<'a> {
         self.end = length;
     }
 
-    /// Whether the file ended only because no more bytes were allowed.
+    /// Whether the file ended only because of the byte limit.
     pub(super) fn is_limited(&self) -> bool {
         self.allowed == 0
     }
 
-    /// What is at hand moves to the front; where that is more than half of the
-    /// buffer, the buffer grows.
+    /// Moves the contents of the window to the front; if they fill more than half of the buffer,
+    /// the buffer grows.
     fn make_room(&mut self) {
         self.buffer.copy_within(self.start..self.end, 0);
         self.offset += self.start as u64;
@@ -319,7 +317,7 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// What cut the compressed stream short, if anything did.
+    /// Returns what truncated the compressed stream, if anything did.
     pub(super) fn compression_fault(&self) -> Option<ErrorKind> {
         match &self.source {
             Source::Packed(source) => {
@@ -331,7 +329,7 @@ impl<'a> Window<'a> {
     }
 }
 
-/// Copies bytes that were read ahead into `room`; what does not fit stays in front.
+/// Copies bytes that were read ahead into `room`; the rest stays in front.
 fn copy_ahead(ahead: &mut VecDeque<Ahead>, bytes: Vec<u8>, at: usize, room: &mut [u8]) -> usize {
     let count = room.len().min(bytes.len() - at);
     room[..count].copy_from_slice(&bytes[at..at + count]);
@@ -342,7 +340,7 @@ fn copy_ahead(ahead: &mut VecDeque<Ahead>, bytes: Vec<u8>, at: usize, room: &mut
 }
 
 impl Source<'_> {
-    /// Reads what is `allowed` into `room`; 0 at the end.
+    /// Reads at most `allowed` bytes into `room`; returns 0 at the end.
     fn read(
         &mut self,
         room: &mut [u8],
@@ -351,7 +349,7 @@ impl Source<'_> {
         diagnostics: &mut Diagnostics,
     ) -> Result<usize> {
         let length = room.len().min(usize::try_from(*allowed).unwrap_or(usize::MAX));
-        // Inflating into no room would never come to an end.
+        // Decompressing into an empty buffer would never end.
         if length == 0 {
             return Ok(0);
         }

@@ -1,4 +1,4 @@
-//! Events -> who encloses whom, on each thread.
+//! Nesting of the events of each thread.
 
 mod nesting;
 

@@ -1,73 +1,72 @@
-//! Finds for every event of a thread the event that encloses it.
+//! Finds the parent of every event on a thread.
 //!
-//! Intervals decide, with ties by content; profilers round, so a small overhang still counts as
-//! enclosed. Events that cross others by more are counted.
+//! Time intervals determine the parent; ties are decided by content. Profilers round times, so a
+//! small overhang still counts as enclosed. Events that cross others by more are counted.
 
 use crate::error::Result;
 use crate::ids::{EventId, InColumn, NO_ROW, row_in_column};
 use crate::progress::{Progress, report};
 use crate::tables::{Packed, Tables, by_content};
 
-/// Which event encloses which. See [`nesting`].
+/// The nesting of events. See [`nesting`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Nesting {
     parent: Vec<u32>,
     depth: Vec<u16>,
     order: Packed,
-    /// Events that stand out of their parent by rounding, at most [`TOLERANCE_NS`].
+    /// Number of events that exceed their parent because of rounding, by at most [`TOLERANCE_NS`].
     pub rounded: u64,
-    /// Events that begin inside another one of their thread and end outside it.
+    /// Events that begin inside another event of their thread and end outside it.
     pub crossings: Vec<EventId>,
 }
 
-/// Profilers round; where an event ends by this much behind one that encloses
-/// it, it is still enclosed. Of the overlaps seen in real traces four in five are
-/// below (the rest are real and counted as crossings).
+/// Maximum overhang of an enclosed event, because profilers round times. Four in five overlaps in
+/// real traces are below this; the others are real and counted as crossings.
 pub const TOLERANCE_NS: i64 = 1_000;
 
 impl Nesting {
-    /// The innermost event of the same thread that encloses `event`.
+    /// Returns the innermost event of the same thread that encloses `event`.
     pub fn parent(&self, event: EventId) -> Option<EventId> {
         EventId::from_column(self.parent[event.row()])
     }
 
-    /// The events on threads, lane by lane, each from the outside in and in order of time: a
-    /// parent stands before its children.
+    /// Returns the events on threads, lane by lane, outermost first and in order of time: a parent
+    /// comes before its children.
     pub fn outside_in(&self) -> impl ExactSizeIterator<Item = EventId> + '_ {
         self.order.rows().map(|row| EventId::from_row(row as usize))
     }
 
-    /// The same from the end: children stand before their parent.
+    /// Returns the events in reverse order: children come before their parent.
     pub fn inside_out(&self) -> impl ExactSizeIterator<Item = EventId> + '_ {
         let event = |place| EventId::from_row(self.order.row(place) as usize);
         (0..self.order.len()).rev().map(event)
     }
 
-    /// The column of parents, one row for each event, [`NO_ROW`] for none.
+    /// Returns the column of parents, one row for each event; [`NO_ROW`] for none.
     pub fn parents(&self) -> &[u32] {
         &self.parent
     }
 
-    /// The column of depths, [`NO_DEPTH`] for events on no thread.
+    /// Returns the column of depths; [`NO_DEPTH`] for events that are not on a thread.
     pub fn depths(&self) -> &[u16] {
         &self.depth
     }
 }
 
-/// Stands for "on no thread" in the column of depths. Deeper nesting than one
-/// less is given as that.
+/// Represents "not on a thread" in the column of depths. Larger depths are stored as one less than
+/// this.
 pub const NO_DEPTH: u16 = u16::MAX;
 
-/// Finds for each event on a thread the last to begin of those that enclose it:
-/// the smallest, unless those cross one another.
+/// Finds, for each event on a thread, the last to begin of the events that enclose it. This is the
+/// smallest, unless these cross one another.
 ///
-/// Events are taken in order of start, longer ones first; between equals the
-/// outer kind is annotation, operator, Python function, call. An event that
-/// begins when another ends is not inside it, unless it has no duration.
+/// Events are visited in order of start, longer ones first; for equal times, the outer kind is
+/// annotation, operator, Python function, call. An event that begins when another ends is not
+/// inside it, unless it has no duration.
 ///
 /// # Errors
 ///
-/// Only when `progress` asks to stop.
+/// Returns an error only if `progress` asks to stop.
 pub fn nesting(tables: &Tables, progress: Progress<'_>) -> Result<Nesting> {
     let mut found = Nesting {
         parent: vec![NO_ROW; tables.events.len()],
@@ -84,13 +83,13 @@ pub fn nesting(tables: &Tables, progress: Progress<'_>) -> Result<Nesting> {
     Ok(found)
 }
 
-/// The runs of rows that stand on one lane.
+/// Returns the rows of each lane.
 fn lanes_of<'a>(rows: &'a mut [u32], tables: &'a Tables) -> impl Iterator<Item = &'a mut [u32]> {
     let lane = |row: u32| tables.events.lane(EventId::from_row(row as usize));
     rows.chunk_by_mut(move |&one, &two| lane(one) == lane(two))
 }
 
-/// The rows of all events that nest, lane by lane, each lane in order of the file.
+/// Returns the rows of all nested events, lane by lane, each lane in file order.
 fn rows_by_lane(tables: &Tables) -> Vec<u32> {
     let events = &tables.events;
     let nests =
@@ -115,8 +114,7 @@ fn rows_by_lane(tables: &Tables) -> Vec<u32> {
     rows
 }
 
-/// Mostly there already: profilers write each kind in order of time, so that a
-/// sort that merges runs has little to do.
+/// Sorts the rows. Profilers write each kind in order of time, which a merge sort exploits.
 fn sort_outside_in(rows: &mut [u32], tables: &Tables) {
     let id = |row: u32| EventId::from_row(row as usize);
     rows.sort_by(|&one, &two| by_content(id(one), id(two), tables));
@@ -141,12 +139,12 @@ impl Nesting {
         }
     }
 
-    /// Takes off the stack what does not enclose an event from `start` to `end`;
-    /// whether the event crosses any of that.
+    /// Removes from the stack the events that do not enclose an event from `start` to `end`.
+    /// Returns whether the event crosses any of these.
     ///
-    /// What ends inside the event is no parent of anything that comes later
-    /// either: that lies inside the event too, which began later. So each event is
-    /// taken off once, and the whole is linear.
+    /// An event that ends inside this one cannot be the parent of a later event either, because
+    /// later events inside it began inside this one. Each event is therefore removed once, and the
+    /// total cost is linear.
     fn close(&mut self, open: &mut Vec<Open>, start: i64, end: i64) -> bool {
         let mut crosses = false;
         while let Some(last) = open.last() {
@@ -167,7 +165,7 @@ impl Nesting {
     }
 }
 
-/// An event that has begun and, as far as one knows, not ended.
+/// An event that has begun and may not have ended.
 struct Open {
     event: EventId,
     end: i64,
@@ -180,7 +178,7 @@ mod tests {
     use crate::progress::silent;
     use crate::read::{Options, read_bytes};
 
-    /// Operators as `(start_ns, end_ns)` on one thread: the parent of each.
+    /// Returns the parent of each operator, given as `(start_ns, end_ns)` on one thread.
     fn parents(spans: &[(i64, i64)]) -> (Vec<Option<usize>>, Nesting) {
         let events: Vec<_> = spans
             .iter()

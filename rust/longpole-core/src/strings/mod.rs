@@ -1,9 +1,8 @@
-//! Each text stored once.
+//! String interning: each string is stored once.
 //!
-//! A trace of a million events has a few hundred names. They are found again
-//! by the bytes between the quotes, *before* any unescaping, so that escapes,
-//! surrogates and bad UTF-8 are looked into once for each distinct spelling;
-//! two spellings of the same text still get the same handle.
+//! A trace of a million events has a few hundred names. They are looked up by the bytes between the
+//! quotes, *before* any unescaping, so that escapes, surrogates and invalid UTF-8 are handled once
+//! for each distinct spelling. Two spellings of the same string still get the same handle.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -17,23 +16,23 @@ mod spelling;
 pub use spelling::{MAX_TEXT_BYTES, SpellingFaults};
 pub(crate) use spelling::{spelled_text, spelling_faults};
 
-/// A set of texts, each with a handle; handles count up in order of first use.
+/// A set of strings with handles, numbered in order of first use.
 #[derive(Debug)]
 pub struct Strings {
-    /// All texts, one behind the other.
+    /// All strings, one after another.
     text: String,
-    /// Where each text ends in `text`.
+    /// The end of each string in `text`.
     ends: Vec<usize>,
-    /// Open addressing: handle plus one, zero for free. The length is a power of two.
+    /// Open addressing: handle plus one, zero if free. The length is a power of two.
     slots: Vec<u32>,
-    /// The upper half of each text's hash, to compare before the bytes.
+    /// The hash of each string, compared before the bytes.
     hashes: Vec<u64>,
-    /// Spellings that are not their own text.
+    /// Spellings that differ from the string they represent, for example because of escapes.
     spelled: HashMap<Box<[u8]>, StringId>,
-    /// Against traces that are made to collide.
+    /// Random seed, against traces crafted to collide.
     seed: u64,
-    /// Whether a value was put into a column in a way that depends on what stands before it in
-    /// the file, so that columns of parts of the file cannot be joined.
+    /// Whether a column contains a value that depends on earlier parts of the file, so that columns
+    /// of parts of the file cannot be joined.
     pub(crate) is_order_bound: bool,
 }
 
@@ -52,7 +51,7 @@ impl Default for Strings {
 }
 
 impl Strings {
-    /// The handle of `text`.
+    /// Returns the handle of `text`.
     pub fn intern(&mut self, text: &str) -> StringId {
         let hash = hash(text.as_bytes(), self.seed);
         if let Some(id) = self.find(text.as_bytes(), hash) {
@@ -61,8 +60,7 @@ impl Strings {
         self.insert(text, hash)
     }
 
-    /// The handle of the text that stands between two quotes in JSON as `raw`,
-    /// without escapes: plain printable ASCII.
+    /// Returns the handle of a JSON string without escapes: `raw` is plain printable ASCII.
     pub(crate) fn intern_plain(&mut self, raw: &[u8]) -> StringId {
         let hash = hash(raw, self.seed);
         if let Some(id) = self.find(raw, hash) {
@@ -71,8 +69,8 @@ impl Strings {
         self.insert(&String::from_utf8_lossy(raw), hash)
     }
 
-    /// The handle of the text that stands between two quotes in JSON as `raw`,
-    /// whatever is in there.
+    /// Returns the handle of a JSON string with any content; `raw` are the bytes between its
+    /// quotes.
     pub(crate) fn intern_spelled(&mut self, raw: &[u8]) -> StringId {
         if is_literal(raw) {
             return self.intern_plain(raw);
@@ -82,20 +80,21 @@ impl Strings {
         }
         let (text, faults) = spelling::unescape(raw);
         let id = self.intern(&text);
-        // A spelling that was cut is not kept as a key: it may be as long as the file.
+        // A spelling that was truncated is not stored as a key, because it may be as long as the
+        // file.
         if !faults.cut {
             self.spelled.insert(raw.into(), id);
         }
         id
     }
 
-    /// All texts, one behind the other, and where each ends.
+    /// Returns all strings, one after another, and the end of each.
     pub(crate) fn parts(&self) -> (&str, &[usize]) {
         (&self.text, &self.ends)
     }
 
-    /// The set of the texts that end in `text` at `ends`; none where these are no places of it
-    /// or a text occurs twice.
+    /// Creates the set from the strings that end in `text` at `ends`; `None` if these are invalid
+    /// or a string occurs twice.
     pub(crate) fn of_parts(text: &str, ends: &[u64]) -> Option<Self> {
         let mut strings = Self::default();
         strings.text.reserve(text.len());
@@ -111,12 +110,12 @@ impl Strings {
         (start == text.len()).then_some(strings)
     }
 
-    /// The text of a handle.
+    /// Returns the string of a handle.
     pub fn get(&self, id: StringId) -> &str {
         &self.text[self.range(id.row())]
     }
 
-    /// The bytes of the text of a handle.
+    /// Returns the bytes of the string of a handle.
     #[inline]
     pub(crate) fn bytes(&self, id: StringId) -> &[u8] {
         &self.text.as_bytes()[self.range(id.row())]
@@ -127,32 +126,32 @@ impl Strings {
         start..self.ends[row]
     }
 
-    /// The handle of a text that is known already.
+    /// Returns the handle of a known string.
     pub fn lookup(&self, text: &str) -> Option<StringId> {
         self.find(text.as_bytes(), hash(text.as_bytes(), self.seed))
     }
 
-    /// How many distinct texts there are.
+    /// Returns the number of distinct strings.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no strings.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Every text, in order of the handles.
+    /// Returns all strings, in handle order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         (0..self.len()).map(|row| self.get(StringId::from_row(row)))
     }
 
-    /// For each handle, whether `test` holds of its text: asked once for a text.
+    /// For each handle, returns the result of `test` for its string; called once per string.
     pub fn matching(&self, test: impl Fn(&str) -> bool) -> Vec<bool> {
         self.iter().map(test).collect()
     }
 
-    /// Shared from here on; nothing is added any more.
+    /// Makes the set shareable. Nothing can be added afterwards.
     pub fn freeze(self) -> Arc<Self> {
         Arc::new(self)
     }
@@ -199,19 +198,18 @@ impl Strings {
     }
 }
 
-/// Whether the bytes between two quotes of JSON are the text itself.
+/// Whether the bytes between two JSON quotes are the string itself.
 fn is_literal(raw: &[u8]) -> bool {
     raw.len() <= MAX_TEXT_BYTES && raw.is_ascii() && !raw.contains(&b'\\')
 }
 
-/// The low half of a hash as an index; where `usize` is 32 bits that is all of it.
+/// Returns the low half of a hash as an index; the complete hash if `usize` has 32 bits.
 fn low_bits(hash: u64) -> usize {
     (hash & 0xffff_ffff) as usize
 }
 
-/// Multiply and fold, eight bytes at a time, seeded for each table
-/// (the construction of wyhash and foldhash; not for use against a reader who
-/// sees the handles come out).
+/// Hashes a text by multiplying and folding, eight bytes at a time, with a seed for each table (the
+/// construction of wyhash and foldhash; not safe against attackers who can observe handles).
 pub(crate) fn hash(text: &[u8], seed: u64) -> u64 {
     let mut state = seed ^ (text.len() as u64);
     let mut chunks = text.chunks_exact(8);

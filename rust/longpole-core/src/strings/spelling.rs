@@ -1,29 +1,29 @@
-//! From the bytes between two quotes of a JSON document to text.
+//! Decodes the bytes between two quotes of a JSON document.
 
 use std::borrow::Cow;
 
-/// Longer texts are cut, and that is counted.
+/// Longer strings are truncated, which is counted.
 pub const MAX_TEXT_BYTES: usize = 16 << 20;
 
-/// What was wrong with the spelling of a text that could still be read.
+/// Problems in the spelling of a string that could still be decoded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools)] // each is a finding of its own
 pub struct SpellingFaults {
-    /// Bytes that are no UTF-8, replaced by U+FFFD.
+    /// Invalid UTF-8, replaced by U+FFFD.
     pub invalid_utf8: bool,
-    /// Control characters that JSON wants escaped, kept.
+    /// Control characters that JSON requires to be escaped, kept.
     pub control_characters: bool,
-    /// A backslash before what is no escape, kept.
+    /// A backslash before an invalid escape, kept.
     pub unknown_escapes: bool,
     /// Half a surrogate pair, replaced by U+FFFD.
     pub lone_surrogates: bool,
-    /// Longer than [`MAX_TEXT_BYTES`], cut there.
+    /// Longer than [`MAX_TEXT_BYTES`], truncated.
     pub cut: bool,
 }
 
-/// What is wrong with the spelling of `raw`.
+/// Returns the problems in the spelling of `raw`.
 pub(crate) fn spelling_faults(raw: &[u8]) -> SpellingFaults {
-    // Most texts that are not plain hold sound UTF-8 and nothing else.
+    // Most strings that are not plain contain valid UTF-8 and nothing else.
     let is_sound = raw.len() <= MAX_TEXT_BYTES
         && !raw.iter().any(|&byte| byte < b' ' || byte == b'\\')
         && std::str::from_utf8(raw).is_ok();
@@ -33,12 +33,12 @@ pub(crate) fn spelling_faults(raw: &[u8]) -> SpellingFaults {
     unescape(raw).1
 }
 
-/// The text that `raw` spells.
+/// Returns the string that `raw` spells.
 pub(crate) fn spelled_text(raw: &[u8]) -> String {
     unescape(raw).0
 }
 
-/// The text that `raw` spells, and what was wrong with it.
+/// Returns the string that `raw` spells, and the problems of the spelling.
 pub(super) fn unescape(raw: &[u8]) -> (String, SpellingFaults) {
     let mut faults = SpellingFaults::default();
     let mut rest = &raw[..raw.len().min(MAX_TEXT_BYTES)];
@@ -56,7 +56,7 @@ pub(super) fn unescape(raw: &[u8]) -> (String, SpellingFaults) {
     (text, faults)
 }
 
-/// A cut must not make half a character out of a whole one.
+/// Removes an incomplete character at the end, so that truncation does not split a character.
 fn trim_to_character(bytes: &[u8]) -> &[u8] {
     match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => &bytes[..error.valid_up_to()],
@@ -70,7 +70,7 @@ fn push_bytes(text: &mut String, bytes: &[u8], faults: &mut SpellingFaults) {
     text.push_str(&valid);
 }
 
-/// Takes one escape off the front of `rest`, which begins with a backslash.
+/// Decodes the escape at the front of `rest`, which begins with a backslash.
 fn push_escape<'a>(text: &mut String, rest: &'a [u8], faults: &mut SpellingFaults) -> &'a [u8] {
     let simple = match rest.get(1) {
         Some(b'"') => '"',
@@ -117,7 +117,7 @@ fn push_unicode_escape<'a>(
     &rest[6..]
 }
 
-/// The number in `\uXXXX` at the front of `bytes`.
+/// Returns the number in `\uXXXX` at the front of `bytes`.
 fn code_unit(bytes: &[u8]) -> Option<u32> {
     let [b'\\', b'u', digits @ ..] = bytes else { return None };
     digits

@@ -1,23 +1,23 @@
 //! The arguments of events, one table for each category and one column for each key.
 //!
-//! Kinds of events have different arguments, and most cells of one wide table would be empty. A
-//! column starts as integers and widens to floating point or text when a value asks for it.
+//! Kinds of events have different arguments, so most cells of a single table would be empty. A
+//! column starts as integers and widens to floats or strings when a value requires it.
 //!
-//! One file: tables, columns and values join and widen by the same rules.
+//! One file, because tables, columns and values use the same rules for joining and widening.
 
 use super::packed::{float_of, of_float};
 use super::{Column, Packed};
 use crate::ids::{EventId, InColumn, NO_INTEGER, NO_ROW, StringId, row_in_column};
 use crate::strings::Strings;
 
-/// The value of one argument, as the reader appends it.
+/// The value of one argument.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ArgValue {
     /// An integer that fits 64 bits.
     Integer(i64),
     /// Any other number.
     Float(f64),
-    /// A text, or a list as the file spells it.
+    /// A string, or a list in JSON notation.
     Text(StringId),
 }
 
@@ -28,79 +28,80 @@ pub enum Values {
     Integers(Packed),
     /// Floats, as [`Packed::floats`] reads them.
     Floats(Packed),
-    /// Handles of texts.
+    /// Handles of strings.
     Texts(Packed),
 }
 
-/// How many rows are appended before they are packed.
+/// Number of rows that are packed together.
 const BATCH: usize = 1024;
 
 /// One argument of the events of one category.
 ///
-/// The type is the narrowest that holds every value of the file: integers
-/// become floats when a number with a point turns up, and texts when a text does.
+/// The type is the narrowest that holds all values in the file: integers become floats if there is
+/// a number with a decimal point, and strings if there is a string.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ArgColumn {
     /// The key in the file.
     pub key: String,
-    /// One value a row of the table.
+    /// The values, one for each row of the table.
     pub values: Values,
 }
 
-/// The arguments of the events of one category: a row for each event that has any.
+/// The arguments of the events of one category, one row for each event with arguments.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ArgTable {
-    /// The events, in order of their rows.
+    /// The events, in row order.
     pub event: Packed,
     /// The arguments, in order of first use.
     pub columns: Vec<ArgColumn>,
-    /// Which column holds the key with a number given by the reader.
+    /// The column of each key number of the reader.
     column_of_key: Vec<u32>,
-    /// Whether the rows are left as they come, for who appends them to another table.
+    /// Whether the rows are left unpacked, because they are appended to another table.
     is_part: bool,
-    /// Columns of no rows, to use again.
+    /// Empty columns for reuse.
     spare: Vec<ArgColumn>,
 }
 
-/// Every table of arguments, in order of the first use of its category.
+/// All argument tables, in order of the first use of their category.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ArgTables {
     tables: Vec<(Option<StringId>, ArgTable)>,
     table_of_category: Vec<u32>,
     is_part: bool,
-    /// Tables of no rows, to use again.
+    /// Empty tables for reuse.
     spare: Vec<ArgTable>,
 }
 
 impl ArgTables {
-    /// The arguments of the events of `category`, if any were kept.
+    /// Returns the arguments of the events of `category`, if any were kept.
     pub fn of(&self, category: Option<StringId>) -> Option<&ArgTable> {
         let slot = slot(category);
         let row = *self.table_of_category.get(slot).filter(|&&row| row != NO_ROW)?;
         Some(&self.tables[row as usize].1)
     }
 
-    /// Every category with its arguments.
+    /// Returns every category with its arguments.
     pub fn iter(&self) -> impl Iterator<Item = (Option<StringId>, &ArgTable)> {
         self.tables.iter().map(|(category, table)| (*category, table))
     }
 
-    /// The arguments of a part of the file, which are left as they come.
+    /// Creates the tables for a part of the file, whose rows are left unpacked.
     pub(crate) fn of_part() -> Self {
         Self { is_part: true, ..Self::default() }
     }
 
-    /// Leaves no table, and the room for as many.
+    /// Removes all tables but keeps the capacity.
     pub(crate) fn clear(&mut self) {
         self.table_of_category.clear();
-        // The next one is most likely the first one again.
+        // The next table is most likely the same as the first one.
         for (_, mut table) in self.tables.drain(..).rev() {
             table.clear();
             self.spare.push(table);
         }
     }
 
-    /// Makes every column as long as its table: nothing is added any more.
+    /// Finishes the tables: pads every column to the length of its table. Nothing can be added
+    /// afterwards.
     pub(crate) fn finish(&mut self) {
         self.tables.shrink_to_fit();
         for (_, table) in &mut self.tables {
@@ -113,8 +114,8 @@ impl ArgTables {
         }
     }
 
-    /// The same arguments without those that `keeps` leaves out, as a reader that was not asked
-    /// for them would have made them.
+    /// Returns the arguments that `keeps` accepts, as if the others had not been requested from the
+    /// reader.
     #[must_use]
     pub(crate) fn narrowed(self, keeps: impl Fn(&str) -> bool) -> Self {
         let mut narrowed = Self::default();
@@ -128,8 +129,8 @@ impl ArgTables {
         narrowed
     }
 
-    /// Leaves out the arguments of events that are not kept, and gives the others the handles that
-    /// their events have then.
+    /// Removes the arguments of events that are not kept, and updates the event handles of the
+    /// others.
     pub(crate) fn retain_events(&mut self, is_kept: &[bool]) {
         let mut numbers = Vec::with_capacity(is_kept.len());
         let mut n_kept = 0;
@@ -147,8 +148,8 @@ impl ArgTables {
         }
     }
 
-    /// Whether appending the tables of a later part of the file gives what pushing their values
-    /// would give. `known` is which text each is here, if it is known.
+    /// Whether appending the tables of a later part of the file gives the same result as pushing
+    /// their values. `known` maps strings to those of this table, if known.
     pub(crate) fn takes(&self, later: &Self, known: impl Fn(StringId) -> Option<StringId>) -> bool {
         later.iter().all(|(category, later)| {
             let own = match category {
@@ -159,8 +160,8 @@ impl ArgTables {
         })
     }
 
-    /// Appends what [`takes`](Self::takes) lets through: a part with events from `row` on, whose
-    /// texts and keys have these numbers here.
+    /// Appends tables accepted by [`takes`](Self::takes): a part with events from `row` on. `texts`
+    /// and `keys` are the numbers of its strings and keys in this table.
     pub(crate) fn append(&mut self, later: &Self, row: u32, texts: &[u32], keys: &[usize]) {
         for (category, later) in later.iter() {
             let category = category.and_then(|category| {
@@ -185,23 +186,23 @@ impl ArgTables {
     }
 }
 
-/// Events without a category have slot 0.
+/// Returns the slot of a category. Events without a category have slot 0.
 fn slot(category: Option<StringId>) -> usize {
     category.map_or(0, |id| id.row() + 1)
 }
 
 impl ArgTable {
-    /// The row of the arguments of an event.
+    /// Returns the row of the arguments of an event.
     pub fn row_of(&self, event: EventId) -> Option<usize> {
         self.event.find(Some(event).in_column().into())
     }
 
-    /// Every event with arguments, in order of their rows.
+    /// Returns all events with arguments, in row order.
     pub fn events(&self) -> impl Iterator<Item = EventId> + '_ {
         self.event.rows().filter_map(EventId::from_column)
     }
 
-    /// The argument with a key.
+    /// Returns the column of a key.
     pub fn column(&self, key: &str) -> Option<&ArgColumn> {
         self.columns.iter().find(|column| column.key == key)
     }
@@ -235,8 +236,8 @@ impl ArgTable {
         }
     }
 
-    /// Sets an argument of `event`, which is the last or a new last row. A key
-    /// that is there already takes the later value, as JSON readers do.
+    /// Sets an argument of `event`, which must be the last event or a later one. If the key already
+    /// has a value, it is replaced, as in JSON readers.
     pub(crate) fn push(
         &mut self,
         event: EventId,
@@ -254,7 +255,7 @@ impl ArgTable {
         self.set(row, key_number, key, value, strings);
     }
 
-    /// Adds the row of an event behind all that have one; gives which it is.
+    /// Adds a row for an event, which must come after all events that have one. Returns the row.
     pub(crate) fn add_row(&mut self, event: EventId) -> usize {
         let row = self.event.len();
         if !self.is_part && row.is_multiple_of(BATCH) {
@@ -333,7 +334,7 @@ impl ArgTable {
         self.seal();
     }
 
-    /// The number of the key of each column, and the column, in order of first use.
+    /// Returns each column with the number of its key, in order of first use.
     fn columns_by_key(&self) -> Vec<(usize, usize)> {
         let columns =
             self.column_of_key.iter().enumerate().filter(|&(_, &column)| column != NO_ROW);
@@ -345,7 +346,7 @@ impl ArgTable {
 }
 
 impl ArgColumn {
-    /// The value in a row as an integer, where it is one.
+    /// Returns the value in a row, if it is an integer.
     pub fn integer(&self, row: usize) -> Option<i64> {
         match self.values.get(row) {
             Some(ArgValue::Integer(value)) => Some(value),
@@ -361,12 +362,12 @@ impl Default for Values {
 }
 
 impl Values {
-    /// Appends a value, or none.
+    /// Appends a value, or null.
     pub(crate) fn push(&mut self, value: Option<ArgValue>, strings: &mut Strings) {
         self.set(self.len(), value, strings);
     }
 
-    /// No rows, for values like this one.
+    /// Creates an empty column for values like this one.
     pub(crate) fn like(value: ArgValue) -> Self {
         match value {
             ArgValue::Integer(_) => Self::Integers(Packed::default()),
@@ -375,19 +376,19 @@ impl Values {
         }
     }
 
-    /// Sets the value of a new row; rows in between get none.
+    /// Sets the value of a new row; rows in between are null.
     pub(crate) fn put(&mut self, row: usize, value: ArgValue, strings: &mut Strings) {
         self.set(row, Some(value), strings);
     }
 
-    /// With rows without a value up to `length`, to which nothing is added any more.
+    /// Pads the column with nulls to `length`. Nothing can be added afterwards.
     pub(crate) fn padded(mut self, length: usize) -> Self {
         self.pad(length);
         self.packed_mut().finish();
         self
     }
 
-    /// Sets the value of a row, which is the last or a new one; rows in between get none.
+    /// Sets the value of a row, which is the last or a new one; rows in between are null.
     #[inline]
     fn set(&mut self, row: usize, value: Option<ArgValue>, strings: &mut Strings) {
         let Some(value) = value else { return self.pad(row + 1) };
@@ -401,7 +402,7 @@ impl Values {
         }
     }
 
-    /// Sets a value where a float is, was or will be.
+    /// Sets a value if the old, the new or the resulting type is a float.
     fn set_other(&mut self, row: usize, value: ArgValue, strings: &mut Strings) {
         self.widen(value, strings);
         match self {
@@ -411,7 +412,7 @@ impl Values {
         }
     }
 
-    /// The packed values, of whatever type they are.
+    /// Returns the packed values, of any type.
     pub fn packed(&self) -> &Packed {
         match self {
             Self::Integers(values) | Self::Floats(values) | Self::Texts(values) => values,
@@ -424,12 +425,12 @@ impl Values {
         }
     }
 
-    /// The values of floats, NaN for none.
+    /// Creates a column of floats; NaN is null.
     pub(crate) fn of_floats(values: &[f64]) -> Self {
         Self::Floats(values.iter().copied().map(of_float).collect())
     }
 
-    /// What makes packed values a column of the same type.
+    /// Returns the constructor of a column of the same type.
     fn kind(&self) -> fn(Packed) -> Self {
         match self {
             Self::Integers(_) => Self::Integers,
@@ -438,12 +439,12 @@ impl Values {
         }
     }
 
-    /// Adds rows without a value up to `length`.
+    /// Adds nulls up to `length`.
     fn pad(&mut self, length: usize) {
         self.packed_mut().pad(length);
     }
 
-    /// Makes room for a value of a wider type.
+    /// Widens the column for a value of a wider type.
     fn widen(&mut self, value: ArgValue, strings: &mut Strings) {
         match (&*self, value) {
             (Self::Integers(_), ArgValue::Float(_)) => *self = self.as_floats(),
@@ -462,15 +463,15 @@ impl Values {
         Self::Floats(unfinished(floats.map(of_float)))
     }
 
-    /// Every value, where there is one.
+    /// Returns all values; `None` for null.
     pub fn iter(&self) -> impl Iterator<Item = Option<ArgValue>> + '_ {
         self.packed().iter().map(|packed| self.value(packed))
     }
 
-    /// Whether appending `later` gives what pushing its values would give.
+    /// Whether appending `later` gives the same result as pushing its values.
     ///
-    /// A number that stands among texts is a text from when it was pushed, in the order of the
-    /// texts of the file, which those who append cannot know.
+    /// A number in a string column becomes a string when it is pushed, in file order of strings.
+    /// That order is unknown when appending.
     pub(super) fn takes(&self, later: &Self) -> bool {
         match (self, later) {
             (Self::Texts(_), Self::Texts(_)) => true,
@@ -481,7 +482,8 @@ impl Values {
         }
     }
 
-    /// Appends what [`takes`](Self::takes) lets through; `texts` says which text each is here.
+    /// Appends a column accepted by [`takes`](Self::takes); `texts` are the numbers of its strings
+    /// in this table.
     pub(super) fn append(&mut self, later: &Self, texts: &[u32]) {
         match (&*self, later) {
             (Self::Integers(_), Self::Floats(_)) => *self = self.as_floats(),
@@ -503,17 +505,17 @@ impl Values {
         }
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.packed().len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.packed().is_empty()
     }
 
-    /// The values as a column.
+    /// Returns the values as a column.
     pub(crate) fn column(&self) -> Column<'_> {
         match self {
             Self::Integers(values) => Column::PackedNumbers(values),
@@ -522,7 +524,7 @@ impl Values {
         }
     }
 
-    /// The value in a row, if it has one.
+    /// Returns the value in a row; `None` for null.
     pub fn get(&self, row: usize) -> Option<ArgValue> {
         self.value(self.packed().get(row)?)
     }
@@ -537,17 +539,17 @@ impl Values {
     }
 }
 
-/// A text as it is packed.
+/// Returns a string as a packed integer.
 fn code(text: StringId) -> i64 {
     Some(text).in_column().into()
 }
 
-/// A text that was packed.
+/// Returns the string of a packed integer.
 fn text_of(packed: i64) -> StringId {
     StringId::from_row(usize::try_from(packed).unwrap_or(usize::MAX))
 }
 
-/// A column to which more is added.
+/// Creates a column to which values can be added.
 fn unfinished(values: impl Iterator<Item = i64>) -> Packed {
     let mut column = Packed::default();
     for value in values {
@@ -558,7 +560,7 @@ fn unfinished(values: impl Iterator<Item = i64>) -> Packed {
 }
 
 impl ArgValue {
-    /// Integers above 2^53 round: they came into a column of floats.
+    /// Returns the value as a float; NaN for a string. Integers above 2^53 are rounded.
     #[allow(clippy::cast_precision_loss)]
     fn float(self) -> f64 {
         match self {
@@ -581,7 +583,7 @@ impl ArgValue {
     }
 }
 
-/// A text of a later part of the file as it is numbered here.
+/// Returns the number of a string from a later part of the file in this table.
 pub(crate) fn renamed(text: u32, texts: &[u32]) -> u32 {
     if text == NO_ROW { NO_ROW } else { texts[text as usize] }
 }

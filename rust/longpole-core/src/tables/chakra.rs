@@ -1,46 +1,46 @@
-//! Chakra graphs as their files hold them (`et_def.proto`).
+//! Chakra graphs as stored in their files (`et_def.proto`).
 
-/// One node of a Chakra graph (`et_def.proto`).
+/// A node of a Chakra graph (`et_def.proto`).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ChakraNode {
     /// Its id.
     pub id: u64,
     /// Its name.
     pub name: String,
-    /// What it is, as the number of the schema; see [`NODE_TYPES`].
+    /// Its type, as a number of the schema; see [`NODE_TYPES`].
     pub node_type: u64,
-    /// Ids of nodes around it.
+    /// Ids of enclosing nodes.
     pub control: Vec<u64>,
-    /// Ids of nodes that must be over before it starts.
+    /// Ids of nodes that must end before it starts.
     pub data: Vec<u64>,
-    /// When it started, in us.
+    /// Start time in us.
     pub start_us: u64,
-    /// How long it takes, in us.
+    /// Duration in us.
     pub duration_us: u64,
-    /// Values, shapes and types of what goes in.
+    /// Values, shapes and types of the inputs.
     pub inputs: [String; 3],
-    /// Values, shapes and types of what comes out.
+    /// Values, shapes and types of the outputs.
     pub outputs: [String; 3],
-    /// Its attributes, in the order of the file.
+    /// Its attributes, in file order.
     pub attributes: Vec<(String, ChakraValue)>,
 }
 
 /// The value of an attribute.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ChakraValue {
-    /// A number of any of the integer types.
+    /// An integer of any type.
     Integer(i64),
-    /// A number of the unsigned types beyond that.
+    /// An unsigned integer above the signed range.
     Unsigned(u64),
-    /// A number of one of the floating-point types.
+    /// A floating-point number of any type.
     Float(f64),
-    /// Yes or no.
+    /// A boolean.
     Bool(bool),
-    /// A text.
+    /// A string.
     Text(String),
     /// A list of integers.
     Integers(Vec<i64>),
-    /// Any other kind, by the number of its field.
+    /// Any other type, by field number.
     Other(u64),
 }
 
@@ -58,20 +58,20 @@ impl std::fmt::Display for ChakraValue {
     }
 }
 
-/// A Chakra graph, as a file holds it.
+/// A Chakra graph.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ChakraTrace {
     /// The version in the global metadata.
     pub version: String,
     /// The attributes of the global metadata.
     pub attributes: Vec<(String, ChakraValue)>,
-    /// The nodes, in the order of the file.
+    /// The nodes, in file order.
     pub nodes: Vec<ChakraNode>,
-    /// Bytes behind the last whole message.
+    /// Number of bytes after the last complete message.
     pub trailing_bytes: u64,
 }
 
-/// The names of the types of nodes, by their number.
+/// The names of node types, by number.
 pub const NODE_TYPES: [&str; 11] = [
     "INVALID_NODE",
     "METADATA_NODE",
@@ -86,24 +86,24 @@ pub const NODE_TYPES: [&str; 11] = [
     "CHECKPOINT_NODE",
 ];
 
-/// A node that describes the job.
+/// The type of a node that describes the job.
 pub const METADATA: u64 = 1;
-/// A node that computes.
+/// The type of a compute node.
 pub const COMPUTE: u64 = 4;
-/// A node that sends to one rank.
+/// The type of a node that sends to one rank.
 pub const SEND: u64 = 5;
-/// A node that receives from one rank.
+/// The type of a node that receives from one rank.
 pub const RECEIVE: u64 = 6;
-/// A node of a collective.
+/// The type of a collective node.
 pub const COLLECTIVE: u64 = 7;
 
 impl ChakraNode {
-    /// An attribute.
+    /// Returns an attribute by name.
     pub fn attribute(&self, name: &str) -> Option<&ChakraValue> {
         self.attributes.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
-    /// An attribute that is a number.
+    /// Returns an integer attribute.
     pub fn integer(&self, name: &str) -> Option<i64> {
         match self.attribute(name)? {
             ChakraValue::Integer(value) => Some(*value),
@@ -112,7 +112,7 @@ impl ChakraNode {
         }
     }
 
-    /// An attribute that is a text.
+    /// Returns a string attribute.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.attribute(name)? {
             ChakraValue::Text(value) => Some(value),
@@ -120,7 +120,7 @@ impl ChakraNode {
         }
     }
 
-    /// An attribute that is yes or no.
+    /// Returns a boolean attribute.
     pub fn flag(&self, name: &str) -> Option<bool> {
         match self.attribute(name)? {
             ChakraValue::Bool(value) => Some(*value),
@@ -128,7 +128,7 @@ impl ChakraNode {
         }
     }
 
-    /// Whether it talks to other ranks.
+    /// Whether the node communicates with other ranks.
     pub fn communicates(&self) -> bool {
         matches!(self.node_type, SEND | RECEIVE | COLLECTIVE)
     }

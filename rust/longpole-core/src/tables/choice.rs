@@ -1,19 +1,19 @@
-//! Which arguments (`args`) of events are kept.
+//! Selects the arguments (`args`) of events to keep.
 
-/// Which arguments of events are kept.
+/// Which arguments of events to keep.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Arguments {
-    /// Those that say what belongs together.
+    /// Those that link events.
     Ids,
-    /// These, and what one asks about kernels, operators and collectives.
+    /// The ids, and common arguments of kernels, operators and collectives.
     #[default]
     Default,
-    /// The ids, and any others by their names in the file.
+    /// The ids, and others by name.
     Named(Vec<String>),
 }
 
-/// What says which events belong together. `context` and the graph ids place
-/// work on a device, the wait fields stand on records of synchronisation.
+/// Arguments that link events. `context` and the graph ids identify where GPU activities run; the
+/// wait fields are on synchronization records.
 const IDS: &[&str] = &[
     "stream",
     "device",
@@ -45,8 +45,7 @@ const IDS: &[&str] = &[
     "pid",
 ];
 
-/// What one asks about kernels, copies, operators, collectives, Python
-/// functions and memory.
+/// Common arguments of kernels, copies, operators, collectives, Python functions and memory.
 const DEFAULT: &[&str] = &[
     "bytes",
     "memory bandwidth (GB/s)",
@@ -109,7 +108,7 @@ const DEFAULT: &[&str] = &[
 ];
 
 impl Arguments {
-    /// The names of those that are kept for events of any category.
+    /// Returns the names of arguments that are kept for events of any category.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         let (default, others): (&[&str], &[String]) = match self {
             Self::Ids => (&[], &[]),
@@ -124,7 +123,7 @@ impl Arguments {
         self.names().any(|kept| kept == name)
     }
 
-    /// What `other` keeps and this does not, if anything.
+    /// Returns an argument that `other` keeps and this selection does not, if any.
     pub(crate) fn lacks<'a>(&self, other: &'a Self) -> Option<&'a str> {
         let keeps_counters = *self == Self::Default || *other != Self::Default;
         let missing = other.names().find(|name| !self.keeps(name));

@@ -1,13 +1,12 @@
-//! The columns of a table by their names, for those who write all of them down and read
-//! them back.
+//! The columns of a table by name, for writing and reading whole tables.
 
 use super::Packed;
 use crate::ids::NO_INTEGER;
 
-/// Stands for "none" in columns of short integers.
+/// Represents null in columns of short integers.
 const NO_SHORT: i32 = i32::MIN;
 
-/// A column as it is written.
+/// A column to be written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Column<'a> {
     Bytes(&'a [u8]),
@@ -20,13 +19,13 @@ pub(crate) enum Column<'a> {
     PackedRows(&'a Packed),
     /// Written as [`Integers`](Self::Integers).
     PackedIntegers(&'a Packed),
-    /// Written as [`Shorts`](Self::Shorts) where all values fit, else as integers.
+    /// Written as [`Shorts`](Self::Shorts) if all values fit, otherwise as integers.
     PackedNumbers(&'a Packed),
     /// Written as [`Floats`](Self::Floats).
     PackedFloats(&'a Packed),
 }
 
-/// A column as it is filled.
+/// A column to be filled.
 #[derive(Debug)]
 pub(crate) enum ColumnMut<'a> {
     Bytes(&'a mut Vec<u8>),
@@ -39,7 +38,7 @@ pub(crate) enum ColumnMut<'a> {
     PackedIntegers(&'a mut Packed),
 }
 
-/// The values of a column that is packed, as they are written.
+/// The unpacked values of a column.
 #[derive(Debug)]
 pub(crate) enum Unpacked {
     Rows(Vec<u32>),
@@ -48,16 +47,16 @@ pub(crate) enum Unpacked {
     Floats(Vec<f64>),
 }
 
-/// Declares the columns of a table, each with its type, for writing and for filling.
+/// Declares the columns of a table and their types, for writing and for filling.
 macro_rules! columns {
     ($table:ident: $($field:ident $kind:ident,)*) => {
         impl $table {
-            /// Every column with its name.
+            /// Returns every column with its name.
             pub(crate) fn columns(&self) -> Vec<(&'static str, $crate::tables::Column<'_>)> {
                 vec![$((stringify!($field), $crate::tables::Column::$kind(&self.$field)),)*]
             }
 
-            /// Every column with its name, to be filled.
+            /// Returns every column with its name, for filling.
             pub(crate) fn columns_mut(
                 &mut self,
             ) -> Vec<(&'static str, $crate::tables::ColumnMut<'_>)> {
@@ -70,7 +69,7 @@ macro_rules! columns {
 pub(super) use columns;
 
 impl Column<'_> {
-    /// How many values it has.
+    /// Returns the number of values.
     pub(crate) fn len(self) -> usize {
         match self {
             Self::Bytes(values) => values.len(),
@@ -86,7 +85,7 @@ impl Column<'_> {
         }
     }
 
-    /// The values of a column that is packed.
+    /// Returns the values of a packed column.
     pub(crate) fn unpacked(self) -> Option<Unpacked> {
         Some(match self {
             Self::PackedRows(values) => Unpacked::Rows(values.rows().collect()),
@@ -102,7 +101,7 @@ impl Column<'_> {
 }
 
 impl ColumnMut<'_> {
-    /// Leaves out the values that are not kept.
+    /// Removes the values that are not kept.
     pub(crate) fn retain(self, is_kept: &[bool]) {
         match self {
             Self::Bytes(values) => retain(values, is_kept),
@@ -122,7 +121,7 @@ fn retain<T>(values: &mut Vec<T>, is_kept: &[bool]) {
 }
 
 impl Unpacked {
-    /// The values as a column.
+    /// Returns the values as a column.
     pub(crate) fn column(&self) -> Column<'_> {
         match self {
             Self::Rows(values) => Column::Rows(values),
@@ -133,7 +132,7 @@ impl Unpacked {
     }
 }
 
-/// A value in 32 bits, where it fits.
+/// Returns a value in 32 bits, if it fits.
 fn short(value: i64) -> Option<i32> {
     if value == NO_INTEGER {
         return Some(NO_SHORT);
@@ -141,7 +140,7 @@ fn short(value: i64) -> Option<i32> {
     i32::try_from(value).ok().filter(|&value| value != NO_SHORT)
 }
 
-/// The values of a column of short integers.
+/// Returns the values of a column of short integers.
 pub(crate) fn of_shorts(values: &[i32]) -> Packed {
     let wide = |&value: &i32| if value == NO_SHORT { NO_INTEGER } else { value.into() };
     values.iter().map(wide).collect()

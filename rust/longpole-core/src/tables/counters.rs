@@ -4,21 +4,20 @@ use super::args::renamed;
 use super::columns::columns;
 use crate::ids::{InColumn, StringId};
 
-/// Samples of counters (`C`): a row for each series of each sample, in the
-/// order of the file.
+/// Samples of counters (`C`): one row for each series of each sample, in file order.
 #[derive(Debug, Clone, Default)]
 pub struct CounterTable {
     /// The counter.
     pub name: Vec<u32>,
     /// The series within the counter.
     pub series: Vec<u32>,
-    /// The process it belongs to.
+    /// The process of the counter.
     pub process: Vec<u32>,
-    /// When it was read.
+    /// The time of the sample.
     pub time_ns: Vec<i64>,
-    /// Its value, NaN where the file gave no number.
+    /// The value, NaN if the file has no number.
     pub value: Vec<f64>,
-    /// Its place among the elements of the event list.
+    /// The index in the event list.
     pub position: Vec<u32>,
 }
 
@@ -50,8 +49,8 @@ impl CounterTable {
         self.position.push(position);
     }
 
-    /// Appends the samples of a later part of the file, whose texts have these numbers here, and
-    /// whose elements stand behind `position` others.
+    /// Appends the samples of a later part of the file. `texts` are the numbers of its strings in
+    /// this table; its elements follow `position` others.
     pub(crate) fn append(&mut self, later: &Self, texts: &[u32], position: u32) {
         self.name.extend(later.name.iter().map(|&text| renamed(text, texts)));
         self.series.extend(later.series.iter().map(|&text| renamed(text, texts)));
@@ -61,14 +60,14 @@ impl CounterTable {
         self.position.extend(later.position.iter().map(|&place| place + position));
     }
 
-    /// Leaves out the samples that are not kept.
+    /// Removes the samples that are not kept.
     pub(crate) fn retain(&mut self, is_kept: &[bool]) {
         for column in self.columns_mut() {
             column.1.retain(is_kept);
         }
     }
 
-    /// Leaves no sample, and the room for as many.
+    /// Removes all samples but keeps the capacity.
     pub(crate) fn clear(&mut self) {
         let columns = [&mut self.name, &mut self.series, &mut self.process, &mut self.position];
         columns.into_iter().for_each(Vec::clear);

@@ -1,7 +1,7 @@
-//! The events of a trace as columns, which every later stage reads and none changes.
+//! The events of a trace as columns. Later stages read them and never change them.
 //!
-//! A row costs a few dozen bytes whatever its names are: names are numbers into `strings`, places
-//! are rows of `lanes`. A value that the file does not give is a marked integer, not an `Option`.
+//! A row takes a few dozen bytes, regardless of its names: names are indices into `strings`, places
+//! are rows of `lanes`. A missing value is a marked integer, not an `Option`.
 
 use super::Packed;
 use super::columns::columns;
@@ -9,32 +9,32 @@ use crate::ids::{EventId, InColumn, LaneId, NO_INTEGER, StringId};
 use crate::names::Names;
 use crate::vocabulary::EventKind;
 
-/// One event, as the reader appends it.
+/// An event to be appended.
 #[derive(Debug, Clone, Copy)]
 pub struct EventRow {
-    /// What it is.
+    /// Its kind.
     pub kind: EventKind,
-    /// What the profiler called that.
+    /// The profiler's name for its kind.
     pub category: Option<StringId>,
     /// Its name.
     pub name: Option<StringId>,
-    /// Where it happened.
+    /// The lane of the event.
     pub lane: LaneId,
-    /// When it began.
+    /// Start time.
     pub start_ns: i64,
-    /// How long it took; none for instants and what never ended.
+    /// Duration; `None` for instants and events without an end.
     pub duration_ns: Option<i64>,
-    /// The number that a call and what it launched have in common.
+    /// The correlation id that a call and its activities share.
     pub correlation: Option<i64>,
-    /// The number that the profiler of the framework gave to its operator.
+    /// The id that the framework's profiler assigned to its operator.
     pub external_id: Option<i64>,
-    /// Its place among the elements of the event list.
+    /// The index in the event list.
     pub position: u32,
 }
 
-/// The events of one trace that have a place in time, in the order of the file.
+/// The events of one trace that have a time, in file order.
 ///
-/// Written once, by the reader, and never changed after.
+/// The reader writes them once, and they are never changed afterwards.
 #[derive(Debug, Clone, Default)]
 pub struct EventTable {
     kind: Vec<u8>,
@@ -46,11 +46,11 @@ pub struct EventTable {
     correlation: Vec<i64>,
     external_id: Vec<i64>,
     position: Packed,
-    /// Whether the rows are left as they come, for who appends them to another table.
+    /// Whether the rows are left unpacked, because they are appended to another table.
     is_part: bool,
 }
 
-/// How many rows are appended before they are packed.
+/// Number of rows that are packed together.
 const BATCH: usize = 1024;
 
 columns! {
@@ -67,12 +67,12 @@ columns! {
 }
 
 impl EventTable {
-    /// The events of a part of the file, which are left as they come.
+    /// Creates a table for a part of the file, whose rows are left unpacked.
     pub(crate) fn of_part() -> Self {
         Self { is_part: true, ..Self::default() }
     }
 
-    /// Leaves no event, and the room for as many.
+    /// Removes all events but keeps the capacity.
     pub(crate) fn clear(&mut self) {
         let columns = [&mut self.category, &mut self.name, &mut self.lane, &mut self.position];
         columns.into_iter().for_each(Packed::clear);
@@ -111,7 +111,7 @@ impl EventTable {
         self.position.seal();
     }
 
-    /// Gives back the room that was kept for more: nothing is added any more.
+    /// Finishes the table and frees unused capacity. Nothing can be added afterwards.
     pub(crate) fn finish(&mut self) {
         self.category.finish();
         self.name.finish();
@@ -124,8 +124,8 @@ impl EventTable {
         self.external_id.shrink_to_fit();
     }
 
-    /// Appends the events of a later part of the file, whose texts and lanes have these numbers
-    /// here, and whose elements stand behind `position` others.
+    /// Appends the events of a later part of the file. `texts` and `lanes` are the numbers of its
+    /// strings and lanes in this table; its elements follow `position` others.
     pub(crate) fn append(&mut self, later: &Self, texts: &[u32], lanes: &[u32], position: u32) {
         self.kind.extend_from_slice(&later.kind);
         self.category.append_renumbered(&later.category, texts);
@@ -139,14 +139,14 @@ impl EventTable {
         self.seal();
     }
 
-    /// Leaves out the events that are not kept; gives the others new handles.
+    /// Removes the events that are not kept. The others get new handles.
     pub(crate) fn retain(&mut self, is_kept: &[bool]) {
         for column in self.columns_mut() {
             column.1.retain(is_kept);
         }
     }
 
-    /// Clears the durations that `is_wrong`; returns how many.
+    /// Clears the durations for which `is_wrong` returns true. Returns their number.
     pub(crate) fn clear_durations(&mut self, is_wrong: impl Fn(i64) -> bool) -> u64 {
         let mut n_cleared = 0;
         for duration_ns in self.duration_ns.iter_mut().filter(|ns| is_wrong(**ns)) {
@@ -156,166 +156,166 @@ impl EventTable {
         n_cleared
     }
 
-    /// The reader found the end of a begin event.
+    /// Sets the end of a begin event.
     pub(crate) fn close(&mut self, event: EventId, end_ns: i64) {
         self.duration_ns[event.row()] = end_ns.saturating_sub(self.start_ns[event.row()]);
     }
 
-    /// The reader found out what the event is from what stands elsewhere in the file.
+    /// Sets the kind of an event that depends on other parts of the file.
     pub(crate) fn assign_kind(&mut self, event: EventId, kind: EventKind) {
         self.kind[event.row()] = kind as u8;
     }
 
-    /// The reader found times that are more exact than those at their usual place.
+    /// Sets times that are more exact than those at the usual place.
     pub(crate) fn assign_span(&mut self, event: EventId, start_ns: i64, end_ns: i64) {
         self.start_ns[event.row()] = start_ns;
         self.close(event, end_ns);
     }
 
-    /// The same events at other times, one row for each.
+    /// Returns the same events at other times, one for each row.
     pub(crate) fn retimed(&self, start_ns: Vec<i64>, duration_ns: Vec<i64>) -> Self {
         Self { start_ns, duration_ns, ..self.clone() }
     }
 
-    /// The reader found the number that a call and what it launched have in common.
+    /// Sets the correlation id of an event.
     pub(crate) fn assign_correlation(&mut self, event: EventId, number: i64) {
         self.correlation[event.row()] = number;
     }
 
-    /// Lets [`assign_lane`](Self::assign_lane) change any row, until [`finish`](Self::finish).
+    /// Allows [`assign_lane`](Self::assign_lane) to change any row, until [`finish`](Self::finish).
     pub(crate) fn reopen_lanes(&mut self) {
         self.lane.reopen();
     }
 
-    /// Lets [`assign_name`](Self::assign_name) change any row, until [`finish`](Self::finish).
+    /// Allows [`assign_name`](Self::assign_name) to change any row, until [`finish`](Self::finish).
     pub(crate) fn reopen_names(&mut self) {
         self.name.reopen();
     }
 
-    /// The reader found out what longpole calls it.
+    /// Sets the name of an event to the one that longpole uses.
     pub(crate) fn assign_name(&mut self, event: EventId, name: StringId) {
         self.name.replace(event.row(), i64::from(Some(name).in_column()));
     }
 
-    /// The reader found out where it happened.
+    /// Sets the lane of an event.
     pub(crate) fn assign_lane(&mut self, event: EventId, lane: LaneId) {
         self.lane.replace(event.row(), i64::from(Some(lane).in_column()));
     }
 
-    /// How many events there are.
+    /// Returns the number of events.
     pub fn len(&self) -> usize {
         self.kind.len()
     }
 
-    /// Whether the trace held no event.
+    /// Whether there are no events.
     pub fn is_empty(&self) -> bool {
         self.kind.is_empty()
     }
 
-    /// Every handle, in the order of the file.
+    /// Returns all handles, in file order.
     pub fn ids(&self) -> impl ExactSizeIterator<Item = EventId> + use<> {
         (0..self.len()).map(EventId::from_row)
     }
 
-    /// What the event is.
+    /// Returns the kind of an event.
     pub fn kind(&self, event: EventId) -> EventKind {
         EventKind::ALL[usize::from(self.kind[event.row()])]
     }
 
-    /// What the profiler called its kind.
+    /// Returns the profiler's name for the kind of an event.
     pub fn category(&self, event: EventId) -> Option<StringId> {
         StringId::from_column(self.category.row(event.row()))
     }
 
-    /// Its name.
+    /// Returns the name of an event.
     pub fn name(&self, event: EventId) -> Option<StringId> {
         StringId::from_column(self.name.row(event.row()))
     }
 
-    /// Where it happened.
+    /// Returns the lane of an event.
     pub fn lane(&self, event: EventId) -> LaneId {
         LaneId::from_row(self.lane.row(event.row()) as usize)
     }
 
-    /// When it began.
+    /// Returns the start time of an event.
     pub fn start_ns(&self, event: EventId) -> i64 {
         self.start_ns[event.row()]
     }
 
-    /// How long it took. None for instants and for what never ended.
+    /// Returns the duration of an event; `None` for instants and events without an end.
     pub fn duration_ns(&self, event: EventId) -> Option<i64> {
         some(self.duration_ns[event.row()])
     }
 
-    /// When it ended: none without a duration, with a negative one, or beyond
-    /// what 64 bits hold.
+    /// Returns the end time of an event; `None` without a duration, with a negative one, or beyond
+    /// 64 bits.
     pub fn end_ns(&self, event: EventId) -> Option<i64> {
         let duration = self.duration_ns(event).filter(|&duration| duration >= 0)?;
         self.start_ns(event).checked_add(duration)
     }
 
-    /// When it began and ended, where both are known and in order.
+    /// Returns the start and end of an event, if both are known and in order.
     pub fn span(&self, event: EventId) -> Option<(i64, i64)> {
         Some((self.start_ns(event), self.end_ns(event)?))
     }
 
-    /// The number that a runtime call and what it launched have in common.
-    /// Zero means "none" to the profilers, but is kept as they wrote it.
+    /// Returns the correlation id that a runtime call and its activities share. Zero means none to
+    /// profilers, but is kept as written.
     pub fn correlation(&self, event: EventId) -> Option<i64> {
         some(self.correlation[event.row()])
     }
 
-    /// The number that the framework gave to the operator around it.
+    /// Returns the id that the framework assigned to the operator around the event.
     pub fn external_id(&self, event: EventId) -> Option<i64> {
         some(self.external_id[event.row()])
     }
 
-    /// Its place among the elements of the event list of the file.
+    /// Returns the index of an event in the event list of the file.
     pub fn position(&self, event: EventId) -> u32 {
         self.position.row(event.row())
     }
 
-    /// The column of kinds, as [`EventKind::ALL`] counts them.
+    /// Returns the column of kinds, as indices into [`EventKind::ALL`].
     pub fn kinds(&self) -> &[u8] {
         &self.kind
     }
 
-    /// The column of categories, [`NO_ROW`](crate::ids::NO_ROW) for none.
+    /// Returns the column of categories; [`NO_ROW`](crate::ids::NO_ROW) for none.
     pub fn categories(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
         self.category.rows()
     }
 
-    /// The column of names, [`NO_ROW`](crate::ids::NO_ROW) for none.
+    /// Returns the column of names; [`NO_ROW`](crate::ids::NO_ROW) for none.
     pub fn names(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
         self.name.rows()
     }
 
-    /// The column of lanes.
+    /// Returns the column of lanes.
     pub fn lanes(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
         self.lane.rows()
     }
 
-    /// The column of starts.
+    /// Returns the column of start times.
     pub fn starts_ns(&self) -> &[i64] {
         &self.start_ns
     }
 
-    /// The column of durations, [`NO_INTEGER`] for none.
+    /// Returns the column of durations; [`NO_INTEGER`] for none.
     pub fn durations_ns(&self) -> &[i64] {
         &self.duration_ns
     }
 
-    /// The column of correlations, [`NO_INTEGER`] for none.
+    /// Returns the column of correlation ids; [`NO_INTEGER`] for none.
     pub fn correlations(&self) -> &[i64] {
         &self.correlation
     }
 
-    /// The column of external ids, [`NO_INTEGER`] for none.
+    /// Returns the column of external ids; [`NO_INTEGER`] for none.
     pub fn external_ids(&self) -> &[i64] {
         &self.external_id
     }
 
-    /// The column of positions.
+    /// Returns the column of positions.
     pub fn positions(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
         self.position.rows()
     }

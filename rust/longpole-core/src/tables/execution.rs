@@ -1,6 +1,6 @@
 //! The nodes of an execution trace as columns: operators with inputs, outputs and control parents.
 //!
-//! An execution trace says what depends on what and has no times; linking it to a trace gives them.
+//! An execution trace contains dependencies but no times; linking it to a trace adds them.
 
 use std::sync::Arc;
 
@@ -8,42 +8,41 @@ use crate::diagnostics::Diagnostics;
 use crate::ids::{NO_INTEGER, StringId};
 use crate::strings::Strings;
 
-/// One node of a PyTorch execution trace: an operator or a `record_function` range, with
-/// what went in and came out, and without times.
+/// A node of a PyTorch execution trace: an operator or a `record_function` range, with inputs and
+/// outputs, and without times.
 ///
-/// Numbers that the file does not give are [`NO_INTEGER`]. Lists are kept as the JSON
-/// text of the file: most nodes are never asked for theirs.
+/// Missing numbers are [`NO_INTEGER`]. Lists are kept as JSON text, because those of most nodes are
+/// never needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExecutionNode {
-    /// Its id; nodes, tensors and storages are counted by one counter.
+    /// Its id; nodes, tensors and storages share one counter.
     pub id: i64,
     /// Its name.
     pub name: StringId,
-    /// The id of the node around it (`parent` or `ctrl_deps`); the process root is its own.
+    /// The id of the enclosing node (`parent` or `ctrl_deps`); the process root is its own parent.
     pub parent: i64,
-    /// The number of its record function, which the profiler writes as
-    /// `Record function id`.
+    /// The id of its record function, which the profiler writes as `Record function id`.
     pub rf_id: i64,
-    /// The node of the forward thread it belongs to.
+    /// The corresponding node of the forward thread.
     pub fw_parent: i64,
-    /// The sequence number of autograd.
+    /// The autograd sequence number.
     pub seq_id: i64,
     /// The kind of its record function: 0 function, 1 backward, 7 user.
     pub scope: i64,
-    /// The thread, by a small number of the trace's own.
+    /// The thread, as a small number assigned by the trace.
     pub tid: i64,
     /// The forward thread.
     pub fw_tid: i64,
     /// The schema of the operator; empty for ranges.
     pub op_schema: StringId,
-    /// What went in.
+    /// The inputs.
     pub inputs: NodeValues,
-    /// What came out.
+    /// The outputs.
     pub outputs: NodeValues,
-    /// The attributes without a column here: JSON objects with commas between them
-    /// (members of the node, in the flat layout).
+    /// The attributes without a column: JSON objects separated by commas (in the flat layout,
+    /// members of the node).
     pub attributes: StringId,
-    /// The members of the node without a column here, as JSON text.
+    /// The members of the node without a column, as JSON text.
     pub members: StringId,
 }
 
@@ -56,35 +55,35 @@ pub struct NodeValues {
     pub shapes: StringId,
     /// The types.
     pub types: StringId,
-    /// The strides; empty where the schema has none.
+    /// The strides; empty if the schema has none.
     pub strides: StringId,
 }
 
-/// How a file spells its nodes.
+/// The layout of nodes in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum NodeLayout {
-    /// Every fact is a member of the node (schema 1.0.1).
+    /// All values are members of the node (schema 1.0.1).
     Flat,
-    /// Numbers and texts stand in a list `attrs` (schema 1.0.2 and later).
+    /// Numbers and strings are in a list `attrs` (schema 1.0.2 and later).
     #[default]
     Attributes,
 }
 
-/// What an execution trace says about itself.
+/// The metadata of an execution trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExecutionHeader {
     /// The version of the format.
     pub schema: String,
     /// The process that wrote it.
     pub pid: Option<i64>,
-    /// Every member of the document beside the nodes: its name and its JSON text.
+    /// Every member of the document except the nodes, as name and JSON text.
     pub fields: Vec<(String, String)>,
-    /// How the nodes are spelled.
+    /// The layout of the nodes.
     pub layout: NodeLayout,
 }
 
 impl ExecutionHeader {
-    /// Takes a member of the document.
+    /// Stores a member of the document.
     pub(crate) fn keep(&mut self, name: String, text: String) {
         match name.as_str() {
             "schema" => text.trim_matches('"').clone_into(&mut self.schema),
@@ -95,25 +94,25 @@ impl ExecutionHeader {
     }
 }
 
-/// A PyTorch execution trace: its nodes in order of their ids.
+/// A PyTorch execution trace, with its nodes sorted by id.
 #[derive(Debug, Clone, Default)]
 pub struct ExecutionTrace {
-    /// Every name, schema and list.
+    /// All names, schemas and lists.
     pub strings: Arc<Strings>,
-    /// The nodes, by id; no two have the same.
+    /// The nodes, sorted by id; ids are unique.
     pub nodes: Arc<Vec<ExecutionNode>>,
-    /// What the file says about itself.
+    /// The metadata of the file.
     pub header: Arc<ExecutionHeader>,
-    /// What was found wrong.
+    /// The problems found.
     pub diagnostics: Diagnostics,
-    /// Bytes of the uncompressed document.
+    /// Size of the uncompressed document in bytes.
     pub bytes: u64,
 }
 
-/// Parts of the names of the nodes that PyTorch puts around all others.
+/// Parts of the names of PyTorch's root nodes.
 const ROOTS: [(&str, Root); 2] = [("|process]", Root::Process), ("|thread]", Root::Thread)];
 
-/// A node that stands for a process or a thread.
+/// The kind of a root node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Root {
     /// The process.
@@ -123,24 +122,24 @@ pub enum Root {
 }
 
 impl ExecutionTrace {
-    /// The row of the node with an id.
+    /// Returns the row of the node with an id.
     pub fn row(&self, id: i64) -> Option<usize> {
         self.nodes.binary_search_by_key(&id, |node| node.id).ok()
     }
 
-    /// The row of the node around a node; none for the process root, and where the
-    /// file does not hold it.
+    /// Returns the row of the enclosing node; `None` for the process root, and if it is not in the
+    /// file.
     pub fn parent(&self, row: usize) -> Option<usize> {
         let node = &self.nodes[row];
         self.row(node.parent).filter(|&parent| parent != row)
     }
 
-    /// The name of a node.
+    /// Returns the name of a node.
     pub fn name(&self, row: usize) -> &str {
         self.strings.get(self.nodes[row].name)
     }
 
-    /// Whether a node stands for a process or a thread.
+    /// Returns the kind of a root node; `None` for other nodes.
     pub fn root(&self, row: usize) -> Option<Root> {
         let name = self.name(row);
         if !name.starts_with("[pytorch|profiler|execution_") {
@@ -149,7 +148,7 @@ impl ExecutionTrace {
         ROOTS.iter().find(|(end, _)| name.ends_with(end)).map(|&(_, root)| root)
     }
 
-    /// The JSON text of an attribute or member that has no column.
+    /// Returns the value of an attribute or member that has no column.
     pub fn extra(&self, row: usize, name: &str) -> Option<serde_json::Value> {
         let node = &self.nodes[row];
         let attributes = self.strings.get(node.attributes);
@@ -175,7 +174,7 @@ fn attribute(attributes: &str, name: &str) -> Option<serde_json::Value> {
     all.iter().find(|one| one["name"] == name).map(|one| one["value"].clone())
 }
 
-/// A number of a node, if the file gives it.
+/// Returns a number of a node; `None` if it is missing.
 pub fn given(number: i64) -> Option<i64> {
     (number != NO_INTEGER).then_some(number)
 }

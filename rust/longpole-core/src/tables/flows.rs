@@ -1,6 +1,7 @@
-//! The arrows of a trace (`s`, `t`, `f` events): where each end lies, and which belong together.
+//! The flow arrows of a trace (`s`, `t`, `f` events): the position of each end, and which ends
+//! belong together.
 //!
-//! There are millions of ends, so what they share stands once in a table of sources.
+//! There are millions of ends, so their common properties are stored once in a table of sources.
 
 use std::collections::HashMap;
 
@@ -10,39 +11,39 @@ use super::columns::columns;
 use crate::ids::{InColumn, NO_INTEGER, StringId, row_in_column};
 use crate::strings::Strings;
 
-/// What ends of arrows have in common: there are millions of ends and a few of these.
+/// The common properties of several arrow ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FlowSource {
     /// The category.
     pub category: Option<StringId>,
     /// The name.
     pub name: Option<StringId>,
-    /// The process it stands in.
+    /// The process.
     pub process: StringId,
-    /// The thread it stands in.
+    /// The thread.
     pub thread: StringId,
 }
 
-/// The arrows of one trace: a row for each end (`s`, `t`, `f`), in the order of
-/// the file. Ends with the same category and id belong together.
+/// The arrows of one trace: a row for each end (`s`, `t`, `f`), in file order. Ends with the same
+/// category and id belong together.
 #[derive(Debug, Clone, Default)]
 pub struct FlowTable {
-    /// The letter of the phase: `s` start, `t` step, `f` finish.
+    /// The phase letter: `s` start, `t` step, `f` finish.
     pub phase: Vec<u8>,
     /// The ids.
     pub id: Values,
-    /// When.
+    /// The times.
     pub time_ns: Packed,
-    /// Its place among the elements of the event list.
+    /// The indices in the event list.
     pub position: Packed,
     source: Packed,
     sources: Vec<FlowSource>,
     source_rows: HashMap<FlowSource, u32>,
-    /// Whether the rows are left as they come, for who appends them to another table.
+    /// Whether the rows are left unpacked, because they are appended to another table.
     is_part: bool,
 }
 
-/// How many rows are appended before they are packed.
+/// Number of rows that are packed together.
 const BATCH: usize = 1024;
 
 columns! {
@@ -54,12 +55,12 @@ columns! {
 }
 
 impl FlowTable {
-    /// What the ends have in common, as [`source_row`](Self::source_row) numbers it.
+    /// Returns the sources, as numbered by [`source_row`](Self::source_row).
     pub(crate) fn sources(&self) -> &[FlowSource] {
         &self.sources
     }
 
-    /// Whether every row has every value, and a source.
+    /// Whether all columns have the same length, and all sources exist.
     pub(crate) fn is_even(&self) -> bool {
         let length = self.len();
         self.columns().iter().all(|(_, column)| column.len() == length)
@@ -67,12 +68,12 @@ impl FlowTable {
             && self.source.rows().all(|row| (row as usize) < self.sources.len())
     }
 
-    /// An empty table for a part of the file, whose rows are left as they come.
+    /// Creates a table for a part of the file, whose rows are left unpacked.
     pub(crate) fn of_part() -> Self {
         Self { is_part: true, ..Self::default() }
     }
 
-    /// The number of a source, for [`push`](Self::push).
+    /// Returns the number of a source, for [`push`](Self::push).
     pub(crate) fn source_row(&mut self, source: FlowSource) -> u32 {
         *self.source_rows.entry(source).or_insert_with(|| {
             self.sources.push(source);
@@ -104,7 +105,7 @@ impl FlowTable {
         self.packed_mut().into_iter().for_each(Packed::seal);
     }
 
-    /// Gives back the room that was kept for more: nothing is added any more.
+    /// Finishes the table and frees unused capacity. Nothing can be added afterwards.
     pub(crate) fn finish(&mut self) {
         self.packed_mut().into_iter().for_each(Packed::finish);
         self.phase.shrink_to_fit();
@@ -114,7 +115,7 @@ impl FlowTable {
         [self.id.packed_mut(), &mut self.time_ns, &mut self.position, &mut self.source]
     }
 
-    /// Changes the rows for those of another table, without the sources, which stay known here.
+    /// Swaps the rows with those of another table; the sources stay here.
     pub(crate) fn swap_rows(&mut self, other: &mut Self) {
         std::mem::swap(&mut self.phase, &mut other.phase);
         std::mem::swap(&mut self.id, &mut other.id);
@@ -123,7 +124,7 @@ impl FlowTable {
         std::mem::swap(&mut self.source, &mut other.source);
     }
 
-    /// Leaves out the ends that are not kept.
+    /// Removes the ends that are not kept.
     pub(crate) fn retain(&mut self, is_kept: &[bool]) {
         self.id.packed_mut().retain(is_kept);
         for column in self.columns_mut() {
@@ -131,20 +132,20 @@ impl FlowTable {
         }
     }
 
-    /// Leaves no row, and the room for as many.
+    /// Removes all rows but keeps the capacity.
     pub(crate) fn clear(&mut self) {
         self.phase.clear();
         self.packed_mut().into_iter().for_each(Packed::clear);
         self.id = Values::Integers(std::mem::take(self.id.packed_mut()));
     }
 
-    /// Whether appending `later` gives what pushing its rows would give.
+    /// Whether appending `later` gives the same result as pushing its rows.
     pub(crate) fn takes(&self, later: &Self) -> bool {
         self.id.takes(&later.id)
     }
 
-    /// Appends the rows of a later part of the file, whose texts and sources have these numbers
-    /// here, and whose elements stand behind `position` others.
+    /// Appends the rows of a later part of the file. `texts` and `sources` are the numbers of its
+    /// strings and sources in this table; its elements follow `position` others.
     pub(crate) fn append(&mut self, later: &Self, texts: &[u32], sources: &[u32], position: u32) {
         self.phase.extend_from_slice(&later.phase);
         self.id.append(&later.id, texts);
@@ -154,32 +155,32 @@ impl FlowTable {
         self.seal();
     }
 
-    /// The number of the source of the last row.
+    /// Returns the source number of the last row.
     pub(crate) fn last_source_row(&self) -> Option<u32> {
         self.source.last().and_then(|row| u32::try_from(row).ok())
     }
 
-    /// How many ends there are.
+    /// Returns the number of ends.
     pub fn len(&self) -> usize {
         self.phase.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no ends.
     pub fn is_empty(&self) -> bool {
         self.phase.is_empty()
     }
 
-    /// When a row is.
+    /// Returns the time of a row.
     pub fn time_ns(&self, row: usize) -> i64 {
         self.time_ns.get(row).unwrap_or(NO_INTEGER)
     }
 
-    /// Category, name, process and thread of a row.
+    /// Returns category, name, process and thread of a row.
     pub fn source(&self, row: usize) -> FlowSource {
         self.sources[self.source.row(row) as usize]
     }
 
-    /// A column of what the ends have in common.
+    /// Returns a column with one property of the sources.
     pub fn column<'a>(
         &'a self,
         part: impl Fn(&FlowSource) -> Option<StringId> + 'a,

@@ -1,25 +1,25 @@
-//! The places where events happen: threads of processes and streams of devices, each once.
+//! The lanes of events: threads of processes and streams of devices, each once.
 //!
-//! Both are keyed by process and thread ids as the file writes them, which may be text.
+//! Lanes are identified by the process and thread ids in the file, which may be text.
 
 use std::collections::HashMap;
 
 use crate::ids::{InColumn, LaneId, NO_INTEGER, StringId};
 
-/// Where something happens: a thread of a process, or a stream of a device.
+/// The place of an event: a thread of a process, or a stream of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Place {
-    /// The `pid` of the file, as text: it may be a name.
+    /// The `pid` in the file, as a string, because it may be a name.
     pub process: StringId,
-    /// The `tid` of the file, as text.
+    /// The `tid` in the file, as a string.
     pub thread: StringId,
-    /// The device, for work on one.
+    /// The device, for device lanes.
     pub device: Option<i64>,
     /// The stream of that device.
     pub stream: Option<i64>,
 }
 
-/// The places of one trace, in order of first use.
+/// The lanes of one trace, in order of first use.
 #[derive(Debug, Clone, Default)]
 pub struct LaneTable {
     places: Vec<Place>,
@@ -27,7 +27,7 @@ pub struct LaneTable {
 }
 
 impl LaneTable {
-    /// The handle of a place.
+    /// Returns the handle of a place, which is added if it is new.
     pub fn intern(&mut self, place: Place) -> LaneId {
         *self.rows.entry(place).or_insert_with(|| {
             self.places.push(place);
@@ -35,47 +35,47 @@ impl LaneTable {
         })
     }
 
-    /// The place that a handle stands for.
+    /// Returns the place of a lane.
     pub fn place(&self, lane: LaneId) -> Place {
         self.places[lane.row()]
     }
 
-    /// Every place, in order of the handles.
+    /// Returns all places, in handle order.
     pub fn places(&self) -> &[Place] {
         &self.places
     }
 
-    /// All lanes.
+    /// Returns all lanes.
     pub fn ids(&self) -> impl ExactSizeIterator<Item = LaneId> + use<> {
         (0..self.len()).map(LaneId::from_row)
     }
 
-    /// How many there are.
+    /// Returns the number of lanes.
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no lanes.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// The processes as a column.
+    /// Returns the processes as a column.
     pub fn processes(&self) -> Vec<u32> {
         self.places.iter().map(|place| Some(place.process).in_column()).collect()
     }
 
-    /// The threads as a column.
+    /// Returns the threads as a column.
     pub fn threads(&self) -> Vec<u32> {
         self.places.iter().map(|place| Some(place.thread).in_column()).collect()
     }
 
-    /// The devices as a column, [`NO_INTEGER`] for none.
+    /// Returns the devices as a column; [`NO_INTEGER`] for none.
     pub fn devices(&self) -> Vec<i64> {
         self.places.iter().map(|place| place.device.unwrap_or(NO_INTEGER)).collect()
     }
 
-    /// The streams as a column, [`NO_INTEGER`] for none.
+    /// Returns the streams as a column; [`NO_INTEGER`] for none.
     pub fn streams(&self) -> Vec<i64> {
         self.places.iter().map(|place| place.stream.unwrap_or(NO_INTEGER)).collect()
     }

@@ -5,22 +5,21 @@ use std::collections::HashMap;
 use super::columns::columns;
 use crate::ids::{InColumn, StringId};
 
-/// What the trace says about its processes and threads (`M`): each distinct
-/// statement once, in order of first use. Some writers repeat them for every
-/// event.
+/// Metadata statements about processes and threads (`M`), each distinct one once, in order of first
+/// use. Some writers repeat them for every event.
 #[derive(Debug, Clone, Default)]
 pub struct MetadataTable {
-    /// What is said: `process_name`, `thread_name`, `process_labels`, ...
+    /// The type of statement: `process_name`, `thread_name`, `process_labels`, ...
     pub name: Vec<u32>,
-    /// Of which process.
+    /// The process.
     pub process: Vec<u32>,
-    /// Of which thread.
+    /// The thread.
     pub thread: Vec<u32>,
-    /// The statement.
+    /// The value.
     pub value: Vec<u32>,
-    /// How often the file says so.
+    /// Number of occurrences in the file.
     pub count: Vec<u64>,
-    /// Where among the elements of the event list it does so last.
+    /// Index of the last occurrence in the event list.
     pub last_position: Vec<u32>,
     rows: HashMap<[u32; 4], usize>,
 }
@@ -36,7 +35,7 @@ columns! {
 }
 
 impl MetadataTable {
-    /// Adds a statement; gives its row.
+    /// Adds an occurrence of a statement. Returns its row.
     pub(crate) fn push(
         &mut self,
         name: Option<StringId>,
@@ -50,7 +49,7 @@ impl MetadataTable {
         row
     }
 
-    /// The row of a statement, which may be new and was then never made so far.
+    /// Returns the row of a statement, which is added without an occurrence if it is new.
     pub(crate) fn row(
         &mut self,
         name: Option<StringId>,
@@ -72,23 +71,23 @@ impl MetadataTable {
         row
     }
 
-    /// The statement in `row` is made once more.
+    /// Counts another occurrence of the statement in `row`.
     pub(crate) fn repeat(&mut self, row: usize, position: u32) {
         self.count[row] += 1;
         self.last_position[row] = position;
     }
 
-    /// Name, process, thread and value of the statement in `row`.
+    /// Returns name, process, thread and value of the statement in `row`.
     pub(crate) fn statement(&self, row: usize) -> [u32; 4] {
         [self.name[row], self.process[row], self.thread[row], self.value[row]]
     }
 
-    /// How many distinct statements there are.
+    /// Returns the number of distinct statements.
     pub fn len(&self) -> usize {
         self.name.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no statements.
     pub fn is_empty(&self) -> bool {
         self.name.is_empty()
     }

@@ -1,7 +1,8 @@
-//! Columns. One file a table, one `Vec` or [`Packed`] a column, rows named by handles.
+//! The tables of a trace. One file for each table, one `Vec` or [`Packed`] for each column, handles
+//! for rows.
 //!
-//! The reader writes them once; what a later stage learns goes into a table of
-//! its own, aligned by row or carrying the row's handle.
+//! The reader writes the tables once. Later stages store their results in separate tables, aligned
+//! by row or with the handle of the row.
 
 mod args;
 pub mod chakra;
@@ -45,48 +46,48 @@ use crate::vocabulary::ApiRole;
 use crate::vocabulary::Vocabulary;
 pub use crate::vocabulary::{EventKind, WorkClass};
 
-/// All that one file holds.
+/// The content of one file.
 #[derive(Debug, Clone, Default)]
 pub struct Tables {
-    /// Every name, category and text.
+    /// All names, categories and other strings.
     pub strings: Arc<Strings>,
-    /// What the names mean.
+    /// The meaning of names.
     pub vocabulary: Arc<Vocabulary>,
-    /// What happened: complete events, paired begin/end events and instants.
+    /// The events: complete events, paired begin/end events and instants.
     pub events: Arc<EventTable>,
-    /// Where it happened.
+    /// The lanes of the events.
     pub lanes: Arc<LaneTable>,
-    /// Which arguments were asked for.
+    /// Which arguments were requested.
     pub arguments: Arguments,
-    /// The arguments that were asked for, one table a category.
+    /// The requested arguments, one table for each category.
     pub args: Arc<ArgTables>,
-    /// Arrows between events.
+    /// Flow arrows between events.
     pub flows: Arc<FlowTable>,
     /// Samples of counters.
     pub counters: Arc<CounterTable>,
-    /// Asynchronous events (`b`, `n`, `e` and the older `S`, `T`, `p`, `F`): they
-    /// have the same columns as arrows, and belong together by category and id.
+    /// Asynchronous events (`b`, `n`, `e` and the older `S`, `T`, `p`, `F`). They have the same
+    /// columns as arrows, and belong together by category and id.
     pub asyncs: Arc<FlowTable>,
     /// Names and labels of processes and threads.
     pub metadata: Arc<MetadataTable>,
-    /// What the document says about itself.
+    /// The metadata of the document.
     pub header: Arc<Header>,
-    /// What was found wrong.
+    /// The problems found.
     pub diagnostics: Diagnostics,
-    /// How many events of each phase (`ph`) were read, by the byte of the phase;
-    /// what has no phase or a longer one is counted under 0.
+    /// The number of events of each phase (`ph`), by phase byte. Events with a missing or longer
+    /// phase count as 0.
     pub phases: Vec<(u8, u64)>,
-    /// Bytes of the uncompressed document.
+    /// Size of the uncompressed document in bytes.
     pub bytes: u64,
 }
 
 impl Tables {
-    /// The role that each text has as the name of a runtime API call, one row for each.
+    /// Returns the role of each string as the name of a runtime API call, one row for each string.
     pub fn roles(&self) -> Vec<ApiRole> {
         self.strings.iter().map(|name| self.vocabulary.role(name)).collect()
     }
 
-    /// How many whole events of any phase the document held.
+    /// Returns the number of complete events of any phase in the document.
     pub fn n_events(&self) -> u64 {
         self.phases.iter().map(|&(_, count)| count).sum()
     }

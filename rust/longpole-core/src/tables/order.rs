@@ -1,20 +1,20 @@
-//! The order of events by content, which settles every tie.
+//! The content order of events, which breaks all ties.
 //!
-//! The order in the file depends on threads of the profiler. An answer must not, so ties are broken
-//! by what events are; the row in the file separates only events that are alike in everything.
+//! The order in the file depends on the threads of the profiler. Results must not, so ties are
+//! broken by the content of events; the row in the file only decides between events that are equal
+//! in everything.
 
 use std::cmp::{Ordering, Reverse};
 
 use super::{ArgValue, EventKind, Tables};
 use crate::ids::{EventId, LaneId, StringId};
 
-/// The order of two events by what they are: start, then longer first, then the
-/// kind that encloses the other, then the number the profiler gave, name, process
-/// and thread, then all ids. The place in the file comes last and separates only events that
-/// are alike in all else, so that what follows from this order does not depend on
-/// how the file lists them.
+/// Compares two events by content: start, then longer first, then the kind that encloses the other,
+/// then the profiler's number, name, process and thread, then all ids. The position in the file
+/// comes last and only decides between otherwise equal events, so that results do not depend on
+/// file order.
 ///
-/// Only the first comparisons are cheap; they settle nearly all pairs.
+/// Only the first comparisons are cheap, and they decide nearly all pairs.
 pub fn by_content(one: EventId, two: EventId, tables: &Tables) -> Ordering {
     let events = &tables.events;
     let times = |event| (events.start_ns(event), Reverse(events.end_ns(event)));
@@ -30,7 +30,8 @@ pub fn by_content(one: EventId, two: EventId, tables: &Tables) -> Ordering {
 }
 
 impl EventKind {
-    /// Of two events with the same times, the one with the smaller layer is the outer.
+    /// Returns the layer of a kind: of two events with the same times, the one with the smaller
+    /// layer is the outer.
     pub fn layer(self) -> u8 {
         match self {
             Self::Annotation => 0,
@@ -43,8 +44,8 @@ impl EventKind {
     }
 }
 
-/// The number that the profiler gave to the event, 0 for none. All but `Ev Idx`
-/// use 0 for none themselves.
+/// Returns the profiler's number for the event; 0 for none, as in all of these arguments except `Ev
+/// Idx`.
 fn identity(event: EventId, tables: &Tables) -> i64 {
     let events = &tables.events;
     let given = |number: Option<i64>| number.filter(|&number| number != 0);
@@ -55,7 +56,7 @@ fn identity(event: EventId, tables: &Tables) -> i64 {
         .unwrap_or(0)
 }
 
-/// An argument that is an integer, written as one or as a text.
+/// Returns an integer argument, written as a number or a string.
 pub(crate) fn argument(event: EventId, key: &str, tables: &Tables) -> Option<i64> {
     match argument_value(event, key, tables) {
         Some(ArgValue::Integer(number)) => Some(number),
@@ -64,12 +65,12 @@ pub(crate) fn argument(event: EventId, key: &str, tables: &Tables) -> Option<i64
     }
 }
 
-/// An argument that is a text.
+/// Returns a string argument.
 pub(crate) fn argument_text<'a>(event: EventId, key: &str, tables: &'a Tables) -> Option<&'a str> {
     argument_text_id(event, key, tables).map(|text| tables.strings.get(text))
 }
 
-/// The handle of an argument that is a text.
+/// Returns the handle of a string argument.
 pub(crate) fn argument_text_id(event: EventId, key: &str, tables: &Tables) -> Option<StringId> {
     match argument_value(event, key, tables) {
         Some(ArgValue::Text(text)) => Some(text),
@@ -86,7 +87,7 @@ fn name(event: EventId, tables: &Tables) -> &str {
     tables.events.name(event).map_or("", |name| tables.strings.get(name))
 }
 
-/// Process and thread: numbers by value, before names.
+/// Returns the sort key of process and thread: numbers by value, before names.
 pub(crate) fn track(lane: LaneId, tables: &Tables) -> [(bool, i64, &str); 2] {
     let place = tables.lanes.place(lane);
     [place.process, place.thread].map(|id| {

@@ -1,7 +1,7 @@
-//! Whether tables that were not made by a reader of events are such as one makes.
+//! Checks that tables from a saved file are as valid as those of an event reader.
 //!
-//! Later stages index one table by the rows of another and add times up; they may do so without a
-//! look because of what is checked here.
+//! Later stages index tables by the rows of others and add times without checks. The checks here
+//! make that safe.
 
 use super::{Column, EventKind, FlowTable, Tables, Values};
 use crate::ids::NO_ROW;
@@ -9,7 +9,7 @@ use crate::names::Names;
 use crate::time::MAX_TIME_NS;
 
 impl Tables {
-    /// What is wrong with the tables, if anything.
+    /// Returns what is wrong with the tables, if anything.
     pub(crate) fn fault(&self) -> Option<&'static str> {
         let mut counts = self.phases.iter().map(|&(_, count)| count);
         if counts.try_fold(0_u64, u64::checked_add).is_none_or(|sum| sum > u64::from(NO_ROW)) {

@@ -1,7 +1,7 @@
-//! What work on a device is for: its class, for each event.
+//! The class of each GPU activity.
 //!
-//! A kernel with the record of a collective communicates, whatever its name; else the
-//! [`Vocabulary`](crate::vocabulary::Vocabulary) is asked for its name.
+//! A kernel with the record of a collective communicates, regardless of its name; for other
+//! kernels, the [`Vocabulary`](crate::vocabulary::Vocabulary) decides by name.
 
 use std::cell::Cell;
 
@@ -10,8 +10,8 @@ use crate::ids::{EventId, StringId};
 use crate::vocabulary::{MEMORY_KINDS, WorkClass, pageable_ends};
 
 impl Tables {
-    /// The class of each event that is work on a device, asked often: a name is looked at once,
-    /// and records are looked up beforehand.
+    /// Returns a function for the class of GPU activities. Each name is looked up once, and records
+    /// are looked up in advance.
     pub(crate) fn work_classes(&self) -> impl Fn(EventId) -> Option<WorkClass> + '_ {
         let class_of_name: Vec<Cell<Option<WorkClass>>> = vec![Cell::new(None); self.strings.len()];
         let class_of = move |name: StringId| {
@@ -35,8 +35,8 @@ impl Tables {
         }
     }
 
-    /// Whether the profiler attached the record of a collective to each event; empty where it
-    /// did to none.
+    /// Whether the profiler attached the record of a collective to each event; empty if it attached
+    /// none.
     fn collectives(&self) -> Vec<bool> {
         let mut found = Vec::new();
         for (_, table) in self.args.iter() {
@@ -51,8 +51,8 @@ impl Tables {
         found
     }
 
-    /// Whether the source and the destination of a memcpy are pageable memory, which the
-    /// driver stages itself.
+    /// Whether the source and the destination of a memcpy are pageable memory, which the driver
+    /// stages.
     pub(crate) fn pageable_ends(&self, event: EventId) -> [bool; 2] {
         let kinds = MEMORY_KINDS.map(|key| argument_text(event, key, self));
         let name = self.events.name(event).map_or("", |name| self.strings.get(name));

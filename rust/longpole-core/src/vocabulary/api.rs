@@ -1,23 +1,23 @@
-//! What a runtime API call does to the order of things, by its name.
+//! The role of runtime API calls, derived from their names.
 //!
-//! The interfaces of all vendors have the same verbs behind different prefixes: `cuda` and
-//! `cu`, `hip`, `musa` and `mu`, `aclrt`, `ze`, `ur`, `pi`. The prefix in small letters is cut
-//! off, and the beginning of the rest is looked up. Before that goes the layer of CANN
-//! (`AscendCL@`). Endings for versions and streams (`_v2`,
-//! `_ptsz`, `_ptds`) so need no entry of their own. What has no prefix (MTIA) is listed whole.
+//! The interfaces of all vendors use the same verbs after different prefixes: `cuda` and `cu`,
+//! `hip`, `musa` and `mu`, `aclrt`, `ze`, `ur`, `pi`. The lower-case prefix is removed, and the
+//! beginning of the rest is looked up. Before that, the CANN layer (`AscendCL@`) is removed.
+//! Suffixes for versions and streams (`_v2`, `_ptsz`, `_ptds`) therefore need no separate entries.
+//! Names without a prefix (MTIA) are listed in full.
 //!
-//! Limits: the name says what a call may do, not what it did. Whether a call that may wait
-//! has waited is said by the graph. `cuStreamWaitValue32` and its kin wait for a value in
-//! memory and not for an event; they are [`ApiRole::Other`].
+//! Limits: a name shows what a call may do, not what it did. The graph determines whether a call
+//! that may wait did wait. `cuStreamWaitValue32` and similar calls wait for a value in memory, not
+//! for an event; they are [`ApiRole::Other`].
 
 use crate::names::named;
 
 named! {
-    /// What a runtime API call does.
+    /// The role of a runtime API call.
     ApiRole {
         /// Launches a kernel.
         Launch "launch",
-        /// Launches a graph of work at once.
+        /// Launches a graph of activities at once.
         GraphLaunch "graph_launch",
         /// Enqueues a memcpy or memset and returns.
         Copy "copy",
@@ -33,7 +33,7 @@ named! {
         EventRecord "event_record",
         /// Makes a stream wait for an event.
         StreamWait "stream_wait",
-        /// Asks whether work has ended, and never waits.
+        /// Queries whether an activity has ended, and never waits.
         Query "query",
         /// Allocates, reserves, pins or maps memory, or unmaps it.
         Allocate "allocate",
@@ -50,18 +50,18 @@ named! {
     }
 }
 
-/// Whether calls of a role wait for a device.
+/// Whether calls with a role wait for a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waiting {
-    /// They return at once.
+    /// They return immediately.
     Never,
-    /// They may: the device has to be asked.
+    /// They may wait, depending on the state of the device.
     Sometimes,
-    /// They do, unless there is nothing to wait for.
+    /// They wait, unless there is nothing to wait for.
     Always,
 }
 
-/// Calls without a prefix, by the beginning of the name: MTIA, SYCL and Gaudi.
+/// Calls without a prefix, by the start of the name: MTIA, SYCL and Gaudi.
 const WHOLE: &[(&str, ApiRole)] = &[
     ("runFunction", ApiRole::Launch),
     ("synchronizeStream", ApiRole::StreamSynchronize),
@@ -71,11 +71,11 @@ const WHOLE: &[(&str, ApiRole)] = &[
     ("sycl::event::wait", ApiRole::EventSynchronize),
 ];
 
-/// The same, where nothing may follow.
+/// Calls without a prefix, by the complete name.
 const EXACT: &[(&str, ApiRole)] =
     &[("synchronize", ApiRole::DeviceSynchronize), ("Launch", ApiRole::Launch)];
 
-/// Calls of CANN behind the name of their layer, where nothing may follow.
+/// CANN calls by the complete name after the layer.
 const CANN: &[(&str, ApiRole)] = &[
     ("launch", ApiRole::Launch),
     ("KernelLaunch", ApiRole::Launch),
@@ -84,11 +84,11 @@ const CANN: &[(&str, ApiRole)] = &[
     ("Infer", ApiRole::GraphLaunch),
 ];
 
-/// The layers of CANN, which stand before the names of its calls: `AscendCL@aclrtMalloc`.
+/// The layers of CANN, which precede the names of its calls: `AscendCL@aclrtMalloc`.
 const LAYERS: &[&str] =
     &["AscendCL", "Runtime", "Node", "Model", "Hccl", "HCCL", "Communication", "GE"];
 
-/// Beginnings of names behind the prefix. The first that fits counts.
+/// Name starts after the prefix. The first match is used.
 const BEHIND_PREFIX: &[(&str, ApiRole)] = &[
     // CUDA, HIP, MUSA
     ("LaunchKernel", ApiRole::Launch),
@@ -185,7 +185,7 @@ const BEHIND_PREFIX: &[(&str, ApiRole)] = &[
 ];
 
 impl ApiRole {
-    /// The role of calls with a name.
+    /// Returns the role of calls with this name.
     pub fn of_name(name: &str) -> Self {
         if let Some(name) = behind_layer(name) {
             return of_cann(name);
@@ -193,7 +193,7 @@ impl ApiRole {
         exact(name).or_else(|| begin_of(name, WHOLE)).unwrap_or_else(|| behind_prefix(name))
     }
 
-    /// Whether calls of this role wait for a device.
+    /// Whether calls with this role wait for a device.
     pub fn waiting(self) -> Waiting {
         match self {
             Self::DeviceSynchronize
@@ -207,7 +207,7 @@ impl ApiRole {
     }
 }
 
-/// What stands behind the name of a layer of CANN.
+/// Returns the name after the CANN layer.
 fn behind_layer(name: &str) -> Option<&str> {
     let (layer, rest) = name.split_once('@')?;
     LAYERS.contains(&layer).then_some(rest)
@@ -239,11 +239,11 @@ fn behind_prefix(name: &str) -> ApiRole {
     }
 }
 
-/// The prefixes of interfaces that are shown with every name.
+/// The interface prefixes listed with every name.
 const PREFIXES: [&str; 7] = ["cuda", "cu", "hip", "musa", "aclrt", "ze", "ur"];
 
-/// Every name of the tables with its role: whole names as they are, and what stands behind a
-/// prefix with each of the prefixes.
+/// Returns every known name with its role: complete names unchanged, and names after a prefix with
+/// each of the prefixes.
 pub fn api_names() -> Vec<(String, ApiRole)> {
     let bare = WHOLE.iter().chain(EXACT).map(|&(name, role)| (name.to_owned(), role));
     let prefixed = |prefix: &'static str| {

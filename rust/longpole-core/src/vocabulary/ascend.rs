@@ -1,29 +1,29 @@
-//! What the processes, threads and tasks of an Ascend profile are, by their names.
+//! The meaning of processes, threads and tasks of an Ascend profile, by name.
 //!
-//! msprof, and the profilers of torch and MindSpore that embed it, write timelines in which
-//! most events have no category. The name of the process tells the layer, that of the thread
-//! the track, and the argument `Task Type` what a task on a stream does.
+//! msprof, and the profilers of PyTorch and MindSpore that embed it, write timelines in which most
+//! events have no category. The name of the process identifies the layer, that of the thread the
+//! track, and the argument `Task Type` the task on a stream.
 //!
-//! Limits: a type of task that is not listed is [`TaskKind::Unknown`], which counts as no work
-//! and is reported.
+//! Limits: a task type that is not listed is [`TaskKind::Unknown`]. It does not count as a GPU
+//! activity, and is reported.
 
 use super::ApiRole;
 use crate::names::named;
 
-/// A layer of an Ascend profile, which stands in the timeline as a process.
+/// A layer of an Ascend profile, represented as a process in the timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layer {
     /// The streams of a device.
     Hardware,
-    /// The collectives of a device and what they consist of.
+    /// The collectives of a device and their tasks.
     Communication,
-    /// Calls into the runtime and the libraries above it.
+    /// Calls to the runtime and the libraries above it.
     Cann,
     /// Operators on the CPU.
     HostOperators,
-    /// The program itself, under its framework.
+    /// The program, with the framework.
     Framework,
-    /// What the profiler computed from the other layers.
+    /// Results that the profiler computed from the other layers.
     Derived,
 }
 
@@ -43,33 +43,34 @@ const LAYERS: &[(&str, Layer)] = &[
 ];
 
 named! {
-    /// A profiler, as far as its options differ from those of the others.
+    /// A profiler, distinguished as far as its options differ from those of others.
     Profiler {
-        /// `torch.profiler`, and whatever is like it.
+        /// `torch.profiler` and compatible profilers.
         Torch "torch",
-        /// The same on ROCm.
+        /// `torch.profiler` on ROCm.
         TorchRocm "torch_rocm",
-        /// The same on Intel's GPUs.
+        /// `torch.profiler` on Intel GPUs.
         TorchXpu "torch_xpu",
-        /// The same where nothing tells whose GPUs it records, or that there are any.
+        /// `torch.profiler` with unknown GPUs, or without GPUs.
         TorchUnknown "torch_unknown",
         /// `torch_npu.profiler`.
         TorchNpu "torch_npu",
         /// `mindspore.profiler` and the older `mindspore.Profiler`.
         MindSpore "mindspore",
-        /// msprof by itself.
+        /// Standalone msprof.
         Msprof "msprof",
         /// Nsight Systems.
         Nsys "nsys",
         /// rocprofv3.
         Rocprofv3 "rocprofv3",
-        /// `XProf`, of JAX and `TensorFlow`.
+        /// `XProf`, the profiler of JAX and `TensorFlow`.
         XProf "xprof",
     }
 }
 
 impl Profiler {
-    /// The profiler that names a process of an Ascend profile so, where others do not.
+    /// Returns the profiler that writes a process of this name into an Ascend profile, if only one
+    /// does.
     pub fn of_process(name: &str) -> Option<Self> {
         match name {
             "Python" => Some(Self::TorchNpu),
@@ -78,7 +79,7 @@ impl Profiler {
         }
     }
 
-    /// The profiler that alone writes files of a format.
+    /// Returns the profiler that writes files of a format, if only one does.
     pub fn of_format(format: &str) -> Option<Self> {
         match format {
             "nsight-sqlite" => Some(Self::Nsys),
@@ -90,7 +91,7 @@ impl Profiler {
         }
     }
 
-    /// The profiler of torch where the header has a field of such a name.
+    /// Returns the PyTorch profiler that writes a header field of this name.
     pub fn of_field(name: &str) -> Option<Self> {
         match name {
             "cuda_runtime_version" | "cuda_driver_version" | "cupti_version" => Some(Self::Torch),
@@ -101,7 +102,7 @@ impl Profiler {
         }
     }
 
-    /// The profiler of torch where runtime API calls have such names.
+    /// Returns the PyTorch profiler for the vendor of a runtime API call of this name.
     pub fn of_call(name: &str) -> Option<Self> {
         let of_prefix = [
             ("cu", Self::Torch),
@@ -115,16 +116,16 @@ impl Profiler {
     }
 }
 
-/// A track of the layer of collectives.
+/// A track of the collective layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CollectiveTrack {
-    /// Whole collectives, of one group.
+    /// Complete collectives of one group.
     Operations,
-    /// The tasks of collectives on one of the streams they use.
+    /// The tasks of collectives on one of their streams.
     Tasks,
 }
 
-/// What a task on a stream of a device does.
+/// The effect of a task on a device stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskKind {
     /// Computes.
@@ -133,15 +134,15 @@ pub enum TaskKind {
     Copy,
     /// Waits for an event or a notification.
     Wait,
-    /// Records an event, notifies, or stands there for the profiler.
+    /// Records an event, notifies, or is a mark of the profiler.
     Mark,
-    /// Whatever its name says: the profiler has no name for its type.
+    /// Determined by its name, because the profiler has no name for its type.
     Unnamed,
-    /// Of a type that is not known.
+    /// Unknown type.
     Unknown,
 }
 
-/// Tasks by their type, in capital letters with `_` for spaces and without `_SQE`.
+/// Tasks by type, in capital letters with `_` for spaces and without `_SQE`.
 const TASKS: &[(&str, TaskKind)] = &[
     ("AI_CORE", TaskKind::Compute),
     ("AI_VECTOR_CORE", TaskKind::Compute),
@@ -189,27 +190,27 @@ const TASKS: &[(&str, TaskKind)] = &[
     ("OTHER", TaskKind::Unnamed),
 ];
 
-/// The category of the range on a device that is one iteration of the program.
+/// The category of device ranges that are iterations of the program.
 const ITERATION: &str = "Iteration Time";
 
-/// Categories of the profiler's own summary of an iteration.
+/// Categories of the profiler's summary of an iteration.
 const SUMMARIES: &[&str] = &["FP_BP Time", "Iteration Refresh", "Reduce", "Data_aug Bound"];
 
 impl Layer {
-    /// The layer that a process with a name is, if any.
+    /// Returns the layer of a process with this name, if any.
     pub fn of_process(name: &str) -> Option<Self> {
         LAYERS.iter().find(|(its, _)| *its == name).map(|&(_, layer)| layer)
     }
 
-    /// Whether only an Ascend or MindSpore profile has such a process: the names of the others
-    /// are common words.
+    /// Whether only Ascend or MindSpore profiles have a process of this name; other names are
+    /// common words.
     pub fn is_telling(self, name: &str) -> bool {
         !matches!(self, Self::Framework) && name != "Communication"
     }
 }
 
 impl CollectiveTrack {
-    /// What a thread with a name shows, where its process is that of collectives.
+    /// Returns the track of a thread with this name, in a process of collectives.
     pub fn of_thread(name: &str) -> Option<Self> {
         let is_operations = name == "Communication Kernel" || name.ends_with(" Communication");
         if is_operations {
@@ -220,7 +221,7 @@ impl CollectiveTrack {
 }
 
 impl TaskKind {
-    /// What tasks of a type do; where a task has none, its name stands for it.
+    /// Returns the effect of tasks of this type; for a task without a type, its name is used.
     pub fn of_type(word: &str) -> Self {
         let upper: String = word.trim().to_ascii_uppercase().replace(' ', "_");
         let word = upper.strip_suffix("_SQE").unwrap_or(&upper);
@@ -228,17 +229,17 @@ impl TaskKind {
     }
 }
 
-/// What a range with a category of its own on a track of an Ascend device is.
+/// The meaning of a range with its own category on an Ascend device track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceRange {
     /// One iteration of the program.
     Iteration,
-    /// A part of one, as the profiler computed it.
+    /// A part of an iteration, as computed by the profiler.
     Summary,
 }
 
 impl DeviceRange {
-    /// The meaning of a category, if it is that of such a range.
+    /// Returns the meaning of a category, if it is that of such a range.
     pub fn of_category(category: &str) -> Option<Self> {
         if category == ITERATION {
             return Some(Self::Iteration);
@@ -247,7 +248,7 @@ impl DeviceRange {
     }
 }
 
-/// The group and the number within it that HCCL gives to a collective in its name:
+/// Returns the group, and the number within it, in the name that HCCL gives to a collective:
 /// `hcom_allReduce__586_3_1` is number 3 of the group whose number ends in 586.
 pub fn hccl_number(name: &str) -> Option<(&str, i64)> {
     let (_, numbers) = name.strip_prefix("hcom_")?.split_once("__")?;
@@ -257,7 +258,7 @@ pub fn hccl_number(name: &str) -> Option<(&str, i64)> {
     is_group.then_some((group, number.parse().ok()?))
 }
 
-/// The stream in the name of a thread (`Stream 4`).
+/// Returns the stream in the name of a thread (`Stream 4`).
 pub fn stream_number(thread: &str) -> Option<i64> {
     thread.strip_prefix("Stream ")?.trim().parse().ok()
 }

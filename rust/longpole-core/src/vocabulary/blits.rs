@@ -1,4 +1,4 @@
-//! Kernels by which HIP performs memsets and memcpys, and the calls that ask for them.
+//! Kernels with which HIP performs memsets and memcpys, and the calls that request them.
 
 use super::EventKind;
 
@@ -8,13 +8,13 @@ const KERNELS: &[(&str, EventKind)] =
 const CALLS: &[(&str, EventKind)] =
     &[("hipMemset", EventKind::Fill), ("hipMemcpy", EventKind::Copy)];
 
-/// What a kernel with a name does, if it is one that HIP performs memsets or memcpys by. HIP uses
-/// them for itself, too: only the call tells that a program asked for it.
+/// Returns the effect of a kernel with which HIP performs memsets or memcpys. HIP also uses these
+/// kernels internally: only the call shows that the program requested it.
 pub fn blit_kernel(name: &str) -> Option<EventKind> {
     begin_of(name, KERNELS)
 }
 
-/// What a call of HIP asks for, if it is a memset or a memcpy.
+/// Returns the request of a HIP call, if it is a memset or a memcpy.
 pub fn blit_call(name: &str) -> Option<EventKind> {
     begin_of(name, CALLS)
 }

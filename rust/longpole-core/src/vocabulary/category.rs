@@ -1,47 +1,46 @@
-//! What an event is, by the category its profiler gave it.
+//! The kind of an event, derived from the category that its profiler assigned.
 //!
-//! Every profiler has its own names for the same few kinds of event. The table below
-//! holds those of libkineto (CUDA, HIP, XPU, MTIA, Gaudi and back ends of others) in all
-//! its versions, and of `torch_npu`. Events of an Ascend profile that have none are told apart
-//! in `ascend`.
+//! Every profiler has its own names for the same few kinds of events. The table below contains
+//! those of libkineto (CUDA, HIP, XPU, MTIA, Gaudi and other back ends) in all versions, and of
+//! `torch_npu`. `ascend` handles events of an Ascend profile without a category.
 //!
-//! Limits: a category that is not listed becomes [`EventKind::Other`], which takes part in
-//! the nesting of its thread and in nothing else.
+//! Limits: a category that is not listed becomes [`EventKind::Other`], which is nested on its
+//! thread and otherwise ignored.
 
 use crate::names::named;
 
 named! {
-    /// What an event is, whichever profiler wrote it.
+    /// The kind of an event, independent of the profiler.
     EventKind {
         /// An operator on the CPU.
         Operator "operator",
-        /// A function of the Python program.
+        /// A Python function of the program.
         Python "python",
-        /// A call into the CUDA or HIP runtime.
+        /// A CUDA or HIP runtime API call.
         Runtime "runtime",
-        /// A call into the driver below the runtime.
+        /// A driver API call.
         Driver "driver",
-        /// A named range on the CPU side, as `record_function` and `ProfilerStep` make.
+        /// A named range on the host, from `record_function` or `ProfilerStep`.
         Annotation "annotation",
         /// A kernel on the device.
         Kernel "kernel",
-        /// A copy to, from or on a device.
+        /// A memcpy to, from or on a device.
         Copy "copy",
-        /// A fill of device memory.
+        /// A memset of device memory.
         Fill "fill",
-        /// A named range on the device side, spanning the kernels launched inside.
+        /// A named range on the device that spans the kernels launched inside.
         DeviceAnnotation "device_annotation",
-        /// A record of who waited for whom on a device.
+        /// A synchronization record: which call or stream waited for which.
         Synchronization "synchronization",
-        /// A range over which performance counters were read.
+        /// A range for which performance counters were read.
         CounterRange "counter_range",
-        /// A part of a collective, or a mark on a stream that takes the device no time.
+        /// A part of a collective, or a mark on a stream that takes no device time.
         DeviceTask "device_task",
-        /// What the profiler computed from other events, shown as a track of its own.
+        /// A result that the profiler computed from other events, on a separate track.
         Derived "derived",
-        /// Time the profiler itself took.
+        /// Time of the profiler itself.
         Overhead "overhead",
-        /// The frame the profiler draws around all it recorded.
+        /// The span of the whole recording.
         Span "span",
         /// A point in time.
         Instant "instant",
@@ -50,10 +49,10 @@ named! {
     }
 }
 
-/// The category of operators until torch 1.9.
+/// The category of operators up to PyTorch 1.9.
 const OLD: &str = "Operator";
 
-/// Categories by name: of today, and with a capital letter those until torch 1.9.
+/// Categories by name: current ones, and with a capital letter those up to PyTorch 1.9.
 const CATEGORIES: &[(&str, EventKind)] = &[
     ("cpu_op", EventKind::Operator),
     (OLD, EventKind::Operator),
@@ -106,13 +105,13 @@ const CATEGORIES: &[(&str, EventKind)] = &[
     ("gpu_op", EventKind::Kernel),
 ];
 
-/// Endings of categories, as in `cuda_runtime` and `privateuse1_driver`.
+/// Suffixes of categories, as in `cuda_runtime` and `privateuse1_driver`.
 const ENDINGS: &[(&str, EventKind)] =
     &[("_runtime", EventKind::Runtime), ("_driver", EventKind::Driver)];
 
-/// Events that are something else than their category says, by the beginning of the name:
-/// until torch 1.9 annotations had the category of operators, MTIA lists waits and
-/// copies among its kernels, and unitrace all commands of Level Zero.
+/// Events whose kind differs from that of their category, by the start of the name: up to PyTorch
+/// 1.9 annotations had the category of operators, MTIA lists waits and copies as kernels, and
+/// unitrace all Level Zero commands.
 const EXCEPTIONS: &[(&str, &str, EventKind)] = &[
     (OLD, "ProfilerStep#", EventKind::Annotation),
     (OLD, "enumerate(DataLoader)#", EventKind::Annotation),
@@ -127,7 +126,7 @@ const EXCEPTIONS: &[(&str, &str, EventKind)] = &[
 ];
 
 impl EventKind {
-    /// The kind that a category of a profiler stands for.
+    /// Returns the kind of a category.
     pub fn of_category(category: &str) -> Self {
         let is_named = |&&(name, _): &&(&str, Self)| name == category;
         let ends_so = |&&(ending, _): &&(&str, Self)| category.ends_with(ending);
@@ -135,33 +134,33 @@ impl EventKind {
         found.map_or(Self::Other, |&(_, kind)| kind)
     }
 
-    /// The kinds that events of a category have by the beginning of their names.
+    /// Returns the kinds of events of a category that depend on the start of their names.
     pub fn exceptions(category: &str) -> impl Iterator<Item = (&'static str, Self)> + use<'_> {
         EXCEPTIONS.iter().filter(move |row| row.0 == category).map(|&(_, name, kind)| (name, kind))
     }
 
-    /// Whether a category is that of all work on threads until torch 1.9.
+    /// Whether a category is that of all thread events up to PyTorch 1.9.
     pub fn is_old_category(category: &str) -> bool {
         category == OLD
     }
 
-    /// Whether it keeps a stream of a device busy.
+    /// Whether it is a GPU activity, which keeps a stream busy.
     pub fn is_device_work(self) -> bool {
         matches!(self, Self::Kernel | Self::Copy | Self::Fill)
     }
 
-    /// Whether it stands on a stream of a device rather than on a thread.
+    /// Whether it is on a device stream rather than on a thread.
     pub fn is_on_device(self) -> bool {
         self.is_device_work()
             || matches!(self, Self::DeviceAnnotation | Self::Synchronization | Self::DeviceTask)
     }
 
-    /// Whether it may launch work on a device.
+    /// Whether it may launch GPU activities.
     pub fn is_call(self) -> bool {
         matches!(self, Self::Runtime | Self::Driver)
     }
 
-    /// Whether it takes part in the nesting of a thread.
+    /// Whether it is nested on a thread.
     pub fn is_on_thread(self) -> bool {
         matches!(
             self,

@@ -1,45 +1,45 @@
-//! Which collective a kernel or an operator is, and what it moves.
+//! The operation and the data type of a collective, from the name of a kernel or operator.
 //!
-//! torch attaches the record of a collective to its kernels and operators: name, elements,
-//! data type, group. Where that record is missing, the names of the libraries' kernels tell
-//! the operation and mostly the data type (`ncclDevKernel_AllReduce_Sum_bf16_RING_LL`).
+//! PyTorch attaches a record of the collective to its kernels and operators: name, elements, data
+//! type, group. Without that record, the names of the libraries' kernels contain the operation and
+//! usually the data type (`ncclDevKernel_AllReduce_Sum_bf16_RING_LL`).
 //!
-//! Limits: the number of bytes is known from the record alone, and is that of the larger of
-//! the two buffers of one rank.
+//! Limits: the number of bytes is only known from the record. It is that of the larger buffer of
+//! one rank.
 
 use crate::names::named;
 
 named! {
-    /// What a collective does.
+    /// The operation of a collective.
     Collective {
-        /// Every rank gets the reduction over all.
+        /// Every rank receives the reduction over all ranks.
         AllReduce "all_reduce",
-        /// Every rank gets what all have.
+        /// Every rank receives the data of all ranks.
         AllGather "all_gather",
-        /// Every rank gets a part of the reduction over all.
+        /// Every rank receives a part of the reduction over all ranks.
         ReduceScatter "reduce_scatter",
-        /// Every rank sends a part to each other one.
+        /// Every rank sends a part to each other rank.
         AllToAll "all_to_all",
-        /// One rank sends to all.
+        /// One rank sends to all ranks.
         Broadcast "broadcast",
-        /// One rank gets the reduction over all.
+        /// One rank receives the reduction over all ranks.
         Reduce "reduce",
-        /// One rank gets what all have.
+        /// One rank receives the data of all ranks.
         Gather "gather",
-        /// One rank sends a part to each.
+        /// One rank sends a part to each rank.
         Scatter "scatter",
-        /// One rank sends to another.
+        /// One rank sends to another rank.
         Send "send",
-        /// One rank receives from another.
+        /// One rank receives from another rank.
         Receive "recv",
-        /// One of these two, or both: kernels for them have one name.
+        /// A send, a receive, or both: their kernels have the same name.
         SendReceive "send_receive",
-        /// Nobody goes on before all have come.
+        /// No rank continues before all ranks have arrived.
         Barrier "barrier",
     }
 }
 
-/// Parts of names in small letters without underscores. The first that fits counts.
+/// Name parts in lower case without underscores. The first match is used.
 const PARTS: &[(&str, Collective)] = &[
     ("lamport", Collective::AllReduce),
     ("cachednotify", Collective::Barrier),
@@ -64,7 +64,7 @@ const PARTS: &[(&str, Collective)] = &[
     ("scatter", Collective::Scatter),
 ];
 
-/// Data types by the names that torch and the libraries use, with their bytes.
+/// Data types by the names that PyTorch and the libraries use, with their size in bytes.
 const DATA_TYPES: &[(&str, &str, i64)] = &[
     ("float8_e4m3", "float8_e4m3", 1),
     ("float8_e5m2", "float8_e5m2", 1),
@@ -99,23 +99,22 @@ const DATA_TYPES: &[(&str, &str, i64)] = &[
     ("bool", "bool", 1),
 ];
 
-/// Beginnings of the names of ranges that are the collective itself: these libraries run on
-/// the CPU.
+/// Name prefixes of ranges that are collectives themselves, because these libraries run on the CPU.
 const ON_CPU: &[&str] = &["gloo:", "mpi:", "ucc:", "hccl:"];
 
-/// Whether a range on a thread is a collective itself.
+/// Whether a thread range is a collective itself.
 pub fn runs_on_cpu(name: &str) -> bool {
     ON_CPU.iter().any(|library| name.starts_with(library))
 }
 
-/// Whether a range on a thread launches a collective and nothing else: torch has one for its own
-/// record of it, and one around the call of the library.
+/// Whether a thread range only launches a collective: PyTorch has one for its own record of the
+/// collective, and one around the library call.
 pub fn is_collective_range(name: &str) -> bool {
     name == "record_param_comms" || name.starts_with("nccl:")
 }
 
 impl Collective {
-    /// The collective that a text names, be it the profiler's argument or a kernel's name.
+    /// Returns the collective in a text: an argument of the profiler, or the name of a kernel.
     pub fn of_name(name: &str) -> Option<Self> {
         let letters = |letter: &char| *letter != '_';
         let name: String = name.to_ascii_lowercase().chars().filter(letters).collect();
@@ -123,31 +122,31 @@ impl Collective {
     }
 }
 
-/// A data type by the word a trace uses for it: its usual name and its bytes.
+/// Returns a data type by its name in a trace: its usual name and its size in bytes.
 pub fn data_type(word: &str) -> Option<(&'static str, i64)> {
     let word = word.to_ascii_lowercase();
     let word = word.strip_prefix("c10::").unwrap_or(&word);
     DATA_TYPES.iter().find(|(its, ..)| *its == word).map(|&(_, name, bytes)| (name, bytes))
 }
 
-/// A data type in one byte, by the place of its usual name.
+/// A data type in one byte, as the index of its usual name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DataType(u8);
 
 impl DataType {
-    /// The data type with a usual name.
+    /// Returns the data type with this usual name.
     pub fn named(name: &str) -> Option<Self> {
         let place = DATA_TYPES.iter().position(|(_, usual, _)| *usual == name)?;
         u8::try_from(place).ok().map(Self)
     }
 
-    /// Its usual name.
+    /// Returns the usual name of the data type.
     pub fn name(self) -> &'static str {
         DATA_TYPES[usize::from(self.0)].1
     }
 }
 
-/// The data type in the name of a kernel, as a word of its own.
+/// Returns the data type in the name of a kernel, as a separate word.
 pub fn data_type_of_kernel(name: &str) -> Option<(&'static str, i64)> {
     let head = name.split('(').next().unwrap_or_default();
     head.split(|letter: char| !letter.is_ascii_alphanumeric()).rev().find_map(data_type)

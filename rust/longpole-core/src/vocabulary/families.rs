@@ -1,14 +1,14 @@
-//! Families of kernels: what a kernel does, by its name.
+//! Families of kernels: what a kernel computes, derived from its name.
 //!
 //! Libraries put the operation into the name of the function (`softmax_warp_forward`), and
-//! everything else into its template arguments and parameters: types, tiles, functors. So only
-//! the function counts, without its arguments. A few wrappers say nothing themselves
-//! (`cutlass::Kernel2<...>`, `ck_tile::kentry<...>`): of those the arguments count.
+//! everything else into its template arguments and parameters: types, tiles, functors. Therefore
+//! only the function name without its arguments is used. The names of a few wrappers contain no
+//! operation (`cutlass::Kernel2<...>`, `ck_tile::kentry<...>`); for these, the arguments are used.
 //!
-//! Names are compared as lower-case words, so that `CatArrayBatchedCopy` holds the word `cat` and
-//! `allocate` does not.
+//! Names are compared as lower-case words, so that `CatArrayBatchedCopy` contains the word `cat`
+//! and `allocate` does not.
 //!
-//! Limits: names of one's own that none of the words describe are [`OTHER`].
+//! Limits: user-defined names that match none of the words are [`OTHER`].
 
 use std::sync::LazyLock;
 
@@ -16,10 +16,10 @@ use regex::{Regex, RegexSet};
 
 use super::WorkClass;
 
-/// The families by the words in a name. The first row that matches counts: a fused attention
-/// kernel multiplies matrices, too. `<a|b>` stands for whole words.
+/// The families by the words in a name. The first matching row is used, because a fused attention
+/// kernel also multiplies matrices. `<a|b>` stands for whole words.
 const FAMILIES: &[(&str, &str)] = &[
-    // Inductor fuses what it is given: the name lists operators that are no longer separate.
+    // Inductor fuses operators: the name lists operators that are no longer separate.
     ("triton", "^triton_(?:poi|red|per|for|spl|unk|fused|_)"),
     ("elementwise", "^(?:loop|wrapped)_(?:[a-z_]+_)?(?:select|clamp)(?:_fusion|$)"),
     (
@@ -91,10 +91,10 @@ const FAMILIES: &[(&str, &str)] = &[
 /// The family of kernels that exchange data with other devices.
 const COMMUNICATION: &str = "communication";
 
-/// The family of kernels that belong to no other.
+/// The family of all other kernels.
 pub const OTHER: &str = "other";
 
-/// The family of a kernel, by its name.
+/// Returns the family of a kernel, derived from its name.
 pub fn kernel_family(name: &str) -> &'static str {
     static PATTERNS: LazyLock<Option<RegexSet>> =
         LazyLock::new(|| RegexSet::new(FAMILIES.iter().map(|(_, words)| pattern(words))).ok());
@@ -119,13 +119,13 @@ pub fn is_kernel_family(word: &str) -> bool {
     word == OTHER || FAMILIES.iter().any(|(family, _)| *family == word)
 }
 
-/// The regular expression of a row: `<` begins and `>` ends a group of whole words.
+/// Returns the regular expression of a row: `<` begins and `>` ends a group of whole words.
 fn pattern(words: &str) -> String {
     words.replace('<', "(?:^|[^a-z])(?:").replace('>', ")(?:[^a-z]|$)")
 }
 
-/// The qualified name of a C++ function, mangled or not, without types and arguments; other names
-/// as they are.
+/// Returns the qualified name of a C++ function, mangled or not, without types and arguments; other
+/// names unchanged.
 fn function(name: &str) -> String {
     mangled_function(name).unwrap_or_else(|| {
         let mut function = String::new();
@@ -149,8 +149,8 @@ fn without_anonymous(name: &str) -> String {
     name.replace("(anonymous namespace)", "").replace("<unnamed>", "")
 }
 
-/// The qualified name of a function whose name is mangled by the Itanium C++ ABI: numbers of
-/// bytes with as many bytes of a name after each.
+/// Returns the qualified name of a function mangled by the Itanium C++ ABI: each part is its length
+/// in bytes, followed by that many bytes.
 fn mangled_function(name: &str) -> Option<String> {
     let mut rest = name.strip_prefix("_ZN").or_else(|| name.strip_prefix("_Z"))?;
     let mut parts = Vec::new();
@@ -164,7 +164,7 @@ fn mangled_function(name: &str) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("::"))
 }
 
-/// A name in lower case, with `_` where a word begins in the middle of an identifier.
+/// Returns a name in lower case, with `_` at word boundaries inside identifiers.
 fn words(name: &str) -> String {
     let mut words = String::with_capacity(name.len() + name.len() / 4);
     let mut characters = name.chars().peekable();

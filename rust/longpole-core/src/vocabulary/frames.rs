@@ -1,22 +1,22 @@
-//! Whose a Python function is, by the name of its frame.
+//! Whether a Python function belongs to the program or to a library, derived from its frame name.
 //!
-//! torch names frames `path(line): function`, with the path as it is or from a folder of
-//! `sys.path` on; built-in functions and modules have names of another form.
+//! PyTorch names frames `path(line): function`. The path is complete or relative to a folder of
+//! `sys.path`. Built-in functions and modules have other forms.
 
-/// Folders of what a program uses.
+/// Folders of libraries.
 const LIBRARIES: [&str; 3] = ["torch", "site-packages", "dist-packages"];
 
-/// Calls and annotations of frameworks and of the interpreter that only wrap functions of the
-/// program, by what their names hold.
+/// Parts of the names of calls and annotations with which frameworks and the interpreter wrap
+/// functions of the program.
 const WRAPPERS: [&str; 4] =
     ["_call_impl", "<built-in function next>", "enumerate(DataLoader)", "ProfilerStep#"];
 
-/// Whether a frame is one of the program, not of what it uses.
+/// Whether a frame belongs to the program, not to a library.
 pub fn is_own_frame(name: &str) -> bool {
     is_frame(name) && !folders(name).any(|folder| LIBRARIES.contains(&folder))
 }
 
-/// Whether a function or an annotation only wraps others: one of torch, a module, or one of the
+/// Whether a function or an annotation only wraps others: from PyTorch, a module, or the
 /// interpreter.
 pub fn is_wrapper_frame(name: &str) -> bool {
     let is_of_torch = if is_frame(name) {
@@ -35,7 +35,7 @@ fn is_frame(name: &str) -> bool {
     name.contains("): ") && !name.starts_with('<') && !name.starts_with("nn.Module")
 }
 
-/// The folders of the path in the name of a frame.
+/// Returns the folders of the path in a frame name.
 fn folders(name: &str) -> impl Iterator<Item = &str> {
     let path = name.split_once("): ").map_or(name, |(path, _)| path);
     let end = path.rfind(['/', '\\']).unwrap_or(0);

@@ -1,11 +1,10 @@
-//! What work on a device is for, by its name and arguments.
+//! The class of GPU activities, by name and arguments.
 //!
-//! A kernel says itself what it does only where the profiler attached the record of a
-//! collective. Otherwise libraries and engines are known by parts of the names of their
-//! kernels.
+//! A kernel is known to communicate if the profiler attached the record of a collective. Otherwise,
+//! libraries and engines are recognized by parts of the names of their kernels.
 //!
-//! Limits: a kernel whose name is not listed computes. Kernels that compute and communicate
-//! at once (fused GEMM and all-reduce) count as communication where the name says so.
+//! Limits: a kernel whose name is not listed counts as compute. Kernels that compute and
+//! communicate (such as a fused GEMM and all-reduce) count as communication if the name shows it.
 
 use std::sync::LazyLock;
 
@@ -14,7 +13,7 @@ use regex::Regex;
 use crate::names::named;
 
 named! {
-    /// What work on a device is for.
+    /// The class of a GPU activity.
     WorkClass {
         /// Computing.
         Compute "compute",
@@ -25,12 +24,12 @@ named! {
     }
 }
 
-/// What names hold, as regular expressions that ignore case: the collective libraries of the
-/// vendors, the collectives that engines bring along, and those of expert parallelism.
+/// Parts of names, as case-insensitive regular expressions: the collective libraries of the
+/// vendors, collectives of inference engines, and those of expert parallelism.
 ///
-/// `[_:\d]` is what stands between a namespace and a function, be the name mangled or not. Of
-/// expert parallelism functions are named, since the same namespaces hold kernels that prepare
-/// and sort on one device.
+/// `[_:\d]` separates a namespace and a function in both mangled and plain names. For expert
+/// parallelism, functions are listed, because the same namespaces contain kernels that prepare and
+/// sort on one device.
 const COMMUNICATION: &[&str] = &[
     "nccl",
     "rccl",
@@ -60,15 +59,15 @@ const COMMUNICATION: &[&str] = &[
     "sendrecv",
     "symmetric_memory",
     "symm_mem",
-    // NVSHMEM's own (`barrier_on_stream_kernel_threadgroup`), and all that wait in Lamport's way
-    // for the data of others (TensorRT-LLM, FlashInfer).
+    // NVSHMEM's own kernels (`barrier_on_stream_kernel_threadgroup`), and kernels that wait for the
+    // data of others with Lamport flags (TensorRT-LLM, FlashInfer).
     "_on_stream_kernel",
     "lamport",
-    // DeepEP with what was made of it (DeepSeek's own, UCCL, Primus-Turbo), Hybrid-EP, Mooncake.
+    // DeepEP and its derivatives (DeepSeek's own, UCCL, Primus-Turbo), Hybrid-EP, Mooncake.
     r"(?:int(?:ra|er)node(?:_ll)?|hybrid_ep|mooncake(?:_ep_jit)?)[_:\d]+(?:dispatch|combine|(?:cached_)?notify|barrier|clean_low_latency_buffer|device_sync)",
     r"deep_ep[:\d]+\w+?[:\d]+(?:hybrid_)?(?:dispatch|combine|barrier|engram_fetch(?:_wait)?|pp_send|pp_recv)_impl",
     // pplx-garden, and the one-sided all-to-all of TensorRT-LLM; pplx-kernels, whose last two
-    // arguments say whether they send and receive.
+    // arguments are flags for sending and receiving.
     "a2a_?(?:dispatch|combine)",
     r"(?-i:(?:^|[ :\d])(?:dispatch|combine)Kernel[<I].*(?:(?:true|false), (?:true|false)|Lb[01]ELb[01]E))",
     // mori
@@ -77,7 +76,7 @@ const COMMUNICATION: &[&str] = &[
 ];
 
 impl WorkClass {
-    /// The class of kernels with a name, as far as the name tells.
+    /// Returns the class of kernels with this name, as far as the name shows it.
     pub fn of_kernel(name: &str) -> Self {
         static PATTERN: LazyLock<Option<Regex>> =
             LazyLock::new(|| Regex::new(&format!("(?i){}", COMMUNICATION.join("|"))).ok());
@@ -89,9 +88,9 @@ impl WorkClass {
     }
 }
 
-/// Whether the source and the destination of a memcpy are pageable memory, which the driver
-/// stages itself: by the kinds of both among its arguments, else by its name
-/// (`Memcpy HtoD (Pageable -> Device)`).
+/// Whether the source and the destination of a memcpy are pageable memory, which the driver stages:
+/// by the memory kinds in its arguments, otherwise by its name (`Memcpy HtoD (Pageable ->
+/// Device)`).
 pub fn pageable_ends(name: &str, memory_kinds: [Option<&str>; 2]) -> [bool; 2] {
     match memory_kinds {
         [None, None] => [name.contains("Pageable ->"), name.contains("-> Pageable")],
@@ -99,7 +98,7 @@ pub fn pageable_ends(name: &str, memory_kinds: [Option<&str>; 2]) -> [bool; 2] {
     }
 }
 
-/// The arguments that tell where a memcpy reads and writes.
+/// The arguments with the source and destination memory kinds of a memcpy.
 pub const MEMORY_KINDS: [&str; 2] = ["src kind", "dst kind"];
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! What loads data, by the names of Python functions and annotations.
+//! The names of Python functions and annotations that load data.
 //!
-//! torch names its frames `torch/utils/data/dataloader.py(...)` and its annotations
-//! `enumerate(DataLoader)#...`; a loader of one's own is usually called so too.
+//! PyTorch names its frames `torch/utils/data/dataloader.py(...)` and its annotations
+//! `enumerate(DataLoader)#...`; custom loaders usually have similar names.
 
-/// The regular expression that finds them.
+/// The default regular expression for data-loading names.
 pub const DATA_LOADING: &str = "(?i)data_?loader";

@@ -1,26 +1,26 @@
-//! Names by which torch marks iterations and the work of its autograd engine.
+//! Names with which PyTorch marks iterations and the events of its autograd engine.
 
-/// The number of an iteration, where a name is the marker of one (`ProfilerStep#N`).
+/// Returns the number of an iteration, if the name is an iteration marker (`ProfilerStep#N`).
 pub fn step_number(name: &str) -> Option<i64> {
     name.strip_prefix("ProfilerStep")?.trim_start().strip_prefix('#')?.trim().parse().ok()
 }
 
-/// Whether an operator is one that the autograd engine runs, as the engine names its work
-/// since torch 1.10.
+/// Whether an operator is run by the autograd engine, which names its operators this way since
+/// PyTorch 1.10.
 pub fn is_engine_work(name: &str) -> bool {
     name.starts_with("autograd::engine::evaluate_function")
 }
 
 /// Whether an operator is a node of the backward graph: `AddBackward0`,
-/// `torch::autograd::CopyBackwards`, `torch::autograd::AccumulateGrad`. Until torch 1.9
-/// traces show these without the engine around them.
+/// `torch::autograd::CopyBackwards`, `torch::autograd::AccumulateGrad`. Up to PyTorch 1.9, traces
+/// contain these without the engine around them.
 pub fn is_backward_node(name: &str) -> bool {
     let node = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
     ["Backward", "Backwards", "AccumulateGrad"].iter().any(|end| node.ends_with(end))
 }
 
-/// The name of a module of torch, where a Python function is a call of one
-/// (`nn.Module: Linear_3`, the fourth `Linear` to be called).
+/// Returns the name of a PyTorch module, if a Python function is a module call (`nn.Module:
+/// Linear_3`, the fourth `Linear` to be called).
 pub fn module_name(name: &str) -> Option<&str> {
     name.strip_prefix("nn.Module: ")
 }

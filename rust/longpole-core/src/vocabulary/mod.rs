@@ -1,25 +1,25 @@
-//! What names mean, whoever wrote them.
+//! The meaning of names, independent of the profiler.
 //!
-//! Each profiler, vendor and library calls the same thing by another name. What a name
-//! means is said here, in one table for each question, and nowhere else:
+//! Each profiler, vendor and library uses different names for the same thing. This module contains
+//! the meaning of names, in one table for each question:
 //!
-//! | question | room |
+//! | question | module |
 //! |---|---|
-//! | what an event is, by its category | `category` |
-//! | what a runtime API call does | `api` |
-//! | what a kernel is for | `kernels` |
-//! | which family a kernel belongs to | `families` |
-//! | which kernels are memsets and memcpys of HIP | `blits` |
-//! | which collective it is, of what data | `collectives` |
-//! | what loads data | `loading` |
-//! | whose a Python function is | `frames` |
-//! | which part of an Ascend profile it is | `ascend` |
-//! | which device and stream a track of Perfetto is | `tracks` |
-//! | which part of an XProf profile it is | `xprof` |
-//! | iterations, and nodes of the backward graph | `markers` |
+//! | kind of an event, by its category | `category` |
+//! | role of a runtime API call | `api` |
+//! | class of a kernel | `kernels` |
+//! | family of a kernel | `families` |
+//! | kernels that are HIP memsets and memcpys | `blits` |
+//! | operation and data type of a collective | `collectives` |
+//! | data-loading functions | `loading` |
+//! | owner of a Python function | `frames` |
+//! | parts of an Ascend profile | `ascend` |
+//! | device and stream of a Perfetto track | `tracks` |
+//! | parts of an XProf profile | `xprof` |
+//! | iteration markers, and nodes of the backward graph | `markers` |
 //! | iterations of inference servers | `serving` |
 //!
-//! A [`Vocabulary`] is these tables with what a user added to them.
+//! A [`Vocabulary`] combines these tables with additions by the user.
 
 mod api;
 mod ascend;

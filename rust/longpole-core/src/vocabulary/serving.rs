@@ -1,12 +1,12 @@
-//! What inference servers call their iterations, and the parts of them.
+//! The names of iterations of inference servers, and of their parts.
 //!
-//! vLLM and `SGLang` name the annotation of an iteration after its batch, TensorRT-LLM an NVTX
-//! range. Where a server annotates nothing, Python functions mark iterations: those of vLLM,
+//! vLLM and `SGLang` include the batch in the annotation of an iteration, TensorRT-LLM in an NVTX
+//! range. For servers without annotations, Python functions mark iterations: those of vLLM,
 //! `SGLang`, TensorRT-LLM and TGI that run one batch.
 //!
-//! Limits: requests that run already count as decoding, though a chunk of a long prompt may be
-//! among them where the name does not tell. With speculative decoding, the tokens are those that
-//! were computed, not those that were accepted.
+//! Limits: running requests count as decoding, although they may include a chunk of a long prompt
+//! if the name does not show it. With speculative decoding, tokens are those computed, not those
+//! accepted.
 
 use std::sync::LazyLock;
 
@@ -23,50 +23,51 @@ named! {
         Sglang "SGLang",
         /// TensorRT-LLM.
         TensorRtLlm "TensorRT-LLM",
-        /// Text Generation Inference of Hugging Face.
+        /// Hugging Face Text Generation Inference.
         Tgi "TGI",
     }
 }
 
 named! {
-    /// What the requests of an iteration need.
+    /// The kind of processing of the requests in an iteration.
     IterationKind {
         /// The next token of each.
         Decode "decode",
         /// Their prompts.
         Prefill "prefill",
-        /// Some the one, some the other.
+        /// Prefill for some requests, decode for others.
         Mixed "mixed",
     }
 }
 
 named! {
-    /// What the host does in an iteration besides running the model.
+    /// Host work in an iteration other than running the model.
     HostPart {
-        /// Chooses tokens.
+        /// Selects tokens.
         Sampling "sampling",
-        /// Turns tokens into text.
+        /// Converts tokens to text.
         Detokenizing "detokenizing",
     }
 }
 
-/// What the name of an iteration says. What it does not say is none.
+/// The content of an iteration name; `None` for what it does not contain.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Iteration {
-    /// Whose it is.
+    /// The server.
     pub server: Option<Server>,
-    /// What its requests need.
+    /// The kind of processing.
     pub kind: Option<IterationKind>,
-    /// How many requests there are.
+    /// The number of requests.
     pub requests: Option<i64>,
-    /// Tokens of prompts.
+    /// The number of prompt tokens.
     pub prefill_tokens: Option<i64>,
-    /// Tokens of requests that decode.
+    /// The number of tokens of decoding requests.
     pub decode_tokens: Option<i64>,
 }
 
-/// Annotations of iterations. The groups `prefill` and `decode` are requests, those with
-/// `_tokens` tokens; of `SGLang`, `mode` tells which of the two `bs` and `toks` are.
+/// Annotations of iterations. The groups `prefill` and `decode` are numbers of requests, those with
+/// `_tokens` numbers of tokens. For `SGLang`, `mode` determines to which of the two `bs` and `toks`
+/// refer.
 const ANNOTATIONS: [(Server, &str); 4] = [
     (
         Server::Vllm,
@@ -80,8 +81,8 @@ const ANNOTATIONS: [(Server, &str); 4] = [
     ),
 ];
 
-/// How these names start, and whether any name that starts so marks an iteration, even one of
-/// another form, which then says nothing more.
+/// The prefixes of these names, and whether every name with the prefix marks an iteration, even in
+/// an unknown form without further information.
 const PREFIXES: [(Server, &str, bool); 4] = [
     (Server::Vllm, "execute_", true),
     (Server::Sglang, "step[", true),
@@ -89,7 +90,7 @@ const PREFIXES: [(Server, &str, bool); 4] = [
     (Server::TensorRtLlm, "_forward_step", false),
 ];
 
-/// Python functions that run one batch: the end of the file's path, and their names.
+/// Python functions that run one batch: the end of the file path, and the function name.
 const FRAMES: [(Server, &str, &str, Option<IterationKind>); 8] = [
     (Server::Vllm, "vllm/v1/worker/gpu_model_runner.py", "execute_model", None),
     (Server::Vllm, "vllm/v1/worker/gpu/model_runner.py", "execute_model", None),
@@ -101,7 +102,7 @@ const FRAMES: [(Server, &str, &str, Option<IterationKind>); 8] = [
     (Server::Tgi, "text_generation_server/server.py", "Decode", Some(IterationKind::Decode)),
 ];
 
-/// Functions inside an iteration that tell its kind.
+/// Functions inside an iteration that determine its kind.
 const KIND_FRAMES: [(&str, IterationKind); 4] = [
     ("forward_decode", IterationKind::Decode),
     ("forward_extend", IterationKind::Prefill),
@@ -109,7 +110,7 @@ const KIND_FRAMES: [(&str, IterationKind); 4] = [
     ("process_batch_result_decode", IterationKind::Decode),
 ];
 
-/// Parts of the host's work, by the name of an annotation, a function or a module.
+/// Parts of the host work, by the name of an annotation, function or module.
 const HOST_PARTS: [(HostPart, &str); 2] = [
     (
         HostPart::Sampling,
@@ -121,7 +122,7 @@ const HOST_PARTS: [(HostPart, &str); 2] = [
     ),
 ];
 
-/// What an annotation says, where it marks an iteration of a server.
+/// Parses an annotation that marks a server iteration.
 pub fn annotated_iteration(name: &str) -> Option<Iteration> {
     static PATTERNS: LazyLock<Vec<(Server, Regex)>> = LazyLock::new(|| compiled(&ANNOTATIONS));
     let (server, _, is_enough) =
@@ -132,7 +133,7 @@ pub fn annotated_iteration(name: &str) -> Option<Iteration> {
     found.or_else(|| is_enough.then(|| Iteration { server: Some(server), ..Iteration::default() }))
 }
 
-/// What a Python function says, where it runs an iteration of a server.
+/// Parses a Python function that runs a server iteration.
 pub fn framed_iteration(name: &str) -> Option<Iteration> {
     let (path, function) = frame_of(name)?;
     let is_of = |file: &str| path == file || path.ends_with(&format!("/{file}"));
@@ -141,19 +142,20 @@ pub fn framed_iteration(name: &str) -> Option<Iteration> {
     Some(Iteration { server: Some(*server), kind: *kind, ..Iteration::default() })
 }
 
-/// The kind of the iteration in which a Python function runs, where that tells.
+/// Returns the kind of the iteration in which a Python function runs, if the function determines
+/// it.
 pub fn kind_of_frame(name: &str) -> Option<IterationKind> {
     let (_, function) = frame_of(name)?;
     KIND_FRAMES.iter().find(|(named, _)| *named == function).map(|(_, kind)| *kind)
 }
 
-/// Which part of the host's work a name stands for.
+/// Returns the part of the host work with this name.
 pub fn host_part(name: &str) -> Option<HostPart> {
     static PATTERNS: LazyLock<Vec<(HostPart, Regex)>> = LazyLock::new(|| compiled(&HOST_PARTS));
     PATTERNS.iter().find(|(_, pattern)| pattern.is_match(name)).map(|(part, _)| *part)
 }
 
-/// The path and the function of a frame, `path(line): function`.
+/// Returns the path and the function of a frame, `path(line): function`.
 fn frame_of(name: &str) -> Option<(&str, &str)> {
     let (place, function) = name.rsplit_once("): ")?;
     Some((place.rsplit_once('(')?.0, function))
@@ -181,7 +183,7 @@ fn said(server: Server, captures: &Captures<'_>) -> Iteration {
     Iteration { kind, requests: Some(prefill + decode), prefill_tokens, decode_tokens, ..known }
 }
 
-/// By the forward mode of `SGLang`. A request that decodes has one token.
+/// Interprets numbers by the forward mode of `SGLang`. A decoding request has one token.
 fn of_mode(mode: &str, requests: Option<i64>, tokens: Option<i64>, known: Iteration) -> Iteration {
     let known = Iteration { requests, ..known };
     match mode {

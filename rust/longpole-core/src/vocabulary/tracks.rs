@@ -1,21 +1,21 @@
-//! The device and the stream that the name of a track of Perfetto gives.
+//! Device and stream numbers in the names of Perfetto tracks.
 //!
 //! rocprofv3 writes `STREAM [" 0 "]`, `COMPUTE AGENT [4] QUEUE [0] GPU` and `COPY to AGENT [4]`,
 //! longpole `device 0, stream 7`.
 
-/// The numbers of the device and the stream that a name gives.
+/// Returns the device and stream numbers in a name.
 pub fn track_numbers(name: &str) -> (Option<i64>, Option<i64>) {
     let lower = name.to_ascii_lowercase();
     let first = |words: &[&str]| words.iter().find_map(|word| number_behind(&lower, word));
     (first(&["device", "agent", "gpu"]), first(&["stream", "queue"]))
 }
 
-/// The number of an agent of rocprofv3, as in `Agent-4`.
+/// Returns the number of a rocprofv3 agent, as in `Agent-4`.
 pub fn agent_number(name: &str) -> Option<i64> {
     name.trim_matches(|letter: char| !letter.is_ascii_digit()).parse().ok()
 }
 
-/// The number behind a word, with nothing but brackets and blanks between them.
+/// Returns the number after a word, with only brackets and spaces in between.
 fn number_behind(text: &str, word: &str) -> Option<i64> {
     let (_, rest) = text.split_once(word)?;
     let digits = rest.trim_start_matches([' ', '[', '"', '#', ':', '-']);

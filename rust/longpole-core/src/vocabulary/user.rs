@@ -1,6 +1,6 @@
-//! What a user adds to the vocabulary: regular expressions for the names of one's own code.
+//! Additions by the user to the vocabulary: regular expressions for the names in their code.
 //!
-//! An addition is asked before the built-in tables, so that it can also correct them.
+//! Additions take precedence over the built-in tables, so that they can also correct them.
 
 use regex::Regex;
 
@@ -9,14 +9,14 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::names::Names;
 use crate::patterns::Budget;
 
-/// One addition: names that a pattern finds have a meaning.
+/// An addition: the meaning of names that match a pattern.
 #[derive(Debug, Clone)]
 struct Rule<T> {
     pattern: Regex,
     meaning: T,
 }
 
-/// The meanings of names: the built-in tables, and what was added to them.
+/// The meaning of names: the built-in tables and additions.
 #[derive(Debug, Clone, Default)]
 pub struct Vocabulary {
     api: Vec<Rule<ApiRole>>,
@@ -27,18 +27,18 @@ pub struct Vocabulary {
     budget: Budget,
 }
 
-/// The questions that can be added to.
+/// The sections that accept additions.
 pub const SECTIONS: &[&str] = &["api", "kernels", "categories", "data_loading"];
 
 impl Vocabulary {
-    /// Adds that names which `pattern` finds mean `meaning` in a section: `api` (a role),
-    /// `kernels` (a class of work), `categories` (a kind of event), or `data_loading`
-    /// (`functions`, the only meaning it has).
+    /// Adds a pattern for names that mean `meaning` in a section: `api` (a role), `kernels` (a
+    /// class of GPU activities), `categories` (a kind of event), or `data_loading` (`functions`,
+    /// its only meaning).
     ///
     /// # Errors
     ///
-    /// For a section or meaning that does not exist, named with those that do, for a pattern
-    /// that is not a regular expression, and for patterns that take too much memory.
+    /// Returns an error for an unknown section or meaning, with a list of the known ones, for a
+    /// pattern that is not a regular expression, and for patterns that take too much memory.
     pub fn add(&mut self, section: &str, meaning: &str, pattern: &str) -> Result<()> {
         let addition = [section, meaning, pattern].map(str::to_owned);
         let pattern =
@@ -50,7 +50,8 @@ impl Vocabulary {
                 self.categories.push(Rule { pattern, meaning: named(section, meaning)? });
             }
             "data_loading" if meaning == "functions" => {
-                // Alone, as it is joined: `a)(b` and `(?x) a # b` are other patterns in a group.
+                // Compiled alone in its group, as it is later joined: `a)(b` and `(?x) a # b` are
+                // different patterns inside a group.
                 self.data_loading.push(self.budget.compile(&grouped(pattern.as_str()))?);
             }
             "data_loading" => return Err(unknown("data_loading", meaning, &["functions"])),
@@ -60,27 +61,27 @@ impl Vocabulary {
         Ok(())
     }
 
-    /// What was added: section, meaning and pattern of each, in order.
+    /// Returns the additions in order: section, meaning and pattern of each.
     pub fn additions(&self) -> &[[String; 3]] {
         &self.additions
     }
 
-    /// The role of runtime API calls with a name.
+    /// Returns the role of runtime API calls with this name.
     pub fn role(&self, name: &str) -> ApiRole {
         first(&self.api, name).unwrap_or_else(|| ApiRole::of_name(name))
     }
 
-    /// The class of kernels with a name.
+    /// Returns the class of kernels with this name.
     pub fn class(&self, name: &str) -> WorkClass {
         first(&self.kernels, name).unwrap_or_else(|| WorkClass::of_kernel(name))
     }
 
-    /// The kind of events of a category.
+    /// Returns the kind of events of a category.
     pub fn kind(&self, category: &str) -> EventKind {
         first(&self.categories, category).unwrap_or_else(|| EventKind::of_category(category))
     }
 
-    /// The regular expression that finds what loads data.
+    /// Returns the regular expression for data-loading names.
     pub fn data_loading(&self) -> String {
         let added = self.data_loading.iter().map(|pattern| pattern.as_str().to_owned());
         let all: Vec<_> = [grouped(super::DATA_LOADING)].into_iter().chain(added).collect();
@@ -88,7 +89,7 @@ impl Vocabulary {
     }
 }
 
-/// Returns a pattern in a group, where its flags end.
+/// Returns a pattern in a group, which limits the scope of its flags.
 fn grouped(pattern: &str) -> String {
     format!("(?:{pattern})")
 }

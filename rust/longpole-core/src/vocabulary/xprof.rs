@@ -1,38 +1,40 @@
-//! What the planes, lines and events of an XProf profile are, by their names.
+//! The meaning of planes, lines and events of an XProf profile, by name.
 //!
 //! XProf (JAX, TensorFlow, PyTorch/XLA) has a plane for the host and one for each device. A plane
-//! has lines: the threads of the host, the streams of a GPU, and views of the same work at other
-//! levels (steps, modules, operators of the framework). The names are those of
+//! has lines: the host threads, the streams of a GPU, and views of the same activities at other
+//! levels (steps, modules, framework operators). The names are those of
 //! `tsl/profiler/utils/xplane_schema.cc`.
 //!
-//! Limits: an event of a device on a line that is not listed counts as no work and is reported.
+//! Limits: a device event on a line that is not listed does not count as a GPU activity, and is
+//! reported.
 
 use super::{ApiRole, EventKind};
 
-/// A plane, which the trace viewer shows as a process.
+/// A plane, which the trace viewer displays as a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Plane {
     /// A device, with its number.
     Device(Option<i64>),
-    /// The threads of the program.
+    /// The host threads.
     Host,
 }
 
 /// A line of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Line {
-    /// What ran on a stream of a GPU.
+    /// The activities on a GPU stream.
     Stream(i64),
-    /// What XLA ran: all work of a TPU, and the work of the streams once more on a GPU.
+    /// The operations that XLA ran: all activities of a TPU or, on a GPU, a repetition of those on
+    /// the streams.
     Operations,
-    /// The work of other lines at another level, or asynchronous operations from their start to
-    /// their end, which keep no unit busy.
+    /// The activities of other lines at another level, or asynchronous operations from start to
+    /// end, which keep no unit busy.
     Repeated,
-    /// A line that is not known.
+    /// An unknown line.
     Unknown,
 }
 
-/// Lines that repeat the work of others at another level, and lines of marks.
+/// Lines that repeat the activities of others at another level, and lines of marks.
 const REPEATED: &[&str] = &[
     "Steps",
     "XLA Modules",
@@ -53,7 +55,7 @@ const REPEATED: &[&str] = &[
 ];
 
 impl Plane {
-    /// The plane with a name, if it is one of XProf.
+    /// Returns the plane with this name, if it is an XProf plane.
     pub fn of_name(name: &str) -> Option<Self> {
         if name.starts_with("/host:") {
             return Some(Self::Host);
@@ -65,7 +67,7 @@ impl Plane {
 }
 
 impl Line {
-    /// The line of a device with a name.
+    /// Returns the device line with this name.
     pub fn of_name(name: &str) -> Self {
         if let Some(number) = name.strip_prefix("Stream #") {
             let digits = number.split(|letter: char| !letter.is_ascii_digit()).next();
@@ -79,7 +81,7 @@ impl Line {
     }
 }
 
-/// What a GPU activity on a stream of XProf is.
+/// Returns the kind of a GPU activity on an XProf stream.
 pub fn xprof_activity(name: &str) -> EventKind {
     if name.starts_with("Memcpy") {
         EventKind::Copy
@@ -90,8 +92,8 @@ pub fn xprof_activity(name: &str) -> EventKind {
     }
 }
 
-/// What an event on a thread of XProf is. Calls into CUDA and HIP have a correlation number or
-/// the name of a call; frames of Python begin with `$`.
+/// Returns the kind of an event on an XProf thread. CUDA and HIP calls have a correlation id or the
+/// name of a call; Python frames begin with `$`.
 pub fn xprof_host_event(name: &str, has_correlation: bool, role: ApiRole) -> EventKind {
     let is_driver = |rest: &str| rest.starts_with(|letter: char| letter.is_ascii_uppercase());
     if name.starts_with('$') {
@@ -105,7 +107,8 @@ pub fn xprof_host_event(name: &str, has_correlation: bool, role: ApiRole) -> Eve
     }
 }
 
-/// The value behind `key:` in the details of a GPU activity, as in `kind:device size:64 async:1`.
+/// Returns the value after `key:` in the details of a GPU activity, as in `kind:device size:64
+/// async:1`.
 pub fn xprof_detail<'a>(details: &'a str, key: &str) -> Option<&'a str> {
     details.split_ascii_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix(':'))
 }

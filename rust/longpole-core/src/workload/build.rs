@@ -1,15 +1,15 @@
-//! All stages of a workload, one after the other.
+//! Builds a workload from an execution trace linked to a trace.
 
 use super::model::{FIRST_GAP, LAST_GAP, LinkedDevice, NodeKind, Sources, Workload, WorkloadNode};
 use super::{chains, dependencies, devices, waits};
 use crate::error::Result;
 use crate::progress::{Progress, report};
 
-/// Puts nodes and dependencies together.
+/// Builds the nodes and dependencies of a workload.
 ///
 /// # Errors
 ///
-/// Only when `progress` asks to stop.
+/// Returns an error only if `progress` asks to stop.
 pub fn workload(sources: Sources<'_>, progress: Progress<'_>) -> Result<Workload> {
     let owners = devices::owners(sources);
     report(progress, owners.len() as u64)?;

@@ -1,7 +1,7 @@
-//! What each thread did, operator by operator: self times, waiting, and gaps.
+//! The time of each thread by operator: self times, waiting, and gaps.
 //!
-//! A range of the program (`record_function`, a step) that holds operators is a label and
-//! does no work: the time between its operators is a gap, at the place where it passed.
+//! A range of the program (`record_function`, a step) that contains operators is a label and does
+//! no work itself: the time between its operators is a gap at the position where it passed.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,18 +12,18 @@ use super::waits::Waits;
 use crate::ids::LaneId;
 use crate::vocabulary::{EventKind, runs_on_cpu};
 
-/// The nodes of one thread in the order in which they began.
+/// The nodes of one thread, in order of start.
 pub(super) struct Chain {
     /// Start, id, end and row of each.
     pub(super) nodes: Vec<(i64, i64, i64, usize)>,
-    /// End, place in `nodes`, by end.
+    /// End and index in `nodes`, sorted by end.
     by_end: Vec<(i64, usize)>,
 }
 
 /// Time between operators of a thread.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Gap {
-    /// The row of the operator at which it ends, or of the last of its thread.
+    /// The row of the operator at which it ends, or of the last operator of its thread.
     pub(super) row: usize,
     /// Whether it follows the last operator.
     pub(super) is_last: bool,
@@ -38,31 +38,30 @@ pub(super) struct Gap {
 pub(super) struct Chains {
     /// By lane.
     pub(super) of_lane: BTreeMap<usize, Chain>,
-    /// For each row of the execution trace, its self time without waiting; none of it for
-    /// labels.
+    /// For each row of the execution trace, its self time without waiting; zero for labels.
     pub(super) work_ns: Vec<i64>,
     /// For each row, its self time.
     pub(super) self_ns: Vec<i64>,
-    /// For each row, the waiting in its self time.
+    /// For each row, the waiting time in its self time.
     pub(super) blocked_ns: Vec<i64>,
-    /// Where time passed between operators, by lane and time.
+    /// The time between operators, by lane and time.
     pub(super) gaps: Vec<Gap>,
 }
 
 impl Chain {
-    /// The first node that starts at a time or later.
+    /// Returns the first node that starts at or after a time.
     pub(super) fn first_from(&self, time_ns: i64) -> Option<usize> {
         let place = self.nodes.partition_point(|node| node.0 < time_ns);
         self.nodes.get(place).map(|node| node.3)
     }
 
-    /// The last node to end by a time.
+    /// Returns the last node to end by a time.
     pub(super) fn last_ended(&self, time_ns: i64) -> Option<usize> {
         let place = self.by_end.partition_point(|&(end, _)| end <= time_ns);
         place.checked_sub(1).map(|place| self.nodes[self.by_end[place].1].3)
     }
 
-    /// The last node to begin by a time.
+    /// Returns the last node to begin by a time.
     pub(super) fn last_begun(&self, time_ns: i64) -> Option<usize> {
         let place = self.nodes.partition_point(|node| node.0 <= time_ns);
         place.checked_sub(1).map(|place| self.nodes[place].3)
@@ -100,7 +99,7 @@ pub(super) fn chains(sources: Sources<'_>, waits: &Waits) -> Chains {
     chains
 }
 
-/// Which nodes of a thread are ranges that hold others.
+/// Whether each node of a thread is a range that contains others.
 fn labels(chain: &Chain, sources: Sources<'_>) -> Vec<bool> {
     let events = &sources.tables.events;
     let next = chain.nodes.iter().skip(1).map(Some).chain([None]);
@@ -134,8 +133,8 @@ fn of_lane(sources: Sources<'_>) -> BTreeMap<usize, Chain> {
     of_lane.into_iter().map(chain).collect()
 }
 
-/// When each thread could begin: when the first thing it waited for was over, else with
-/// the first of all threads.
+/// Returns the earliest possible start of each thread: when the first thing it waited for had
+/// ended, otherwise the first start of all threads.
 fn origins(of_lane: &BTreeMap<usize, Chain>, waits: &Waits, first_ns: i64) -> BTreeMap<usize, i64> {
     let begin_ns = |lane: usize| of_lane.get(&lane).map(|chain| chain.nodes[0].0);
     let mut handed_ns: BTreeMap<usize, i64> = BTreeMap::new();
@@ -154,15 +153,16 @@ fn origins(of_lane: &BTreeMap<usize, Chain>, waits: &Waits, first_ns: i64) -> BT
     of_lane.iter().map(origin).collect()
 }
 
-/// A walk along one thread from point to point.
+/// The state of a sweep along one thread.
 struct Sweep<'a> {
     blocked: &'a [(i64, i64)],
     next_blocked: usize,
     lane: LaneId,
     last_ns: i64,
-    /// The open nodes, the innermost last, which is never over.
+    /// The open nodes, innermost last; the innermost has not ended.
     open: Vec<Open>,
-    /// When the open nodes end, and their places; of two that end together the inner one first.
+    /// The ends of the open nodes, with their indices; of two with the same end, the inner one
+    /// comes first.
     ends: BTreeSet<(i64, Reverse<usize>)>,
     gap: Option<Gap>,
     gaps: &'a mut Vec<Gap>,
@@ -174,7 +174,7 @@ struct Sweep<'a> {
 struct Open {
     row: usize,
     is_label: bool,
-    /// Whether it ended before one that began in it.
+    /// Whether it ended before a node that began inside it.
     is_over: bool,
 }
 
@@ -193,8 +193,8 @@ impl Sweep<'_> {
         self.end_gap(last, true);
     }
 
-    /// Ends the open nodes that end by a time, in order of their ends: usually the innermost
-    /// first; where nodes cross, the one that ends first.
+    /// Closes the open nodes that end by a time, in order of end: usually the innermost first; if
+    /// nodes cross, the one that ends first.
     fn close_until(&mut self, time_ns: i64) {
         while let Some(&(end_ns, Reverse(place))) = self.ends.first() {
             if end_ns > time_ns {
@@ -207,7 +207,7 @@ impl Sweep<'_> {
         }
     }
 
-    /// Gives the time up to a point to the innermost open node, or to the gap.
+    /// Assigns the time up to a point to the innermost open node, or to a gap.
     fn pass(&mut self, time_ns: i64) {
         let from_ns = self.last_ns;
         if time_ns <= from_ns {
@@ -241,7 +241,7 @@ impl Sweep<'_> {
         }
     }
 
-    /// How much of a span was waiting, and when the last wait in it was over.
+    /// Returns the waiting time in a span, and the end of the last wait in it.
     fn blocked_within(&mut self, from_ns: i64, until_ns: i64) -> (i64, i64) {
         let (mut sum_ns, mut last_ns) = (0, from_ns);
         while let Some(&(start_ns, end_ns)) = self.blocked.get(self.next_blocked) {

@@ -1,12 +1,12 @@
-//! What is wrong with a Chakra graph, and what simulators would make of it.
+//! Checks a Chakra graph, and replays it as simulators would.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::replay::{Replay, ReplayNode, Resource, replay};
 use crate::tables::chakra::{self, ChakraNode, ChakraTrace};
 
-/// Declares every kind of finding: name, whether simulators refuse the graph for it, what
-/// was found and what it means.
+/// Declares all kinds of findings: name, whether simulators reject the graph for it, description
+/// and consequence.
 macro_rules! findings {
     ($($finding:ident $name:literal $refused:literal $sentence:literal $effect:literal;)*) => {
         /// A kind of finding.
@@ -15,22 +15,22 @@ macro_rules! findings {
         pub enum Fault { $(#[doc = $sentence] $finding,)* }
 
         impl Fault {
-            /// Its name for programs.
+            /// Returns the machine-readable name.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$finding => $name,)* }
             }
 
-            /// Whether simulators refuse the graph for it, or never finish.
+            /// Whether simulators reject the graph for it, or never finish.
             pub fn is_refused(self) -> bool {
                 match self { $(Self::$finding => $refused,)* }
             }
 
-            /// What was found.
+            /// Returns the description.
             pub fn sentence(self) -> &'static str {
                 match self { $(Self::$finding => $sentence,)* }
             }
 
-            /// What that means.
+            /// Returns the consequence.
             pub fn effect(self) -> &'static str {
                 match self { $(Self::$finding => $effect,)* }
             }
@@ -39,36 +39,36 @@ macro_rules! findings {
 }
 
 findings! {
-    Truncated "truncated" true "the file ends inside a message" "the nodes behind it are missing";
-    RepeatedId "repeated_id" true "several nodes have one id" "dependencies on it mean any of them";
-    DanglingData "dangling_data_dependency" true "a data dependency on an id that no node has" "the node never starts";
-    DanglingControl "dangling_control_dependency" true "a control dependency on an id that no node has" "ASTRA-sim refuses the graph";
+    Truncated "truncated" true "the file ends inside a message" "the nodes after it are missing";
+    RepeatedId "repeated_id" true "several nodes have one id" "dependencies on this id are ambiguous";
+    DanglingData "dangling_data_dependency" true "a data dependency on a node that is missing" "the node never starts";
+    DanglingControl "dangling_control_dependency" true "a control dependency on a node that is missing" "ASTRA-sim rejects the graph";
     Cycle "cycle" true "nodes that depend on each other, or on nodes that do" "they never start";
     NotOver "source_not_over" false "a data dependency on a node that ended after the dependent one started" "the measured run contradicts it";
     UnknownType "unknown_node_type" true "a node of an invalid or unknown type" "simulators do not run it";
     NoCpuFlag "missing_is_cpu_op" true "a node that runs without the attribute is_cpu_op" "ASTRA-sim does not know where to run it";
-    CommunicationOnCpu "communication_on_cpu" true "a node of a collective with is_cpu_op" "ASTRA-sim gives it to no network";
+    CommunicationOnCpu "communication_on_cpu" true "a node of a collective with is_cpu_op" "ASTRA-sim does not run it on a network";
     NoCommunicationType "missing_comm_type" true "a collective without comm_type" "its kind is undefined";
     NotSimulated "unsimulated_collective" true "a collective that ASTRA-sim does not simulate" "ASTRA-sim stops at it";
     NoSize "missing_comm_size" true "a communication without comm_size" "its size is undefined";
-    NoPeer "missing_peer" true "a send without comm_dst, or a receive without comm_src" "it goes to no rank";
+    NoPeer "missing_peer" true "a send without comm_dst, or a receive without comm_src" "its peer is undefined";
     BadGroup "group_not_a_number" true "a pg_name that is not a number" "ASTRA-sim stops at it";
     UnknownGroup "group_not_announced" true "a pg_name that no METADATA node announces" "its ranks are unknown";
-    ZeroDurations "zero_durations" false "nodes that were measured and take no time" "rounding took it away";
+    ZeroDurations "zero_durations" false "measured nodes with a duration of 0" "their durations were rounded to 0";
 }
 
 /// One kind of finding in one graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Finding {
-    /// What was found.
+    /// The kind.
     pub fault: Fault,
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
-    /// The first node it was found at, in the order of the file.
+    /// The first node with this finding, in file order.
     pub first_node: u64,
 }
 
-/// Everything that is wrong with a graph, a row a kind.
+/// Returns all problems of a graph, one row for each kind.
 pub fn check(trace: &ChakraTrace) -> Vec<Finding> {
     let mut found = Findings::default();
     if trace.trailing_bytes > 0 {
@@ -136,8 +136,8 @@ fn check_dependencies(
     }
 }
 
-/// Whether two nodes that say when they ran contradict a dependency between them. An operator
-/// that launched device work, or stands around another one of its thread, need only have begun.
+/// Whether the times of two nodes contradict a dependency between them. An operator that launched a
+/// GPU activity, or encloses another operator of its thread, only needs to have begun.
 fn is_late(source: &ChakraNode, target: &ChakraNode) -> bool {
     let starts = (source.integer("start_ns"), target.integer("start_ns"));
     let (Some(source_ns), Some(target_ns)) = starts else { return false };
@@ -148,7 +148,7 @@ fn is_late(source: &ChakraNode, target: &ChakraNode) -> bool {
     end_ns > target_ns && !has_begun
 }
 
-/// Whether a node runs on a thread: communication on the CPU does, whatever the flag.
+/// Whether a node runs on a thread. CPU communication does, regardless of the flag.
 fn on_thread(node: &ChakraNode) -> bool {
     let is_device = node.integer("device").is_some() || node.integer("stream").unwrap_or(0) != 0;
     node.flag("is_cpu_op").unwrap_or(true) || !is_device
@@ -167,7 +167,7 @@ fn check_node(node: &ChakraNode, found: &mut Findings) {
     }
 }
 
-/// Collectives that ASTRA-sim throws at: reduce, gather, scatter, barrier.
+/// Collectives that ASTRA-sim does not support: reduce, gather, scatter, barrier.
 const NOT_SIMULATED: [i64; 4] = [1, 3, 4, 9];
 
 fn check_communication(node: &ChakraNode, groups: &HashSet<String>, found: &mut Findings) {
@@ -195,7 +195,7 @@ fn check_communication(node: &ChakraNode, groups: &HashSet<String>, found: &mut 
     }
 }
 
-/// The names of the process groups that METADATA nodes announce.
+/// Returns the process group names that METADATA nodes announce.
 fn announced_groups(trace: &ChakraTrace) -> HashSet<String> {
     let metadata = trace.nodes.iter().filter(|node| node.node_type == chakra::METADATA);
     let lists = metadata.filter_map(|node| {
@@ -205,8 +205,8 @@ fn announced_groups(trace: &ChakraTrace) -> HashSet<String> {
     lists.flatten().filter_map(|group| Some(group["pg_name"].as_str()?.to_owned())).collect()
 }
 
-/// Replays a graph with the durations it gives, in ns where it has them; without `gaps` as if
-/// no time passed between operators. Threads and streams are told by `tid` and `stream`.
+/// Replays a graph with its recorded durations, in ns if available; without `gaps`, as if no time
+/// passed between operators. `tid` and `stream` identify threads and streams.
 pub fn replay_chakra(trace: &ChakraTrace, gaps: bool) -> Replay {
     let rows: HashMap<u64, usize> =
         trace.nodes.iter().enumerate().map(|(row, node)| (node.id, row)).collect();

@@ -1,8 +1,8 @@
-//! Which nodes talk to other ranks: what they do, in which group, and how much they move.
+//! The communication nodes: operation, process group, and size.
 //!
-//! The profiler's own arguments come first; then what `record_param_comms` and the ranges
-//! around the node say (`nccl:all_reduce`); then the name of the kernel. A kernel of a
-//! communication library that none of these explains is named as unknown.
+//! The profiler's own arguments have priority, then `record_param_comms` and the ranges around the
+//! node (`nccl:all_reduce`), then the name of the kernel. A kernel of a communication library that
+//! none of these describes is marked as unknown.
 
 use super::model::{Linked, NodeKind, WorkloadNode};
 use super::storages::tensors;
@@ -10,27 +10,27 @@ use crate::ids::EventId;
 use crate::tables::{ExecutionTrace, argument, argument_text};
 use crate::vocabulary::{Collective, WorkClass, data_type, runs_on_cpu};
 
-/// A communication of one node.
+/// The communication of one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Communication {
     /// The row of its node in the workload.
     pub row: usize,
-    /// What it does, where something in the files says so.
+    /// The operation, if recorded.
     pub collective: Option<Collective>,
     /// The name of its process group.
     pub group: Option<String>,
-    /// How many ranks that has.
+    /// The number of ranks in the group.
     pub group_size: Option<i64>,
-    /// Its number among those of the group.
+    /// The sequence number within the group.
     pub sequence: Option<i64>,
-    /// How many bytes the rank gives.
+    /// The number of bytes that the rank sends.
     pub bytes: Option<i64>,
-    /// The other rank, of a send or receive.
+    /// The other rank of a send or receive.
     pub peer: Option<i64>,
 }
 
 impl Communication {
-    /// Whether enough is known of it to run it on a simulated network.
+    /// Whether enough is known to run it on a simulated network.
     pub fn is_complete(&self) -> bool {
         self.bytes.is_some()
             && match self.collective {
@@ -41,7 +41,8 @@ impl Communication {
     }
 }
 
-/// Every communication, by row of its node. Parts of one are none of their own.
+/// Returns all communications, by row of their node. Parts of a communication are not listed
+/// separately.
 pub fn communications(linked: Linked<'_>) -> Vec<Communication> {
     let class_of = linked.tables.work_classes();
     let communicates = |node: &WorkloadNode| match node.kind {
@@ -86,7 +87,7 @@ fn communication(row: usize, node: &WorkloadNode, linked: Linked<'_>) -> Communi
     }
 }
 
-/// The node and up to five around it, the innermost first.
+/// Returns the node and up to five enclosing nodes, innermost first.
 fn around(row: usize, trace: &ExecutionTrace) -> Vec<usize> {
     std::iter::successors(Some(row), |&row| trace.parent(row)).take(6).collect()
 }
@@ -109,11 +110,11 @@ fn collective(
         .chain([own])
         .chain(ranges)
         .filter_map(Collective::of_name)
-        // A kernel for both directions does not say which one it is for.
+        // The name of a kernel for both directions does not show the direction.
         .find(|&found| found != Collective::SendReceive)
 }
 
-/// What the profiler says of an event.
+/// The profiler's arguments of an event.
 struct Arguments<'a> {
     event: Option<EventId>,
     linked: Linked<'a>,
@@ -134,8 +135,8 @@ impl Arguments<'_> {
     }
 }
 
-/// What `record_param_comms` recorded: in attributes since schema 1.1.0, before that in its
-/// inputs (tensors, sequence number, group, rank or root, ...).
+/// The record of `record_param_comms`: in attributes since schema 1.1.0, before that in its inputs
+/// (tensors, sequence number, group, rank or root, ...).
 #[derive(Default)]
 struct Recorded {
     collective: Option<String>,
@@ -173,7 +174,7 @@ impl Recorded {
 }
 
 impl Recorded {
-    /// What the operators that send and receive say: tensors, group, rank, tag.
+    /// Returns the arguments of send and receive operators: tensors, group, rank, tag.
     fn of_peer(row: usize, trace: &ExecutionTrace) -> Self {
         let inputs = trace.strings.get(trace.nodes[row].inputs.values);
         let inputs: Vec<serde_json::Value> = serde_json::from_str(inputs).unwrap_or_default();
@@ -182,7 +183,7 @@ impl Recorded {
     }
 }
 
-/// The bytes of the tensors that go into a node.
+/// Returns the size of the input tensors of a node in bytes.
 pub fn tensor_bytes(row: usize, trace: &ExecutionTrace) -> Option<i64> {
     let values = trace.strings.get(trace.nodes[row].inputs.values);
     let sizes = tensors(values).into_iter().map(|(_, tensor)| tensor.bytes);

@@ -1,4 +1,4 @@
-//! What each node depends on, and why.
+//! The dependencies of each node, with their reasons.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -14,7 +14,7 @@ use super::waits::{Wait, Waits};
 use crate::graph::Evidence;
 use crate::ids::EventId;
 
-/// Every dependency, by target, then source and kind.
+/// Returns all dependencies, sorted by target, then source and kind.
 pub(super) fn dependencies(
     sources: Sources<'_>,
     nodes: &[WorkloadNode],
@@ -41,7 +41,7 @@ struct Builder<'a> {
     row_of_operator: Vec<usize>,
     row_of_gap: HashMap<i64, usize>,
     row_of_event: HashMap<EventId, usize>,
-    /// The place of each node in an order that every dependency follows.
+    /// The position of each node in an order with which all dependencies must agree.
     order: Vec<(i64, NodeKind, i64)>,
     found: Vec<Dependency>,
     dropped: Dropped,
@@ -73,13 +73,13 @@ impl<'a> Builder<'a> {
         builder
     }
 
-    /// Nodes without times count as begun with the node around them.
+    /// Returns the order of the nodes. Nodes without times begin with their enclosing node.
     fn ordered(&self) -> Vec<(i64, NodeKind, i64)> {
         let trace = self.sources.trace;
         let mut start_ns = vec![i64::MIN; trace.nodes.len()];
         for row in 0..trace.nodes.len() {
             let own = self.nodes[self.row_of_operator[row]].span.map(|span| span.0);
-            // Parents have smaller ids, so they stand before.
+            // Parents have smaller ids, so they come first.
             let around = trace.parent(row).filter(|&parent| parent < row);
             start_ns[row] = own.or(around.map(|parent| start_ns[parent])).unwrap_or(i64::MIN);
         }
@@ -87,7 +87,7 @@ impl<'a> Builder<'a> {
         self.nodes.iter().map(|node| (start(node), node.kind, node.id)).collect()
     }
 
-    /// Keeps a dependency that the measured times allow.
+    /// Adds a dependency that the measured times allow.
     fn add(&mut self, dependency: Dependency) {
         let (source, target) = (dependency.source, dependency.target);
         let spans = (self.nodes[source].span, self.nodes[target].span);
@@ -140,13 +140,13 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The gap before an operator, or behind it where that is the last of its thread.
+    /// Returns the gap before an operator, or after it if it is the last of its thread.
     fn gap(&self, operator: usize, is_last: bool) -> Option<usize> {
         let first = if is_last { LAST_GAP } else { FIRST_GAP };
         self.row_of_gap.get(&(first + self.sources.trace.nodes[operator].id)).copied()
     }
 
-    /// Whatever began before on the thread; it may still be around.
+    /// Adds a dependency on a node that began before on the thread, and may still enclose this one.
     fn follows(&mut self, source: usize, target: usize, start_ns: i64) {
         let start_ns = self.nodes[target].span.map_or(start_ns, |span| span.0);
         let found = self.dependency(source, target, DependencyKind::ProgramOrder);
@@ -170,7 +170,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Work of one stream runs in order; where work overlaps, the last that was over.
+    /// Adds the stream order: activities of one stream run in order; if they overlap, the last one
+    /// that had ended counts.
     fn stream_order(&mut self) {
         let mut works: Vec<_> = (0..self.nodes.len())
             .filter(|&row| self.nodes[row].kind == NodeKind::Device)
@@ -194,7 +195,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// What the graph says about waiting.
+    /// Adds a wait from the dependency graph.
     fn wait(&mut self, wait: &Wait) {
         let source = if wait.kind == DependencyKind::Handover {
             self.handed_over(wait)
@@ -220,8 +221,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The node of a thread that handed over: the last to end by then, else the one
-    /// around it.
+    /// Returns the node of a thread before a handoff: the last to end by then, otherwise the
+    /// enclosing one.
     fn handed_over(&self, wait: &Wait) -> Option<(usize, Moment)> {
         let chain = self.chains.of_lane.get(&wait.source.lane.row())?;
         let ended = chain.last_ended(wait.source.time_ns);
@@ -232,8 +233,8 @@ impl<'a> Builder<'a> {
             .or_else(|| begun.map(|operator| (row(operator), Moment::Start)))
     }
 
-    /// The node that went on after a wait: device work itself, or the next operator of
-    /// the thread, and the gap before that.
+    /// Returns the node that continued after a wait: the GPU activity itself, or the next operator
+    /// of the thread, and the gap before it.
     fn went_on(&self, wait: &Wait, source: Option<(usize, Moment)>) -> [Option<usize>; 2] {
         if wait.kind == DependencyKind::EventWait {
             return [self.row_of_event.get(&wait.target.event).copied(), None];

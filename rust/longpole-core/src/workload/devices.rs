@@ -1,12 +1,12 @@
-//! Device work under the operators that launched it.
+//! Assigns GPU activities to the operators that launched them.
 
 use std::collections::HashMap;
 
 use super::model::{DeviceReason, LinkedDevice, Sources};
 use crate::ids::{EventId, NO_ROW, row_in_column};
 
-/// For each event, the row of the innermost node of the execution trace that is or
-/// encloses it, [`NO_ROW`] for none.
+/// For each event, returns the row of the innermost node of the execution trace that is or encloses
+/// it; [`NO_ROW`] for none.
 pub(super) fn owners(sources: Sources<'_>) -> Vec<u32> {
     const UNKNOWN: u32 = NO_ROW - 1;
     let mut owner = vec![UNKNOWN; sources.tables.events.len()];
@@ -30,7 +30,7 @@ pub(super) fn owners(sources: Sources<'_>) -> Vec<u32> {
     owner
 }
 
-/// Device work with its node, in order of the ids, and what has none.
+/// Returns the GPU activities with their nodes, sorted by id, and those without a node.
 pub(super) fn devices(
     sources: Sources<'_>,
     owners: &[u32],
@@ -57,15 +57,15 @@ pub(super) fn devices(
     (found, unlinked)
 }
 
-/// Ids of device work with a correlation number: that number, and the place among the
-/// work with the same number. Both fit, and the whole stays below 2^51.
+/// First id of GPU activities with a correlation id. The id consists of the correlation id and the
+/// index among activities with the same one, and stays below 2^51.
 const FIRST_DEVICE: i64 = 1 << 40;
 const PLACES_PER_NUMBER: i64 = 1 << 16;
-/// Ids of other device work, in order of time.
+/// First id of other GPU activities, in order of time.
 const FIRST_WITHOUT_NUMBER: i64 = 1 << 51;
 
-/// Gives each GPU activity an id that depends on nothing but its own correlation number,
-/// as far as it has one: what else was found, and the order of the file, change nothing.
+/// Assigns an id to each GPU activity that depends only on its correlation id, if it has one, and
+/// not on other activities or file order.
 fn give_ids(devices: &mut [LinkedDevice], sources: Sources<'_>) {
     let events = &sources.tables.events;
     devices.sort_by_cached_key(|device| {

@@ -1,15 +1,15 @@
-//! An execution trace with the times of a Kineto trace: the workload that simulators run.
+//! Builds the workload for simulators: an execution trace with the times of a Kineto trace.
 //!
-//! Every node of the execution trace keeps its id; work on devices and gaps between
-//! operators become nodes of their own. Durations are self times without the time in which
-//! the thread only waited. A dependency names its kind, how it is known and the events that
-//! justify it; what waits for a device, for another stream or for another thread is taken
-//! from the edges of the critical path's [`Graph`](crate::graph::Graph), so that there is one answer.
+//! Every node of the execution trace keeps its id; GPU activities and gaps between operators become
+//! separate nodes. Durations are self times without the time in which the thread only waited. A
+//! dependency has a kind, evidence, and the events that justify it. Waits for a device, another
+//! stream or another thread are taken from the edges of the critical path's
+//! [`Graph`](crate::graph::Graph), so that both agree.
 //!
-//! No dependency contradicts the measured times: what must be over is over before its
-//! target starts, and what must only have begun (the node around another one, the operator
-//! that launched a kernel) begins no later. Dependencies that would are dropped and counted,
-//! so the graph has no cycles.
+//! No dependency contradicts the measured times: a source that must have ended ends before its
+//! target starts, and a source that only must have begun (an enclosing node, the operator that
+//! launched a kernel) begins no later. Dependencies that would contradict them are dropped and
+//! counted, so the graph has no cycles.
 
 mod build;
 mod chains;

@@ -1,4 +1,4 @@
-//! The columns of a workload: nodes, what they depend on, and what was left out.
+//! The tables of a workload: nodes, dependencies, and what was left out.
 
 use crate::graph::{Evidence, Graph};
 use crate::ids::{EventId, LaneId};
@@ -8,39 +8,39 @@ use crate::stack::Nesting;
 use crate::tables::{ExecutionTrace, Tables};
 
 named! {
-    /// What a node of a workload is.
+    /// The kind of a workload node.
     NodeKind {
         /// A node of the execution trace.
         Operator "operator",
         /// Time of a thread between operators.
         Gap "gap",
-        /// Work on a device.
+        /// A GPU activity.
         Device "device",
     }
 }
 
-/// One node of a workload.
+/// A node of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkloadNode {
-    /// Its id: that of the execution trace, or one that no such node has.
+    /// Its id: that of the execution trace, or a new one.
     pub id: i64,
-    /// What it is.
+    /// Its kind.
     pub kind: NodeKind,
-    /// The row in the execution trace: of the node itself, of the operator that launched
-    /// it, or of the operator that the gap ends at.
+    /// The row in the execution trace: of the node itself, of the operator that launched it, or of
+    /// the operator at which the gap ends.
     pub row: usize,
-    /// The event; none for gaps and for nodes that were not found in the trace.
+    /// The event; `None` for gaps and for nodes that are not in the trace.
     pub event: Option<EventId>,
-    /// The thread or stream, where the node has times.
+    /// The thread or stream, if the node has times.
     pub lane: Option<LaneId>,
-    /// When it started and ended.
+    /// Start and end.
     pub span: Option<(i64, i64)>,
-    /// How long it worked: for operators, the self time without waiting; for labels that
-    /// only hold others, nothing.
+    /// Work time: for operators, the self time without waiting; zero for labels that only contain
+    /// others.
     pub work_ns: i64,
-    /// How long nothing inside it ran on its thread, waiting included.
+    /// Self time, including waiting.
     pub self_ns: i64,
-    /// How long its thread waited while nothing inside it ran.
+    /// Waiting time within the self time.
     pub blocked_ns: i64,
 }
 
@@ -49,32 +49,32 @@ pub struct WorkloadNode {
 pub struct Workload {
     /// The nodes, by id.
     pub nodes: Vec<WorkloadNode>,
-    /// What depends on what, as rows of `nodes`, by target.
+    /// The dependencies, as rows of `nodes`, sorted by target.
     pub dependencies: Vec<Dependency>,
-    /// Device work that stands under no node, with the reason.
+    /// GPU activities without a node, with the reason.
     pub unlinked: Vec<(EventId, DeviceReason)>,
     /// Dependencies that were left out.
     pub dropped: Dropped,
 }
 
-/// What a workload is made from.
+/// The input of a workload.
 #[derive(Clone, Copy)]
 pub struct Sources<'a> {
     /// The execution trace.
     pub trace: &'a ExecutionTrace,
     /// The Kineto trace.
     pub tables: &'a Tables,
-    /// Which event each node is.
+    /// The event of each node.
     pub link: &'a ExecutionLink,
-    /// Which call launched what.
+    /// The launch call of each GPU activity.
     pub launches: &'a Launches,
-    /// Which event encloses which.
+    /// The nesting of events.
     pub nesting: &'a Nesting,
-    /// What waited for what.
+    /// The dependency graph.
     pub graph: &'a Graph,
 }
 
-/// A workload beside the files it comes from.
+/// A workload with the files from which it was built.
 #[derive(Clone, Copy)]
 pub struct Linked<'a> {
     /// The execution trace.
@@ -86,7 +86,7 @@ pub struct Linked<'a> {
 }
 
 impl Linked<'_> {
-    /// What a node is called.
+    /// Returns the name of a node.
     pub fn name(&self, node: &WorkloadNode) -> &str {
         let event = node.event.and_then(|event| self.tables.events.name(event));
         match node.kind {
@@ -98,25 +98,25 @@ impl Linked<'_> {
 }
 
 named! {
-    /// Why a node depends on another one.
+    /// The reason for a dependency.
     DependencyKind {
-        /// The source is the node around the target.
+        /// The source encloses the target.
         Control "control",
-        /// The source came before the target on its thread.
+        /// The source precedes the target on its thread.
         ProgramOrder "program_order",
-        /// The target reads a storage that the source wrote last.
+        /// The target reads a storage that the source was the last to write.
         Data "data",
         /// The source launched the target.
         Launch "launch",
-        /// The source came before the target on its stream.
+        /// The source precedes the target on its stream.
         StreamOrder "stream_order",
-        /// The stream of the target waited for an event behind the source.
+        /// The stream of the target waited for an event after the source.
         EventWait "event_wait",
         /// The thread of the target was blocked until the source had ended.
         Sync "sync",
         /// The thread of the target found a queue full until the source had ended.
         QueueFull "queue_full",
-        /// The forward thread and the backward thread take turns.
+        /// Handoff between the forward and the backward thread.
         Handover "thread_handoff",
     }
 }
@@ -126,67 +126,67 @@ named! {
     Moment {
         /// It has begun.
         Start "start",
-        /// It is over.
+        /// It has ended.
         End "end",
     }
 }
 
-/// One node depends on another one.
+/// A dependency between two nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dependency {
-    /// The row of what must come first.
+    /// The row of the source.
     pub source: usize,
-    /// The row of what depends on it.
+    /// The row of the target.
     pub target: usize,
-    /// Why.
+    /// The reason.
     pub kind: DependencyKind,
     /// What must have happened to the source.
     pub after: Moment,
-    /// How that is known.
+    /// How the dependency is known.
     pub evidence: Evidence,
-    /// The event on the side of the source that justifies it.
+    /// The source event that justifies it.
     pub source_event: Option<EventId>,
-    /// The event on the side of the target: the blocking call, or the work itself.
+    /// The target event that justifies it: the blocking call, or the activity itself.
     pub target_event: Option<EventId>,
 }
 
 /// Dependencies that were left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Dropped {
-    /// The measured times contradict them.
+    /// Number of dependencies that contradict the measured times.
     pub against_time: u64,
-    /// What was waited for is not in the workload.
+    /// Number of dependencies whose source is not in the workload.
     pub source_outside: u64,
-    /// What waited is not in the workload, or nothing followed it there.
+    /// Number of dependencies whose target is not in the workload, or followed by nothing there.
     pub target_outside: u64,
 }
 
-/// Device work and the node it belongs to.
+/// A GPU activity and its node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkedDevice {
     /// The id of its node.
     pub id: i64,
-    /// The work.
+    /// The GPU activity.
     pub event: EventId,
-    /// The call that launched it, where the trace holds it.
+    /// The launch call, if it is in the trace.
     pub call: Option<EventId>,
     /// The node of the execution trace that launched it.
     pub row: usize,
 }
 
 named! {
-    /// Why device work belongs to no node.
+    /// Why a GPU activity has no node.
     DeviceReason {
-        /// The call that launched it is not in the trace.
+        /// Its launch call is not in the trace.
         NoCall "call_not_in_trace",
-        /// Its call ran inside no operator of the execution trace.
+        /// Its launch call ran outside all operators of the execution trace.
         OutsideOperators "outside_operators",
-        /// It has no end, or one before its start.
+        /// It has no end, or ends before its start.
         NoDuration "no_duration",
     }
 }
 
-/// Ids of gaps: above all ids of nodes and device work, and below 2^53.
+/// First id of gaps: above all ids of nodes and GPU activities, and below 2^53.
 pub(super) const FIRST_GAP: i64 = 1 << 52;
-/// The same for what follows the last operator of a thread.
+/// First id of gaps after the last operator of a thread.
 pub(super) const LAST_GAP: i64 = FIRST_GAP + (1 << 51);

@@ -1,11 +1,11 @@
-//! What a simulator would make of a graph: every node runs as soon as what it depends on
-//! is over and its thread or stream is free.
+//! Replays a graph as a simulator would: every node runs as soon as its dependencies have ended and
+//! its thread or stream is free.
 //!
-//! The threads and streams serve first what is ready first, then what has the smaller id.
-//! With the measured durations the end should come when it came; how far off it comes is
-//! the error of the dependencies.
+//! Threads and streams run first the node that is ready first, then the one with the smaller id.
+//! With the measured durations, the replay should end when the run did; the difference is the error
+//! of the dependencies.
 //!
-//! Files of others can hold any numbers, so that sums of times saturate.
+//! Files of other programs can contain any numbers, so sums of times saturate.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use super::model::{DependencyKind, NodeKind, Workload, WorkloadNode};
 use crate::ids::row_in_column;
 
-/// What runs one node at a time.
+/// A resource that runs one node at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Resource {
     /// A thread.
@@ -22,46 +22,48 @@ pub enum Resource {
     Stream(i64),
 }
 
-/// A node as a replay sees it.
+/// A node of a replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplayNode {
-    /// Decides between nodes that are ready together.
+    /// Decides between nodes that are ready at the same time.
     pub id: i64,
-    /// What runs it; none for nodes that only hold others together.
+    /// The resource that runs it; `None` for nodes that only group others.
     pub resource: Option<Resource>,
-    /// How long it takes.
+    /// Duration.
     pub duration_ns: i64,
-    /// When it started and ended in the run that was recorded.
+    /// Start and end in the recorded run.
     pub measured: Option<(i64, i64)>,
 }
 
-/// How a thread or stream did, in the run and in its replay, from the first start of all.
+/// The result for a thread or stream, in the run and in its replay, relative to the first start of
+/// all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ResourceReplay {
-    /// How many nodes it ran.
+    /// Number of nodes it ran.
     pub n_nodes: usize,
     /// The sum of their durations.
     pub busy_ns: i64,
-    /// When the last of them ended in the replay.
+    /// End of the last node in the replay.
     pub end_ns: i64,
-    /// When the last of them ended in the run; none where nothing was measured.
+    /// End of the last node in the run; `None` if nothing was measured.
     pub measured_end_ns: Option<i64>,
 }
 
-/// Where a replay and the run differ most.
+/// The largest difference between a replay and the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deviation {
-    /// The node that started too early in the replay, or too late; or the last one, if it ended so.
+    /// The node that started too early or too late in the replay; or the last one, if it ended too
+    /// early or too late.
     pub row: usize,
-    /// The part of the run in which the difference passed, from the first start of all.
+    /// Start of the part of the run with the difference, relative to the first start of all.
     pub start_ns: i64,
     /// Its end.
     pub end_ns: i64,
-    /// How much longer it took in the run; negative where the replay took longer.
+    /// How much longer it took in the run; negative if the replay took longer.
     pub missing_ns: i64,
 }
 
-/// A replay.
+/// The result of a replay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Replay {
     /// When each node started.
@@ -70,18 +72,18 @@ pub struct Replay {
     pub has_run: Vec<bool>,
     /// When the last node ended.
     pub makespan_ns: i64,
-    /// How long the run took; none where nothing was measured.
+    /// The length of the run; `None` if nothing was measured.
     pub measured_ns: Option<i64>,
     /// Each thread and stream.
     pub resources: BTreeMap<Resource, ResourceReplay>,
-    /// Nodes that never ran, because they wait for each other or for what waits so.
+    /// Number of nodes that never ran, because they wait for each other or for nodes that do.
     pub stuck: usize,
-    /// The place that explains most of the error; none where nothing was measured.
+    /// The place that explains most of the error; `None` if nothing was measured.
     pub deviation: Option<Deviation>,
 }
 
-/// Replays a workload with its measured durations; without `gaps` as if no time passed
-/// between operators.
+/// Replays a workload with its measured durations; without `gaps`, as if no time passed between
+/// operators.
 pub fn replay_workload(workload: &Workload, gaps: bool) -> Replay {
     let nodes: Vec<_> = workload.nodes.iter().map(|node| replay_node(node, gaps)).collect();
     let dependencies = workload.dependencies.iter();
@@ -154,8 +156,8 @@ impl Ready {
     }
 }
 
-/// Follows what decided when the last node ended, back to the start, and finds the stretch that
-/// took another time in the run. The stretches sum up to the whole difference.
+/// Follows the nodes that determined the end back to the start, and finds the part that took a
+/// different time in the run. The parts add up to the whole difference.
 fn deviation(nodes: &[ReplayNode], replay: &Replay, ready: &[Ready]) -> Option<Deviation> {
     let first_ns = nodes.iter().filter_map(|node| node.measured).map(|span| span.0).min()?;
     let is_short = replay.makespan_ns < replay.measured_ns?;
@@ -167,7 +169,7 @@ fn deviation(nodes: &[ReplayNode], replay: &Replay, ready: &[Ready]) -> Option<D
         .filter_map(|row| Some((if is_short { span(row)?.1 } else { end_ns(row) }, row)))
         .max()?
         .1;
-    // What came later, as row, time in the run and time in the replay.
+    // The later node, as row, time in the run and time in the replay.
     let mut later = span(last).map(|span| (last, span.1, end_ns(last)));
     let mut found: Option<Deviation> = None;
     let mut next = Some(last);
@@ -181,7 +183,7 @@ fn deviation(nodes: &[ReplayNode], replay: &Replay, ready: &[Ready]) -> Option<D
     larger(later.map(|later| stretch(later, 0, 0)), found)
 }
 
-/// The stretch from a point of the run and of the replay until a later one.
+/// Returns the part from a point of the run and of the replay to a later one.
 fn stretch(later: (usize, i64, i64), start_ns: i64, replayed_ns: i64) -> Deviation {
     let (row, end_ns, replayed_end_ns) = later;
     let measured_ns = end_ns.saturating_sub(start_ns);
@@ -213,7 +215,7 @@ fn summary(nodes: &[ReplayNode], start_ns: Vec<i64>, has_run: Vec<bool>) -> Repl
     replay
 }
 
-/// For each node what depends on it, and how much it still waits for.
+/// For each node, its dependents and the number of its unfinished dependencies.
 struct Dependents {
     first: Vec<usize>,
     targets: Vec<usize>,
@@ -245,7 +247,7 @@ impl Dependents {
         (0..self.waiting_for.len()).filter(|&row| self.waiting_for[row] == 0)
     }
 
-    /// What depends on a node that is over.
+    /// Marks a node as ended and returns the dependents that become ready.
     fn release(&mut self, row: usize) -> Vec<usize> {
         let released = self.targets[self.first[row]..self.first[row + 1]].to_vec();
         for &target in &released {
@@ -275,7 +277,7 @@ mod tests {
         let (thread, stream) = (Resource::Thread(1), Resource::Stream(7));
         let nodes =
             [node(1, thread, 10), node(2, thread, 10), node(3, stream, 50), node(4, thread, 5)];
-        // The kernel is launched by the first node, and the last waits for it.
+        // The first node launches the kernel, and the last waits for it.
         let replay = replay(&nodes, &[(0, 1), (0, 2), (2, 3)]);
         assert_eq!(replay.start_ns, [0, 10, 10, 60]);
         assert_eq!((replay.makespan_ns, replay.stuck), (65, 0));

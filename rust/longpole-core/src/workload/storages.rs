@@ -1,9 +1,9 @@
-//! Who reads what who wrote.
+//! Data dependencies: which node reads a storage that another node wrote.
 //!
-//! A tensor names its storage. Ids of storages are recycled addresses in older traces, so
-//! that an id alone names no storage: what a reader sees is what was written to that id
-//! last, and a storage on another device is another storage. Only nodes without children
-//! count, for the others read and write through these.
+//! A tensor contains its storage id. In older traces storage ids are recycled addresses, so an id
+//! alone does not identify a storage: a reader sees what was last written to that id, and a storage
+//! on another device is a different one. Only nodes without children count, because the others read
+//! and write through these.
 
 use std::collections::HashMap;
 
@@ -11,10 +11,10 @@ use crate::ids::StringId;
 use crate::strings::Strings;
 use crate::tables::{ExecutionNode, ExecutionTrace};
 
-/// A storage, as far as the file tells one from another.
+/// A storage, as far as the file identifies it.
 type Storage<'a> = (i64, &'a str);
 
-/// Rows of writers and readers, by reader, each pair once.
+/// Returns rows of writers and readers, sorted by reader, each pair once.
 pub(super) fn reads_after_writes(trace: &ExecutionTrace) -> Vec<(usize, usize)> {
     let has_children = has_children(trace);
     let mut in_place = InPlace { strings: &trace.strings, known: HashMap::new() };
@@ -46,7 +46,7 @@ fn has_children(trace: &ExecutionTrace) -> Vec<bool> {
     has_children
 }
 
-/// The outputs, and the inputs that the schema says are written.
+/// Returns the outputs, and the inputs that the schema marks as written.
 fn written<'a>(
     node: &ExecutionNode,
     trace: &'a ExecutionTrace,
@@ -92,7 +92,7 @@ fn written_arguments(schema: &str) -> Vec<usize> {
 pub(super) struct Tensor<'a> {
     storage: i64,
     device: &'a str,
-    /// Its elements times their size.
+    /// Number of elements times their size.
     pub(super) bytes: i64,
 }
 
@@ -102,8 +102,8 @@ impl<'a> Tensor<'a> {
     }
 }
 
-/// The tensors of a list of values, at any depth, with the place of the argument. A
-/// storage id of 0 says that there is none.
+/// Returns the tensors in a list of values, at any depth, with the index of the argument. A storage
+/// id of 0 means none.
 pub(super) fn tensors(values: &str) -> Vec<(usize, Tensor<'_>)> {
     let mut found = Vec::new();
     let (mut depth, mut argument, mut start) = (0_usize, 0, 0);

@@ -1,22 +1,22 @@
-//! What the graph of the critical path says about waiting.
+//! Waits from the dependency graph.
 
 use super::model::DependencyKind;
 use crate::graph::{Edge, Evidence, Graph, Role};
 use crate::ids::{EventId, LaneId, NodeId};
 use crate::tables::Tables;
 
-/// Something that waited for something else, as points of lanes.
+/// A wait, as points on lanes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wait {
     pub(super) kind: DependencyKind,
     pub(super) evidence: Evidence,
-    /// What was waited for, and when that was over.
+    /// The awaited end.
     pub(super) source: Point,
-    /// What waited, and when it went on.
+    /// The point at which the waiting lane continued.
     pub(super) target: Point,
 }
 
-/// A point in time of a lane, and the event that starts or ends there.
+/// A point in time on a lane, and the event that starts or ends there.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Point {
     pub(super) event: EventId,
@@ -24,12 +24,12 @@ pub(super) struct Point {
     pub(super) time_ns: i64,
 }
 
-/// All waits of a trace, and when threads only waited.
+/// All waits of a trace, and the times in which threads only waited.
 #[derive(Default)]
 pub(super) struct Waits {
-    /// In the order of the points that went on.
+    /// In order of the points at which lanes continued.
     pub(super) all: Vec<Wait>,
-    /// For each lane, the spans in which its thread waited, in order, none overlapping.
+    /// For each lane, the spans in which its thread waited, sorted and without overlap.
     pub(super) blocked: Vec<Vec<(i64, i64)>>,
 }
 
@@ -59,7 +59,8 @@ impl Waits {
         waits
     }
 
-    /// The thread of `node` waited from its last point until what it waited for was over.
+    /// Records that the thread of `node` waited from its last point until the end of what it waited
+    /// for.
     fn block(&mut self, graph: &Graph, tables: &Tables, into: &[Edge], node: NodeId) {
         let Some(chain) = into.iter().find(|edge| edge.role == Role::ThreadOrder) else { return };
         let chain_ns = graph.nodes.time_ns(chain.source);
@@ -76,8 +77,8 @@ impl Waits {
     }
 }
 
-/// From when until when the thread of an edge's target waited for its source; a call that
-/// launched what it waits for works until that starts.
+/// Returns the time in which the thread of an edge's target waited for its source. A call that
+/// launched the activity it waits for works until that starts.
 fn waited(graph: &Graph, edge: &Edge, from_ns: i64) -> (i64, i64) {
     let (source, target) = (graph.nodes.event(edge.source), graph.nodes.event(edge.target));
     let launched_it = graph.timeline.launcher(source) == Some(target);

@@ -1,6 +1,6 @@
-//! Writes series of numbers as counter tracks of a Perfetto trace, to be opened beside a trace.
+//! Writes time series as counter tracks of a Perfetto trace, to be opened together with a trace.
 //!
-//! Perfetto draws a counter as steps: each sample holds until the next one.
+//! Perfetto draws counters as steps: each sample is valid until the next one.
 
 use super::protobuf::Message;
 use crate::read::perfetto::fields::{
@@ -11,16 +11,16 @@ use crate::read::perfetto::fields::{
 /// A number that changes over time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Counter {
-    /// What it counts.
+    /// The name of the counter.
     pub name: String,
-    /// When it changed, in ns and ascending, and to what.
+    /// Times in ns, ascending, and values.
     pub samples: Vec<(i64, f64)>,
 }
 
-/// The counters as packets of a Perfetto trace, which may follow those of another.
+/// Returns the counters as packets of a Perfetto trace, which can be appended to another trace.
 ///
-/// Field numbers are those of Perfetto's `protos/perfetto/trace`. Perfetto knows no times
-/// before 0; such samples stand at 0.
+/// Field numbers are those of Perfetto's `protos/perfetto/trace`. Perfetto has no times before 0;
+/// such samples are moved to 0.
 pub fn counter_tracks(counters: &[Counter]) -> Vec<u8> {
     let mut packets = Message::default();
     for (counter, track) in counters.iter().zip(FIRST_TRACK..) {
@@ -41,7 +41,7 @@ pub fn counter_tracks(counters: &[Counter]) -> Vec<u8> {
     packets.into_bytes()
 }
 
-/// A sequence and tracks of our own, apart from those of a critical path.
+/// Sequence and tracks that differ from those of a critical path.
 const OUR_SEQUENCE: u64 = 0x10_9b01f;
 const FIRST_TRACK: u64 = 0x6c6f_6e68_0000_0000;
 

@@ -1,12 +1,12 @@
-//! Copies a trace without some of its events, byte for byte, as it streams by.
+//! Copies a trace without some of its events, byte for byte, as a stream.
 //!
-//! Whoever wants to look at one step should not have to carry a file of gigabytes about. What
-//! stands around the list of events is kept, and so is every byte of the events that are.
+//! This makes it possible to extract one step from a file of gigabytes. Everything outside the
+//! event list is kept, and the kept events are copied unchanged.
 //!
-//! Limits: the text must be sound JSON, which is what reading it before has told. It is followed
-//! by brackets and quotation marks alone.
+//! Limits: the text must be valid JSON, which is known because it was read before. Only brackets
+//! and quotation marks are parsed.
 
-/// A trace on its way, and which of its events are left out.
+/// The state of copying a trace, and which of its events are left out.
 #[derive(Debug, Clone)]
 pub struct Cut {
     is_kept: Vec<bool>,
@@ -15,26 +15,27 @@ pub struct Cut {
     depth: usize,
     in_text: bool,
     is_escaped: bool,
-    /// The last text at the depth of the members of the document, without quotation marks.
+    /// The last string at the depth of the document members, without quotation marks.
     key: Vec<u8>,
     n_written: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Outside the list of events.
+    /// Outside the event list.
     Around,
     /// Between two events of the list, which is at this depth.
     Between(usize),
-    /// In an event that is kept or not.
+    /// Inside an event, at this depth; `true` if it is kept.
     Inside(usize, bool),
 }
 
-/// Longer than any key that matters.
+/// Longer than any relevant key.
 const LONGEST_KEY: usize = 32;
 
 impl Cut {
-    /// Keeps the events at the places that are true; those beyond the list are left out.
+    /// Creates a copier that keeps the events whose flag is true; events beyond the list are left
+    /// out.
     pub fn new(is_kept: Vec<bool>) -> Self {
         Self {
             is_kept,
@@ -48,12 +49,12 @@ impl Cut {
         }
     }
 
-    /// How many events were written.
+    /// Returns the number of events written.
     pub fn n_written(&self) -> usize {
         self.n_written
     }
 
-    /// Takes the next part of the document and gives what is kept of it.
+    /// Processes the next part of the document and returns the kept text.
     pub fn feed(&mut self, text: &[u8]) -> Vec<u8> {
         let mut kept = Vec::with_capacity(text.len() / 4);
         for &byte in text {
@@ -112,19 +113,19 @@ impl Cut {
         }
     }
 
-    /// Whether the bracket that was just taken opens the list of events.
+    /// Whether the bracket that was just read opens the event list.
     fn is_list(&self) -> bool {
         let is_member = self.depth == 2 && self.key == b"traceEvents";
         self.state == State::Around && !self.in_text && (self.depth == 1 || is_member)
     }
 
-    /// Whether a number or a word, which has no bracket of its own, is over.
+    /// Whether a number or a word, which has no closing bracket, has ended.
     fn ends_value(&self, byte: u8) -> bool {
         let is_over = matches!(byte, b',' | b']') || byte.is_ascii_whitespace();
         matches!(self.state, State::Inside(depth, _) if depth == self.depth) && is_over
     }
 
-    /// Looks at what stands between events; true where it is left out.
+    /// Processes a byte between events; returns true if it is left out.
     fn begins_event(&mut self, byte: u8, depth: usize, kept: &mut Vec<u8>) -> bool {
         if byte == b',' || byte.is_ascii_whitespace() {
             return true;
@@ -132,7 +133,7 @@ impl Cut {
         if byte == b']' {
             kept.push(b'\n');
             self.state = State::Around;
-            // A list that follows is none of events.
+            // A list that follows is not an event list.
             self.key.clear();
             return false;
         }

@@ -1,7 +1,7 @@
-//! Writes the tables of a trace as a document of Chrome trace events, for formats that are no text.
+//! Writes the tables of a trace as a Chrome trace-event document, for formats that are not text.
 //!
-//! Reading the document gives the same tables but for the positions of events. Only arguments that
-//! were kept are written.
+//! Reading the document gives the same tables, except for the positions of events. Only arguments
+//! that were kept are written.
 
 use std::io::{self, Write};
 
@@ -13,12 +13,12 @@ use crate::read::with_losses;
 use crate::tables::{ArgValue, EventKind, FlowTable, Place, Tables};
 use crate::vocabulary::Profiler;
 
-/// Writes the tables of a trace as a document; gives the number of elements in its list. What stands
-/// at a position that `keeps` refuses is left out. The rank is written where the trace names none.
+/// Writes the tables of a trace as a document. Returns the number of elements in its list. Elements
+/// at positions that `keeps` rejects are left out. The rank is written if the trace has none.
 ///
 /// # Errors
 ///
-/// When `out` cannot be written to.
+/// Returns an error if `out` cannot be written.
 pub fn document(
     tables: &Tables,
     rank: Option<u64>,
@@ -48,7 +48,7 @@ fn header(tables: &Tables, rank: Option<u64>, out: &mut dyn Write) -> io::Result
     Ok(())
 }
 
-/// The fields of the header, with what the tables know beside them.
+/// Returns the header fields, with additional facts from the tables.
 pub(super) fn fields_of(tables: &Tables, rank: Option<u64>) -> Vec<(String, String)> {
     let header = &tables.header;
     let lacks = |name: &str| header.fields.iter().all(|(field, _)| field != name);
@@ -61,7 +61,7 @@ pub(super) fn fields_of(tables: &Tables, rank: Option<u64>) -> Vec<(String, Stri
     with_losses(header.fields.iter().cloned().chain(known), tables)
 }
 
-/// The list of events as it grows.
+/// The event list under construction.
 struct List<'a> {
     out: &'a mut dyn Write,
     n_written: u64,
@@ -206,7 +206,7 @@ impl List<'_> {
     }
 }
 
-/// Nanoseconds as the microseconds of a document.
+/// Formats nanoseconds as the microseconds of a document.
 struct Microseconds(i64);
 
 impl std::fmt::Display for Microseconds {
@@ -221,7 +221,7 @@ fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// Processes and threads are numbers in a document where they can be.
+/// Formats process and thread ids as numbers if possible.
 fn number_or_text(text: &str) -> String {
     match text.parse::<i64>() {
         Ok(number) if number.to_string() == text => text.to_owned(),
@@ -229,7 +229,7 @@ fn number_or_text(text: &str) -> String {
     }
 }
 
-/// Whether a text is a list as a document spells it.
+/// Whether a string is a list in JSON notation.
 fn is_list(text: &str) -> bool {
     text.starts_with('[') && serde_json::from_str::<Vec<Value>>(text).is_ok()
 }

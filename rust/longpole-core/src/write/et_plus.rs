@@ -1,9 +1,10 @@
-//! A workload as an ET+ file: the execution trace with times, dependencies and device work.
+//! Writes a workload as an ET+ file: the execution trace with times, dependencies and GPU
+//! activities.
 //!
 //! Names are those of Chakra's linker: `inclusive_dur`, `exclusive_dur` and `ts` in us,
-//! `inter_thread_dep`, `sync_dep`, and on device work `cat`, `ph` and `stream`. The nodes
-//! are spelled as the execution trace spells its own. Beside these stand `blocked_dur`, the
-//! waiting inside `exclusive_dur`, and `dependencies`, each with its kind and evidence.
+//! `inter_thread_dep`, `sync_dep`, and for GPU activities `cat`, `ph` and `stream`. Nodes have the
+//! layout of the execution trace. In addition, there are `blocked_dur`, the waiting inside
+//! `exclusive_dur`, and `dependencies`, each with its kind and evidence.
 
 use crate::names::Names;
 use std::fmt::{self, Display, Write as _};
@@ -14,13 +15,13 @@ use crate::ids::{EventId, StringId};
 use crate::tables::{ExecutionNode, NodeLayout, NodeValues, argument_text, given};
 use crate::workload::{Dependency, DependencyKind, Linked, NodeKind, WorkloadNode};
 
-/// What an ET+ file holds.
+/// The content of an ET+ file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// Everything that is known.
+    /// All available data.
     Full,
-    /// The members and nodes that Chakra's linker writes: no gaps, and device work with the
-    /// inputs and outputs of the operator that launched it.
+    /// Only the members and nodes that Chakra's linker writes: no gaps, and GPU activities with the
+    /// inputs and outputs of the operator that launched them.
     Chakra,
 }
 
@@ -28,7 +29,7 @@ pub enum Extent {
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Returns the errors of `out`.
 pub fn et_plus(linked: Linked<'_>, extent: Extent, out: &mut dyn Write) -> io::Result<()> {
     let header = &linked.trace.header;
     let (before, behind): (Vec<_>, Vec<_>) =
@@ -67,7 +68,7 @@ fn nodes(linked: Linked<'_>, extent: Extent, out: &mut dyn Write) -> io::Result<
     Ok(())
 }
 
-/// The members of one node, written one behind the other.
+/// Writes the members of one node.
 #[derive(Clone, Copy)]
 struct Line<'a> {
     linked: Linked<'a>,
@@ -107,7 +108,7 @@ impl<'a> Line<'a> {
         self.side("outputs", record.outputs, is_given, line);
     }
 
-    /// The lists of one side; empty ones where the node has none of its own.
+    /// Writes the lists of one side, which are empty if the node has none of its own.
     fn side(self, side: &str, values: NodeValues, is_given: bool, line: &mut String) {
         let parts = [
             ("values", values.values),
@@ -180,7 +181,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// What only device work has.
+    /// Writes the members that only GPU activities have.
     fn device(self, event: EventId, line: &mut String) {
         let tables = self.linked.tables;
         let category = tables.events.category(event);
@@ -237,7 +238,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Adds one of several, with a comma behind what stands before it.
+/// Appends a list item, after a comma if needed.
 fn append(line: &mut String, item: impl Display) {
     let before = line.len();
     let is_first = line.is_empty() || line.ends_with(['[', '{']);
@@ -245,7 +246,7 @@ fn append(line: &mut String, item: impl Display) {
         line.push_str(", ");
     }
     let behind = line.len();
-    // Writing to a text in memory does not fail.
+    // Writing to a string in memory cannot fail.
     let _ = write!(line, "{item}");
     if line.len() == behind {
         line.truncate(before);
@@ -267,7 +268,7 @@ fn attribute(line: &mut String, name: &str, kind: &str, value: impl Display) {
     );
 }
 
-/// A text between quotation marks, escaped where it needs to be.
+/// A string in quotation marks, with escapes.
 struct Quoted<'a>(&'a str);
 
 impl Display for Quoted<'_> {
@@ -281,7 +282,7 @@ impl Display for Quoted<'_> {
     }
 }
 
-/// Microseconds with the nanoseconds behind the point.
+/// Microseconds with nanoseconds as decimals.
 struct Micros(i64);
 
 impl Display for Micros {

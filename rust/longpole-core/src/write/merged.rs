@@ -1,10 +1,10 @@
 //! Writes several ranks as one Perfetto trace on a common clock, with the path across them.
 //!
-//! A rank is a process, each of its threads and streams a track, and more than one where events
-//! cross. Names are written once a rank and referred to by number. Events are written in order of
-//! time, so that slices nest as well where clocks bring two times together.
+//! Each rank is a process, and each of its threads and streams is a track, or several tracks if
+//! events cross. Names are written once per rank and referenced by id. Events are written in order
+//! of time, so that slices also nest if the clock conversion makes two times equal.
 //!
-//! Limits: complete events only, and no arguments but the number of the call of a collective.
+//! Limits: only complete events, and no arguments except the call number of collectives.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -21,36 +21,36 @@ use crate::read::perfetto::fields::{
 };
 use crate::tables::Tables;
 
-/// How a rank is written.
+/// How to write a rank.
 pub struct MergedRank<'a> {
     /// Its number.
     pub number: i64,
-    /// What it is called.
+    /// Its title.
     pub title: &'a str,
-    /// What each of its lanes is called.
+    /// The title of each of its lanes.
     pub lanes: &'a [String],
-    /// Brings its times to those of the file.
+    /// Converts its times to those of the file.
     pub time_ns: &'a dyn Fn(i64) -> i64,
-    /// The calls of several ranks that its events take part in.
+    /// The cross-rank call of each event that is part of one, by row.
     pub calls: &'a HashMap<u32, u32>,
 }
 
-/// A stretch of the path across ranks, in times of the file.
+/// A segment of the path across ranks, in times of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergedSegment {
     /// The rank.
     pub rank: i64,
-    /// When it begins.
+    /// Start time.
     pub start_ns: i64,
-    /// When it ends.
+    /// End time.
     pub end_ns: i64,
-    /// What it is.
+    /// Its kind.
     pub kind: String,
-    /// What it is called.
+    /// Its title.
     pub title: String,
 }
 
-/// A rank as packets of a Perfetto trace, in pieces.
+/// Returns a rank as packets of a Perfetto trace, in pieces.
 pub fn merged_rank(tables: &Tables, rank: &MergedRank<'_>) -> Vec<Vec<u8>> {
     let events = &tables.events;
     let mut spans: Vec<_> =
@@ -64,7 +64,7 @@ pub fn merged_rank(tables: &Tables, rank: &MergedRank<'_>) -> Vec<Vec<u8>> {
     writer.pieces.finish()
 }
 
-/// The path across ranks as packets: a track for each rank on it, and an arrow from every
+/// Returns the path across ranks as packets: a track for each rank on it, and an arrow from every
 /// segment to the next.
 pub fn merged_path(segments: &[MergedSegment]) -> Vec<u8> {
     let process = described(PATH_TRACK, "critical path across ranks")
@@ -97,20 +97,20 @@ pub fn merged_path(segments: &[MergedSegment]) -> Vec<u8> {
     pieces.finish().concat()
 }
 
-/// Sequences, tracks and arrows of our own: one block of numbers for each rank.
+/// Ids of sequences, tracks and arrows: one block of numbers for each rank.
 const PATH_TRACK: u64 = 0x6c6f_6e69_0000_0000;
 const PATH_NAME: &str = "critical path across ranks";
 const FIRST_FLOW: u64 = 0x6c6f_6e69_0000_0000;
 const RANK_TRACKS: u64 = 0x6c6f_6f00_0000_0000;
 const TRACKS_OF_RANK: u64 = 1 << 32;
 
-/// The path comes first among the processes; ranks count on from it.
+/// The path is the first process; ranks follow it.
 const PATH_PID: u64 = 1;
 
-/// A piece holds about so many bytes.
+/// Approximate size of a piece in bytes.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// The track of a rank, which those of its lanes follow.
+/// Returns the track of a rank; the tracks of its lanes follow it.
 fn track_of(rank: &MergedRank<'_>) -> u64 {
     RANK_TRACKS + rank.number.cast_unsigned() * TRACKS_OF_RANK
 }
@@ -123,12 +123,12 @@ fn packet(sequence: u64) -> Message {
     Message::default().number(SEQUENCE, sequence)
 }
 
-/// Perfetto knows no times before 0.
+/// Creates a packet with a timestamp. Perfetto has no times before 0.
 fn at(sequence: u64, time_ns: i64) -> Message {
     packet(sequence).number(TIMESTAMP, u64::try_from(time_ns).unwrap_or(0))
 }
 
-/// Packets, in pieces that can be handed on one by one.
+/// Packets in pieces that can be passed on individually.
 #[derive(Default)]
 struct Pieces {
     done: Vec<Vec<u8>>,
@@ -180,7 +180,7 @@ impl<'a> RankWriter<'a> {
         writer
     }
 
-    /// Writes an event as its begin with its end behind it.
+    /// Writes an event as its begin and its end.
     fn slice(&mut self, event: EventId, (start_ns, end_ns): (i64, i64), number: u32) {
         let track = self.track(self.tables.events.lane(event), number);
         self.begin(track, event, start_ns);

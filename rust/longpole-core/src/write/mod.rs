@@ -1,4 +1,4 @@
-//! Answers -> bytes that other programs read.
+//! Writes results in formats of other programs.
 
 mod chakra;
 mod counter_tracks;

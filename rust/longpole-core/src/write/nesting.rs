@@ -1,11 +1,11 @@
-//! Spreads the events of a lane over tracks whose slices nest, as Perfetto wants them.
+//! Distributes the events of a lane over tracks on which slices nest, as Perfetto requires.
 //!
-//! A slice is written as its begin with its end behind it, in the order of the table. Readers order
-//! both by time, and equal times by their place in the file. So an event shares a track only with
-//! events that it nests in or follows, and where times are equal only with earlier rows.
+//! A slice is written as its begin and its end, in table order. Readers sort both by time, and
+//! equal times by file position. An event therefore shares a track only with events that it nests
+//! in or follows, and at equal times only with earlier rows.
 //!
-//! The first [`NESTED`] tracks of a lane are tried in turn. What fits none of them goes to tracks
-//! whose slices follow one another, so that the cost stays n log n however many events overlap.
+//! The first [`NESTED`] tracks of a lane are tried in turn. Other events are placed on tracks
+//! without nesting, so that the cost stays O(n log n) for any number of overlapping events.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,13 +13,13 @@ use std::collections::BinaryHeap;
 use crate::ids::EventId;
 use crate::tables::{EventKind, Tables};
 
-/// The track of what has no end, which would enclose whatever follows it.
+/// The track of events without an end, which would enclose everything that follows.
 pub(super) const UNFINISHED: u32 = u32::MAX;
 
-/// So many tracks of a lane hold nested slices.
+/// Number of tracks per lane with nested slices.
 const NESTED: usize = 32;
 
-/// The number of each event's track among those of its lane.
+/// Returns the track number of each event within its lane.
 pub(super) fn track_numbers(tables: &Tables, keeps: impl Fn(EventId) -> bool) -> Vec<u32> {
     let events = &tables.events;
     let mut numbers = vec![0; events.len()];
@@ -50,16 +50,16 @@ struct Slice {
     row: usize,
 }
 
-/// The tracks of a lane as they fill in order of time.
+/// The tracks of a lane while they are filled in order of time.
 #[derive(Default)]
 struct Lane {
     nested: Vec<Track>,
-    /// When the last slice of each further track ends, with its row, and the number of the track.
+    /// The end of the last slice of each further track, with its row, and the number of the track.
     flat: BinaryHeap<Reverse<(i64, usize, usize)>>,
 }
 
 impl Lane {
-    /// Puts a slice on a track; gives its number.
+    /// Places a slice on a track. Returns the track number.
     fn room(&mut self, slice: Slice) -> u32 {
         let found = self.nested.iter_mut().position(|track| track.takes(slice));
         let number = found.unwrap_or_else(|| match self.nested.len() {
@@ -72,7 +72,7 @@ impl Lane {
         u32::try_from(number).unwrap_or(UNFINISHED)
     }
 
-    /// Puts a slice behind the one that ends first, or on a new track.
+    /// Places a slice after the one that ends first, or on a new track.
     fn follow(&mut self, slice: Slice) -> usize {
         let is_free = |&Reverse((end_ns, row, _)): &Reverse<(i64, usize, usize)>| {
             (end_ns, row) < (slice.start_ns, slice.row)
@@ -90,12 +90,12 @@ impl Lane {
 /// A track of nested slices.
 struct Track {
     open: Vec<Slice>,
-    /// When slices of it ended last, and the last row of those.
+    /// The latest end of its slices, and the last row with that end.
     ended: (i64, usize),
 }
 
 impl Track {
-    /// Takes a slice if it nests here and readers see so; gives whether it does.
+    /// Adds a slice if it nests here and readers can see that. Returns whether it was added.
     fn takes(&mut self, slice: Slice) -> bool {
         while let Some(over) = self.open.pop_if(|open| open.end_ns <= slice.start_ns) {
             self.ended = self.ended.max((over.end_ns, over.row));

@@ -1,7 +1,7 @@
-//! Writes a critical path as a Perfetto trace, to be opened beside the trace it comes from.
+//! Writes a critical path as a Perfetto trace, to be opened together with the original trace.
 //!
-//! Segments of a path never overlap, so each is a slice on the track of its lane, and arrows connect
-//! them in order. Only the few message types that this needs are encoded.
+//! Segments of a path never overlap, so each is a slice on the track of its lane, and arrows
+//! connect them in order. Only the few message types needed for this are encoded.
 
 use super::protobuf::Message;
 use crate::names::Names;
@@ -13,17 +13,16 @@ use crate::read::perfetto::fields::{
 };
 use crate::tables::{NO_INTEGER, Place, Tables};
 
-/// The critical path as a trace for Perfetto, to be laid over the trace it comes from.
+/// Returns the critical path as a Perfetto trace that can be combined with the original trace.
 ///
-/// Each lane the path touches is a track; the pieces of a path never overlap, so that
-/// each is a slice of its own. An arrow leads from every piece to the next. The
-/// arguments of a slice say which event it belongs to (its place in the event list of
-/// the file), how that is known, and the slack of that event.
+/// Each lane on the path is a track, and each segment is a slice. An arrow leads from every segment
+/// to the next. The arguments of a slice are its event (by position in the event list of the file),
+/// its evidence, and the slack of that event.
 ///
-/// Field numbers are those of Perfetto's `protos/perfetto/trace`. Perfetto knows no
-/// times before 0; such pieces begin at 0.
+/// Field numbers are those of Perfetto's `protos/perfetto/trace`. Perfetto has no times before 0;
+/// such segments begin at 0.
 pub fn perfetto(tables: &Tables, path: &Path, slack_ns: &[i64]) -> Vec<u8> {
-    let mut packets = descriptor(NOBODY, "critical path: nobody's time");
+    let mut packets = descriptor(NOBODY, "critical path: time without an event");
     let mut lanes: Vec<_> =
         path.segments.iter().filter_map(|segment| lane(segment, tables)).collect();
     lanes.sort_unstable();
@@ -47,8 +46,8 @@ pub fn perfetto(tables: &Tables, path: &Path, slack_ns: &[i64]) -> Vec<u8> {
     packets.into_bytes()
 }
 
-/// The track of what belongs to no event. Tracks of lanes count on from it; the high
-/// bits keep them apart from those of a trace beside it.
+/// The track of segments without an event. The tracks of lanes follow it; the high bits keep them
+/// apart from those of the original trace.
 const NOBODY: u64 = 0x6c6f_6e67_0000_0000;
 
 fn track_of(lane: usize) -> u64 {

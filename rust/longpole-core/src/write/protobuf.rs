@@ -1,10 +1,10 @@
-//! Messages of Protocol Buffers, as far as a handful of fields needs them: a tag, then
-//! a number of variable length, eight bytes, or a length and that many bytes
+//! Encodes Protocol Buffers messages, limited to the few types that are needed: a tag, then a
+//! varint, eight bytes, or a length and that many bytes
 //! (<https://protobuf.dev/programming-guides/encoding/>).
 
 use crate::read::Field;
 
-/// A message as it is put together.
+/// A message under construction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Message(Vec<u8>);
 
@@ -19,7 +19,8 @@ impl Message {
         self
     }
 
-    /// Negative numbers take the bits of their two's complement, as the format wants.
+    /// Adds a signed number. Negative numbers are written as their two's complement, as the format
+    /// requires.
     pub(super) fn signed(self, field: Field, value: i64) -> Self {
         self.number(field, u64::from_le_bytes(value.to_le_bytes()))
     }
@@ -38,17 +39,17 @@ impl Message {
         self.bytes(field, &message.0)
     }
 
-    /// A number that need not be written where it is 0.
+    /// Adds a number, unless it is 0.
     pub(super) fn unless_zero(self, field: Field, value: i64) -> Self {
         if value == 0 { self } else { self.signed(field, value) }
     }
 
-    /// A text that need not be written where it is empty.
+    /// Adds a string, unless it is empty.
     pub(super) fn unless_empty(self, field: Field, text: &str) -> Self {
         if text.is_empty() { self } else { self.text(field, text) }
     }
 
-    /// A list of numbers, one behind the other; nothing for an empty one.
+    /// Adds a packed list of numbers, unless it is empty.
     pub(super) fn packed(self, field: Field, values: &[i64]) -> Self {
         if values.is_empty() {
             return self;
@@ -60,7 +61,7 @@ impl Message {
         self.bytes(field, &list.0)
     }
 
-    /// The length of a message, as it stands before it in a file of many.
+    /// Returns the length of a message, as written before it in a file of several messages.
     pub(super) fn length_of(message: &Self) -> Vec<u8> {
         let mut length = Self::default();
         length.variable(message.0.len() as u64);
@@ -86,7 +87,8 @@ impl Message {
         self.variable(field << 3 | form);
     }
 
-    /// Seven bits a byte, the lowest first; all bytes but the last have the eighth set.
+    /// Appends a varint: seven bits per byte, lowest first; all bytes but the last have the eighth
+    /// bit set.
     fn variable(&mut self, mut value: u64) {
         while value > 0x7f {
             self.0.push(value.to_le_bytes()[0] | 0x80);
@@ -102,7 +104,7 @@ mod tests {
 
     #[test]
     fn numbers_take_as_many_bytes_as_they_need() {
-        // 150 is the example of the format's own description.
+        // 150 is the example in the description of the format.
         assert_eq!(Message::default().number(1, 150).into_bytes(), [0x08, 0x96, 0x01]);
         assert_eq!(Message::default().signed(1, -1).into_bytes().len(), 11);
     }

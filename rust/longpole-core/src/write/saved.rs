@@ -1,6 +1,6 @@
 //! Writes all tables of a trace to a file that is read without parsing.
 //!
-//! The form of the file is described where it is read, in `read::saved`.
+//! The file format is described in its reader, `read::saved`.
 
 use std::io::{self, Write};
 
@@ -13,15 +13,15 @@ use crate::read::saved::layout::{
 };
 use crate::tables::{Column, FlowTable, LaneTable, Tables};
 
-/// Writes the tables of a trace as a file of their own, which
-/// [`read_path`](crate::read::read_path) reads again.
+/// Writes the tables of a trace to a separate file, which [`read_path`](crate::read::read_path) can
+/// read.
 ///
-/// The same tables give the same bytes. What was learned of a trace by linking and nesting follows
-/// from its tables and is not written.
+/// The same tables give the same bytes. Results of linking and nesting follow from the tables and
+/// are not written.
 ///
 /// # Errors
 ///
-/// When `out` cannot be written to.
+/// Returns an error if `out` cannot be written.
 pub fn save(tables: &Tables, out: &mut impl Write) -> io::Result<()> {
     let mut archive = Archive { out, members: Vec::new(), offset: 0 };
     let document = document_of(tables);
@@ -94,7 +94,7 @@ impl<W: Write> Archive<'_, W> {
             Column::Integers(values) => ("<i8", bytemuck::cast_slice(values)),
             Column::Counts(values) => ("<u8", bytemuck::cast_slice(values)),
             Column::Floats(values) => ("<f8", bytemuck::cast_slice(values)),
-            _ => return Ok(()), // they were unpacked
+            _ => return Ok(()), // already unpacked
         };
         let header = array_header(data_type, values.len() as u64);
         self.member(member_of(table, column), &[&header, bytes])

@@ -1,13 +1,13 @@
-//! Writes a whole trace as one of Perfetto, which reads back as the same tables.
+//! Writes a whole trace as a Perfetto trace, which reads back as the same tables.
 //!
-//! An event is a slice on a track of its lane; one that would end before it begins is an instant
-//! with its duration as an argument. A track is described before its first event, and the
-//! description holds the process and thread as the trace spells them, and the device and stream.
-//! Arrows, asynchronous events and statements are the events that Chrome's own writer puts into such
-//! a file. Texts stand in the file once, until the state with their numbers is cleared.
+//! An event is a slice on a track of its lane. An event that ends before it begins is an instant
+//! with its duration as an argument. A track is described before its first event, with the process
+//! and thread ids of the trace, and the device and stream. Arrows, asynchronous events and metadata
+//! statements are written like those of Chrome's own writer. Each string is written once, until the
+//! interning state is cleared.
 //!
-//! Packets are written in the order of the tables, one at a time. Only arguments that were kept are
-//! written, as in [`document`](super::document).
+//! Packets are written in table order, one at a time. Only arguments that were kept are written, as
+//! in [`document`](super::document).
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
@@ -33,13 +33,13 @@ use crate::read::perfetto::fields::{
 };
 use crate::tables::{ArgValue, EventKind, FlowTable, Place, Tables};
 
-/// Writes the tables of a trace for Perfetto; gives how many events, ends of arrows, samples and
-/// statements there are. What stands at a position that `keeps` refuses is left out. The rank is
-/// written where the trace names none.
+/// Writes the tables of a trace as a Perfetto trace. Returns the number of events, ends of arrows,
+/// samples and statements. Elements at positions that `keeps` rejects are left out. The rank is
+/// written if the trace has none.
 ///
 /// # Errors
 ///
-/// When `out` cannot be written to.
+/// Returns an error if `out` cannot be written.
 pub fn whole(
     tables: &Tables,
     rank: Option<u64>,
@@ -57,17 +57,17 @@ pub fn whole(
     Ok(writer.n_written)
 }
 
-/// Tracks of our own, apart from those of a path beside the trace.
+/// Track ids that differ from those of a path opened together with the trace.
 const FIRST_TRACK: u64 = 0x6c6f_6e70_0000_0000;
 
-/// The texts of the state may take so many bytes, with so many more for each.
+/// Maximum size of the interned strings, and the additional size counted for each.
 const MOST_TEXT_BYTES: usize = 8 << 20;
 const BYTES_OF_ENTRY: usize = 32;
 
-/// Ids that are texts have numbers apart from those that are numbers.
+/// Offset for string ids, which are numbered separately from numeric ids.
 const TEXT_IDS: u64 = 1 << 62;
 
-/// What stands on a track.
+/// The content of a track.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Track {
     Process(StringId),
@@ -83,19 +83,19 @@ struct Writer<'a> {
     keeps: &'a dyn Fn(u32) -> bool,
     out: &'a mut dyn Write,
     n_written: u64,
-    /// What brings all times to 0 or later.
+    /// The shift that makes all times non-negative.
     shift_ns: i64,
     tracks: HashMap<Track, u64>,
     threads: HashMap<(StringId, StringId), u64>,
-    /// What the trace calls its processes and threads.
+    /// The names of processes and threads in the trace.
     titles: HashMap<(StringId, Option<StringId>), StringId>,
-    /// The numbers that stand for texts and for the names of arguments, by field.
+    /// The interned ids of strings and argument names, by field.
     known: HashSet<(Field, u64)>,
     n_known_bytes: usize,
     keys: HashMap<&'a str, u64>,
 }
 
-/// An event as it is put together, and the texts that it names first.
+/// An event under construction, and the strings that it interns first.
 #[derive(Default)]
 struct Draft {
     event: Message,
@@ -124,7 +124,7 @@ impl<'a> Writer<'a> {
         self.out.write_all(Message::default().message(PACKET, &packet).as_bytes())
     }
 
-    /// Forgets the numbers of texts. Perfetto knows no times before 0: a clock brings them there.
+    /// Clears the interned ids. Perfetto has no times before 0, so a clock with an offset is used.
     fn clear(&mut self) -> io::Result<()> {
         self.known.clear();
         self.n_known_bytes = 0;
@@ -234,7 +234,7 @@ impl<'a> Writer<'a> {
         draft.event = std::mem::take(&mut draft.event).message(DEBUG_ANNOTATIONS, &annotation);
     }
 
-    /// Ends of arrows, or parts of asynchronous events.
+    /// Writes the ends of arrows, or parts of asynchronous events.
     fn arrows(&mut self, flows: &FlowTable) -> io::Result<()> {
         let keeps = self.keeps;
         for row in (0..flows.len()).filter(|&row| keeps(flows.position.row(row))) {
@@ -313,7 +313,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The number that stands for a text.
+    /// Returns the interned id of a string.
     fn text(&mut self, draft: &mut Draft, list: Field, text: StringId) -> u64 {
         let number = text.row() as u64 + 1;
         self.intern(draft, list, number, self.tables.strings.get(text));
@@ -336,7 +336,7 @@ impl<'a> Writer<'a> {
         self.packet(packet.message(TRACK_EVENT, &draft.event))
     }
 
-    /// A track of a lane, which is one of a thread or of a stream.
+    /// Returns the track of a lane: of a thread or a stream.
     fn lane(&mut self, lane: LaneId, number: u32) -> io::Result<u64> {
         if let Some(&track) = self.tracks.get(&Track::Lane(lane, number)) {
             return Ok(track);
@@ -350,7 +350,7 @@ impl<'a> Writer<'a> {
         Ok(track)
     }
 
-    /// A track of a thread or of a stream, by what the trace calls them.
+    /// Returns the track of a thread or a stream, by its ids in the trace.
     fn thread(&mut self, process: StringId, thread: StringId) -> io::Result<u64> {
         if let Some(&track) = self.threads.get(&(process, thread)) {
             return Ok(track);
@@ -431,7 +431,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The earliest time of the tables.
+/// Returns the earliest time in the tables.
 fn first_ns(tables: &Tables) -> i64 {
     let events = tables.events.starts_ns().iter().copied();
     let counters = tables.counters.time_ns.iter().copied();
@@ -441,7 +441,7 @@ fn first_ns(tables: &Tables) -> i64 {
     events.chain(counters).chain(arrows).min().unwrap_or(0)
 }
 
-/// What the trace calls its processes and threads; the last word counts.
+/// Returns the names of processes and threads in the trace; the last one counts.
 fn titles(tables: &Tables) -> HashMap<(StringId, Option<StringId>), StringId> {
     let metadata = &tables.metadata;
     let named = (0..metadata.len()).filter_map(|row| {
@@ -456,12 +456,12 @@ fn titles(tables: &Tables) -> HashMap<(StringId, Option<StringId>), StringId> {
     named.collect()
 }
 
-/// A number that Perfetto takes for that of a process; 0 is the idle one there.
+/// Returns a number that Perfetto accepts as a process id; 0 is its idle process.
 fn process_number(text: &str) -> Option<u64> {
     text.parse::<i32>().ok().filter(|&number| number > 0).map(|number| number.unsigned_abs().into())
 }
 
-/// A stream is named as our reader and others know it.
+/// Returns the name of a stream, in a form that readers recognize.
 fn title_of(place: Place, title: &str) -> String {
     match (place.device, place.stream) {
         (Some(device), Some(stream)) => format!("device {device}, stream {stream}"),

@@ -1,7 +1,7 @@
-//! AITemplate's profilers: `OP:name,TIME:milliseconds,WS:bytes` on a line of its own.
+//! AITemplate's profilers: `OP:name,TIME:milliseconds,WS:bytes` on a separate line.
 //!
-//! The older profilers (norms, top-k and others) print two lines without a name,
-//! `TIME:` and then `WS:`. The time is the sum of all timed iterations, as printed.
+//! The older profilers (norms, top-k and others) print two lines without a name, `TIME:` and then
+//! `WS:`. The time is the sum of all timed iterations, as printed.
 
 use memchr::{memchr_iter, memmem};
 
@@ -18,7 +18,7 @@ pub(super) const FORMAT: Format = Format {
     reader: || Box::new(Lines::default()),
 };
 
-/// The time of the two-line form, until its workspace comes.
+/// The time of the two-line form, until its workspace line follows.
 #[derive(Default)]
 struct Lines {
     waiting: Option<Waiting>,
@@ -56,7 +56,7 @@ impl Reader for Lines {
 }
 
 impl Lines {
-    /// A line that begins with `TIME:`; the workspace may stand on it as well.
+    /// Reads a line that begins with `TIME:` and may also contain the workspace.
     fn time(&mut self, time: &[u8], line: Line<'_>, found: &mut Found) {
         match split_at(time, b"WS:").or_else(|| split_at_blank(time, b"WS:")) {
             Some((time, workspace)) => read_pair(line, time, workspace, found),
@@ -64,10 +64,10 @@ impl Lines {
         }
     }
 
-    /// A line that begins with `WS:`. Without a time before it, it says nothing.
+    /// Reads a line that begins with `WS:`. It is ignored without a time before it.
     fn workspace(&mut self, workspace: &[u8], line: Line<'_>, found: &mut Found) {
         if let Some(Waiting { time, place }) = self.waiting.take() {
-            // The pair is as good as the worse of its lines.
+            // The pair is complete only if both of its lines are.
             let place = Place { ending: line.place.ending, ..place };
             read_pair(Line { place, ..line }, &time, workspace, found);
         }
@@ -81,13 +81,13 @@ struct Row<'a> {
     workspace: &'a [u8],
 }
 
-/// The row on a line that looks like one, or why it is none.
+/// Returns the row on a line that looks like one, or the reason why it is invalid.
 fn find_row(text: &[u8], place: Place) -> Option<Result<Row<'_>, Reason>> {
     let start = if text.starts_with(b"OP:") { 0 } else { memmem::find(text, b"OP:")? };
     match split_at(&text[start + 3..], b"TIME:") {
         Some(_) if start > 0 => Some(Err(Reason::ExtraText)),
         Some((operation, values)) => Some(split_values(operation, values)),
-        // A row may have been cut before its time.
+        // The row may have been truncated before its time.
         None if start == 0 && place.ending != Ending::Newline => Some(Err(Reason::MissingTime)),
         None => None,
     }
@@ -128,8 +128,8 @@ fn is_in_number(byte: u8) -> bool {
     byte.is_ascii_digit() || b"+-.".contains(&byte)
 }
 
-/// The text before the comma in front of `name`, and that behind `name`; blanks
-/// around both are none of theirs. The name of an operation may hold commas.
+/// Returns the text before the comma in front of `name`, and the text after `name`, without
+/// surrounding spaces. The name of an operation may contain commas.
 fn split_at<'a>(text: &'a [u8], name: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     memchr_iter(b',', text).find_map(|comma| {
         let behind = text[comma + 1..].trim_ascii_start().strip_prefix(name)?;
@@ -137,7 +137,7 @@ fn split_at<'a>(text: &'a [u8], name: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     })
 }
 
-/// As `split_at`, where blanks stand in place of the comma.
+/// Like [`split_at`], with spaces instead of the comma.
 fn split_at_blank<'a>(text: &'a [u8], name: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     let blank = text.iter().position(u8::is_ascii_whitespace)?;
     let behind = text[blank..].trim_ascii_start().strip_prefix(name)?;

@@ -1,6 +1,6 @@
-//! cublasLt's algorithms as NVIDIA's samples print them, a line for each: the configuration,
-//! the status of the call, the time of one call in milliseconds. An algorithm of another
-//! status than 0 failed, whatever its time says.
+//! cublasLt's algorithms, as printed by NVIDIA's samples: a line for each, with the configuration,
+//! the status of the call, and the time of one call in milliseconds. An algorithm with a status
+//! other than 0 failed, regardless of its time.
 
 use super::Format;
 use crate::extract::pattern::built_in;

@@ -1,9 +1,9 @@
-//! The CUTLASS profiler's CSV, as printed behind `CSV Results:` or written to a
-//! file. Times are milliseconds.
+//! The CUTLASS profiler's CSV, printed after `CSV Results:` or written to a file. Times are
+//! milliseconds.
 //!
-//! The same measurements may stand in the same stream as a report; they are
-//! records of another format then, for the CSV may hold more of them. What the
-//! header calls GB/s are GiB/s, and so the field is called here.
+//! The same measurements may be in the stream as a report. They are then records of another format
+//! as well, because the CSV may contain more of them. The header writes GB/s for values in GiB/s,
+//! so the field is named GiB/s.
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ pub(super) const FORMAT: Format = Format {
     reader: || Box::new(Table { start: Finder::new(START), columns: None }),
 };
 
-/// Problems are numbered, and the next column is the name of the library that did the work.
+/// Problems are numbered, and the next column is the name of the library that ran the operation.
 const PROBLEM: Key = Key {
     name: "Problem",
     is_row: |values| match values {
@@ -36,10 +36,10 @@ const PROBLEM: Key = Key {
     },
 };
 
-/// What every header holds; tags may stand before it.
+/// Common part of all headers; tags may precede it.
 const START: &str = "Problem,Provider,";
 
-/// The table below the last header.
+/// The table after the last header.
 struct Table {
     start: Finder<'static>,
     columns: Option<Columns>,
@@ -89,7 +89,7 @@ impl Columns {
     fn record(&self, line: Line<'_>, values: &[Cow<'_, [u8]>], found: &mut Found) {
         let value = |place: Option<usize>| place.map(|place| &*values[place]);
         let failed = is_failure(value(self.status), value(self.disposition));
-        // An operation that was not run leaves its time empty.
+        // An operation that was not run has an empty time.
         let time = match &*values[self.time] {
             b"" if failed => b"N/A",
             time => time,

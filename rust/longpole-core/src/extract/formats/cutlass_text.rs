@@ -1,7 +1,7 @@
-//! The CUTLASS profiler's report: blocks of `Key: value`, one for each problem and
-//! operation. Times are milliseconds, a mean over the timed iterations.
+//! The CUTLASS profiler's report: blocks of `Key: value`, one for each problem and operation. Times
+//! are milliseconds, a mean over the timed iterations.
 //!
-//! What it prints as GB/s are GiB/s, so that is what the field is called here.
+//! Values printed as GB/s are GiB/s, so the field is named GiB/s.
 
 use memchr::memmem;
 
@@ -18,10 +18,10 @@ pub(super) const FORMAT: Format = Format {
     reader: || Box::new(Report::default()),
 };
 
-/// What stands further down belongs to no block.
+/// Maximum number of lines in a block.
 const MAX_LINES: usize = 256;
 
-/// The block that is open, if one is.
+/// The open block, if any.
 #[derive(Default)]
 struct Report {
     block: Option<Block>,
@@ -29,7 +29,7 @@ struct Report {
 
 struct Block {
     place: Place,
-    /// Keys and values in order; `Arguments` may go on over several lines.
+    /// Keys and values in order; `Arguments` may span several lines.
     lines: Vec<(Vec<u8>, Vec<u8>)>,
     is_continued: bool,
     n_lines: usize,
@@ -65,7 +65,7 @@ impl Block {
         Self { place, lines: Vec::new(), is_continued: false, n_lines: 0 }
     }
 
-    /// Keys are right-aligned: a line without a blank in front is a foreign one.
+    /// Reads a line. Keys are right-aligned, so a line without leading spaces is unrelated.
     fn read(&mut self, line: Line<'_>) {
         self.n_lines += 1;
         if !line.text.starts_with(b" ") {
@@ -83,7 +83,8 @@ impl Block {
         }
     }
 
-    /// A death within the time makes it suspect; any other value that was cut is none.
+    /// Adds a value. A time that was cut off by a crash is kept as suspect; any other value that
+    /// was cut off is dropped.
     fn push(&mut self, key: &[u8], value: &[u8], ending: Ending) {
         if key == b"Runtime" {
             self.place.ending = ending;
@@ -93,7 +94,7 @@ impl Block {
         self.lines.push((key.to_vec(), value.to_vec()));
     }
 
-    /// The rate of computing is what the profiler prints last.
+    /// Whether the compute rate was read, which the profiler prints last.
     fn is_complete(&self) -> bool {
         self.n_lines == MAX_LINES || self.value("Math").is_some()
     }
@@ -145,8 +146,8 @@ impl Block {
     }
 }
 
-/// Whether the profiler says that an operation failed, was not run or computed
-/// something wrong. Not to have verified it is no failure.
+/// Whether the profiler reports that an operation failed, was not run, or gave a wrong result.
+/// Skipped verification is not a failure.
 pub(super) fn is_failure(status: Option<&[u8]>, disposition: Option<&[u8]>) -> bool {
     let is_one_of =
         |text: &[u8], good: &[&[u8]]| good.iter().any(|good| text.eq_ignore_ascii_case(good));
@@ -166,13 +167,13 @@ fn key_and_value(text: &[u8]) -> Option<(&[u8], &[u8])> {
     (!value.is_empty() && key.iter().all(is_in_key)).then_some((key, value))
 }
 
-/// The number and the unit of `6.73655  ms`.
+/// Returns the number and the unit in `6.73655  ms`.
 fn split_unit(text: &[u8]) -> (&[u8], &[u8]) {
     let end = memchr::memchr(b' ', text).unwrap_or(text.len());
     (&text[..end], text[end..].trim_ascii())
 }
 
-/// The pairs of `--m=3456 --n=4096`.
+/// Returns the pairs in `--m=3456 --n=4096`.
 fn arguments(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     text.split(u8::is_ascii_whitespace).filter_map(|argument| {
         let argument = argument.strip_prefix(b"--")?;

@@ -1,40 +1,39 @@
-//! What a format is: a name, what must stand on every line that can begin something of
-//! it, and a reader that is shown such lines.
+//! A format: its name, the anchors that must be on every line that starts a record, and a reader
+//! for such lines.
 
 use crate::extract::found::Found;
 use crate::extract::lines::Line;
 
-/// What a tool prints, and how it is read.
+/// An output format of a tool, and how to read it.
 #[derive(Debug, Clone, Copy)]
 pub struct Format {
-    /// Its name on the command line and in the column `format`.
+    /// The name on the command line and in the column `format`.
     pub name: &'static str,
-    /// What prints it.
+    /// The tool that prints it.
     pub summary: &'static str,
-    /// A line that begins something of this format holds one of these.
+    /// A line that begins a record or table of this format contains one of these strings.
     pub(in crate::extract) anchors: &'static [&'static str],
     pub(in crate::extract) reader: fn() -> Box<dyn Reader>,
 }
 
 /// Reads the lines of one format.
 ///
-/// A line is shown to the readers that have an anchor on it and to those that asked for
-/// every line, so what is found cannot depend on which other formats are looked for. The
-/// one exception is a last line without line end, of which the anchor may be missing: it is
-/// shown to all.
+/// A reader sees the lines with one of its anchors, and every line if it requested this. The result
+/// therefore does not depend on which other formats are searched. The only exception is a last line
+/// without a line ending, whose anchor may be missing: all readers see it.
 pub(in crate::extract) trait Reader: Send {
-    /// Looks at a line.
+    /// Reads a line.
     fn line(&mut self, line: Line<'_>, found: &mut Found) -> Interest;
 
-    /// The stream has ended: hands over what was still open.
+    /// Called at the end of the stream, to add the records that are still open.
     fn end(&mut self, _found: &mut Found) {}
 }
 
-/// Which lines a reader must be shown next.
+/// Which lines a reader needs to see next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::extract) enum Interest {
-    /// Those with an anchor.
+    /// Lines with an anchor.
     Anchors,
-    /// All of them: a block or a table is open.
+    /// All lines, because a block or a table is open.
     EveryLine,
 }

@@ -1,8 +1,8 @@
-//! Google Benchmark's table: a row for each run, with the real time, the time of the CPU, the
-//! iterations, and counters.
+//! Google Benchmark's table: a row for each run, with real time, CPU time, iterations, and
+//! counters.
 //!
-//! Means and medians of repetitions are operations of their own, as they are called there; their
-//! spreads are none.
+//! Means and medians of repetitions are separate operations with their printed names; measures of
+//! spread are ignored.
 
 use std::sync::LazyLock;
 
@@ -67,7 +67,7 @@ fn read(row: &Captures<'_>, line: Line<'_>, found: &mut Found) {
     }
 }
 
-/// Whether a row of that name holds a spread or a fit, not a time.
+/// Whether a row of this name contains a measure of spread or a fit instead of a time.
 pub(super) fn is_spread(name: &[u8]) -> bool {
     [&b"_stddev"[..], b"_cv", b"_BigO", b"_RMS"].iter().any(|end| name.ends_with(end))
 }

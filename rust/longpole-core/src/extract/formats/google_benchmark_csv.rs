@@ -1,4 +1,4 @@
-//! Google Benchmark's `--benchmark_format=csv`. A row says its unit.
+//! Google Benchmark's `--benchmark_format=csv`. Each row contains its unit.
 
 use std::borrow::Cow;
 
@@ -19,13 +19,13 @@ pub(super) const FORMAT: Format = Format {
 
 const START: &str = "name,iterations,real_time,cpu_time,time_unit";
 
-/// Iterations are counted, and a run that failed has none.
+/// Iterations are integers; a failed run has none.
 const ITERATIONS: Key = Key {
     name: "iterations",
     is_row: |values| values.first().is_some_and(|value| value.iter().all(u8::is_ascii_digit)),
 };
 
-/// The table below the last header.
+/// The table after the last header.
 #[derive(Default)]
 struct Table {
     columns: Option<Columns>,

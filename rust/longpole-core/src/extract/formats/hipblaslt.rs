@@ -1,8 +1,8 @@
-//! `hipblaslt-bench`: a header that begins with `transA,`, a row of values below it,
-//! and lines about the solution that was measured. Times are microseconds.
+//! `hipblaslt-bench`: a header that begins with `transA,`, a row of values after it, and lines
+//! about the measured solution. Times are microseconds.
 //!
-//! Versions differ in their columns (23, 34 and 48 are seen in the wild) and in
-//! what stands before the header: `[0]:`, `[0]` or nothing.
+//! Versions differ in their columns (23, 34 and 48 were observed) and in the prefix of the header:
+//! `[0]:`, `[0]` or none.
 
 use super::{Format, Interest, Reader};
 use crate::extract::delimited::{Header, Key, Row};
@@ -18,7 +18,7 @@ pub(super) const FORMAT: Format = Format {
     reader: || Box::new(Table::default()),
 };
 
-/// The table below the last header.
+/// The table after the last header.
 #[derive(Default)]
 struct Table {
     header: Option<Columns>,
@@ -30,7 +30,7 @@ struct Columns {
     time: usize,
 }
 
-/// A row, until all is known about its solution.
+/// A row, until its solution is known.
 struct Waiting {
     row: Vec<u8>,
     place: Place,
@@ -71,7 +71,7 @@ impl Table {
 }
 
 impl Columns {
-    /// Whether the line is a row; one of the wrong width is rejected here.
+    /// Whether the line is a row; a row with the wrong number of columns is rejected here.
     fn is_row(&self, line: Line<'_>, found: &mut Found) -> bool {
         self.header.values(line, found).is_some()
     }
@@ -87,7 +87,7 @@ impl Waiting {
         }
     }
 
-    /// A name that was cut is no name.
+    /// Reads a detail of the solution. A truncated name is ignored.
     fn learn(&mut self, detail: &[u8], ending: Ending) {
         if ending == Ending::Cut {
             return;
@@ -100,7 +100,7 @@ impl Waiting {
     }
 }
 
-/// Rows begin with how the first matrix is taken.
+/// Rows begin with the transposition of the first matrix.
 pub(super) const TRANSPOSITION: Key = Key {
     name: "transA",
     is_row: |values| {
@@ -110,7 +110,7 @@ pub(super) const TRANSPOSITION: Key = Key {
     },
 };
 
-/// The header on a line, without the number that may stand before it.
+/// Returns the header on a line, without its numeric prefix.
 pub(super) fn header_text(line: &[u8]) -> Option<&[u8]> {
     let is_number = |byte: &u8| byte.is_ascii_digit() || b" []:".contains(byte);
     let start = line.iter().position(|byte| !is_number(byte))?;
@@ -143,7 +143,7 @@ mod tests {
     use crate::extract::End;
     use crate::names::Names;
 
-    /// A header of `width` columns in the old or the new manner, and a row that took `us`.
+    /// Returns a header of `width` columns in the old or the new form, and a row with time `us`.
     fn log(width: usize, prefix: &str, us: &str) -> String {
         let fill: Vec<_> = (0..width - 6).map(|number| format!("column_{number}")).collect();
         let values = vec!["7"; width - 6].join(", ");

@@ -1,8 +1,9 @@
-//! Inductor's tables of choices: `AUTOTUNE mm(64x32, 32x64)` and a line for each choice below
-//! it, with its time and the share of the fastest one's. The older form has seconds, the newer
-//! one milliseconds; both say so.
+//! Inductor's autotuning tables: `AUTOTUNE mm(64x32, 32x64)`, then a line for each choice, with its
+//! time and its speed relative to the fastest. The older form uses seconds, the newer one
+//! milliseconds; both contain the unit.
 //!
-//! Choices have the same names in every table, so an operation is the problem and the choice.
+//! Choices have the same names in every table, so the operation name combines the problem and the
+//! choice.
 
 use std::sync::LazyLock;
 
@@ -25,7 +26,7 @@ static ROW: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?-u)(?P<choice>\S+) (?P<time>[^\s%]+?) ?(?P<unit>ms|us|s) (?P<share>[\d.]+|nan|inf)%(?: +(?P<config>\S.*))?$").ok()
 });
 
-/// The table that is open, if one is.
+/// The open table, if any.
 #[derive(Default)]
 struct Table {
     problem: Option<Vec<u8>>,
@@ -46,14 +47,14 @@ impl Reader for Table {
     }
 }
 
-/// The problem of a header. A log may write something in front of each line.
+/// Returns the problem in a header. A log may add a prefix to each line.
 fn problem(text: &[u8]) -> Option<&[u8]> {
     let start = memchr::memmem::find(text, b"AUTOTUNE ")?;
     let problem = text[start + b"AUTOTUNE ".len()..].trim_ascii();
     (problem.ends_with(b")") && problem.contains(&b'(')).then_some(problem)
 }
 
-/// Adds the choice on a line. Whether there is one.
+/// Adds the choice on a line. Returns whether there is one.
 fn read(problem: &[u8], line: Line<'_>, found: &mut Found) -> bool {
     let Some(captures) = ROW.as_ref().and_then(|row| row.captures(line.text)) else {
         return false;
@@ -73,7 +74,7 @@ fn read(problem: &[u8], line: Line<'_>, found: &mut Found) -> bool {
     true
 }
 
-/// What stands between the header and the choices.
+/// Whether a line is between the header and the choices.
 fn is_description(text: &[u8]) -> bool {
     [&b"strides: "[..], b"dtypes: "].iter().any(|word| memchr::memmem::find(text, word).is_some())
 }

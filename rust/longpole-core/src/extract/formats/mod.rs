@@ -1,8 +1,7 @@
-//! The formats, one file each, and the table of them.
+//! The formats, one file for each, and the list of them.
 //!
-//! A format is what must stand on every line that can begin something of it (its
-//! anchors) and a reader that is shown such lines. Another format is another
-//! file and another entry of [`FORMATS`].
+//! A format has anchors, which are strings that must be on every line that starts a record, and a
+//! reader that sees such lines. To add a format, add a file and an entry of [`FORMATS`].
 
 mod aitemplate;
 mod ck_profiler;
@@ -26,7 +25,7 @@ mod triton;
 pub use format::Format;
 pub(in crate::extract) use format::{Interest, Reader};
 
-/// Every format, in the order in which they are listed to users.
+/// All formats, in the order in which they are listed to users.
 pub const FORMATS: &[Format] = &[
     aitemplate::FORMAT,
     cutlass_text::FORMAT,
@@ -47,7 +46,7 @@ pub const FORMATS: &[Format] = &[
     google_benchmark_csv::FORMAT,
 ];
 
-/// The format of that name.
+/// Returns the format of this name.
 pub fn format(name: &str) -> Option<Format> {
     FORMATS.iter().find(|format| format.name == name).copied()
 }
@@ -59,14 +58,14 @@ pub(super) mod testing {
     use super::Format;
     use crate::names::Names;
 
-    /// What one format finds in `text`.
+    /// Extracts the records of one format from `text`.
     pub(in super::super) fn extract(format: Format, text: &str, end: End) -> Extraction {
         let mut extractor = Extractor::new(&[format], Vec::new());
         extractor.feed(text.as_bytes());
         extractor.finish(end)
     }
 
-    /// Operation, time in ns (NaN: none) and status of every record.
+    /// Returns operation, time in ns (NaN if missing) and status of every record.
     pub(in super::super) fn records(found: &Extraction) -> Vec<(String, f64, &'static str)> {
         (0..found.records.len())
             .map(|row| {
@@ -80,14 +79,14 @@ pub(super) mod testing {
             .collect()
     }
 
-    /// Reason and excerpt of every rejected row.
+    /// Returns reason and excerpt of every rejected row.
     pub(in super::super) fn rejections(found: &Extraction) -> Vec<(&'static str, String)> {
         let rejections = &found.rejections;
         let reasons = rejections.reason.iter().map(|reason| reason.name());
         reasons.zip(rejections.excerpt.iter().map(|&excerpt| text(found, excerpt))).collect()
     }
 
-    /// The value of the first field of that name of a record.
+    /// Returns the value of a record's first field of this name.
     pub(in super::super) fn field(found: &Extraction, record: u32, name: &str) -> Option<String> {
         let fields = &found.fields;
         (0..fields.record.len())

@@ -1,9 +1,9 @@
-//! nccl-tests and rccl-tests: a table of message sizes, each measured out of place
-//! and in place. Times are microseconds. Each of the two is a record.
+//! nccl-tests and rccl-tests: a table of message sizes, each measured out of place and in place.
+//! Times are microseconds. Each of the two measurements is a record.
 //!
-//! The columns are aligned with blanks and some may be blank (`redop` and `root`,
-//! or the whole out-of-place side when a trace is replayed), so a row is matched to
-//! its header from the right. Log lines of NCCL between the rows are passed over.
+//! The columns are aligned with spaces and may be empty (`redop` and `root`, or the whole
+//! out-of-place side when a trace is replayed), so a row is matched to its header from the right.
+//! NCCL log lines between the rows are ignored.
 
 use super::{Format, Interest, Reader};
 use crate::extract::found::Found;
@@ -18,7 +18,7 @@ pub(super) const FORMAT: Format = Format {
     reader: || Box::new(Table::default()),
 };
 
-/// The table that is open, if one is.
+/// The open table, if any.
 #[derive(Default)]
 struct Table {
     collective: Option<Vec<u8>>,
@@ -27,7 +27,7 @@ struct Table {
 
 struct Columns {
     names: Vec<Vec<u8>>,
-    /// Where the columns of the first and the second side begin.
+    /// Index of the first column of each side.
     sides: [usize; 2],
 }
 
@@ -90,7 +90,7 @@ impl Columns {
         }
     }
 
-    /// Takes a row apart; none where it has neither one side nor both.
+    /// Splits a row; `None` if it has neither one side nor both.
     fn split<'v, 'a>(&self, values: &'v [&'a [u8]]) -> Option<Row<'v, 'a>> {
         let [first, second] = self.sides;
         let (first_width, second_width) = (second - first, self.names.len() - second);
@@ -115,8 +115,8 @@ impl Columns {
         }
     }
 
-    /// Count and type always stand there. Where something else is blank, what is left
-    /// is the root if it is a number, and the operation if not.
+    /// Adds the descriptive fields. Count and type are always present. If one of the others is
+    /// empty, the remaining value is the root if it is a number, otherwise the operation.
     fn describe(&self, values: &[&[u8]], found: &mut Found) {
         let names = &self.names[..self.sides[0]];
         for (column, value) in values.iter().enumerate().skip(1) {
@@ -152,7 +152,7 @@ impl Side {
     }
 }
 
-/// A row begins with two whole numbers, the size and the count.
+/// Whether a row begins with two integers, the size and the count.
 fn is_row(text: &[u8]) -> bool {
     let is_integer = |token: &[u8]| token.iter().all(u8::is_ascii_digit);
     text.first().is_some_and(u8::is_ascii_digit) && {
@@ -161,7 +161,7 @@ fn is_row(text: &[u8]) -> bool {
     }
 }
 
-/// Whether the check counted wrong values; `N/A` means that nothing was checked.
+/// Whether the check found wrong values; `N/A` means that nothing was checked.
 fn has_wrong_values(names: &[Vec<u8>], values: &[&[u8]]) -> bool {
     let wrong = names.iter().zip(values).find(|(name, _)| *name == b"#wrong");
     wrong.is_some_and(|(_, value)| {

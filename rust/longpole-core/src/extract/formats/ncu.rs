@@ -1,10 +1,9 @@
-//! Nsight Compute's `--csv`: a row for each metric of each launch, or (`--page raw`)
-//! a row for each launch with the units on a line of their own.
+//! Nsight Compute's `--csv`: a row for each metric of each launch or, with `--page raw`, a row for
+//! each launch and the units on a separate line.
 //!
-//! The duration carries its unit with it. Numbers are printed by the rules of the
-//! user's language, so `1,215.5`, `27.595.520` and `65,77` are all seen; which sign
-//! is the decimal one is told by the values that leave no choice, of the same
-//! launch or an earlier one. Rows of advice have no metric and are passed over.
+//! The duration has its own unit. Numbers use the locale of the user, such as `1,215.5`,
+//! `27.595.520` and `65,77`. The decimal separator is determined from unambiguous values of the
+//! same launch or an earlier one. Rows with advice have no metric and are ignored.
 
 use std::borrow::Cow;
 
@@ -32,14 +31,14 @@ const ID: Key = Key {
     },
 };
 
-/// The metrics that are the time of a launch, the first one first.
+/// The metrics used as the time of a launch, by priority.
 const TIMES: [&str; 3] = ["Duration", "gpu__time_duration.sum", "gpu__time_duration.avg"];
 
-/// What stands on every row and describes the launch.
+/// Columns of every row that describe the launch.
 const DESCRIPTIONS: [&str; 7] =
     ["Process ID", "Process Name", "Context", "Stream", "Block Size", "Grid Size", "Device"];
 
-/// The table below the last header.
+/// The table after the last header.
 #[derive(Default)]
 struct Table {
     columns: Option<Columns>,
@@ -54,13 +53,13 @@ struct Columns {
 }
 
 enum Shape {
-    /// A row a metric.
+    /// One row for each metric.
     Long { name: usize, unit: usize, value: usize },
-    /// A row a launch; the units come first.
+    /// One row for each launch; the units come first.
     Wide { units: Vec<Vec<u8>> },
 }
 
-/// What is known of a launch.
+/// The values of a launch so far.
 struct Launch {
     id: Vec<u8>,
     kernel: Vec<u8>,
@@ -114,7 +113,7 @@ impl Table {
         self.metrics(&values, line.place);
     }
 
-    /// Takes the metrics of a row over into the launch.
+    /// Copies the metrics of a row to the launch.
     fn metrics(&mut self, values: &[Cow<'_, [u8]>], place: Place) {
         let (Some(columns), Some(launch)) = (&self.columns, &mut self.launch) else { return };
         for metric in columns.metrics(values, place) {
@@ -142,7 +141,7 @@ impl Columns {
         Some(Self { header, kernel, shape })
     }
 
-    /// Takes the line of units that follows a wide header. Its first field is empty.
+    /// Reads the line of units after a wide header. Its first field is empty.
     fn take_units(&mut self, values: &[Cow<'_, [u8]>]) -> bool {
         match &mut self.shape {
             Shape::Wide { units } if values[0].is_empty() => {
@@ -167,7 +166,8 @@ impl Columns {
         }
     }
 
-    /// The metrics of a row. It may be shorter than its header; what is not there is empty.
+    /// Returns the metrics of a row, which may be shorter than its header; missing values are
+    /// empty.
     fn metrics(&self, values: &[Cow<'_, [u8]>], place: Place) -> Vec<Metric> {
         let value =
             |column: usize| values.get(column).map_or_else(Vec::new, |value| value.to_vec());
@@ -228,7 +228,7 @@ impl Launch {
     }
 }
 
-/// Whether the decimal sign is a comma, if this number leaves no choice.
+/// Whether the decimal separator is a comma, if this number is unambiguous.
 fn tells_decimal_comma(text: &[u8]) -> Option<bool> {
     let last = text.iter().rposition(|byte| b",.".contains(byte))?;
     let sign = text[last];
@@ -244,7 +244,7 @@ fn tells_decimal_comma(text: &[u8]) -> Option<bool> {
     is_numeric.then_some(is_decimal == (sign == b','))
 }
 
-/// The number with a point for its decimal sign and nothing between its thousands.
+/// Returns the number with a decimal point and without thousands separators.
 fn without_thousands(text: &[u8], has_decimal_comma: bool) -> Vec<u8> {
     let (decimal, thousands) = if has_decimal_comma { (b',', b'.') } else { (b'.', b',') };
     let digits = text.iter().filter(|byte| **byte != thousands);

@@ -1,8 +1,8 @@
-//! The Markdown of `NVBench`: a table for each benchmark and device below `# Benchmark Results`, a row
-//! for each point of its axes. Each cell carries its unit.
+//! The Markdown output of `NVBench`: a table for each benchmark and device after `# Benchmark
+//! Results`, with a row for each combination of axis values. Each cell contains its unit.
 //!
-//! The time is the mean on the GPU, or on the CPU where nothing ran on a GPU. What stands left
-//! of the samples tells the points apart, and so belongs to the name of the operation.
+//! The time is the mean on the GPU, or on the CPU if nothing ran on a GPU. The columns before the
+//! samples identify a row and are part of the operation name.
 
 use super::{Format, Interest, Reader};
 use crate::extract::found::Found;
@@ -17,10 +17,10 @@ pub(super) const FORMAT: Format = Format {
     reader: || Box::new(Results::default()),
 };
 
-/// The columns that are the time, the first one first.
+/// The columns used as the time, by priority.
 const TIMES: [&[u8]; 2] = [b"GPU Time", b"CPU Time"];
 
-/// The results, once they begin.
+/// The state after the start of the results.
 #[derive(Default)]
 struct Results {
     has_begun: bool,
@@ -90,7 +90,7 @@ impl Results {
         }
     }
 
-    /// `copy [T=I32 Elements=2^20]`
+    /// Builds an operation name such as `copy [T=I32 Elements=2^20]`.
     fn operation(&self, columns: &Columns, values: &[&[u8]]) -> Vec<u8> {
         let axes: Vec<_> = columns.names.iter().zip(values).take(columns.n_axes).collect();
         if axes.is_empty() {
@@ -111,14 +111,14 @@ impl Columns {
     }
 }
 
-/// The cells of a row. Between the first and the last bar.
+/// Returns the cells of a row, between the first and the last bar.
 fn cells(text: &[u8]) -> Vec<&[u8]> {
     let inner = text.strip_prefix(b"|").unwrap_or(text);
     let inner = inner.strip_suffix(b"|").unwrap_or(inner);
     inner.split(|&byte| byte == b'|').map(<[u8]>::trim_ascii).collect()
 }
 
-/// The number and the unit of a cell. A state that was skipped has none.
+/// Returns the number and the unit of a cell. A skipped state has none.
 fn time(cell: &[u8]) -> Option<(&[u8], Unit)> {
     if cell.is_empty() {
         return Some((b"N/A", Unit::Seconds));

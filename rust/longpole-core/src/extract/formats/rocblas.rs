@@ -1,8 +1,8 @@
-//! `rocblas-bench`: a header that begins with `transA,` and rows of values below it.
-//! Times are microseconds.
+//! `rocblas-bench`: a header that begins with `transA,` and rows of values after it. Times are
+//! microseconds.
 //!
-//! With norm checks there is a second column `us`, that of the reference on the CPU:
-//! the first one counts, the second is the field `us#2`.
+//! With norm checks there is a second column `us` for the CPU reference: the first one is the time,
+//! the second is the field `us#2`.
 
 use super::hipblaslt::{TRANSPOSITION, header_text};
 use super::{Format, Interest, Reader};
@@ -19,7 +19,7 @@ pub(super) const FORMAT: Format = Format {
     reader: || Box::new(Table::default()),
 };
 
-/// The table below the last header.
+/// The table after the last header.
 #[derive(Default)]
 struct Table {
     columns: Option<Columns>,

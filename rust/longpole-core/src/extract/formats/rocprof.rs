@@ -1,10 +1,9 @@
-//! CSV files of rocprofv3 and the older rocprof, and of rocprof-compute: a row for each
-//! dispatch of a kernel, of which the time is its end less its begin, or a row for each kernel
-//! with the mean (rocprof) or the median (rocprof-compute) of its dispatches. All in
-//! nanoseconds.
+//! CSV files of rocprofv3, the older rocprof, and rocprof-compute: a row for each kernel dispatch,
+//! whose time is end minus begin, or a row for each kernel with the mean (rocprof) or the median
+//! (rocprof-compute) of its dispatches. All times are nanoseconds.
 //!
-//! Traces of API calls have the same time stamps and no kernel, and are passed over. Their
-//! statistics cannot be told from those of kernels.
+//! Traces of API calls have the same timestamps but no kernel, and are ignored. Statistics of API
+//! calls cannot be distinguished from those of kernels.
 
 use std::borrow::Cow;
 
@@ -24,7 +23,7 @@ pub(super) const FORMAT: Format = Format {
 
 const ANCHORS: &[&str] = &["Start_Timestamp", "BeginNs", "AverageNs", "Median(ns)"];
 
-/// How the tables are told: what the column of the kernel is called, and that of the time.
+/// The table layouts: the kernel column and the time columns.
 const LAYOUTS: [(&str, Time); 4] = [
     ("Kernel_Name", Time::Between("Start_Timestamp", "End_Timestamp")),
     ("KernelName", Time::Between("BeginNs", "EndNs")),
@@ -34,13 +33,13 @@ const LAYOUTS: [(&str, Time); 4] = [
 
 #[derive(Clone, Copy)]
 enum Time {
-    /// The columns of begin and end.
+    /// Begin and end columns.
     Between(&'static str, &'static str),
     /// The column of a statistic, and its name.
     Of(&'static str, &'static str),
 }
 
-/// The table below the last header.
+/// The table after the last header.
 #[derive(Default)]
 struct Table {
     columns: Option<Columns>,
@@ -105,12 +104,13 @@ impl Columns {
     }
 }
 
-/// Time stamps and times are numbers; other lines with commas are foreign.
+/// Whether the values are timestamps or times; other lines with commas are unrelated.
 fn is_time(values: &[Cow<'_, [u8]>]) -> bool {
     values.first().is_some_and(|value| value.first().is_some_and(u8::is_ascii_digit))
 }
 
-/// Time stamps of today do not fit a double, and are whole numbers.
+/// Returns the difference of two timestamps, which are integers. Current timestamps do not fit a
+/// double.
 fn difference(begin: &[u8], end: &[u8]) -> Option<Vec<u8>> {
     let number = |text: &[u8]| std::str::from_utf8(text).ok()?.parse::<u64>().ok();
     let (begin, end) = (i128::from(number(begin)?), i128::from(number(end)?));

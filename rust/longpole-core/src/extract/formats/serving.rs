@@ -1,6 +1,7 @@
-//! The block that the serving benchmarks of vLLM and `SGLang` print: `Key (unit):  value` below
-//! `Serving Benchmark Result` or `Offline Throughput Benchmark Result`. Each mean, median and percentile of a latency is a record; the
-//! duration is one too, and counts and throughputs are its fields.
+//! The block that the serving benchmarks of vLLM and `SGLang` print: `Key (unit):  value` after
+//! `Serving Benchmark Result` or `Offline Throughput Benchmark Result`. Each mean, median and
+//! percentile of a latency is a record. The duration is also a record, with counts and throughputs
+//! as its fields.
 
 use super::{Format, Interest, Reader};
 use crate::extract::found::Found;
@@ -17,14 +18,14 @@ pub(super) const FORMAT: Format = Format {
 
 const START: &str = "Benchmark Result ==";
 
-/// What stands further down belongs to no block.
+/// Maximum number of lines in a block.
 const MAX_LINES: usize = 128;
 
-/// The block that is open, if one is.
+/// The open block, if any.
 #[derive(Default)]
 struct Block {
     n_lines_left: usize,
-    /// What was said before the duration, which it belongs to.
+    /// Values printed before the duration, to which they belong.
     before: Vec<(Vec<u8>, Vec<u8>)>,
     /// Whether the last record is the duration.
     is_described: bool,
@@ -71,8 +72,7 @@ impl Block {
     }
 }
 
-/// Name, unit and value of `Mean TTFT (ms):   95.50`. What stands behind the value is no part
-/// of it.
+/// Returns name, unit and value of `Mean TTFT (ms):   95.50`. Text after the value is ignored.
 fn split(text: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let colon = memchr::memchr(b':', text)?;
     let value = text[colon + 1..].split(u8::is_ascii_whitespace).find(|word| !word.is_empty())?;

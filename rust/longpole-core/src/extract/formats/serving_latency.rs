@@ -1,5 +1,5 @@
-//! Latencies of a batch, a line each: `vllm bench latency`, and `bench_one_batch` of `SGLang`, which
-//! adds the throughput. Times are seconds, and lines are named as they are printed.
+//! Latencies of a batch, one line each: `vllm bench latency`, and `bench_one_batch` of `SGLang`,
+//! which adds the throughput. Times are seconds; operations have the printed names.
 
 use super::Format;
 use crate::extract::pattern::built_in;

@@ -1,7 +1,7 @@
-//! What Triton prints with `TRITON_PRINT_AUTOTUNING=1`: how long it tuned a function and which
+//! Triton's output with `TRITON_PRINT_AUTOTUNING=1`: how long it tuned a function and which
 //! configuration it chose, on one line or on four.
 //!
-//! The time is that of the tuning, not of the kernel, and so the operation is called.
+//! The time is that of the tuning, not of the kernel, and the operation is named accordingly.
 
 use std::sync::LazyLock;
 
@@ -22,7 +22,7 @@ pub(super) const FORMAT: Format = Format {
 
 const START: &str = "Triton autotuning for function ";
 
-/// The message takes no more lines than these.
+/// Maximum number of lines in the message.
 const MAX_LINES: usize = 4;
 
 static MESSAGE: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -32,7 +32,7 @@ static MESSAGE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// The message that is open, if one is.
+/// The open message, if any.
 #[derive(Default)]
 struct Message {
     text: Vec<u8>,

@@ -1,9 +1,9 @@
-//! The grammar of one row, as torch 2.3 to 2.15 write it.
+//! The grammar of one row, as written by PyTorch 2.3 to 2.15.
 //!
-//! An operator signature names the operation, its data types and the layout; the
-//! parameter signature holds the sizes as BLAS counts them, in column-major order:
-//! `torch.matmul(A[M, K], B[K, N])` has `m = N` and `n = M`. Names of types contain
-//! underscores and colons, so neither signature can be split at `_` alone.
+//! An operator signature contains the operation, its data types and the layout. The parameter
+//! signature contains the sizes in BLAS notation, in column-major order: `torch.matmul(A[M, K],
+//! B[K, N])` has `m = N` and `n = M`. Type names contain underscores and colons, so neither
+//! signature can be split at `_` alone.
 
 use crate::names::named;
 use std::sync::LazyLock;
@@ -13,18 +13,18 @@ use regex::{Captures, Regex};
 use crate::ids::{InColumn, NO_ROW};
 use crate::strings::Strings;
 
-/// Stands for "none" in columns of integers.
+/// Represents null in integer columns.
 pub const NO_NUMBER: i64 = i64::MIN;
 
 /// The data types in operator signatures.
 const DTYPE: &str = r"float|tf32|bfx9|double|BFloat16|Half|c10::complex<float>|c10::complex<double>|Float8_e4m3fnuz|Float8_e4m3fn|Float8_e5m2fnuz|Float8_e5m2|Float8_e8m0fnu|Float4_e2m1fn_x2|unknown";
 
-/// A size, or a wildcard (torch 2.15). Eighteen digits always fit 63 bits.
+/// A size, or a wildcard (PyTorch 2.15). Eighteen digits always fit 63 bits.
 const SIZE: &str = r"\d{1,18}|\*";
 
 const SIZES: [&str; 7] = ["m", "n", "k", "batch", "lda", "ldb", "ldc"];
 
-/// What follows the sizes of scaled GEMMs on ROCm and CUDA, and of emulated float32.
+/// The text after the sizes of scaled GEMMs on ROCm and CUDA, and of emulated float32.
 const TAIL: &str = r"_rw_[01]_bias_(?P<bias>\w+?)(?:_swz_\d+_\d+)?|_a_\w+?_b_\w+?_c_\w+?_as_\w+?_bs_\w+?_ast_\d+_bst_\d+_dscale_\d+_fast_\d+_bias_(?P<cuda_bias>\w+)|_compute_bf16x9_r";
 
 static OPERATOR: LazyLock<Regex> = LazyLock::new(|| {
@@ -50,29 +50,29 @@ fn pattern(text: &str) -> Regex {
 }
 
 named! {
-    /// Why a piece is none that torch would understand.
+    /// Why a piece is invalid for PyTorch.
     Reason {
-        /// It begins like no line of TunableOp.
+        /// It does not begin like a TunableOp line.
         Foreign "foreign",
-        /// Fields are missing, as at the end of a file whose writer died.
+        /// Fields are missing, for example at the end of a file whose writer crashed.
         TooFewFields "too_few_fields",
-        /// There are more fields than a row has.
+        /// There are too many fields.
         TooManyFields "too_many_fields",
         /// The operator, a data type or the layout is unknown.
         Operator "operator",
-        /// The parameters follow no known form.
+        /// The parameters have an unknown form.
         Parameters "parameters",
-        /// The name of the solution is empty or holds a blank.
+        /// The name of the solution is empty or contains a space.
         Solution "solution",
-        /// The time is no number.
+        /// The time is not a number.
         Time "time",
-        /// The bytes are no UTF-8.
+        /// The bytes are not UTF-8.
         Encoding "encoding",
     }
 }
 
-/// A GEMM by its two signatures. Texts are handles; sizes that are not given are
-/// [`NO_NUMBER`], as are wildcards, which `wildcards` tells from them.
+/// A GEMM, parsed from its two signatures. Strings are handles. Missing sizes are [`NO_NUMBER`],
+/// and so are wildcards, which are listed in `wildcards`.
 #[derive(Debug, Clone, Copy)]
 #[allow(missing_docs)] // the names of BLAS
 pub struct Gemm {
@@ -92,11 +92,11 @@ pub struct Gemm {
     pub lda: i64,
     pub ldb: i64,
     pub ldc: i64,
-    /// What follows the sizes, as it was written.
+    /// The text after the sizes, as written.
     pub tail: u32,
-    /// The type of the bias of a scaled GEMM, `None` included.
+    /// The bias type of a scaled GEMM, including `None`.
     pub bias: u32,
-    /// The names of the sizes that are `*`, with blanks between them.
+    /// The names of the sizes that are `*`, separated by spaces.
     pub wildcards: u32,
 }
 
@@ -124,7 +124,7 @@ impl Default for Gemm {
     }
 }
 
-/// Reads the operator signature and the parameter signature of a row.
+/// Parses the operator signature and the parameter signature of a row.
 pub(super) fn gemm(
     operator: &str,
     parameters: &str,
@@ -163,10 +163,10 @@ fn wildcards(sizes: &Captures<'_>, strings: &mut Strings) -> u32 {
     text((!names.is_empty()).then(|| names.join(" ")).as_deref(), strings)
 }
 
-/// The family of a solution and its index in its library.
+/// Returns the family of a solution and its index in its library.
 ///
-/// Names of no known family are `other`: a later torch may know them, and the one
-/// that does not refuses to run.
+/// Names of unknown families are `other`: a later PyTorch may know them, and a version that does
+/// not know them rejects them.
 pub(super) fn solution(name: &str) -> Result<(&'static str, i64), Reason> {
     let Some(found) = SOLUTION.captures(name) else {
         let is_name = !name.is_empty() && !name.contains(char::is_whitespace);

@@ -1,21 +1,21 @@
-//! What a piece of a file is, and how it ends.
+//! The kind and the line ending of a piece of a file.
 
 use crate::names::named;
 
 named! {
-    /// What a piece is.
+    /// The kind of a piece.
     Kind {
         /// A line that ties the file to a version or a device.
         Validator "validator",
-        /// A GEMM and the solution that is used for it.
+        /// A GEMM and the solution used for it.
         Result "result",
         /// A GEMM that was recorded and not tuned.
         Untuned "untuned",
-        /// A line without text.
+        /// An empty line.
         Blank "blank",
-        /// The mark that some editors put at the start of a file.
+        /// The mark that some editors write at the start of a file.
         ByteOrderMark "byte_order_mark",
-        /// Anything else; its `Reason` says why.
+        /// Anything else; its `Reason` has the details.
         Unknown "unknown",
     }
 }
@@ -23,11 +23,11 @@ named! {
 named! {
     /// How a piece ends.
     Ending {
-        /// A line feed, as torch writes.
+        /// A line feed, as PyTorch writes.
         Lf "lf",
-        /// Carriage return and line feed; torch takes the return for a part of the value.
+        /// Carriage return and line feed; PyTorch reads the carriage return as part of the value.
         CrLf "crlf",
-        /// Nothing: the file ends here, or the next piece is on the same line.
+        /// No line ending: the file ends here, or the next piece is on the same line.
         Nothing "nothing",
     }
 }

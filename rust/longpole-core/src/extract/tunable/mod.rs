@@ -1,10 +1,10 @@
-//! Reads the CSV files in which PyTorch's TunableOp keeps the fastest GEMM kernels.
+//! Reads the CSV files in which PyTorch's TunableOp stores the fastest GEMM kernels.
 //!
-//! torch splits each line at its commas, keeps what it understands and drops the rest
-//! in silence. Here every byte of the file belongs to exactly one [`Piece`], in the
-//! order of the file, so that a file that is written back unchanged is the same file.
-//! A piece is a line, or a part of one where rows were glued together because a line
-//! end was missing. What does not follow the grammar is kept and has a [`Reason`].
+//! PyTorch splits each line at its commas, keeps what it understands and silently drops the rest.
+//! Here, every byte of the file belongs to exactly one [`Piece`], in file order, so that writing
+//! all pieces reproduces the file. A piece is a line, or a part of a line if rows were joined
+//! because a line ending was missing. Pieces that do not match the grammar are kept with a
+//! [`Reason`].
 //!
 //! ```
 //! use longpole_core::extract::tunable::{read, Kind};

@@ -1,4 +1,4 @@
-//! Cuts a file into pieces that together are the file, and reads each.
+//! Splits a file into pieces that together are the file, and parses each.
 
 use std::sync::{Arc, LazyLock};
 
@@ -16,7 +16,7 @@ use crate::strings::Strings;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// How a line begins; anywhere else it shows where two lines were glued together.
+/// The start of a line; at any other position, two lines were joined there.
 static BEGINNING: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
         "(?-u)(?:ScaledGemm|GemmAndBias|GemmStridedBatched|Gemm)TunableOp_|Validator,(?:[A-Z])",
@@ -24,20 +24,20 @@ static BEGINNING: LazyLock<Regex> = LazyLock::new(|| {
     .expect("the pattern is a constant")
 });
 
-/// A line of the file, or a part of one. Texts are handles of [`TunableFile::strings`].
+/// A line of the file, or a part of one. Strings are handles of [`TunableFile::strings`].
 #[derive(Debug, Clone, Copy)]
 pub struct Piece {
     /// The number of its line, from 1.
     pub line: i64,
-    /// Its first byte in the file.
+    /// The offset of its first byte.
     pub offset: i64,
-    /// Its length, line end included.
+    /// Its length in bytes, including the line ending.
     pub n_bytes: i64,
-    /// How it ends.
+    /// Its line ending.
     pub ending: Ending,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// Why it is unknown.
+    /// The reason why it is unknown.
     pub reason: Option<Reason>,
     /// The key of a validator.
     pub key: u32,
@@ -47,28 +47,28 @@ pub struct Piece {
     pub operator: u32,
     /// The parameter signature, such as `tn_768_36_128`.
     pub parameters: u32,
-    /// What the signatures say.
+    /// The parsed signatures.
     pub gemm: Gemm,
     /// The name of the solution.
     pub solution: u32,
-    /// Where the solution comes from.
+    /// The family of the solution.
     pub family: u32,
-    /// Its index there, or [`NO_NUMBER`].
+    /// Its index in that family, or [`NO_NUMBER`].
     pub solution_index: i64,
-    /// The time as it was written.
+    /// The time as written.
     pub time_text: u32,
-    /// The time of one call; NaN where there is none that is positive and finite.
+    /// The time of one call; NaN if it is not positive and finite.
     pub time_ns: f64,
-    /// What the time of a result is worth.
+    /// The validity of the time.
     pub status: Option<Status>,
-    /// The field that `BLAS_LOG` appends, which holds commas of its own.
+    /// The field that `BLAS_LOG` appends, which contains commas.
     pub blas_parameters: u32,
 }
 
-/// A file, piece by piece.
+/// A file as a list of pieces.
 #[derive(Debug)]
 pub struct TunableFile {
-    /// Every text.
+    /// All strings.
     pub strings: Arc<Strings>,
     /// Every byte of the file, in order.
     pub pieces: Vec<Piece>,
@@ -78,7 +78,7 @@ pub struct TunableFile {
 ///
 /// # Errors
 ///
-/// Only [`Cancelled`](crate::error::ErrorKind::Cancelled): every text can be read.
+/// Returns only [`Cancelled`](crate::error::ErrorKind::Cancelled), because every text can be read.
 pub fn read(text: &[u8], progress: Progress<'_>) -> Result<TunableFile> {
     let mut reader = Reader::default();
     let mut offset = 0;
@@ -105,7 +105,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Takes a line with its end, if it has one.
+    /// Reads a line with its line ending, if it has one.
     fn line(&mut self, line: &[u8]) {
         self.lines += 1;
         let (text, ending) = split_ending(line);
@@ -125,7 +125,7 @@ impl Reader {
         self.pieces.push(read.unwrap_or_else(|reason| Piece { reason: Some(reason), ..bare }));
     }
 
-    /// A piece of which nothing but its place is known.
+    /// Returns a piece with only its position set.
     fn piece(&mut self, n_bytes: usize, ending: Ending) -> Piece {
         let n_bytes = i64::try_from(n_bytes).unwrap_or(i64::MAX);
         let offset = self.offset;
@@ -228,14 +228,14 @@ fn begins_like_a_line(text: &[u8]) -> bool {
     BEGINNING.find(text).is_some_and(|found| found.start() == 0)
 }
 
-/// Where further rows begin in a line that begins with one. A comment that quotes a row
-/// stays a comment.
+/// Returns the positions at which further rows begin in a line that begins with one. A comment that
+/// quotes a row stays a comment.
 fn glued_at(text: &[u8]) -> Vec<usize> {
     let mut beginnings = BEGINNING.find_iter(text).map(|found| found.start());
     if beginnings.next() == Some(0) { beginnings.collect() } else { Vec::new() }
 }
 
-/// A time in milliseconds, in nanoseconds, and what it is worth.
+/// Converts a time in milliseconds to nanoseconds, with its validity.
 fn measured(time: &str) -> std::result::Result<(f64, Status), Reason> {
     let number = numbers::nanoseconds(time.as_bytes(), Unit::Milliseconds).ok_or(Reason::Time)?;
     Ok(match number {

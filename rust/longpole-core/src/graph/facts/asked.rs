@@ -1,7 +1,7 @@
-//! Whether a thread asked a stream to wait before it launched a GPU activity there.
+//! Whether a thread issued a wait call for a stream before it launched a GPU activity there.
 //!
-//! A wait call (`cudaStreamWaitEvent`) names neither stream nor event in a trace without
-//! records. What can be said is that the next work of the thread may have waited.
+//! A wait call (`cudaStreamWaitEvent`) without a synchronization record names neither the stream
+//! nor the event. All that is known is that the next activity the thread launches may have waited.
 
 use super::purposes::Purposes;
 use crate::graph::model::Streams;
@@ -10,21 +10,23 @@ use crate::link::{SyncRecord, WaitsFor};
 use crate::tables::LaneTable;
 use crate::vocabulary::ApiRole;
 
-/// Whether the thread that launched a GPU activity had asked a stream to wait.
+/// Whether the launching thread had issued a wait call before it launched a GPU activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::graph) enum Asked {
-    /// It had not since it launched on this stream last.
+    /// No wait call since the thread's previous launch to this stream.
     No,
-    /// It had not, but another thread of its process had, since any launched on this stream last.
+    /// None by this thread, but another thread of the process issued one since any thread's
+    /// previous launch to this stream.
     ByOther,
-    /// It had, but launched on other streams since.
+    /// A wait call, followed by launches to other streams.
     Before,
-    /// It had, and launched nothing since.
+    /// A wait call, with no launch after it.
     JustNow,
 }
 
-/// Of all work, whether its thread asked its stream to wait since it launched there
-/// last. Calls with a record are left out: there, nothing is to be guessed.
+/// For each GPU activity, returns whether its thread issued a wait call since its previous launch
+/// to the same stream. Calls with a synchronization record are left out, because their effect is
+/// known.
 pub(super) fn of_works(
     streams: &Streams<'_>,
     purposes: &Purposes,

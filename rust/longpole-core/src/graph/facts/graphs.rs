@@ -1,12 +1,12 @@
-//! What the replays of a graph have in common: which node waits for which.
+//! Dependencies between the nodes of a CUDA graph, learned from its launches.
 //!
-//! A graph launch does not say how its nodes depend on each other. Of nodes on one stream
-//! order tells; between streams three or more replays do: a node that starts late, again
-//! and again just after the end of the same node of another stream, waits for it. A node
-//! waited for must have ended before the start in *every* replay, else two branches that
-//! merely run at the same pace would become dependent. What ended too shortly before to be
-//! waited for is told from what a wait usually takes in this graph. Of a graph launched once
-//! or twice the same is inferred, for each launch by itself.
+//! A graph launch does not record how its nodes depend on each other. Nodes on one stream run in
+//! order. Between streams, dependencies are learned from three or more launches: a node that
+//! repeatedly starts late, just after the end of the same node of another stream, waits for it. The
+//! awaited node must have ended before the start in *every* launch; otherwise two branches that
+//! only run at the same pace would look dependent. Ends too close to the start are excluded by the
+//! usual wait latency of the graph. For a graph launched once or twice, dependencies are inferred
+//! for each launch separately.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -21,28 +21,29 @@ use crate::vocabulary::ApiRole;
 /// The graph launches of a trace.
 #[derive(Default)]
 pub(in crate::graph) struct Graphs {
-    /// For nodes, what they wait for.
+    /// For each node, the nodes that it waits for.
     pub(in crate::graph) waits: RowMap<Order, Vec<Order>>,
-    /// Where that is inferred, what it may have been instead.
+    /// For an inferred wait, the other activity that may have been waited for.
     pub(in crate::graph) rivals: RowMap<Order, Order>,
-    /// The launches of graphs that were replayed often enough for that to be learned.
+    /// Launches of graphs that were launched often enough to learn their dependencies.
     pub(in crate::graph) learned: RowSet<Order>,
-    /// How many launches of graphs there are.
+    /// Number of graph launches.
     pub(in crate::graph) n_launches: u64,
-    /// The launches of graphs over several streams.
+    /// Launches of graphs that use several streams.
     pub(in crate::graph) over_streams: Vec<Order>,
-    /// For work that follows nodes which are missing from the trace, what these followed.
+    /// For activities that follow nodes missing from the trace, what is known about those nodes.
     pub(in crate::graph) behind_lost: RowMap<Order, BehindLost>,
-    /// How many nodes are missing that other launches of the same graph have.
+    /// Number of missing nodes: nodes that other launches of the same graph have.
     pub(in crate::graph) n_lost_nodes: u64,
 }
 
-/// What is known of a start that waited for nodes which are missing.
+/// What is known about a start that waited for missing nodes.
 #[derive(Default)]
 pub(in crate::graph) struct BehindLost {
-    /// What the missing nodes followed.
+    /// The activities that the missing nodes followed.
     pub(in crate::graph) sources: BTreeSet<Order>,
-    /// A start so much later than all that is known to come before it waited for them.
+    /// An activity that starts this long after all its known predecessors waited for the missing
+    /// nodes.
     pub(in crate::graph) late_ns: i64,
 }
 
@@ -70,7 +71,7 @@ pub(super) fn of_trace(streams: &Streams<'_>, purposes: &Purposes, tables: &Tabl
     graphs
 }
 
-/// Finds what the nodes of a graph wait for, and what follows those that are lost.
+/// Finds what the nodes of a graph wait for, and which activities follow missing nodes.
 fn learn(template: &Template, streams: &Streams<'_>, graphs: &mut Graphs) {
     let replays: Vec<_> =
         template.replays.iter().map(|replay| Replay::of(replay, template, streams)).collect();
@@ -97,7 +98,8 @@ fn learn(template: &Template, streams: &Streams<'_>, graphs: &mut Graphs) {
     }
 }
 
-/// Of few replays, each late start waits for its likeliest candidate; the next is its rival.
+/// Adds the waits of a graph with few launches: each late start waits for its likeliest candidate,
+/// and the next candidate is its rival.
 fn guess_waits(
     late: &[Vec<LateStart>],
     replays: &[Replay<'_>],
@@ -116,7 +118,7 @@ fn guess_waits(
     }
 }
 
-/// In every replay, each node waits for the producers that all replays together show.
+/// Adds to every launch the waits that all launches together show.
 fn add_waits(producers_of: &[Vec<usize>], replays: &[Replay<'_>], graphs: &mut Graphs) {
     for replay in replays {
         for (node, producers) in producers_of.iter().enumerate() {
@@ -128,8 +130,8 @@ fn add_waits(producers_of: &[Vec<usize>], replays: &[Replay<'_>], graphs: &mut G
     }
 }
 
-/// Notes what follows the nodes that are missing from one launch: nodes that wait for them, and
-/// the next work of the stream of the graph, which waits for all.
+/// Records what follows the nodes missing from one launch: the nodes that wait for them, and the
+/// next activity on the stream of the graph, which waits for all of them.
 fn add_lost(
     nodes: &[Option<Order>],
     call: Order,
@@ -163,7 +165,8 @@ fn add_lost(
     }
 }
 
-/// The nodes in the trace that some missing ones followed, over others that are missing.
+/// Returns the recorded nodes that the missing ones followed, directly or through other missing
+/// nodes.
 fn known_before(
     lost: impl Iterator<Item = usize>,
     nodes: &[Option<Order>],
@@ -189,11 +192,11 @@ fn known_before(
 /// One launch of a graph.
 struct Replay<'a> {
     nodes: &'a [Option<Order>],
-    /// When stream and call of each node were ready; none where that is not known.
+    /// For each node, when its stream and its call were ready; `None` if unknown.
     ready_ns: Vec<Option<i64>>,
-    /// How long after that each node started.
+    /// For each node, the time from then to its start.
     lags_ns: Vec<Option<i64>>,
-    /// The nodes by their ends.
+    /// The nodes, sorted by end.
     by_end: Vec<(i64, usize)>,
 }
 
@@ -221,8 +224,8 @@ impl<'a> Replay<'a> {
         Self { nodes, ready_ns, lags_ns, by_end }
     }
 
-    /// The nodes that ended after a node was ready, at most so long before it started, and
-    /// how long before; the last one first.
+    /// Returns the nodes that ended after `node` was ready and at most `WAIT_RELEASE_NS` before it
+    /// started, each with that time, latest end first.
     fn ended_before(
         &self,
         node: usize,
@@ -238,7 +241,7 @@ impl<'a> Replay<'a> {
             .map(move |&(end_ns, it)| (it, start_ns - end_ns))
     }
 
-    /// Whether one node ended before another started, as far as both are known.
+    /// Whether one node ended before another started, in launches where both are recorded.
     fn ends_before(&self, one: usize, other: usize, streams: &Streams<'_>) -> bool {
         let timeline = streams.timeline;
         let (Some(one), Some(other)) = (self.nodes[one], self.nodes[other]) else { return true };
@@ -250,8 +253,7 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// A low percentile of how late nodes start, which is what a start takes that waits for
-/// nothing.
+/// Returns a low percentile of the start latencies: the latency of a start that waits for nothing.
 fn usual_lag_ns(replays: &[Replay<'_>]) -> i64 {
     let lags = replays.iter().flat_map(|replay| replay.lags_ns.iter().copied().flatten());
     let mut lags: Vec<_> = lags.collect();
@@ -259,21 +261,22 @@ fn usual_lag_ns(replays: &[Replay<'_>]) -> i64 {
     *lags.select_nth_unstable(last * limits::TYPICAL_PERCENT / 100).1
 }
 
-/// A start that comes late, and the nodes that it may have waited for: which, and how long
-/// before the start they ended, the last one first.
+/// A late start and its candidates: the nodes that it may have waited for, each with the time from
+/// its end to the start, latest end first.
 struct LateStart {
     replay: usize,
     candidates: Vec<(usize, i64)>,
 }
 
 impl LateStart {
-    /// The same with the candidates that ended as long before as waits take.
+    /// Keeps the candidates whose time before the start is typical for a wait.
     fn within(mut self, lags_ns: &RangeInclusive<i64>) -> Self {
         self.candidates.retain(|(_, lag_ns)| lags_ns.contains(lag_ns));
         self
     }
 
-    /// The candidates, those that ended sooner before than any wait is known to take last.
+    /// Returns the candidates, with those that ended less than the fastest wait before the start at
+    /// the end.
     fn likeliest_first(&self, quickest_ns: i64) -> impl Iterator<Item = usize> + '_ {
         let of = move |too_soon: bool| {
             let is_so = move |&&(_, lag_ns): &&(usize, i64)| (lag_ns < quickest_ns) == too_soon;
@@ -283,8 +286,8 @@ impl LateStart {
     }
 }
 
-/// The late starts of a node. What it may have waited for is a node of another stream that
-/// ended before it started in every replay.
+/// Returns the late starts of a node. A candidate is a node of another stream that ended before
+/// this one started in every launch.
 fn late_starts(
     node: usize,
     replays: &[Replay<'_>],
@@ -305,8 +308,8 @@ fn late_starts(
     .collect()
 }
 
-/// What a wait between nodes takes in this graph: the median from the last candidate of each
-/// late start.
+/// Returns the usual latency of a wait between nodes of this graph: the median over late starts,
+/// each measured from its last candidate.
 fn usual_wait_ns(found: &[Vec<LateStart>]) -> i64 {
     let last = |start: &LateStart| start.candidates.first().map(|&(_, lag_ns)| lag_ns);
     let mut lags_ns: Vec<_> = found.iter().flatten().filter_map(last).collect();
@@ -314,8 +317,8 @@ fn usual_wait_ns(found: &[Vec<LateStart>]) -> i64 {
     lags_ns.get(lags_ns.len() / 2).copied().unwrap_or(0)
 }
 
-/// What a wait between nodes takes in this graph at the least: the shortest before late starts
-/// that have only one candidate, where several do; else half of what it usually takes.
+/// Returns the smallest latency of a wait between nodes of this graph: the shortest among late
+/// starts with only one candidate if there are several, otherwise half the usual latency.
 fn quickest_wait_ns(found: &[Vec<LateStart>], usual_ns: i64) -> i64 {
     let only = |start: &LateStart| match start.candidates[..] {
         [(_, lag_ns)] => Some(lag_ns),
@@ -325,12 +328,12 @@ fn quickest_wait_ns(found: &[Vec<LateStart>], usual_ns: i64) -> i64 {
     let lags_ns = || found.iter().flatten().filter_map(only).filter(|&ns| ns >= half_ns);
     let are_enough = lags_ns().count() >= limits::LEAST_REPLAYS;
     let quickest_ns = lags_ns().min().filter(|_| are_enough);
-    // The shortest of a few is a little longer than the shortest there is.
+    // The minimum of a small sample overestimates the true minimum.
     quickest_ns.map_or(half_ns, |ns| ns - ns / 10)
 }
 
-/// What one node waits for, in all replays: what was the last to end before several late
-/// starts, and before those that are left.
+/// Returns the nodes that one node waits for in all launches: the node that ended last before
+/// several late starts, then the same for the late starts that remain.
 fn producers(late: &[LateStart]) -> Vec<usize> {
     let mut n_last: BTreeMap<usize, usize> = BTreeMap::new();
     for &(producer, _) in late.iter().filter_map(|start| start.candidates.first()) {

@@ -1,8 +1,8 @@
-//! Which threads launch work of which device.
+//! The threads that launch to each device.
 
 use crate::graph::model::Streams;
 
-/// The threads that launch work of each device, in order.
+/// Returns the threads that launch activities to each device, sorted.
 pub(super) fn threads_of_devices(streams: &Streams<'_>) -> Vec<Vec<usize>> {
     let timeline = streams.timeline;
     let threads = |device: usize| {

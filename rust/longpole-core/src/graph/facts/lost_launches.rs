@@ -1,7 +1,7 @@
-//! Launches whose work is not in the trace.
+//! Launches whose GPU activity is missing from the trace.
 //!
-//! Memsets and launches into a graph that is being captured leave no work in any trace and
-//! count as nothing lost.
+//! Memsets and launches captured into a graph record no activity in any trace, so they do not count
+//! as missing.
 
 use super::purposes::Purposes;
 use crate::graph::model::Streams;
@@ -9,13 +9,13 @@ use crate::ids::{Order, RowSet};
 use crate::tables::Tables;
 use crate::vocabulary::ApiRole;
 
-/// The launches of each thread whose work is missing.
+/// The launches of each thread whose GPU activity is missing.
 #[derive(Default)]
 pub(in crate::graph) struct LostLaunches {
     all: RowSet<Order>,
-    /// The same in order.
+    /// All of them, in content order.
     calls: Vec<Order>,
-    /// By lane, when they were made, in order.
+    /// Their start times by lane, sorted.
     times_ns: Vec<Vec<i64>>,
 }
 
@@ -54,12 +54,12 @@ impl LostLaunches {
         self.times_ns[thread].push(time_ns);
     }
 
-    /// All of them, in order.
+    /// Returns all launches without an activity, in content order.
     pub(in crate::graph) fn calls(&self) -> &[Order] {
         &self.calls
     }
 
-    /// How many there are.
+    /// Returns the number of launches without an activity.
     pub(in crate::graph) fn len(&self) -> usize {
         self.all.len()
     }
@@ -68,7 +68,7 @@ impl LostLaunches {
         self.all.contains(&call)
     }
 
-    /// Whether a thread made one between two times.
+    /// Whether a thread made such a launch in `(after, until]`.
     pub(in crate::graph) fn is_any_in(
         &self,
         thread: usize,
@@ -81,7 +81,7 @@ impl LostLaunches {
     }
 }
 
-/// Whether the trace lacks the work of a call that launches some.
+/// Whether a launch call has no activity in the trace.
 fn is_without_work(call: Order, streams: &Streams<'_>, tables: &Tables) -> bool {
     let timeline = streams.timeline;
     let number = tables.events.correlation(timeline.event(call));

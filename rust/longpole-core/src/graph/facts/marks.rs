@@ -1,8 +1,8 @@
-//! Work behind which the program recorded an event.
+//! GPU activities after which the program recorded an event.
 //!
-//! The call that records an event names no stream. What a thread launched last, and what
-//! was the last work of each stream at that time, say how likely the event stands behind
-//! a GPU activity.
+//! The call that records an event names no stream. How likely the event follows a GPU activity is
+//! inferred from what the thread launched last and from the last activity of each stream at that
+//! time.
 
 use super::purposes::Purposes;
 use super::recent::Recent;
@@ -10,33 +10,33 @@ use crate::graph::model::Streams;
 use crate::ids::{Order, RowMap};
 use crate::vocabulary::ApiRole;
 
-/// How likely it is that an event was recorded right behind a GPU activity: the call
-/// that records names no stream.
+/// How likely an event was recorded directly after a GPU activity. The recording call names no
+/// stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::graph) enum Mark {
-    /// Whenever an event was recorded, the stream held later work, or none yet.
+    /// Whenever an event was recorded, the stream held later activities, or none yet.
     Unmarked,
-    /// The work was the last of its stream when some event was recorded. So is all
-    /// work of a trace that shows no event being recorded.
+    /// The activity was the last of its stream when an event was recorded. Also all activities of a
+    /// trace without calls that record events.
     Possible,
-    /// And the thread that recorded the event had launched on that stream just before.
+    /// As `Possible`, and the recording thread had just launched on that stream.
     Likely,
 }
 
 impl Mark {
-    /// From what speaks most for a wait to what speaks least.
+    /// All marks, from the strongest to the weakest evidence for a wait.
     pub(in crate::graph) const FROM_LIKELY: [Self; 3] =
         [Self::Likely, Self::Possible, Self::Unmarked];
 }
 
-/// The mark of all work.
+/// The mark of each GPU activity.
 pub(in crate::graph) struct Marks {
     of_work: Vec<Mark>,
-    /// For likely work, the thread that recorded the event behind it last.
+    /// For likely activities, the thread that last recorded an event after them.
     recorded_by: RowMap<Order, usize>,
-    /// For each lane, whether the thread recorded an event at all behind what it launched.
+    /// For each lane, whether the thread recorded any event after its own launches.
     records: Vec<bool>,
-    /// Whether the trace shows events being recorded.
+    /// Whether the trace contains calls that record events.
     pub(in crate::graph) has_records: bool,
 }
 
@@ -66,8 +66,9 @@ impl Marks {
         }
     }
 
-    /// A thread records behind what it launched last; where it records several events in
-    /// a row, each further one belongs to the stream it used before that.
+    /// Marks the activities after which events were likely recorded. A thread records an event
+    /// after its latest launch. For several events in a row, each further one belongs to the stream
+    /// used before that.
     fn add_likely(&mut self, streams: &Streams<'_>, purposes: &Purposes) {
         let timeline = streams.timeline;
         let mut threads = vec![(Recent::default(), 0); streams.n_lanes()];
@@ -90,12 +91,12 @@ impl Marks {
         }
     }
 
-    /// The thread that is likely to have recorded the last event behind a GPU activity.
+    /// Returns the thread that likely recorded the last event after a GPU activity.
     pub(in crate::graph) fn recorded_by(&self, work: Order) -> Option<usize> {
         self.recorded_by.get(&work).copied()
     }
 
-    /// Whether a thread is likely to have recorded an event behind some GPU activity.
+    /// Whether a thread likely recorded an event after any GPU activity.
     pub(in crate::graph) fn is_recording(&self, thread: usize) -> bool {
         self.records[thread]
     }

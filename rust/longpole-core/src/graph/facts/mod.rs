@@ -1,7 +1,7 @@
-//! What the rules ask of a trace, found out once.
+//! The facts about a trace that the rules need, computed once.
 //!
-//! A rule is a function of these facts, so that no rule calls another and each can be
-//! read alone. What only one rule asks for stands with that rule.
+//! Each rule is a function of these facts: rules do not call each other, and each can be read
+//! alone. Facts that only one rule needs are computed in the file of that rule.
 
 mod asked;
 mod graphs;
@@ -36,32 +36,33 @@ pub(super) struct Facts<'a> {
     pub(super) timeline: &'a Timeline,
     pub(super) nodes: &'a Nodes,
     pub(super) streams: Streams<'a>,
-    /// For each name, whether it is that of a data loader.
+    /// For each name, whether it is the name of a data loader.
     pub(super) is_loader: &'a [bool],
     /// For each lane, whether it is the main thread of its process.
     is_main: Vec<bool>,
     /// The forward and backward threads.
     pub(super) autograd: Vec<AutogradPair>,
-    /// The records of synchronisation, in order of time.
+    /// The synchronization records, in order of time.
     pub(super) records: Vec<SyncRecord>,
-    /// What the records say about calls that waited.
+    /// The waits of calls that a synchronization record describes.
     pub(super) recorded: RecordedSyncs,
-    /// Of all work, whether its thread asked its stream to wait, without a record, since
-    /// it launched there last.
+    /// For each GPU activity, whether its thread issued a wait call without a record since its
+    /// previous launch to the same stream.
     pub(super) asked: Vec<Asked>,
-    /// Of all work, whether an event was recorded behind it.
+    /// For each GPU activity, how likely an event was recorded after it.
     pub(super) marks: Marks,
-    /// For work whose thread let a stream wait before it, what that is likely to be for.
+    /// For GPU activities whose thread issued a wait call before the launch, the activities that
+    /// they likely wait for.
     pub(super) paired: RowMap<Order, Vec<Order>>,
-    /// What is known of graphs over several streams.
+    /// Dependencies of graphs that use several streams.
     pub(super) graphs: Graphs,
-    /// The launches of graphs that return when their work has ended.
+    /// Graph launches that return when their activities have ended.
     pub(super) holders: Vec<Order>,
-    /// The launches whose work is missing.
+    /// Launches whose activity is missing from the trace.
     pub(super) lost_launches: LostLaunches,
-    /// Whether the trace has calls that let a stream wait at all.
+    /// Whether the trace contains calls that make a stream wait.
     pub(super) has_wait_calls: bool,
-    /// For each device, the threads that launch work of it.
+    /// For each device, the threads that launch to it.
     pub(super) launching_threads: Vec<Vec<usize>>,
     purposes: Purposes,
     thread_nodes: OnceCell<ThreadNodes>,
@@ -112,12 +113,12 @@ impl<'a> Facts<'a> {
         self.timeline.name(event).map_or("", |name| self.tables.strings.get(name))
     }
 
-    /// All work of devices, in content order.
+    /// Returns all GPU activities, in content order.
     pub(super) fn works(&self) -> impl Iterator<Item = Order> + '_ {
         self.timeline.orders().filter(|&event| self.timeline.kind(event).is_device_work())
     }
 
-    /// Every call into the runtime or driver, in content order.
+    /// Returns all runtime and driver calls, in content order.
     pub(super) fn calls(&self) -> impl Iterator<Item = Order> + '_ {
         self.timeline.orders().filter(|&event| self.timeline.kind(event).is_call())
     }
@@ -127,15 +128,15 @@ impl<'a> Facts<'a> {
         self.timeline.launcher(work).is_some_and(launches_graph)
     }
 
-    /// The other streams of the device that a GPU activity runs on.
+    /// Returns the other streams of the device on which a GPU activity runs.
     pub(super) fn other_streams(&self, work: Order) -> impl Iterator<Item = usize> + '_ {
         let own = self.streams.stream_of(work);
         let all = self.streams.of_device(self.streams.device_of(work));
         all.iter().copied().filter(move |&stream| stream != own)
     }
 
-    /// The devices beside its own on which work may have ended that a GPU activity waited for:
-    /// where its thread let a stream wait, all others of the process.
+    /// Returns the other devices on which an activity awaited by `work` may have ended: all devices
+    /// of the process if its thread issued a wait call, otherwise none.
     pub(super) fn other_devices_to_wait_for(&self, work: Order) -> &[usize] {
         match self.asked[work.row()] {
             Asked::No | Asked::ByOther => &[],
@@ -145,56 +146,58 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// What the thread let a GPU activity wait for, where a process has several devices, all
-    /// busy with much the same: there the pairing tells more than time does.
+    /// Returns the activities that the thread's wait call likely refers to, if the process uses
+    /// several devices. Similar load on all devices makes end times ambiguous, so the pairing of
+    /// events and wait calls is better evidence there.
     pub(super) fn paired_on_devices(&self, work: Order) -> Option<&Vec<Order>> {
         (self.streams.n_siblings() > 0).then(|| self.paired.get(&work)).flatten()
     }
 
-    /// The last node of a thread at or before a time.
+    /// Returns the last node of a thread at or before a time.
     pub(super) fn last_of_thread(&self, thread: usize, at_ns: i64) -> Option<NodeId> {
         let nodes = self.thread_nodes().of_lane(thread);
         let behind = nodes.partition_point(|&node| self.nodes.time_ns(node) <= at_ns);
         behind.checked_sub(1).map(|last| nodes[last])
     }
 
-    /// A thread, and the forward threads that it is the backward thread of.
+    /// Returns a thread, and the forward threads whose backward thread it is.
     pub(super) fn forward_of(&self, thread: usize) -> impl Iterator<Item = usize> + '_ {
         let pairs = self.autograd.iter().filter(move |pair| pair.backward.row() == thread);
         std::iter::once(thread).chain(pairs.map(|pair| pair.forward.row()))
     }
 
-    /// The main thread of the process of a thread.
+    /// Returns the main thread of the process of a thread.
     pub(super) fn main_thread_of(&self, thread: usize) -> Option<usize> {
         let places = self.tables.lanes.places();
         let is_of_process = |&lane: &usize| places[lane].process == places[thread].process;
         (0..places.len()).filter(|&lane| self.is_main[lane]).find(is_of_process)
     }
 
-    /// The nodes of each thread; made where they are asked for.
+    /// Returns the nodes of each thread, computed on first use.
     pub(super) fn thread_nodes(&self) -> &ThreadNodes {
         self.thread_nodes.get_or_init(|| ThreadNodes::of(self.timeline, self.nodes))
     }
 
-    /// The same, for what comes behind the rules.
+    /// Returns the nodes of each thread, for use after the rules.
     pub(super) fn into_thread_nodes(self) -> ThreadNodes {
         let known = self.thread_nodes.into_inner();
         known.unwrap_or_else(|| ThreadNodes::of(self.timeline, self.nodes))
     }
 
-    /// The thread whose time an edge between two of its points takes.
+    /// Returns the thread that has the time of an edge between two of its nodes.
     pub(super) fn thread_of(&self, edge: &Edge) -> usize {
         self.timeline.lane(self.nodes.event(edge.source))
     }
 
-    /// The edge that leaves a running kernel and takes its time up to `target`.
+    /// Returns the inside edge: it leaves a running kernel and has the time of that kernel up to
+    /// `target`.
     pub(super) fn inside_edge(&self, holder: Order, target: NodeId, role: Role) -> Edge {
         let named = (self.streams.kind_of(holder), role);
         let source = self.nodes.start(holder);
         Edge::new((source, target), named, Some(holder), Evidence::Inferred)
     }
 
-    /// The edge of work that waited, on another stream, for the end of `producer`.
+    /// Returns the edge of an activity that waited for the end of `producer` on another stream.
     pub(super) fn wait_edge(&self, producer: Order, work: Order, evidence: Evidence) -> Edge {
         let nodes = (self.nodes.end(producer), self.nodes.start(work));
         Edge::new(nodes, (Kind::EventWait, Role::EventWait), Some(work), evidence)

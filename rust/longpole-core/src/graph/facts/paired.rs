@@ -1,9 +1,9 @@
-//! What a wait call is likely to wait for: the work behind which its thread recorded an
-//! event last.
+//! The activities that a wait call likely refers to: those after which its thread last recorded an
+//! event.
 //!
-//! A program records an event and, right after, lets another stream wait for it. Where a
-//! process has several devices, all of which are busy with much the same, this pairing
-//! tells them apart better than time does.
+//! A program often records an event and then immediately makes another stream wait for it. In a
+//! process with several devices under similar load, this pairing identifies the awaited activity
+//! better than times do.
 
 use super::purposes::Purposes;
 use super::recent::Recent;
@@ -11,11 +11,11 @@ use crate::graph::model::Streams;
 use crate::ids::{Order, RowMap};
 use crate::vocabulary::ApiRole;
 
-/// Of so many wait calls before a launch the latest are looked at.
+/// Maximum number of wait calls before a launch that are considered, latest first.
 const MOST_WAITS: usize = 64;
 
-/// For work whose thread let a stream wait before it launched it, the likely work behind
-/// the events waited for.
+/// For each GPU activity whose thread issued a wait call before the launch, returns the activities
+/// after which the awaited events were likely recorded.
 pub(super) fn of_works(
     streams: &Streams<'_>,
     purposes: &Purposes,
@@ -39,17 +39,17 @@ pub(super) fn of_works(
     paired
 }
 
-/// What a thread did so far.
+/// The calls of a thread up to now.
 #[derive(Default)]
 struct Thread {
     recent: Recent,
-    /// How many events it recorded since it launched last.
+    /// Number of events recorded since the last launch.
     n_records: usize,
-    /// The likely work behind the event it recorded last.
+    /// The activity after which the thread likely recorded its last event.
     recorded: Option<Order>,
-    /// The same at each of its wait calls.
+    /// The value of `recorded` at each wait call.
     waits: Vec<Option<Order>>,
-    /// How many waits there were when it launched last: at all, and on each stream.
+    /// Number of wait calls at the thread's last launch, overall and for each stream.
     n_launched: usize,
     n_seen: RowMap<usize, usize>,
 }

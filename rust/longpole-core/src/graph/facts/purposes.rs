@@ -1,11 +1,11 @@
-//! What each call does to the order of things, by its name.
+//! The effect of each call on ordering, derived from its name.
 
 use crate::graph::model::Timeline;
 use crate::ids::Order;
 use crate::tables::Tables;
 use crate::vocabulary::ApiRole;
 
-/// The purpose of every name of a trace.
+/// The purpose of each name in a trace.
 pub(in crate::graph) struct Purposes {
     of_name: Vec<ApiRole>,
 }

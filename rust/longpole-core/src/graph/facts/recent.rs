@@ -1,19 +1,19 @@
-//! Which streams a thread launched on lately: the best hint at the stream that a call
-//! means and does not name.
+//! The streams that a thread launched on most recently. They are the best evidence for the stream
+//! of a call that does not name one.
 
 use crate::ids::RowMap;
 
-/// The streams a thread launched on so far.
+/// The streams that a thread has launched on so far.
 #[derive(Debug, Clone, Default)]
 pub(in crate::graph) struct Recent {
-    /// The one launched on last at the end. A stream counts where it stands last: taking it out
-    /// before would cost a pass over all streams for each launch.
+    /// In order of launch, latest last. Only the last occurrence of a stream counts: removing
+    /// earlier ones would cost a pass over all streams for each launch.
     streams: Vec<usize>,
-    /// Where each stream stands last.
+    /// Index of the last occurrence of each stream.
     last: RowMap<usize, usize>,
 }
 
-/// As many places may be out of date as there are streams, and a few more.
+/// Number of outdated entries allowed beyond the number of streams.
 const FEW: usize = 16;
 
 impl Recent {
@@ -28,13 +28,13 @@ impl Recent {
         self.streams.push(stream);
     }
 
-    /// The one launched on last comes first.
+    /// Returns the streams, latest launch first.
     pub(in crate::graph) fn streams(&self) -> impl Iterator<Item = usize> + '_ {
         let places = self.streams.iter().enumerate().rev();
         places.filter(|&(place, stream)| self.last[stream] == place).map(|(_, &stream)| stream)
     }
 
-    /// Keeps each stream once.
+    /// Removes outdated entries.
     fn tidy(&mut self) {
         let mut streams: Vec<_> = self.streams().collect();
         streams.reverse();

@@ -1,5 +1,5 @@
-//! Recorded waits of the host: a call that a record covers ends after what the record
-//! says it waited for, and nothing is guessed about it.
+//! Host waits with a synchronization record. A call with a record ends after the activities that
+//! the record refers to, and nothing is inferred about it.
 
 use super::purposes::Purposes;
 use crate::graph::model::{Stream, Streams};
@@ -8,18 +8,18 @@ use crate::link::{SyncRecord, WaitsFor};
 use crate::tables::Tables;
 use crate::vocabulary::ApiRole;
 
-/// What the records say about calls.
+/// What the synchronization records say about calls.
 #[derive(Default)]
 pub(in crate::graph) struct RecordedSyncs {
-    /// For all calls that a record covers, what they waited for.
+    /// For each call with a record, the activities that it waited for.
     pub(in crate::graph) producers: RowMap<Order, Vec<Order>>,
-    /// Records that do not say what was waited for.
+    /// Number of records that do not identify what was waited for.
     pub(in crate::graph) unknown: u64,
-    /// Records whose call is not in the trace.
+    /// Number of records whose call is not in the trace.
     pub(in crate::graph) without_call: u64,
 }
 
-/// What the records say about calls that waited.
+/// Collects what the records say about calls that waited.
 pub(super) fn of_calls(
     records: &[SyncRecord],
     streams: &Streams<'_>,

@@ -1,10 +1,9 @@
-//! The launches of one graph beside each other, where each has other nodes: what one lacks and
-//! others have is lost.
+//! Aligns the launches of one graph, to find nodes that are missing from some of them.
 //!
-//! A graph launches the same nodes every time. Where the profiler says which graph and which
-//! node, that tells them apart; else launches are taken to be of one graph if most of their nodes
-//! are the same, in the same order on each stream, and if where a node is missing there is a
-//! gap that has room for it. Without such a gap, it is another graph.
+//! Every launch of a graph runs the same nodes. If the profiler records graph and node ids, these
+//! identify them. Otherwise, launches belong to one graph if most of their nodes are the same, in
+//! the same order on each stream, and if there is a gap long enough for each missing node. Without
+//! such a gap, it is another graph.
 
 use std::collections::BTreeMap;
 
@@ -13,18 +12,18 @@ use crate::graph::model::{Streams, limits};
 use crate::ids::Order;
 use crate::tables::{Tables, argument};
 
-/// The launches of a graph. Nodes stand in the order of their streams.
+/// The launches of a graph. Nodes are sorted by stream.
 pub(super) struct Template {
-    /// How many nodes there are.
+    /// Number of nodes.
     pub(super) n_nodes: usize,
-    /// The nodes of each launch: a row for each node, none for those that are lost.
+    /// The nodes of each launch, one row for each node; `None` if the node is missing.
     pub(super) replays: Vec<Replayed>,
-    /// For each node, the one before it on its stream.
+    /// For each node, the previous one on its stream.
     pub(super) before: Vec<Option<usize>>,
 }
 
 impl Template {
-    /// Whether there is more to find than the order of one stream.
+    /// Whether there are dependencies to find beyond the order of one stream.
     pub(super) fn tells_something(&self) -> bool {
         let n_streams = self.before.iter().filter(|before| before.is_none()).count();
         n_streams > 1 || self.replays.iter().any(|replay| replay.nodes.contains(&None))
@@ -33,13 +32,13 @@ impl Template {
 
 /// The nodes of one launch.
 pub(super) struct Replayed {
-    /// The call.
+    /// The launch call.
     pub(super) call: Order,
     /// One row for each node of the graph.
     pub(super) nodes: Vec<Option<Order>>,
 }
 
-/// A node of a graph: its stream, and what it is known by.
+/// Identifies a node of a graph: its stream and its label.
 type Key = (usize, u64);
 
 /// Launches with the same nodes.
@@ -49,7 +48,7 @@ struct Class {
     launches: Vec<(Order, Vec<Order>)>,
 }
 
-/// Puts the launches of each graph together.
+/// Groups launches by graph.
 pub(super) fn of_launches(
     calls: &[Order],
     streams: &Streams<'_>,
@@ -79,7 +78,7 @@ pub(super) fn of_launches(
     unions.into_iter().flat_map(Union::templates).collect()
 }
 
-/// The graph of a launch if it is known, and its nodes by stream.
+/// Returns the graph id of a launch if recorded, and its nodes by stream.
 fn described(
     call: Order,
     streams: &Streams<'_>,
@@ -101,14 +100,14 @@ fn described(
     (graph, keys, works)
 }
 
-/// All nodes that the launches of a graph have together.
+/// The union of the nodes of all launches of a graph.
 struct Union {
     graph: Option<i64>,
     keys: Vec<Key>,
-    /// The least that each node took.
+    /// The shortest duration of each node.
     durations_ns: Vec<i64>,
     classes: Vec<Class>,
-    /// One launch: its call, and its nodes.
+    /// One launch: its call and its nodes.
     call: Order,
     example: Vec<Option<Order>>,
 }
@@ -126,8 +125,8 @@ impl Union {
         }
     }
 
-    /// Whether a class may be of the same graph. One that is launched again and again without
-    /// the same nodes is another graph.
+    /// Whether a class may belong to the same graph. A class that is launched repeatedly and always
+    /// lacks the same nodes is another graph.
     fn is_like(&self, class: &Class) -> bool {
         let n_same = class.keys.len() * limits::LEAST_SAME_NODES.1;
         self.graph == class.graph
@@ -136,7 +135,7 @@ impl Union {
             && (class.graph.is_some() || class.launches.len() < limits::LEAST_REPLAYS)
     }
 
-    /// Adds the nodes of a class if it is of the same graph.
+    /// Adds the nodes of a class if it belongs to the same graph.
     fn admit(&mut self, class: &Class, streams: &Streams<'_>) -> bool {
         let merged = Merged::of(&self.keys, &class.keys);
         let n_same = merged.rows.iter().filter(|row| row.0.is_some() && row.1.is_some()).count();
@@ -166,7 +165,8 @@ impl Union {
         is_same
     }
 
-    /// The template of all, or, where these are too few to learn from, one for each class.
+    /// Returns one template for all classes, or one for each class if there are too few launches to
+    /// learn from.
     fn templates(self) -> Vec<Template> {
         let n_launches: usize = self.classes.iter().map(|class| class.launches.len()).sum();
         if n_launches < limits::LEAST_REPLAYS {
@@ -194,8 +194,8 @@ fn template<'c>(keys: &[Key], classes: impl IntoIterator<Item = &'c Class>) -> T
     Template { n_nodes: keys.len(), replays, before }
 }
 
-/// Whether the gaps of a launch are long enough for what is missing in them: half of the
-/// least that it took elsewhere.
+/// Whether the gaps of a launch are long enough for the missing nodes: at least half of their
+/// shortest duration in other launches.
 fn has_room(
     call: Order,
     nodes: &[Option<Order>],
@@ -221,7 +221,7 @@ fn has_room(
     true
 }
 
-/// The rows of two lists of nodes: the place in the one, in the other, or in both.
+/// The rows of two merged node lists: index in the first, in the second, or in both.
 struct Merged {
     rows: Vec<(Option<usize>, Option<usize>)>,
 }
@@ -254,7 +254,7 @@ impl Merged {
     }
 }
 
-/// Keys as numbers: the stream above the label.
+/// Packs each key into one number, the stream in the upper bits and the label in the lower ones.
 fn hashed(keys: &[Key]) -> Vec<u64> {
     keys.iter().map(|&(stream, label)| ((stream as u64) << 44) ^ label).collect()
 }

@@ -1,32 +1,32 @@
-//! By how much the stamps of each device are moved so that they agree with the host's.
+//! Timestamp shifts of each device that make its clock agree with the host's.
 //!
-//! Only the graph sees moved stamps; the tables keep what the file says.
+//! Only the graph uses shifted timestamps; the tables keep those of the file.
 
 use crate::tables::LaneTable;
 
-/// How a device's clock was corrected.
+/// The correction of a device's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockShift {
-    /// The number of the device; none where the trace names none.
+    /// The device number; `None` if the trace has no device numbers.
     pub device: Option<i64>,
-    /// What its stamps are moved by: positive where its clock was behind the host's.
+    /// Shift of the timestamps: positive if the device clock was behind the host's.
     pub shift_ns: i64,
 }
 
-/// How much more the stamps of a device may be moved, earlier and later, before its work begins
-/// ahead of its call, or ends after a call that is known to have waited for it.
+/// How much further the timestamps of a device could be shifted, earlier and later, before an
+/// activity starts before its call, or ends after a call that is known to have waited for it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClockSlack {
-    /// The number of the device; none where the trace names none.
+    /// The device number; `None` if the trace has no device numbers.
     pub device: Option<i64>,
-    /// By how much they may be moved back.
+    /// Maximum shift to earlier times.
     pub earlier_ns: i64,
-    /// By how much they may be moved ahead.
+    /// Maximum shift to later times.
     pub later_ns: i64,
 }
 
 impl ClockSlack {
-    /// The slack of each lane, none but on devices.
+    /// Returns the slack of each lane; zero for lanes that are not on devices.
     pub(in crate::graph) fn by_lane(slacks: &[Self], lanes: &LaneTable) -> Vec<Self> {
         let of = |device| slacks.iter().find(|slack| slack.device == device).copied();
         lanes.places().iter().map(|place| of(place.device).unwrap_or_default()).collect()
@@ -47,7 +47,7 @@ impl Clocks {
         Self { of_lane: lanes.places().iter().map(|place| shift_ns(place.device)).collect() }
     }
 
-    /// What the stamps of the device work on a lane are moved by.
+    /// Returns the timestamp shift of the GPU activities on a lane.
     pub(super) fn shift_ns(&self, lane: usize) -> i64 {
         self.of_lane.get(lane).copied().unwrap_or(0)
     }

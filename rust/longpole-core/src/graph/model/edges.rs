@@ -1,8 +1,8 @@
-//! The edges of the graph: what could not happen before what, and why.
+//! The edges of the graph: which node depends on which, and why.
 //!
-//! The rules give edges in any order. They are then sorted by target, the binding edge
-//! first, so that the walk back reads one row per node. An edge has no weight of its own:
-//! how long it took follows from the times of its nodes.
+//! The rules add edges in any order. They are then sorted by target, binding edge first, so that
+//! the walk back reads one row per node. An edge stores no weight: its length follows from the
+//! times of its nodes.
 
 use std::cmp::Reverse;
 
@@ -10,16 +10,16 @@ use super::kinds::{Certainty, Evidence, Kind, Role};
 use super::nodes::Nodes;
 use crate::ids::{InColumn, NO_ROW, NodeId, Order};
 
-/// Lets `target` happen no earlier than `source`, for the reason that its role gives.
+/// A dependency: `target` cannot happen before `source`, for the reason given by the role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edge {
-    /// What must have happened.
+    /// The node that must have happened.
     pub source: NodeId,
-    /// What waits for it.
+    /// The node that waits for it.
     pub target: NodeId,
     event: u32,
     rival: u32,
-    /// What its time is called on the path.
+    /// The name of its time on the path.
     pub kind: Kind,
     /// Why it exists.
     pub role: Role,
@@ -27,12 +27,12 @@ pub struct Edge {
     pub evidence: Evidence,
 }
 
-/// Of two edges into one node the smaller one binds: the one that finished last, then
-/// by its role, then by content.
+/// Binding order of two edges into one node, smallest first: the one that finished last, then by
+/// role, then by content.
 pub(crate) type BindingOrder = (Reverse<i64>, u8, Order, bool, Role);
 
 impl Edge {
-    /// An edge whose time belongs to `event`.
+    /// Creates an edge whose time belongs to `event`.
     pub fn new(
         (source, target): (NodeId, NodeId),
         (kind, role): (Kind, Role),
@@ -42,13 +42,13 @@ impl Edge {
         Self { source, target, event: event.in_column(), rival: NO_ROW, kind, role, evidence }
     }
 
-    /// The same edge with other work that may have been meant instead of its source.
+    /// Returns the same edge with a rival: another activity that may be the real source.
     #[must_use]
     pub fn with_rival(self, rival: Option<Order>) -> Self {
         Self { rival: rival.in_column(), ..self }
     }
 
-    /// The same edge in a graph that numbers nodes and events in another way.
+    /// Returns the same edge in a graph with other node and event numbers.
     pub(super) fn renumbered(
         &self,
         node_of: &impl Fn(NodeId) -> NodeId,
@@ -63,12 +63,12 @@ impl Edge {
         }
     }
 
-    /// Other work that may have been meant instead of its source.
+    /// Returns the rival: another activity that may be the real source.
     pub fn rival(&self) -> Option<Order> {
         Order::from_column(self.rival)
     }
 
-    /// How far the edge can be relied on, taken by itself.
+    /// Returns how reliable the edge is, considered alone.
     pub fn certainty(&self) -> Certainty {
         match self.evidence {
             Evidence::None => Certainty::Unknown,
@@ -82,27 +82,27 @@ impl Edge {
         }
     }
 
-    /// The event whose time it is.
+    /// Returns the event that has the time of the edge.
     pub fn event(&self) -> Option<Order> {
         Order::from_column(self.event)
     }
 
-    /// How long it took, negative for one that leads back in time.
+    /// Returns the time from source to target; negative for an edge that leads back in time.
     pub fn gap_ns(&self, nodes: &Nodes) -> i64 {
         nodes.time_ns(self.target) - nodes.time_ns(self.source)
     }
 
-    /// How much of its lag has passed at a time.
+    /// Returns how much of the minimum latency has passed at a time.
     pub fn passed_ns(&self, lag_ns: i64, at_ns: i64, nodes: &Nodes) -> i64 {
         at_ns.saturating_sub(nodes.time_ns(self.source)).min(lag_ns).max(0)
     }
 
-    /// When what it waits for was over, in any times of the nodes.
+    /// Returns when the edge finished, for the given node times.
     pub fn finished_ns(&self, times_ns: &[i64]) -> i64 {
         times_ns[if self.role.is_inside() { self.target } else { self.source }.row()]
     }
 
-    /// What decides among the edges into one node, in any times of the nodes.
+    /// Returns the sort key that determines which edge into a node binds, for the given node times.
     pub(crate) fn binding_order(&self, nodes: &Nodes, times_ns: &[i64]) -> BindingOrder {
         (
             Reverse(self.finished_ns(times_ns)),
@@ -114,7 +114,7 @@ impl Edge {
     }
 }
 
-/// The edges into each node, the binding one first.
+/// The edges, grouped by target, binding edge first.
 #[derive(Debug, Clone, Default)]
 pub struct Edges {
     edges: Vec<Edge>,
@@ -125,8 +125,8 @@ impl Edges {
     /// Sorts edges by target and binding order.
     pub(super) fn of(mut edges: Vec<Edge>, nodes: &Nodes) -> Self {
         let first_of_node = first_of_node(&edges, nodes.len());
-        // Each rule gives its edges mostly in order of time: a sort that merges runs has little
-        // to do, and needs no second copy.
+        // The edges arrive mostly in order of time, which a merge sort exploits; it also needs no
+        // second copy.
         edges.sort_by_key(|edge| edge.target);
         Self { edges, first_of_node }.by_binding_order(nodes)
     }
@@ -141,27 +141,27 @@ impl Edges {
         self
     }
 
-    /// How many there are.
+    /// Returns the number of edges.
     pub fn len(&self) -> usize {
         self.edges.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no edges.
     pub fn is_empty(&self) -> bool {
         self.edges.is_empty()
     }
 
-    /// All of them, by target.
+    /// Returns all edges, by target.
     pub fn as_slice(&self) -> &[Edge] {
         &self.edges
     }
 
-    /// The numbers of the edges into a node.
+    /// Returns the indices of the edges into a node.
     pub fn range(&self, node: NodeId) -> std::ops::Range<usize> {
         self.first_of_node[node.row()] as usize..self.first_of_node[node.row() + 1] as usize
     }
 
-    /// The number of the edge that binds a node; none where nothing leads to it.
+    /// Returns the index of the binding edge of a node; `None` if no edge leads to it.
     pub fn binding(&self, node: NodeId) -> Option<usize> {
         Some(self.range(node)).filter(|range| !range.is_empty()).map(|range| range.start)
     }

@@ -1,8 +1,7 @@
-//! The graph itself: timeline, nodes and edges, and what could not be settled.
+//! The graph: timeline, nodes, edges, and counts of unresolved dependencies.
 //!
-//! Edges that lead back in time, and those that close a circle within one instant, are
-//! taken out and kept apart, so that the nodes stand in an order in which every edge
-//! leads onward.
+//! Edges that lead back in time, and edges that close a cycle within one instant, are removed and
+//! kept separately. In the remaining graph, the node order is topological.
 
 use super::clocks::{ClockShift, ClockSlack};
 use super::edges::{Edge, Edges};
@@ -13,42 +12,42 @@ use super::timeline::Timeline;
 use super::{instants, latencies, limits};
 use crate::ids::{EventId, NodeId, Order};
 
-/// Why every moment of a trace came when it did. See [`build`](crate::graph::build).
+/// The dependency graph of a trace. See [`build`](crate::graph::build).
 #[derive(Debug, Clone, Default)]
 pub struct Graph {
-    /// The events that take part, in content order.
+    /// The events of the graph, in content order.
     pub timeline: Timeline,
-    /// Their starts and ends, in an order in which every edge leads onward.
+    /// The starts and ends of these events, in topological order.
     pub nodes: Nodes,
     /// The nodes of each thread.
     pub(crate) thread_nodes: ThreadNodes,
-    /// Calls whose work on a device is not in the trace, in order.
+    /// Launch calls whose activity is missing from the trace, in order.
     pub(crate) lost_launches: Vec<Order>,
     /// The edges into each node, the binding one first.
     pub edges: Edges,
-    /// Edges that would lead back in time, left out of the graph.
+    /// Edges that would lead back in time, removed from the graph.
     pub violations: Vec<Edge>,
-    /// Edges of no length that closed a circle, left out of the graph.
+    /// Zero-length edges that closed a cycle, removed from the graph.
     pub cut: Vec<Edge>,
-    /// The devices whose stamps were moved, for their clocks disagree with the host's.
+    /// Devices whose timestamps were shifted because their clock disagrees with the host's.
     pub clock_shifts: Vec<ClockShift>,
-    /// How much more the stamps of each lane of a device may be moved.
+    /// For each lane, how much further its device timestamps could be shifted.
     pub(in crate::graph) clock_slacks: Vec<ClockSlack>,
-    /// What the edges of each role usually take.
+    /// The typical latency of the edges of each role.
     pub(in crate::graph) typical_ns: Vec<i64>,
-    /// What could not be settled, or settled with a doubt.
+    /// Counts of dependencies that are unresolved or uncertain.
     pub counts: Counts,
 }
 
-/// Declares counts that each have a name outside, which is that of the field.
+/// Declares counts. The public name of each is the name of its field.
 macro_rules! counts {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// Counts of what could not be settled, or settled with a doubt.
+        /// Counts of dependencies that are unresolved or uncertain.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
         pub struct Counts { $($(#[$doc])* pub $name: u64,)* }
 
         impl Counts {
-            /// Each count with its name, in a fixed order.
+            /// Returns all counts with their names, in a fixed order.
             pub fn named(&self) -> Vec<(&'static str, u64)> {
                 vec![$((stringify!($name), self.$name),)*]
             }
@@ -57,53 +56,53 @@ macro_rules! counts {
 }
 
 counts! {
-    /// Events that end before they begin: they take no part.
+    /// Events that end before they begin; left out of the graph.
     negative_duration,
-    /// Events without an end, or too far from all others: they take no part.
+    /// Events without an end, or too far from all others; left out of the graph.
     untimed,
-    /// Events of a thread that others cross.
+    /// Events of a thread that partially overlap with others.
     crossing,
-    /// Work on a device whose call is not in the trace.
+    /// GPU activities whose launch call is not in the trace.
     unlinked_work,
-    /// Work that began before its own call.
+    /// GPU activities that began before their launch call.
     clock_skew,
-    /// The same by more than clocks usually disagree.
+    /// GPU activities that began before their launch call by more than clocks usually disagree.
     large_clock_skew,
     /// Edges that would lead back in time.
     violation,
-    /// Edges that closed a circle of no length.
+    /// Zero-length edges that closed a cycle.
     circle,
-    /// Records of synchronisation that do not say what was waited for.
+    /// Synchronization records that do not identify what was waited for.
     unknown_sync,
-    /// Records of synchronisation whose call is not in the trace.
+    /// Synchronization records whose call is not in the trace.
     sync_without_call,
-    /// Devices whose stamps were moved, for their clocks disagree with the host's.
+    /// Devices whose timestamps were shifted because their clock disagrees with the host's.
     clock_shifts,
-    /// Kernels of a collective of several devices that waited for another one of it.
+    /// Kernels of a multi-device collective that waited for another kernel of it.
     joint_collectives,
-    /// Launches whose work is not in the trace.
+    /// Launches whose activity is missing from the trace.
     lost_launches,
-    /// Nodes of graphs that are not in the trace, though other launches of the graph have them.
+    /// Graph nodes that are missing from a launch, although other launches of the graph have them.
     lost_nodes,
-    /// Calls that waited for something that is not in the trace.
+    /// Calls that waited for something missing from the trace.
     unrecorded_waits,
-    /// Gaps of threads that waited for a queue between threads.
+    /// Gaps of threads that waited for a queue filled by another thread.
     queue_waits,
-    /// Runs of queries that waited for work.
+    /// Runs of queries that polled for GPU activities.
     polling_loops,
-    /// Copies to pageable memory whose missing call kept a thread waiting.
+    /// Pageable copies whose call is missing and that a thread waited for.
     lost_copy_calls,
     /// Threads whose first event follows the main thread.
     thread_starts,
-    /// Launches of graphs.
+    /// Graph launches.
     graph_launches,
-    /// Devices whose process launches on other devices too.
+    /// Devices whose process also launches on other devices.
     sibling_devices,
 }
 
 impl Graph {
-    /// A graph of events that come from no trace, given as `(start, end)`, with the
-    /// edges that `edges` lays among their starts and ends.
+    /// Builds a graph of synthetic events, given as `(start, end)`, with the edges that `edges`
+    /// returns for their starts and ends.
     pub fn of_events(
         spans: &[(i64, i64)],
         edges: impl FnOnce(&Timeline, &Nodes) -> Vec<Edge>,
@@ -115,7 +114,7 @@ impl Graph {
         Self::of((timeline, nodes, thread_nodes), edges, Counts::default())
     }
 
-    /// Puts nodes and edges in order.
+    /// Sorts nodes and edges, and removes edges that violate the order.
     pub(in crate::graph) fn of(
         (timeline, nodes, thread_nodes): (Timeline, Nodes, ThreadNodes),
         mut edges: Vec<Edge>,
@@ -162,18 +161,18 @@ impl Graph {
         self.counts.circle = self.cut.len() as u64;
     }
 
-    /// What an edge of a role usually takes; 0 where none ever bound.
+    /// Returns the typical latency of the edges of a role; 0 if none ever bound.
     pub(crate) fn typical_ns(&self, role: Role) -> i64 {
         self.typical_ns[role as usize]
     }
 
-    /// How much more the stamps of a piece of device work may be moved.
+    /// Returns how much further the timestamps of a GPU activity could be shifted.
     pub(crate) fn clock_slack(&self, work: Order) -> ClockSlack {
         self.clock_slacks.get(self.timeline.lane(work)).copied().unwrap_or_default()
     }
 
-    /// Whether work was launched so shortly before that its launch and not what bound it says how
-    /// long it took to begin.
+    /// Whether an activity was launched so shortly before its start that the launch, not the
+    /// binding edge, explains the latency of the start.
     pub(crate) fn was_on_the_way(&self, launch: &Edge, binding: &Edge) -> bool {
         launch.role.launches()
             && launch.gap_ns(&self.nodes) <= limits::UNDISTURBED_NS
@@ -181,24 +180,24 @@ impl Graph {
             && self.is_oddly_late(binding)
     }
 
-    /// Whether an edge took so much longer than is typical that there is another reason.
+    /// Whether an edge took so much longer than typical that it must have another reason.
     pub(crate) fn is_oddly_late(&self, edge: &Edge) -> bool {
         let typical_ns = self.typical_ns(edge.role);
         typical_ns > 0 && edge.gap_ns(&self.nodes) / limits::ODDLY_LONG > typical_ns
     }
 
-    /// Whether an edge leads from a thread or stream to itself.
+    /// Whether an edge connects two nodes of one lane.
     pub fn is_within_lane(&self, edge: &Edge) -> bool {
         let lane = |node| self.timeline.lane(self.nodes.event(node));
         lane(edge.source) == lane(edge.target)
     }
 
-    /// The node at which an event of the trace ends, if it takes part.
+    /// Returns the end node of an event, if it is in the graph.
     pub fn end_of(&self, event: EventId) -> Option<NodeId> {
         self.timeline.order(event).map(|order| self.nodes.end(order))
     }
 
-    /// The node at which an event of the trace starts, if it takes part.
+    /// Returns the start node of an event, if it is in the graph.
     pub fn start_of(&self, event: EventId) -> Option<NodeId> {
         self.timeline.order(event).map(|order| self.nodes.start(order))
     }

@@ -1,8 +1,8 @@
-//! The order of nodes of one instant, by the edges among them.
+//! Orders the nodes of one instant by the edges between them.
 //!
-//! Nearly always the order that nodes have by themselves respects all edges. Where one
-//! leads backward in it, the nodes of that instant are ordered anew; should the edges
-//! of an instant close a circle, its weakest one is cut.
+//! The default order of nodes nearly always respects all edges. If an edge leads backward in it,
+//! the nodes of that instant are reordered. If the edges of an instant form a cycle, its weakest
+//! edge is cut.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -13,15 +13,15 @@ use super::kinds::Evidence;
 use super::nodes::Nodes;
 use crate::ids::NodeId;
 
-/// An order of the nodes in which every edge leads onward, and the edges cut for it.
+/// A topological order of the nodes, and the edges cut to get it.
 pub(super) struct NodeOrder {
-    /// The nodes in that order; none where the order they have is one.
+    /// The nodes in that order; `None` if the existing order is already topological.
     pub(super) nodes: Option<Vec<NodeId>>,
-    /// Edges of no length that closed a circle, by their places, sorted.
+    /// Indices of the zero-length edges that closed a cycle, sorted.
     pub(super) cut: Vec<usize>,
 }
 
-/// Orders the nodes so that every edge leads onward. No edge leads back in time.
+/// Orders the nodes topologically. No edge may lead back in time.
 pub(super) fn order(edges: &[Edge], nodes: &Nodes) -> NodeOrder {
     let mut of_instant: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
     for edge in edges.iter().filter(|edge| edge.source >= edge.target) {
@@ -50,14 +50,14 @@ pub(super) fn order(edges: &[Edge], nodes: &Nodes) -> NodeOrder {
     NodeOrder { nodes: Some(order), cut }
 }
 
-/// The nodes of one instant. Inside, a node is its distance from the first of them.
+/// The nodes of one instant. A node is numbered by its distance from the first of them.
 struct Instant<'a> {
     first: usize,
     edges: &'a [Edge],
     nodes: &'a Nodes,
-    /// For each node, the places of the edges that leave it.
+    /// For each node, the indices of its outgoing edges.
     leaving: Vec<Vec<usize>>,
-    /// For each node, how many edges lead to it from nodes that are left.
+    /// For each node, the number of incoming edges from remaining nodes.
     n_entering: Vec<usize>,
     is_left: Vec<bool>,
     cut: Vec<usize>,
@@ -111,8 +111,8 @@ impl<'a> Instant<'a> {
         self.edges[place].target.row() - self.first
     }
 
-    /// Takes out the weakest edge of all circles: what is only inferred, then launches,
-    /// then waits, the order of a lane at last.
+    /// Removes the weakest edge of all cycles: inferred edges first, then launches, then waits, and
+    /// the order of a lane last.
     fn cut_weakest(&mut self) -> usize {
         let circle_of = self.circles();
         let weakness = |place: &usize| {
@@ -133,8 +133,8 @@ impl<'a> Instant<'a> {
         place
     }
 
-    /// For each node that is left, a number that it shares with those it forms circles
-    /// with (Kosaraju's algorithm, with stacks of its own).
+    /// Returns the strongly connected component of each remaining node (Kosaraju's algorithm, with
+    /// explicit stacks).
     fn circles(&self) -> Vec<usize> {
         let count = self.is_left.len();
         let mut entering = vec![Vec::new(); count];
@@ -158,8 +158,7 @@ impl<'a> Instant<'a> {
         circle_of
     }
 
-    /// The nodes that are left, the one that a search along the edges finishes last
-    /// coming first.
+    /// Returns the remaining nodes, in reverse order of completion of a depth-first search.
     fn finished_last(&self) -> Vec<usize> {
         let mut seen = vec![false; self.is_left.len()];
         let mut finished = Vec::new();

@@ -1,99 +1,101 @@
-//! The names an edge carries: what its time is called, why it exists, how it is known.
+//! The names that an edge carries: kind, role, evidence.
 //!
-//! Each name is written once, beside its variant, and is the one seen in columns, on the
-//! command line and in the documentation.
+//! Each name is written once, next to its variant. Columns, the command line and the documentation
+//! use the same name.
 
 use crate::names::named;
 
 named! {
-    /// What the time of an edge is called when the path takes it.
+    /// The name of the time of an edge on the path.
     Kind {
         /// An operator, or a Python function inside one.
         Operator "operator",
-        /// A call into the runtime or the driver.
+        /// A runtime or driver API call.
         Runtime "runtime",
-        /// Nobody's work on a thread.
+        /// Host time on a thread outside operators and calls.
         HostGap "host_gap",
-        /// Anything but calls inside a data loader.
+        /// Time in a data loader outside calls.
         DataLoading "data_loading",
-        /// A kernel that computes.
+        /// A compute kernel.
         Kernel "kernel",
-        /// A copy or a fill of memory.
+        /// A memcpy or memset.
         Copy "copy",
-        /// A kernel that talks to other devices.
+        /// A communication kernel (collective or point-to-point).
         Communication "communication",
-        /// From the end of a call to the start of what it launched.
+        /// From the end of a launch call to the start of the activity.
         Launch "launch",
-        /// Work that began before its own call.
+        /// A GPU activity that began before its launch call.
         ClockSkew "clock_skew",
-        /// From the end of work to the start of the next on its stream.
+        /// From the end of an activity to the start of the next on its stream.
         KernelDelay "kernel_delay",
-        /// From the start of work to the start of the next, while it still runs.
+        /// From the start of an activity to the start of the next on its stream, while the first
+        /// still runs.
         StreamOverlap "stream_overlap",
-        /// From the end of work to the start of what waited on another stream.
+        /// From the end of an activity to the start of one that waited on another stream.
         EventWait "event_wait",
-        /// From the end of work to the return of the call that waited for it.
+        /// From the end of an activity to the return of the call that waited for it.
         SyncReturn "sync_return",
-        /// From the end of work to the return of the launch that found the queue full.
+        /// From the end of an activity to the return of a launch call that found the queue full.
         QueueFull "queue_full",
-        /// Between the forward and the backward thread.
+        /// Handoff between two threads, such as forward and backward.
         Handover "handover",
-        /// A long silence of the device inside a graph launch.
+        /// A long idle gap of the device inside a graph launch.
         GraphGap "graph_gap",
-        /// A long silence of the device that nothing in the trace explains.
+        /// A long idle gap of the device that the trace does not explain.
         Unexplained "unexplained",
-        /// A wait for something that the trace does not hold.
+        /// A wait for something missing from the trace.
         Unrecorded "unrecorded",
-        /// Before the first event that the path can be traced to.
+        /// Before the first event to which the path leads.
         BeforeFirstEvent "before_first_event",
-        /// After everything was over.
+        /// After the last event.
         AfterLastEvent "after_last_event",
     }
 }
 
 named! {
-    /// Why an edge exists; several roles may share a kind. In order of their names,
-    /// which settles the last of the ties.
+    /// Why an edge exists; several roles may share a kind. Sorted by name, which is the final
+    /// tie-break.
     Role {
-        /// Work that began before its call hangs on what the thread did last.
+        /// An activity that began before its launch call follows the last node of the thread.
         Clock "clock",
         /// A kernel of another stream held the device.
         DeviceOccupied "device_occupied",
-        /// The work itself.
+        /// From the start to the end of a GPU activity.
         DeviceWork "device_work",
-        /// A stream waited for another one.
+        /// A stream waited for another stream.
         EventWait "event_wait",
-        /// A graph is one operation of its stream: the next one waits for all of it.
+        /// A graph is one operation of its stream: the next operation waits for all of its nodes.
         GraphOrder "graph_order",
-        /// The forward thread and the backward thread take turns.
+        /// A thread continues after another thread, such as forward and backward.
         Handover "handover",
-        /// A collective of several devices ends after the last of them has begun.
+        /// A multi-device collective ends after the last of its kernels has started.
         JointCollective "joint_collective",
-        /// A call launched the work.
+        /// A call launched the activity.
         Launch "launch",
-        /// A call launched the work, which began before the call returned.
+        /// A call launched the activity, which began before the call returned.
         LaunchInside "launch_inside",
-        /// A node of a graph that the trace does not hold ran until then.
+        /// A missing node of a graph ran until then.
         LostNode "lost_node",
-        /// Nothing in the trace is the reason.
+        /// The trace shows no reason.
         NoReason "no_reason",
-        /// The work was released from inside the one that still ran.
+        /// Started while its stream predecessor was still running (e.g. programmatic dependent
+        /// launch).
         OverlapInside "overlap_inside",
-        /// Of two that overlap, the later one has what remains.
+        /// The later of two overlapping activities has the time after the end of the earlier one.
         OverlapTail "overlap_tail",
         /// A launch waited for room in the queue of its stream.
         QueueFull "queue_full",
-        /// A call copied pageable memory into a staging buffer.
+        /// A call copied pageable memory to a staging buffer.
         Staging "staging",
-        /// Work of one stream runs in order.
+        /// Activities of one stream run in order.
         StreamOrder "stream_order",
-        /// Work of one stream starts in order.
+        /// Activities of one stream start in order.
         StreamOverlap "stream_overlap",
-        /// A call waited for work.
+        /// A call waited for an activity.
         Sync "sync",
-        /// A call waited for work that by its stamps ended a little later.
+        /// A call waited for an activity whose timestamps end slightly later.
         SyncInside "sync_inside",
-        /// Points of one thread follow each other.
+        /// The nodes of one thread follow each other.
         ThreadOrder "thread_order",
     }
 }
@@ -101,32 +103,31 @@ named! {
 named! {
     /// How an edge is known.
     Evidence {
-        /// By the order of time on one lane.
+        /// By the order of events on one lane.
         Order "order",
-        /// By a correlation number.
+        /// By a correlation id.
         Correlation "correlation",
-        /// By a record of synchronisation.
+        /// By a synchronization record.
         Recorded "recorded",
-        /// By several replays of a graph.
+        /// By several launches of a graph.
         Replayed "replayed",
-        /// By a guess from names and times.
+        /// Inferred from names and times.
         Inferred "inferred",
-        /// Not at all.
+        /// Not known.
         None "none",
     }
 }
 
 named! {
-    /// How far a segment of the path can be relied on.
+    /// How reliable a segment of the path is.
     Certainty {
-        /// Known, or learned from several repetitions.
+        /// Known, or learned from several launches of a graph.
         Certain "certain",
-        /// Inferred, and nothing else could have been meant.
+        /// Inferred, without an alternative.
         Likely "likely",
-        /// Inferred with a rival, held up by an occupied device, or reached through a gap
-        /// that nothing explains.
+        /// Inferred with a rival, delayed by an occupied device, or before an unexplained gap.
         Doubtful "doubtful",
-        /// Nothing in the trace is the reason.
+        /// The trace shows no reason.
         Unknown "unknown",
     }
 }
@@ -136,20 +137,20 @@ impl Kind {
     pub const UNKNOWN: &'static [Self] =
         &[Self::Unexplained, Self::Unrecorded, Self::GraphGap, Self::BeforeFirstEvent];
 
-    /// Whether it is work: what a change is about that names no kind. A kernel made
-    /// faster is not launched faster.
+    /// Whether this kind is work, which a change without a kind selects. A faster kernel is not
+    /// launched faster, so launches are not work.
     pub fn is_work(self) -> bool {
         self <= Self::Communication
     }
 
-    /// Whether nothing in the trace says what the time was.
+    /// Whether the trace does not explain this time.
     pub fn is_unknown(self) -> bool {
         self == Self::AfterLastEvent || Self::UNKNOWN.contains(&self)
     }
 }
 
 impl Role {
-    /// Whether the edge leaves a running kernel, and so is finished only at its target.
+    /// Whether the edge leaves a running activity, and therefore finishes at its target.
     pub fn is_inside(self) -> bool {
         matches!(
             self,
@@ -157,8 +158,8 @@ impl Role {
         )
     }
 
-    /// 0 for the own lane, 1 for what waits on another lane, 2 for launches: the
-    /// smaller one wins a tie.
+    /// Returns the tie-break class, smallest first: 0 for the own lane, 1 for waits on another
+    /// lane, 2 for launches.
     pub fn tie_class(self) -> u8 {
         match self {
             Self::Launch | Self::LaunchInside | Self::Clock => 2,
@@ -171,7 +172,7 @@ impl Role {
             | Self::Staging
             | Self::QueueFull
             | Self::Handover => 1,
-            // All are listed, so that a new role asks for its class.
+            // No wildcard: a new role must choose its class here.
             Self::DeviceWork
             | Self::GraphOrder
             | Self::NoReason
@@ -183,20 +184,20 @@ impl Role {
         }
     }
 
-    /// Whether the edge leads from the call that launched the work.
+    /// Whether the edge leads from the call that launched the activity.
     pub fn launches(self) -> bool {
         matches!(self, Self::Launch | Self::LaunchInside)
     }
 
-    /// Whether the edge leads from the end of other work that had to be over first.
+    /// Whether the edge leads from the end of another activity that had to finish first.
     pub fn releases(self) -> bool {
         matches!(self, Self::StreamOrder | Self::EventWait | Self::GraphOrder)
     }
 
-    /// The kind of waiting that the edge stands for, if a program could leave it out.
+    /// Returns the kind of wait that the edge represents, if a program could remove it.
     pub fn waits(self) -> Option<Kind> {
         match self {
-            // A copy that is staged waits for its turn on the stream.
+            // A staged copy waits for its turn on the stream.
             Self::Sync | Self::SyncInside | Self::Staging => Some(Kind::SyncReturn),
             Self::EventWait => Some(Kind::EventWait),
             Self::QueueFull => Some(Kind::QueueFull),
@@ -204,7 +205,7 @@ impl Role {
         }
     }
 
-    /// Whether the edge says how long something itself takes, not what it waits for.
+    /// Whether the edge is the duration of something itself, not a wait.
     pub fn is_self_time(self) -> bool {
         matches!(self, Self::ThreadOrder | Self::DeviceWork | Self::OverlapTail)
     }

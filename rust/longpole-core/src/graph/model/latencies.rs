@@ -1,4 +1,4 @@
-//! What the edges of each role usually take.
+//! The typical latency of the edges of each role.
 
 use super::edges::{Edge, Edges};
 use super::kinds::Role;
@@ -6,10 +6,9 @@ use super::limits::{TYPICAL_PERCENT, UNDISTURBED_NS};
 use super::nodes::Nodes;
 use crate::names::Names;
 
-/// For each role the low percentile of what its edges took where they bound, 0 where
-/// they never did. Where something else finished shortly before, its latency may be part of
-/// the gap, which makes it longer: of roles that bound only so, the shortest gap counts, of
-/// whatever edge.
+/// Returns the low percentile of the binding edges of each role, or 0 if none ever bound. If
+/// something else finished shortly before, its latency may be part of the gap, which makes the gap
+/// longer. For roles that only bind this way, the shortest gap of any edge counts.
 pub(super) fn typical_ns(edges: &Edges, nodes: &Nodes) -> Vec<i64> {
     let times_ns = nodes.times_ns();
     let mut least_ns = vec![i64::MAX; Role::ALL.len()];

@@ -1,222 +1,231 @@
-//! Every number that the definition of the critical path leaves to judgement, each
-//! with its reason.
+//! The thresholds of the critical path, each with its reason.
 //!
-//! None of them decides which edge binds: latencies need no threshold. They only say
-//! when a profiler that was silent may be helped out by a guess, and each guess is
-//! marked as inferred. "Seen" means: on profiles of V100, A100, H100 and MI250 machines.
+//! No threshold decides which edge binds. Thresholds only decide when a dependency that the
+//! profiler did not record is inferred, and such edges are marked as inferred. "Observed" refers to
+//! profiles of V100, A100, H100 and MI250 machines.
 
 const US: i64 = 1_000;
 
-/// Calls that synchronise and found nothing to wait for were seen to take 1.0 us in
-/// the median and 3.1 us at the third quartile. Shorter than this, a call is not
-/// asked what it waited for.
+/// No wait is inferred for shorter calls: synchronization calls that had nothing to wait
+/// for took 1.0 us in the median and 3.1 us at the third quartile.
 pub const SHORTEST_WAIT_NS: i64 = 3_200;
 
-/// The shortest call that was seen to wait where the wait was recorded. A shorter one may
-/// just as well have found nothing to wait for: it takes good evidence to say what it
-/// waited for, and the next thing to end on some stream is not.
+/// The shortest observed call with a recorded wait. A shorter call may have had nothing to wait
+/// for: inferring a wait for it needs strong evidence, and the next activity to end on any stream
+/// is not.
 pub const LONG_SYNC_NS: i64 = 8 * US;
 
-/// From the end of the work to the end of the call that waited for it. 3 to 8 us were
-/// seen where the wait was recorded; ...
+/// Maximum time from the end of an activity to the end of the call that waited for it. 3 to 8 us
+/// were observed for recorded waits.
 pub const SYNC_RETURN_NS: i64 = 10 * US;
 
-/// ... and nowhere less than this.
+/// Minimum time from the end of an activity to the end of the call that waited for it; shorter ones
+/// were never observed.
 pub const QUICKEST_RETURN_NS: i64 = US;
 
-/// How far the clocks of host and device may disagree; a round number, not measured.
-/// Work that ends this much after the call that waited for it still is what it waited
-/// for. Starts before their own call are counted, those by more than this apart.
+/// Tolerated disagreement between the clocks of host and device; a round number, not measured. An
+/// activity that ends at most this much after the call that waited for it is still accepted. Starts
+/// before their call are counted separately if they are earlier by more than this.
 pub const CLOCK_TOLERANCE_NS: i64 = 10 * US;
 
-/// Work starts no sooner than this after its call began to launch it; 2.0 us were seen. A
-/// clock that says otherwise is behind.
+/// Minimum time from the start of a launch call to the start of its activity; 2.0 us were observed.
+/// An earlier start means that the device clock is behind.
 pub const QUICKEST_LAUNCH_NS: i64 = US;
 
-/// What the quickest launch of a trace takes from the start of its call, where clocks are
-/// corrected: 2 to 6 us on simulated programs, 2 to 25 us on profiles.
+/// Assumed time from the start of a launch call to the start of its activity for the fastest launch
+/// of a trace, used to correct clocks: 2 to 6 us on simulated programs, 2 to 25 us on profiles.
 pub const USUAL_LAUNCH_NS: i64 = 4 * US;
 
-/// Several launches that start as soon as this, once a clock is corrected, confirm it.
+/// A clock correction is confirmed if several launches then start within this time.
 pub const QUICK_LAUNCH_NS: i64 = 10 * US;
 
-/// Three launches of a device into empty streams that take the same, but for so much, ...
+/// Spread allowed between three launches of a device to empty streams that count as equally fast.
 pub const ALIKE_LAUNCHES_NS: i64 = 5 * US;
 
-/// ... and so much longer than those of another device of the process, show a clock that is
-/// ahead.
+/// A clock is ahead if such launches take this much longer than those of another device of the
+/// process.
 pub const LATE_LAUNCHES_NS: i64 = 8 * US;
 
-/// What a call takes to return from a wait, at the least, where clocks are corrected.
+/// Assumed time from the end of an activity to the fastest return of a call that waited for it,
+/// used to correct clocks.
 pub const USUAL_RETURN_NS: i64 = 2 * US;
 
-/// Work that waited for an end on another device starts no sooner than this after it: 1 us was
-/// seen at the least within a device.
+/// Minimum time from the end of an activity to the start of one on another device that waited for
+/// it; within a device, 1 us was the observed minimum.
 pub const QUICKEST_RELEASE_NS: i64 = US;
 
-/// Several such starts that come no later than this, once a clock is corrected, confirm it.
+/// A clock correction is confirmed if several starts that waited for another device then come
+/// within this time.
 pub const USUAL_RELEASE_NS: i64 = 4 * US;
 
-/// Clocks that were moved may still disagree by this: 3 us were left on simulated programs. What
-/// seems to have been released earlier was not waited for.
+/// Remaining disagreement between corrected clocks: 3 us on simulated programs. A start that is
+/// earlier than the end of an activity by more than this did not wait for it.
 pub const UNEVEN_CLOCKS_NS: i64 = 5 * US;
 
-/// So many events must say that a clock is off: one or two may be badly stamped.
+/// Minimum number of events that must agree that a clock is off; one or two may have wrong
+/// timestamps.
 pub const LEAST_CLOCK_EVIDENCE: usize = 3;
 
-/// Where one stream is used alone, the latency seen is at most 13 us after a
-/// predecessor and 8 us after a launch. Later than this needs a reason.
+/// A start later than this needs a reason. On streams used alone, the maximum observed latency was
+/// 13 us after a predecessor and 8 us after a launch.
 pub const LATE_START_NS: i64 = 20 * US;
 
-/// The same where the program itself asked the stream to wait: twice the usual
-/// latency is enough.
+/// Like [`LATE_START_NS`], if the program made the stream wait: twice the usual latency is enough.
 pub const LATE_START_AFTER_WAIT_CALL_NS: i64 = 5 * US;
 
-/// From the end of the work waited for to the start that it releases on another
-/// stream. Seen are 1 to 9 us; the longer the reach, the more ends are near by chance.
+/// Maximum time from the end of the awaited activity to the start on another stream. 1 to 9 us were
+/// observed; a larger limit matches more ends by chance.
 pub const WAIT_RELEASE_NS: i64 = 10 * US;
 
-/// The same where the program asked the stream to wait: a near end is hardly chance.
+/// Like [`WAIT_RELEASE_NS`], if the program made the stream wait: an end this near is unlikely to
+/// be chance.
 pub const WAIT_RELEASE_AFTER_WAIT_CALL_NS: i64 = 25 * US;
 
-/// The kernels of one collective end this close to each other, or within this part of the
-/// time that they all run. Those of two collectives overlap by chance and end anywhere.
+/// The kernels of one collective end this close to each other, or within the [`JOINT_ENDS_PART`]-th
+/// part of the time in which all of them run. Kernels of two collectives that overlap by chance end
+/// at unrelated times.
 pub const JOINT_ENDS_NS: i64 = 10 * US;
 
 /// See [`JOINT_ENDS_NS`].
 pub const JOINT_ENDS_PART: i64 = 4;
 
-/// A thread may begin this long after what the main thread did last: those of autograd
-/// were seen to begin 79 to 179 us after it, slow ones 0.6 to 0.9 ms.
+/// Maximum time from the last event of the main thread to the first event of another thread.
+/// Autograd threads began 79 to 179 us after it, slow ones 0.6 to 0.9 ms.
 pub const THREAD_START_NS: i64 = 1_000 * US;
 
-/// A run of queries shorter than this is an allocator that looks at its events: of 6,856
-/// runs seen on profiles, all were, and 99 took longer.
+/// Shorter runs of queries are attributed to an allocator that checks its events: of 6,856 observed
+/// runs, all were by an allocator, and 99 took longer.
 pub const LONG_POLL_NS: i64 = 20 * US;
 
-/// A query sees work that ends this long after it began.
+/// A query can return the result of an activity that ends up to this long after the query began.
 pub const QUERY_SEES_NS: i64 = US / 2;
 
-/// A gap of a thread that is shorter than this is no wait for a queue.
+/// Shorter gaps of a thread do not count as waits for a queue.
 pub const QUEUE_GAP_NS: i64 = 20 * US;
 
-/// So many gaps, and so many ends of one name, it takes to tell a queue from chance.
+/// Minimum number of gaps, and of ends of one name, needed to infer a queue.
 pub const LEAST_QUEUE_GAPS: usize = 5;
 
-/// How soon after an end a gap may end; the first reach that finds a name is taken.
+/// Maximum times from an end to the end of the gap, tried in this order; the first that identifies
+/// a name is used.
 pub const QUEUE_REACHES_NS: [i64; 3] = [20 * US, 50 * US, 150 * US];
 
-/// A thread that wakes slowly takes much the same time every time, at most longer by so many
-/// percent: that tells a wait from chance better than a long reach does.
+/// A slow wake-up takes much the same time every time, at most this many percent longer. Similar
+/// latencies distinguish a wait from chance better than a larger maximum does.
 pub const QUEUE_SPREAD_PERCENT: i64 = 60;
 
-/// So many of such stretches lie side by side up to the farthest reach.
+/// Number of such ranges up to the largest maximum, for the correction for multiple tests.
 pub const QUEUE_STRETCHES: f64 = 10.0;
 
-/// So many gaps of a hundred must end that soon. 60, 80 and 90 find the same.
+/// Percentage of gaps that must end within the maximum. 60, 80 and 90 find the same queues.
 pub const QUEUE_PERCENT: usize = 80;
 
-/// The chance of that many must be below this: none of 5,502 names on profiles comes
-/// near, and a hundredth of it would miss eight loaders.
+/// Maximum probability that the gaps match by chance: none of 5,502 names on profiles comes
+/// close, and a limit of a hundredth would miss eight loaders.
 pub const QUEUE_CHANCE: f64 = 1e-4;
 
-/// The same where, in nearly every gap, as many ended as the thread has gone on for: who takes one
-/// from a queue for each that was put into it counts alike.
+/// Like [`QUEUE_CHANCE`], if in nearly every gap the number of ends equals the number of times that
+/// the thread has continued: a consumer takes exactly one item for each that was added.
 pub const COUNTED_QUEUE_CHANCE: f64 = 1e-3;
 
-/// A synchronising call that returns this long after all that it is known to have waited
-/// for, waited for something else: those that found nothing took up to 47 us in profiles.
+/// A synchronization call that returns this long after everything it is known to have waited for
+/// waited for something else. Calls that had nothing to wait for took up to 47 us on profiles.
 pub const UNRECORDED_WAIT_NS: i64 = 50 * US;
 
-/// The same where the work of the thread's newest launch is missing, or the copy of a
-/// call that copies.
+/// Like [`UNRECORDED_WAIT_NS`], if the activity of the thread's latest launch is missing, or the
+/// copy of a copy call.
 pub const LOST_WAIT_NS: i64 = 20 * US;
 
-/// A start this late after the work before it on its stream waited for something missing, if its
-/// thread made a launch in between whose work is missing, or has no launcher itself; ...
+/// A start this late after its stream predecessor waited for something missing, if its thread made
+/// a launch without an activity in between, or if the start has no launcher itself.
 pub const LATE_AFTER_LOST_NS: i64 = 5 * US;
 
-/// ... and so did one this late after its launch: 8 us were seen at the most.
+/// Like [`LATE_AFTER_LOST_NS`], measured from the launch of the activity: 8 us were observed at
+/// most.
 pub const LATE_LAUNCH_AFTER_LOST_NS: i64 = 8 * US;
 
-/// So many replays of a graph are enough to learn what its nodes wait for, ...
+/// Minimum number of launches of a graph needed to learn its dependencies.
 pub const LEAST_REPLAYS: usize = 3;
 
-/// ... where at least this many of them support it, ...
+/// Minimum number of launches that must support a learned dependency.
 pub const LEAST_SUPPORT: usize = 2;
 
-/// ... and a node is late by this, or by twice what its graph usually takes from node to
-/// node: on simulated programs, the median in place of a low percentile found 94 % of the
-/// path with 16 streams, and this 100 %.
+/// A graph node is late by this, or by twice the usual latency between nodes of its graph. On
+/// simulated programs with 16 streams, 100 % of the path was found; with the median instead of a
+/// low percentile as the usual latency, 94 %.
 pub const LATE_REPLAY_NS: i64 = 2 * US;
 
-/// Of two nodes that ended within this of each other before a node of a graph launched once,
-/// either may have been waited for: how long a wait takes varies by more. On simulated graphs over
-/// four streams, launched once, 1.0 % of the time was falsely certain, and 1.5 % with a fifth of this.
+/// If two nodes ended within this time of each other before a node of a graph launched once, either
+/// may have been waited for, because wait latencies vary by more. On simulated graphs with four
+/// streams, launched once, 1.0 % of the time was wrongly certain, and 1.5 % with a fifth of this
+/// limit.
 pub const TOGETHER_NS: u64 = 500;
 
-/// Launches whose nodes differ are of one graph if this part of all their nodes is the same.
+/// Launches with different nodes belong to one graph if this fraction of all their nodes is the
+/// same.
 pub const LEAST_SAME_NODES: (usize, usize) = (3, 4);
 
-/// So many graphs are compared with one whose nodes differ: those with the next more nodes.
+/// Maximum number of graphs compared with one whose nodes differ: those with the next larger
+/// numbers of nodes.
 pub const MOST_GRAPHS_TRIED: usize = 16;
 
-/// A node that starts this late, and after its call has returned, shows a gap in its graph.
+/// A node that starts this late, and after its call has returned, follows an unexplained gap in its
+/// graph.
 pub const GRAPH_GAP_NS: i64 = 20 * US;
 
-/// A kernel that starts while its predecessor on the stream still runs was released
-/// from inside that, unless something else ended this shortly before.
+/// A kernel that starts while its stream predecessor still runs was released from inside that
+/// predecessor, unless another activity ended within this time before.
 pub const OVERLAP_SOURCE_NS: i64 = 5 * US;
 
-/// A device that idles longer than this, with its next work submitted and no reason
-/// in the trace, is unexplained; the launch is not blamed. A round number: with four
-/// busy streams 99 % of the latencies of launches that bound were below 46 us.
+/// A longer idle time of a device whose next activity was already launched is unexplained if the
+/// trace shows no reason; it is not attributed to the launch. A round number: with four busy
+/// streams, 99 % of the latencies of binding launches were below 46 us.
 pub const UNEXPLAINED_NS: i64 = 100 * US;
 
-/// Nine launches of ten were seen to take less than 21 us.
+/// Nine of ten observed launches took less than 21 us.
 pub const LONG_LAUNCH_NS: i64 = 20 * US;
 
-/// The queue of a stream holds 1,024 entries. Of 1,139 long launches into more than
-/// 1,000 GPU activities, 1,132 found 1,022 of them outstanding, the rest being entries
-/// that no profiler shows. Some room is left for more of those.
+/// Minimum number of outstanding activities of a full queue. The queue of a stream holds 1,024
+/// entries. Of 1,139 long launches with more than 1,000 outstanding activities, 1,132 found 1,022;
+/// profilers do not show the other entries. The limit leaves room for more of those.
 pub const FULL_QUEUE_OPERATIONS: usize = 950;
 
-/// A call that frees or allocates and waits for the device returns this soon after
-/// the device is done, ...
+/// A call that frees or allocates memory and waits for the device returns within this time after
+/// the device is idle.
 pub const IMPLICIT_RETURN_NS: i64 = 50 * US;
 
-/// ... or within this part of its own duration, which grows with what must be
-/// unmapped. Anything slower was slow by itself: some allocations take seconds.
+/// As an alternative to [`IMPLICIT_RETURN_NS`], the return follows within this part of the call's
+/// duration, which grows with the memory to unmap. Slower calls did not wait for the device: some
+/// allocations take seconds.
 pub const IMPLICIT_RETURN_PART: i64 = 5;
 
-/// Work that ends this long after a call began was outstanding.
+/// An activity that ends this long after a call began was outstanding at the call.
 pub const OUTSTANDING_NS: i64 = 3 * US;
 
-/// Calls of a name never wait if one in this many returned while work went on: `hipMalloc` did
-/// in 163 of 166 cases, `hipFree` in none of 560.
+/// Calls of a name never wait if one in this many returned while activities still ran: `hipMalloc`
+/// did in 163 of 166 cases, `hipFree` in none of 560.
 pub const NEVER_WAITING_PART: usize = 10;
 
-/// The latency of an edge that did not bind is taken to be this percentile of those
-/// of its role that did: low, for whatever else delays an edge makes it longer.
+/// Percentile of the binding edges of a role that is used as the latency of its other edges. It is
+/// low because any other delay makes an edge longer.
 pub const TYPICAL_PERCENT: usize = 10;
 
-/// A gap that is so many times as long as is typical has another reason.
+/// A gap of this many times the typical latency has another reason.
 pub const ODDLY_LONG: i64 = 2;
 
-/// What finished this long before has no part in a latency: 13 us were seen at the most
-/// after a predecessor, 8 us after a launch.
+/// Something that finished this long before does not influence a latency: the maximum observed was
+/// 13 us after a predecessor and 8 us after a launch.
 pub const UNDISTURBED_NS: i64 = 10 * US;
 
-/// With more than one part in this many unknown, the path is no basis for a decision. On
-/// simulated programs a tenth caught 79 % of the bad paths and no good one, a fifth
-/// caught half as many.
+/// If more than one part in this many is unknown, the path is inconclusive. On simulated programs a
+/// tenth caught 79 % of the bad paths and no good one; a fifth caught half as many.
 pub const INCONCLUSIVE_PART: i64 = 10;
 
-/// A GPU activity holds on to this many of those that ran beside it on its stream,
-/// the last to end. Streams run two or three at once; without a limit, a damaged
-/// trace could make more edges than fit into memory.
+/// Maximum number of overlapping stream predecessors kept for each activity, the last to end first.
+/// Streams run two or three at once; without a limit, a damaged trace could create more edges than
+/// fit into memory.
 pub const MOST_OVERLAPS: usize = 64;
 
-/// Times beyond this (the year 2116, if they count from 1970) take no part, so that
-/// the distance of any two times is a time again.
+/// Events with times beyond this (the year 2116, if they count from 1970) are left out, so that the
+/// difference of two times cannot overflow.
 pub const LARGEST_TIME_NS: i64 = (1 << 62) - 1;

@@ -1,6 +1,6 @@
-//! What the graph is made of: events in order, points in time, edges, and their names.
+//! The data structures of the graph: events in order, nodes, edges, and their names.
 //!
-//! The rules fill it and everything after reads it; nothing here knows a rule.
+//! The rules fill them and later stages read them. Nothing in this module depends on a rule.
 
 mod clocks;
 mod edges;

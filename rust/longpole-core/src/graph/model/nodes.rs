@@ -1,8 +1,8 @@
-//! The points in time of the graph: the start and the end of every event.
+//! The nodes of the graph: the start and the end of every event.
 //!
-//! Nodes are rows in order of time, so that a sweep over all nodes is a sweep over time
-//! and re-timing needs no sort. Nodes of one instant have an order that suits threads;
-//! where an edge asks for another one, `instants` changes it.
+//! Nodes are rows in order of time, so that a sweep over nodes is a sweep over time and re-timing
+//! needs no sort. The default order within one instant suits threads; if an edge requires another
+//! order, `instants` changes it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,9 +10,9 @@ use std::collections::BinaryHeap;
 use super::timeline::Timeline;
 use crate::ids::{InColumn, NO_ROW, NodeId, Order};
 
-/// The starts and ends of all events, in order of time; a node is a place in that order.
+/// The starts and ends of all events, in order of time. A node is an index into that order.
 ///
-/// At one instant come ends (inner first), then events without duration (start, then
+/// Within one instant, ends come first (inner first), then events without duration (start, then
 /// end), then starts (outer first).
 #[derive(Debug, Clone, Default)]
 pub struct Nodes {
@@ -40,7 +40,7 @@ impl Nodes {
         {
             let now = timeline.start_ns(instant[0]);
             nodes.close_until(now, &mut open, timeline);
-            // Longer events come first in content order, those without duration last.
+            // Content order puts longer events first and those without duration last.
             let lasting = instant.partition_point(|&event| timeline.end_ns(event) > now);
             for &event in &instant[lasting..] {
                 nodes.push(now, event, false);
@@ -74,7 +74,7 @@ impl Nodes {
         self.is_end.push(is_end);
     }
 
-    /// Puts the nodes into another order; `order` names the old node of each new one.
+    /// Reorders the nodes; `order` lists the old node for each new one.
     pub(super) fn reordered(&self, order: &[NodeId]) -> Self {
         let mut nodes =
             Self { start: self.start.clone(), end: self.end.clone(), ..Self::default() };
@@ -84,51 +84,51 @@ impl Nodes {
         nodes
     }
 
-    /// How many there are.
+    /// Returns the number of nodes.
     pub fn len(&self) -> usize {
         self.time_ns.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no nodes.
     pub fn is_empty(&self) -> bool {
         self.time_ns.is_empty()
     }
 
-    /// Every node, in order.
+    /// Returns all nodes, in order.
     pub fn ids(&self) -> impl DoubleEndedIterator<Item = NodeId> + ExactSizeIterator {
         (0..self.len()).map(NodeId::from_row)
     }
 
-    /// When it was.
+    /// Returns the time of a node.
     pub fn time_ns(&self, node: NodeId) -> i64 {
         self.time_ns[node.row()]
     }
 
-    /// The column of times.
+    /// Returns the column of times.
     pub fn times_ns(&self) -> &[i64] {
         &self.time_ns
     }
 
-    /// Whose start or end it is.
+    /// Returns the event that starts or ends at a node.
     pub fn event(&self, node: NodeId) -> Order {
         Order::from_row(self.event[node.row()] as usize)
     }
 
-    /// Whether it is an end.
+    /// Whether a node is the end of an event.
     pub fn is_end(&self, node: NodeId) -> bool {
         self.is_end[node.row()]
     }
 
-    /// The node at which an event starts.
+    /// Returns the node at which an event starts.
     pub fn start(&self, event: Order) -> NodeId {
         NodeId::from_row(self.start[event.row()] as usize)
     }
 
-    /// The node at which an event ends.
+    /// Returns the node at which an event ends.
     pub fn end(&self, event: Order) -> NodeId {
         NodeId::from_row(self.end[event.row()] as usize)
     }
 }
 
-/// An end to come: the first in time on top, inner before outer.
+/// An event end not yet reached: earliest first, inner before outer.
 type OpenEnd = Reverse<(i64, Reverse<Order>)>;

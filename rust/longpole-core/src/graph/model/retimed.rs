@@ -1,4 +1,4 @@
-//! The same graph in other times: its events moved, its edges kept.
+//! Moves the events of a graph to other times and keeps its edges.
 
 use super::edges::Edge;
 use super::graph::Graph;
@@ -8,11 +8,11 @@ use crate::ids::{EventId, NodeId, Order};
 use crate::tables::Tables;
 
 impl Graph {
-    /// The graph of the same events at the times that `tables` gives them. Edges keep their
-    /// reasons; of those into a node the one that finishes last in the new times binds.
+    /// Returns the graph of the same events at the times in `tables`. Edges keep their roles; of
+    /// those into a node, the one that finishes last at the new times binds.
     ///
-    /// `tables` are those of the graph with other times. Stamps of devices are moved by as much
-    /// as before.
+    /// `tables` are the tables of this graph with other times. The timestamp shifts of devices stay
+    /// the same.
     #[must_use]
     pub fn retimed(&self, tables: &Tables) -> Self {
         let (timeline, order_of) = self.timeline.retimed(tables);
@@ -42,8 +42,8 @@ impl Graph {
         }
     }
 
-    /// The start and end of every event of the trace at new times of the nodes, as the clocks of
-    /// the trace would have stamped them; none for events that take no part.
+    /// Returns the start and end of a trace event at new node times, as the clocks of the trace
+    /// would have recorded them; `None` for events outside the graph.
     pub(crate) fn stamps_ns(&self, event: EventId, times_ns: &[i64]) -> Option<(i64, i64)> {
         let order = self.timeline.order(event)?;
         let shift_ns = self.timeline.clock_shift_ns(order);

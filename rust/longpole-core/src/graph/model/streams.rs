@@ -1,10 +1,9 @@
-//! The work of every stream, in the orders in which the rules ask for it.
+//! The GPU activities of every stream, sorted in the orders that the rules need.
 //!
-//! Rules ask "what was submitted last before this call", "what ends in this interval",
-//! "which kernel runs now". Sorted columns and running maxima answer each by bisection,
-//! which keeps the graph near linear in the number of events. A stream number means
-//! nothing without its device; where a trace names neither, process and thread stand in.
-//! One file: each order is one of the same columns.
+//! Rules ask "what was submitted last before this call", "what ends in this interval", "which
+//! kernel runs now". Sorted columns and running maxima answer each by binary search, which keeps
+//! the graph near linear in the number of events. A stream number is only unique within its device;
+//! if a trace has neither number, process and thread replace them.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
@@ -16,58 +15,58 @@ use crate::ids::{NO_ROW, Order, StringId, row_in_column};
 use crate::link::SyncRecord;
 use crate::tables::{Place, Tables, WorkClass};
 
-/// So many GPU activities without a launcher are skipped to find one with.
+/// Maximum number of activities without a launcher that are skipped to find one with a launcher.
 const MOST_UNLINKED: usize = 64;
 
-/// Of a process with more devices than this, each device is on its own: no machine has as many, and
-/// each is compared with all others.
+/// In a process with more devices than this, devices are not compared, because each would be
+/// compared with all others. No machine has as many.
 const MOST_DEVICES: usize = 64;
 
-/// All streams, and who launched what on them. A stream number means nothing without
-/// its device.
+/// All streams, and the launches of their activities. A stream number is only unique within its
+/// device.
 pub(in crate::graph) struct Streams<'a> {
     pub(in crate::graph) timeline: &'a Timeline,
     pub(in crate::graph) all: Vec<Stream>,
     device_of_stream: Vec<usize>,
     of_device: Vec<Vec<usize>>,
     number_of_device: Vec<Option<i64>>,
-    /// For each device, the others that its process launches on.
+    /// For each device, the others to which its process launches.
     siblings: Vec<Vec<usize>>,
-    /// How many devices have any.
+    /// Number of devices with siblings.
     n_siblings: u64,
     stream_of_number: HashMap<(Option<i64>, Option<i64>), usize>,
-    /// The streams with a number, on the device with a number or on any; made where asked for.
+    /// The streams by stream number, within one device (first map) or on any; built on first use.
     numbered: OnceCell<[HashMap<Option<i64>, Vec<usize>>; 2]>,
     stream_of_lane: Vec<u32>,
     kind_of_work: Vec<Kind>,
     launched: Launched,
-    /// All work of each device as if it were of one stream; made where it is asked for.
+    /// All activities of each device as if on one stream; built on first use.
     whole_devices: OnceCell<Vec<Stream>>,
-    /// The ends of all work of each device, in that order; made where they are asked for.
+    /// All activities of each device, sorted by end; built on first use.
     ends_of_devices: OnceCell<Vec<Ends>>,
 }
 
-/// Work with its ends, in that order.
+/// Activities with their ends, sorted by end.
 type Ends = Vec<(i64, Order)>;
 
-/// The work of one stream, in the orders in which it is asked for.
+/// The activities of one stream, in several orders.
 #[derive(Default)]
 pub(in crate::graph) struct Stream {
     /// In content order.
     pub(in crate::graph) works: Vec<Order>,
-    /// With the time of submission, in that order.
+    /// Activities with their submission times, sorted by time.
     submitted: Vec<(i64, Order)>,
-    /// Of the work submitted up to each place, what finishes last.
+    /// For each position in `submitted`, the activity up to there that finishes last.
     last_finished: Vec<Order>,
-    /// With the ends, in that order.
+    /// Activities with their ends, sorted by end.
     ends: Ends,
-    /// The work without a launcher, by its ends.
+    /// The activities without a launcher, sorted by end.
     unlinked: Vec<(i64, Order)>,
-    /// Whether work ended before it was submitted, as it does when clocks disagree.
+    /// Whether any activity ended before it was submitted, which happens if clocks disagree.
     has_early_ends: bool,
-    /// The kernels in content order, with their ends.
+    /// The kernels with start and end, in content order.
     kernels: Vec<(i64, i64, Order)>,
-    /// For each kernel, the last one before it that ends later.
+    /// For each kernel, the last earlier one that ends later.
     longer_before: Vec<u32>,
 }
 
@@ -103,7 +102,7 @@ impl<'a> Streams<'a> {
         streams
     }
 
-    /// Joins the devices that one process launches on.
+    /// Groups the devices to which one process launches.
     fn join_processes(&mut self, tables: &Tables) {
         let launcher = |&work: &Order| self.timeline.launcher(work);
         let first_launcher = |&stream: &usize| self.all[stream].works.iter().find_map(launcher);
@@ -127,8 +126,8 @@ impl<'a> Streams<'a> {
         self.n_siblings = self.siblings.iter().filter(|others| !others.is_empty()).count() as u64;
     }
 
-    /// Gives each lane of work the stream it stands for. Where the trace names no
-    /// device or stream, process and thread take their places.
+    /// Assigns a stream to each lane of GPU activities. If the trace has no device or stream
+    /// numbers, process and thread replace them.
     fn number_lanes(&mut self, tables: &Tables) {
         let mut devices: HashMap<(Option<i64>, Option<StringId>), usize> = HashMap::new();
         let mut streams: HashMap<(usize, Option<i64>, Option<StringId>), usize> = HashMap::new();
@@ -150,7 +149,7 @@ impl<'a> Streams<'a> {
         }
     }
 
-    /// The lanes of device work, in content order of their first work.
+    /// Returns the lanes of GPU activities, in content order of their first activity.
     fn lanes_of_work(&self) -> Vec<usize> {
         let mut is_known = vec![false; self.stream_of_lane.len()];
         let works =
@@ -170,7 +169,7 @@ impl<'a> Streams<'a> {
         self.stream_of_number.insert((place.device, place.stream), stream);
     }
 
-    /// How many lanes there are, of threads and of streams.
+    /// Returns the number of lanes, both threads and streams.
     pub(in crate::graph) fn n_lanes(&self) -> usize {
         self.stream_of_lane.len()
     }
@@ -191,22 +190,22 @@ impl<'a> Streams<'a> {
         self.of_device.len()
     }
 
-    /// The number of a device, if the trace gives it one.
+    /// Returns the number of a device, if the trace records it.
     pub(in crate::graph) fn device_number(&self, device: usize) -> Option<i64> {
         self.number_of_device[device]
     }
 
-    /// The other devices that the process of a device launches on.
+    /// Returns the other devices to which the process of a device launches.
     pub(in crate::graph) fn siblings_of(&self, device: usize) -> &[usize] {
         &self.siblings[device]
     }
 
-    /// How many devices share their process with others.
+    /// Returns the number of devices that share their process with others.
     pub(in crate::graph) fn n_siblings(&self) -> u64 {
         self.n_siblings
     }
 
-    /// Whether the process of a device launches on other devices too.
+    /// Whether the process of a device also launches to other devices.
     pub(in crate::graph) fn has_siblings(&self, device: usize) -> bool {
         !self.siblings[device].is_empty()
     }
@@ -215,7 +214,7 @@ impl<'a> Streams<'a> {
         &self.of_device[device]
     }
 
-    /// All work of a device as if it were of one stream.
+    /// Returns all activities of a device as if on one stream.
     pub(in crate::graph) fn whole_device(&self, device: usize) -> &Stream {
         let devices = self.whole_devices.get_or_init(|| {
             let mut devices: Vec<_> = self.of_device.iter().map(|_| Stream::default()).collect();
@@ -231,7 +230,7 @@ impl<'a> Streams<'a> {
         &devices[device]
     }
 
-    /// The work of a device that ends in `(after, until]`, the last one first.
+    /// Returns the activities of a device that end in `(after, until]`, latest end first.
     pub(in crate::graph) fn ending_on_device(
         &self,
         device: usize,
@@ -254,17 +253,17 @@ impl<'a> Streams<'a> {
         &devices[device]
     }
 
-    /// The streams of the device with a number.
+    /// Returns the streams of a device, by device number.
     pub(in crate::graph) fn of_device_number(&self, device: Option<i64>) -> &[usize] {
         self.numbers()[0].get(&device).map_or(&[], Vec::as_slice)
     }
 
-    /// The streams with a number, on any device.
+    /// Returns the streams with a given number, on any device.
     pub(in crate::graph) fn with_number(&self, stream: Option<i64>) -> &[usize] {
         self.numbers()[1].get(&stream).map_or(&[], Vec::as_slice)
     }
 
-    /// The streams by the number of their device, and by their own.
+    /// Returns the streams by device number, and by stream number.
     fn numbers(&self) -> &[HashMap<Option<i64>, Vec<usize>>; 2] {
         self.numbered.get_or_init(|| {
             let mut rows: Vec<_> = self.stream_of_number.iter().collect();
@@ -278,7 +277,7 @@ impl<'a> Streams<'a> {
         })
     }
 
-    /// The stream with a number.
+    /// Returns the stream with the given device and stream numbers.
     pub(in crate::graph) fn numbered(
         &self,
         device: Option<i64>,
@@ -287,9 +286,10 @@ impl<'a> Streams<'a> {
         self.stream_of_number.get(&(device, stream)).map(|&stream| &self.all[stream])
     }
 
-    /// The stream on which an event waited for was recorded. The record names the device
-    /// that waits. Its own stream of that number is meant, unless that is the one that
-    /// waits; then, of several devices, the one that the recording thread launched on last.
+    /// Returns the stream on which the awaited event was recorded. The record contains the number
+    /// of the waiting device. The stream of that number on that device is meant, unless it is the
+    /// waiting stream itself. In that case, if several devices have such a stream, it is the one on
+    /// which the recording thread launched last.
     pub(in crate::graph) fn recorded_on(
         &self,
         record: &SyncRecord,
@@ -313,25 +313,25 @@ impl<'a> Streams<'a> {
         last.max_by_key(launched_ns).map(|stream| &self.all[stream]).or_else(named)
     }
 
-    /// The work that stands before this one on its stream, in content order.
+    /// Returns the previous activity on the same stream, in content order.
     pub(in crate::graph) fn before_on_stream(&self, work: Order) -> Option<Order> {
         let works = &self.all[self.stream_of(work)].works;
         works.partition_point(|&other| other < work).checked_sub(1).map(|place| works[place])
     }
 
-    /// The last call known to have launched work before this on its stream.
+    /// Returns the launch call of the nearest previous activity on the stream that has one.
     pub(in crate::graph) fn linked_before(&self, work: Order) -> Option<Order> {
         let works = &self.all[self.stream_of(work)].works;
         let before = works[..works.partition_point(|&other| other < work)].iter().rev();
         before.take(MOST_UNLINKED).find_map(|&other| self.timeline.launcher(other))
     }
 
-    /// What time of this work is called.
+    /// Returns the kind of the time of an activity.
     pub(in crate::graph) fn kind_of(&self, work: Order) -> Kind {
         self.kind_of_work[work.row()]
     }
 
-    /// The work that a call launched, in content order.
+    /// Returns the activities that a call launched, in content order.
     pub(in crate::graph) fn launched_by(&self, call: Order) -> &[Order] {
         self.launched.by(call)
     }
@@ -373,20 +373,22 @@ impl Stream {
         self.submitted.partition_point(|&(submitted, _)| submitted < at_ns)
     }
 
-    /// The work submitted last before a time.
+    /// Returns the last activity submitted before a time.
     pub(in crate::graph) fn last_submitted_before(&self, at_ns: i64) -> Option<Order> {
         let count = self.n_submitted_before(at_ns);
         count.checked_sub(1).map(|last| self.submitted[last].1)
     }
 
-    /// Of the work submitted before a time, what finishes last (perhaps later).
+    /// Of the activities submitted before a time, returns the one that finishes last (possibly
+    /// later).
     pub(in crate::graph) fn last_finished_before(&self, at_ns: i64) -> Option<Order> {
         let count = self.n_submitted_before(at_ns);
         count.checked_sub(1).map(|last| self.last_finished[last])
     }
 
-    /// What finishes last of the work submitted before a time, where a call waits for it.
-    /// Work without a launcher may have been submitted by then if it ended in the call.
+    /// Of the activities submitted before a time, returns the one that finishes last, for a call
+    /// that waits for it. An activity without a launcher may have been submitted in time if it
+    /// ended during the call.
     pub(in crate::graph) fn last_awaited(
         &self,
         asked_ns: i64,
@@ -400,8 +402,8 @@ impl Stream {
         self.unlinked_in(asked_ns, (after_ns, until_ns), timeline).or(known)
     }
 
-    /// Of the work without a launcher that may have been submitted before a time, the last to
-    /// end in `(after, until]`.
+    /// Of the activities without a launcher that may have been submitted before a time, returns the
+    /// last to end in `(after, until]`.
     pub(in crate::graph) fn unlinked_in(
         &self,
         asked_ns: i64,
@@ -415,7 +417,7 @@ impl Stream {
         ended.find(may_be).map(|&(_, work)| work)
     }
 
-    /// The work that begins first at or after a time of the device.
+    /// Returns the first activity that begins at or after a device time.
     pub(in crate::graph) fn first_begun_from(
         &self,
         at_ns: i64,
@@ -426,24 +428,24 @@ impl Stream {
         self.works.get(first).copied()
     }
 
-    /// The work that is the last to have ended at a time of the device.
+    /// Returns the last activity to end at or before a device time.
     pub(in crate::graph) fn last_over_by(&self, at_ns: i64, timeline: &Timeline) -> Option<Order> {
         let ended_ns = |end: &(i64, Order)| end.0 - timeline.clock_shift_ns(end.1);
         let behind = self.ends.partition_point(|end| ended_ns(end) <= at_ns);
         behind.checked_sub(1).map(|last| self.ends[last].1)
     }
 
-    /// The work submitted after a time, in order.
+    /// Returns the activities submitted after a time, in order.
     pub(in crate::graph) fn submitted_after(&self, at_ns: i64) -> impl Iterator<Item = Order> + '_ {
         let next = self.submitted.partition_point(|&(submitted, _)| submitted <= at_ns);
         self.submitted[next..].iter().map(|&(_, work)| work)
     }
 
-    /// How much of the work submitted before a time ends after it.
+    /// Returns the number of activities submitted before a time that end after it.
     pub(in crate::graph) fn n_outstanding(&self, at_ns: i64, timeline: &Timeline) -> usize {
         let n_submitted = self.n_submitted_before(at_ns);
         if !self.has_early_ends {
-            // What has ended was submitted before.
+            // An activity that has ended was submitted earlier.
             return n_submitted - self.ends.partition_point(|&(end, _)| end <= at_ns);
         }
         let is_outstanding = |work: Order| timeline.end_ns(work) > at_ns;
@@ -454,8 +456,8 @@ impl Stream {
             .count()
     }
 
-    /// How many GPU activities end after a time, from one of them on back in the order of
-    /// submission, at most `limit`.
+    /// Returns the number of activities that end after a time, counted from `last` backward in
+    /// order of submission, at most `limit`.
     pub(in crate::graph) fn n_ending_after(
         &self,
         last: Order,
@@ -469,7 +471,7 @@ impl Stream {
         works.take_while(|&&(_, work)| timeline.end_ns(work) > at_ns).take(limit).count()
     }
 
-    /// The work that ends in `(after, until]`, the last one first.
+    /// Returns the activities that end in `(after, until]`, latest end first.
     pub(in crate::graph) fn ending_in(
         &self,
         after_ns: i64,
@@ -478,7 +480,7 @@ impl Stream {
         ending_in(&self.ends, after_ns, until_ns)
     }
 
-    /// The work that is the last submitted when one of some points in time comes.
+    /// For each of the given times, returns the last activity submitted by then.
     pub(in crate::graph) fn last_at<'s>(
         &'s self,
         sorted_times_ns: &'s [i64],
@@ -494,7 +496,7 @@ impl Stream {
         self.submitted.iter().enumerate().filter_map(is_last)
     }
 
-    /// Of the kernels that run at a time, the one that began last.
+    /// Of the kernels running at a time, returns the one that began last.
     pub(in crate::graph) fn kernel_running_at(&self, at_ns: i64) -> Option<(i64, Order)> {
         let began = self.kernels.partition_point(|&(start, _, _)| start < at_ns);
         let mut place = began.checked_sub(1)?;
@@ -502,7 +504,7 @@ impl Stream {
             place = self.longer_before.get(place).copied().filter(|&row| row != NO_ROW)? as usize;
         }
         let (start, _, _) = self.kernels[place];
-        // Of those that began together the first in content order is the longest.
+        // Of kernels with the same start, the first in content order is the longest.
         let first = self.kernels.partition_point(|&(other, _, _)| other < start);
         Some((start, self.kernels[first].2))
     }
@@ -520,7 +522,7 @@ fn longer_before(kernels: &[(i64, i64, Order)]) -> Vec<u32> {
     longer
 }
 
-/// The work of each call.
+/// The activities that each call launched.
 struct Launched {
     first: Vec<u32>,
     works: Vec<Order>,
@@ -552,12 +554,12 @@ impl Launched {
     }
 }
 
-/// Chooses the work that ends last; of several the first in content order.
+/// Returns the activity that ends last; of several, the first in content order.
 pub(in crate::graph) fn latest_to_end(works: impl Iterator<Item = (i64, Order)>) -> Option<Order> {
     works.max_by_key(|&(end, work)| (end, std::cmp::Reverse(work))).map(|(_, work)| work)
 }
 
-/// The work that ends in `(after, until]`, the last one first.
+/// Returns the activities that end in `(after, until]`, latest end first.
 fn ending_in(
     ends: &[(i64, Order)],
     after_ns: i64,
@@ -567,8 +569,8 @@ fn ending_in(
     ends[..behind].iter().rev().copied().take_while(move |&(end, _)| end > after_ns)
 }
 
-/// For lists of `(end, work)` with the last end first: the first in content order of
-/// those that end last.
+/// Returns the first in content order of the activities that end last, for a list of `(end,
+/// activity)` sorted by descending end.
 pub(in crate::graph) fn first_of_last(
     mut works: impl Iterator<Item = (i64, Order)>,
 ) -> Option<(i64, Order)> {

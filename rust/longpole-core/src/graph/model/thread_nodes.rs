@@ -1,15 +1,15 @@
-//! The nodes of each thread in order of time, to find those around a time by binary search.
+//! The nodes of each thread in order of time, for binary search.
 
 use super::nodes::Nodes;
 use super::timeline::Timeline;
 use crate::ids::NodeId;
 
-/// The starts and ends of what runs on threads, by thread.
+/// The starts and ends of the events of each thread.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ThreadNodes {
-    /// In order of lane, then of time.
+    /// Sorted by lane, then by time.
     nodes: Vec<NodeId>,
-    /// Where each lane begins in `nodes`; the last row is where they end.
+    /// Index of the first node of each lane in `nodes`; the last row is the total number.
     first: Vec<usize>,
 }
 
@@ -37,7 +37,8 @@ impl ThreadNodes {
         Self { nodes: found, first }
     }
 
-    /// The last node of a thread by a time and the first behind it; none unless there are both.
+    /// Returns the last node of a thread at or before a time and the first after it; `None` unless
+    /// both exist.
     pub(crate) fn around(
         &self,
         lane: usize,
@@ -49,7 +50,7 @@ impl ThreadNodes {
         Some((of_lane[behind.checked_sub(1)?], *of_lane.get(behind)?))
     }
 
-    /// The nodes of a thread behind one of them, until another one.
+    /// Returns the nodes of a thread after one of them, up to another.
     pub(crate) fn between(&self, lane: usize, before: NodeId, until: NodeId) -> &[NodeId] {
         let of_lane = self.of_lane(lane);
         let [first, behind] =
@@ -57,7 +58,7 @@ impl ThreadNodes {
         of_lane.get(first..behind).unwrap_or_default()
     }
 
-    /// The nodes of a thread, in order; none for lanes of devices.
+    /// Returns the nodes of a thread, in order; empty for device lanes.
     pub(crate) fn of_lane(&self, lane: usize) -> &[NodeId] {
         match self.first.get(lane..lane + 2) {
             Some(&[first, behind]) => &self.nodes[first..behind],
@@ -65,7 +66,7 @@ impl ThreadNodes {
         }
     }
 
-    /// The first node of each thread that has any, in order of lane.
+    /// Returns the first node of each thread that has nodes, in order of lane.
     pub(in crate::graph) fn firsts(&self) -> impl Iterator<Item = NodeId> + '_ {
         (0..self.first.len()).filter_map(|lane| self.of_lane(lane).first().copied())
     }

@@ -1,10 +1,9 @@
-//! The events that take part in the critical path, in content order.
+//! The events of the graph, in content order.
 //!
-//! Every tie between events is settled by what they are, never by where the file lists
-//! them, so the events are sorted once and a row number is a place in that order. Columns
-//! are plain vectors: a rule that asks for a million starts reads them in one sweep.
-//! Events without an end, of negative duration or too far in time take no part; they are
-//! counted.
+//! Ties between events are settled by their content, never by their position in the file. The
+//! events are sorted once, and a row number is a place in that order. Columns are plain vectors,
+//! because a rule may read a million starts in one sweep. Events without an end, with a negative
+//! duration or with times out of range are left out and counted.
 
 use std::cmp::Reverse;
 
@@ -14,8 +13,8 @@ use crate::ids::{EventId, InColumn, NO_ROW, Order, StringId, row_in_column};
 use crate::link::{CallOrder, Launches};
 use crate::tables::{EventKind, Tables, by_content};
 
-/// The events that take part in the critical path, in content order: a row for each,
-/// named by its [`Order`]. Of two the smaller one is the event that comes first.
+/// The events of the graph, in content order: one row each, indexed by [`Order`]. The smaller of
+/// two orders is the event that comes first.
 #[derive(Debug, Clone, Default)]
 pub struct Timeline {
     event: Vec<u32>,
@@ -25,19 +24,19 @@ pub struct Timeline {
     start_ns: Vec<i64>,
     end_ns: Vec<i64>,
     launcher: Vec<u32>,
-    /// Of device work without a launcher, in content order.
+    /// The activities without a launcher, in content order.
     unlinked: Vec<Unlinked>,
     clocks: Clocks,
     order_of_event: Vec<u32>,
-    /// Events that end before they begin: they take no part.
+    /// Number of events that end before they begin; left out of the graph.
     pub negative_durations: u64,
-    /// Events without an end, or too far from all others: they take no part.
+    /// Number of events without an end, or too far from all others; left out of the graph.
     pub untimed: u64,
 }
 
-/// When work without a launcher was submitted: after the work before it on its stream whose
-/// call is known, and before the next one or its own start; and between the calls with the numbers
-/// around its own.
+/// Bounds of the submission time of an activity without a launcher: after its nearest stream
+/// predecessor with a known launch call, and before its next such successor or its own start. If
+/// correlation ids rise with time, the calls with neighbouring ids narrow the bounds.
 #[derive(Debug, Clone, Copy)]
 struct Unlinked {
     work: Order,
@@ -46,7 +45,7 @@ struct Unlinked {
 }
 
 impl Timeline {
-    /// Puts the events of a trace in order, with the stamps of devices moved by `clocks`.
+    /// Sorts the events of a trace, with the timestamps of devices shifted by `clocks`.
     pub(in crate::graph) fn of(tables: &Tables, launches: &Launches, clocks: Clocks) -> Self {
         let order_of_event = vec![NO_ROW; tables.events.len()];
         let mut timeline = Self { clocks, order_of_event, ..Self::default() };
@@ -65,7 +64,7 @@ impl Timeline {
         timeline
     }
 
-    /// The same events at the times that `tables` gives them, and the new place of each.
+    /// Returns the same events at the times in `tables`, and the new order of each.
     pub(super) fn retimed(&self, tables: &Tables) -> (Self, Vec<Order>) {
         let mut order: Vec<_> = self
             .orders()
@@ -96,7 +95,7 @@ impl Timeline {
         (timeline, order_of)
     }
 
-    /// The bounds of when work without a launcher was submitted.
+    /// Returns the bounds of the submission times of activities without a launcher.
     fn bounds_of_unlinked(&self, n_lanes: usize) -> Vec<Unlinked> {
         let mut last_ns = vec![i64::MIN; n_lanes];
         let mut open: Vec<Vec<usize>> = vec![Vec::new(); n_lanes];
@@ -120,7 +119,7 @@ impl Timeline {
         found
     }
 
-    /// Narrows these bounds by the numbers of calls.
+    /// Narrows these bounds by the correlation ids of calls.
     fn narrow_by_number(&mut self, tables: &Tables) {
         if self.unlinked.is_empty() {
             return;
@@ -137,7 +136,8 @@ impl Timeline {
         }
     }
 
-    /// The process that launched the first work on each lane whose call is known.
+    /// For each lane, returns the process that launched its first activity with a known launch
+    /// call.
     fn process_of_lane(&self, tables: &Tables) -> Vec<Option<StringId>> {
         let mut found = vec![None; tables.lanes.len()];
         for work in self.orders().rev() {
@@ -149,7 +149,7 @@ impl Timeline {
         found
     }
 
-    /// Events that come from no trace, as `(start, end)`: operators of one thread.
+    /// Creates a timeline of synthetic events given as `(start, end)`: operators of one thread.
     pub(super) fn of_spans(spans: &[(i64, i64)]) -> Self {
         let mut order: Vec<_> = (0..spans.len()).collect();
         order.sort_by_key(|&row| (spans[row].0, Reverse(spans[row].1)));
@@ -167,8 +167,8 @@ impl Timeline {
         timeline
     }
 
-    /// Profilers write each kind in order of time, so that a sort that merges runs
-    /// has little to do once the kinds stand apart.
+    /// Sorts by kind before sorting by time: profilers write each kind in order of time, which a
+    /// merge sort exploits.
     fn sorted_events(&mut self, tables: &Tables) -> Vec<(i64, EventId)> {
         let events = &tables.events;
         let mut order = Vec::with_capacity(events.len());
@@ -208,8 +208,8 @@ impl Timeline {
         self.name = self.in_order(events.names());
     }
 
-    /// A column of all events as one of those that take part. Packed columns are read fastest in
-    /// the order of the file.
+    /// Restricts a column of all events to the events of the graph. Packed columns are read fastest
+    /// in file order.
     fn in_order(&self, column: impl Iterator<Item = u32>) -> Vec<u32> {
         let mut found = vec![NO_ROW; self.event.len()];
         for (value, &place) in column.zip(&self.order_of_event) {
@@ -227,72 +227,73 @@ impl Timeline {
         self.end_ns.reserve_exact(n_events);
     }
 
-    /// How many events take part.
+    /// Returns the number of events.
     pub fn len(&self) -> usize {
         self.event.len()
     }
 
-    /// Whether none does.
+    /// Whether there are no events.
     pub fn is_empty(&self) -> bool {
         self.event.is_empty()
     }
 
-    /// Every place, in order.
+    /// Returns all places, in order.
     pub fn orders(&self) -> impl DoubleEndedIterator<Item = Order> + ExactSizeIterator {
         (0..self.len()).map(Order::from_row)
     }
 
-    /// The event at a place.
+    /// Returns the event at a place.
     pub fn event(&self, order: Order) -> EventId {
         EventId::from_row(self.event[order.row()] as usize)
     }
 
-    /// The place of an event, if it takes part.
+    /// Returns the place of an event, if it is in the graph.
     pub fn order(&self, event: EventId) -> Option<Order> {
         Order::from_column(self.order_of_event[event.row()])
     }
 
-    /// What it is.
+    /// Returns the kind of an event.
     pub fn kind(&self, order: Order) -> EventKind {
         self.kind[order.row()]
     }
 
-    /// The row of its place in the table of lanes.
+    /// Returns the lane of an event, as a row of the lane table.
     pub fn lane(&self, order: Order) -> usize {
         self.lane[order.row()] as usize
     }
 
-    /// Its name.
+    /// Returns the name of an event.
     pub fn name(&self, order: Order) -> Option<StringId> {
         StringId::from_column(self.name[order.row()])
     }
 
-    /// When it began.
+    /// Returns the start time of an event.
     pub fn start_ns(&self, order: Order) -> i64 {
         self.start_ns[order.row()]
     }
 
-    /// When it ended.
+    /// Returns the end time of an event.
     pub fn end_ns(&self, order: Order) -> i64 {
         self.end_ns[order.row()]
     }
 
-    /// By how much its stamps were moved.
+    /// Returns the timestamp shift of an event.
     pub fn clock_shift_ns(&self, order: Order) -> i64 {
         if self.kind(order).is_device_work() { self.clocks.shift_ns(self.lane(order)) } else { 0 }
     }
 
-    /// How long it took.
+    /// Returns the duration of an event.
     pub fn duration_ns(&self, order: Order) -> i64 {
         self.end_ns(order) - self.start_ns(order)
     }
 
-    /// The call that launched it, for work on a device.
+    /// Returns the launch call of a GPU activity.
     pub fn launcher(&self, order: Order) -> Option<Order> {
         Order::from_column(self.launcher[order.row()])
     }
 
-    /// When the host began to launch the work; without a launcher, the latest that can be.
+    /// Returns the time at which the host began to launch the activity; without a launcher, the
+    /// latest possible time.
     pub fn submitted_ns(&self, work: Order) -> i64 {
         match self.launcher(work) {
             Some(call) => self.start_ns(call),
@@ -300,8 +301,8 @@ impl Timeline {
         }
     }
 
-    /// When the host began to launch the work at the earliest, which is when it did where the
-    /// launcher is known.
+    /// Returns the earliest time at which the host may have begun to launch the activity; the
+    /// actual time if the launcher is known.
     pub fn earliest_submission_ns(&self, work: Order) -> i64 {
         match self.launcher(work) {
             Some(call) => self.start_ns(call),

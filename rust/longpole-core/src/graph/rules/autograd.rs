@@ -1,14 +1,14 @@
-//! The forward thread and the backward thread take turns.
+//! Edges between the forward and the backward thread, which run in turns.
 
 use crate::graph::facts::Facts;
 use crate::graph::model::{Edge, Evidence, Kind, Nodes, Role};
 use crate::ids::{NodeId, Order};
 
-/// Lets the backward thread begin with the forward thread's call, and that one go on
-/// after it.
+/// Adds an edge to the start of the backward thread's work, and one from its end back to the
+/// forward thread.
 ///
-/// A gap of the forward thread in which the backward thread works is waiting. Time of
-/// an operator is waiting only if it holds the whole work, from idle to idle.
+/// A gap of the forward thread in which the backward thread works is a wait. Time inside an
+/// operator is a wait only if the backward thread is idle at the start and at the end of that time.
 pub(super) fn edges(chains: &[Edge], facts: &Facts<'_>) -> Vec<Edge> {
     if facts.autograd.is_empty() {
         return Vec::new();
@@ -27,14 +27,14 @@ pub(super) fn edges(chains: &[Edge], facts: &Facts<'_>) -> Vec<Edge> {
     found.concat()
 }
 
-/// A stretch in which a thread works without a gap, from node to node.
+/// A period in which a thread works without a gap, from node to node.
 #[derive(Clone, Copy)]
 struct Burst {
     start: NodeId,
     end: NodeId,
 }
 
-/// The bursts of each backward thread, in order; those of other threads are left out.
+/// Returns the bursts of each backward thread, in order; empty for other threads.
 fn bursts(chains: &[Edge], facts: &Facts<'_>) -> Vec<Vec<Burst>> {
     let n_lanes = facts.tables.lanes.len();
     let mut is_backward = vec![false; n_lanes];
@@ -55,14 +55,14 @@ fn bursts(chains: &[Edge], facts: &Facts<'_>) -> Vec<Vec<Burst>> {
     bursts
 }
 
-/// Finds what a backward thread did in each gap of a forward thread. Both stand in order of time,
-/// so that each burst is passed once.
+/// Matches the gaps of a forward thread with the bursts of a backward thread. Both are in order of
+/// time, so each burst is visited once.
 #[derive(Clone)]
 struct Turns<'b> {
     bursts: &'b [Burst],
-    /// How many bursts are over when the gap begins.
+    /// Number of bursts that end before the gap begins.
     n_over: usize,
-    /// How many begin before it ends.
+    /// Number of bursts that begin before the gap ends.
     n_begun: usize,
 }
 
@@ -71,7 +71,7 @@ impl<'b> Turns<'b> {
         Self { bursts, n_over: 0, n_begun: 0 }
     }
 
-    /// The edges there and back of the next gap, if the backward thread works in it.
+    /// Returns the edges to and from the backward thread for the next gap, if it works in that gap.
     fn next(&mut self, gap: &Edge, nodes: &Nodes) -> [Option<Edge>; 2] {
         let (gap_start_ns, gap_end_ns) = (nodes.time_ns(gap.source), nodes.time_ns(gap.target));
         let is_over = |burst: &Burst| nodes.time_ns(burst.end) <= gap_start_ns;

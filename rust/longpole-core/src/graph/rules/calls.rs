@@ -1,5 +1,4 @@
-//! Why calls end when they end: what a record says they waited for, or else what calls of
-//! their name wait for.
+//! Edges into the ends of calls: the recorded wait, or the wait inferred from the name of the call.
 
 use super::{
     copies, device_syncs, event_syncs, full_queue, implicit_waits, learned_waits, returns, rivals,
@@ -50,7 +49,7 @@ pub(super) fn edges(
     Ok(())
 }
 
-/// What each thread launched on lately, without and with what its backward thread did.
+/// The recent streams of each thread, without and with those of its backward thread.
 struct Threads {
     alone: Vec<Recent>,
     with_backward: Vec<Recent>,
@@ -74,8 +73,8 @@ impl Threads {
     }
 }
 
-/// The edge of a wait that nothing recorded. What the thread launched on lately is given without
-/// and with what its backward thread did.
+/// Returns the edge of a wait without a record. `recent` and `with_backward` are the streams that
+/// the thread launched on, without and with its backward thread.
 fn inferred(call: Order, [recent, with_backward]: [&Recent; 2], facts: &Facts<'_>) -> Option<Edge> {
     let timeline = facts.timeline;
     let may_be_short = facts.purpose(call) == ApiRole::DeviceSynchronize
@@ -98,7 +97,7 @@ fn inferred(call: Order, [recent, with_backward]: [&Recent; 2], facts: &Facts<'_
     Some(returns::edge(producer, call, Evidence::Inferred, facts).with_rival(rival))
 }
 
-/// The work that the call waited for, of what calls of its name wait for.
+/// Returns the activity that the call waited for, according to its name.
 fn producer(call: Order, recent: &Recent, facts: &Facts<'_>) -> Option<Order> {
     match facts.purpose(call) {
         ApiRole::DeviceSynchronize => device_syncs::producer(call, recent, facts),

@@ -1,10 +1,10 @@
-//! The candidates for what a call waited for: work submitted before it that ended in it.
+//! Candidates for what a call waited for: activities submitted before it that ended during it.
 
 use crate::graph::facts::{Facts, Recent};
 use crate::graph::model::{latest_to_end, limits};
 use crate::ids::Order;
 
-/// The streams of the device that the calling thread launched on last.
+/// Returns the streams of the device to which the calling thread launched last.
 pub(super) fn streams_of_device<'f>(recent: &Recent, facts: &'f Facts<'_>) -> &'f [usize] {
     let streams = &facts.streams;
     let last = recent.streams().next().map(|stream| streams.device_of_stream(stream));
@@ -12,7 +12,7 @@ pub(super) fn streams_of_device<'f>(recent: &Recent, facts: &'f Facts<'_>) -> &'
     last.or(only_device).map_or(&[], |device| streams.of_device(device))
 }
 
-/// What finishes last on each stream, of the work submitted before the call.
+/// For each stream, returns the activity that finishes last, of those submitted before the call.
 pub(super) fn last_finished<'s>(
     call: Order,
     streams: &'s [usize],
@@ -25,13 +25,13 @@ pub(super) fn last_finished<'s>(
     })
 }
 
-/// Of those the last that ended in the call.
+/// Returns the last of these that ended during the call.
 pub(super) fn last_ending_in(call: Order, streams: &[usize], facts: &Facts<'_>) -> Option<Order> {
     let ended = last_finished(call, streams, facts).filter(|&(_, work)| ends_in(work, call, facts));
     latest_to_end(ended)
 }
 
-/// Whether work ended in a call, as far as clocks agree.
+/// Whether an activity ended during a call, within the tolerance of the clocks.
 pub(super) fn ends_in(work: Order, call: Order, facts: &Facts<'_>) -> bool {
     let timeline = facts.timeline;
     let latest_ns = timeline.end_ns(call) + limits::CLOCK_TOLERANCE_NS;
@@ -41,17 +41,17 @@ pub(super) fn ends_in(work: Order, call: Order, facts: &Facts<'_>) -> bool {
         && timeline.start_ns(work) < timeline.end_ns(call)
 }
 
-/// How long after the end of the work the call ends.
+/// Returns the time from the end of an activity to the end of the call.
 pub(super) fn returns_ns(work: Order, call: Order, facts: &Facts<'_>) -> i64 {
     facts.timeline.end_ns(call) - facts.timeline.end_ns(work)
 }
 
-/// Whether work ended so shortly before the end of the call that this may well be why.
+/// Whether an activity ended shortly enough before the end of the call to explain it.
 pub(super) fn has_just_ended(work: Order, call: Order, facts: &Facts<'_>) -> bool {
     returns_ns(work, call, facts) <= limits::SYNC_RETURN_NS
 }
 
-/// Whether a call may just as well have found nothing to wait for.
+/// Whether a call is so short that it may have had nothing to wait for.
 pub(super) fn is_short(call: Order, facts: &Facts<'_>) -> bool {
     facts.timeline.duration_ns(call) < limits::LONG_SYNC_NS
 }

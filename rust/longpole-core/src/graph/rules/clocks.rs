@@ -1,10 +1,11 @@
-//! Clocks of devices that disagree with the host's, found from what cannot be.
+//! Finds device clocks that disagree with the host's, from impossible timestamps.
 //!
-//! Work cannot start before its call does, and cannot end after a call that is known to
-//! have waited for it. Where several events of a device break one of these, its stamps are
-//! moved by the worst of them and the usual latency. What is inferred moves no clock by itself,
-//! for the rules that infer waits allow for disagreeing clocks; it only settles one that was moved. An offset of up to 3 us breaks
-//! nothing and stays; one that drifts is corrected by its worst only.
+//! An activity cannot start before its launch call, and cannot end after a call that is known to
+//! have waited for it. If several events of a device violate one of these, its timestamps are
+//! shifted by the worst violation plus the usual latency. Inferred waits alone never shift a clock,
+//! because the rules that infer them tolerate clock differences; they only refine a shift. An
+//! offset of up to 3 us violates nothing and is not detected. A drifting offset is corrected for
+//! its worst violation only.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ use crate::ids::Order;
 use crate::tables::EventKind;
 use crate::vocabulary::{ApiRole, blit_kernel};
 
-/// The devices whose clock is off, and by how much.
+/// Returns the devices whose clock is off, and by how much.
 pub(in crate::graph) fn shifts(facts: &Facts<'_>) -> Vec<ClockShift> {
     let mut devices = evidence(facts);
     let delays_ns = waits_between_devices(facts);
@@ -49,8 +50,8 @@ pub(in crate::graph) fn shifts(facts: &Facts<'_>) -> Vec<ClockShift> {
     shifts.iter().enumerate().filter_map(shift).collect()
 }
 
-/// How much more the stamps of each device may be moved before they contradict its launches, or the
-/// calls that are known to have waited for it.
+/// Returns how much further the timestamps of each device could be shifted before they contradict
+/// its launches, or the calls that are known to have waited for it.
 pub(in crate::graph) fn slacks(facts: &Facts<'_>) -> Vec<ClockSlack> {
     let slack = |(device, evidence): (usize, &Evidence)| {
         let quickest_ns = evidence.quickest_launches_ns.first();
@@ -65,7 +66,8 @@ pub(in crate::graph) fn slacks(facts: &Facts<'_>) -> Vec<ClockSlack> {
     evidence(facts).iter().enumerate().map(slack).collect()
 }
 
-/// What the launches of each device say about its clock, and the calls known to have waited for it.
+/// Returns the evidence about the clock of each device: its launches, and the calls known to have
+/// waited for it.
 fn evidence(facts: &Facts<'_>) -> Vec<Evidence> {
     let mut devices = vec![Evidence::default(); facts.streams.n_devices()];
     for work in facts.works() {
@@ -77,7 +79,7 @@ fn evidence(facts: &Facts<'_>) -> Vec<Evidence> {
             let start_ns = facts.timeline.start_ns(work);
             let after_ns = start_ns - facts.timeline.start_ns(call);
             let usual_ns = if facts.is_in_graph(work) {
-                facts.timeline.duration_ns(call) // the nodes of a graph start after its call
+                facts.timeline.duration_ns(call) // graph nodes start after the call
             } else {
                 0
             };
@@ -95,9 +97,9 @@ fn evidence(facts: &Facts<'_>) -> Vec<Evidence> {
     devices
 }
 
-/// Makes up for what is left of a clock that was moved: calls that wait for a device seem to return
-/// a little too soon after its work. Where a process has several devices, such a call names none, so
-/// that only those that return about when the work of a device ends are counted.
+/// Refines the shift of a clock: calls that wait for a device still seem to return slightly too
+/// soon after its activities. In a process with several devices, such a call does not identify its
+/// device, so only calls that return about when the activities of a device end are counted.
 fn agree_on_syncs(shifts: &mut [Option<i64>], devices: &[Evidence], facts: &Facts<'_>) {
     for device in 0..devices.len() {
         let Some(shift_ns) = shifts[device] else { continue };
@@ -112,7 +114,8 @@ fn agree_on_syncs(shifts: &mut [Option<i64>], devices: &[Evidence], facts: &Fact
     }
 }
 
-/// How long after the last work of a device the calls returned that may have waited for it.
+/// Returns the time from the last activity of a device to the return of each call that may have
+/// waited for it.
 fn returns_from_device<'f>(device: usize, facts: &'f Facts<'_>) -> impl Iterator<Item = i64> + 'f {
     let may_wait = move |&call: &Order| {
         facts.purpose(call) == ApiRole::DeviceSynchronize
@@ -125,8 +128,8 @@ fn returns_from_device<'f>(device: usize, facts: &'f Facts<'_>) -> impl Iterator
     })
 }
 
-/// How long after the work of a device long calls returned that may have waited for it, where they
-/// returned shortly after its end, or shortly before.
+/// Returns the time from the activity of a device to the return of each long call that may have
+/// waited for it, for returns shortly after the end or shortly before it.
 fn probable_returns<'f>(device: usize, facts: &'f Facts<'_>) -> impl Iterator<Item = i64> + 'f {
     let may_wait = move |&call: &Order| {
         facts.timeline.duration_ns(call) >= limits::LONG_SYNC_NS
@@ -151,9 +154,9 @@ fn probable_returns<'f>(device: usize, facts: &'f Facts<'_>) -> impl Iterator<It
     })
 }
 
-/// Makes up for what is left between the clocks of two devices of a process: what one of them
-/// waited for on the other seems to have ended too late. Where neither was moved before, most such
-/// waits must say so.
+/// Corrects the remaining difference between the clocks of two devices of a process: activities
+/// that one device waited for on the other seem to end too late. If neither clock was shifted
+/// before, most such waits must agree.
 fn agree_on_waits(
     shifts: &mut [Option<i64>],
     devices: &[Evidence],
@@ -176,9 +179,10 @@ fn agree_on_waits(
     }
 }
 
-/// Moves the clock of a waiting device ahead, and that of the one it waited for back, by so much
-/// together: each until the calls known to have waited for it return as soon as is usual, the
-/// waiting one first. Where there are none it is the one that was moved before, or half each.
+/// Shifts the clock of a waiting device forward and that of the awaited device back, by `by_ns` in
+/// total. Each is shifted until the calls known to have waited for it return as soon as usual, the
+/// waiting device first. Without such calls, only the device that was shifted before is shifted, or
+/// each by half.
 fn move_apart(
     shifts: &mut [Option<i64>],
     devices: &[Evidence],
@@ -206,8 +210,7 @@ fn move_apart(
     move_by(awaited, -back_ns);
 }
 
-/// Whether of the starts that come shortly after what they waited for, or shortly before, most come
-/// too soon to have waited.
+/// Whether most starts close to the end of the awaited activity are too early to have waited for it.
 fn are_mostly_early(delays_ns: impl Iterator<Item = i64>) -> bool {
     let near_ns = delays_ns.filter(|&ns| is_near_zero(ns));
     let (early, late): (Vec<_>, Vec<_>) = near_ns.partition(|&ns| ns < limits::QUICKEST_RELEASE_NS);
@@ -218,8 +221,8 @@ fn is_near_zero(ns: i64) -> bool {
     ns.abs() <= limits::CLOCK_TOLERANCE_NS
 }
 
-/// For two devices of a process, how long after its end on the first something started on the
-/// second that its thread let wait for it.
+/// For each pair of devices of a process, returns the times from an end on the first to a start on
+/// the second that its thread made wait for it.
 fn waits_between_devices(facts: &Facts<'_>) -> BTreeMap<(usize, usize), Vec<i64>> {
     let mut delays_ns: BTreeMap<_, Vec<i64>> = BTreeMap::new();
     for work in facts.works() {
@@ -235,15 +238,15 @@ fn waits_between_devices(facts: &Facts<'_>) -> BTreeMap<(usize, usize), Vec<i64>
     delays_ns
 }
 
-/// By how much stamps must be moved.
+/// A required timestamp shift.
 #[derive(Clone, Copy)]
 struct Shift {
     shift_ns: i64,
-    /// Whether only launches say so, which take longer at one time than at another.
+    /// Whether only launches support the shift; launch latencies vary more than others.
     by_launches: bool,
 }
 
-/// Whether a launch found its stream empty, and the stream had just not been asked to wait.
+/// Whether a launch found its stream empty, without a recent wait call for that stream.
 fn is_idle_launch(work: Order, call: Order, facts: &Facts<'_>) -> bool {
     let timeline = facts.timeline;
     let was_over = |before: Order| timeline.end_ns(before) <= timeline.start_ns(call);
@@ -252,23 +255,23 @@ fn is_idle_launch(work: Order, call: Order, facts: &Facts<'_>) -> bool {
         && facts.streams.before_on_stream(work).is_none_or(was_over)
 }
 
-/// What speaks against the clock of one device.
+/// The evidence about the clock of one device.
 #[derive(Clone)]
 struct Evidence {
-    /// How soon work started after its call did.
+    /// The shortest times from the start of a launch call to the start of its activity.
     quickest_launches_ns: Quickest,
     n_too_quick: usize,
-    /// The same of work that had nothing else to wait for.
+    /// The same for activities that had nothing else to wait for.
     idle_launches_ns: Quickest,
-    /// How soon it started after work of other devices that its thread let it wait for.
+    /// The times from activities of other devices to starts that their thread made wait for them.
     releases_ns: Vec<i64>,
-    /// How long after the call that waited for it work ended, at the most.
+    /// The latest end of an activity after the return of the call that waited for it.
     latest_return_ns: i64,
     n_too_late: usize,
     probable_returns: Returns,
 }
 
-/// How soon calls returned that may have waited for a device.
+/// The return latencies of calls that may have waited for a device.
 #[derive(Clone)]
 struct Returns {
     quickest_ns: i64,
@@ -288,14 +291,14 @@ impl Returns {
     }
 }
 
-/// The quickest of some launches, in order.
+/// The shortest latencies, in ascending order.
 #[derive(Clone, Copy)]
 struct Quickest([i64; limits::LEAST_CLOCK_EVIDENCE]);
 
 impl Quickest {
     const NONE: Self = Self([i64::MAX; limits::LEAST_CLOCK_EVIDENCE]);
 
-    /// Of what took some time, but for what came sooner than clocks can explain.
+    /// Collects the shortest latencies, without those too short for the clocks to explain.
     fn later_than(least_ns: i64, delays_ns: impl Iterator<Item = i64>) -> Self {
         let mut found = Self::NONE;
         delays_ns.filter(|&ns| ns >= least_ns).for_each(|ns| found.add(ns));
@@ -318,7 +321,7 @@ impl Quickest {
         self.0[self.0.len() - 1]
     }
 
-    /// The first, if there are enough that are much the same.
+    /// Returns the first, if there are enough and they are similar.
     fn agreed(&self) -> Option<i64> {
         let last_ns = self.last();
         let are_alike = last_ns != i64::MAX && last_ns - self.0[0] <= limits::ALIKE_LAUNCHES_NS;
@@ -341,28 +344,28 @@ impl Default for Evidence {
 }
 
 impl Evidence {
-    /// Adds a launch: how long after its call began its work did, and how much of that is
-    /// usual beyond a launch.
+    /// Adds a launch: the time from the start of its call to the start of its activity, and how
+    /// much of that is usual for reasons other than the launch.
     fn launched(&mut self, after_ns: i64, usual_ns: i64) {
         self.n_too_quick += usize::from(after_ns < limits::QUICKEST_LAUNCH_NS);
         self.quickest_launches_ns.add(after_ns - usual_ns);
     }
 
-    /// What a launch of this device takes that has nothing else to wait for, once its stamps
-    /// are moved.
+    /// Returns the usual latency of a launch of this device with nothing else to wait for, after
+    /// the timestamps are shifted.
     fn usual_launch_ns(&self, shift: Option<Shift>) -> Option<i64> {
         Some(self.idle_launches_ns.agreed()? + shift.map_or(0, |shift| shift.shift_ns))
     }
 
-    /// What the stamps must be moved by so that launches take what they do on another device
-    /// of the process, where that is near to what launches say by themselves.
+    /// Returns the shift that makes launches as fast as on another device of the process, if it is
+    /// close to the shift that the launches alone suggest.
     fn shift_like_ns(&self, usual_ns: Option<i64>, by_launches_ns: i64) -> i64 {
         let like = || Some(usual_ns? - self.idle_launches_ns.agreed()?);
         like().filter(|&shift_ns| is_near(shift_ns, by_launches_ns)).unwrap_or(by_launches_ns)
     }
 
-    /// What the stamps must be moved by where all launches seem later than those of another
-    /// device of the process, and nothing else speaks for or against it.
+    /// Returns the shift if all launches seem later than those of another device of the process,
+    /// and there is no other evidence.
     fn shift_beside_ns(&self, usual_ns: i64) -> Option<i64> {
         let shift_ns = usual_ns - self.idle_launches_ns.agreed()?;
         let quickest_ns = self.quickest_launches_ns.first().saturating_add(shift_ns);
@@ -370,8 +373,8 @@ impl Evidence {
         (is_ahead && quickest_ns >= limits::QUICKEST_LAUNCH_NS).then_some(shift_ns)
     }
 
-    /// Whether stamps that are moved by so much let work start after its call, and end before a
-    /// call that waited for it returned.
+    /// Whether activities, shifted by this much, still start after their call and end before the
+    /// return of a call that waited for them.
     fn may_move(&self, shift_ns: i64) -> bool {
         let quickest_ns = self.quickest_launches_ns.first().saturating_add(shift_ns);
         let latest_ns = self.latest_return_ns.saturating_add(shift_ns);
@@ -383,20 +386,20 @@ impl Evidence {
         self.latest_return_ns != i64::MIN
     }
 
-    /// How far stamps that are moved by so much may be moved ahead until the calls that are known to
-    /// have waited return as soon as is usual.
+    /// Returns how much further forward the shifted timestamps could move until the calls that are
+    /// known to have waited return as soon as usual.
     fn room_ahead_ns(&self, shift_ns: i64) -> Option<i64> {
         self.has_known_return().then(|| -self.latest_return_ns - shift_ns - limits::USUAL_RETURN_NS)
     }
 
-    /// Adds a wait, and how many pieces of the work it was for ended too late.
+    /// Adds a wait, and the number of its activities that ended too late.
     fn returned(&mut self, late_ns: i64, n_too_late: usize) {
         self.latest_return_ns = self.latest_return_ns.max(late_ns);
         self.n_too_late += n_too_late;
     }
 
-    /// What the stamps must be moved by. Where that would break the other fact, the clock
-    /// is not off by one number, and is left alone.
+    /// Returns the required shift. If it would violate the other fact, the clock is not off by a
+    /// constant and stays unchanged.
     fn shift(&self) -> Option<Shift> {
         let quickest_ns = self.quickest_launches_ns.first();
         let by_returns_ns = self.by_returns_ns();
@@ -419,30 +422,30 @@ impl Evidence {
         (is_ahead && agrees).then_some(Shift { shift_ns: by_returns_ns, by_launches: false })
     }
 
-    /// What the stamps must be moved by where a launch or two came too soon, and calls that waited
-    /// return as much later than is usual.
+    /// Returns the required shift if one or two launches came too soon, and calls that waited
+    /// return late by the same time.
     fn behind_by_returns(&self, by_launches_ns: i64) -> Option<Shift> {
         let shift_ns = self.by_returns_ns();
         is_near(shift_ns, by_launches_ns).then_some(Shift { shift_ns, by_launches: false })
     }
 
-    /// What the stamps must be moved by so that the quickest return takes what is usual: the known
-    /// ones, or else those of calls that may have waited.
+    /// Returns the shift that makes the fastest return take the usual time: of known waits,
+    /// otherwise of calls that may have waited.
     fn by_returns_ns(&self) -> i64 {
         let probable_ns = -self.probable_returns.quickest_ns;
         let latest_ns = if self.has_known_return() { self.latest_return_ns } else { probable_ns };
         -latest_ns.saturating_add(limits::USUAL_RETURN_NS)
     }
 
-    /// Whether most calls that may have waited for the device seem to have returned before its work
-    /// ended, and no call is known to have waited.
+    /// Whether most calls that may have waited for the device seem to return before its activities
+    /// ended, and no call is known to have waited for it.
     fn returns_early(&self) -> bool {
         let Returns { n_early, n_late, .. } = self.probable_returns;
         !self.has_known_return() && n_early > n_late
     }
 
-    /// Whether several launches would be as quick as is usual after a shift: each of them
-    /// seems late by what the clock is ahead.
+    /// Whether a shift makes several launches as fast as usual, that is, they seem late by the
+    /// offset of the clock.
     fn launches_confirm(&self, shift_ns: i64) -> bool {
         self.quickest_launches_ns
             .0
@@ -450,8 +453,8 @@ impl Evidence {
             .all(|ns| ns.saturating_add(shift_ns) <= limits::QUICK_LAUNCH_NS)
     }
 
-    /// Whether several starts that waited for another device would come as soon as is usual after a
-    /// shift: more than before it, and more than would come too soon.
+    /// Whether a shift makes several starts that waited for another device as soon as usual: more
+    /// than before it, and more than would then be too soon.
     fn releases_confirm(&self, shift_ns: i64) -> bool {
         let n_in = |range: std::ops::Range<i64>, shift_ns: i64| {
             self.releases_ns.iter().filter(|&&ns| range.contains(&(ns + shift_ns))).count()
@@ -464,15 +467,15 @@ impl Evidence {
     }
 }
 
-/// Whether a shift is as near to one by launches as these vary. What returns from waits and
-/// what other devices ask for varies less, and is taken then.
+/// Whether a shift is as close to one suggested by launches as launch latencies vary. Returns from
+/// waits and waits between devices vary less and are preferred then.
 fn is_near(shift_ns: i64, by_launches_ns: i64) -> bool {
     let apart_ns = shift_ns.saturating_sub(by_launches_ns);
     let near_ns = limits::QUICK_LAUNCH_NS - limits::USUAL_LAUNCH_NS;
     (-limits::USUAL_LAUNCH_NS..=near_ns).contains(&apart_ns)
 }
 
-/// Pairs of work and a call that is known to have waited for it.
+/// Returns pairs of an activity and a call that is known to have waited for it.
 fn known_waits(facts: &Facts<'_>) -> Vec<(Order, Order)> {
     let mut found = Vec::new();
     for call in facts.calls() {
@@ -491,16 +494,17 @@ fn known_waits(facts: &Facts<'_>) -> Vec<(Order, Order)> {
     found
 }
 
-/// What finishes last on the only device, of the work submitted before a call.
+/// Returns the last to finish of the activities submitted before a call, for a process with one
+/// device.
 fn last_submitted_before(call: Order, facts: &Facts<'_>) -> Option<Order> {
     let called_ns = facts.timeline.start_ns(call);
     let last = facts.streams.all.iter().filter_map(|it| it.last_finished_before(called_ns));
     last.max_by_key(|&work| facts.timeline.end_ns(work))
 }
 
-/// Whether a call returns only when its copy is over: from pageable memory it may return
-/// once the bytes are staged, and within a device it need not wait. A copy by a kernel does not tell
-/// from where to where.
+/// Whether a call returns only after its copy is complete. For pageable memory it may return once
+/// the bytes are staged, and within a device it need not wait. A copy kernel does not record the
+/// memory kinds.
 fn blocks(copy: Order, call: Order, facts: &Facts<'_>) -> bool {
     if facts.timeline.kind(copy) != EventKind::Copy {
         return false;

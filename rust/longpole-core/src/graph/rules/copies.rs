@@ -1,23 +1,23 @@
-//! Calls with a copy of their own end with it if it was over by then.
+//! Edges from a copy to the end of its call, if the copy had ended by then.
 //!
-//! The driver stages pageable memory itself: such a call may return while the copy still
-//! runs. Until then it stages the bytes that the copy moves, so the time is that of the copy: without
-//! the copy there is no such call. It is no wait: a call that need not wait for its turn on the
-//! stream still stages.
+//! The driver stages pageable memory itself, so such a call may return while the copy still
+//! runs. Until then it stages the bytes that the copy moves, so its time is that of the copy:
+//! without the copy there is no such call. It is not a wait: a call that does not wait for its turn
+//! on the stream still stages.
 
 use super::returns;
 use crate::graph::facts::Facts;
 use crate::graph::model::{Edge, Evidence, Kind, Role, limits};
 use crate::ids::{NodeId, Order, RowMap};
 
-/// The edge from the copy into the end of its call.
+/// Returns the edge from the copy into the end of its call.
 pub(super) fn edge(copy: Order, call: Order, facts: &Facts<'_>) -> Option<Edge> {
     let timeline = facts.timeline;
     let pageable = facts.tables.pageable_ends(timeline.event(copy)).contains(&true);
     let blocks = pageable || !facts.name(call).contains("Async");
     let late_ns = timeline.end_ns(copy) - timeline.end_ns(call);
     if timeline.start_ns(copy) >= timeline.end_ns(call) {
-        return None; // launched by it, not waited for
+        return None; // launched by the call, not waited for
     }
     if late_ns <= if blocks { limits::CLOCK_TOLERANCE_NS } else { 0 } {
         return Some(returns::edge(copy, call, Evidence::Inferred, facts));

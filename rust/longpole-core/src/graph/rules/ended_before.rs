@@ -1,14 +1,14 @@
-//! The candidates for what a start waited for: work that ended before it.
+//! Candidates for what a start waited for: activities that ended before it.
 
 use crate::graph::facts::{Facts, Mark};
 use crate::graph::model::{first_of_last, latest_to_end};
 use crate::ids::Order;
 
-/// The work of another stream that ended last after one time and until another, of those
-/// submitted before this one and marked at least so; of its own device first.
+/// Returns the activity of another stream that ended last in the given time, of those submitted
+/// before this one and with at least the given mark. Activities of the same device come first.
 ///
-/// The work of a device is looked at as that of one stream, so that the cost does not grow
-/// with the number of streams.
+/// All activities of a device are treated as one stream, so the cost does not grow with the number
+/// of streams.
 pub(super) fn elsewhere(
     work: Order,
     ended_ns: (i64, i64),
@@ -21,8 +21,8 @@ pub(super) fn elsewhere(
     own.or_else(|| latest_to_end(others()))
 }
 
-/// Of the work that the thread is likely to have let a stream wait for, the last that
-/// ended then.
+/// Of the activities that the thread likely made a stream wait for, returns the last that ended in
+/// the given time.
 pub(super) fn paired(
     work: Order,
     (after_ns, until_ns): (i64, i64),
@@ -38,7 +38,7 @@ pub(super) fn paired(
     latest_to_end(candidates.map(|&other| (timeline.end_ns(other), other)))
 }
 
-/// The same on one device.
+/// Like [`elsewhere`], on one device.
 pub(super) fn on_device(
     device: usize,
     work: Order,

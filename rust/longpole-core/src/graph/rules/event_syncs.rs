@@ -1,12 +1,12 @@
-//! Event synchronise: the call waited for work behind which an event was recorded, by its own
-//! thread if that records events.
+//! Event synchronization: the call waited for an activity after which an event was recorded, by its
+//! own thread if that thread records events.
 
 use super::candidates::{ends_in, has_just_ended, is_short};
 use crate::graph::facts::{Facts, Mark};
 use crate::graph::model::{first_of_last, latest_to_end, limits};
 use crate::ids::Order;
 
-/// The last to end of all submitted work behind which some event was recorded.
+/// Of the submitted activities after which an event was recorded, returns the last to end.
 pub(super) fn producer(call: Order, facts: &Facts<'_>) -> Option<Order> {
     let end_ns = facts.timeline.end_ns(call);
     let late_ns = end_ns + limits::CLOCK_TOLERANCE_NS;
@@ -34,14 +34,14 @@ pub(super) fn producer(call: Order, facts: &Facts<'_>) -> Option<Order> {
         .or(possible)
 }
 
-/// Whether the thread of a call, or its backward thread, recorded the event behind some work.
+/// Whether the thread of a call, or its backward thread, recorded the event after an activity.
 fn is_recorded_by_caller(work: Order, call: Order, facts: &Facts<'_>) -> bool {
     let caller = facts.timeline.lane(call);
     let recorder = facts.marks.recorded_by(work);
     recorder.is_some_and(|recorder| facts.forward_of(recorder).any(|thread| thread == caller))
 }
 
-/// The last to end, up to a time, of the submitted work of some kind.
+/// Of the submitted activities that `is_meant` accepts, returns the last to end by a time.
 fn last_ending(
     call: Order,
     until_ns: i64,

@@ -1,14 +1,14 @@
-//! The first event of a thread follows what the main thread of its process did last.
+//! Edges into the first event of a thread, from the last event of the main thread of its process.
 //!
-//! A thread that is recorded late begins out of nothing. If nothing else leads to its
-//! first point, the main thread is taken to have started or woken it, up to a millisecond
-//! before; beyond that the time is unexplained. A reason of its own always comes first.
+//! The cause of the first event of a thread is often not recorded. If no other edge leads to its
+//! first node, the main thread is assumed to have started or woken it, up to a millisecond before;
+//! a longer time is unexplained. Any other edge takes precedence.
 
 use crate::graph::facts::Facts;
 use crate::graph::model::{Edge, Evidence, Kind, Role, limits};
 use crate::ids::NodeId;
 
-/// The edges into the first points of threads to which no edge of `edges` leads.
+/// Returns the edges into the first nodes of threads to which no edge of `edges` leads.
 pub(super) fn edges(edges: &[Edge], facts: &Facts<'_>) -> Vec<Edge> {
     let mut has_reason = vec![false; facts.nodes.len()];
     for edge in edges {

@@ -1,10 +1,11 @@
-//! A launch that finds the queue of its stream full waits for room in it.
+//! Edges into launches that find the queue of their stream full and wait for room in it.
 
 use crate::graph::facts::Facts;
 use crate::graph::model::{Edge, Evidence, Kind, Role, first_of_last, limits};
 use crate::ids::Order;
 
-/// The edge from the work whose end made room; `first` is what the call launched.
+/// Returns the edge from the activity whose end made room; `first` is the activity that the call
+/// launched.
 pub(super) fn edge(call: Order, first: Order, facts: &Facts<'_>) -> Option<Edge> {
     let timeline = facts.timeline;
     if timeline.duration_ns(call) <= limits::LONG_LAUNCH_NS {

@@ -1,11 +1,12 @@
-//! Graphs over several streams: their nodes wait for each other, and for a stream the
-//! whole graph is one operation.
+//! Graphs over several streams: their nodes wait for each other, and each stream treats the whole
+//! graph as one operation.
 
 use crate::graph::facts::Facts;
 use crate::graph::model::{Edge, Evidence, Kind, Role, latest_to_end};
 use crate::ids::Order;
 
-/// The edges from the nodes that a node waits for: learned from replays, or inferred.
+/// Returns the edges from the nodes that a node waits for, learned from several launches or
+/// inferred.
 pub(super) fn waits(work: Order, facts: &Facts<'_>) -> impl Iterator<Item = Edge> {
     let producers = facts.graphs.waits.get(&work).map_or(&[][..], Vec::as_slice);
     let call = facts.timeline.launcher(work);
@@ -16,8 +17,8 @@ pub(super) fn waits(work: Order, facts: &Facts<'_>) -> impl Iterator<Item = Edge
     producers.iter().map(move |&it| facts.wait_edge(it, work, evidence).with_rival(rival))
 }
 
-/// The edge of a start behind nodes that are missing from the trace: late after all else that it
-/// waited for, it began when they were over.
+/// Returns the edge of a start that follows missing nodes, for starts that are later than all
+/// recorded dependencies explain: they began when the missing nodes ended.
 pub(super) fn behind_lost(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Option<Edge> {
     let behind = facts.graphs.behind_lost.get(&work)?;
     let timeline = facts.timeline;
@@ -34,9 +35,9 @@ pub(super) fn behind_lost(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Opti
     Some(Edge::new(nodes, (Kind::Unrecorded, Role::LostNode), Some(work), Evidence::None))
 }
 
-/// The edges that make a graph one operation of the stream of its first node: the next
-/// work there follows the last node of every stream, and the first node of every stream
-/// the work before. In order of the work that waits.
+/// Returns the edges that make a graph one operation of the stream of its first node: the next
+/// activity there follows the last node of every stream, and the first node of every stream follows
+/// the activity before. Sorted by waiting activity.
 pub(super) fn order(facts: &Facts<'_>) -> Vec<(Order, Edge)> {
     let mut found: Vec<_> =
         facts.graphs.over_streams.iter().flat_map(|&call| around(call, facts)).collect();
@@ -64,7 +65,7 @@ fn around(call: Order, facts: &Facts<'_>) -> Vec<(Order, Edge)> {
     first.chain(last).collect()
 }
 
-/// The first to start and the last to end of some work on each stream but the first.
+/// Returns the first activity to start and the last to end on each stream but the first.
 fn ends_of_streams(works: &[Order], facts: &Facts<'_>) -> (Vec<Order>, Vec<Order>) {
     let mut by_stream: std::collections::BTreeMap<usize, (Order, Order)> =
         std::collections::BTreeMap::new();

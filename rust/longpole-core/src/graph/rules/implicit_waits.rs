@@ -1,14 +1,14 @@
 //! Calls that free, allocate, pin memory or load code, and may wait for the device.
 //!
-//! That they waited is believed only if the device fell idle shortly before their end;
-//! otherwise they were just slow.
+//! Such a call is assumed to have waited only if the device became idle shortly before its end;
+//! otherwise it was just slow.
 
 use super::candidates::{last_ending_in, last_finished, streams_of_device};
 use crate::graph::facts::{Facts, Recent};
 use crate::graph::model::limits;
 use crate::ids::Order;
 
-/// What such a call waited for.
+/// Returns the activity that such a call waited for.
 pub(super) fn producer(call: Order, recent: &Recent, facts: &Facts<'_>) -> Option<Order> {
     let streams = streams_of_device(recent, facts);
     let share_ns = facts.timeline.duration_ns(call) / limits::IMPLICIT_RETURN_PART;

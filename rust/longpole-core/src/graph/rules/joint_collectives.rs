@@ -1,9 +1,9 @@
-//! A collective of several devices of a process: none of its kernels ends before the last
-//! of them has begun.
+//! Multi-device collectives in one process: none of the kernels ends before the last of them has
+//! started.
 //!
-//! They are known by their name and by running and ending together: kernels of one name on
-//! two devices may as well belong to two collectives. Of several kernels of a device that
-//! overlap one of another, the one with most overlap belongs to it.
+//! The kernels of a collective have the same name, and run and end together; the name alone may
+//! belong to two collectives. If several kernels of a device overlap one of another device, the one
+//! with the longest overlap is its partner.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -12,13 +12,13 @@ use crate::graph::facts::Facts;
 use crate::graph::model::{Edge, Evidence, Kind, Role, limits};
 use crate::ids::{Order, StringId};
 
-/// A GPU activity is compared to so many of another device that begin before it ends.
+/// Maximum number of kernels of another device compared with one kernel; they begin before it ends.
 const MOST_NEIGHBOURS: usize = 16;
 
-/// The communication kernels of one name, in content order, by device.
+/// The communication kernels of one name by device, in content order.
 type Devices = BTreeMap<usize, Vec<Order>>;
 
-/// The edges from the last start of each collective to the ends of its kernels.
+/// Returns the edges from the last start of each collective to the ends of its kernels.
 pub(super) fn edges(facts: &Facts<'_>) -> Vec<Edge> {
     let mut found = Vec::new();
     for devices in by_name(facts).values().filter(|devices| devices.len() > 1) {
@@ -46,7 +46,7 @@ fn by_name(facts: &Facts<'_>) -> BTreeMap<StringId, Devices> {
     found
 }
 
-/// The edge into the end of one kernel, if another one of its collective began later.
+/// Returns the edge into the end of one kernel, if another kernel of its collective began later.
 fn edge(work: Order, others: &[&[Order]], facts: &Facts<'_>) -> Option<Edge> {
     let partners = others.iter().filter_map(|works| partner(work, works, facts));
     let last = partners.max_by_key(|&it| (facts.timeline.start_ns(it), Reverse(it)))?;
@@ -58,7 +58,7 @@ fn edge(work: Order, others: &[&[Order]], facts: &Facts<'_>) -> Option<Edge> {
     Some(Edge::new(nodes, named, Some(last), Evidence::Inferred))
 }
 
-/// The kernel of another device that runs together with this one longest.
+/// Returns the kernel of another device with the longest overlap.
 fn partner(work: Order, works: &[Order], facts: &Facts<'_>) -> Option<Order> {
     let timeline = facts.timeline;
     let (start_ns, end_ns) = (timeline.start_ns(work), timeline.end_ns(work));

@@ -1,8 +1,8 @@
-//! Waits between streams that had nothing to wait for any more.
+//! Waits between streams that had no effect, because the awaited activity had already ended.
 //!
-//! A thread that let a stream wait meant some work of another stream. Where that was over
-//! before anything else that the next work of the stream needed, nothing shows in the times;
-//! but the dependency stands, and binds in a program whose host is faster.
+//! A wait call refers to an activity of another stream. If that activity ended before everything
+//! else that the next activity of the stream needed, the wait does not show in the times. The
+//! dependency still exists, and binds if the host becomes faster.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use crate::graph::facts::{Asked, Facts, Mark};
 use crate::graph::model::{Edge, Evidence};
 use crate::ids::Order;
 
-/// The edges from what a GPU activity is likely to have been made to wait for, where that
-/// ended before it was ready.
+/// Returns the edges from the activities that a GPU activity likely waits for, if they ended before
+/// it was ready.
 pub(super) fn edges<'f>(
     work: Order,
     ready_ns: i64,
@@ -22,7 +22,7 @@ pub(super) fn edges<'f>(
     producers.map(move |producer| facts.wait_edge(producer, work, Evidence::Inferred))
 }
 
-/// The last work of each stream that it is likely to have waited for.
+/// For each stream, returns the last activity that it likely waited for.
 fn producers(work: Order, facts: &Facts<'_>) -> Vec<Order> {
     let asked = facts.asked[work.row()];
     if matches!(asked, Asked::No | Asked::ByOther) {
@@ -30,7 +30,8 @@ fn producers(work: Order, facts: &Facts<'_>) -> Vec<Order> {
     }
     match facts.paired.get(&work) {
         Some(paired) => last_of_streams(paired, work, facts),
-        // Without records no mark is likely, and no stream need be looked at.
+        // Without calls that record events no activity is likely, so no stream needs to be
+        // searched.
         None if asked == Asked::JustNow && facts.marks.has_records => {
             recorded_elsewhere(work, facts)
         }
@@ -49,8 +50,8 @@ fn last_of_streams(works: &[Order], work: Order, facts: &Facts<'_>) -> Vec<Order
     last.into_values().collect()
 }
 
-/// The last work of each other stream of the device, where an event stands behind it: another
-/// thread, such as that of the backward pass, recorded it.
+/// For each other stream of the device, returns its last activity, if an event follows it that
+/// another thread recorded (for example, the backward thread).
 fn recorded_elsewhere(work: Order, facts: &Facts<'_>) -> Vec<Order> {
     let submitted_ns = facts.timeline.submitted_ns(work);
     let last = |stream: usize| facts.streams.all[stream].last_submitted_before(submitted_ns);

@@ -1,8 +1,8 @@
-//! Work on a device starts after its call.
+//! Edges from a launch call to its GPU activity.
 //!
-//! A call that begins after its work shows that the clocks disagree: the edge is given as
-//! it is, to be found among the violations, and the work hangs on what the thread did
-//! before.
+//! A call that begins after its activity shows that the clocks disagree. The edge is still added,
+//! so that it is listed among the violations, and the activity follows the previous node of the
+//! thread.
 
 use crate::graph::facts::Facts;
 use crate::graph::model::{Edge, Evidence, Kind, Role};

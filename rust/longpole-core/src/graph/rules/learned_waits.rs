@@ -1,7 +1,7 @@
-//! Which calls that allocate or free wait for the device, learned from the trace.
+//! Learns from the trace which calls that allocate or free wait for the device.
 //!
-//! Whether `cudaMalloc` waits depends on the driver and on the allocator behind it. Where calls
-//! of a name return again and again while the device works on, calls of that name never wait.
+//! Whether `cudaMalloc` waits depends on the driver and the allocator. If calls of a name
+//! repeatedly return while GPU activities still run, calls of that name never wait.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -11,7 +11,7 @@ use crate::graph::model::limits;
 use crate::ids::StringId;
 use crate::vocabulary::ApiRole;
 
-/// The names of calls that never wait.
+/// Returns the names of calls that never wait.
 pub(super) fn never_waiting(facts: &Facts<'_>) -> HashSet<StringId> {
     let mut threads = vec![Recent::default(); facts.tables.lanes.len()];
     let mut counts: BTreeMap<StringId, (usize, usize)> = BTreeMap::new();

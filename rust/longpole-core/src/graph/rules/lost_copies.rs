@@ -1,14 +1,15 @@
 //! Copies to pageable memory whose call is missing from the trace.
 //!
-//! Such a call returns only when the copy is over. Where the thread that launches on the stream
-//! did nothing from before the copy until just after it, in no recorded call, it waited for the
-//! copy: its next point comes behind it.
+//! Such a call returns only when the copy is complete. If the thread that launches on the stream
+//! has no events from before the copy until just after it, and no recorded call covers that time,
+//! the thread waited for the copy: its next node follows the copy.
 
 use crate::graph::facts::Facts;
 use crate::graph::model::{Edge, Evidence, Kind, Role, limits};
 use crate::ids::{NodeId, Order, RowMap};
 
-/// The edges from such copies to what their threads did next. `chains` are the edges of threads.
+/// Returns the edges from such copies to the next node of their thread. `chains` are the edges of
+/// threads.
 pub(super) fn edges(chains: &[Edge], facts: &Facts<'_>) -> Vec<Edge> {
     let resumed: RowMap<NodeId, Order> =
         facts.timeline.orders().filter_map(|work| resumed(work, facts)).collect();
@@ -25,7 +26,7 @@ pub(super) fn edges(chains: &[Edge], facts: &Facts<'_>) -> Vec<Edge> {
     chains.iter().filter_map(wait).collect()
 }
 
-/// The point at which the thread of a copy without a call went on, just after the copy.
+/// Returns the node at which the thread of a copy without a call continued, just after the copy.
 fn resumed(copy: Order, facts: &Facts<'_>) -> Option<(NodeId, Order)> {
     let timeline = facts.timeline;
     let is_lost = timeline.kind(copy).is_device_work()

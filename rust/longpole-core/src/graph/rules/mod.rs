@@ -1,11 +1,10 @@
-//! The rules: why each node could not come earlier. One file a rule, as
-//! `docs/path-rules.md` describes them.
+//! The rules: why each node could not happen earlier. One file a rule; `docs/path-rules.md`
+//! describes them.
 //!
-//! `threads` and `autograd` explain the nodes of threads, `starts` the starts of device
-//! work, `calls` the ends of calls that waited. A rule asks the facts and gives edges; it
-//! never looks at what became of the edges of another one, except `autograd`, which needs
-//! the gaps of a thread, and the rules behind `starts`, which explain what order and
-//! launches leave open.
+//! `threads` and `autograd` explain the nodes of threads, `starts` the starts of GPU activities,
+//! `calls` the ends of calls that waited. A rule reads the facts and returns edges. It does not see
+//! the edges of other rules, with two exceptions: `autograd` needs the gaps of a thread, and the
+//! rules after `starts` explain delays that order and launches leave open.
 
 mod autograd;
 mod calls;
@@ -47,7 +46,7 @@ use crate::error::Result;
 use crate::progress::Progress;
 pub(super) use clocks::{shifts as clock_shifts, slacks as clock_slacks};
 
-/// All edges of a trace, and what could not be settled.
+/// Returns all edges of a trace, and counts of unresolved dependencies.
 pub(super) fn edges(facts: &Facts<'_>, progress: Progress<'_>) -> Result<(Vec<Edge>, Counts)> {
     let timeline = facts.timeline;
     let mut edges = Vec::with_capacity(facts.nodes.len() * 5 / 4);

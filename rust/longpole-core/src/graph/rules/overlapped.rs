@@ -1,12 +1,11 @@
-//! Work that starts while its predecessor on the stream still runs was released from
-//! inside that one, unless something else ended shortly before (programmatic dependent
-//! launch).
+//! Edges into activities that start while their stream predecessor still runs. They were released
+//! from inside it, unless something else ended shortly before (programmatic dependent launch).
 
 use crate::graph::facts::Facts;
 use crate::graph::model::{Edge, Role, limits};
 use crate::ids::Order;
 
-/// The edge from inside the running predecessor.
+/// Returns the edge from inside the running predecessor.
 pub(super) fn edge(work: Order, running: Order, late_ns: i64, facts: &Facts<'_>) -> Option<Edge> {
     let start = facts.nodes.start(work);
     (late_ns > limits::OVERLAP_SOURCE_NS)

@@ -1,9 +1,8 @@
-//! Loops that ask whether work is over until it is: the whole run of queries is one
-//! waiting call.
+//! Polling loops: a run of queries that ends when an activity has ended counts as one waiting call.
 //!
-//! Allocators query events too and wait for none, in short runs at any time. So a run
-//! counts only if it is long and work ended between its last two queries, and those of a
-//! thread only if half of its long runs do.
+//! Allocators also query events, in short runs at any time, without waiting. A run therefore counts
+//! only if it is long and an activity ended between its last two queries, and the runs of a thread
+//! count only if this holds for half of its long runs.
 
 use super::returns;
 use crate::graph::facts::{Facts, Mark};
@@ -11,14 +10,14 @@ use crate::graph::model::{Edge, Evidence, Kind, Role, first_of_last, latest_to_e
 use crate::ids::{NodeId, Order, RowMap};
 use crate::vocabulary::ApiRole;
 
-/// A run of queries, and the work whose end was its last.
+/// A run of queries, and the activity whose end ended it.
 pub(super) struct Poll {
     first: Order,
     last: Order,
     producer: Order,
 }
 
-/// The runs of queries that waited.
+/// Returns the runs of queries that waited.
 pub(super) fn polls(facts: &Facts<'_>) -> Vec<Poll> {
     let mut found = Vec::new();
     for runs in runs_by_thread(facts) {
@@ -30,7 +29,7 @@ pub(super) fn polls(facts: &Facts<'_>) -> Vec<Poll> {
     found
 }
 
-/// Lets each run of queries be one call, and return after its work.
+/// Turns each run of queries into one call that returns after its activity.
 pub(super) fn apply(polls: &[Poll], chains: &mut [Edge], facts: &Facts<'_>) -> Vec<Edge> {
     if polls.is_empty() {
         return Vec::new();
@@ -49,7 +48,7 @@ pub(super) fn apply(polls: &[Poll], chains: &mut [Edge], facts: &Facts<'_>) -> V
     polls.iter().map(wait).collect()
 }
 
-/// The long runs of queries of each thread, with no other call and no operator in between.
+/// Returns the long runs of queries of each thread, without another call or operator in between.
 fn runs_by_thread(facts: &Facts<'_>) -> Vec<Vec<Vec<Order>>> {
     let timeline = facts.timeline;
     let mut open: Vec<Vec<Order>> = vec![Vec::new(); facts.streams.n_lanes()];
@@ -74,7 +73,7 @@ fn runs_by_thread(facts: &Facts<'_>) -> Vec<Vec<Vec<Order>>> {
     runs.into_iter().filter(|runs| !runs.is_empty()).collect()
 }
 
-/// The work that ended between the last query but one and the end of the last.
+/// Returns the activity that ended between the second-last query and the end of the last.
 fn poll(run: &[Order], facts: &Facts<'_>) -> Option<Poll> {
     let timeline = facts.timeline;
     let [first, .., before_last, last] = *run else { return pair(run, facts) };
@@ -85,7 +84,7 @@ fn poll(run: &[Order], facts: &Facts<'_>) -> Option<Poll> {
     Some(Poll { first, last, producer })
 }
 
-/// A run of only two queries: the work must be likely.
+/// Like [`poll`], for a run of only two queries: the activity must be likely.
 fn pair(run: &[Order], facts: &Facts<'_>) -> Option<Poll> {
     let timeline = facts.timeline;
     let &[first, last] = run else { return None };
@@ -95,7 +94,7 @@ fn pair(run: &[Order], facts: &Facts<'_>) -> Option<Poll> {
     Some(Poll { first, last, producer })
 }
 
-/// The last to end in a stretch, of the work submitted before a call.
+/// Of the activities submitted before a call, returns the last to end in the given time.
 fn ended_between(
     first: Order,
     (after_ns, until_ns): (i64, i64),

@@ -1,10 +1,10 @@
-//! Queues between host threads: a thread that waits again and again until others have
-//! finished something of one name.
+//! Queues between host threads: a thread repeatedly waits until other threads have finished an
+//! event of one name.
 //!
-//! Nothing records who fills a queue. But where nearly every long gap of a thread ends
-//! just after an operator or function of one name has ended on other threads, far more
-//! often than chance would have it, the gaps are waiting for it. All threads are taken
-//! together: of three loaders each fills only a third of the gaps.
+//! The producer of a queue is not recorded. If nearly every long gap of a thread ends just after an
+//! operator or function of one name ended on other threads, far more often than by chance, the gaps
+//! are waits for it. All threads are considered together: with three loaders, each fills only a
+//! third of the gaps.
 
 #![allow(clippy::cast_precision_loss)] // a chance needs no 64 bits
 
@@ -17,8 +17,8 @@ use crate::graph::model::{Edge, Evidence, Kind, Role, limits};
 use crate::ids::{NodeId, Order, RowSet, StringId};
 use crate::tables::EventKind;
 
-/// The edges from what fills queues to the gaps that it ends. `chains` are the edges of
-/// threads, `explained` the ends of gaps that need no reason.
+/// Returns the edges from producers to the gaps that they end. `chains` are the edges of threads,
+/// `explained` the ends of gaps that already have a reason.
 pub(super) fn edges(chains: &[Edge], explained: &RowSet<NodeId>, facts: &Facts<'_>) -> Vec<Edge> {
     let gaps = gaps_by_thread(chains, explained, facts);
     let ends = if gaps.is_empty() { BTreeMap::new() } else { ends_by_process(facts) };
@@ -34,7 +34,7 @@ pub(super) fn edges(chains: &[Edge], explained: &RowSet<NodeId>, facts: &Facts<'
     let mut queues: BTreeMap<(StringId, StringId), Vec<Turn>> = BTreeMap::new();
     let mut fillers: HashSet<usize> = HashSet::new();
     for (thread, (process, name), lags) in found {
-        // Who fills a queue regularly seems to wait for who takes from it regularly.
+        // A regular producer also seems to wait for its regular consumer.
         if *lags.end() > limits::QUEUE_REACHES_NS[0] && fillers.contains(&thread) {
             continue;
         }
@@ -47,10 +47,10 @@ pub(super) fn edges(chains: &[Edge], explained: &RowSet<NodeId>, facts: &Facts<'
     queues.into_iter().flat_map(serve).collect()
 }
 
-/// Of the stretches of lags of a name so many are tried at the most.
+/// Maximum number of latency ranges tried for one name.
 const MOST_STRETCHES: usize = 64;
 
-/// How long after the end of what fills a queue a gap may end.
+/// The range of times from the end of a producer to the end of a gap.
 type Lags = RangeInclusive<i64>;
 
 /// A gap of a thread that waits for a queue.
@@ -61,8 +61,8 @@ struct Turn {
     lags: Lags,
 }
 
-/// Lets the ends of a name serve long gaps, which tell how soon threads go on, and then
-/// gaps of any length.
+/// Matches the ends of a name with the long gaps, which show how soon threads continue, and then
+/// with gaps of any length.
 fn serve(
     mut turns: Vec<Turn>,
     name: StringId,
@@ -82,7 +82,7 @@ fn serve(
     self::served(turns.iter(), &ends, facts)
 }
 
-/// Lets each end serve the thread that has waited longest of those that it may have woken.
+/// Matches each end with the longest-waiting thread that it may have woken.
 fn served<'t>(
     turns: impl Iterator<Item = &'t Turn>,
     ends: &[(i64, Order)],
@@ -114,7 +114,7 @@ fn is_long(gap: &Edge, facts: &Facts<'_>) -> bool {
     gap.gap_ns(facts.nodes) >= limits::QUEUE_GAP_NS
 }
 
-/// The gaps of each thread that has enough long ones.
+/// Returns the gaps of each thread that has enough long ones.
 fn gaps_by_thread(
     chains: &[Edge],
     explained: &RowSet<NodeId>,
@@ -138,7 +138,7 @@ fn gaps_by_thread(
     of_thread
 }
 
-/// The ends of all operators and functions of a process, in order of time.
+/// Returns the ends of all operators and functions of a process, in order of time.
 fn ends_by_process(facts: &Facts<'_>) -> BTreeMap<StringId, Vec<(i64, Order)>> {
     let mut ends: BTreeMap<StringId, Vec<(i64, Order)>> = BTreeMap::new();
     for node in facts.nodes.ids().filter(|&node| facts.nodes.is_end(node)) {
@@ -156,7 +156,7 @@ fn ends_by_process(facts: &Facts<'_>) -> BTreeMap<StringId, Vec<(i64, Order)>> {
     ends
 }
 
-/// A thread with gaps, and all that ended in its process.
+/// A thread with gaps, and everything that ended in its process.
 struct Waiter<'a> {
     thread: usize,
     gaps: &'a [Edge],
@@ -164,12 +164,13 @@ struct Waiter<'a> {
     facts: &'a Facts<'a>,
 }
 
-/// The places of gaps in which something of a name ended, and how long before their ends.
+/// Index of each gap in which an event of a name ended, and the time from that end to the end of
+/// the gap.
 type Hits = Vec<(usize, i64)>;
 
 impl Waiter<'_> {
-    /// The name whose ends the gaps wait for, and how long after them they end: as soon as
-    /// is usual, or always after much the same time, or at all.
+    /// Returns the name whose ends the gaps wait for, and the time from that end to the end of the
+    /// gap. Tried in turn: soon, always after a similar time, or at most the largest maximum.
     fn awaits(&self) -> Option<(StringId, Lags)> {
         let mut by_name = self.lags_by_name();
         by_name.retain(|_, hits| self.is_common(n_gaps(hits.iter().copied())));
@@ -183,7 +184,7 @@ impl Waiter<'_> {
             .or_else(far)
     }
 
-    /// Of the lags of a name, those close together that most gaps have.
+    /// Of the latencies of a name, returns the narrow range that contains those of the most gaps.
     fn usual_lags(&self, hits: &Hits) -> Option<Lags> {
         let mut lags_ns: Vec<_> = hits.iter().map(|&(_, lag_ns)| lag_ns).collect();
         lags_ns.sort_unstable();
@@ -205,7 +206,8 @@ impl Waiter<'_> {
         (nodes.time_ns(gap.source), nodes.time_ns(gap.target))
     }
 
-    /// What ended in each gap shortly before its end, by name; gaps stand in order.
+    /// Returns the events that ended in each gap shortly before its end, by name; gaps are in
+    /// order.
     fn lags_by_name(&self) -> BTreeMap<StringId, Hits> {
         let farthest_ns = limits::QUEUE_REACHES_NS[limits::QUEUE_REACHES_NS.len() - 1];
         let mut by_name: BTreeMap<StringId, Hits> = BTreeMap::new();
@@ -227,7 +229,7 @@ impl Waiter<'_> {
         self.facts.timeline.lane(event) != self.thread
     }
 
-    /// The name that most gaps wait for, of the lags that are asked for, if that can be no
+    /// Returns the name that most gaps wait for, within the given latencies, if it cannot be
     /// chance.
     fn best_name(
         &self,
@@ -248,7 +250,8 @@ impl Waiter<'_> {
         best.map(|(name, lags, _, _)| (name, lags))
     }
 
-    /// Whether so many gaps would hardly end by chance this soon after an end of the name.
+    /// Whether chance alone is unlikely to end this number of gaps this soon after an end of the
+    /// name.
     fn is_no_chance(
         &self,
         name: StringId,
@@ -276,8 +279,8 @@ impl Waiter<'_> {
             || (found < limits::COUNTED_QUEUE_CHANCE && self.counts_alike(hits, &ends_ns))
     }
 
-    /// Whether in nearly every gap one end of the name more had come, for each time that the thread
-    /// had gone on with what follows its gaps. `hits` are the ends that may have ended a gap.
+    /// Whether, in nearly every gap, the name had ended once more for each time that the thread had
+    /// continued with what follows its gaps. `hits` are the ends that may have ended a gap.
     fn counts_alike(&self, hits: impl Iterator<Item = (usize, i64)>, ends_ns: &[i64]) -> bool {
         let timeline = self.facts.timeline;
         let next = |gap: &Edge| timeline.name(self.facts.nodes.event(gap.target));
@@ -302,13 +305,14 @@ fn within<'h>(hits: &'h Hits, lags: &'h Lags) -> impl Iterator<Item = (usize, i6
     hits.iter().copied().filter(|hit| lags.contains(&hit.1))
 }
 
-/// How many gaps are hit; hits stand in the order of gaps.
+/// Returns the number of gaps with a hit; hits are in the order of gaps.
 fn n_gaps(hits: impl Iterator<Item = (usize, i64)>) -> usize {
     let mut last = None;
     hits.filter(|&(gap, _)| last.replace(gap) != Some(gap)).count()
 }
 
-/// How often a name ends: over the whole time, or in the gaps, whichever is more.
+/// Returns the rate at which a name ends: over the whole time or within the gaps, whichever is
+/// higher.
 fn rate_per_ns(ends_ns: &[i64], gaps: &[(i64, i64)], all: &[(i64, Order)]) -> f64 {
     let whole_ns = all[all.len() - 1].0 - all[0].0;
     let before = |time_ns: i64| ends_ns.partition_point(|&end_ns| end_ns <= time_ns);
@@ -318,7 +322,8 @@ fn rate_per_ns(ends_ns: &[i64], gaps: &[(i64, i64)], all: &[(i64, Order)]) -> f6
     per_ns(ends_ns.len(), whole_ns).max(per_ns(in_gaps, gaps_ns))
 }
 
-/// The chance of at least so many hits in so many trials (the tail of the binomial).
+/// Returns the probability of at least this many hits (the upper tail of the binomial
+/// distribution).
 fn chance_of(n_hits: usize, n_trials: usize, chance: f64) -> f64 {
     if chance >= 1.0 {
         return 1.0;

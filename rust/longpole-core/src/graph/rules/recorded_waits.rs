@@ -1,16 +1,16 @@
-//! Recorded waits between streams: the next work of the waiting stream follows the work
-//! that the event waited for stood behind.
+//! Recorded waits between streams: the next activity of the waiting stream follows the activity
+//! after which the awaited event was recorded.
 //!
-//! A record names the stream waited for and, mostly, the call that recorded the event.
-//! Where it does not, the event is taken to be recorded when it was waited for. On streams whose
-//! waits and events are tasks with times, these decide.
+//! A record contains the awaited stream and usually the call that recorded the event. Without that
+//! call, the event is assumed to be recorded at the time of the wait. If the device records waits
+//! and events as tasks with times, these times are used.
 
 use crate::graph::facts::Facts;
 use crate::graph::model::{Edge, Evidence, limits};
 use crate::ids::Order;
 use crate::link::{SyncRecord, WaitsFor};
 
-/// The edges of recorded waits, in order of the work that waits.
+/// Returns the edges of recorded waits, sorted by waiting activity.
 pub(super) fn edges(facts: &Facts<'_>) -> Vec<(Order, Edge)> {
     let mut waits: Vec<_> = facts.records.iter().filter_map(|record| edge(record, facts)).collect();
     waits.sort_by_key(|&(waiter, _)| waiter);
@@ -34,8 +34,8 @@ fn edge(record: &SyncRecord, facts: &Facts<'_>) -> Option<(Order, Edge)> {
         let producer = other
             .unlinked_in(recorded_ns, just_before, facts.timeline)
             .or_else(|| other.last_submitted_before(recorded_ns));
-        // When work without a launcher was submitted is not known: where it began before the other
-        // work ended, it was before the wait.
+        // The submission time of an activity without a launcher is unknown. If it began before the
+        // other activity ended, it was submitted before the wait.
         let waited = facts.timeline.launcher(waiter).is_some()
             || producer.is_none_or(|it| facts.timeline.end_ns(it) <= start_ns);
         waited.then_some((waiter, producer))
@@ -44,9 +44,9 @@ fn edge(record: &SyncRecord, facts: &Facts<'_>) -> Option<(Order, Edge)> {
     Some((waiter, facts.wait_edge(producer, waiter, Evidence::Recorded)))
 }
 
-/// The edge of a wait of which the device tells when the event was recorded and when it ended:
-/// what began next on the stream waited for what had ended last when the event was recorded.
-/// Which event it was is inferred from the times.
+/// Returns the edge of a wait for which the device recorded when the event was recorded and when
+/// the wait ended: the next activity on the stream waited for the activity that had ended last when
+/// the event was recorded. Which event it was is inferred from the times.
 fn on_device(
     record: &SyncRecord,
     number: i64,

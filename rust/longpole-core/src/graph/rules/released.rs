@@ -1,16 +1,16 @@
-//! Waits between streams that nothing recorded: a late start follows the work of another
-//! stream whose end, just before, let it begin.
+//! Inferred waits between streams: a late start follows the activity of another stream that ended
+//! just before.
 //!
-//! How late a start must be, and how little must speak for the other work, depends on
-//! whether the launching thread asked a stream to wait.
+//! How late a start must be, and how strong the evidence, depends on whether the launching thread
+//! issued a wait call.
 
 use super::{ended_before, rivals};
 use crate::graph::facts::{Asked, Facts, Mark};
 use crate::graph::model::{Edge, Evidence, limits};
 use crate::ids::Order;
 
-/// The edge from the likeliest work that ended as shortly before as is usual, else from
-/// the likeliest at all.
+/// Returns the edge from the likeliest activity that ended shortly before the start, at a usual
+/// latency; otherwise from the likeliest of all.
 pub(super) fn edge(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Option<Edge> {
     let start_ns = facts.timeline.start_ns(work);
     let late_ns = start_ns - ready_ns;
@@ -26,7 +26,7 @@ pub(super) fn edge(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Option<Edge
         let usual_ns = limits::WAIT_RELEASE_NS;
         likeliest(usual_ns, until_ns).or_else(|| (reach_ns > usual_ns).then(farther).flatten())
     };
-    // What ended sooner than a wait takes is believed only where something must be the reason.
+    // An end closer to the start than a wait takes is accepted only if the start needs a reason.
     let needs_reason =
         late_ns > limits::LATE_START_AFTER_WAIT_CALL_NS || facts.streams.n_siblings() > 0;
     let producer = until(start_ns - limits::QUICKEST_RELEASE_NS)
@@ -35,8 +35,8 @@ pub(super) fn edge(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Option<Edge
     Some(facts.wait_edge(producer, work, Evidence::Inferred).with_rival(rival))
 }
 
-/// How long before its start something may have ended that the work waited for, and how
-/// little must speak for it. The later the start, the less.
+/// Returns how long before the start the awaited activity may have ended, and the weakest mark
+/// accepted. The later the start, the weaker the mark.
 fn suspicion(work: Order, late_ns: i64, facts: &Facts<'_>) -> Option<(i64, Mark)> {
     let after_call_ns = limits::WAIT_RELEASE_AFTER_WAIT_CALL_NS;
     let is_late = late_ns > limits::LATE_START_NS;
@@ -44,12 +44,13 @@ fn suspicion(work: Order, late_ns: i64, facts: &Facts<'_>) -> Option<(i64, Mark)
     match facts.asked[work.row()] {
         Asked::JustNow | Asked::Before if is_late => Some((after_call_ns, Mark::Unmarked)),
         Asked::JustNow if is_rather_late => Some((after_call_ns, Mark::Possible)),
-        // Which calls record is not known: there, any wait call may be the one.
+        // The calls that record events are unknown, so any wait call may be the one.
         Asked::Before if is_rather_late && !facts.marks.has_records => {
             Some((after_call_ns, Mark::Possible))
         }
         Asked::JustNow => Some((after_call_ns, Mark::Likely)),
-        // Of several devices, the events recorded before the wait calls are known well enough.
+        // In a process with several devices, the events recorded before the wait calls are reliable
+        // enough.
         Asked::Before if is_rather_late && facts.paired_on_devices(work).is_some() => {
             Some((after_call_ns, Mark::Likely))
         }
@@ -61,7 +62,8 @@ fn suspicion(work: Order, late_ns: i64, facts: &Facts<'_>) -> Option<(i64, Mark)
     }
 }
 
-/// Whether no wait call is to be expected: none is in the trace, or none could be seen.
+/// Whether the activity may have waited without a visible wait call: the trace has no such calls,
+/// or they could not be recorded.
 fn may_wait_without_call(work: Order, facts: &Facts<'_>) -> bool {
     !facts.has_wait_calls || facts.timeline.launcher(work).is_none() || facts.is_in_graph(work)
 }

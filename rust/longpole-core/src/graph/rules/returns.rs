@@ -1,10 +1,11 @@
-//! A call that waited for work ends after that work.
+//! Edges from an activity to the end of the call that waited for it.
 
 use crate::graph::facts::Facts;
 use crate::graph::model::{Edge, Evidence, Kind, Role, limits};
 use crate::ids::Order;
 
-/// Lets a call end with the work; what by its stamps ends a little later is cut off.
+/// Returns the edge from an activity to the end of its call. An activity whose timestamps end
+/// slightly later is clipped.
 pub(super) fn edge(producer: Order, call: Order, evidence: Evidence, facts: &Facts<'_>) -> Edge {
     let timeline = facts.timeline;
     let late_ns = timeline.end_ns(producer) - timeline.end_ns(call);

@@ -1,14 +1,14 @@
-//! Rivals of an inferred wait: work of a third stream that ended just as shortly before,
-//! and may have been what was waited for.
+//! Rivals of an inferred wait: activities of a third stream that ended just as shortly before, and
+//! may be what was waited for.
 //!
-//! On simulated programs one inferred wait in twelve with a rival was wrong, and next to
-//! none without.
+//! On simulated programs, one in twelve inferred waits with a rival was wrong, and almost none
+//! without.
 
 use crate::graph::facts::Facts;
 use crate::graph::model::{first_of_last, latest_to_end, limits};
 use crate::ids::Order;
 
-/// The rival of `producer` for the start of work that was ready at `ready_ns`.
+/// Returns the rival of `producer` for the start of an activity that was ready at `ready_ns`.
 pub(super) fn of_start(
     producer: Order,
     work: Order,
@@ -22,15 +22,15 @@ pub(super) fn of_start(
     of([producer, work], times_ns, devices, facts)
 }
 
-/// The rival of what a call that names no stream waited for.
+/// Returns the rival of `producer` for a call that names no stream.
 pub(super) fn of_call(producer: Order, call: Order, facts: &Facts<'_>) -> Option<Order> {
     let (start_ns, end_ns) = (facts.timeline.start_ns(call), facts.timeline.end_ns(call));
     let devices = 0..facts.streams.n_devices();
     of([producer; 2], (start_ns, start_ns, end_ns), devices, facts)
 }
 
-/// The last to end since `after_ns` on some devices, of the work submitted before `asked_ns`
-/// on other streams than these.
+/// On the given devices, returns the last activity to end since `after_ns`, of those submitted
+/// before `asked_ns` on streams other than those of `besides`.
 fn of(
     besides: [Order; 2],
     (after_ns, asked_ns, target_ns): (i64, i64, i64),

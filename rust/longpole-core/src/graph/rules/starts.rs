@@ -1,5 +1,5 @@
-//! Why device work starts when it starts: order and launches first, then the rules that
-//! explain a start which comes later than these say.
+//! Edges into the starts of GPU activities: order and launches first, then the rules that explain a
+//! later start.
 
 use super::stream_order::Neighbours;
 use super::{
@@ -12,7 +12,7 @@ use crate::graph::model::{Edge, limits};
 use crate::ids::Order;
 use crate::progress::{Progress, report};
 
-/// Adds the edges into the start and the end of every piece of device work.
+/// Adds the edges into the start and the end of every GPU activity.
 pub(super) fn edges(
     facts: &Facts<'_>,
     edges: &mut Vec<Edge>,
@@ -28,7 +28,7 @@ pub(super) fn edges(
                 report(progress, row as u64)?;
             }
             neighbours.go_to(work, facts.timeline);
-            // In order of time, so that there is little to sort.
+            // Added in order of time, so that there is little to sort.
             start_edges(work, &neighbours, &waits, facts, edges);
             stream_order::end_edges(work, &neighbours, facts, edges);
             neighbours.add(work, facts.timeline);
@@ -54,8 +54,8 @@ fn start_edges(
     explain(work, neighbours, facts, edges, first);
 }
 
-/// Adds the reason of a start that comes later than its edges (those from `first` on)
-/// say, or names the gap openly.
+/// Adds the reason of a start that is later than its edges (those from `first` on) explain, or
+/// marks the gap as unexplained.
 fn explain(
     work: Order,
     neighbours: &Neighbours,

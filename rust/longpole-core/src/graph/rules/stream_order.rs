@@ -1,8 +1,8 @@
-//! Work of one stream runs in order.
+//! Edges between activities of one stream, which run in order.
 //!
-//! A GPU activity follows the one of its stream that finished last before it starts. If
-//! an earlier one still runs, it may not start before that one did, and of the time they
-//! share the earlier one has all: the later one's end follows the earlier one's.
+//! A GPU activity follows the one of its stream that finished last before it starts. If an earlier
+//! one still runs, the later one may not start before the earlier one did. The time in which both
+//! run belongs to the earlier one: the end of the later one follows the end of the earlier one.
 
 use std::collections::BTreeSet;
 
@@ -45,16 +45,16 @@ pub(super) fn start_edges(
     }
 }
 
-/// What runs on a stream when the next GPU activity starts.
+/// The activities that run on a stream when the next one starts.
 #[derive(Default)]
 pub(super) struct Neighbours {
-    /// What still runs, by its end.
+    /// The running activities, sorted by end.
     unfinished: BTreeSet<(i64, Order)>,
-    /// What began, in that order; what is over is taken off the end.
+    /// The started activities in order of start; finished ones are removed from the end.
     began: Vec<Order>,
-    /// The running one that began last.
+    /// The running activity that began last.
     pub(super) running: Option<Order>,
-    /// The finished one that finished last, with its end.
+    /// The finished activity that finished last, with its end.
     last_finished: Option<(i64, Order)>,
 }
 
@@ -76,12 +76,12 @@ impl Neighbours {
         self.began.push(work);
     }
 
-    /// What was over when the next GPU activity started, the last of it.
+    /// Returns the activity that finished last before the next one started.
     pub(super) fn last_finished(&self) -> Option<Order> {
         self.last_finished.map(|(_, work)| work)
     }
 
-    /// What still runs and ends before a time, the last of them.
+    /// Returns the running activities that end before a time, latest end first.
     fn ending_before(&self, end_ns: i64) -> impl Iterator<Item = Order> + '_ {
         let ending = self.unfinished.range(..(end_ns, Order::from_row(0)));
         ending.rev().take(limits::MOST_OVERLAPS).map(|&(_, other)| other)

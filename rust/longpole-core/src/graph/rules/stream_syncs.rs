@@ -1,4 +1,5 @@
-//! Stream synchronise: the call names no stream, but threads synchronise what they use.
+//! Stream synchronization: the call does not name its stream, but threads synchronize the streams
+//! they use.
 
 use super::candidates::{
     ends_in, has_just_ended, is_short, last_ending_in, last_finished, returns_ns,
@@ -7,8 +8,8 @@ use crate::graph::facts::{Facts, Recent};
 use crate::graph::model::{latest_to_end, limits};
 use crate::ids::Order;
 
-/// What such a call waited for. Where several threads launch, a thread means streams that it
-/// or its backward thread launched on.
+/// Returns the activity that such a call waited for. If several threads launch, a thread is assumed
+/// to synchronize streams on which it or its backward thread launched.
 pub(super) fn producer(
     call: Order,
     recent: &Recent,
@@ -40,7 +41,7 @@ pub(super) fn producer(
         .or_else(|| last_ending_in(call, &every_stream, facts))
 }
 
-/// Takes the call to mean the first of some streams that has nothing left at its end.
+/// Assumes that the call refers to the first of the given streams that has nothing left at its end.
 fn over_lately(call: Order, last_of_streams: &[Order], facts: &Facts<'_>) -> Option<Order> {
     let mut works = last_of_streams.iter().copied();
     let over = works.find(|&work| returns_ns(work, call, facts) >= 0)?;
@@ -48,7 +49,8 @@ fn over_lately(call: Order, last_of_streams: &[Order], facts: &Facts<'_>) -> Opt
     (waited && ends_in(over, call, facts)).then_some(over)
 }
 
-/// The last to end in the call, on some streams, at least so long before its end.
+/// On the given streams, returns the last activity to end during the call and at least `least_ns`
+/// before its end.
 fn last_over(call: Order, streams: &[usize], least_ns: i64, facts: &Facts<'_>) -> Option<Order> {
     let is_over = |&(_, work): &(i64, Order)| {
         ends_in(work, call, facts) && returns_ns(work, call, facts) >= least_ns

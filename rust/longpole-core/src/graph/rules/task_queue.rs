@@ -1,15 +1,17 @@
-//! A thread that makes launches for others begins each one after it was enqueued.
+//! Edges of a task queue: a thread that launches for others begins each launch after it was
+//! enqueued.
 
 use crate::graph::facts::Facts;
 use crate::graph::model::{Edge, Evidence, Kind, Role};
 use crate::link::{QueuedTask, queued_tasks};
 
-/// The edges from what enqueues a launch to what dequeues it.
+/// Returns the edges from enqueue events to dequeue events.
 pub(super) fn edges(facts: &Facts<'_>) -> Vec<Edge> {
     queued_tasks(facts.tables).into_iter().filter_map(|task| edge(task, facts)).collect()
 }
 
-/// From the end of the enqueuing event, or its start where the other thread did not wait for it.
+/// Returns the edge from the end of the enqueue event, or from its start if the other thread did
+/// not wait for its end.
 fn edge(task: QueuedTask, facts: &Facts<'_>) -> Option<Edge> {
     let (timeline, nodes) = (facts.timeline, facts.nodes);
     let (enqueue, dequeue) = (timeline.order(task.enqueue)?, timeline.order(task.dequeue)?);

@@ -1,8 +1,8 @@
-//! All points of a thread form one chain, and the time between two points belongs to the
-//! open call, operator or Python function that started last.
+//! Chains the nodes of each thread. The time between two nodes belongs to the open call, operator
+//! or Python function that started last.
 //!
-//! That needs no proper nesting: where one begins in another and outlives it, the first
-//! has the time before the second begins. Such crossings are counted.
+//! This does not require proper nesting: if an event begins inside another and outlives it, the
+//! first has the time before the second begins. Such crossings are counted.
 
 use crate::error::Result;
 use crate::graph::facts::Facts;
@@ -11,8 +11,8 @@ use crate::ids::{NodeId, Order, RowSet};
 use crate::progress::{Progress, report};
 use crate::tables::EventKind;
 
-/// Connects the nodes of each thread; every edge belongs to the event that had its
-/// time. Gives the number of events that others cross.
+/// Connects the nodes of each thread; every edge belongs to the event that had its time. Returns
+/// the number of events that others cross.
 pub(super) fn edges(
     facts: &Facts<'_>,
     edges: &mut Vec<Edge>,
@@ -50,12 +50,12 @@ fn may_load(kind: EventKind) -> bool {
     matches!(kind, EventKind::Annotation | EventKind::Python)
 }
 
-/// What is open on a thread: of each layer, the one that started last stands last.
+/// The open events of a thread: in each layer, the one that started last is last.
 #[derive(Default)]
 struct Thread {
     last: Option<NodeId>,
     open: [Vec<Order>; 4],
-    /// What was closed and still stands in `open`.
+    /// Events that are closed but still in `open`.
     closed: RowSet<Order>,
     n_loaders: u32,
 }
@@ -71,7 +71,8 @@ impl Thread {
         self.n_loaders += u32::from(loads);
     }
 
-    /// Whether work that began inside the event goes on after it; labels may cross.
+    /// Closes an event. Returns whether an event that began inside it continues after it; labels
+    /// may cross.
     fn close(&mut self, event: Order, kind: EventKind, loads: bool) -> bool {
         let open = &mut self.open[usize::from(kind.layer())];
         if open.last() == Some(&event) {
@@ -79,7 +80,7 @@ impl Thread {
         } else {
             self.closed.insert(event);
         }
-        // What others cross stands below them until they are closed too.
+        // Crossed events stay below the crossing ones until those are closed too.
         while !self.closed.is_empty() && open.last().is_some_and(|last| self.closed.remove(last)) {
             open.pop();
         }
@@ -93,7 +94,7 @@ impl Thread {
         Edge::new((source, target), (kind, Role::ThreadOrder), owner, Evidence::Order)
     }
 
-    /// Whose the time is: of the open call, operator or frame that started last.
+    /// Returns the owner of the time: the open call, operator or frame that started last.
     fn owner(&self) -> (Kind, Option<Order>) {
         let last = |layer: usize| self.open[layer].last().copied();
         if let Some(call) = last(CALLS) {

@@ -1,5 +1,5 @@
-//! Work that starts late, and no reason in the trace: the gap is named openly, and no
-//! launch is blamed.
+//! Late starts without a reason in the trace: the gap is marked as unexplained instead of being
+//! attributed to the launch.
 
 use crate::graph::facts::Facts;
 use crate::graph::model::{Edge, Evidence, Kind, Role, limits};

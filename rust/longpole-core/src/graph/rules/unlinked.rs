@@ -1,19 +1,20 @@
-//! Work without a launcher: the call that launched it is not in the trace.
+//! GPU activities without a launcher: their launch call is not in the trace.
 //!
-//! Where it starts late, and may have been submitted just before, the thread that launched the
-//! work before it on its stream is taken to have launched it, too, unless only another thread
-//! that launches on the device did anything meanwhile. What that thread did until then is what the
-//! work waited for: the operator that was open has the time. No device is said to be occupied. Work
-//! to which nothing leads, no call in the trace and nothing before it on its stream, counts as late
-//! however soon it comes: what ended just before released it, or a running kernel held the device,
-//! or it follows the last work of the device unexplained.
+//! If such an activity starts late and may have been submitted just before, the thread that
+//! launched its stream predecessor is assumed to have launched it too, unless only another
+//! launching thread of the device was active meanwhile. The activity then waited for that thread,
+//! and the operator that was open has the time. The device is not assumed to be occupied. An
+//! activity to which no edge leads (no call in the trace and no stream predecessor) always counts
+//! as late: it was released by what ended just before, or a running kernel occupied the device, or
+//! it follows the last activity of the device, unexplained.
 
 use super::ended_before;
 use crate::graph::facts::{Facts, Mark};
 use crate::graph::model::{Edge, Evidence, Kind, Role, limits};
 use crate::ids::{NodeId, Order, RowMap};
 
-/// The edge from what the launching thread did when it must have launched late work.
+/// Returns the edge from the node of the launching thread at the time when it must have launched a
+/// late activity.
 pub(super) fn launch(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Option<Edge> {
     let timeline = facts.timeline;
     let start_ns = timeline.start_ns(work);
@@ -38,8 +39,8 @@ pub(super) fn launch(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Option<Ed
     Some(Edge::new(nodes, (Kind::Launch, Role::Launch), Some(work), Evidence::Inferred))
 }
 
-/// Gives the time before late work to the operator that was open on the thread that launched it: the
-/// call, which is not in the trace, came at the end of it. `chains` are the edges of threads.
+/// Assigns the time before a late activity to the operator that was open on the launching thread:
+/// the missing call came at its end. `chains` are the edges of threads.
 pub(super) fn name_by_thread(edges: &mut [Edge], n_chains: usize, facts: &Facts<'_>) {
     let (chains, others) = edges.split_at_mut(n_chains);
     let is_long = |edge: &Edge| edge.gap_ns(facts.nodes) > 2 * limits::USUAL_LAUNCH_NS;
@@ -62,7 +63,7 @@ pub(super) fn name_by_thread(edges: &mut [Edge], n_chains: usize, facts: &Facts<
     }
 }
 
-/// The reason for the start of work to which nothing leads.
+/// Returns the reason for the start of an activity to which no edge leads.
 pub(super) fn edge(work: Order, facts: &Facts<'_>) -> Option<Edge> {
     let start_ns = facts.timeline.start_ns(work);
     let number = facts.streams.device_of(work);

@@ -1,11 +1,11 @@
-//! Calls that waited for something the trace does not hold.
+//! Calls that waited for something missing from the trace.
 //!
-//! A profiler loses work: when a buffer is dropped, or what was submitted before recording
-//! began. A call that synchronises and returns long after all that it is known to have
-//! waited for, waited for something else. So did a copy without its copy. A device
-//! synchronise that finds nothing takes up to 47 us in profiles, so that less accuses
-//! nobody, unless the thread's newest launch is one of those whose work is missing. Work that
-//! starts late on its stream may have waited for such work, too.
+//! Profilers lose records: when a buffer is dropped, or for activities submitted before recording
+//! began. A synchronization call that returns long after everything it is known to have waited for
+//! waited for something else. The same holds for a copy call without a copy. A device
+//! synchronization with nothing to wait for takes up to 47 us on profiles, so shorter ones are not
+//! renamed, unless the activity of the thread's latest launch is missing. An activity that starts
+//! late on its stream may also have waited for a missing one.
 
 use crate::graph::facts::Facts;
 use crate::graph::model::{Edge, Evidence, Kind, Role, limits};
@@ -46,7 +46,8 @@ fn rename_binding(edge: &mut Edge, call: Order, least_ns: i64, facts: &Facts<'_>
     *edge = Edge::new(nodes, (Kind::Unrecorded, Role::NoReason), Some(call), Evidence::None);
 }
 
-/// The ends of calls that synchronise or copy, with how long they may take by themselves.
+/// Returns the ends of synchronization and copy calls, each with the time that the call may take by
+/// itself.
 fn suspects(facts: &Facts<'_>) -> RowMap<NodeId, (Order, i64)> {
     let mut suspects = RowMap::default();
     let mut has_lost_last = vec![false; facts.streams.n_lanes()];
@@ -73,8 +74,9 @@ fn suspects(facts: &Facts<'_>) -> RowMap<NodeId, (Order, i64)> {
     suspects
 }
 
-/// Names the gap before a start that comes late after a launch of its thread whose work is
-/// missing: that work may have been on its stream. `before` is the work before it there.
+/// Renames the gap before a start that comes late after a launch of its thread whose activity is
+/// missing: that activity may have been on the same stream. `before` is its recorded stream
+/// predecessor.
 pub(super) fn rename_start(
     work: Order,
     before: Option<Order>,

@@ -1,35 +1,35 @@
-//! Places of a thread of the trace at which the operators of an execution trace stand.
+//! Finds the positions in a thread of the trace that match the operators of an execution trace.
 //!
-//! Both files list operators in the order in which they began, and only the execution trace
-//! knows that order where several began in the same tick of the clock. So the events of one
-//! stamp are compared as a set, and the nesting of the execution trace says which of two with
-//! one name is which.
+//! Both files list operators in the order in which they began, but if several began at the same
+//! timestamp, only the execution trace records their order. The events of one timestamp are
+//! therefore compared as a set, and the nesting in the execution trace distinguishes operators of
+//! the same name.
 //!
-//! Sets are compared by sums of hashes of their names, one number a stamp. A place is given
-//! up at the first stamp that differs, and all places together at a number of comparisons
-//! in proportion to the events: only names that repeat for long, each time with other names at
-//! the same stamp, need more.
+//! Sets are compared by sums of hashes of their names, one number per timestamp. A position is
+//! rejected at the first timestamp that differs. The total number of comparisons is limited in
+//! proportion to the number of events; only long repetitions of names, each with other names at the
+//! same timestamp, exceed the limit.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::ids::{EventId, StringId};
 use crate::tables::{ExecutionTrace, Tables};
 
-/// So many comparisons for each event and each node are enough.
+/// Maximum number of comparisons per event and node.
 const MOST_COMPARISONS: usize = 1_000;
 
 /// The nodes of one thread, in the order in which they began.
 pub(super) struct Thread {
     rows: Vec<usize>,
     names: Vec<StringId>,
-    /// For each node the place of the one around it; none where that is of no node here.
+    /// For each node, the index of its parent; `None` if the parent is not a node of this thread.
     around: Vec<Option<usize>>,
-    /// The sum of the hashes of the first nodes.
+    /// Prefix sums of the hashes of the nodes.
     sums: Vec<u64>,
 }
 
 impl Thread {
-    /// The thread of these nodes, given as rows and as names of the trace.
+    /// Creates a thread from its nodes, given as rows and as names of the trace.
     pub(super) fn of(nodes: Vec<(usize, StringId)>, trace: &ExecutionTrace) -> Self {
         let (rows, names): (Vec<_>, Vec<_>) = nodes.into_iter().unzip();
         let place = |parent: usize| rows.binary_search(&parent).ok();
@@ -38,13 +38,14 @@ impl Thread {
         Self { rows, names, around, sums }
     }
 
-    /// The rows of its nodes.
+    /// Returns the rows of its nodes.
     pub(super) fn rows(&self) -> &[usize] {
         &self.rows
     }
 
-    /// The places of a stretch whose nodes all began at one stamp: first those that stand around
-    /// the last of them, from the outermost, for only they can last; then those that were over.
+    /// Returns the indices of a range of nodes that all began at one timestamp: first the last of
+    /// them and its parents, outermost first, because only these can have a duration; then the
+    /// nodes that had already ended.
     fn longest_first(&self, from: usize, until: usize) -> Vec<usize> {
         let mut lasts = vec![false; until - from];
         let mut next = Some(until - 1);
@@ -59,18 +60,18 @@ impl Thread {
     }
 }
 
-/// The events of one thread of the trace, by stamp; of one stamp, the longest first.
+/// The events of one thread of the trace by timestamp; within a timestamp, longest first.
 pub(super) struct Lane {
     events: Vec<EventId>,
     names: Vec<Option<StringId>>,
-    /// Where the events of each stamp begin, and where the last of them end.
+    /// Index of the first event of each timestamp, followed by the end index.
     stamps: Vec<usize>,
-    /// The sum of the hashes of all events before each stamp.
+    /// Prefix sums of the hashes of events, by timestamp.
     sums: Vec<u64>,
 }
 
 impl Lane {
-    /// The lane of these events, which are in order.
+    /// Creates a lane from its events, which must be sorted.
     pub(super) fn of(events: Vec<EventId>, tables: &Tables) -> Self {
         let start_ns = |place: usize| tables.events.start_ns(events[place]);
         let begins = |&place: &usize| place == 0 || start_ns(place) != start_ns(place - 1);
@@ -108,8 +109,8 @@ fn sums(hashes: impl Iterator<Item = u64>) -> Vec<u64> {
     [0].into_iter().chain(hashes.scan(0, next)).collect()
 }
 
-/// Spreads numbers of names over 64 bits (the finaliser of `SplitMix64`), so that different
-/// sets have different sums.
+/// Mixes the number of a name into 64 bits (the finalizer of `SplitMix64`), so that different sets
+/// have different sums.
 fn hash(name: Option<StringId>) -> u64 {
     let mut bits = name.map_or(0, |name| name.row() as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -117,12 +118,13 @@ fn hash(name: Option<StringId>) -> u64 {
     bits ^ (bits >> 31)
 }
 
-/// The events of one stamp that no place has taken yet, by name; of one name, the longest first.
+/// The events of one timestamp that are not matched yet, by name; within a name, longest first.
 #[derive(Default)]
 struct Pool(HashMap<StringId, VecDeque<EventId>>);
 
 impl Pool {
-    /// How many of these names it has, in their order, until one is not left.
+    /// Returns the number of these names, in order, that the pool contains before the first missing
+    /// one.
     fn contains(&self, names: impl Iterator<Item = StringId>) -> usize {
         let mut taken: HashMap<StringId, usize> = HashMap::new();
         let mut is_left = |name: &StringId| {
@@ -133,8 +135,8 @@ impl Pool {
         names.take_while(|name| is_left(name)).count()
     }
 
-    /// Gives the nodes of a stretch an event each: of those with its name the first ones, or
-    /// the last ones where what follows has the same stamp.
+    /// Matches each node in a range with an event: of the events with its name, the first ones, or
+    /// the last ones if the nodes that follow have the same timestamp.
     fn take(
         &mut self,
         thread: &Thread,
@@ -154,14 +156,14 @@ impl Pool {
     }
 }
 
-/// Every place of a lane at which the operators of a thread stand, each with the events of
-/// the nodes, and whether all places were compared. Places do not overlap: of two that would,
-/// the earlier counts.
+/// Returns every position in a lane that matches the operators of a thread, each with the events of
+/// the nodes, and whether the search was exhaustive. Positions do not overlap: of two that would,
+/// the earlier one is kept.
 pub(super) fn fits(thread: &Thread, lane: &Lane) -> (Vec<Vec<EventId>>, bool) {
     fits_within(thread, lane, MOST_COMPARISONS)
 }
 
-/// The same with at most so many comparisons for each event and each node.
+/// Like [`fits`], with at most `most` comparisons per event and node.
 fn fits_within(thread: &Thread, lane: &Lane, most: usize) -> (Vec<Vec<EventId>>, bool) {
     let n_comparisons = (lane.events.len() + thread.rows.len()).saturating_mul(most);
     Search { thread, lane, endings: HashMap::new(), n_comparisons }.run()
@@ -170,13 +172,14 @@ fn fits_within(thread: &Thread, lane: &Lane, most: usize) -> (Vec<Vec<EventId>>,
 struct Search<'a> {
     thread: &'a Thread,
     lane: &'a Lane,
-    /// For each stamp that was asked about, how many of the last nodes its events may be.
+    /// For each timestamp already examined, how many of the last nodes can be matched by its
+    /// events.
     endings: HashMap<usize, usize>,
-    /// How many comparisons may still be made.
+    /// Number of comparisons left.
     n_comparisons: usize,
 }
 
-/// Where a place ends: the first stamp of which it has not all, and how many it has of that.
+/// The end of a match: the first timestamp that is only partly used, and the number of nodes in it.
 type Ending = (usize, usize);
 
 impl Search<'_> {
@@ -202,14 +205,14 @@ impl Search<'_> {
         (found, self.n_comparisons > 0)
     }
 
-    /// The events of a stamp if the first node can be one of them.
+    /// Returns the events of a timestamp, if the first node can be one of them.
     fn pool_to_start_in(&self, stamp: usize) -> Option<Pool> {
         let stretch = self.lane.stamps[stamp]..self.lane.stamps[stamp + 1];
         let first = self.thread.names.first().copied();
         self.lane.names[stretch].contains(&first).then(|| self.lane.pool(stamp))
     }
 
-    /// Takes all nodes from one stamp, as often as they are there.
+    /// Matches all nodes within one timestamp, as often as possible.
     fn within(&self, pool: &mut Pool, found: &mut Vec<Vec<EventId>>) {
         let n_nodes = self.thread.names.len();
         while pool.contains(self.thread.names.iter().copied()) == n_nodes {
@@ -219,7 +222,8 @@ impl Search<'_> {
         }
     }
 
-    /// Where the nodes end if the first ones have been found and the next stands at a stamp.
+    /// Returns the end of a match whose first `n_first` nodes have been matched and whose next node
+    /// is at the following timestamp.
     fn follow(&mut self, first_stamp: usize, n_first: usize) -> Option<Ending> {
         let (thread, lane) = (self.thread, self.lane);
         let n_nodes = thread.names.len();
@@ -244,7 +248,7 @@ impl Search<'_> {
         (n_last <= self.ending(end_stamp, n_last)).then_some((end_stamp, n_last))
     }
 
-    /// How many of the last nodes the events of a stamp may be.
+    /// Returns how many of the last nodes can be matched by the events of a timestamp.
     fn ending(&mut self, stamp: usize, n_last: usize) -> usize {
         if n_last == 0 || stamp == self.lane.n_stamps() {
             return 0;
@@ -253,7 +257,7 @@ impl Search<'_> {
         *self.endings.entry(stamp).or_insert_with(|| self.lane.pool(stamp).contains(lasts))
     }
 
-    /// The events of a place, and what it leaves at its last stamp.
+    /// Returns the events of a match, and the events that it leaves at its last timestamp.
     fn taken(
         &self,
         mut first: Pool,
@@ -300,7 +304,7 @@ mod tests {
         thread(names, &vec![None; names.len()])
     }
 
-    /// A lane of stamps with the names of each; events count on.
+    /// Returns a lane with the given names at each timestamp; events are numbered consecutively.
     fn lane(of_stamps: &[Vec<usize>]) -> Lane {
         let names = of_stamps.iter().flatten().map(|&name| Some(StringId::from_row(name)));
         let names: Vec<_> = names.collect();
@@ -319,7 +323,7 @@ mod tests {
         fits.iter().map(|fit| fit.iter().map(|event| event.row()).collect()).collect()
     }
 
-    /// All orders of the elements.
+    /// Returns all permutations of the elements.
     fn orders(of: &[usize]) -> Vec<Vec<usize>> {
         if of.is_empty() {
             return vec![Vec::new()];
@@ -332,7 +336,7 @@ mod tests {
         (0..of.len()).flat_map(begun).collect()
     }
 
-    /// Whether in some order of the events of each stamp the names stand together.
+    /// Whether the names occur consecutively in some order of the events of each timestamp.
     fn occurs(names: &[usize], of_stamps: &[Vec<usize>]) -> bool {
         let longer = |begun: Vec<Vec<usize>>, stamp: &Vec<usize>| {
             let ends = orders(stamp);
@@ -343,7 +347,7 @@ mod tests {
         texts.iter().any(|text| text.windows(names.len()).any(|window| window == names))
     }
 
-    /// A number below a bound that looks random.
+    /// Returns a pseudo-random number below a bound.
     fn next(state: &mut u64, below: u64) -> usize {
         *state ^= *state << 13;
         *state ^= *state >> 7;
@@ -377,7 +381,7 @@ mod tests {
 
     #[test]
     fn of_one_name_and_stamp_the_longest_event_is_the_outer_node() {
-        // Event 0 is the longest. Node 0 was over when node 1 began, which is around node 2.
+        // Event 0 is the longest. Node 0 had ended when node 1, the parent of node 2, began.
         let found =
             fits(&thread(&[5, 5, 6], &[None, None, Some(1)]), &lane(&[vec![5, 5], vec![6]]));
         assert_eq!(rows(&found), [[1, 0, 2]]);
@@ -402,14 +406,14 @@ mod tests {
         let forward: Vec<_> = (0..n).map(|place| (place * 3) % 5).collect();
         assert_eq!(fits(&flat(&forward), &lane(std::slice::from_ref(&one_stamp))).len(), 1);
         assert_eq!(fits(&flat(&[0, 1, 2]), &lane(std::slice::from_ref(&one_stamp))).len(), n / 5);
-        // Half of the names at each of two stamps, so that each may begin at every place.
+        // Half of the names at each of two timestamps, so that a match may begin at every position.
         let same = vec![1; n / 2];
         let names = [same.clone(), same.clone(), vec![2]].concat();
         assert!(fits(&flat(&names), &lane(&[same.clone(), same.clone(), vec![3]])).is_empty());
-        // Every second place holds the same names, and differs only in the middle.
+        // Every second position has the same names and differs only in the middle.
         let halves = [[1, 2].repeat(n / 8), vec![1, 1, 1, 2, 2, 2], [1, 2].repeat(n / 8)];
         assert!(fits(&flat(&halves.concat()), &lane(&vec![vec![1, 2]; n / 2])).is_empty());
-        // Every second place fits for long, and fails at the end.
+        // Every second position matches for long and fails at the end.
         let pairs = vec![vec![1, 2]; n / 2];
         let mut other = pairs.clone();
         other[n / 2 - 1] = vec![2, 3];
@@ -419,7 +423,7 @@ mod tests {
 
     #[test]
     fn a_search_that_was_stopped_says_so() {
-        // Every second place holds the same names, and differs only in the middle.
+        // Every second position has the same names and differs only in the middle.
         let halves = [[1, 2].repeat(99), vec![1, 1, 1, 2, 2, 2], [1, 2].repeat(99)].concat();
         let lane = lane(&vec![vec![1, 2]; 400]);
         assert_eq!(fits_within(&flat(&halves), &lane, 1), (Vec::new(), false));

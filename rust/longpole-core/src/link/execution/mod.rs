@@ -1,13 +1,12 @@
-//! Joins the nodes of an execution trace to the CPU events of a Kineto trace.
+//! Links the nodes of an execution trace to the CPU events of a Kineto trace.
 //!
-//! Where both observers ran together the record function id names a node in either
-//! file. Older files share no number; there the order of names on each thread decides:
-//! an execution trace of one iteration fits those iterations of the Kineto trace that
-//! ran the same operators. A few files of 2023 carry the record function id as
-//! External id.
+//! If both observers ran together, both files contain the record function ids of operators. Older
+//! files share no ids. In these, the order of names on each thread is compared: an execution trace
+//! of one iteration matches the iterations of the Kineto trace that ran the same operators. A few
+//! files from 2023 have the record function id as external id.
 //!
-//! Numbers that agree by chance are told from those that mean something by the names: a
-//! pair whose names disagree is refused with the figures.
+//! Names are compared to distinguish real matches from ids that agree by chance: a pair of files
+//! whose names disagree is rejected with figures.
 
 mod fits;
 mod model;
@@ -23,13 +22,13 @@ use numbers::Agreement;
 use crate::error::{Error, ErrorKind, Result};
 use crate::tables::{ExecutionTrace, Tables};
 
-/// Finds the event of each node. `iteration` chooses one of the iterations that fit
-/// where the order of names decides; without it the one of median length is taken.
+/// Links each node to its event. `iteration` selects one of the matching iterations if the order of
+/// names decides; without it, the one of median length is used.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::NotAPair`] where the files do not belong together, and
-/// [`ErrorKind::NoWindow`] where there is no such iteration.
+/// Returns [`ErrorKind::NotAPair`] if the files do not belong together, and [`ErrorKind::NoWindow`]
+/// if there is no such iteration.
 pub fn execution(
     trace: &ExecutionTrace,
     tables: &Tables,
@@ -52,7 +51,7 @@ pub fn execution(
     Err(refusal(trace, tables, &by_record, &by_external, is_complete))
 }
 
-/// The figures of a pair that does not belong together.
+/// Returns the error for a pair that does not belong together, with figures.
 fn refusal(
     trace: &ExecutionTrace,
     tables: &Tables,

@@ -1,21 +1,21 @@
-//! The values that linking an execution trace to a trace gives: methods, links, reasons.
+//! The result of linking an execution trace to a trace: methods, links, reasons.
 
 use crate::ids::{EventId, InColumn, NO_ROW};
 use crate::names::named;
 use crate::tables::{ExecutionTrace, Root, Tables};
 
-/// Of the numbers that two files have in common, so many in a hundred must name the
-/// same operator. Real pairs agree in all, files of different runs in a quarter.
+/// Minimum percentage of the common ids of two files that must have the same operator name. Real
+/// pairs agree completely, files of different runs in a quarter of the ids.
 pub(super) const LEAST_AGREEMENT_PERCENT: usize = 99;
 
 named! {
-    /// How a node was found.
+    /// How nodes were linked.
     Method {
         /// By the record function id.
         RecordFunction "record_function_id",
         /// By the order of names on its thread.
         ThreadOrder "thread_order",
-        /// By the External id.
+        /// By the external id.
         ExternalId "external_id",
     }
 }
@@ -23,56 +23,55 @@ named! {
 named! {
     /// Why a node has no event.
     Unlinked {
-        /// It stands for the process.
+        /// It represents the process.
         ProcessRoot "process_root",
-        /// It stands for a thread.
+        /// It represents a thread.
         ThreadRoot "thread_root",
         /// It announces a process group, which happens before the profiler runs.
         ProcessGroup "process_group_record",
-        /// The trace holds no event with its number.
+        /// The trace contains no event with its id.
         NumberNotInTrace "number_not_in_trace",
-        /// The event with its number has another name.
+        /// The event with its id has another name.
         NameDiffers "name_differs",
-        /// Its thread fits no thread of the trace in the chosen iteration.
+        /// Its thread matches no thread of the trace in the chosen iteration.
         NoThreadFits "no_thread_fits",
     }
 }
 
-/// Which event each node of an execution trace is.
+/// The event of each node of an execution trace.
 #[derive(Debug, Clone)]
 pub struct ExecutionLink {
     pub(super) event: Vec<u32>,
     pub(super) reason: Vec<Option<Unlinked>>,
-    /// How the nodes were found.
+    /// How the nodes were linked.
     pub method: Method,
-    /// The iterations of the trace that fit, in order of time; none where the nodes were
-    /// found by number.
+    /// The matching iterations of the trace, in order of time; empty if the nodes were linked by
+    /// id.
     pub iterations: Vec<Iteration>,
-    /// Which of them was taken.
+    /// The index of the iteration that was used.
     pub chosen: Option<usize>,
-    /// Whether the two files name different processes.
+    /// Whether the two files contain different process ids.
     pub pids_differ: bool,
 }
 
 impl ExecutionLink {
-    /// The event of a node.
+    /// Returns the event of a node.
     pub fn event(&self, row: usize) -> Option<EventId> {
         EventId::from_column(self.event[row])
     }
 
-    /// Why a node has no event.
+    /// Returns the reason why a node has no event.
     pub fn reason(&self, row: usize) -> Option<Unlinked> {
         self.reason[row]
     }
 
-    /// How many nodes have an event.
+    /// Returns the number of nodes with an event.
     pub fn n_linked(&self) -> usize {
         self.event.iter().filter(|&&event| event != NO_ROW).count()
     }
 }
 
-/// Whether the trace has operators, and none of them in the process that the execution
-/// trace names.
+/// Whether the trace has operators, but none in the process recorded in the execution trace.
 pub(super) fn pids_differ(trace: &ExecutionTrace, tables: &Tables) -> bool {
     let Some(pid) = trace.header.pid.map(|pid| pid.to_string()) else { return false };
     let mut processes = tables
@@ -84,7 +83,7 @@ pub(super) fn pids_differ(trace: &ExecutionTrace, tables: &Tables) -> bool {
     processes.peek().is_some() && !processes.any(|process| tables.strings.get(process) == pid)
 }
 
-/// Why a node can have no event, whatever the trace holds.
+/// Returns the reason why a node cannot have an event in any trace.
 pub(super) fn unlinkable(trace: &ExecutionTrace, row: usize) -> Option<Unlinked> {
     match trace.root(row) {
         Some(Root::Process) => Some(Unlinked::ProcessRoot),
@@ -93,13 +92,13 @@ pub(super) fn unlinkable(trace: &ExecutionTrace, row: usize) -> Option<Unlinked>
     }
 }
 
-/// A node that has no event although it could have one.
+/// Returns the reason why a node has no event although it could have one.
 fn missing(trace: &ExecutionTrace, row: usize, otherwise: Unlinked) -> Unlinked {
     let is_group = trace.name(row).contains("process_group:init");
     unlinkable(trace, row).unwrap_or(if is_group { Unlinked::ProcessGroup } else { otherwise })
 }
 
-/// The link that `event_of` gives.
+/// Returns the link with the events that `event_of` returns.
 pub(super) fn link(
     trace: &ExecutionTrace,
     tables: &Tables,
@@ -120,19 +119,19 @@ pub(super) fn link(
     }
 }
 
-/// A stretch of a trace that ran the operators of an execution trace.
+/// A time range of a trace that ran the operators of an execution trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Iteration {
-    /// When its first operator started.
+    /// Start of its first operator.
     pub start_ns: i64,
-    /// When its last operator ended.
+    /// End of its last operator.
     pub end_ns: i64,
-    /// For each thread of the execution trace, its nodes (rows) and the events.
+    /// For each thread of the execution trace, its nodes (rows) and their events.
     pub(super) threads: Vec<(Vec<usize>, Vec<EventId>)>,
 }
 
 impl Iteration {
-    /// How many nodes it gives an event.
+    /// Returns the number of nodes with an event.
     pub fn n_nodes(&self) -> usize {
         self.threads.iter().map(|(_, events)| events.len()).sum()
     }

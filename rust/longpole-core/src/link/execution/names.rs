@@ -1,12 +1,13 @@
-//! Compares names of an execution trace with names of a trace.
+//! Compares names of an execution trace with those of a trace.
 //!
-//! Each file numbers its texts apart; one table translates, so that later comparisons are of numbers.
+//! Each file has its own string table. Names are translated once, so that later comparisons are of
+//! numbers.
 
 use crate::ids::{EventId, InColumn, StringId};
 use crate::tables::{ExecutionTrace, Tables};
 use crate::vocabulary::EventKind;
 
-/// The names of the nodes as names of the trace: two files number their texts apart.
+/// The names of the nodes as strings of the trace.
 pub(super) struct Names {
     in_trace: Vec<Option<StringId>>,
 }
@@ -20,18 +21,18 @@ impl Names {
         Self { in_trace: trace.nodes.iter().map(|node| look_up(node.name)).collect() }
     }
 
-    /// The name of a node, as the trace numbers it; none where the trace has no such text.
+    /// Returns the name of a node as a string of the trace; `None` if the trace has no such string.
     pub(super) fn in_trace(&self, row: usize) -> Option<StringId> {
         self.in_trace[row]
     }
 
-    /// Whether a node and an event have one name.
+    /// Whether a node and an event have the same name.
     pub(super) fn agree(&self, row: usize, event: EventId, tables: &Tables) -> bool {
         self.in_trace[row].is_some() && self.in_trace[row] == tables.events.name(event)
     }
 }
 
-/// The events that a node may stand for, in an order that does not depend on the file.
+/// Returns the events to which nodes can be linked, in an order that does not depend on the file.
 pub(super) fn candidates(tables: &Tables) -> Vec<EventId> {
     let events = &tables.events;
     let is_candidate = |event: &EventId| {

@@ -1,4 +1,4 @@
-//! Nodes and events with one number.
+//! Links nodes and events with the same id.
 
 use std::collections::HashMap;
 
@@ -8,12 +8,12 @@ use crate::ids::EventId;
 use crate::tables::{ArgValue, ExecutionTrace, Tables};
 use crate::vocabulary::EventKind;
 
-/// How well two files agree on a number.
+/// How well the ids of two files agree.
 pub(super) struct Agreement {
     found: Vec<Result<EventId, Unlinked>>,
-    /// Nodes whose number the trace has.
+    /// Number of nodes whose id is in the trace.
     pub(super) n_common: usize,
-    /// Nodes whose number and name the trace has.
+    /// Number of nodes whose id and name are in the trace.
     pub(super) n_same_name: usize,
 }
 
@@ -39,7 +39,7 @@ impl Agreement {
         agreement
     }
 
-    /// Whether the numbers mean the same in both files.
+    /// Whether the ids have the same meaning in both files.
     pub(super) fn is_sound(&self) -> bool {
         self.n_common > 0 && self.n_same_name * 100 >= self.n_common * LEAST_AGREEMENT_PERCENT
     }

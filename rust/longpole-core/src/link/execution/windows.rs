@@ -1,4 +1,4 @@
-//! Iterations of a trace that ran the operators of an execution trace, in its order.
+//! Finds the iterations of a trace that ran the operators of an execution trace, in the same order.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,18 +9,17 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{EventId, StringId};
 use crate::tables::{ExecutionTrace, Tables};
 
-/// At least so many nodes in a hundred must stand on threads that fit, not counting
-/// those for processes and threads.
+/// Minimum percentage of nodes on threads that match, not counting nodes for processes and threads.
 const LEAST_FITTING_PERCENT: usize = 90;
 
-/// What a refusal adds where not all places were compared.
+/// Added to the error message if the search was not exhaustive.
 pub(super) const SEARCH_CUT: &str =
-    "; the search was stopped at 1,000 comparisons for each event, so that there may be more";
+    "; the search was stopped at 1,000 comparisons for each event, so there may be more";
 
-/// The places at which a thread fits, in order of time, each with the events of its nodes.
+/// The matches of a thread in order of time, each with the events of its nodes.
 type Fits = Vec<Vec<EventId>>;
 
-/// The iterations that fit, in order of time, and whether the search for them was completed.
+/// Returns the matching iterations in order of time, and whether the search was exhaustive.
 pub(super) fn iterations(
     trace: &ExecutionTrace,
     tables: &Tables,
@@ -44,7 +43,7 @@ pub(super) fn iterations(
     (found, are_all.into_iter().all(|is_all| is_all))
 }
 
-/// The threads of an execution trace, by number.
+/// Returns the threads of an execution trace, by number.
 fn threads(trace: &ExecutionTrace, names: &Names) -> Vec<Thread> {
     let mut threads: BTreeMap<i64, Vec<(usize, StringId)>> = BTreeMap::new();
     for (row, node) in trace.nodes.iter().enumerate() {
@@ -56,7 +55,7 @@ fn threads(trace: &ExecutionTrace, names: &Names) -> Vec<Thread> {
     threads.into_values().map(|nodes| Thread::of(nodes, trace)).collect()
 }
 
-/// The threads of the trace.
+/// Returns the threads of the trace.
 fn lanes(tables: &Tables) -> Vec<Lane> {
     let mut place: HashMap<usize, usize> = HashMap::new();
     let mut lanes: Vec<Vec<EventId>> = Vec::new();
@@ -70,8 +69,8 @@ fn lanes(tables: &Tables) -> Vec<Lane> {
     lanes.into_iter().map(|events| Lane::of(events, tables)).collect()
 }
 
-/// Every place of every lane at which the operators of a thread stand, in order of time, and
-/// whether all places were compared.
+/// Returns all positions where this operator sequence matches, in time order, and whether the
+/// search was exhaustive.
 fn all_fits(thread: &Thread, lanes: &[Lane], tables: &Tables) -> (Fits, bool) {
     let (found, are_all): (Vec<Fits>, Vec<bool>) =
         lanes.iter().map(|lane| fits(thread, lane)).unzip();
@@ -80,8 +79,9 @@ fn all_fits(thread: &Thread, lanes: &[Lane], tables: &Tables) -> (Fits, bool) {
     (found, are_all.into_iter().all(|is_all| is_all))
 }
 
-/// For each thread the fit that belongs to a fit of the longest one. Threads whose first node
-/// has a smaller id began before it, the others after it; all between its neighbours.
+/// For each thread, returns the match in the same iteration as match `number` of the longest
+/// thread. Threads whose first node has a smaller id begin before it, the others after it, and all
+/// of them between its neighbouring matches.
 fn choose<'a>(
     threads: &[Thread],
     fits: &'a [Fits],
@@ -123,7 +123,7 @@ fn iteration(threads: &[Thread], chosen: &[Option<&[EventId]>], tables: &Tables)
     found
 }
 
-/// The link of one of the iterations.
+/// Returns the links for the selected iteration.
 pub(super) fn link_iteration(
     trace: &ExecutionTrace,
     tables: &Tables,
@@ -134,7 +134,7 @@ pub(super) fn link_iteration(
     let Some(iteration) = iterations.get(chosen) else {
         let found = iterations.len();
         let cut = if is_complete { "" } else { SEARCH_CUT };
-        let why = format!("there is no iteration {chosen}: {found} fit, counted from 0{cut}");
+        let why = format!("there is no iteration {chosen}: {found} match, numbered from 0{cut}");
         return Err(Error::new(ErrorKind::NoWindow(why), 0));
     };
     let mut events = vec![None; trace.nodes.len()];
@@ -150,7 +150,7 @@ pub(super) fn link_iteration(
     Ok(link)
 }
 
-/// The one of median length, of two the earlier.
+/// Returns the iteration of median length; of two, the earlier.
 fn median(iterations: &[Iteration]) -> usize {
     let mut order: Vec<_> = (0..iterations.len()).collect();
     order.sort_by_key(|&number| (iterations[number].duration_ns(), number));

@@ -1,35 +1,35 @@
-//! How far a gain may be from what the trace shows, and which fact bounds it.
+//! Bounds of a gain, given what is missing from the trace, and the reason for each bound.
 
 use crate::names::named;
 
 named! {
-    /// What bounds a gain from below or above.
+    /// The reason for a lower or upper bound of a gain.
     Fact {
-        /// Nothing is missing that could change it.
+        /// Nothing that could change the gain is missing.
         Recorded "recorded",
-        /// A stream is busy all the rest of the time, whatever launched its work.
+        /// A stream is busy for the rest of the time, regardless of what launched its activities.
         BusyStream "busy_stream",
-        /// Work whose launch was recorded without it may have run all the while.
+        /// The missing activity of a recorded launch may have run during all of the gap.
         LostWork "lost_work",
-        /// Launches that are missing may have come as late as their neighbours allow.
+        /// Missing launches may have been made as late as their neighbours allow.
         LateLaunches "late_launches",
-        /// Time that nothing explains may stay, or go with what is changed.
+        /// Unexplained time may remain, or be removed together with what is changed.
         UnexplainedTime "unexplained_time",
-        /// Recording may have cost less or more than what was removed.
+        /// The recording cost may have been smaller or larger than what was removed.
         RecordingCost "recording_cost",
     }
 }
 
-/// The least and the greatest share that a change may gain, with what bounds each.
+/// The smallest and largest gain of a change as a share, with the reason for each.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
-    /// The least.
+    /// Smallest gain.
     pub low: f64,
-    /// The greatest.
+    /// Largest gain.
     pub high: f64,
-    /// What bounds the least.
+    /// Reason for the lower bound.
     pub low_by: Fact,
-    /// What bounds the greatest.
+    /// Reason for the upper bound.
     pub high_by: Fact,
 }
 

@@ -1,6 +1,6 @@
-//! How long streams are busy at the least: no change of anything else makes the windows shorter.
+//! The minimum busy time of streams: no change to anything else makes the windows shorter.
 //!
-//! That needs no launch and no link: what a stream does, it does one after the other.
+//! This needs no launches or links, because the activities of a stream run one after the other.
 
 use super::model::Side;
 use super::question::Question;
@@ -8,7 +8,7 @@ use crate::graph::{Edge, Kind, Role};
 use crate::intervals::Spans;
 use crate::names::Names;
 
-/// The time of the busiest stream in all windows, as it is and without one side.
+/// The time of the busiest stream, summed over all windows, in total and without each side.
 #[derive(Debug, Clone, Default)]
 pub(super) struct BusyStreams {
     as_is_ns: i64,
@@ -28,7 +28,7 @@ impl BusyStreams {
         }
     }
 
-    /// The least that all windows take without some sides, as far as is known.
+    /// Returns the known minimum time of all windows without some sides.
     pub(super) fn least_ns(&self, removed: &[Side]) -> i64 {
         match removed {
             [] => self.as_is_ns,
@@ -38,7 +38,7 @@ impl BusyStreams {
     }
 }
 
-/// A piece of device work: what it is, and when it began and ended.
+/// A GPU activity: its kind, start and end.
 type Work = (Kind, i64, i64);
 
 fn works_of_lanes(question: &Question<'_>) -> Vec<Vec<Work>> {

@@ -1,11 +1,10 @@
-//! What may hold something up, as a set, and how far a change reaches into time that nothing
-//! explains.
+//! Sets of possible causes of a gap, and how far a change reaches into unexplained time.
 
 use super::model::Side;
 use crate::graph::{Graph, Kind};
 use crate::path::what_if::{Change, Effect, Ratio};
 
-/// What may have caused a gap, or what a change removes: one bit each.
+/// Possible causes of a gap, or what a change removes, one bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Causes(u8);
 
@@ -30,7 +29,7 @@ impl Causes {
         self.0 & other.0 != 0
     }
 
-    /// The sides of a device among them.
+    /// Returns the sides among the causes that are on a device.
     pub(super) fn of_device_sides(self) -> impl Iterator<Item = Side> {
         let sides = [
             (Self::KERNELS, Side::Kernels),
@@ -51,11 +50,11 @@ impl Causes {
     }
 }
 
-/// What a change removes, and whether of all or of given events only.
+/// What a change removes, from all events or from given ones only.
 pub(super) struct Reach<'c> {
     change: &'c Change,
     causes: Causes,
-    /// Of the host's changes of given events and stretches: when they were.
+    /// For host changes of given events or time ranges: the times of those.
     spans: Vec<(i64, i64)>,
 }
 
@@ -74,7 +73,7 @@ impl<'c> Reach<'c> {
         reach
     }
 
-    /// Finds what the given events are, and when those of threads were.
+    /// Determines the kinds of the given events, and the times of those on threads.
     fn find_spans(&mut self, graph: &Graph) {
         let timeline = &graph.timeline;
         let mut is_of_host = self.change.stretches.is_some();
@@ -100,18 +99,19 @@ impl<'c> Reach<'c> {
         }
     }
 
-    /// What the change removes.
+    /// Returns the causes that the change removes.
     pub(super) fn causes(&self) -> Causes {
         self.causes
     }
 
-    /// The same, if it removes it everywhere.
+    /// Returns the causes that the change removes everywhere; empty if it is limited to some
+    /// events.
     pub(super) fn causes_of_all(&self) -> Causes {
         let is_of_all = self.change.events.is_none() && self.change.stretches.is_none();
         if is_of_all { self.causes } else { Causes::default() }
     }
 
-    /// What the change makes of time whose cause it changes.
+    /// Returns the factor that the change applies to time of a changed cause.
     pub(super) fn factor(&self) -> Option<Ratio> {
         match self.change.effect {
             Effect::RemoveWait | Effect::Replace(_) => Some(Ratio::ZERO),
@@ -120,8 +120,8 @@ impl<'c> Reach<'c> {
         }
     }
 
-    /// Whether a gap may be time of what is changed. Where that is given events of threads, the gap
-    /// ends during one of them, or begins work that was called for then.
+    /// Whether a gap may be time of what is changed. If the change is limited to events of threads,
+    /// the gap must end during one of them, or precede an activity launched then.
     pub(super) fn has(&self, gap: u32, graph: &Graph) -> bool {
         if self.spans.is_empty() {
             return true;
@@ -133,10 +133,10 @@ impl<'c> Reach<'c> {
         let Some(call) = called else { return true };
         let at_ns = timeline.start_ns(call);
         let behind = self.spans.partition_point(|&(start_ns, _)| start_ns <= at_ns);
-        // Spans of nested events may end in any order: the longest of the last few counts.
+        // The ends of nested spans are not sorted, so the last few are checked.
         self.spans[..behind].iter().rev().take(MOST_NESTED).any(|&(_, end_ns)| end_ns >= at_ns)
     }
 }
 
-/// The number of given events that are looked at to find one that is open at a time.
+/// Number of given events checked for one that is open at a time.
 const MOST_NESTED: usize = 16;

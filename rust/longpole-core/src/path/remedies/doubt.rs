@@ -1,4 +1,4 @@
-//! What speaks against a verdict.
+//! Conditions that make a verdict unreliable or inconclusive.
 
 use super::holes::Hole;
 use super::host_waits::time_in_windows_ns;
@@ -11,44 +11,47 @@ use crate::path::walk::{Path, Segment};
 use crate::tables::EventKind;
 use crate::vocabulary::ApiRole;
 
-/// Beyond this share of the path nothing is named. Of bad paths among 368 simulated ones it
-/// catches four in five, and none of the good.
+/// Above this share of unknown path time, the verdict is inconclusive. Of 368 simulated paths, it
+/// catches four in five of the bad ones and none of the good ones.
 const MOST_UNKNOWN: f64 = 0.1;
 
-/// Work without a launch keeps its time whatever changes: every gain of the host is 0 then.
+/// Above this share of GPU activities without a launch, the verdict is inconclusive: such
+/// activities keep their time under any change, so that all gains of the host are 0.
 const MOST_UNLINKED: f64 = 0.2;
 
-/// So much remains at most when all that is recorded takes no time. The simulated programs
-/// had no more than 0.3.
+/// Above this share of time that remains when everything recorded takes no time, the verdict is
+/// inconclusive. Simulated programs had at most 0.3.
 const MOST_REMAINING: f64 = 0.4;
 
-/// Polling is waiting that looks like work.
+/// Above this share of path time in polling, the verdict is inconclusive: polling is waiting that
+/// looks like work.
 const MOST_POLLING: f64 = 0.1;
 
-/// Of the host's time on the path, so much at most has no name where launches are missing.
+/// Above this share of unnamed host time on the path, with launches missing, the verdict is
+/// inconclusive.
 const MOST_UNNAMED: f64 = 0.5;
 
-/// A call that returns so much later than what it waited for had waited for something else,
-/// such as work from before recording began.
+/// A call that returns this much later than what it waited for waited for something else, such as
+/// an activity from before recording began.
 const LONG_RETURN_NS: i64 = 100_000;
 
-/// What makes a trace inconclusive.
+/// The reason why a trace is inconclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// Time on the path of which nothing says what it was, most of it of this kind.
+    /// Unexplained path time, mostly of this kind.
     Unknown(Kind),
-    /// Device work whose launch is not known.
+    /// GPU activities without a known launch.
     Unlinked,
-    /// Time that remains when all recorded work is free.
+    /// Time that remains when everything recorded takes no time.
     Remaining,
-    /// The host asks again and again whether the device is done.
+    /// The host polls the device.
     Polling,
     /// Host time outside calls that may be a wait for another thread.
     HostWaits,
 }
 
 impl Cause {
-    /// Its name in data.
+    /// Returns the name of the cause in data.
     pub fn name(self) -> &'static str {
         match self {
             Self::Unknown(kind) => kind.name(),
@@ -60,28 +63,28 @@ impl Cause {
     }
 }
 
-/// What speaks against a verdict, as shares.
+/// Reliability figures of a verdict, as shares.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Doubt {
-    /// Of the path: nothing says what it was.
+    /// Of the path: unexplained.
     pub unknown: f64,
-    /// Of the path: gaps between the nodes of a graph, in which the replay may hide more work.
+    /// Of the path: gaps between graph nodes, which may hide activities of the replay.
     pub graph_gaps: f64,
-    /// Of the time: it remains when all recorded work is free.
+    /// Of the time: what remains when everything recorded takes no time.
     pub floor: f64,
-    /// Of the device work, by number or by time: its launch is not known.
+    /// Of the GPU activities, by number or by time: launch unknown.
     pub unlinked: f64,
-    /// Of the path: it rests on inference.
+    /// Of the path: inferred.
     pub inferred: f64,
     /// Of the path: the host polls the device.
     pub polling: f64,
-    /// Of the time: a thread works or waits for another one, and nothing recorded tells which.
+    /// Of the time: a thread works or waits for another one, and the trace does not record which.
     pub host_waits: f64,
-    /// Of the path without the side that is named: unexplained.
+    /// Of the path without the reported side: unexplained.
     pub rest: f64,
-    /// Of the host's time on the path: nothing names it, as the functions of Python would.
+    /// Of the host time on the path: without a name, such as a Python function.
     pub unnamed_host: f64,
-    /// Why there is no verdict, if so.
+    /// The reason why there is no verdict, if any.
     pub cause: Option<Cause>,
 }
 
@@ -128,7 +131,8 @@ impl Doubt {
         doubt
     }
 
-    /// The same of the time apart from holes, of which `everything` was removed.
+    /// Returns the same figures for the time outside unexplained gaps, where `everything` was
+    /// removed.
     #[allow(clippy::cast_precision_loss)] // a share
     pub(super) fn apart_from(
         self,
@@ -152,19 +156,19 @@ impl Doubt {
         doubt
     }
 
-    /// Whether launches are missing and most time of the host is nobody's: as in a trace that was
-    /// sampled, where gaps between its events look like work of the host.
+    /// Whether launches are missing and most host time has no name. This happens in sampled traces,
+    /// in which gaps between events look like host work.
     pub(super) fn is_of_nobody(&self) -> bool {
         self.unlinked > MOST_UNLINKED && self.unnamed_host > MOST_UNNAMED
     }
 
-    /// Whether no launch is known and more than is allowed has no explanation: the host, of which
-    /// nothing is seen, may have taken it.
+    /// Whether no launch is known and too much time is unexplained: the host, which is not recorded,
+    /// may have caused it.
     pub(super) fn is_of_unseen_host(&self) -> bool {
         self.unlinked >= 1.0 && self.unknown > MOST_UNKNOWN
     }
 
-    /// Whether more of the path than is allowed has no explanation, though the launches are known.
+    /// Whether too much of the path is unexplained, although launches are known.
     pub(super) fn is_unexplained(&self) -> bool {
         self.unknown > MOST_UNKNOWN && self.unlinked <= MOST_UNLINKED
     }
@@ -184,7 +188,7 @@ impl Doubt {
     }
 }
 
-/// Whether the functions of Python are recorded.
+/// Whether Python functions are recorded.
 fn has_stacks(question: &Question<'_>) -> bool {
     let events = &question.tables.events;
     events.ids().any(|event| events.kind(event) == EventKind::Python)
@@ -195,13 +199,13 @@ fn ratio(part: i64, whole: i64) -> f64 {
     part as f64 / whole.max(1) as f64
 }
 
-/// Whether nothing says what the time of a segment was.
+/// Whether the time of a segment is unexplained.
 fn is_unknown(segment: &Segment) -> bool {
     (segment.kind.is_unknown() && segment.kind != Kind::GraphGap)
         || (segment.kind == Kind::SyncReturn && segment.duration_ns() > LONG_RETURN_NS)
 }
 
-/// The kind of most of the unknown time.
+/// Returns the kind of most of the unexplained time.
 fn most_of_unknown(question: &Question<'_>) -> Kind {
     let segments = || question.paths.iter().flat_map(|path| &path.segments);
     let time_ns = |kind: &&Kind| -> i64 {
@@ -211,7 +215,8 @@ fn most_of_unknown(question: &Question<'_>) -> Kind {
     Kind::ALL.iter().max_by_key(time_ns).copied().unwrap_or(Kind::Unexplained)
 }
 
-/// The device work of the windows without a known launch, by number or by time.
+/// Returns the share of the GPU activities in the windows without a known launch, by number or by
+/// time.
 fn unlinked(question: &Question<'_>, launches: &Launches) -> f64 {
     let (timeline, windows) = (&question.graph.timeline, &question.scope.windows);
     let first_ns = windows.first().map_or(i64::MIN, |window| window.start_ns);
@@ -229,7 +234,7 @@ fn unlinked(question: &Question<'_>, launches: &Launches) -> f64 {
     share(count).max(share(time_ns))
 }
 
-/// The share of the paths spent in queries, and on the host between two of them.
+/// Returns the share of the paths spent in queries, and on the host between two queries.
 fn polling(question: &Question<'_>) -> f64 {
     let roles = question.tables.roles();
     if !roles.contains(&ApiRole::Query) {

@@ -1,7 +1,6 @@
-//! What remedies ask of the windows: rows of what the program did there.
+//! Queries that remedies make about the windows of a trace.
 //!
-//! Each question looks at the windows alone and answers with rows; what they mean for a remedy is
-//! decided where the remedy is.
+//! Each query returns rows about the windows only; the remedies decide what they mean.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -15,76 +14,76 @@ use crate::stack::Nesting;
 use crate::tables::{EventKind, Tables, argument, argument_text};
 use crate::vocabulary::ApiRole;
 
-/// What is asked about.
+/// The data that queries read.
 #[derive(Clone, Copy)]
 pub struct Facts<'a> {
     /// The dependency graph.
     pub graph: &'a Graph,
     /// The events.
     pub tables: &'a Tables,
-    /// Which event encloses which.
+    /// The nesting of events.
     pub nesting: &'a Nesting,
     /// The windows.
     pub scope: &'a Scope,
-    /// What several questions need.
+    /// Indexes shared by several queries.
     pub index: &'a FactIndex,
 }
 
-/// What several questions need, found when first asked for.
+/// Indexes shared by several queries, built on first use.
 #[derive(Debug, Default)]
 pub struct FactIndex {
     launched: OnceLock<Vec<(Order, Order)>>,
     busy: OnceLock<Spans>,
 }
 
-/// An event of a thread.
+/// An event on a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OnThread {
     /// The event.
     pub event: EventId,
-    /// When and where it was.
+    /// Its time range and lane.
     pub stretch: Stretch,
-    /// The place of the window that it begins in.
+    /// Index of the window in which it begins.
     pub window: usize,
 }
 
-/// A part of the time of a thread in which no operator and no call was open.
+/// A time range of a thread in which no operator and no call was open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadGap {
-    /// When and where it was.
+    /// Its time range and lane.
     pub stretch: Stretch,
-    /// The place of the window that it begins in.
+    /// Index of the window in which it begins.
     pub window: usize,
-    /// How long no device worked meanwhile.
+    /// How long all devices were idle meanwhile.
     pub idle_ns: i64,
-    /// The operator or call that ended before.
+    /// The operator or call that ended before it.
     pub before: Option<EventId>,
-    /// The operator or call that begins after.
+    /// The operator or call that begins after it.
     pub after: Option<EventId>,
-    /// Whether it lies in the loading of data.
+    /// Whether it is part of data loading.
     pub is_loading: bool,
 }
 
-/// A GPU activity of the windows.
+/// A GPU activity in the windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Activity {
     /// The activity.
     pub event: EventId,
-    /// The call that launched it.
+    /// The launch call.
     pub call: Option<EventId>,
-    /// The innermost operator around the call.
+    /// The innermost operator around the launch call.
     pub operator: Option<EventId>,
-    /// The outermost operator around the call.
+    /// The outermost operator around the launch call.
     pub outermost: Option<EventId>,
-    /// What its time is.
+    /// The kind of its time.
     pub kind: Kind,
-    /// When it began.
+    /// Start time.
     pub start_ns: i64,
-    /// How long it took.
+    /// Duration.
     pub duration_ns: i64,
-    /// Its stream, as a row of the lanes.
+    /// The row of its stream in the lane table.
     pub lane: usize,
-    /// The place of the window that it ends in.
+    /// Index of the window in which it ends.
     pub window: usize,
 }
 
@@ -93,38 +92,39 @@ pub struct Activity {
 pub struct DeviceWait {
     /// The call.
     pub call: OnThread,
-    /// The outermost operator around it.
+    /// The outermost operator around the call.
     pub operator: Option<EventId>,
-    /// The activity that it waited for.
+    /// The activity that the call waited for.
     pub work: Option<EventId>,
 }
 
-/// Events of one name within some stretches.
+/// Events of one name within some time ranges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Named {
     /// The name.
     pub name: StringId,
     /// Their kind.
     pub kind: EventKind,
-    /// Their number.
+    /// Number of events.
     pub count: usize,
-    /// The time in them, of nested ones of the same name once.
+    /// Their total time; nested events of the same name count once.
     pub total_ns: i64,
-    /// The event of least depth.
+    /// The event with the smallest depth.
     pub first: EventId,
-    /// Its depth.
+    /// The depth of that event.
     pub depth: u16,
 }
 
 impl<'a> Facts<'a> {
-    /// The place of the window that a time lies in.
+    /// Returns the index of the window that contains a time.
     fn window_at(&self, at_ns: i64) -> Option<usize> {
         let windows = &self.scope.windows;
         let behind = windows.partition_point(|window| window.start_ns <= at_ns);
         behind.checked_sub(1).filter(|&place| at_ns < windows[place].end_ns)
     }
 
-    /// Events of threads of some kinds that begin in a window and are accepted by name.
+    /// Returns events on threads that begin in a window, have one of `kinds` and a duration of at
+    /// least `least_ns`, and whose name is accepted.
     pub fn on_threads(
         &self,
         kinds: &[EventKind],
@@ -163,7 +163,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Calls of some roles in the windows.
+    /// Calls with the given roles in the windows.
     pub fn calls(&self, of: &[ApiRole]) -> Vec<OnThread> {
         let (timeline, roles) = (&self.graph.timeline, self.tables.roles());
         let is_one = |order: &Order| {
@@ -175,7 +175,7 @@ impl<'a> Facts<'a> {
         timeline.orders().filter(is_one).filter_map(within).collect()
     }
 
-    /// The GPU activities that end in a window, of some kinds of events.
+    /// Returns GPU activities of the given event kinds that end in a window.
     pub fn activities(&self, kinds: &[EventKind]) -> Vec<Activity> {
         let timeline = &self.graph.timeline;
         let is_one = |order: &Order| kinds.contains(&timeline.kind(*order));
@@ -202,7 +202,7 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// The innermost and the outermost operator around an event.
+    /// Returns the innermost and outermost operator around an event.
     fn operators_around(&self, event: EventId) -> (Option<EventId>, Option<EventId>) {
         let is_operator = |it: &EventId| self.tables.events.kind(*it) == EventKind::Operator;
         let mut around = self.ancestors(event).filter(is_operator);
@@ -210,13 +210,13 @@ impl<'a> Facts<'a> {
         (innermost, around.last().or(innermost))
     }
 
-    /// An event and all that enclose it, from the inside.
+    /// Returns an event and all events that enclose it, innermost first.
     pub fn ancestors(&self, event: EventId) -> impl Iterator<Item = EventId> + use<'a> {
         let nesting = self.nesting;
         std::iter::successors(Some(event), move |&event| nesting.parent(event))
     }
 
-    /// The GPU activities that were launched in some stretches.
+    /// Returns the GPU activities launched in some time ranges.
     pub fn launched_in(&self, stretches: &[Stretch]) -> Vec<Activity> {
         let timeline = &self.graph.timeline;
         let mut found = Vec::new();
@@ -238,7 +238,7 @@ impl<'a> Facts<'a> {
         pairs[first..].iter().take_while(move |pair| pair.0 == call).map(|pair| pair.1)
     }
 
-    /// The events that begin in some stretches, in order.
+    /// Returns the events that begin in some time ranges, in order.
     fn starting_in(&self, stretches: &[Stretch]) -> impl Iterator<Item = Order> {
         let nodes = &self.graph.nodes;
         stretches
@@ -255,7 +255,7 @@ impl<'a> Facts<'a> {
         of_lane.get(first..behind).unwrap_or_default()
     }
 
-    /// The events that begin in some stretches, by name.
+    /// Returns the events that begin in some time ranges, grouped by name.
     pub fn names_in(&self, stretches: &[Stretch]) -> Vec<Named> {
         let timeline = &self.graph.timeline;
         let mut of_name: BTreeMap<(StringId, EventKind), Named> = BTreeMap::new();
@@ -284,7 +284,8 @@ impl<'a> Facts<'a> {
         of_name.into_values().collect()
     }
 
-    /// The time of threads in the windows in which no operator and no call is open, from a length on.
+    /// Returns the time ranges of at least `least_ns` in which a thread has no open operator or
+    /// call.
     pub fn thread_gaps(&self, least_ns: i64) -> Vec<ThreadGap> {
         let (graph, nodes) = (self.graph, &self.graph.nodes);
         let mut open: BTreeMap<usize, (Stretch, Option<EventId>, bool)> = BTreeMap::new();
@@ -335,7 +336,7 @@ impl<'a> Facts<'a> {
         Some(ThreadGap { stretch, window, idle_ns, before, after, is_loading })
     }
 
-    /// The calls that waited for a device in the windows.
+    /// Returns the calls that waited for a device, in the windows.
     pub fn waits(&self) -> Vec<DeviceWait> {
         let (nodes, timeline) = (&self.graph.nodes, &self.graph.timeline);
         let mut seen = NO_ROW;
@@ -360,12 +361,12 @@ impl<'a> Facts<'a> {
         found
     }
 
-    /// An argument of an event that is a number.
+    /// Returns an integer argument of an event.
     pub fn number(&self, event: EventId, key: &str) -> Option<i64> {
         argument(event, key, self.tables)
     }
 
-    /// An argument of an event that is a text.
+    /// Returns a string argument of an event.
     pub fn text(&self, event: EventId, key: &str) -> Option<&'a str> {
         argument_text(event, key, self.tables)
     }

@@ -1,4 +1,4 @@
-//! The function of the program that has most of the host's time on the path.
+//! The function of the program with most of the host time on the path.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -20,16 +20,16 @@ pub struct Function {
     pub share: f64,
 }
 
-/// A function is named if it has this share of the host's time on the path: most of it.
+/// Minimum share of the host time on the path to report a function: most of it.
 const LEAST_SHARE: f64 = 0.5;
 
-/// A label that is open for so much of the time says nothing about where it went.
+/// A label that is open for this share of the time does not narrow down where the time went.
 const MOST_OF_ALL: f64 = 0.95;
 
-/// Finds the innermost function that holds most of the host's time on the path.
+/// Returns the innermost function that contains most of the host time on the path.
 ///
-/// None where that is the loop itself, or only what the framework wraps around functions: then
-/// there is no one place to look at.
+/// `None` if this is the training loop itself, or a wrapper of the framework: then the time is not
+/// in one place.
 pub(super) fn function(question: &Question<'_>) -> Option<Function> {
     let mut tree = Tree::new(question);
     let mut total_ns = 0;
@@ -48,24 +48,24 @@ fn share_of(total_ns: i64, share: f64) -> i64 {
     (total_ns as f64 * share) as i64
 }
 
-/// What the host did longest on the path, by name.
+/// The name with the most host time on the path.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Busiest {
-    /// The name of operators, calls or functions.
+    /// The name of the operators, calls or functions.
     pub name: StringId,
     /// Its share of the time.
     pub share: f64,
-    /// How many events of that name the path goes through.
+    /// Number of events of that name on the path.
     pub n_events: usize,
-    /// The share that one of them has.
+    /// The share of the longest of them.
     pub longest: f64,
-    /// What they do, where they are runtime API calls.
+    /// The role of the calls, if they are runtime API calls.
     pub role: Option<ApiRole>,
-    /// Whether nothing needed the device before, and most windows do without such an event.
+    /// Whether this is the first use of the device, and most windows have no such event.
     pub is_first_use: bool,
 }
 
-/// The name that has most of the host's time on the path.
+/// Returns the name with the most host time on the path.
 pub(super) fn busiest(question: &Question<'_>) -> Option<Busiest> {
     let mut of_name = vec![(0_i64, 0_usize, 0_i64); question.tables.strings.len()];
     for (event, ns) in question.time_on_path(|kind| Side::Host.has(kind) && kind != Kind::Launch) {
@@ -99,10 +99,11 @@ pub(super) fn busiest(question: &Question<'_>) -> Option<Busiest> {
     })
 }
 
-/// The reciprocal of the share of a window that counts as much of it.
+/// The reciprocal of the share of a window that counts as a large part of it.
 const MUCH_OF_WINDOW: i64 = 10;
 
-/// Whether the first event that needs the device has this name, and most windows do without it.
+/// Whether the first event that needs the device has this name, and most windows have no such
+/// event.
 fn is_first_use(name: StringId, question: &Question<'_>) -> bool {
     let is_named = |event: Option<EventId>| {
         event.is_some_and(|event| question.tables.events.name(event) == Some(name))
@@ -128,16 +129,16 @@ fn is_first_use(name: StringId, question: &Question<'_>) -> bool {
     first.is_some_and(|event| timeline.name(event) == Some(name))
 }
 
-/// The functions around the host's time, from the outside in.
+/// The call tree around the host time, outermost function first.
 struct Tree<'a> {
     question: &'a Question<'a>,
     places: Vec<Place>,
     children: RowMap<(usize, StringId), usize>,
-    /// The place of each event, [`NO_ROW`] where it is not known yet.
+    /// The place of each event; [`NO_ROW`] if not yet known.
     place_of: Vec<u32>,
 }
 
-/// A function called by those of another place.
+/// A node of the call tree: a function called by that of the parent place.
 struct Place {
     name: Option<StringId>,
     parent: usize,
@@ -158,7 +159,7 @@ impl<'a> Tree<'a> {
         self.places[place].self_ns += ns;
     }
 
-    /// The place of the innermost function around an event, itself included.
+    /// Returns the place of the innermost function around an event, or of the event itself.
     fn place(&mut self, event: EventId) -> usize {
         let mut unknown = Vec::new();
         let mut next = Some(event);
@@ -179,7 +180,8 @@ impl<'a> Tree<'a> {
         place
     }
 
-    /// The place of an event inside another place: the same where it is no function.
+    /// Returns the place of an event inside another place; the same place if the event is not a
+    /// function.
     fn inner(&mut self, outer: usize, event: EventId) -> usize {
         let events = &self.question.tables.events;
         let is_function = matches!(events.kind(event), EventKind::Python | EventKind::Annotation);
@@ -195,8 +197,8 @@ impl<'a> Tree<'a> {
         place
     }
 
-    /// Whether an event is open nearly all the time from the first window to the last, and
-    /// so says nothing; of functions only those that were called before.
+    /// Whether an event is open nearly all the time from the first window to the last, and so does
+    /// not narrow down the time; functions count only if they were called before the first window.
     fn is_loop(&self, event: EventId) -> bool {
         let (events, windows) = (&self.question.tables.events, &self.question.scope.windows);
         let (Some(first), Some(last)) = (windows.first(), windows.last()) else { return false };
@@ -207,7 +209,7 @@ impl<'a> Tree<'a> {
             && inside_ns >= share_of(last.end_ns - first.start_ns, MOST_OF_ALL)
     }
 
-    /// Of the functions with so much time, that in all their calls, the innermost.
+    /// Of the functions with at least `least_ns` in all of their calls, returns the innermost.
     fn innermost(&self, least_ns: i64) -> Option<(StringId, i64)> {
         let mut found: Vec<_> = self.of_names().into_iter().collect();
         found.retain(|(_, of)| of.time_ns >= least_ns.max(1) && !of.is_loop);
@@ -218,7 +220,7 @@ impl<'a> Tree<'a> {
         best.map(|(name, of)| (name, of.time_ns))
     }
 
-    /// The time in all calls of each function, what it calls included.
+    /// Returns the total time of each function in all of its calls, including what it calls.
     fn of_names(&self) -> HashMap<StringId, Inclusive> {
         let totals_ns = self.totals_ns();
         let mut of_names: HashMap<StringId, Inclusive> = HashMap::new();
@@ -235,14 +237,14 @@ impl<'a> Tree<'a> {
             of.is_loop |= place.is_loop;
             (of.longest_ns, of.depth) =
                 (of.longest_ns, of.depth).max((totals_ns[number], place.depth));
-            // What a function calls of itself is in its time already.
+            // The time of recursive calls is already included.
             of.time_ns += if *open == 0 { totals_ns[number] } else { 0 };
             *open += 1;
         });
         of_names
     }
 
-    /// The time of each place with all places in it. A place stands behind the one it is in.
+    /// Returns the inclusive time of each place. A place comes after its parent.
     fn totals_ns(&self) -> Vec<i64> {
         let mut totals_ns: Vec<_> = self.places.iter().map(|place| place.self_ns).collect();
         for (number, place) in self.places.iter().enumerate().skip(1).rev() {
@@ -251,7 +253,7 @@ impl<'a> Tree<'a> {
         totals_ns
     }
 
-    /// Visits each place twice, when it is entered and when it is left.
+    /// Visits each place twice: on entry and on exit.
     fn walk(&self, mut visit: impl FnMut(usize, bool)) {
         let mut inside: Vec<Vec<usize>> = vec![Vec::new(); self.places.len()];
         for (number, place) in self.places.iter().enumerate().skip(1) {
@@ -268,11 +270,11 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// What all calls of a function have in common.
+/// Totals over all calls of a function.
 #[derive(Default)]
 struct Inclusive {
     time_ns: i64,
-    /// The time of the place that has most of it, and how deep that is.
+    /// The time of the place with the most time, and the depth of that place.
     longest_ns: i64,
     depth: usize,
     is_loop: bool,

@@ -1,5 +1,5 @@
-//! Time that nothing explains, where it lies in a few places: each is named with what went on around
-//! it, and the rest is answered as if the holes were not there.
+//! Large unexplained gaps. If most of the unexplained time lies in a few gaps, each is reported
+//! with what happened around it, and the verdict covers the remaining time.
 
 use std::cmp::Reverse;
 
@@ -11,33 +11,34 @@ use crate::path::walk::Path;
 use crate::tables::EventKind;
 use crate::vocabulary::ApiRole;
 
-/// So many pieces at most ...
+/// Maximum number of unexplained gaps.
 const MOST_PIECES: usize = 3;
 
-/// ... that make so many per cent of all that is not explained are holes.
+/// Minimum percentage of all unexplained time that these gaps must contain.
 const MOST_OF_UNKNOWN: i64 = 90;
 
-/// Work that starts behind a hole with fewer GPU activities before it is the first of its trace.
+/// Maximum number of GPU activities before an activity that counts as one of the first of its
+/// trace.
 const FIRST_ACTIVITIES: usize = 5;
 
-/// A piece of unexplained time.
+/// An unexplained gap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hole {
     pub(super) edge: u32,
-    /// How much of it lies on the path.
+    /// Its time on the path.
     pub duration_ns: i64,
-    /// What begins or returns late.
+    /// The event that begins or returns late.
     pub event: EventId,
-    /// What the host did for most of it, and whether that is a call that waits.
+    /// The host event that covers most of it, and whether that is a synchronizing call.
     pub host: Option<(EventId, bool)>,
-    /// How long some device was busy meanwhile.
+    /// How long any device was busy during it.
     pub busy_ns: i64,
-    /// Whether it comes before all but a few GPU activities, or in the first call of its kind, while
-    /// devices are mostly idle, and no other gap in the trace is like it.
+    /// Whether it comes before all but a few GPU activities, or in the first call of its kind,
+    /// while devices are mostly idle, and no other gap in the trace is similar.
     pub is_first: bool,
 }
 
-/// The holes in the paths of a question, the longest first; none where unexplained time is
+/// Returns the unexplained gaps on the paths, longest first; empty if unexplained time is
 /// scattered.
 pub(super) fn holes(question: &Question<'_>) -> Vec<Hole> {
     let mut pieces = pieces(question);
@@ -60,14 +61,14 @@ pub(super) fn holes(question: &Question<'_>) -> Vec<Hole> {
     longest.iter().map(|piece| Hole::of(piece, &busy, question)).collect()
 }
 
-/// The times at which some device was busy.
+/// Returns the times at which any device was busy.
 fn busy(question: &Question<'_>) -> Spans {
     let timeline = &question.graph.timeline;
     let works = timeline.orders().filter(|&it| timeline.kind(it).is_device_work());
     Spans::union_of(works.map(|it| (timeline.start_ns(it), timeline.end_ns(it))))
 }
 
-/// Whether most of several windows have such a piece: then it is no hole, but what they do.
+/// Whether most of several windows have such a gap. It is then part of every iteration.
 fn recurs(pieces: &[Piece], question: &Question<'_>) -> bool {
     let has =
         |path: &&Path| pieces.iter().any(|piece| path.edges.contains(&row_in_column(piece.edge)));
@@ -75,7 +76,7 @@ fn recurs(pieces: &[Piece], question: &Question<'_>) -> bool {
     n_windows > 1 && 2 * question.paths.iter().filter(has).count() > n_windows
 }
 
-/// The part of an edge that lies inside of windows.
+/// The part of an edge inside the windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Piece {
     edge: usize,
@@ -89,8 +90,8 @@ impl Piece {
     }
 }
 
-/// The edges of the paths that nothing explains, in their order. Windows follow each other: an edge
-/// that lies in two of them is one piece.
+/// Returns the unexplained edges of the paths, in order. Windows are adjacent: an edge that lies in
+/// two of them is one piece.
 fn pieces(question: &Question<'_>) -> Vec<Piece> {
     let (graph, edges) = (question.graph, question.graph.edges.as_slice());
     let of_path = |path: &Path| {
@@ -107,7 +108,7 @@ fn pieces(question: &Question<'_>) -> Vec<Piece> {
     joined(question.paths.iter().flat_map(of_path).collect())
 }
 
-/// Makes one piece of those of one edge.
+/// Merges the pieces of one edge.
 fn joined(mut pieces: Vec<Piece>) -> Vec<Piece> {
     pieces.sort_by_key(|piece| (piece.edge, piece.start_ns));
     pieces.dedup_by(|next, piece| {
@@ -146,8 +147,8 @@ impl Hole {
     }
 }
 
-/// The call, or else the operator or function, that is open for most of a stretch: the shortest of
-/// those that cover half of it.
+/// Returns the call, otherwise the operator or function, that is open for most of a time range: the
+/// shortest of those that cover half of it.
 fn host(question: &Question<'_>, start_ns: i64, end_ns: i64) -> Option<(EventId, bool)> {
     let timeline = &question.graph.timeline;
     let roles = question.tables.roles();
@@ -167,7 +168,7 @@ fn host(question: &Question<'_>, start_ns: i64, end_ns: i64) -> Option<(EventId,
     Some((timeline.event(event), waits))
 }
 
-/// Whether a call waits for devices, which it does not set up.
+/// Whether a call waits for devices, not counting calls that set them up.
 fn synchronizes(call: EventId, question: &Question<'_>) -> bool {
     let role = question.tables.events.name(call).map(|name| question.tables.roles()[name.row()]);
     matches!(
@@ -196,7 +197,7 @@ fn comes_again(piece: &Piece, question: &Question<'_>) -> bool {
     })
 }
 
-/// Whether no event of this name began before.
+/// Whether this is the first event of its name.
 fn is_first(event: EventId, question: &Question<'_>) -> bool {
     let timeline = &question.graph.timeline;
     let Some(order) = timeline.order(event) else { return false };

@@ -1,11 +1,12 @@
-//! Where a process records no operators and no Python functions, the time of a thread between two
-//! runtime API calls is work, or a wait for another thread: nothing recorded tells which. If that
-//! thread makes a call meanwhile, the wait may be one for the device.
+//! Possible waits of a thread for another thread. If a process records no operators and no Python
+//! functions, the time of a thread between two runtime API calls is either work or a wait for
+//! another thread, which the trace does not distinguish. If the other thread waits for the device
+//! meanwhile, this may be a wait for the device.
 //!
-//! Such a wait ends with something that another thread did. It is one for the device only where a
-//! call of that thread waited for a device: what threads spend on launches, between calls, or on
-//! waiting for each other is the host's time, whichever of them it is. So is a gap in which no call
-//! ends that may have waited.
+//! Such a wait ends with an event of another thread. It can be a wait for the device only if a call
+//! of that thread waited for a device. Time that threads spend on launches, between calls, or
+//! waiting for each other is host time. A gap is also host time if no call that may have waited
+//! ends in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +17,7 @@ use crate::path::walk::Path;
 use crate::tables::{EventKind, Tables};
 use crate::vocabulary::ApiRole;
 
-/// The numbers of the edges whose time may be a wait for another thread, in order.
+/// Returns the indices of edges whose time may be a wait for another thread, in order.
 pub(super) fn host_waits(graph: &Graph, tables: &Tables) -> Vec<u32> {
     let ends_ns = ends_of_waits(graph, tables);
     let may_wait = |edge: &Edge| {
@@ -33,8 +34,8 @@ pub(super) fn host_waits(graph: &Graph, tables: &Tables) -> Vec<u32> {
     edges.filter(|(_, edge)| may_wait(edge)).map(|(number, _)| row_in_column(number)).collect()
 }
 
-/// The times at which calls end that may have waited for a device, in order, of each process that
-/// records nothing else.
+/// For each process that records only calls, returns the sorted end times of calls that may have
+/// waited for a device.
 fn ends_of_waits(graph: &Graph, tables: &Tables) -> BTreeMap<StringId, Vec<i64>> {
     let timeline = &graph.timeline;
     let roles = tables.roles();
@@ -61,7 +62,7 @@ fn ends_of_waits(graph: &Graph, tables: &Tables) -> BTreeMap<StringId, Vec<i64>>
     ends_ns
 }
 
-/// The time of the windows in which some thread is in one of these edges.
+/// Returns the time in the windows during which any thread is in one of these edges.
 pub(super) fn time_in_windows_ns(edges: &[u32], paths: &[Path], graph: &Graph) -> i64 {
     let span = |&number: &u32| {
         let edge = &graph.edges.as_slice()[number as usize];

@@ -1,4 +1,4 @@
-//! Who loads data: the main thread, or workers it waits for.
+//! Who loads data: the main thread, or workers that it waits for.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -11,17 +11,17 @@ use crate::names::named;
 named! {
     /// Who loads data.
     Loader {
-        /// The thread that launches work loads data itself.
+        /// The thread that launches GPU activities loads data itself.
         MainThread "main_thread",
-        /// Worker processes do.
+        /// Worker processes load data.
         Workers "workers",
-        /// A loader that is none of torch's.
+        /// A data loader that is not from PyTorch.
         Own "own",
     }
 }
 
-/// Who loads most of the data that the paths pass, by the iterator of torch around or inside each
-/// stretch of loading; None if they pass no loading.
+/// Returns the loader of most data-loading time on the paths, according to the PyTorch iterator
+/// around or inside each data-loading segment; `None` without such segments.
 pub(super) fn loader(question: &Question<'_>) -> Option<Loader> {
     let iterators: Vec<_> = question.tables.strings.iter().map(iterator).collect();
     let of_event = |event: EventId| {
@@ -42,7 +42,7 @@ pub(super) fn loader(question: &Question<'_>) -> Option<Loader> {
     times_ns.into_iter().max_by_key(|&(loader, ns)| (ns, Reverse(loader))).map(|(loader, _)| loader)
 }
 
-/// The loader whose iterator has a name.
+/// Returns the loader of the iterator with a given name.
 fn iterator(name: &str) -> Option<Loader> {
     if name.contains("_MultiProcessingDataLoaderIter") {
         Some(Loader::Workers)
@@ -53,8 +53,8 @@ fn iterator(name: &str) -> Option<Loader> {
     }
 }
 
-/// The events in which an iterator of torch is open, with its loader: frames like
-/// `dataloader.py(628): __next__` do not say themselves who loads.
+/// Returns the events in which a PyTorch iterator is open, with its loader. Frames such as
+/// `dataloader.py(628): __next__` do not identify the loader themselves.
 fn iterators_inside(
     question: &Question<'_>,
     iterators: &[Option<Loader>],

@@ -1,8 +1,7 @@
-//! What was launched and is not recorded: by calls without their work, and by calls that are
-//! missing themselves.
+//! Missing GPU activities: of recorded launches, and of launch calls that are missing themselves.
 //!
-//! torch puts a range around each collective. Where all recorded communication was launched in
-//! such ranges, they tell which of the lost launches communicate.
+//! PyTorch records a range around each collective. If all recorded communication was launched in
+//! such ranges, they show which of the launches without an activity communicate.
 
 use super::causes::Causes;
 use super::question::Question;
@@ -11,15 +10,15 @@ use crate::graph::{Edge, Kind};
 use crate::ids::{EventId, NodeId, Order};
 use crate::vocabulary::{ApiRole, is_collective_range};
 
-/// So many lost launches between two others say what they launched. Work on many streams has the
-/// same ones before it, so that looking at all of them would take quadratic time.
+/// Maximum number of launches without an activity examined between two others. Activities on many
+/// streams share the launches before them, so that examining all of them would take quadratic time.
 const MOST_LOST: usize = 64;
 
-/// Launches without their work, and calls that are missing altogether, by thread.
+/// Launches without an activity, and missing calls, by thread.
 pub(super) struct Lost {
     of_thread: Vec<Vec<(NodeId, Causes)>>,
     times_ns: Vec<Vec<i64>>,
-    /// What devices do in this trace.
+    /// The device causes that occur in this trace.
     pub(super) of_device: Causes,
 }
 
@@ -59,19 +58,19 @@ impl Lost {
         self.of_thread.is_empty()
     }
 
-    /// Whether any comes before a time.
+    /// Whether any of them comes before a time.
     pub(super) fn is_any_before(&self, at_ns: i64) -> bool {
         self.times_ns.iter().filter_map(|times_ns| times_ns.first()).any(|&ns| ns < at_ns)
     }
 
-    /// What all of them may have done on devices.
+    /// Returns what all of them together may have done on devices.
     pub(super) fn all(&self) -> Causes {
         let each = self.of_thread.iter().flatten();
         let all = each.fold(Causes::default(), |all, one| all.with(one.1));
         all.without(Causes::BLOCKING_CALLS)
     }
 
-    /// The first of a thread between two times, and what they may have launched.
+    /// Returns the first of them on a thread between two times, and what they may have launched.
     pub(super) fn between(
         &self,
         thread: usize,
@@ -86,7 +85,8 @@ impl Lost {
         Some((call, others.fold(may, |may, other| may.with(other.1))))
     }
 
-    /// The calls that synchronise after some of their thread, with the first of them since the last.
+    /// Returns the synchronization calls after some of them on the same thread, each with the first
+    /// of them since the previous such call.
     pub(super) fn waits(&self, question: &Question<'_>) -> Vec<(Order, NodeId, Causes)> {
         let (timeline, roles) = (&question.graph.timeline, question.tables.roles());
         let mut last_ns = vec![i64::MIN; self.of_thread.len()];
@@ -106,11 +106,11 @@ impl Lost {
     }
 }
 
-/// The events that lie in the ranges of collectives, or are one.
+/// The events that are inside the range of a collective, or are such a range.
 struct CollectiveRanges {
-    /// By event; empty if there is no such range.
+    /// By event; empty if the trace has no such ranges.
     is_inside: Vec<bool>,
-    /// Whether all recorded communication was launched in one.
+    /// Whether all recorded communication was launched in such a range.
     tell: bool,
 }
 
@@ -139,7 +139,7 @@ impl CollectiveRanges {
         self.is_inside.get(event.row()).copied().unwrap_or(false)
     }
 
-    /// What devices do in this trace: they communicate only where that is recorded.
+    /// Returns the device causes that occur in this trace: communication only if it is recorded.
     fn of_device(&self, question: &Question<'_>) -> Causes {
         let has_communication =
             !self.is_inside.is_empty() || communication(question).next().is_some();
@@ -147,7 +147,7 @@ impl CollectiveRanges {
         if has_communication { Causes::DEVICE } else { without }
     }
 
-    /// What a launch without its work may have launched.
+    /// Returns what a launch without an activity may have launched.
     fn of_launch(&self, call: Order, of_device: Causes, question: &Question<'_>) -> Causes {
         let timeline = &question.graph.timeline;
         let role = timeline.name(call).map(|name| question.tables.roles()[name.row()]);
@@ -159,7 +159,7 @@ impl CollectiveRanges {
         }
     }
 
-    /// What missing calls may have launched.
+    /// Returns what missing calls may have launched.
     fn of_silence(&self, silence: &Silence, of_device: Causes, question: &Question<'_>) -> Causes {
         let graph = question.graph;
         let between = graph.thread_nodes.between(silence.thread, silence.before, silence.behind);
@@ -170,7 +170,7 @@ impl CollectiveRanges {
     }
 }
 
-/// The recorded work that communicates.
+/// Returns the recorded communication activities.
 fn communication<'q>(question: &'q Question<'_>) -> impl Iterator<Item = Order> + 'q {
     let edges = question.graph.edges.as_slice().iter();
     edges.filter(|edge| edge.kind == Kind::Communication).filter_map(Edge::event)

@@ -1,12 +1,12 @@
-//! What holds a program up, and what changes gain: the verdict.
+//! The verdict: what limits a program, and how much changes gain.
 //!
-//! A verdict compares gains: how much shorter the program would be if something took no
-//! time, by the graph timed anew. Neither shares of the path nor how busy a device was can
-//! say that, for host and device work side by side. A *side* is what holds the program up; what
-//! somebody can do about it is asked of [`Facts`] and computed by [`Inquiry::gains`].
+//! A verdict compares gains: how much shorter the program would be if something took no time,
+//! computed by re-timing the graph. Shares of the path and device utilization cannot answer this,
+//! because host and device run in parallel. A *side* is a part of the program that can limit it.
+//! [`Facts`] answers queries about possible changes, and [`Inquiry::gains`] computes their gains.
 //!
-//! Every gain is an upper bound: the order of the work stays, and nobody can remove all of
-//! a side. Gains of several changes are never added.
+//! Every gain is an upper bound: the order of execution stays the same, and a side can never be
+//! removed completely. Gains of several changes are never added.
 
 mod bounds;
 mod busy_streams;
@@ -51,91 +51,91 @@ use rule::{Gains, Ruling, certain, ruling};
 use trials::Trials;
 
 named! {
-    /// What a verdict comes to.
+    /// The result of a verdict.
     Status {
-        /// Something holds the program up.
+        /// One or two sides limit the program.
         Ok "ok",
-        /// Nothing gains much by itself.
+        /// No side gains much alone.
         Balanced "balanced",
-        /// The trace does not tell.
+        /// The trace does not support an answer.
         Inconclusive "inconclusive",
-        /// No work of a device is recorded.
+        /// No GPU activity is recorded.
         NoDevice "no_device",
     }
 }
 
-/// The lengths of the windows over which gains hold.
+/// The lengths of the windows to which gains refer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lengths {
-    /// Of the window that is shown.
+    /// Length of the shown window.
     pub shown_ns: i64,
-    /// Of the shortest.
+    /// Length of the shortest window.
     pub least_ns: i64,
-    /// Of the longest.
+    /// Length of the longest window.
     pub most_ns: i64,
-    /// Of all together.
+    /// Total length.
     pub total_ns: i64,
-    /// The places of those longer than one and a half times the median.
+    /// The indices of windows longer than 1.5 times the median.
     pub outliers: Vec<usize>,
 }
 
-/// What the window that is shown says alone, where that differs from all together.
+/// The result for the shown window alone, if it differs from that of all windows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Usual {
-    /// The sides that it names.
+    /// The sides that are reported.
     pub sides: Vec<Side>,
-    /// The gain of its first side, or of the best where it names none.
+    /// The gain of the first side, or the largest gain if no side is reported.
     pub gain: f64,
 }
 
-/// What holds a program up, and what can be done about it.
+/// What limits a program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
-    /// What it comes to.
+    /// The result.
     pub status: Status,
-    /// The sides that hold the program up, the greatest first.
+    /// The sides that limit the program, largest gain first.
     pub sides: Vec<Side>,
-    /// What removing each side would gain, in the order of [`Side::ALL`].
+    /// The gain of removing each side, in the order of [`Side::ALL`].
     pub gains: Vec<f64>,
-    /// The least and the most that can be, in the same order.
+    /// The bounds of each gain, in the same order.
     pub bounds: Vec<Bounds>,
-    /// What removing kernels and host together would gain.
+    /// The gain of removing kernels and host together.
     pub kernels_and_host: f64,
-    /// How long the windows are over which this holds.
+    /// The lengths of the windows.
     pub lengths: Lengths,
-    /// What speaks against it.
+    /// Reliability of the verdict.
     pub doubt: Doubt,
-    /// Unexplained time that the answer leaves out, the longest piece first.
+    /// Unexplained gaps that the verdict leaves out, longest first.
     pub holes: Vec<Hole>,
     /// Whether removing waits gains more than removing any side.
     pub waits_lead: bool,
     /// Whether only host and kernels together would gain much.
     pub nearly_balanced: bool,
-    /// The function that has most of the time of the host.
+    /// The function with most of the host time.
     pub function: Option<Function>,
-    /// What the host did longest on the path.
+    /// The name with the most host time on the path.
     pub busiest: Option<Busiest>,
-    /// How many GPU activities were launched meanwhile.
+    /// Number of GPU activities launched in the windows.
     pub n_launched: usize,
     /// Who loads data.
     pub loader: Option<Loader>,
-    /// What the window that is shown says alone, if something else.
+    /// The result for the shown window alone, if different.
     pub usual: Option<Usual>,
 }
 
-/// Where more of the path than this is not explained, bounds decide nothing.
+/// If more of the path than this is unexplained, bounds do not settle a verdict.
 const MOST_GUESSED: f64 = 0.5;
 
-/// The mean and the median differ where one is so many times the other.
+/// The mean and the median differ if one is this many times the other.
 const UNEVEN: f64 = 1.3;
 
-/// A stream that is busy for all but a twentieth of the time that is left bounds a gain.
+/// A stream that is busy for at least 95 % of the remaining time bounds a gain.
 const NEARLY_ALL: (i64, i64) = (20, 19);
 
-/// A window is an outlier beyond so many halves of the median.
+/// A window longer than this many halves of the median is an outlier.
 const OUTLIER_HALVES: i64 = 3;
 
-/// What a verdict found out on its way, for questions about more changes.
+/// Intermediate results of a verdict, for gains of further changes.
 #[derive(Debug, Default)]
 pub struct Inquiry {
     paths: Vec<Path>,
@@ -144,26 +144,27 @@ pub struct Inquiry {
     holes: Vec<Hole>,
 }
 
-/// What a change gains in the windows of a verdict.
+/// The gain of a change in the windows of a verdict.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gain {
-    /// Of a window in the mean, rounded down. Below 0 it would cost.
+    /// Mean gain per window, rounded down; negative if the change costs time.
     pub gain_ns: i64,
-    /// The same as a share.
+    /// The gain as a share.
     pub gain: f64,
-    /// The least and the greatest share, with what is missing from the trace.
+    /// The bounds of the share, given what is missing from the trace.
     pub bounds: Bounds,
 }
 
 impl Inquiry {
-    /// Returns what sets of changes gain in the windows of the verdict.
+    /// Returns the gain of each set of changes in the windows of the verdict.
     ///
-    /// `other_lags_ns` are the lags of the edges with other costs of recording: the bounds of each
-    /// gain hold for all of them.
+    /// `other_lags_ns` are the latencies of the edges with other recording costs: the bounds of
+    /// each gain hold for all of them.
     ///
     /// # Errors
     ///
-    /// When a pattern is not a valid regular expression, and when `progress` asks to stop.
+    /// Returns an error if a pattern is not a valid regular expression, or if `progress` asks to
+    /// stop.
     pub fn gains(
         &self,
         (graph, tables, nesting, scope): (&Graph, &Tables, &Nesting, &Scope),
@@ -193,11 +194,12 @@ impl Inquiry {
     }
 }
 
-/// Finds what holds a program up over the windows of a scope, and keeps what it found out.
+/// Finds what limits a program in the windows of a scope. Also returns intermediate results for
+/// further gains.
 ///
 /// # Errors
 ///
-/// Only when `progress` asks to stop.
+/// Returns an error only if `progress` asks to stop.
 pub fn verdict(
     graph: &Graph,
     tables: &Tables,
@@ -243,8 +245,8 @@ pub fn verdict(
 }
 
 impl Question<'_> {
-    /// Whether most of the paths is the time of one side: where launches are missing, nothing shows
-    /// that this side is not what limits the program.
+    /// Whether most of the paths is time of one side. If launches are missing, this side may still
+    /// be what limits the program.
     fn is_of_one_side(&self) -> bool {
         let segments = || self.paths.iter().flat_map(|path| &path.segments);
         let time_ns = |side: Option<Side>| -> i64 {
@@ -256,7 +258,7 @@ impl Question<'_> {
     }
 }
 
-/// What the trials of a question gave.
+/// The results of all trials.
 struct Answers {
     sides: Vec<Trial>,
     kernels_and_host: Trial,
@@ -265,14 +267,14 @@ struct Answers {
     stream_waits: Trial,
 }
 
-/// What one trial gains in each window.
+/// The gain of one trial in each window.
 #[derive(Debug, Clone, Default)]
 struct Trial {
     gains_ns: Vec<i64>,
     lengths_ns: Vec<i64>,
-    /// In all windows with what is missing placed for the least and for the greatest gain.
+    /// Gain in all windows with missing records placed for the smallest and for the largest gain.
     bounds_ns: (i64, i64),
-    /// What bounds them.
+    /// The reasons for these bounds.
     facts: Option<(Fact, Fact)>,
 }
 
@@ -281,7 +283,7 @@ impl Trial {
         self.gains_ns.iter().sum()
     }
 
-    /// As a share of all windows, or of one.
+    /// Returns the gain as a share of all windows, or of one.
     #[allow(clippy::cast_precision_loss)] // a share
     fn gain(&self, window: Option<usize>) -> f64 {
         let (gain_ns, length_ns) = match window {
@@ -291,13 +293,13 @@ impl Trial {
         gain_ns as f64 / length_ns.max(1) as f64
     }
 
-    /// Widens the gain by what the windows take in the least and the most favourable case, but never
-    /// to less than the time that a stream is busy all the same.
+    /// Widens the bounds to the window lengths in the least and the most favourable case, but not
+    /// below the time that a stream is busy anyway.
     fn widen(&mut self, lengths_ns: [Vec<i64>; 2], busy_ns: i64, missing: Fact) {
         let total_ns: i64 = self.lengths_ns.iter().sum();
         let [least_ns, most_ns] = lengths_ns.map(|of| total_ns - of.iter().sum::<i64>());
         let gain_ns = self.gain_ns();
-        // Nothing takes longer because something else does not.
+        // Shortening one event never lengthens another.
         let low_ns = least_ns.max(0).min(self.bounds_ns.0);
         let high_ns = most_ns.min(total_ns - busy_ns).max(self.bounds_ns.1);
         let is_busy = (total_ns - high_ns) * NEARLY_ALL.1 <= busy_ns * NEARLY_ALL.0;
@@ -311,7 +313,7 @@ impl Trial {
         self.facts = Some((low_by, high_by));
     }
 
-    /// The least and the greatest share that it may gain.
+    /// Returns the bounds of the gain as shares.
     #[allow(clippy::cast_precision_loss)] // a share
     fn bounds(&self) -> Bounds {
         let length_ns = self.lengths_ns.iter().sum::<i64>().max(1) as f64;
@@ -326,12 +328,12 @@ impl Answers {
         self.everything.gain(None)
     }
 
-    /// What each side gains at least and at most.
+    /// Returns the bounds of the gain of each side.
     fn bounds(&self) -> Vec<Bounds> {
         self.sides.iter().map(Trial::bounds).collect()
     }
 
-    /// The gains that the rule weighs, of all windows or of one; none below 0.
+    /// Returns the gains that the rule compares, for all windows or one; none below 0.
     fn gains(&self, window: Option<usize>) -> Gains {
         let gain = |trial: &Trial| trial.gain(window).max(0.0);
         let mut gains = Gains {
@@ -348,7 +350,7 @@ impl Answers {
 }
 
 impl Question<'_> {
-    /// Tries to remove each side, several together, and all waits.
+    /// Tries to remove each side, several sides together, and all waits.
     fn answers(&self, open: &Open, holes: &[Hole], progress: Progress<'_>) -> Result<Answers> {
         let mut changes: Vec<_> = Side::ALL.iter().map(|side| side.removed()).collect();
         let everything = changes.concat();
@@ -375,7 +377,7 @@ impl Question<'_> {
         tried(&self.starts(open, holes, &busy), changes, progress)
     }
 
-    /// How long streams are busy, where something is missing.
+    /// Returns the busy times of streams, if anything is missing.
     fn busy(&self, open: &Open) -> BusyStreams {
         let is_closed = open.is_empty() && open.held_ns.is_none();
         if is_closed { BusyStreams::default() } else { BusyStreams::of(self) }
@@ -389,7 +391,8 @@ impl Question<'_> {
         Starts { free: from(None), held: open.held_ns.map(|ns| from(Some(ns))) }
     }
 
-    /// The device work whose calls lie between the first window's start and the last one's end.
+    /// Returns the number of GPU activities whose launch calls lie between the start of the first
+    /// window and the end of the last.
     fn n_launched(&self) -> usize {
         let (timeline, windows) = (&self.graph.timeline, &self.scope.windows);
         let (Some(first), Some(last)) = (windows.first(), windows.last()) else { return 0 };
@@ -398,7 +401,7 @@ impl Question<'_> {
         timeline.orders().filter_map(called_ns).filter(within).count()
     }
 
-    /// What nothing explains of the paths that remain without some sides, as a share.
+    /// Returns the unexplained share of the paths that remain without some sides.
     #[allow(clippy::cast_precision_loss)] // a share
     fn rest_unknown(&self, sides: &[Side], progress: Progress<'_>) -> Result<f64> {
         let Some(side) = sides.first() else { return Ok(0.0) };
@@ -447,7 +450,7 @@ impl Question<'_> {
         }
     }
 
-    /// What the shown window says alone, if that is something else or the lengths are uneven.
+    /// Returns the result for the shown window alone, if it differs or the lengths are uneven.
     #[allow(clippy::cast_precision_loss)] // a share
     fn usual(&self, answers: &Answers, all: &Ruling) -> Option<Usual> {
         if self.scope.windows.len() < 2 {
@@ -467,11 +470,11 @@ impl Question<'_> {
     }
 }
 
-/// Trials with both starts of the first window that are possible.
+/// Trials for both possible starts of the first window.
 struct Starts<'a> {
-    /// It moves with what opens it.
+    /// The start moves with the event that opens the window.
     free: Trials<'a>,
-    /// It stays: what was lost before may have held it up.
+    /// The start is fixed, because a missing record before it may have delayed it.
     held: Option<Trials<'a>>,
 }
 
@@ -508,7 +511,7 @@ fn tried(
     Ok(found)
 }
 
-/// What is said of the lengths of some windows.
+/// Summarizes the lengths of windows.
 fn lengths(lengths_ns: &[i64], shown: usize) -> Lengths {
     let shown_ns = lengths_ns[shown];
     let is_outlier = |&place: &usize| lengths_ns[place] / OUTLIER_HALVES > shown_ns / 2;

@@ -1,25 +1,25 @@
-//! Sides: what may hold a program up.
+//! Sides: the parts of a program that can limit it.
 
 use crate::graph::Kind;
 use crate::names::named;
 use crate::path::what_if::{Change, Effect, Ratio};
 
 named! {
-    /// What may hold a program up.
+    /// A part of a program that can limit it.
     Side {
-        /// Computing kernels; what a graph replay hides between its nodes may be more of them.
+        /// Compute kernels, including those that a graph replay may hide between its nodes.
         Kernels "kernels",
-        /// Everything that threads of the CPU do.
+        /// Everything that CPU threads do.
         Host "host",
-        /// Kernels that talk to other devices, waiting for late ones included.
+        /// Communication kernels, including waits for late ranks.
         Communication "communication",
-        /// Copies and fills of memory.
+        /// Memcpys and memsets.
         Copies "copies",
     }
 }
 
 impl Side {
-    /// In order of what it usually costs to do something about it.
+    /// Sorted by the usual effort of shortening them.
     pub(super) const CHEAPEST_FIRST: [Self; 4] =
         [Self::Host, Self::Communication, Self::Copies, Self::Kernels];
 
@@ -36,13 +36,13 @@ impl Side {
         self.kinds().contains(&kind)
     }
 
-    /// The changes that remove it.
+    /// Returns the changes that remove it.
     pub(super) fn removed(self) -> Vec<Change> {
         self.kinds().iter().copied().map(dropped).collect()
     }
 }
 
-/// The kinds of the host, data loading first.
+/// The kinds of host time, data loading first.
 pub(super) const HOST: [Kind; 6] =
     [Kind::DataLoading, Kind::Operator, Kind::Runtime, Kind::HostGap, Kind::Launch, Kind::Handover];
 

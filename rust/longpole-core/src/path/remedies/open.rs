@@ -1,9 +1,9 @@
-//! What is missing from a trace, placed as favourably and as unfavourably as the records allow.
+//! Missing records, placed as favourably and as unfavourably as the trace allows.
 //!
-//! A gap that nothing explains may be time of whatever could have caused it, or of nothing that
-//! can be removed: the greatest gain removes it, the least keeps it. Work whose launch is lost
-//! was launched some time between its neighbours on the stream: for the least gain as late as
-//! that allows. What a launch that came before a gap excludes is no cause of it.
+//! An unexplained gap may have any cause that fits, or none that can be removed: the largest gain
+//! removes it, the smallest keeps it. An activity whose launch is missing was launched at some time
+//! between its stream neighbours: for the smallest gain, as late as possible. A cause that is
+//! excluded by an earlier launch is not considered.
 
 use super::causes::Causes;
 use super::holes::Hole;
@@ -14,55 +14,55 @@ use super::silences::{Silence, silences};
 use crate::graph::{Edge, Graph, Kind, Role, limits};
 use crate::ids::{NodeId, Order, row_in_column};
 
-/// Where what is missing is placed.
+/// Placement of missing records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Placing {
-    /// Where the graph has it.
+    /// As timed in the graph.
     AsTimed,
-    /// So that a change gains least.
+    /// So that a change gains the least.
     Least,
-    /// So that a change gains most.
+    /// So that a change gains the most.
     Most,
 }
 
-/// An edge whose time nothing explains.
+/// An edge with unexplained time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Gap {
     pub(super) edge: u32,
-    /// What may have caused it.
+    /// Its possible causes.
     pub(super) may: Causes,
-    /// What has caused all of it, whatever else is not known.
+    /// The causes of all of its time, regardless of what is unknown.
     pub(super) must: Causes,
 }
 
-/// Keeps a node behind another one: an edge that the least gains have besides the graph's.
+/// Keeps a node after another one: an additional edge for the smallest gains.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bound {
     pub(super) target: NodeId,
     pub(super) source: NodeId,
     pub(super) least_ns: i64,
-    /// Changes that remove what keeps it.
+    /// Changes that remove the cause of this bound.
     pub(super) unless: Causes,
 }
 
-/// All that is missing in the windows of a question.
+/// Everything that is missing in the windows.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Open {
     pub(super) gaps: Vec<Gap>,
-    /// In order of their targets.
+    /// Sorted by target.
     pub(super) bounds: Vec<Bound>,
-    /// Work of the windows whose launch is missing.
+    /// Number of activities in the windows whose launch is missing.
     pub(super) n_unlinked: usize,
-    /// Whether launches of the trace miss their work.
+    /// Whether launches of the trace lack their activity.
     pub(super) has_lost_work: bool,
-    /// When the first window begins, where something is lost before: it may have held up the start,
-    /// so that this does not move whatever is changed.
+    /// The start of the first window, if a record before it is missing: it may have delayed the
+    /// start, which then stays fixed under any change.
     pub(super) held_ns: Option<i64>,
     /// Edges of threads that may be waits for other threads, in order.
     pub(super) host_waits: Vec<u32>,
 }
 
-/// Gaps of less than this share of the windows change no answer.
+/// The reciprocal of the share of the windows below which gaps are ignored.
 const NEGLIGIBLE: i64 = 200;
 
 impl Open {
@@ -101,7 +101,7 @@ impl Open {
         self.gaps.is_empty() && self.bounds.is_empty()
     }
 
-    /// Adds the gaps of the windows; gives their time.
+    /// Adds the gaps of the windows. Returns their time.
     fn add_gaps(&mut self, graph: &Graph, lost: &Lost, (start_ns, end_ns): (i64, i64)) -> i64 {
         let edges = graph.edges.as_slice();
         let of_lost = lost.all().with(Causes::KERNELS);
@@ -130,8 +130,8 @@ impl Open {
         time_ns
     }
 
-    /// Adds time outside calls that may be a wait for another thread, and so for whatever that waits
-    /// for: without host work such a wait stays. Gives its time.
+    /// Adds time outside calls that may be a wait for another thread, and thus for anything that
+    /// thread waits for; the wait remains without host work. Returns their time.
     fn add_host_waits(&mut self, graph: &Graph, (start_ns, end_ns): (i64, i64)) -> i64 {
         let may = Causes::DEVICE.with(Causes::BLOCKING_CALLS).with(Causes::STREAM_WAITS);
         let must = Causes::default();
@@ -151,8 +151,8 @@ impl Open {
         time_ns
     }
 
-    /// Adds the call itself beside the gap that ends it: what it waited for is not known, so that it
-    /// may have been what is changed.
+    /// Adds the call before the gap that ends it: what the call waited for is unknown and may be
+    /// what is changed.
     fn add_calls_beside(&mut self, gap: usize, may: Causes, graph: &Graph) {
         let edges = graph.edges.as_slice();
         let target = edges[gap].target;
@@ -168,7 +168,7 @@ impl Open {
         self.gaps.extend(beside.map(|place| Gap { edge: row_in_column(place), may, must }));
     }
 
-    /// Adds the time of threads in which calls are missing: they may have waited, or not.
+    /// Adds the time of threads in which calls are missing, because these may have waited.
     fn add_silences(
         &mut self,
         (silences, of_device): (&[Silence], Causes),
@@ -193,9 +193,9 @@ impl Open {
         }
     }
 
-    /// Adds what the lost work of launches may have held up: the next work on each stream, and the
-    /// next call of the thread that synchronises. It may have kept the device busy from its launch,
-    /// or from the last work before, until then.
+    /// Adds what missing activities of launches may have delayed: the next activity on each stream,
+    /// and the next synchronization call of the thread. A missing activity may have kept the device
+    /// busy until then, from its launch or from the last activity before.
     fn add_lost_work(
         &mut self,
         question: &Question<'_>,
@@ -232,7 +232,8 @@ impl Open {
         }
     }
 
-    /// Opens the edge that binds a node, and keeps the node behind lost work.
+    /// Marks the edge that binds a node as possibly caused by a missing activity, and keeps the
+    /// node after that activity.
     fn add_lost(
         &mut self,
         (first, may): (NodeId, Causes),
@@ -260,8 +261,9 @@ impl Open {
         }
     }
 
-    /// Keeps work without a launcher behind the last that its thread did before it must have
-    /// launched it, or where it is if no call is recorded; gives how many there are.
+    /// Keeps each activity without a launcher after the last node of its thread before it must have
+    /// been launched, or at its place if no call is recorded. Returns the number of such
+    /// activities.
     fn add_late_launches(
         &mut self,
         graph: &Graph,
@@ -294,15 +296,16 @@ impl Open {
 }
 
 impl Open {
-    /// Keeps work where it is unless the host's work is removed: where no call at all is recorded, the
-    /// host may have taken all the time until then, whatever the device did meanwhile.
+    /// Keeps an activity at its place unless host work is removed: if no call is recorded at all,
+    /// the host may have taken all the time until then, regardless of the device.
     fn add_unseen_host(&mut self, target: NodeId, graph: &Graph) {
         let Some(source) = graph.nodes.ids().next() else { return };
         let least_ns = graph.nodes.time_ns(target) - graph.nodes.time_ns(source);
         self.bounds.push(Bound { target, source, least_ns, unless: Causes::HOST });
     }
 
-    /// The gap before work without a launcher may be the host's where it may have been launched in it.
+    /// Adds the host as a possible cause of the gap before an activity without a launcher, if it
+    /// may have been launched in the gap.
     fn open_to_host(&mut self, work: Order, target: NodeId, graph: &Graph) {
         let Some(binding) = graph.edges.binding(target) else { return };
         let edge = &graph.edges.as_slice()[binding];
@@ -313,7 +316,7 @@ impl Open {
         }
     }
 
-    /// Leaves out what holds behind a hole: it is no part of the question any more.
+    /// Removes what depends on an unexplained gap that the verdict leaves out.
     pub(super) fn without(&mut self, holes: &[Hole], graph: &Graph) {
         let edges = graph.edges.as_slice();
         let targets: Vec<_> = holes.iter().map(|hole| edges[hole.edge as usize].target).collect();
@@ -322,7 +325,8 @@ impl Open {
     }
 }
 
-/// Whether the trace may miss anything: most do not, and are asked no more than that.
+/// Whether anything may be missing from the trace. In most traces nothing is, and the detailed
+/// search is skipped.
 fn is_any_missing(graph: &Graph) -> bool {
     graph.counts.unlinked_work > 0
         || !graph.lost_launches.is_empty()
@@ -334,11 +338,11 @@ fn is_gap(edge: &Edge) -> bool {
     matches!(edge.kind, Kind::Unexplained | Kind::Unrecorded | Kind::GraphGap)
 }
 
-/// What may have caused a gap, and what must have.
+/// Returns the possible and the certain causes of a gap.
 fn causes(edge: &Edge, graph: &Graph, of_device: Causes) -> (Causes, Causes) {
     let (timeline, work) = (&graph.timeline, graph.nodes.event(edge.target));
     if edge.kind == Kind::GraphGap {
-        // The replay is one activity of known length, and may hide nodes between those recorded.
+        // The replay is one activity of known length, and may hide nodes between the recorded ones.
         return (Causes::KERNELS, Causes::default());
     }
     if !timeline.kind(work).is_device_work() {
@@ -355,7 +359,7 @@ fn causes(edge: &Edge, graph: &Graph, of_device: Causes) -> (Causes, Causes) {
     (may, if is_kernel { Causes::KERNELS } else { Causes::default() })
 }
 
-/// What ended before on the stream of work that starts late.
+/// Returns the activity that ended before a late start on the same stream.
 fn before(edge: &Edge, graph: &Graph) -> Option<NodeId> {
     before_node(edge.target, graph)
 }
@@ -366,7 +370,7 @@ fn before_node(target: NodeId, graph: &Graph) -> Option<NodeId> {
     edges.iter().find(in_order).map(|edge| edge.source)
 }
 
-/// The ends of device work, in order of time.
+/// The ends of GPU activities, in order of time.
 struct LastWorks(Vec<NodeId>);
 
 impl LastWorks {
@@ -376,14 +380,14 @@ impl LastWorks {
         Self(graph.nodes.ids().filter(|node| graph.nodes.is_end(*node) && is_work(node)).collect())
     }
 
-    /// The last work to end before a node.
+    /// Returns the last activity to end before a node.
     fn by(&self, target: NodeId) -> Option<NodeId> {
         let behind = self.0.partition_point(|&node| node < target);
         behind.checked_sub(1).map(|place| self.0[place])
     }
 }
 
-/// The thread that launches on each lane of a device.
+/// The thread that launches on each device lane.
 struct Launchers {
     of_lane: Vec<Option<usize>>,
     usual: Option<usize>,
@@ -406,7 +410,7 @@ impl Launchers {
             count(&mut counts, thread);
         }
         if counts.is_empty() {
-            // Then the thread that calls most.
+            // Otherwise the thread with the most calls.
             for call in timeline.orders().filter(|&event| timeline.kind(event).is_call()) {
                 count(&mut counts, timeline.lane(call));
             }

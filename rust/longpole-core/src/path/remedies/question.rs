@@ -1,4 +1,4 @@
-//! What is asked for a verdict, with all that is known of the trace.
+//! The input of a verdict.
 
 use crate::graph::{Graph, Kind};
 use crate::ids::EventId;
@@ -7,7 +7,7 @@ use crate::path::windows::Scope;
 use crate::stack::Nesting;
 use crate::tables::Tables;
 
-/// What is asked, with all that is known.
+/// The input of a verdict.
 pub(super) struct Question<'a> {
     pub(super) graph: &'a Graph,
     pub(super) tables: &'a Tables,
@@ -15,13 +15,13 @@ pub(super) struct Question<'a> {
     pub(super) scope: &'a Scope,
     pub(super) paths: &'a [Path],
     pub(super) lags_ns: &'a [i64],
-    /// Whether the windows take as long with these lags as the trace shows.
+    /// Whether the windows take as long with these latencies as in the trace.
     pub(super) is_as_timed: bool,
-    /// The time of the paths by event and kind, in the order of the events.
+    /// The time on the paths by event and kind, in the order of events.
     pub(super) times: Vec<(EventId, Kind, i64)>,
 }
 
-/// The time of paths by event and kind, in the order of the events.
+/// Returns the time on paths by event and kind, in the order of events.
 pub(super) fn times_of(paths: &[Path]) -> Vec<(EventId, Kind, i64)> {
     let segments = paths.iter().flat_map(|path| &path.segments);
     let with_event =
@@ -33,7 +33,7 @@ pub(super) fn times_of(paths: &[Path]) -> Vec<(EventId, Kind, i64)> {
 }
 
 impl Question<'_> {
-    /// The time of each event on the paths, of the kinds that `counts` names.
+    /// Returns the time of each event on the paths, for the kinds that `counts` accepts.
     pub(super) fn time_on_path<'q>(
         &'q self,
         counts: impl Fn(Kind) -> bool + 'q,

@@ -1,26 +1,26 @@
-//! Which sides a verdict names, by their gains alone.
+//! Decides which sides a verdict reports, from their gains alone.
 
 use super::Bounds;
 use super::model::Side;
 use crate::names::Names;
 
-/// A gain below this is not worth a sentence.
+/// Minimum gain to report a side.
 pub(super) const LEAST_GAIN: f64 = 0.05;
 
-/// Two sides are named where the second gains this share of the first. Of 300 simulated
-/// programs one in ten has two, and the best is among them in all.
+/// Two sides are reported if the second gains this share of the first. Of 300 simulated programs,
+/// one in ten has two, and the best side is always among them.
 const ALIKE: f64 = 0.8;
 
-/// Waits are worth a sentence where removing them gains this share of the best side.
+/// Waits are reported if removing them gains this share of the best side.
 const WORTHWHILE: f64 = 0.4;
 
-/// Both the host and the kernels must shrink where the best side gains less than this ...
+/// Host and kernels must shrink together if the best side gains less than this.
 const MOST_ALONE: f64 = 0.15;
 
-/// ... and the two together so many times as much.
+/// Minimum ratio of the gain of both to the best single gain.
 const TOGETHER: f64 = 3.0;
 
-/// What each change would gain, as a share of the time; none below 0.
+/// The gain of each change as a share of the time; none below 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Gains {
     pub(super) sides: [f64; Side::ALL.len()],
@@ -29,14 +29,14 @@ pub(super) struct Gains {
     pub(super) stream_waits: f64,
 }
 
-/// What is named.
+/// What a verdict reports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Ruling {
-    /// The sides, the best first; none where nothing gains much.
+    /// The sides, largest gain first; empty if nothing gains much.
     pub(super) sides: Vec<Side>,
-    /// Whether removing waits gains more than any side does.
+    /// Whether removing waits gains more than removing any side.
     pub(super) waits_lead: bool,
-    /// Whether only both sides together gain much.
+    /// Whether only host and kernels together gain much.
     pub(super) nearly_balanced: bool,
 }
 
@@ -50,7 +50,7 @@ impl Gains {
     }
 }
 
-/// Says what is named.
+/// Returns what a verdict reports.
 pub(super) fn ruling(gains: &Gains) -> Ruling {
     let best = gains.best();
     let waits = gains.blocking_calls.max(gains.stream_waits);
@@ -64,9 +64,9 @@ pub(super) fn ruling(gains: &Gains) -> Ruling {
     }
 }
 
-/// The sides that hold the program up whatever is missing from the trace; none where the intervals
-/// of their gains, from least to greatest, leave that open, and an empty list where nothing can gain
-/// much. `named` are those of the gains as timed.
+/// Returns the sides that limit the program regardless of missing records: `None` if the bounds of
+/// the gains do not settle it, and an empty list if nothing can gain much. `named` are the sides by
+/// the gains as timed.
 pub(super) fn certain(bounds: &[Bounds], named: &[Side]) -> Option<Vec<Side>> {
     let (low, high) =
         (|side: Side| bounds[side as usize].low, |side: Side| bounds[side as usize].high);
@@ -90,7 +90,8 @@ pub(super) fn certain(bounds: &[Bounds], named: &[Side]) -> Option<Vec<Side>> {
     }
 }
 
-/// The best side, and the second where it is as good. At equal gains the cheapest is first.
+/// Returns the best side, and the second if it is similar. At equal gains, the one with less effort
+/// comes first.
 fn named_sides(gains: &Gains) -> Vec<Side> {
     let mut sides = Side::CHEAPEST_FIRST.to_vec();
     sides.sort_by(|&one, &two| gains.side(two).total_cmp(&gains.side(one)));

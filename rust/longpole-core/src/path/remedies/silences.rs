@@ -1,36 +1,38 @@
-//! Calls that were made and are not recorded.
+//! Calls that were made but are not recorded.
 //!
-//! The profiler numbers the calls of a process in the order in which they are made. Where numbers are
-//! missing, neither the calls nor what they launched is in the trace: they may have launched
-//! work, and they may have waited. Work without its call has the number of that call, which
-//! is then not missing.
+//! The profiler numbers the calls of a process in order. If numbers are missing, neither the calls
+//! nor their activities are in the trace. The missing calls may have launched activities, and may
+//! have waited. An activity without its call has the number of that call, which therefore does not
+//! count as missing.
 //!
-//! Kineto leaves out calls such as `cudaGetDevice`, which take numbers all the same. So numbers tell
-//! something only where nearly every call is recorded.
+//! Kineto leaves out calls such as `cudaGetDevice`, which also get numbers. Missing numbers are
+//! therefore evidence only if nearly every call is recorded.
 
 use super::question::Question;
 use crate::graph::{Graph, Kind, Role};
 use crate::ids::{NodeId, Order};
 use crate::vocabulary::ApiRole;
 
-/// A trace records every call where so many of three numbers follow the one before.
+/// Of three numbers, how many must follow the one before for a trace to count as recording every
+/// call.
 const MOST_FOLLOW: usize = 2;
 
-/// Calls of a process are missing between two that follow each other on one thread.
+/// Two consecutive calls of a thread between which calls of its process are missing.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Silence {
     pub(super) thread: usize,
     /// The end of the call before.
     pub(super) before: NodeId,
-    /// The start of the call behind.
+    /// The start of the call after.
     pub(super) behind: NodeId,
-    /// So long the host usually takes for so many calls. It has not waited for all of the time.
+    /// The usual host time of as many calls as are missing. At most the remaining time can be a
+    /// wait.
     pub(super) host_ns: i64,
 }
 
 impl Silence {
-    /// The edges of the thread that may be waits: all but the first that are as short as the host's
-    /// time for the missing calls.
+    /// Returns the edges of the thread that may be waits: all but the first ones, which are covered
+    /// by the host time of the missing calls.
     pub(super) fn waits(&self, graph: &Graph) -> Vec<usize> {
         let edges = graph.edges.as_slice();
         let mut host_ns = self.host_ns;
@@ -47,7 +49,7 @@ impl Silence {
     }
 }
 
-/// All of a trace, by thread and in order of time, none of which overlap.
+/// Returns all such pairs of calls in a trace, by thread and in order of time, without overlap.
 pub(super) fn silences(question: &Question<'_>) -> Vec<Silence> {
     let has_work = |work: Order| question.graph.timeline.kind(work).is_device_work();
     if !question.graph.timeline.orders().any(has_work) {
@@ -74,7 +76,7 @@ pub(super) fn silences(question: &Question<'_>) -> Vec<Silence> {
     disjoint(found)
 }
 
-/// Joins those of a thread that overlap: calls of other threads are missing beside its own.
+/// Merges those of a thread that overlap, because calls of other threads are missing as well.
 fn disjoint(mut silences: Vec<Silence>) -> Vec<Silence> {
     silences.sort_unstable_by_key(|silence| (silence.thread, silence.before, silence.behind));
     silences.dedup_by(|next, last| {
@@ -88,7 +90,7 @@ fn disjoint(mut silences: Vec<Silence>) -> Vec<Silence> {
     silences
 }
 
-/// The median time from a call that does not wait to the next of its thread.
+/// Returns the median time from a call that does not wait to the next call of its thread.
 fn usual_ns(numbered: &[(i64, Option<Order>)], question: &Question<'_>) -> i64 {
     let (timeline, roles) = (&question.graph.timeline, question.tables.roles());
     let usual_ns = |pair: &[(i64, Option<Order>)]| {
@@ -103,7 +105,7 @@ fn usual_ns(numbered: &[(i64, Option<Order>)], question: &Question<'_>) -> i64 {
     if times_ns.is_empty() { 0 } else { *times_ns.select_nth_unstable(middle).1 }.max(0)
 }
 
-/// The numbers of all calls, and those of work whose call is not recorded, in order.
+/// Returns the numbers of all calls, and of activities whose call is missing, in order.
 fn numbered(question: &Question<'_>) -> Vec<(i64, Option<Order>)> {
     let (timeline, events) = (&question.graph.timeline, &question.tables.events);
     let number = |order: Order| {
@@ -117,7 +119,7 @@ fn numbered(question: &Question<'_>) -> Vec<(i64, Option<Order>)> {
     numbered
 }
 
-/// What is silent on the threads of two calls between them.
+/// Returns the time without records on the threads of two calls between those calls.
 fn between(before: Order, behind: Order, host_ns: i64, question: &Question<'_>) -> Vec<Silence> {
     let graph = question.graph;
     let (timeline, nodes) = (&graph.timeline, &graph.nodes);
@@ -133,7 +135,7 @@ fn between(before: Order, behind: Order, host_ns: i64, question: &Question<'_>) 
     threads.into_iter().filter_map(on).collect()
 }
 
-/// Whether a call returns when work of a device is done.
+/// Whether a call returns when a GPU activity has ended.
 pub(super) fn may_wait(role: ApiRole) -> bool {
     matches!(
         role,

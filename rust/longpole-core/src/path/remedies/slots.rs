@@ -1,23 +1,23 @@
-//! Where the times of nodes are kept while changes are tried.
+//! Storage for node times while changes are tried.
 //!
-//! A time is needed only until the last node behind it has come. Nodes share room as variables
-//! share registers, so that a pass stays in the cache whatever the length of the trace; a node
-//! from which nothing leads to a time that is asked for gets no room, and is left out.
+//! A time is needed only until the last successor of its node is timed. Nodes share slots as
+//! variables share registers, so that a pass stays in the cache for any length of trace. A node
+//! that influences no requested time gets no slot and is skipped.
 
 use super::open::Bound;
 use crate::graph::Graph;
 use crate::ids::{NO_ROW, NodeId, row_in_column};
 use crate::path::what_if::Room;
 
-/// The room of each node.
+/// The slot of each node.
 pub(super) struct Slots {
-    /// One row for each node that is timed, [`NO_ROW`] where its time is never needed.
+    /// One row for each timed node; [`NO_ROW`] if its time is never needed.
     of_node: Vec<u32>,
     n_slots: usize,
 }
 
 impl Slots {
-    /// Room for the first nodes of a graph. Those that are `asked` for keep theirs.
+    /// Assigns slots to the first nodes of a graph. Nodes in `asked` keep theirs.
     pub(super) fn of(
         graph: &Graph,
         n_nodes: usize,
@@ -46,7 +46,7 @@ impl Slots {
         slots
     }
 
-    /// Gives room to a node that has none, if possible what is free.
+    /// Assigns a slot to a node that has none, a free one if possible.
     fn give(&mut self, node: NodeId, free: &mut Vec<u32>) {
         let slot = &mut self.of_node[node.row()];
         if *slot == NO_ROW {

@@ -1,7 +1,7 @@
-//! Many changes tried in one pass over the graph.
+//! Tries many changes in one pass over the graph.
 //!
-//! A trial is a set of changes. Several share a pass; trials that change no edge, or the
-//! same edges as another one, take none at all.
+//! A trial is a set of changes. Several trials share a pass. Trials that change no edge, or the
+//! same edges as another one, need no pass.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -23,16 +23,16 @@ use crate::path::windows::{Moment, Opening, Window};
 use crate::progress::Progress;
 use crate::tables::Tables;
 
-/// The number of trials that share a pass: their times fill a line of the cache.
+/// The number of trials that share a pass: their times fill a cache line.
 const LANES: usize = 8;
 
 type Times = crate::path::what_if::Times<LANES>;
 
-/// Tries changes on the windows of one scope.
+/// Tries changes in the windows of one scope.
 pub(super) struct Trials<'a> {
     graph: &'a Graph,
     tables: &'a Tables,
-    /// Of those that begin before the start what is left of them then.
+    /// For edges that begin before the start, the remaining minimum latency.
     lags_ns: Cow<'a, [i64]>,
     start: Option<FixedStart>,
     windows: Vec<Prepared<'a>>,
@@ -43,13 +43,13 @@ pub(super) struct Trials<'a> {
     holes: Vec<u32>,
     n_nodes: usize,
     slots: Slots,
-    /// Whether the windows take as long as the trace shows when nothing is changed.
+    /// Whether the unchanged windows take as long as in the trace.
     is_as_timed: bool,
-    /// What all passes share: fresh memory costs as much as a pass over it.
+    /// Buffers shared by all passes: allocating memory costs as much as a pass over it.
     scratch: RefCell<Scratch>,
 }
 
-/// What happens to each edge and the times in each slot, in all lanes.
+/// The factor of each edge and the time in each slot, for all lanes.
 #[derive(Default)]
 struct Scratch {
     rows: Rows<LANES>,
@@ -57,8 +57,8 @@ struct Scratch {
 }
 
 impl<'a> Trials<'a> {
-    /// `held_ns` is a time at which the first window begins, whatever changes. `is_as_timed` says
-    /// whether the lags are those of the graph.
+    /// Creates the trials. `held_ns` is a fixed start of the first window, independent of the
+    /// changes. `is_as_timed` is true if the latencies are those of the graph.
     pub(super) fn new(
         graph: &'a Graph,
         tables: &'a Tables,
@@ -96,22 +96,22 @@ impl<'a> Trials<'a> {
         }
     }
 
-    /// Whether nothing is missing in the windows, so that there is one gain from one start.
+    /// Whether nothing is missing in the windows, so that there is a single gain and start.
     pub(super) fn is_closed(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// How long each window takes without its holes.
+    /// Returns the length of each window without its unexplained gaps.
     ///
     /// # Errors
     ///
-    /// Only when `progress` asks to stop.
+    /// Returns an error only if `progress` asks to stop.
     pub(super) fn unchanged_ns(&self, progress: Progress<'_>) -> Result<Vec<i64>> {
         let found = self.lengths_ns(&[&[]], Placing::AsTimed, progress)?;
         Ok(found.into_iter().next().unwrap_or_default())
     }
 
-    /// How long a stream is busy in all windows after some changes, as far as is known.
+    /// Returns how long a stream is known to be busy in all windows after some changes.
     pub(super) fn busy_ns(&self, changes: &[Change]) -> i64 {
         let mut removed = Vec::new();
         for change in changes {
@@ -128,7 +128,7 @@ impl<'a> Trials<'a> {
         self.busy.least_ns(&removed)
     }
 
-    /// What is missing above all.
+    /// Returns the most important kind of missing record.
     pub(super) fn missing(&self) -> Fact {
         match (self.open.has_lost_work, self.open.n_unlinked > 0) {
             (true, _) => Fact::LostWork,
@@ -137,11 +137,12 @@ impl<'a> Trials<'a> {
         }
     }
 
-    /// How long each window takes in each trial: a row for each trial.
+    /// Returns the length of each window in each trial, one row per trial.
     ///
     /// # Errors
     ///
-    /// When a pattern is no regular expression, and when `progress` asks to stop.
+    /// Returns an error if a pattern is not a valid regular expression, or if `progress` asks to
+    /// stop.
     pub(super) fn lengths_ns(
         &self,
         trials: &[&[Change]],
@@ -196,12 +197,12 @@ impl<'a> Trials<'a> {
         Ok(lengths)
     }
 
-    /// Whether there is an edge of a kind that is changed.
+    /// Whether any edge has a kind that is changed.
     fn may_change(&self, changes: &[Change]) -> bool {
         changes.iter().any(|change| self.edges_of.may_change(change))
     }
 
-    /// Whether something that is missing may be what is changed.
+    /// Whether missing records may be affected by the changes.
     fn may_open(&self, changes: &[Change]) -> bool {
         !self.open.gaps.is_empty()
             && changes.iter().any(|change| self.reach(change).causes() != Causes::default())
@@ -211,7 +212,7 @@ impl<'a> Trials<'a> {
         Reach::of(change, self.graph)
     }
 
-    /// What the changes of each lane remove.
+    /// Returns the causes that the changes of each lane remove.
     fn causes_of_lanes(&self, trials: &[&[Change]]) -> Vec<Causes> {
         let of = |changes: &&[Change]| {
             let whole = changes.iter().map(|change| self.reach(change).causes_of_all());
@@ -220,7 +221,8 @@ impl<'a> Trials<'a> {
         trials.iter().map(of).collect()
     }
 
-    /// Shortens what nothing explains where the changes may shorten it, or must.
+    /// Shortens unexplained time if the changes may shorten it, or must, depending on the
+    /// placement.
     fn find_open(&self, trials: &[&[Change]], placing: Placing, rows: &mut Rows<LANES>) {
         for &edge in &self.holes {
             (0..LANES).for_each(|lane| rows.at_most(edge, lane, Ratio::ZERO));
@@ -242,7 +244,7 @@ impl<'a> Trials<'a> {
         }
     }
 
-    /// The time of each node that is needed in each lane, counted from the first node.
+    /// Returns the time of each needed node in each lane, relative to the first node.
     fn retime(
         &self,
         rows: &Rows<LANES>,
@@ -261,7 +263,7 @@ impl<'a> Trials<'a> {
         pass.run(rows, extras, times, progress)
     }
 
-    /// A bound as an edge of those lanes that do not remove it.
+    /// Returns the edge of a bound, in the lanes that do not remove it.
     #[allow(clippy::cast_precision_loss)] // exact below 2^53
     fn extra(&self, bound: &Bound, causes: &[Causes]) -> Extra<LANES> {
         let mut lags = [self.left_ns(bound) as f64; LANES];
@@ -272,7 +274,7 @@ impl<'a> Trials<'a> {
         Extra { target: bound.target, source: bound.source, lags, is_in_all }
     }
 
-    /// What is left of a bound at the start, if that is fixed.
+    /// Returns the remaining latency of a bound at the start, if the start is fixed.
     fn left_ns(&self, bound: &Bound) -> i64 {
         let before_ns = |start: &FixedStart| start.at_ns - self.graph.nodes.time_ns(bound.source);
         let passed_ns = self.start.as_ref().map_or(0, before_ns).max(0);
@@ -280,7 +282,7 @@ impl<'a> Trials<'a> {
     }
 }
 
-/// What one pass finds: the times of the nodes that are asked for, counted from the first node.
+/// The result of one pass: the times of the requested nodes, relative to the first node.
 struct Retimed<'a> {
     slots: &'a Slots,
     times: &'a [Times],
@@ -292,11 +294,11 @@ impl Retimed<'_> {
     }
 }
 
-/// A window whose moments are looked up once.
+/// A window with its moments resolved to nodes.
 struct Prepared<'a> {
     window: &'a Window,
-    /// The nodes that open it, and those that may end it, unless it cuts events in two
-    /// or the clock of a device was shifted.
+    /// The nodes that open it, and those that may end it; `None` if it cuts events or the clock of
+    /// a device was shifted.
     nodes: Option<(Vec<NodeId>, Vec<NodeId>)>,
 }
 
@@ -318,7 +320,7 @@ impl<'a> Prepared<'a> {
         Self { window, nodes: nodes.filter(are_plain) }
     }
 
-    /// The number of nodes that must be known to tell how long it takes.
+    /// Returns the number of nodes that must be timed to determine its length.
     fn n_nodes(&self, graph: &Graph) -> usize {
         let last = |nodes: &[NodeId]| nodes.iter().map(|node| node.row() + 1).max();
         match &self.nodes {
@@ -327,7 +329,7 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// The nodes whose times tell how long it takes, of those that are known.
+    /// Returns the nodes whose times determine its length, as far as they are timed.
     fn asked(&self, n_nodes: usize) -> Vec<NodeId> {
         match &self.nodes {
             Some((opening, ends)) => [&opening[..], ends].concat(),
@@ -339,7 +341,7 @@ impl<'a> Prepared<'a> {
         self.window.end_ns - self.window.start_ns
     }
 
-    /// How long it takes in each lane.
+    /// Returns the length of the window in each lane.
     fn lengths_ns(&self, graph: &Graph, retimed: &Retimed<'_>) -> [i64; LANES] {
         let first_ns = graph.nodes.times_ns().first().copied().unwrap_or(0);
         let Some((opening, ends)) = &self.nodes else {
@@ -362,7 +364,7 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// When the last of some nodes comes, in each lane.
+/// Returns the time of the latest of some nodes, in each lane.
 fn latest(nodes: &[NodeId], retimed: &Retimed<'_>) -> Times {
     let mut latest = [f64::NEG_INFINITY; LANES];
     for node in nodes {

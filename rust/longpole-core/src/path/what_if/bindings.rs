@@ -1,4 +1,4 @@
-//! The edge that each node is reached by after a change.
+//! The edge by which each node is reached after a change.
 
 use std::cmp::Reverse;
 
@@ -6,15 +6,15 @@ use super::changes::REMOVED;
 use crate::graph::Graph;
 use crate::ids::{NO_ROW, NodeId, row_in_column};
 
-/// The edge that each node is reached by in new times, [`NO_ROW`] for none.
+/// Returns the edge by which each node is reached at new times, [`NO_ROW`] for none.
 ///
-/// Among the edges that reach a node exactly, the binding rule decides.
+/// Among the edges that reach a node exactly, the binding order decides.
 pub(super) fn reached_by(graph: &Graph, lags_ns: &[i64], times_ns: &[i64]) -> Vec<u32> {
     let new = Retimed { graph, lags_ns, times_ns };
     graph.nodes.ids().map(|node| new.reached_by(node).map_or(NO_ROW, row_in_column)).collect()
 }
 
-/// The times and lags after a change.
+/// The times and minimum latencies after a change.
 struct Retimed<'a> {
     graph: &'a Graph,
     lags_ns: &'a [i64],
@@ -29,7 +29,8 @@ impl Retimed<'_> {
         if range.len() == 1 {
             return range.next();
         }
-        // What bound, and shows as much as it did, still does, though its lag may be less.
+        // An edge that bound, and still has its full time, still binds, although its latency may be
+        // smaller.
         let bound = range.start;
         let shows_as_much = self.lags_ns[bound] > 0
             && self.times_ns[edges[bound].source.row()]
@@ -38,8 +39,8 @@ impl Retimed<'_> {
         let reaches = |number: &usize| {
             self.reached_ns(*number) == Some(latest_ns) || (*number == bound && shows_as_much)
         };
-        // The edges stand in binding order of the observed times, which settles all
-        // but when their sources finished.
+        // The edges are in binding order of the observed times. Only the finishing times of their
+        // sources can change that order.
         range.filter(reaches).min_by_key(|&number| {
             let nodes = &self.graph.nodes;
             let (_, class, source, is_end, role) =

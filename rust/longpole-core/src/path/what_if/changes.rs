@@ -1,59 +1,59 @@
-//! What may be imagined to be different about a program.
+//! Hypothetical changes to a program.
 
 use super::ratio::Ratio;
 use crate::graph::Kind;
 use crate::ids::EventId;
 use crate::tables::EventKind;
 
-/// Something about the program that is imagined to be different.
+/// A hypothetical change to a program.
 ///
-/// With `events` or `stretches` it is only about the time of these.
+/// With `events` or `stretches`, it is limited to their time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// What happens to the time of what is chosen.
+    /// The effect on the time of what is selected.
     pub effect: Effect,
-    /// Only what has this kind; without it, any work.
+    /// Only edges of this kind; without it, any work.
     pub kind: Option<Kind>,
     /// Only the time of events of this kind; for annotations, the time inside them.
     pub event_kind: Option<EventKind>,
-    /// Only what has a name in which this pattern is found; of kernels, where it is the name of a
-    /// family, only those of the family.
+    /// Only events whose name matches this pattern; for kernels, the name of a family selects that
+    /// family only.
     pub matching: Option<String>,
-    /// Only these events: the time inside them, or what they wait for.
+    /// Only these events: the time inside them, or their waits.
     pub events: Option<Vec<EventId>>,
-    /// Only what a thread did during these stretches.
+    /// Only what a thread did during these time ranges.
     pub stretches: Option<Vec<Stretch>>,
 }
 
-/// A part of the time of a thread.
+/// A time range of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stretch {
-    /// The thread, as a row of the lanes.
+    /// The row of the thread in the lane table.
     pub lane: usize,
-    /// When it begins.
+    /// Start time.
     pub start_ns: i64,
-    /// When it ends.
+    /// End time.
     pub end_ns: i64,
 }
 
-/// What a change does.
+/// The effect of a change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Effect {
-    /// Multiplies the time; by 0, what depends on it still depends on it.
+    /// Multiplies the time. With a factor of 0, dependencies remain.
     Scale(Ratio),
-    /// Sets the time of each chosen event to a length. It is chosen among GPU activities.
+    /// Sets the duration of each selected GPU activity.
     Replace(i64),
-    /// Adds a time to each chosen event: what a mechanism costs.
+    /// Adds a time to each selected event, such as the cost of a mechanism.
     Insert(i64),
-    /// Removes the wait of what is chosen. It is chosen by the kind of its waiting.
+    /// Removes the wait of what is selected by its kind of wait.
     RemoveWait,
 }
 
-/// Stands for the lag of an edge that is no longer there.
+/// Replaces the latency of a removed edge.
 pub(crate) const REMOVED: i64 = i64::MIN;
 
 impl Change {
-    /// A change of all that has a kind.
+    /// Creates a change of everything of a kind.
     pub fn of_kind(effect: Effect, kind: Kind) -> Self {
         Self {
             effect,
@@ -65,7 +65,7 @@ impl Change {
         }
     }
 
-    /// A change of given events, of any work in them.
+    /// Creates a change of any work in the given events.
     pub fn of_events(effect: Effect, events: Vec<EventId>) -> Self {
         Self {
             effect,
@@ -77,7 +77,7 @@ impl Change {
         }
     }
 
-    /// Whether it is about all that has a kind, and nothing else.
+    /// Whether the change selects by kind only.
     pub(in crate::path) fn is_plain(&self) -> bool {
         let has_effect_of_kinds = matches!(self.effect, Effect::Scale(_) | Effect::RemoveWait);
         let is_of_all = self.events.is_none() && self.stretches.is_none();

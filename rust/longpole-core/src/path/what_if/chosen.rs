@@ -1,4 +1,4 @@
-//! The edges that a change is about.
+//! The edges that a change selects.
 
 use std::cell::OnceCell;
 
@@ -9,8 +9,8 @@ use crate::ids::{EventId, NodeId, Order, row_in_column};
 use crate::names::Names;
 use crate::tables::{EventKind, Tables};
 
-/// The numbers of the edges of each kind, of those that wait, and of those that lead elsewhere than
-/// to the event whose time they are, found when asked for.
+/// Indices of the edges of each kind, of the edges that wait, and of the edges whose target is not
+/// the event that has their time; built on first use.
 pub(in crate::path) struct EdgesOf<'a> {
     graph: &'a Graph,
     has_kind: Vec<bool>,
@@ -36,7 +36,7 @@ impl<'a> EdgesOf<'a> {
         }
     }
 
-    /// Whether a change may be about any edge, by its kind.
+    /// Whether a change may select any edge, judged by its kind.
     pub(in crate::path) fn may_change(&self, change: &Change) -> bool {
         match (change.effect, change.kind) {
             (Effect::RemoveWait, _) => !self.waits().is_empty(),
@@ -45,12 +45,12 @@ impl<'a> EdgesOf<'a> {
         }
     }
 
-    /// The edges that a change is about, in order. The time that is inserted is that of the first
-    /// edge of each event.
+    /// Returns the edges that a change selects, in order. Inserted time is added to the first edge
+    /// of each event.
     ///
     /// # Errors
     ///
-    /// When the pattern is no regular expression.
+    /// Returns an error if the pattern is not a valid regular expression.
     pub(in crate::path) fn chosen(&self, change: &Change, tables: &Tables) -> Result<Vec<u32>> {
         let pattern = change.matching.as_ref();
         let is_named = pattern.map(|pattern| matching(pattern, tables)).transpose()?;
@@ -92,7 +92,7 @@ impl<'a> EdgesOf<'a> {
         Ok(numbers)
     }
 
-    /// Those that a change may be about by its kind.
+    /// Returns the edges that a change may select, judged by its kind.
     fn candidates(&self, change: &Change) -> &[u32] {
         match (change.effect, change.kind) {
             (Effect::RemoveWait, _) => self.waits(),
@@ -117,15 +117,15 @@ impl<'a> EdgesOf<'a> {
         self.graph.timeline.kind(self.graph.nodes.event(edge.target)).is_device_work()
     }
 
-    /// Of the edges that belong to one event, the first.
+    /// Keeps the first edge of each event.
     fn keep_first_of_each(&self, numbers: &mut Vec<u32>) {
         let edges = self.graph.edges.as_slice();
         let mut seen = std::collections::HashSet::new();
         numbers.retain(|&number| seen.insert(edges[number as usize].event()));
     }
 
-    /// The time inside some events or stretches: their own, and on threads all that is nested in
-    /// them.
+    /// Returns the edges inside some events or time ranges: the edges of the events themselves, and
+    /// on threads everything nested in them.
     fn inside(&self, events: &[EventId], stretches: &[Stretch], change: &Change) -> Vec<u32> {
         let mut found = Found { edges_of: self, numbers: Vec::new() };
         let timeline = &self.graph.timeline;
@@ -144,7 +144,8 @@ impl<'a> EdgesOf<'a> {
         found.numbers
     }
 
-    /// The edges that are time of an event and lead to another one, such as to what a call launched.
+    /// Returns the edges that are time of an event and lead to another one, such as the activity
+    /// that a call launched.
     fn foreign(&self, event: Order) -> impl Iterator<Item = u32> {
         let pairs = self.foreign.get_or_init(|| {
             let edges = self.graph.edges.as_slice().iter().enumerate();
@@ -162,7 +163,7 @@ impl<'a> EdgesOf<'a> {
     }
 }
 
-/// Edges that are collected.
+/// The selected edges so far.
 struct Found<'f, 'a> {
     edges_of: &'f EdgesOf<'a>,
     numbers: Vec<u32>,
@@ -175,7 +176,7 @@ impl Found<'_, '_> {
         self.numbers.extend(edges.range(node).filter(counts).map(row_in_column));
     }
 
-    /// Adds the edges into the start and the end of an event that are its own, or its waits.
+    /// Adds the edges of the event itself into its start and end, or its waits.
     fn add_own(&mut self, event: Order) {
         let nodes = &self.edges_of.graph.nodes;
         for node in [nodes.start(event), nodes.end(event)] {
@@ -184,7 +185,7 @@ impl Found<'_, '_> {
         self.numbers.extend(self.edges_of.foreign(event));
     }
 
-    /// Adds what happens on a thread while an event is open.
+    /// Adds the edges of a thread while an event is open.
     fn add_nested(&mut self, event: Order) {
         let graph = self.edges_of.graph;
         let (start, end) = (graph.nodes.start(event), graph.nodes.end(event));
@@ -195,7 +196,7 @@ impl Found<'_, '_> {
         }
     }
 
-    /// Adds what a thread does during a stretch, or what it waits for.
+    /// Adds the work of a thread in a time range, or its waits.
     fn add_stretch(&mut self, stretch: &Stretch, are_waits: bool) {
         let graph = self.edges_of.graph;
         let of_lane = graph.thread_nodes.of_lane(stretch.lane);
@@ -216,7 +217,7 @@ impl Found<'_, '_> {
         }
     }
 
-    /// Adds the time of a thread until a node, and time of its event that leads elsewhere.
+    /// Adds the edges of a thread into a node, and the time of its event that leads elsewhere.
     fn add_node(&mut self, node: NodeId) {
         let graph = self.edges_of.graph;
         let event = Some(graph.nodes.event(node));
@@ -227,7 +228,7 @@ impl Found<'_, '_> {
     }
 }
 
-/// Whether an event has a name that is meant, of those of events and those of kernels.
+/// Whether the name of an event is selected, with separate selections for events and kernels.
 fn has_name(
     event: Option<Order>,
     (is_named, is_kernel_named): (Option<&[bool]>, Option<&[bool]>),
@@ -245,7 +246,7 @@ fn is_of_event_kind(event: Option<Order>, kind: Option<EventKind>, graph: &Graph
     kind.is_none_or(|kind| event.is_some_and(|event| graph.timeline.kind(event) == kind))
 }
 
-/// The annotations that a change is about.
+/// Returns the annotations that a change selects.
 fn annotations(change: &Change, is_named: Option<&[bool]>, tables: &Tables) -> Vec<EventId> {
     let events = &tables.events;
     let is_one = |&event: &EventId| {
@@ -259,11 +260,11 @@ fn annotations(change: &Change, is_named: Option<&[bool]>, tables: &Tables) -> V
     }
 }
 
-/// The number of edges of the graph that each change is about.
+/// Returns the number of edges that each change selects.
 ///
 /// # Errors
 ///
-/// When a pattern is not a regular expression.
+/// Returns an error if a pattern is not a valid regular expression.
 pub fn n_chosen(graph: &Graph, tables: &Tables, changes: &[Change]) -> Result<Vec<usize>> {
     let edges_of = EdgesOf::of(graph);
     let count = |change| edges_of.chosen(change, tables).map(|edges| edges.len());

@@ -1,16 +1,16 @@
-//! The least time that each edge needs.
+//! The minimum latency of each edge.
 
 use crate::graph::{Edge, Graph, Role};
 
-/// What every edge adds to its source at the least, one row for each edge.
+/// Returns the minimum latency that each edge adds to its source, one row per edge.
 ///
-/// An edge that bound keeps what it showed. One that did not is older than its target:
-/// its lag is what would remain of it had nothing else been in the way. No lag exceeds
-/// what was seen and some edge into each node keeps all of it, so that lags as they are
-/// give every time back.
+/// A binding edge keeps its observed time. For other edges, the latency is the time that would
+/// remain without anything else in the way. No latency exceeds the observed time, and some edge
+/// into each node keeps all of it, so that unchanged latencies reproduce every observed time.
 ///
-/// Work whose predecessor ended while its launch was on the way began when the launch
-/// arrived: there the launch keeps all of its time, and the predecessor what is typical.
+/// If the predecessor of an activity ended while its launch was on the way, the activity began when
+/// the launch arrived. In that case the launch keeps its full time, and the predecessor has the
+/// typical latency.
 pub fn lags_ns(graph: &Graph) -> Vec<i64> {
     let mut lags_ns = Vec::with_capacity(graph.edges.len());
     for node in graph.nodes.ids() {

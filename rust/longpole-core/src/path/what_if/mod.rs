@@ -1,12 +1,11 @@
-//! What would the window take if something were different: the whole trace is timed
-//! anew, and the window read off again.
+//! What-if analysis: re-times the whole trace after changes and evaluates the window again.
 //!
-//! A change multiplies, replaces or adds to the time of chosen edges, or removes waits. All else
-//! keeps the least time it needs, which [`lags_ns`] learns from the trace. Nothing is known about
-//! what a changed program would do instead: the order of the work stays. Where a window begins
-//! at a time, all stays as it was until then.
+//! A change multiplies, replaces or adds to the time of selected edges, or removes waits. All other
+//! edges keep their minimum latency, which [`lags_ns`] derives from the trace. Nothing is known
+//! about how a changed program would behave otherwise, so the order of execution stays the same. If
+//! a window begins at a time, everything before that time stays the same.
 //!
-//! One engine answers one what-if and many: [`rows`] says what happens to each edge in each of
+//! One engine computes a single what-if or many: [`rows`] holds the effect on each edge in each of
 //! them, [`pass`] times the nodes.
 
 mod bindings;
@@ -34,27 +33,26 @@ pub(super) use pass::{Extra, FixedStart, Pass, Room};
 pub use ratio::Ratio;
 pub(super) use rows::{Rows, Times, integer};
 
-/// How long a window would take, and what it would then wait for.
+/// The length of a window after a change, and its new critical path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WhatIf {
-    /// From the start of the window to the last of all that may end it.
+    /// From the start of the window to the latest of its candidate ends.
     pub makespan_ns: i64,
-    /// The path in the new times.
+    /// The path at the new times.
     pub path: Path,
     /// The new times.
     pub schedule: Schedule,
-    /// The new lags, for questions about the changed program.
+    /// The new minimum latencies, for further questions about the changed program.
     pub lags_ns: Vec<i64>,
 }
 
-/// Re-times the whole trace after some changes and reads the window off again.
+/// Re-times the whole trace after some changes and evaluates the window again.
 ///
-/// `lags_ns` are those of [`lags_ns`]; without changes every time comes
-/// out as it was.
+/// `lags_ns` is the result of [`lags_ns`]; without changes, every time equals the observed one.
 ///
 /// # Errors
 ///
-/// When a pattern is no regular expression, and when `progress` asks to stop.
+/// Returns an error if a pattern is not a valid regular expression, or if `progress` asks to stop.
 pub fn what_if(
     graph: &Graph,
     tables: &Tables,
@@ -73,12 +71,12 @@ pub fn what_if(
     Ok(WhatIf { makespan_ns: path.end_ns - path.start_ns, path, schedule, lags_ns })
 }
 
-/// The lags of all edges after some changes, `i64::MIN` for edges that are gone. Where they are
-/// made at a time `from_ns`, what has passed of a lag until then stays.
+/// Returns the latencies of all edges after some changes, `i64::MIN` for removed edges. If the
+/// changes take effect at `from_ns`, the part of a latency that has passed by then is kept.
 ///
 /// # Errors
 ///
-/// When a pattern is no regular expression.
+/// Returns an error if a pattern is not a valid regular expression.
 pub fn changed_lags_ns(
     graph: &Graph,
     tables: &Tables,
@@ -95,7 +93,7 @@ fn rows_of(graph: &Graph, tables: &Tables, changes: &[Change]) -> Result<Rows<1>
     Ok(rows)
 }
 
-/// The time of every node in the only what-if.
+/// Returns the time of every node in a single what-if.
 fn times_ns(
     graph: &Graph,
     rows: &Rows<1>,

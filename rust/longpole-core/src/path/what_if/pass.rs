@@ -1,8 +1,8 @@
-//! One pass over the nodes: when each comes in several what-ifs at once.
+//! One pass over the nodes, which times each of them in several what-ifs at once.
 //!
-//! What bounds a single what-if is the way through memory, so several share it: a node has a time
-//! for each. Times are floating-point numbers, which every processor adds and compares in pairs.
-//! They are counted from the first node, so that they are exact for traces of up to 104 days.
+//! Memory bandwidth limits a single what-if, so several share a pass: a node has a time for each.
+//! Times are floating-point numbers, because every processor adds and compares those in pairs. They
+//! are relative to the first node, and thus exact for traces of up to 104 days.
 
 use super::rows::{Rows, Times, float};
 use crate::error::Result;
@@ -10,10 +10,10 @@ use crate::graph::{Edge, Graph};
 use crate::ids::NodeId;
 use crate::progress::{Progress, report};
 
-/// A time at which a window begins: all that happens before stays as it was.
+/// The fixed start of a window: everything before stays the same.
 pub(in crate::path) struct FixedStart {
     pub(in crate::path) at_ns: i64,
-    /// The number of nodes that come no later.
+    /// Number of nodes at or before this time.
     pub(in crate::path) n_before: usize,
 }
 
@@ -23,7 +23,7 @@ impl FixedStart {
         Self { at_ns, n_before }
     }
 
-    /// What is left of each lag.
+    /// Returns the remaining part of each latency.
     pub(in crate::path) fn left_ns(&self, lags_ns: &[i64], graph: &Graph) -> Vec<i64> {
         let edges = graph.edges.as_slice().iter();
         let left_ns = |(edge, &lag_ns): (&Edge, &i64)| {
@@ -33,27 +33,27 @@ impl FixedStart {
     }
 }
 
-/// An edge that a what-if has besides those of the graph.
+/// An additional edge in a what-if.
 pub(in crate::path) struct Extra<const LANES: usize> {
     pub(in crate::path) target: NodeId,
     pub(in crate::path) source: NodeId,
-    /// The lag in each lane, without end below 0 where there is no such edge.
+    /// The latency in each lane; negative infinity in lanes without this edge.
     pub(in crate::path) lags: Times<LANES>,
-    /// Whether it is there in all lanes.
+    /// Whether all lanes have this edge.
     pub(in crate::path) is_in_all: bool,
 }
 
-/// Where the times of nodes are kept.
+/// Storage for node times.
 pub(in crate::path) trait Room {
-    /// The place of a node, if its time is needed.
+    /// Returns the slot of a node, if its time is needed.
     fn of_node(&self, node: NodeId) -> Option<usize>;
-    /// The place of a node whose time is needed.
+    /// Returns the slot of a node whose time is needed.
     fn slot(&self, node: NodeId) -> usize;
-    /// The number of times that are kept at once.
+    /// Returns the number of slots.
     fn len(&self) -> usize;
 }
 
-/// A place for each of some nodes.
+/// One slot for each of the given number of nodes.
 pub(in crate::path) struct All(pub(in crate::path) usize);
 
 impl Room for All {
@@ -70,24 +70,24 @@ impl Room for All {
     }
 }
 
-/// What a pass needs besides the rows.
+/// The input of a pass besides the rows.
 pub(in crate::path) struct Pass<'a, R: Room> {
     pub(in crate::path) graph: &'a Graph,
-    /// What is left of each lag at the start.
+    /// The remaining latencies at the start.
     pub(in crate::path) lags_ns: &'a [i64],
     pub(in crate::path) start: Option<&'a FixedStart>,
     pub(in crate::path) room: &'a R,
-    /// The number of nodes that are timed.
+    /// Number of nodes to time.
     pub(in crate::path) n_nodes: usize,
 }
 
 impl<R: Room> Pass<'_, R> {
-    /// The time of each node that is needed in each lane, counted from the first node. `extras` are
-    /// in order of their targets.
+    /// Computes the time of each needed node in each lane, relative to the first node. `extras`
+    /// must be sorted by target.
     ///
     /// # Errors
     ///
-    /// Only when `progress` asks to stop.
+    /// Returns an error only if `progress` asks to stop.
     pub(in crate::path) fn run<const LANES: usize>(
         &self,
         rows: &Rows<LANES>,
@@ -123,7 +123,8 @@ impl<R: Room> Pass<'_, R> {
                 reach(&mut latest, &times[self.room.slot(extra.source)], &extra.lags);
                 is_led_to |= extra.is_in_all;
             }
-            // Nodes to which nothing leads keep their time; all others come after the first.
+            // A node without incoming edges keeps its time; all other nodes come after the first
+            // one.
             if !is_led_to && latest.iter().any(|time_ns| *time_ns < 0.0) {
                 let observed_ns = float(graph.nodes.time_ns(node) - first_ns);
                 latest = latest.map(|time_ns| if time_ns < 0.0 { observed_ns } else { time_ns });
@@ -134,7 +135,7 @@ impl<R: Room> Pass<'_, R> {
     }
 }
 
-/// Lets a node come no earlier than an edge says, in each lane.
+/// Raises the time of a node to what an edge requires, in each lane.
 #[inline]
 fn reach<const LANES: usize>(
     latest: &mut Times<LANES>,

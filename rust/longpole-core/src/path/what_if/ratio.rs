@@ -1,6 +1,6 @@
-//! Factors of times, exact.
+//! Exact factors of times.
 
-/// A factor, exact: the product of a time and it rounds half to even.
+/// An exact factor. Its product with a time rounds half to even.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ratio {
     numerator: u64,
@@ -8,25 +8,25 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// Nothing is changed.
+    /// No change.
     pub const ONE: Self = Self { numerator: 1, denominator: 1 };
-    /// It takes no time.
+    /// No time at all.
     pub const ZERO: Self = Self { numerator: 0, denominator: 1 };
-    /// It takes half the time.
+    /// Half the time.
     pub const HALF: Self = Self { numerator: 1, denominator: 2 };
 
-    /// None where the denominator is 0.
+    /// Creates a factor; `None` if the denominator is 0.
     pub fn new(numerator: u64, denominator: u64) -> Option<Self> {
         (denominator > 0).then_some(Self { numerator, denominator })
     }
 
-    /// The factor as a number with a point.
+    /// Returns the factor as a floating-point number.
     #[allow(clippy::cast_precision_loss)] // for people to read
     pub fn as_f64(self) -> f64 {
         self.numerator as f64 / self.denominator as f64
     }
 
-    /// The product of two factors. Beyond 64 bits it loses its last digits.
+    /// Returns the product of two factors. It loses its last digits beyond 64 bits.
     pub(super) fn times(self, other: Self) -> Self {
         let mut numerator = u128::from(self.numerator) * u128::from(other.numerator);
         let mut denominator = u128::from(self.denominator) * u128::from(other.denominator);
@@ -39,13 +39,13 @@ impl Ratio {
         Self { numerator: narrow(numerator), denominator: narrow(denominator) }
     }
 
-    /// Whether the product with any time below 2^51 ns is exact as a floating-point number: what is
-    /// rounded then is what [`Self::of`] rounds.
+    /// Whether the product with any time below 2^51 ns is exact as a floating-point number, so that
+    /// rounding it gives the same result as [`Self::of`].
     pub(super) fn is_exact_as_f64(self) -> bool {
         self.numerator <= 1 && self.denominator <= 2
     }
 
-    /// The time multiplied.
+    /// Multiplies a time.
     pub fn of(self, time_ns: i64) -> i64 {
         if self == Self::ONE {
             return time_ns;

@@ -1,7 +1,7 @@
-//! What happens to the lag of each edge, in several what-ifs at once.
+//! The effect of several what-ifs on the latency of each edge.
 //!
-//! A what-if is a lane. Most edges change in none, and many others alike: a row holds what happens
-//! in all lanes, and an edge the number of its row.
+//! A what-if is a lane. Most edges change in no lane, and many change alike: a row holds the effect
+//! in all lanes, and each edge stores the number of its row.
 
 use std::collections::HashMap;
 
@@ -16,27 +16,28 @@ use crate::tables::Tables;
 /// The time of a node in each lane.
 pub(in crate::path) type Times<const LANES: usize> = [f64; LANES];
 
-/// Row 0: nothing is changed.
+/// Row 0: no change.
 const KEPT: u32 = 0;
 
-/// Beyond this a time is not rounded by adding [`ROUNDING`].
+/// Larger times cannot be rounded by adding [`ROUNDING`].
 const MOST_ROUNDED_NS: i64 = 1 << 51;
 
-/// A sum with it has no digits below 1: half to even, as [`Ratio::of`] rounds.
+/// A sum with this constant has no fractional digits. It rounds half to even, as [`Ratio::of`]
+/// does.
 const ROUNDING: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52
 
-/// What happens to a lag in one lane: it is multiplied, then something is added.
+/// The effect on a latency in one lane: multiply, then add.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Cell {
     factor: Ratio,
-    /// [`REMOVED`] where the edge is gone.
+    /// [`REMOVED`] if the edge is removed.
     added_ns: i64,
 }
 
 impl Cell {
     const KEPT: Self = Self { factor: Ratio::ONE, added_ns: 0 };
 
-    /// After one more effect. What is removed stays so.
+    /// Returns the cell after one more effect. Removed edges stay removed.
     fn after(self, effect: Effect) -> Self {
         match effect {
             _ if self.added_ns == REMOVED => self,
@@ -51,7 +52,7 @@ impl Cell {
         }
     }
 
-    /// The same with a factor that is at most another one.
+    /// Returns the cell with its factor limited to at most `by`.
     fn at_most(self, by: Ratio) -> Self {
         let is_less = self.added_ns == REMOVED || self.factor.as_f64() <= by.as_f64();
         if is_less { self } else { Self { factor: by, ..self } }
@@ -65,7 +66,7 @@ impl Cell {
     }
 }
 
-/// What happens to a lag in each lane.
+/// The effect on a latency in each lane.
 #[derive(Debug, Clone)]
 struct Row<const LANES: usize> {
     cells: [Cell; LANES],
@@ -91,7 +92,7 @@ impl<const LANES: usize> Row<LANES> {
         }
     }
 
-    /// The lag in each lane, without end below 0 where the edge is gone.
+    /// Returns the latency in each lane; negative infinity if the edge is removed.
     #[inline]
     fn lags(&self, lag_ns: i64) -> Times<LANES> {
         let whole = float(lag_ns);
@@ -112,7 +113,7 @@ impl<const LANES: usize> Row<LANES> {
     }
 }
 
-/// What happens to the lag of each edge in each lane.
+/// The effect on the latency of each edge in each lane.
 pub(in crate::path) struct Rows<const LANES: usize> {
     known: Vec<Row<LANES>>,
     number_of: HashMap<[Cell; LANES], u32>,
@@ -132,11 +133,11 @@ impl<const LANES: usize> Default for Rows<LANES> {
 }
 
 impl<const LANES: usize> Rows<LANES> {
-    /// Finds what the changes of each lane do; what was found before is forgotten.
+    /// Computes the effects of the changes of each lane, replacing earlier results.
     ///
     /// # Errors
     ///
-    /// When a pattern is no regular expression.
+    /// Returns an error if a pattern is not a valid regular expression.
     pub(in crate::path) fn find(
         &mut self,
         lanes: &[&[Change]],
@@ -157,7 +158,8 @@ impl<const LANES: usize> Rows<LANES> {
         Ok(())
     }
 
-    /// The changes of all that has a kind: what happens to an edge follows from its kind and role.
+    /// Applies the changes that select by kind only: the effect on an edge follows from its kind
+    /// and role.
     fn find_plain(&mut self, lanes: &[&[Change]], graph: &Graph) {
         let cell = |kind: Kind, role: Role, changes: &[Change]| {
             let is_meant = |change: &&Change| match change.effect {
@@ -183,7 +185,7 @@ impl<const LANES: usize> Rows<LANES> {
         self.of_edge.extend(edges.map(of_edge));
     }
 
-    /// Changes what happens to some edges in a lane.
+    /// Applies an effect to some edges in a lane.
     fn change(&mut self, edges: &[u32], lane: usize, after: impl Fn(Cell) -> Cell) {
         let mut last = None;
         for &edge in edges {
@@ -201,7 +203,7 @@ impl<const LANES: usize> Rows<LANES> {
         }
     }
 
-    /// Lets the factor of an edge be at most another one in a lane.
+    /// Limits the factor of an edge to at most `by` in a lane.
     pub(in crate::path) fn at_most(&mut self, edge: u32, lane: usize, by: Ratio) {
         self.change(&[edge], lane, |cell| cell.at_most(by));
     }
@@ -213,7 +215,7 @@ impl<const LANES: usize> Rows<LANES> {
         })
     }
 
-    /// The lag of an edge in each lane, and whether it is the same in all.
+    /// Returns the latency of an edge in each lane, and whether it is the same in all lanes.
     #[inline]
     pub(in crate::path) fn lags(&self, edge: usize, lag_ns: i64) -> (Times<LANES>, bool) {
         let row = &self.known[self.of_edge[edge] as usize];
@@ -222,8 +224,8 @@ impl<const LANES: usize> Rows<LANES> {
 }
 
 impl Rows<1> {
-    /// The lags of the only what-if, [`REMOVED`] for edges that are gone. What has passed of a lag
-    /// until `from_ns` stays.
+    /// Returns the latencies of a single what-if, [`REMOVED`] for removed edges. The part of a
+    /// latency that has passed by `from_ns` is kept.
     pub(super) fn lags_ns(&self, lags_ns: &[i64], graph: &Graph, from_ns: Option<i64>) -> Vec<i64> {
         let from_ns = from_ns.unwrap_or(i64::MIN);
         let changed_ns = |(number, edge): (usize, &Edge)| {

@@ -1,5 +1,5 @@
-//! Where most of the GPU activities of a trace lie, for traces that mark no iterations: start-up
-//! can take longer than the part that matters.
+//! The part of a trace that contains most GPU activities, for traces without marked iterations, in
+//! which start-up can take longer than the part of interest.
 
 use std::fmt;
 
@@ -7,16 +7,16 @@ use super::model::Window;
 use crate::ids::EventId;
 use crate::tables::Tables;
 
-/// Fewer activities have no bulk.
+/// Minimum number of activities.
 const FEWEST: usize = 100;
 
-/// So many activities in a hundred are the bulk ...
+/// Percentage of the activities that the bulk contains.
 const BULK_PERCENT: usize = 90;
 
-/// ... if it takes less than one in so many of the time.
+/// The bulk must take less than one part in this many of the window.
 const TIME_ONE_IN: i64 = 2;
 
-/// The shortest part of a window that holds most of its GPU activities.
+/// The shortest part of a window that contains most of its GPU activities.
 pub(super) struct Bulk {
     start_ns: i64,
     end_ns: i64,
@@ -24,7 +24,7 @@ pub(super) struct Bulk {
     time_percent: i64,
 }
 
-/// Finds it where it is much shorter than the window.
+/// Returns the bulk if it is much shorter than the window.
 pub(super) fn bulk(tables: &Tables, window: &Window) -> Option<Bulk> {
     let events = &tables.events;
     let mut works: Vec<_> = events.ids().filter(|&id| events.kind(id).is_device_work()).collect();
@@ -44,7 +44,7 @@ pub(super) fn bulk(tables: &Tables, window: &Window) -> Option<Bulk> {
     })
 }
 
-/// The first and the last start of the shortest part.
+/// Returns the first and last start in the shortest such part.
 fn shortest(tables: &Tables, works: &[EventId]) -> Option<(i64, i64)> {
     if works.len() < FEWEST {
         return None;

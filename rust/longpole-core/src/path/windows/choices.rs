@@ -1,4 +1,4 @@
-//! The windows that a caller names: the whole trace, a step, an annotation, two times.
+//! Windows chosen by the caller: the whole trace, a step, an annotation, two times.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -17,12 +17,13 @@ fn missing(what: String) -> Error {
     Error::new(ErrorKind::NoWindow(what), 0)
 }
 
-/// All work of main threads and devices. Other threads never end a trace: watchdogs
-/// sleep longest. Nor do the calls that unload code when the program exits.
+/// Returns the window of all events of main threads and devices. Other threads never end a trace,
+/// because watchdog threads sleep longest. Calls that unload code when the program exits do not end
+/// it either.
 ///
 /// # Errors
 ///
-/// When there is none.
+/// Returns an error if the trace has no such events.
 pub fn whole(tables: &Tables) -> Result<Window> {
     let mut works = leading_work(tables);
     if let Some(exit) = exit(&works, tables) {
@@ -35,8 +36,8 @@ pub fn whole(tables: &Tables) -> Result<Window> {
     Ok(Window::new(tables, ends, Opening::Moments(vec![Moment::Start(first)])))
 }
 
-/// The calls with which a program ends: all that unload code, free memory or destroy something
-/// after the last other work of devices and main threads. None where no code is unloaded.
+/// Returns the calls at the exit of a program: all that unload code, free memory or destroy
+/// something after the last other event of devices and main threads. `None` if no code is unloaded.
 fn exit(works: &[EventId], tables: &Tables) -> Option<BTreeSet<EventId>> {
     let (events, roles) = (&tables.events, tables.roles());
     if !roles.contains(&ApiRole::UnloadModule) {
@@ -58,8 +59,8 @@ fn exit(works: &[EventId], tables: &Tables) -> Option<BTreeSet<EventId>> {
     (has_device_work && found.iter().any(unloads)).then_some(found)
 }
 
-/// How many calls unload code and free memory at the end of a trace, after all other work, and
-/// from when to when; none where the trace has no such end.
+/// Returns the number of calls that unload code and free memory at the end of a trace, after
+/// everything else, and their time range; `None` without such an end.
 pub(super) fn exit_calls(tables: &Tables) -> Option<(usize, (i64, i64))> {
     let calls = exit(&leading_work(tables), tables)?;
     let spans = || calls.iter().filter_map(|&call| tables.events.span(call));
@@ -68,7 +69,7 @@ pub(super) fn exit_calls(tables: &Tables) -> Option<(usize, (i64, i64))> {
     Some((calls.len(), (start_ns, end_ns)))
 }
 
-/// The window of one of the steps, and the place of that step.
+/// Returns the window of a step, and the index of that step.
 pub(super) fn step(
     tables: &Tables,
     launches: &Launches,
@@ -91,7 +92,7 @@ pub(super) fn step(
 
 fn opened_by(start: Moment, moments: Vec<Moment>, tables: &Tables) -> Result<Window> {
     if moments.is_empty() {
-        return Err(missing("no device work was launched in that window".to_owned()));
+        return Err(missing("no GPU activity was launched in that window".to_owned()));
     }
     Ok(Window::new(tables, moments, Opening::Moments(vec![start])))
 }
@@ -130,11 +131,11 @@ pub(super) fn annotation(tables: &Tables, name: &str, instance: usize) -> Result
     })
 }
 
-/// So many names of annotations are offered, each with so many letters at most.
+/// Maximum number of annotation names in a suggestion, and the maximum length of each.
 const MOST_OFFERED: usize = 8;
 const LONGEST_OFFERED: usize = 60;
 
-/// The annotations that there are, those that come most often first.
+/// Returns the annotations of the trace, most frequent first.
 fn others(tables: &Tables) -> String {
     let events = &tables.events;
     let mut counts = vec![0_usize; tables.strings.len()];
@@ -163,7 +164,7 @@ fn others(tables: &Tables) -> String {
     format!("; there are {}{more}", told.join(", "))
 }
 
-/// The window of an annotation.
+/// Returns the window of an annotation.
 pub(super) fn annotated(
     tables: &Tables,
     launches: &Launches,
@@ -203,8 +204,8 @@ fn no_work((start_ns, end_ns): (i64, i64), works: &[EventId], tables: &Tables) -
     }
 }
 
-/// The first work that a main thread begins at or after a time, if it worked before: what
-/// leads there tells what happened until then.
+/// Returns the first event that a main thread begins at or after a time, if it was active before:
+/// the path to it covers the time until then.
 fn next_on_main_thread(tables: &Tables, works: &[EventId], at_ns: i64) -> Option<EventId> {
     let events = &tables.events;
     let on_thread = || works.iter().filter(|&&event| !events.kind(event).is_device_work());
@@ -215,8 +216,8 @@ fn next_on_main_thread(tables: &Tables, works: &[EventId], at_ns: i64) -> Option
     next.copied().min_by(|&one, &two| by_content(one, two, tables))
 }
 
-/// The work of devices and main threads. Work with neither a time nor a duration is
-/// work for which the profiler got none: it would begin the window in 1970.
+/// Returns the events of devices and main threads. Events with neither a time nor a duration are
+/// left out: the profiler had no timestamps for them, and they would start the window in 1970.
 fn leading_work(tables: &Tables) -> Vec<EventId> {
     let events = &tables.events;
     let is_main = link::main_threads(tables);

@@ -1,4 +1,4 @@
-//! When a stretch of the host is complete: the device work launched in it has ended, too.
+//! Completion of a time range of the host: all GPU activities launched in it have ended.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::ids::{EventId, LaneId, StringId};
 use crate::link::{CallOrder, Launches};
 use crate::tables::{Tables, by_content};
 
-/// The device work that each process submitted, in order of submission.
+/// The GPU activities that each process submitted, in order of submission.
 pub(super) struct Submissions {
     of_process: BTreeMap<StringId, Vec<(i64, EventId)>>,
 }
@@ -33,7 +33,7 @@ impl Submissions {
         Self { of_process }
     }
 
-    /// The work that a process launched from one time to another.
+    /// Returns the activities that a process launched in a time range.
     pub(super) fn launched(
         &self,
         process: StringId,
@@ -45,8 +45,8 @@ impl Submissions {
         &works[first..behind]
     }
 
-    /// What completes a stretch of a process: a moment on the host, and the end of the
-    /// device work launched in it.
+    /// Returns the moments that complete a time range of a process: a moment on the host, and the
+    /// end of the GPU activities launched in the range.
     pub(super) fn completion(
         &self,
         process: StringId,
@@ -57,7 +57,7 @@ impl Submissions {
         std::iter::once(host).chain(ends).collect()
     }
 
-    /// The same for an annotation, or for the parts of it that were asked for.
+    /// Like [`completion`](Self::completion), for an annotation or the requested parts of it.
     pub(super) fn of_annotation(
         &self,
         annotation: EventId,
@@ -78,10 +78,10 @@ impl Submissions {
     }
 }
 
-/// Work whose launch is not in the trace, with when it is likely to have been launched and by
-/// which process: with the work before it on its stream, if it followed that at once, else just
-/// before it began, but between the calls with the numbers around its own. Without launched work
-/// on its stream, nothing tells.
+/// Returns GPU activities whose launch is not in the trace, with their likely launch time and
+/// process. The launch is assumed together with that of the previous activity on the stream if the
+/// two are adjacent, otherwise just before the start, and always between the calls with the
+/// neighbouring correlation ids. Streams without any known launch are left out.
 fn unlinked(tables: &Tables, launches: &Launches) -> Vec<(i64, StringId, EventId)> {
     let events = &tables.events;
     let is_work = |&event: &EventId| events.kind(event).is_device_work();

@@ -1,6 +1,6 @@
-//! Repetitions in the work of a device, for programs that annotate nothing.
+//! Repeating sequences of GPU activities, for programs without annotations.
 //!
-//! A cycle of kernels is no iteration: a model of equal layers repeats once for each layer.
+//! A cycle of kernels is not always an iteration: a model of equal layers repeats once per layer.
 
 use std::collections::HashMap;
 
@@ -9,33 +9,33 @@ use crate::ids::EventId;
 use crate::link::Launches;
 use crate::tables::Tables;
 
-/// So many activities are searched for a cycle: each length is tried on all of them.
+/// Maximum number of activities searched for a cycle, because each cycle length is tried on all of
+/// them.
 const MOST_SEARCHED: usize = 20_000;
 
-/// A cycle is the shortest whose match is within this of the best ...
+/// The shortest cycle whose match is within this of the best is used.
 const NEARLY_BEST: f64 = 0.02;
 
-/// ... which must match so well ...
+/// Minimum match of a cycle.
 const LEAST_MATCH: f64 = 0.6;
 
-/// ... and hold so often in a row ...
+/// Minimum number of consecutive repetitions.
 const FEWEST_REPETITIONS: usize = 3;
 
-/// ... with one miss in so many ...
+/// At most one mismatch in this many activities.
 const MISSES_ONE_IN: i64 = 10;
 
-/// ... over this share of all work.
+/// Minimum share of all activities that the cycle must cover.
 const LEAST_COVER: f64 = 0.8;
 
-/// Where a device's work repeats: the launches that begin each repetition, but the end of
-/// the last.
+/// The repetitions on a device: the launches that begin each of them, except the end of the last.
 pub(super) struct Cycle {
     pub(super) moments: Vec<Moment>,
-    /// Repetitions whose launch the trace lacks.
+    /// Number of repetitions whose launch is missing.
     pub(super) n_unlaunched: usize,
 }
 
-/// Finds the cycle in the work of the stream that has most.
+/// Finds the cycle on the stream with the most activities.
 pub(super) fn cycle(tables: &Tables, launches: &Launches) -> Option<Cycle> {
     let works = busiest_stream(tables);
     let names: Vec<_> = works
@@ -58,8 +58,8 @@ pub(super) fn cycle(tables: &Tables, launches: &Launches) -> Option<Cycle> {
     (moments.len() > FEWEST_REPETITIONS).then_some(Cycle { moments, n_unlaunched })
 }
 
-/// The places at which a sequence of launches begins anew: each where all are alike or too few to
-/// tell, none where nothing repeats.
+/// Returns the indices at which a sequence of launches begins again: all indices if all launches
+/// are alike or too few to decide, none if nothing repeats.
 pub(super) fn beginnings(names: &[usize]) -> Vec<usize> {
     let all = (0..names.len()).collect();
     if names.len() < FEWEST_REPETITIONS {
@@ -104,9 +104,9 @@ fn share_equal(names: &[usize], lag: usize) -> f64 {
     equal as f64 / (names.len() - lag) as f64
 }
 
-/// The longest stretch in which at most one name in ten differs from that a cycle later.
+/// Returns the longest range in which at most one name in ten differs from the one a cycle later.
 fn longest_stretch(names: &[usize], lag: usize) -> (usize, usize) {
-    // A stretch qualifies if the running sum is no less at its end than at its start.
+    // A range qualifies if the running sum at its end is at least that at its start.
     let mut sums = vec![0_i64];
     for (one, two) in names.iter().zip(&names[lag..]) {
         let worth = if one == two { 1 } else { 1 - MISSES_ONE_IN };
@@ -130,7 +130,7 @@ fn longest_stretch(names: &[usize], lag: usize) -> (usize, usize) {
     (best.0, best.1 + lag)
 }
 
-/// The name that comes nearest to once in every repetition.
+/// Returns the name whose number of occurrences per repetition is closest to one.
 fn once_each(names: &[usize], length: usize) -> Option<usize> {
     let mut counts: HashMap<usize, (usize, usize)> = HashMap::new();
     for (place, &name) in names.iter().enumerate() {

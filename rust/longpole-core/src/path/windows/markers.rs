@@ -1,8 +1,8 @@
-//! Annotations that mark the iterations of programs that call no `prof.step()`.
+//! Annotations that mark the iterations of programs that do not call `prof.step()`.
 //!
-//! Names differ by numbers only from one iteration to the next. A pattern of names marks
-//! iterations if it comes regularly on one thread and either is known to mark them, as the
-//! annotations of optimisers and loaders do, or covers nearly all time.
+//! From one iteration to the next, only numbers in the names differ. A name pattern marks
+//! iterations if it occurs regularly on one thread, and either is a known marker, such as the
+//! annotations of optimizers and loaders, or covers nearly all time.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -18,8 +18,8 @@ use crate::ids::{EventId, LaneId, StringId};
 use crate::link::Launches;
 use crate::tables::{EventKind, Tables};
 
-/// What iterations of training are known to be called, the best first. A single one of the
-/// first [`N_SINGLE`] is an iteration.
+/// Common names of training iterations, best first. A single occurrence of one of the first
+/// [`N_SINGLE`] also counts as an iteration.
 const KNOWN: [&str; 5] = [
     r"(train|eval|infer|model)_?(iteration|iter|step|batch)",
     r"^Optimizer\.step#",
@@ -30,32 +30,32 @@ const KNOWN: [&str; 5] = [
 const N_SINGLE: usize = 1;
 const OPTIMIZER_STEP: usize = 1;
 
-/// So many instances, at the least, make a pattern.
+/// Minimum number of instances of a pattern.
 const FEWEST: usize = 3;
 
-/// The median deviation of the distances from their median, as a share of it. The
-/// iterations of real training loops stay far below.
+/// Maximum median deviation of the distances from their median, as a share of the median. The
+/// iterations of real training loops are far below it.
 const MOST_IRREGULAR: f64 = 0.3;
 
-/// A pattern that nobody knows must cover this share of the time between its first and
-/// last instance. Stages of servers and compiled layers were seen to cover up to 86 %.
+/// Minimum share of the time between its first and last instance that an unknown pattern must
+/// cover. Stages of servers and compiled layers covered up to 86 %.
 const LEAST_COVER: f64 = 0.95;
 
-/// Annotations of so many threads, those that launch most, are looked at.
+/// Number of threads examined, those with the most launches.
 const N_THREADS: usize = 2;
 
-/// The moments at which iterations begin, on one thread, and the pattern of their names.
+/// The start times of iterations on one thread, and the pattern of their names.
 pub(super) struct Markers {
     pub(super) name: String,
     pub(super) moments: Vec<Moment>,
 }
 
-/// Finds the annotations that may mark iterations, the likeliest first: those that a
-/// pattern chooses, else those known or regular enough.
+/// Returns the annotations that may mark iterations, likeliest first: those that match `pattern` if
+/// given, otherwise those that are known or regular enough.
 ///
 /// # Errors
 ///
-/// When the pattern is no regular expression.
+/// Returns an error if the pattern is not a valid regular expression.
 pub(super) fn markers(
     tables: &Tables,
     launches: &Launches,
@@ -74,7 +74,7 @@ pub(super) fn markers(
     Ok(found.into_iter().map(|(rank, group)| group.markers(marked_by_end(rank))).collect())
 }
 
-/// The longest of the few iterations that the trace marks, and how many these are.
+/// Returns the longest of the few marked iterations, and their number.
 pub(super) fn single(tables: &Tables) -> Option<(EventId, usize)> {
     let events = &tables.events;
     let length = |event: &EventId| (events.duration_ns(*event), Reverse(events.start_ns(*event)));
@@ -91,7 +91,7 @@ pub(super) fn single(tables: &Tables) -> Option<(EventId, usize)> {
     longest(named.collect())
 }
 
-/// The annotations of one thread whose names differ by numbers only, in order of time.
+/// The annotations of one thread whose names differ only in numbers, in order of time.
 struct Group {
     lane: LaneId,
     pattern: String,
@@ -139,8 +139,8 @@ impl Group {
         Markers { name: self.pattern, moments }
     }
 
-    /// The place among what is known; behind that, patterns of busy threads that cover
-    /// nearly all time.
+    /// Returns the index among the known patterns; patterns of busy threads that cover nearly all
+    /// time come after those.
     fn rank(&self, busiest: &[LaneId], tables: &Tables) -> Option<usize> {
         let name = tables.strings.get(self.first_name);
         known(name).or_else(|| {
@@ -148,7 +148,7 @@ impl Group {
         })
     }
 
-    /// The share of the time from the first to the last in which one of them is open.
+    /// Returns the share of the time from first to last in which one of them is open.
     #[allow(clippy::cast_precision_loss)] // a share
     fn cover(&self) -> f64 {
         let (Some(first), Some(last)) = (self.spans.first(), self.spans.last()) else { return 0.0 };
@@ -172,7 +172,7 @@ impl Group {
     }
 }
 
-/// The lower median.
+/// Returns the lower median.
 pub(super) fn median(mut values: Vec<i64>) -> i64 {
     values.sort_unstable();
     values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or(0)
@@ -184,14 +184,14 @@ fn known(name: &str) -> Option<usize> {
     PATTERNS.iter().position(|pattern| pattern.is_match(name))
 }
 
-/// The name with every number in it, decimal or a long hexadecimal, written as `#`.
+/// Returns the name with each number (decimal or long hexadecimal) replaced by `#`.
 fn pattern_of(name: &str) -> String {
     static NUMBER: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"[0-9a-fA-F]{8,}|\d+").ok());
     NUMBER.as_ref().map_or_else(|| name.to_owned(), |number| number.replace_all(name, "#").into())
 }
 
-/// The threads that launch most device work.
+/// Returns the threads that launch the most GPU activities.
 fn busiest_threads(tables: &Tables, launches: &Launches) -> Vec<LaneId> {
     let events = &tables.events;
     let mut count = vec![0_usize; tables.lanes.len()];

@@ -1,7 +1,7 @@
-//! Stretches of a trace that can be asked about: steps, annotations, two times, all of it.
+//! Windows of a trace: steps, annotations, two times, or the whole trace.
 //!
-//! A window is more than two times: it knows which events open and end it, so that it
-//! moves with them when a change is tried.
+//! A window is more than two times: it also records the events that open and end it, so that it
+//! moves with them in a what-if.
 
 mod bulk;
 mod choices;
@@ -28,8 +28,7 @@ mod tests {
     use crate::read::{Options, read_bytes};
     use crate::tables::Tables;
 
-    /// Two steps of 20 us; the device is done with the first at 30 and with the
-    /// second at 60.
+    /// Creates two steps of 20 us; the device finishes the first at 30 and the second at 60.
     fn two_steps() -> (Tables, Launches) {
         let rows = [
             ("user_annotation", "ProfilerStep#1", 1, 0, 20, 0),
@@ -102,7 +101,7 @@ mod tests {
         assert_eq!(reason(Choice::Step(2, WindowEnd::Last)).text, "as asked");
     }
 
-    /// The device is done with the first step at 90, when the host is long done with the second.
+    /// The device finishes the first step at 90, long after the host finished the second.
     const AHEAD: &str = r#"[
         {"ph":"X","cat":"user_annotation","name":"ProfilerStep#1","pid":1,"tid":1,"ts":0,"dur":20},
         {"ph":"X","cat":"user_annotation","name":"ProfilerStep#2","pid":1,"tid":1,"ts":20,"dur":20},

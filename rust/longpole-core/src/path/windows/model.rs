@@ -1,18 +1,18 @@
-//! What a window is: two times, and the events that open and end it.
+//! The window: two times, and the events that open and end it.
 
 use crate::ids::EventId;
 use crate::tables::Tables;
 
-/// A stretch of a trace and what opens and ends it.
+/// A time range of a trace, with the events that open and end it.
 ///
-/// That is more than two times: when events move, so does the window.
+/// If these events move in a what-if, the window moves with them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Window {
-    /// Where it begins.
+    /// Start time.
     pub start_ns: i64,
-    /// Where it ends.
+    /// End time.
     pub end_ns: i64,
-    /// What may end it: the last of these moments does.
+    /// Moments that may end it; the latest one does.
     pub candidates: Vec<Moment>,
     /// What opens it.
     pub opening: Opening,
@@ -21,51 +21,51 @@ pub struct Window {
 /// The start or the end of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Moment {
-    /// Its start.
+    /// The start of an event.
     Start(EventId),
-    /// Its end.
+    /// The end of an event.
     End(EventId),
 }
 
-/// What a window begins with.
+/// What opens a window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Opening {
-    /// The last of some moments.
+    /// The latest of some moments.
     Moments(Vec<Moment>),
-    /// A time, whatever happens then.
+    /// A fixed time, regardless of events.
     Time,
 }
 
-/// Which of its parts end a step or an annotation.
+/// Which part of a step or annotation ends its window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WindowEnd {
-    /// The last of all; and the window begins where the step before ended so.
+    /// The latest of all parts; the window begins where the period of the previous step ended.
     Period,
-    /// The last of the annotation and the device work launched inside it.
+    /// The latest of the annotation and the GPU activities launched inside it.
     Last,
-    /// The annotation.
+    /// The annotation itself.
     Cpu,
-    /// The last of the device work launched inside it.
+    /// The latest of the GPU activities launched inside it.
     Gpu,
 }
 
-/// What stretch of the trace is asked about.
+/// The choice of a window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
-    /// All work of main threads and devices.
+    /// All events of main threads and devices.
     Whole,
-    /// The iteration of median length, or what comes closest to one; see [`scope`](super::scope).
+    /// The iteration of median length, or the closest alternative; see [`scope`](super::scope).
     Usual,
-    /// The step with a number.
+    /// The step with the given number.
     Step(i64, WindowEnd),
-    /// One of the annotations with a name, counted in order of time.
+    /// One of the annotations with a name, by its index in order of time.
     Annotation(String, usize, WindowEnd),
-    /// From one time to another.
+    /// The range between two times.
     Between(i64, i64),
 }
 
 impl Window {
-    /// A window that ends with the last of its candidates, never before it begins.
+    /// Creates a window that ends with the latest of its candidates, but never before its start.
     pub(super) fn new(tables: &Tables, candidates: Vec<Moment>, opening: Opening) -> Self {
         let last_ns = |of: &[Moment]| of.iter().map(|moment| moment.time_ns(tables)).max();
         let start_ns = match &opening {
@@ -76,22 +76,22 @@ impl Window {
         Self { start_ns, end_ns, candidates, opening }
     }
 
-    /// Where it begins, if that is a time and no event: what was before has happened, whatever
-    /// is changed.
+    /// Returns the start, if it is a fixed time instead of an event: everything before it stays the
+    /// same in a what-if.
     pub fn fixed_start_ns(&self) -> Option<i64> {
         (self.opening == Opening::Time).then_some(self.start_ns)
     }
 }
 
 impl Moment {
-    /// Whose start or end it is.
+    /// Returns the event that starts or ends.
     pub fn event(self) -> EventId {
         match self {
             Self::Start(event) | Self::End(event) => event,
         }
     }
 
-    /// When it was; an event without an end has none later than its start.
+    /// Returns the time of the moment; for the end of an event without an end, its start.
     pub fn time_ns(self, tables: &Tables) -> i64 {
         let events = &tables.events;
         match self {

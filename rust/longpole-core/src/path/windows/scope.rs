@@ -1,4 +1,4 @@
-//! What an answer is about: one window to show, and the windows over which gains hold.
+//! The scope of an answer: the window that is shown, and the windows to which gains refer.
 
 use super::bulk::bulk;
 use super::choices::{annotated, annotation, between, exit_calls, step, whole};
@@ -11,42 +11,42 @@ use crate::names::{Names, named};
 use crate::tables::{EventKind, Tables};
 
 named! {
-    /// What a window is one of.
+    /// The unit of the windows.
     Unit {
         /// Iterations of the program.
         Step "step",
-        /// Repetitions of device work.
+        /// Repetitions of GPU activities.
         Repetition "repetition",
         /// Annotations.
         Annotation "annotation",
-        /// Stretches between two times.
+        /// Time ranges.
         Stretch "stretch",
         /// The whole trace.
         Trace "trace",
     }
 }
 
-/// What an answer is about.
+/// The scope of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scope {
-    /// What its windows are.
+    /// The unit of its windows.
     pub unit: Unit,
-    /// The windows over which gains hold, in order of time. They follow one another.
+    /// The windows to which gains refer, in order of time and adjacent to each other.
     pub windows: Vec<Window>,
-    /// The number of each, where they have numbers.
+    /// The numbers of the windows, if they have numbers.
     pub numbers: Vec<i64>,
-    /// The place of the window that is shown.
+    /// Index of the shown window.
     pub shown: usize,
-    /// Why these.
+    /// Why these windows were chosen.
     pub reason: Reason,
 }
 
-/// Why windows were chosen.
+/// The reason for the choice of windows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason {
-    /// In full.
+    /// The full text.
     pub text: String,
-    /// What of it changes the answer, for a headline; mostly nothing.
+    /// The part that affects the answer, for a headline; usually empty.
     pub clause: String,
 }
 
@@ -55,7 +55,7 @@ impl Reason {
         Self { text: text.into(), clause: clause.into() }
     }
 
-    /// What belongs to the answer, however its window was chosen.
+    /// Returns a reason that is shown for any choice of window.
     fn always(text: impl Into<String>) -> Self {
         let text = text.into();
         Self { clause: text.clone(), text }
@@ -77,24 +77,24 @@ impl Scope {
         Self { unit, windows: vec![window], numbers, shown: 0, reason }
     }
 
-    /// The window that is shown.
+    /// Returns the shown window.
     pub fn window(&self) -> &Window {
         &self.windows[self.shown]
     }
 
-    /// The number of the step that is shown.
+    /// Returns the number of the shown step.
     pub fn number(&self) -> Option<i64> {
         self.numbers.get(self.shown).copied()
     }
 }
 
-/// Finds the window of a choice. `step_name` is a pattern of the annotations that mark
+/// Returns the window of a choice. `step_name` is a pattern for the annotations that mark
 /// iterations.
 ///
 /// # Errors
 ///
-/// When the trace has no such step, annotation or work, and when the pattern is no regular
-/// expression.
+/// Returns an error if the trace has no such step, annotation or events, or if the pattern is not a
+/// valid regular expression.
 pub fn window(
     tables: &Tables,
     launches: &Launches,
@@ -115,13 +115,13 @@ pub fn window(
     }
 }
 
-/// Finds what an answer about a choice is about. `step_name` is a pattern of the
-/// annotations that mark iterations.
+/// Returns the scope of a choice. `step_name` is a pattern for the annotations that mark
+/// iterations.
 ///
 /// # Errors
 ///
-/// When the trace has no such step, annotation or work, and when the pattern is no regular
-/// expression.
+/// Returns an error if the trace has no such step, annotation or events, or if the pattern is not a
+/// valid regular expression.
 pub fn scope(
     tables: &Tables,
     launches: &Launches,
@@ -161,8 +161,8 @@ pub fn scope(
     }
 }
 
-/// Says so where annotations reach far beyond the work of a whole trace: they are labels, and no
-/// end of a trace.
+/// Returns a note that annotations extend far beyond the events of a whole trace. They are labels
+/// and do not end the window.
 fn left_out(tables: &Tables, window: &Window) -> Option<Reason> {
     let events = &tables.events;
     let labels = events.ids().filter(|&event| events.kind(event) == EventKind::Annotation);
@@ -179,7 +179,7 @@ fn left_out(tables: &Tables, window: &Window) -> Option<Reason> {
     ))
 }
 
-/// Says so where a whole trace ends before the program unloads its code.
+/// Returns a note that the window of the whole trace ends before the program unloads its code.
 fn before_exit(tables: &Tables) -> Option<Reason> {
     let (n_calls, (start_ns, end_ns)) = exit_calls(tables)?;
     let calls = if n_calls == 1 { "call" } else { "calls" };
@@ -189,7 +189,7 @@ fn before_exit(tables: &Tables) -> Option<Reason> {
     )))
 }
 
-/// The steps with a predecessor that began and were completed within a stretch of time.
+/// Returns the steps with a predecessor that began and completed within a time range.
 fn completed_between(found: &Steps, start_ns: i64, end_ns: i64) -> Vec<usize> {
     let lies_within = |row: &usize| {
         let step = &found.rows[*row];
@@ -230,7 +230,7 @@ fn usual(tables: &Tables, launches: &Launches, step_name: Option<&str>) -> Resul
     Ok(Scope::single(Unit::Trace, window, None, reason))
 }
 
-/// Says so where the windows are less than half of the trace.
+/// Returns a note that the windows cover less than half of the trace.
 fn covered(tables: &Tables, found: &Steps, run: &[usize]) -> Option<Reason> {
     let length_ns = |window: &Window| i128::from(window.end_ns) - i128::from(window.start_ns);
     let run_ns: i128 = run.iter().map(|&row| length_ns(&found.rows[row].period)).sum();
@@ -261,8 +261,8 @@ fn of_run(found: &Steps, run: &[usize], reason: Reason) -> Scope {
     }
 }
 
-/// Says so where most of what the host did for a step lies before its window: the device was
-/// still at the step before.
+/// Returns a note that the host did most of the work of a step before its window, while the device
+/// was still busy with the previous step.
 fn ran_ahead(step: &Step, window: &Window, unit: Unit) -> Option<Reason> {
     let (start_ns, end_ns) = step.host_ns;
     let inside_ns = end_ns.min(window.end_ns) - start_ns.max(window.start_ns);
@@ -278,8 +278,8 @@ fn ran_ahead(step: &Step, window: &Window, unit: Unit) -> Option<Reason> {
     ))
 }
 
-/// Where no complete step follows another: the median of the complete ones, else of all, in
-/// which time passes.
+/// Returns the scope if no complete step follows another: the step of median length, of the
+/// complete ones if any, with a length above zero.
 fn lone_step(found: &Steps) -> Option<Scope> {
     let takes_time = |row: &usize| found.rows[*row].length_ns() > 0;
     let all: Vec<_> = found.alike().into_iter().filter(takes_time).collect();
@@ -335,7 +335,7 @@ fn run_reason(found: &Steps, run: &[usize]) -> Reason {
     Reason::new(median.clone(), clause)
 }
 
-/// Whether lengths differ by so little that any of them stands for all.
+/// Whether lengths are similar enough that any of them is representative.
 fn are_alike(lengths_ns: impl Iterator<Item = i64> + Clone) -> bool {
     let (least, most) = (lengths_ns.clone().min(), lengths_ns.max());
     most.zip(least).is_none_or(|(most, least)| most - least <= least / 50)

@@ -1,9 +1,9 @@
-//! Iterations of inference servers: by annotations, else by Python functions, else by launches of
-//! graphs.
+//! Iterations of inference servers, marked by annotations, otherwise by Python functions, otherwise
+//! by graph launches.
 //!
-//! Of marks inside one another the outermost counts, whose server is that of the inner ones: others
-//! write annotations as vLLM does. Of threads the one with most marks counts. Marks of empty batches
-//! are left out.
+//! Of nested marks, the outermost counts and has the server of the inner ones, because other
+//! servers write the same annotations as vLLM. The thread with the most marks counts. Marks of
+//! empty batches are left out.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -18,27 +18,27 @@ use crate::vocabulary::{
 };
 
 named! {
-    /// What marks the iterations of a server.
+    /// The events that mark the iterations of a server.
     ServerMark {
         /// Annotations.
         Annotation "annotation",
         /// Python functions.
         Python "python_function",
-        /// Launches of graphs, whoever launched them.
+        /// Graph launches of any server.
         GraphLaunch "graph_launch",
     }
 }
 
-/// The iterations of a server on one thread, in order of time, and what marks them.
+/// The iterations of a server on one thread, in order of time, and their marks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerIterations {
-    /// What marks them.
+    /// The events that mark them.
     pub mark: ServerMark,
-    /// What marks each, and what that says of it.
+    /// The marking event of each, and the content of its name.
     pub rows: Vec<(EventId, Iteration)>,
 }
 
-/// Finds the iterations that a server marks by name.
+/// Returns the iterations that a server marks by name.
 pub(super) fn marked(tables: &Tables) -> Option<ServerIterations> {
     let annotations = outermost(tables, EventKind::Annotation, annotated_iteration);
     if !annotations.is_empty() {
@@ -49,7 +49,7 @@ pub(super) fn marked(tables: &Tables) -> Option<ServerIterations> {
     (!rows.is_empty()).then_some(ServerIterations { mark: ServerMark::Python, rows })
 }
 
-/// Finds the iterations of a server, without names by the launches of graphs.
+/// Returns the iterations of a server, marked by name or otherwise by graph launches.
 pub fn server_iterations(tables: &Tables, launches: &Launches) -> Option<ServerIterations> {
     marked(tables).or_else(|| {
         let calls = graph_launches(tables, launches);
@@ -107,7 +107,7 @@ fn without_nested(
     outer
 }
 
-/// Takes the kind of iterations from the functions that run inside them, where these agree.
+/// Sets the kind of iterations from the functions that run inside them, if these agree.
 fn tell_kinds(rows: &mut [(EventId, Iteration)], tables: &Tables) {
     let events = &tables.events;
     let Some(lane) = rows.first().map(|&(event, _)| events.lane(event)) else { return };
@@ -129,8 +129,8 @@ fn tell_kinds(rows: &mut [(EventId, Iteration)], tables: &Tables) {
     }
 }
 
-/// The launches of graphs that begin an iteration, on the thread that launches most. A model that
-/// is captured in pieces launches several graphs in each.
+/// Returns the graph launches that begin an iteration, on the thread that launches most. A model
+/// captured in pieces launches several graphs per iteration.
 fn graph_launches(tables: &Tables, launches: &Launches) -> Vec<EventId> {
     let events = &tables.events;
     let roles = tables.roles();
@@ -151,7 +151,7 @@ fn graph_launches(tables: &Tables, launches: &Launches) -> Vec<EventId> {
     cycles::beginnings(&graphs).into_iter().map(|place| calls[place]).collect()
 }
 
-/// Tells the graphs of launches apart, by the number and the first of their nodes.
+/// Assigns each launch to a graph, by the number of its nodes and the first node.
 fn graphs_of(calls: &[EventId], tables: &Tables, launches: &Launches) -> Vec<usize> {
     let events = &tables.events;
     let mut nodes: HashMap<EventId, (usize, (i64, EventId))> = HashMap::new();

@@ -1,10 +1,10 @@
-//! The iterations of a program, and which of them stand for the rest.
+//! The iterations of a program, and the representative ones among them.
 //!
-//! Marked by the profiler's steps, else by annotations that come regularly, else by work
-//! that repeats. Gains are taken over the longest run of complete iterations that have a
-//! predecessor: there a queue of work and the iteration before are what they usually are.
-//! The first iteration after the profiler started has none, and so is left out with
-//! all that happens only once.
+//! Iterations are marked by the profiler's steps, otherwise by regular annotations, otherwise by
+//! repeating GPU activities. Gains are computed over the longest run of complete iterations with a
+//! predecessor, because launch queues and the previous iteration are then in their usual state. The
+//! first iteration after the profiler started has no predecessor, and is left out with everything
+//! that happens only once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -20,61 +20,63 @@ use crate::link::{self, Launches};
 use crate::tables::{Tables, by_content};
 use crate::vocabulary::{ApiRole, IterationKind};
 
-/// An iteration of which more launches than one in so many have lost their work is not
-/// complete: the profiler began or stopped within it.
+/// An iteration is incomplete if more than one in this many of its launches lack their activity:
+/// the profiler started or stopped during it.
 const MOST_LOST_ONE_IN: usize = 100;
 
-/// Nor is one with fewer than one in so many of the launches of the median.
+/// An iteration is incomplete if it has fewer than one in this many of the median number of
+/// launches.
 const FEWEST_LAUNCHES_ONE_IN: usize = 2;
 
-/// Markers count if so large a part of the device work was launched between them.
+/// Markers count if at least this part of the GPU activities was launched between them.
 const LEAST_MARKED_ONE_IN: usize = 2;
 
-/// So many iterations of a server, at the least, are steps.
+/// Minimum number of server iterations that count as steps.
 const FEWEST_MARKED: usize = 3;
 
 /// How the iterations of a trace were found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Marked {
-    /// By `ProfilerStep#N`.
+    /// By `ProfilerStep#N` annotations.
     Profiler,
-    /// By annotations that come regularly.
+    /// By regular annotations.
     Annotations,
-    /// By what an inference server marks.
+    /// By the marks of an inference server.
     Server,
-    /// By device work that repeats: no iterations of the program perhaps; and how many more
-    /// repetitions there are whose launch the trace lacks.
+    /// By repeating GPU activities, which may not be iterations of the program; with the number of
+    /// repetitions whose launch is missing.
     Repetition(usize),
 }
 
-/// An iteration of the program's loop.
+/// An iteration of the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// Its number: that of the profiler, else its place.
+    /// The profiler's number, otherwise the index.
     pub number: i64,
-    /// What marks it.
+    /// The event that marks it.
     pub event: EventId,
-    /// The moment that marks its beginning on the host.
+    /// The moment that marks its start on the host.
     pub mark: Moment,
-    /// When it began and ended on the host.
+    /// Start and end on the host.
     pub host_ns: (i64, i64),
-    /// From the completion of the iteration before to its own; without one before, from its start.
+    /// From the completion of the previous iteration to its own; without a previous one, from its
+    /// start.
     pub period: Window,
-    /// The place of the iteration before.
+    /// Index of the previous iteration.
     pub before: Option<usize>,
-    /// Whether the trace holds what it launched.
+    /// Whether the trace contains the activities that it launched.
     pub is_complete: bool,
-    /// What its requests need, where an inference server says so.
+    /// The kind of its requests, if an inference server records it.
     pub kind: Option<IterationKind>,
 }
 
 impl Step {
-    /// The moment at which it begins on the host.
+    /// Returns the moment at which it begins on the host.
     pub(super) fn start(&self) -> Moment {
         self.mark
     }
 
-    /// How long its period is.
+    /// Returns the length of its period.
     pub fn length_ns(&self) -> i64 {
         self.period.end_ns - self.period.start_ns
     }
@@ -85,17 +87,18 @@ impl Step {
 pub struct Steps {
     /// How they were found.
     pub marked: Marked,
-    /// The name of their markers with numbers as `#`, where annotations mark them.
+    /// The name of their markers with numbers replaced by `#`, if annotations mark them.
     pub pattern: Option<String>,
-    /// Each of them.
+    /// The iterations.
     pub rows: Vec<Step>,
 }
 
-/// Finds the iterations. `pattern` chooses the annotations that mark them.
+/// Returns the iterations. `pattern` selects the annotations that mark them.
 ///
 /// # Errors
 ///
-/// When the pattern is no regular expression, or finds no annotation that marks iterations.
+/// Returns an error if the pattern is not a valid regular expression, or matches no annotation that
+/// marks iterations.
 pub fn steps(tables: &Tables, launches: &Launches, pattern: Option<&str>) -> Result<Steps> {
     let submissions = Submissions::of(tables, launches);
     let profiled = if pattern.is_none() { link::steps(tables) } else { Vec::new() };
@@ -160,7 +163,7 @@ fn unprofiled(
         return Ok(Steps { marked: Marked::Annotations, pattern: Some(pattern), rows });
     }
     if let Some(pattern) = pattern {
-        let why = format!("no annotation that comes more than once has a name like {pattern:?}");
+        let why = format!("no repeated annotation has a name that matches {pattern:?}");
         return Err(Error::new(ErrorKind::NoWindow(why), 0));
     }
     let is_open = single(tables).is_none();
@@ -170,7 +173,7 @@ fn unprofiled(
     Ok(Steps { marked: Marked::Repetition(n_unlaunched), pattern: None, rows })
 }
 
-/// The iterations of an inference server, each up to the next.
+/// Returns the iterations of an inference server, each up to the next.
 fn of_server(tables: &Tables, submissions: &Submissions) -> Option<Steps> {
     let found = serving::marked(tables)?.rows;
     let moments: Vec<_> = found.iter().map(|&(event, _)| Moment::Start(event)).collect();
@@ -182,7 +185,7 @@ fn of_server(tables: &Tables, submissions: &Submissions) -> Option<Steps> {
     is_enough.then_some(Steps { marked: Marked::Server, pattern: None, rows })
 }
 
-/// The stretches from one moment to the next.
+/// Returns the time ranges between consecutive moments.
 fn between(moments: &[Moment], tables: &Tables, submissions: &Submissions) -> Vec<Step> {
     let mut completed: Option<Vec<Moment>> = None;
     let stretches = moments.windows(2).enumerate();
@@ -205,7 +208,7 @@ fn between(moments: &[Moment], tables: &Tables, submissions: &Submissions) -> Ve
     rows.collect()
 }
 
-/// Whether half of all device work was launched within some iterations.
+/// Whether half of all GPU activities were launched within some iterations.
 fn holds_half(rows: &[Step], tables: &Tables, submissions: &Submissions) -> bool {
     let events = &tables.events;
     let n_work = events.ids().filter(|&event| events.kind(event).is_device_work()).count();
@@ -215,7 +218,7 @@ fn holds_half(rows: &[Step], tables: &Tables, submissions: &Submissions) -> bool
     within * LEAST_MARKED_ONE_IN >= n_work
 }
 
-/// The calls that launch kernels, and whether the trace has their work.
+/// The calls that launch kernels, and whether the trace contains their activities.
 struct Completeness {
     calls: BTreeMap<StringId, Vec<(i64, bool)>>,
     any_linked: bool,
@@ -279,8 +282,8 @@ impl Completeness {
 }
 
 impl Steps {
-    /// Which iterations of a server the answer is about: those whose requests need what takes
-    /// most time in all.
+    /// Returns the kind of server iterations in the scope of the answer: the one with the most
+    /// total time.
     pub fn kind(&self) -> Option<IterationKind> {
         let mut total_ns: BTreeMap<_, i64> = BTreeMap::new();
         for step in &self.rows {
@@ -290,9 +293,9 @@ impl Steps {
         total_ns.into_iter().max_by_key(|&(_, total_ns)| total_ns).and_then(|(kind, _)| kind)
     }
 
-    /// The longest run of complete iterations of one kind that follow one another and have one
-    /// before them; of equals the first. A run in which no time passes, for all of it was
-    /// completed with the iteration before, tells nothing.
+    /// Returns the longest run of consecutive complete iterations of one kind, each with a
+    /// predecessor; of equals, the first. Runs in which no time passes, because everything
+    /// completed with the iteration before, do not count.
     pub fn run(&self) -> Vec<usize> {
         let kind = self.kind();
         let qualifies = |row: usize| {
@@ -321,7 +324,8 @@ impl Steps {
         run
     }
 
-    /// Of some iterations the one of median length: the lower, and of equals the first.
+    /// Of some iterations, returns the one of median length: the lower median, and of equals the
+    /// first.
     pub fn median_of(&self, rows: &[usize]) -> Option<usize> {
         let mut sorted = rows.to_vec();
         sorted.sort_by_key(|&row| (self.rows[row].length_ns(), row));
@@ -329,20 +333,20 @@ impl Steps {
         rows.iter().copied().find(|&row| self.rows[row].length_ns() == usual_ns)
     }
 
-    /// The iterations of the kind that the answer is about.
+    /// Returns the iterations of the kind in the scope of the answer.
     pub fn alike(&self) -> Vec<usize> {
         let kind = self.kind();
         (0..self.rows.len()).filter(|&row| self.rows[row].kind == kind).collect()
     }
 
-    /// The place of the iteration with a number; several processes may have one: the first
+    /// Returns the index of the iteration with a number; if several processes have one, the first
     /// in content order.
     pub fn numbered(&self, number: i64, tables: &Tables) -> Option<usize> {
         let rows = (0..self.rows.len()).filter(|&row| self.rows[row].number == number);
         rows.min_by(|&one, &two| by_content(self.rows[one].event, self.rows[two].event, tables))
     }
 
-    /// The least and the greatest number.
+    /// Returns the smallest and largest number.
     pub fn numbers(&self) -> Option<Range<i64>> {
         let numbers = || self.rows.iter().map(|step| step.number);
         Some(numbers().min()?..numbers().max()?)

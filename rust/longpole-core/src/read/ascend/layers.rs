@@ -1,4 +1,5 @@
-//! Which process is which layer, and which threads and streams its tracks stand for.
+//! The layers of an Ascend profile: which process is which layer, and which threads and streams its
+//! tracks represent.
 
 use std::collections::HashMap;
 
@@ -13,13 +14,13 @@ pub(super) struct Layers {
     of_process: HashMap<StringId, Layer>,
     tracks: HashMap<(StringId, StringId), CollectiveTrack>,
     streams: HashMap<(StringId, StringId), i64>,
-    /// The process of the program whose calls a process of CANN shows.
+    /// For each CANN process, the process of the program whose calls it contains.
     hosts: HashMap<StringId, StringId>,
     devices: HashMap<StringId, i64>,
 }
 
-/// What the profiler puts into the ids of its own processes: the process id of the program, the
-/// place of the layer in the timeline, and the device.
+/// The parts of the ids that the profiler assigns to its own processes: the process id of the program,
+/// the index of the layer in the timeline, and the device.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct ProcessId {
     program: i64,
@@ -34,7 +35,7 @@ impl ProcessId {
 }
 
 impl Layers {
-    /// The layers, where at least one process is one that only such profiles have.
+    /// Finds the layers; `None` if no process is one that only Ascend profiles have.
     pub(super) fn of(metadata: &MetadataTable, strings: &Strings) -> Option<Self> {
         let mut found = Self {
             of_process: HashMap::new(),
@@ -65,8 +66,8 @@ impl Layers {
         Some(found)
     }
 
-    /// Takes the numbers of devices out of process ids, where the place in the timeline shows
-    /// that they hold them; and gives each process of CANN the process of its program.
+    /// Extracts device numbers from process ids, if the index in the timeline shows that the ids
+    /// contain them, and assigns the process of its program to each CANN process.
     fn read_process_ids(&mut self, metadata: &MetadataTable, strings: &Strings) {
         let mut programs = HashMap::new();
         for statement in statements(metadata, strings, "process_sort_index") {
@@ -108,7 +109,7 @@ impl Layers {
         self.tracks.get(&(place.process, place.thread)).copied()
     }
 
-    /// The stream that a track shows, if it is one.
+    /// Returns the stream of a track, if it is a stream.
     pub(super) fn stream(&self, place: Place) -> Option<i64> {
         self.streams.get(&(place.process, place.thread)).copied()
     }
@@ -117,7 +118,7 @@ impl Layers {
         self.devices.get(&process).copied()
     }
 
-    /// The thread of the program that a track of CANN shows.
+    /// Returns the thread of the program for a CANN track.
     pub(super) fn host_place(&self, place: Place) -> Place {
         let process = self.hosts.get(&place.process).copied().unwrap_or(place.process);
         Place { process, ..place }

@@ -1,22 +1,22 @@
-//! Gives the events of an Ascend profile their kinds, streams and threads.
+//! Assigns kinds, streams and threads to the events of an Ascend profile.
 //!
-//! In the timelines of msprof, `torch_npu` and MindSpore most events have no category: the
-//! names of processes and threads say what they are, and may stand behind the events. So this
-//! is done once, when all events are known:
+//! In the timelines of msprof, `torch_npu` and MindSpore most events have no category. The names of
+//! processes and threads identify them, and may come after the events. The events are therefore
+//! interpreted once all of them are known:
 //!
 //! | process | events become |
 //! |---|---|
 //! | Ascend Hardware | kernels and copies on the stream, by `Task Type`; waits; marks |
 //! | HCCL, Communication | one kernel for each collective, on the stream of its tasks |
-//! | CANN | runtime calls on the thread of the program that made them |
+//! | CANN | runtime calls on the calling thread of the program |
 //! | CPU OP | operators |
-//! | Overlap Analysis, Scope Layer, Step Trace | derived: no work of anybody |
+//! | Overlap Analysis, Scope Layer, Step Trace | derived; not counted as activities |
 //!
-//! The tasks of a collective stand in the timeline twice or three times (as the whole, on a
-//! plane, on a stream). Only the whole counts as work.
+//! The tasks of a collective occur two or three times in the timeline (as a whole, on a plane, on a
+//! stream). Only the whole counts as a GPU activity.
 //!
-//! Limits: a trace without any of these processes is left as it is. The number of the device is
-//! known only where the profiler put it into the process id; else it is null.
+//! Limits: a trace without any of these processes is not changed. The device number is known only
+//! if the profiler put it into the process id; otherwise it is null.
 
 mod layers;
 mod parts;
@@ -28,8 +28,8 @@ use layers::Layers;
 pub(super) use parts::Parts;
 use tasks::Tasks;
 
-/// Interprets the events of an Ascend profile; gives how many tasks have a type that is not known.
-/// Does nothing to other traces.
+/// Interprets the events of an Ascend profile. Returns the number of tasks of an unknown type.
+/// Other traces are not changed.
 pub(super) fn interpret(mut parts: Parts<'_>) -> u64 {
     let parts = &mut parts;
     let Some(layers) = Layers::of(parts.metadata, parts.strings) else { return 0 };
@@ -61,7 +61,7 @@ pub(super) fn interpret(mut parts: Parts<'_>) -> u64 {
     n_unknown
 }
 
-/// `torch_npu` lists steps among the operators.
+/// Handles the framework layer, in which `torch_npu` lists steps among the operators.
 fn framework(event: EventId, parts: &mut Parts<'_>) {
     let name = parts.events.name(event).map_or("", |name| parts.strings.get(name));
     if parts.events.kind(event) == EventKind::Operator && step_number(name).is_some() {

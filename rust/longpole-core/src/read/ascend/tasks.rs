@@ -1,4 +1,4 @@
-//! Tasks on the streams of a device, and the collectives that some of them are parts of.
+//! Tasks on device streams, and the collectives that contain some of them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -9,25 +9,25 @@ use crate::read::column::Column;
 use crate::tables::Place;
 use crate::vocabulary::{CollectiveTrack, DeviceRange, EventKind, Layer, TaskKind};
 
-/// A device, where the profile names it.
+/// A device number, if the profile has one.
 type Device = Option<i64>;
 
-/// What is known of tasks before any of them gets its kind.
+/// What is known about tasks before their kinds are assigned.
 pub(super) struct Tasks<'a> {
-    /// What each text is as the type or name of a task.
+    /// The task kind of each string, as a type or a name.
     kinds: Vec<TaskKind>,
     types: Option<Column<'a>>,
-    /// The streams that the tasks of collectives name.
+    /// The argument with the stream of the tasks of collectives.
     streams: Option<Column<'a>>,
     /// The streams and starts of the tasks of collectives.
     parts: HashSet<(Device, i64, i64)>,
     /// The lane of each stream.
     lanes: HashMap<(Device, i64), LaneId>,
-    /// The process that shows a device.
+    /// The process that represents a device.
     processes: HashMap<Device, StringId>,
     /// The lane of the first task that a call launched.
     lane_of_call: HashMap<(Device, i64), LaneId>,
-    /// The tasks of collectives: start, track and stream, by device, in order of time.
+    /// The tasks of collectives by device, in order of time: start, track and stream.
     by_start: BTreeMap<Device, Vec<(i64, i64, i64)>>,
 }
 
@@ -64,7 +64,7 @@ impl<'a> Tasks<'a> {
         found
     }
 
-    /// Gives a track of the device its lane.
+    /// Assigns a lane to a device track.
     fn note_stream(
         &mut self,
         event: EventId,
@@ -91,8 +91,8 @@ impl<'a> Tasks<'a> {
         self.by_start.entry(device).or_default().push((start_ns, track, stream));
     }
 
-    /// Gives an event of the layer of hardware its kind and its stream; says whether it is a task
-    /// of a type that is not known.
+    /// Assigns kind and stream to an event of the hardware layer. Returns whether it is a task of
+    /// an unknown type.
     pub(super) fn hardware(&self, event: EventId, layers: &Layers, parts: &mut Parts<'_>) -> bool {
         if let Some(kind) = range(event, parts) {
             parts.events.assign_kind(event, kind);
@@ -111,8 +111,9 @@ impl<'a> Tasks<'a> {
         matches!(task, TaskKind::Unknown | TaskKind::Unnamed) && !is_part
     }
 
-    /// What a task does: by its type, or where that is not known, by its name. A task of the type
-    /// `Other` that has the name of an operator computes: msprof has no word for its engine.
+    /// Returns the kind of a task: by its type or, if that is unknown, by its name. A task of type
+    /// `Other` with the name of an operator is a compute task, because msprof has no name for its
+    /// engine.
     fn task(&self, event: EventId, parts: &Parts<'_>) -> TaskKind {
         let of_text = |text: StringId| self.kinds[text.row()];
         let by_type = self.types.as_ref().and_then(|types| types.text(event)).map(of_text);
@@ -129,7 +130,7 @@ impl<'a> Tasks<'a> {
         }
     }
 
-    /// Gives a task of a collective its device and the stream that it names.
+    /// Assigns a task of a collective to its device and the stream that it records.
     pub(super) fn part(&self, event: EventId, layers: &Layers, parts: &mut Parts<'_>) {
         parts.events.assign_kind(event, EventKind::DeviceTask);
         let place = parts.lanes.place(parts.events.lane(event));
@@ -143,8 +144,8 @@ impl<'a> Tasks<'a> {
         self.streams.as_ref().and_then(|streams| streams.integer(event, parts.strings))
     }
 
-    /// Makes a kernel of a collective, on the stream of its first task; where none is known, on
-    /// a stream of its own.
+    /// Turns a collective into a kernel on the stream of its first task, or on a separate stream if
+    /// none is known.
     pub(super) fn collective(&self, event: EventId, layers: &Layers, parts: &mut Parts<'_>) {
         parts.events.assign_kind(event, EventKind::Kernel);
         let place = parts.lanes.place(parts.events.lane(event));
@@ -160,7 +161,8 @@ impl<'a> Tasks<'a> {
         parts.events.assign_lane(event, lane);
     }
 
-    /// The lane of the tasks on the first track of those within a collective: the others serve it.
+    /// Returns the lane of the tasks on the first track inside the collective; the other tracks
+    /// only support it.
     fn lane_within(&self, event: EventId, device: Device, parts: &Parts<'_>) -> Option<LaneId> {
         let (start_ns, end_ns) = parts.events.span(event)?;
         let starts = self.by_start.get(&device)?;
@@ -180,7 +182,7 @@ fn kind_of(task: TaskKind, is_part: bool) -> EventKind {
     }
 }
 
-/// The kind of an event whose category says that it is a range on a track of a device.
+/// Returns the kind of an event whose category marks it as a range on a device track.
 fn range(event: EventId, parts: &Parts<'_>) -> Option<EventKind> {
     let category = parts.events.category(event)?;
     Some(match DeviceRange::of_category(parts.strings.get(category))? {

@@ -1,4 +1,4 @@
-//! Messages of `et_def.proto`, field by field.
+//! Decodes the messages of `et_def.proto`.
 
 use crate::read::protobuf::{Wire, fields, variable};
 use crate::tables::chakra::{ChakraNode, ChakraTrace, ChakraValue};
@@ -17,7 +17,7 @@ fn number(wire: Wire<'_>) -> Option<u64> {
     }
 }
 
-/// A list of numbers, packed or one at a time.
+/// Reads a list of numbers, packed or one at a time.
 fn numbers(wire: Wire<'_>, list: &mut Vec<u64>) -> Option<()> {
     match wire {
         Wire::Variable(value) => list.push(value),
@@ -65,7 +65,7 @@ pub(super) fn node(bytes: &[u8]) -> Option<ChakraNode> {
     Some(node)
 }
 
-/// Values, shapes and types.
+/// Reads values, shapes and types.
 fn lists(bytes: &[u8], lists: &mut [String; 3]) -> Option<()> {
     fields(bytes, |field, wire| {
         let place = usize::try_from(field).ok()?.checked_sub(1)?;
@@ -89,7 +89,7 @@ fn attribute(bytes: &[u8]) -> Option<(String, ChakraValue)> {
     Some((name, value.unwrap_or(ChakraValue::Other(0))))
 }
 
-/// The value in one of the fields of the `oneof`: scalars have odd numbers, lists even ones.
+/// Returns the value in a field of the `oneof`: scalars have odd field numbers, lists even ones.
 #[allow(clippy::match_same_arms)] // in the order of the schema
 fn attribute_value(field: u64, wire: Wire<'_>) -> Option<ChakraValue> {
     let zigzag = |value: u64| (value >> 1).cast_signed() ^ -((value & 1).cast_signed());

@@ -1,9 +1,8 @@
-//! Chakra graphs (`.et`) -> nodes.
+//! Reads Chakra graphs (`.et`) into nodes.
 //!
-//! The file is the length of a message and the message, again and again: one
-//! `GlobalMetadata`, then nodes. Fields that the published schema does not have are skipped,
-//! as its readers do. A file that ends inside a message keeps the nodes before it; the
-//! bytes behind them are counted.
+//! The file is a sequence of messages, each after its length: one `GlobalMetadata`, then nodes.
+//! Fields that are not in the published schema are skipped, as its own readers do. If a file ends
+//! inside a message, the nodes before it are kept and the remaining bytes are counted.
 
 mod message;
 
@@ -23,17 +22,17 @@ use message::{global_metadata, node};
 ///
 /// # Errors
 ///
-/// When the file cannot be opened or read, is no Chakra graph, or holds a message that is
-/// damaged, and when `progress` asks to stop.
+/// Returns an error if the file cannot be opened or read, is not a Chakra graph, or contains a
+/// damaged message, and if `progress` asks to stop.
 pub fn read_path(path: &Path, progress: Progress<'_>) -> Result<ChakraTrace> {
     read(source::open_named(path)?, progress)
 }
 
-/// Reads the graph that a reader gives.
+/// Reads the graph from a reader.
 ///
 /// # Errors
 ///
-/// As [`read_path`].
+/// As for [`read_path`].
 pub fn read(source: impl Read, progress: Progress<'_>) -> Result<ChakraTrace> {
     let mut window = Window::new(Box::new(source), None)?;
     let mut diagnostics = Diagnostics::default();
@@ -63,7 +62,7 @@ pub fn read(source: impl Read, progress: Progress<'_>) -> Result<ChakraTrace> {
     }
 }
 
-/// The span of the message at the front of the window; none where the file ends before it
+/// Returns the span of the message at the front of the window; `None` if the file ends before it
 /// does.
 fn whole_message(
     window: &mut Window<'_>,

@@ -1,10 +1,10 @@
-//! Which arguments of events are kept.
+//! Selects the arguments of events to keep.
 
 use crate::read::json::{Key, Keys};
 use crate::tables::Arguments;
 
-/// Those that have columns of their own in the table of events, and those that
-/// a reader of the other tables needs. Their order is the constants' below.
+/// Arguments with their own column in the event table, or used by readers of the other tables.
+/// Their order is that of the constants below.
 const BUILT_IN: &[&str] = &[
     "correlation",
     "External id",
@@ -24,15 +24,15 @@ pub(super) const EXTERNAL_ID: Key = Key::at(1);
 pub(super) const EXTERNAL_ID_LOWER: Key = Key::at(2);
 pub(super) const STREAM: Key = Key::at(3);
 pub(super) const DEVICE: Key = Key::at(4);
-/// CANN's name for the number that a call and what it launched have in common.
+/// CANN's name for the correlation id of a call and its activities.
 pub(super) const CONNECTION_ID: Key = Key::at(8);
-/// The same of the queue between the threads of `torch_npu`.
+/// The correlation id of the task queue of `torch_npu`.
 pub(super) const QUEUE_ID: Key = Key::at(9);
 /// The correlation id of rocprofiler-systems.
 pub(super) const CORR_ID: Key = Key::at(10);
 
 impl Arguments {
-    /// The keys to begin with, and which of them are kept.
+    /// Returns the initial keys, and which of them are kept.
     pub(super) fn keys(&self) -> (Keys, Wanted) {
         let mut names: Vec<&str> = BUILT_IN.to_vec();
         for name in self.names() {
@@ -46,10 +46,10 @@ impl Arguments {
     }
 }
 
-/// Which keys are kept, by their row.
+/// Which keys are kept, by row.
 pub(super) struct Wanted {
     kept: Vec<bool>,
-    /// Whether the counters of a counter range are, whatever their names.
+    /// Whether all counters of a counter range are kept.
     pub(super) counters: bool,
 }
 

@@ -1,6 +1,6 @@
-//! Drafts of events -> rows of tables.
+//! Turns drafts of events into table rows.
 //!
-//! One file: every phase of an event grows the same tables.
+//! One file, because every event phase adds to the same tables.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::tables::{
 };
 use crate::vocabulary::Vocabulary;
 
-/// The tables as they grow.
+/// The tables under construction.
 #[derive(Default)]
 pub(super) struct Collector {
     pub(super) strings: Strings,
@@ -38,9 +38,9 @@ pub(super) struct Collector {
     pub(super) phases: Phases,
     pub(super) n_events: u64,
     pub(super) kinds: Kinds,
-    /// The row of the last statement of metadata.
+    /// The row of the last metadata statement.
     pub(super) last_statement: usize,
-    /// Every statement with its position, where the collector is one of a part of the file.
+    /// All metadata statements with their positions, if the collector reads a part of the file.
     pub(super) statements: Option<Vec<(usize, u32)>>,
     last_category: Option<(StringId, Vec<u8>)>,
     tracks: Recent<(Number, Number), (StringId, StringId)>,
@@ -49,7 +49,7 @@ pub(super) struct Collector {
     pub(super) brackets: Brackets,
 }
 
-/// A count for each letter.
+/// The number of events of each phase letter.
 pub(super) struct Phases(pub(super) [u64; 256]);
 
 impl Default for Phases {
@@ -63,7 +63,7 @@ impl Collector {
         Self { kinds: Kinds::new(vocabulary), ..Self::default() }
     }
 
-    /// Adds one event; gives what is to be said of it.
+    /// Adds one event. Problems with it are added to `findings`.
     pub(super) fn add(
         &mut self,
         scanner: &EventScanner,
@@ -72,7 +72,7 @@ impl Collector {
         findings: &mut Findings,
     ) {
         let draft = &scanner.draft;
-        // Some writers end the list with an empty object to save themselves a comma.
+        // Some writers end the list with an empty object to avoid handling the last comma.
         if draft.is_empty {
             return;
         }
@@ -109,7 +109,7 @@ impl Collector {
         }
     }
 
-    /// Counts one more event of a phase.
+    /// Counts an event of a phase.
     #[inline]
     pub(super) fn count(&mut self, phase: u8) {
         self.phases.0[usize::from(phase)] += 1;
@@ -158,7 +158,7 @@ impl Collector {
         self.arguments(scanner, text, event, category, kind);
     }
 
-    /// The end of an event that began before.
+    /// Adds the end of a begin event.
     fn end(&mut self, draft: &Draft, text: &[u8], at: Whereabouts, findings: &mut Findings) {
         let track = self.track(draft, text);
         self.brackets.push(None, track, draft.start_ns(), (at.position, at.offset));
@@ -186,7 +186,7 @@ impl Collector {
         }
     }
 
-    /// Keeps the arguments that were asked for.
+    /// Keeps the requested arguments.
     fn arguments(
         &mut self,
         scanner: &EventScanner,
@@ -202,7 +202,7 @@ impl Collector {
                 self.argument(&scanner.argument_keys, text, event, category, *argument);
             }
         }
-        // On a stream the lane says so; elsewhere it is an argument like others.
+        // On a stream, the lane contains the stream number. Elsewhere it is an ordinary argument.
         if !kind.is_on_device() {
             for (key, token) in [(STREAM, draft.stream), (DEVICE, draft.device)] {
                 if let (Some(row), Some(token)) = (key.row(), token) {
@@ -229,7 +229,7 @@ impl Collector {
         }
     }
 
-    /// Where an end of an arrow, or a part of an asynchronous event, stands.
+    /// Returns the source of a flow event or a part of an asynchronous event.
     fn flow_source(&mut self, draft: &Draft, text: &[u8]) -> FlowSource {
         let (process, thread) = self.track(draft, text);
         FlowSource {
@@ -240,7 +240,7 @@ impl Collector {
         }
     }
 
-    /// Ids of arrows are numbers, or any text.
+    /// Returns the id of a flow event: a number or any string.
     fn flow_id(&mut self, token: Token, text: &[u8]) -> Option<ArgValue> {
         if let Some(id) = integer(token, text) {
             return Some(ArgValue::Integer(id));
@@ -293,7 +293,7 @@ impl Collector {
         self.note_statement(self.last_statement, at.position);
     }
 
-    /// Keeps that a statement was made, for who joins the parts of the file.
+    /// Records a metadata statement for joining the parts of the file.
     #[inline]
     pub(super) fn note_statement(&mut self, row: usize, position: u32) {
         if let Some(statements) = &mut self.statements {
@@ -301,7 +301,8 @@ impl Collector {
         }
     }
 
-    /// Categories come in runs.
+    /// Returns the handle of a category. Consecutive events often have the same category, so the
+    /// last one is cached.
     #[inline]
     fn category(&mut self, span: Span, text: &[u8]) -> StringId {
         let raw = span.of(text);
@@ -335,7 +336,7 @@ impl Collector {
         self.places.get(place, || lanes.intern(place))
     }
 
-    /// The process and the thread, which may be numbers or names.
+    /// Returns the process and the thread, which may be numbers or names.
     fn track(&mut self, draft: &Draft, text: &[u8]) -> Track {
         let mut number = |token: Option<Token>| match token {
             Some(Token::Integer(value)) => Number::Integer(value),
@@ -348,12 +349,12 @@ impl Collector {
         self.tracks.get(track, || (track.0.text(strings), track.1.text(strings)))
     }
 
-    /// Closes the begin events with the ends that were found.
+    /// Pairs begin events with their end events.
     pub(super) fn pair_brackets(&mut self, findings: &mut Findings) {
         std::mem::take(&mut self.brackets).pair(&mut self.events, findings);
     }
 
-    /// Gives events of an Ascend profile their kinds; gives how many tasks have a type that is not known.
+    /// Interprets an Ascend profile. Returns the number of tasks of an unknown type.
     pub(super) fn interpret(&mut self) -> u64 {
         ascend::interpret(ascend::Parts {
             strings: &self.strings,
@@ -364,12 +365,12 @@ impl Collector {
         })
     }
 
-    /// The same for a profile of XProf; none where it is another trace.
+    /// Interprets an XProf profile; `None` for other traces.
     pub(super) fn interpret_xprof(&mut self, vocabulary: &Vocabulary) -> Option<u64> {
         xprof::interpret(self.profile(vocabulary))
     }
 
-    /// The same for a timeline of rocprof; false where it is another trace.
+    /// Interprets a rocprof timeline. Returns false for other traces.
     pub(super) fn interpret_rocprof(&mut self, vocabulary: &Vocabulary) -> bool {
         let flows = std::mem::take(&mut self.flows);
         let is_rocprof = rocm::interpret(self.profile(vocabulary), &flows);
@@ -377,8 +378,8 @@ impl Collector {
         is_rocprof
     }
 
-    /// Whether the trace is what `timeline.py` of `TensorFlow` 1 writes: events of the category `Op`
-    /// and none of a known kind, on processes that are called after a device.
+    /// Whether the trace was written by `timeline.py` of `TensorFlow` 1: no event has a known kind,
+    /// some have the category `Op`, and processes are named after devices.
     pub(super) fn is_timeline_of_tensorflow(&self) -> bool {
         let Some(op) = self.strings.lookup("Op") else { return false };
         let is_op = |event| self.events.category(event) == Some(op);
@@ -400,17 +401,17 @@ impl Collector {
         }
     }
 
-    /// How many events of each phase there were, by letter.
+    /// Returns the number of events of each phase, by letter.
     pub(super) fn phases(&self) -> Vec<(u8, u64)> {
         (0..=u8::MAX).zip(self.phases.0).filter(|&(_, count)| count > 0).collect()
     }
 
-    /// How many events of any phase there were.
+    /// Returns the number of events of any phase.
     pub(super) fn n_events(&self) -> u64 {
         self.n_events
     }
 
-    /// Nothing is added to the tables any more.
+    /// Finishes the tables; nothing can be added afterwards.
     pub(super) fn finish(&mut self) {
         self.events.finish();
         self.args.finish();
@@ -423,12 +424,12 @@ impl Collector {
     }
 }
 
-/// The value of an argument; none for null.
+/// Returns the value of an argument; `None` for null.
 #[inline]
 pub(super) fn argument_value(token: Token, text: &[u8], strings: &mut Strings) -> Option<ArgValue> {
     Some(match token {
         Token::Integer(value) => ArgValue::Integer(value),
-        // Digits beyond 64 bits stay digits: as a float they would be others.
+        // Integers beyond 64 bits are kept as text, because a float would lose digits.
         Token::Number(span) if is_integer(span.of(text)) => {
             ArgValue::Text(strings.intern_plain(span.of(text)))
         }
@@ -447,10 +448,10 @@ fn quoted(span: Span, text: &[u8], strings: &mut Strings) -> StringId {
     if span.is_plain() { strings.intern_plain(raw) } else { strings.intern_spelled(raw) }
 }
 
-/// An id, which some writers put in quotes.
+/// Parses an id, which some writers quote.
 fn id(token: Option<Token>, text: &[u8], at: Whereabouts, findings: &mut Findings) -> Option<i64> {
     let token = token?;
-    // The smallest integer stands for "none" in columns.
+    // The smallest integer represents null in columns.
     let id = integer(token, text).filter(|&id| id != NO_INTEGER);
     if id.is_none() && token != Token::Null {
         findings.push((Code::BadId, at.offset));

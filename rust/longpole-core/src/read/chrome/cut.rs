@@ -1,7 +1,7 @@
-//! The list of events, cut before what looks like the beginning of an event.
+//! Divides the event list into parts, cut before what looks like the start of an event.
 //!
-//! Of a file that any thread can read, only what stands around the cuts is read here, and who
-//! reads a part fetches its bytes. Of anything else the bytes are cut off what comes next.
+//! For a file that any thread can read, only the text around the cuts is read here, and the reader
+//! of a part fetches its bytes. For other sources, the bytes are taken from the window.
 
 use memchr::memmem::FinderRev;
 
@@ -10,13 +10,14 @@ use crate::read::json::is_whitespace;
 use crate::read::source::SharedFile;
 use crate::read::window::Window;
 
-/// How long a beginning is looked for in an event.
+/// Maximum length of text searched for the start of an event.
 const MAX_BEGINNING: usize = 256;
 
-/// Where a cut is looked for first, before the end that a part would have.
+/// Number of bytes searched for a cut first, at the end of a part.
 const TAIL_BYTES: usize = 4 << 10;
 
-/// The text between two events: the end of one, the indent, and the next up to its first key.
+/// Returns the text between two events: the end of one, the indent, and the start of the next up to
+/// its first key.
 pub(super) fn separator(text: &[u8], indent: &[u8]) -> Option<Vec<u8>> {
     let head = &text[..text.len().min(MAX_BEGINNING)];
     let blank = head.get(1..)?.iter().take_while(|&&byte| is_whitespace(byte)).count();
@@ -25,25 +26,25 @@ pub(super) fn separator(text: &[u8], indent: &[u8]) -> Option<Vec<u8>> {
     Some([b"},", indent, &head[..length]].concat())
 }
 
-/// Cuts what comes next before the beginnings of events.
+/// Divides the text that follows into parts that start with an event.
 pub(super) struct Cutter {
     separator: FinderRev<'static>,
     part_bytes: usize,
-    /// The file, if any thread can read it, and where its end is.
+    /// The file, if any thread can read it, and its end.
     file: Option<(SharedFile, u64)>,
-    /// The place of the first byte behind the last cut.
+    /// The offset of the first byte after the last cut.
     pub(super) offset: u64,
-    /// What was read behind the last cut, and in a file before it.
+    /// Bytes read after the last cut and, for a file, before it.
     rest: Vec<u8>,
-    /// Buffers and tables to use again.
+    /// Buffers and tables for reuse.
     spare: Vec<(Vec<u8>, Rows)>,
-    /// Whether a part was cut off already.
+    /// Whether a part was already cut.
     is_behind_first: bool,
     is_ended: bool,
 }
 
 impl Cutter {
-    /// Cuts from the front of the window on.
+    /// Starts cutting at the front of the window.
     pub(super) fn new(separator: &[u8], part_bytes: usize, window: &Window<'_>) -> Self {
         Self {
             separator: FinderRev::new(separator).into_owned(),
@@ -57,7 +58,7 @@ impl Cutter {
         }
     }
 
-    /// The next part; none where the file ends, or no event begins.
+    /// Returns the next part; `None` if the file ends, or no event start is found.
     pub(super) fn next(&mut self, window: &mut Window<'_>) -> Option<Piece> {
         if self.is_ended {
             return None;
@@ -74,24 +75,24 @@ impl Cutter {
         Some(Piece { bytes, length: length?, offset, is_indent_taken, rows })
     }
 
-    /// The length of the next part of a file, of which as little as possible is read.
+    /// Returns the length of the next part of a file, found by reading as little as possible.
     fn find_cut(&mut self, file: &SharedFile, end: u64) -> Option<usize> {
         let left = usize::try_from(end - self.offset).unwrap_or(usize::MAX);
         let length = self.part_bytes.min(left);
         let tail = length.saturating_sub(TAIL_BYTES);
         let starts = [tail, 0];
-        // Where there is no cut in the tail, in all of it.
+        // If there is no cut in the tail, the whole part is searched.
         starts.into_iter().find_map(|start| {
             self.rest.resize(length - start, 0);
             let filled = file.read_at(&mut self.rest, self.offset + start as u64).ok()?;
             self.is_ended = start + filled < self.part_bytes;
             let cut = self.separator.rfind(&self.rest[..filled])?;
-            // Behind the comma.
+            // After the comma.
             Some(start + cut + 2)
         })
     }
 
-    /// Cuts the next part off what comes next in the window.
+    /// Cuts the next part from the text in the window.
     fn cut_off(&mut self, bytes: &mut Vec<u8>, window: &mut Window<'_>) -> Option<usize> {
         let length = self.rest.len() + self.part_bytes;
         bytes.resize(length, 0);
@@ -105,12 +106,12 @@ impl Cutter {
         (cut > 0).then_some(cut)
     }
 
-    /// Keeps the buffer and the tables of a part for a later one.
+    /// Accepts the buffer and tables of a part for reuse.
     pub(super) fn take_back(&mut self, bytes: Vec<u8>, rows: Rows) {
         self.spare.push((bytes, rows));
     }
 
-    /// Puts parts back that nobody joined, and what stands behind them.
+    /// Returns the parts that were not joined, and the text after them, to the window.
     pub(super) fn put_back(
         self,
         left: impl DoubleEndedIterator<Item = Piece>,

@@ -1,6 +1,6 @@
-//! The frame of the document: header fields and the list of events.
+//! The document: header fields and the event list.
 //!
-//! One file: the states of one walk over the document.
+//! One file, because it is the state machine of one pass over the document.
 
 use std::sync::Arc;
 
@@ -26,17 +26,17 @@ use crate::read::window::Window;
 use crate::strings::spelled_text;
 use crate::tables::{Header, Tables};
 
-/// Header fields above this are skipped: they are facts, not data.
+/// Longer header fields are skipped; the header contains metadata, not data.
 const MAX_FIELD_BYTES: usize = 1 << 20;
 
-/// The refusal of what does not tell kernels from the operators that they belong to.
+/// The error for traces that do not distinguish kernels from their operators.
 const TENSORFLOW_TIMELINE: ErrorKind = ErrorKind::OtherKind {
     what: "a timeline of TensorFlow 1 (`timeline.Timeline`)",
     hint: "record with `tf.profiler.experimental.start` and give the `*.xplane.pb` file",
 };
 
-/// Reads a document into tables. `diagnostics` says what was found wrong with the bytes that
-/// are already in the window.
+/// Reads a document into tables. `diagnostics` contains the problems of bytes already in the
+/// window.
 pub(in crate::read) fn read(
     window: Window<'_>,
     diagnostics: Diagnostics,
@@ -49,8 +49,8 @@ pub(in crate::read) fn read(
     document.finish(end)
 }
 
-/// Writes what can be read of a document as a sound one; gives how many events that is, and none
-/// where a list was written that has no place for what was lost.
+/// Writes the readable part of a document as valid JSON. Returns the number of its events, or
+/// `None` if the result is a list, which has no place to record what was lost.
 pub(in crate::read) fn repair<'a>(
     window: Window<'a>,
     diagnostics: Diagnostics,
@@ -86,21 +86,21 @@ fn document<'a>(
 
 struct Document<'a> {
     events: EventReader<'a>,
-    /// How the list is read by several threads, if it is.
+    /// The state of reading the list with several threads, if enabled.
     parts: Option<Parts<'a>>,
     options: &'a Options,
     fields: Vec<(String, String)>,
     n_lists: usize,
 }
 
-/// How a part of the document came to its end.
+/// How a part of the document ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// With its bracket.
+    /// With its closing bracket.
     Closed,
-    /// With the file.
+    /// With the end of the file.
     Cut,
-    /// At the limit of events.
+    /// At the maximum number of events.
     Limit,
 }
 
@@ -116,14 +116,13 @@ impl Document<'_> {
             if self.events.stream.elements.next_significant()?.is_some() {
                 self.events.stream.elements.note_here(Code::TextAfterEnd)?;
             }
-            // To the end, where gzip has its checksum.
+            // Reads to the end, where gzip has its checksum.
             self.events.stream.elements.drain()?;
         }
         Ok(end)
     }
 
-    /// The bracket that opens the document, or the error that says what the file
-    /// is instead.
+    /// Returns the bracket that opens the document, or the error for another file format.
     fn first_byte(&mut self) -> Result<u8> {
         self.events.stream.elements.skip_byte_order_mark()?;
         match self.events.stream.elements.next_significant()? {
@@ -136,7 +135,7 @@ impl Document<'_> {
         }
     }
 
-    /// The members of the outermost object.
+    /// Reads the members of the outermost object.
     fn object(&mut self) -> Result<End> {
         let mut after_value = false;
         loop {
@@ -165,7 +164,7 @@ impl Document<'_> {
                     match self.member()? {
                         Some(End::Closed) => after_value = true,
                         Some(end) => return Ok(end),
-                        // Damage was skipped: the next byte begins a member.
+                        // A damaged part was skipped, so the next byte begins a member.
                         None => after_value = false,
                     }
                 }
@@ -179,7 +178,7 @@ impl Document<'_> {
         }
     }
 
-    /// One member of the outermost object; none where damage was skipped.
+    /// Reads one member of the outermost object; `None` if a damaged part was skipped.
     fn member(&mut self) -> Result<Option<End>> {
         let key = self.events.stream.elements.attempt_key()?;
         let name = match key {
@@ -208,7 +207,7 @@ impl Document<'_> {
         self.field(Some(name))
     }
 
-    /// The value of a header field.
+    /// Reads the value of a header field.
     fn field(&mut self, name: Option<String>) -> Result<Option<End>> {
         let value = self.events.stream.elements.attempt_value()?;
         match value {
@@ -247,7 +246,7 @@ impl Document<'_> {
         }
     }
 
-    /// The elements of the list of events, behind its bracket.
+    /// Reads the elements of the event list, after its opening bracket.
     fn list(&mut self, outermost: bool) -> Result<End> {
         self.n_lists += 1;
         let limit = self.options.max_events.unwrap_or(u64::MAX);
@@ -320,13 +319,13 @@ impl Document<'_> {
             match self.element(byte == b'{')? {
                 Some(End::Closed) => after_value = true,
                 Some(end) => return Ok(end),
-                // Damage was skipped: the next byte begins an event or ends the list.
+                // A damaged part was skipped, so the next byte begins an event or ends the list.
                 None => (after_value, after_comma) = (false, None),
             }
         }
     }
 
-    /// Has threads read what they can.
+    /// Reads as many parts as possible with several threads.
     fn take_parts(&mut self) -> Result<Option<RunEnd>> {
         match &mut self.parts {
             Some(parts) => parts.take(&mut self.events),
@@ -334,7 +333,7 @@ impl Document<'_> {
         }
     }
 
-    /// One element of the list; none where damage was skipped.
+    /// Reads one element of the list; `None` if a damaged part was skipped.
     fn element(&mut self, is_object: bool) -> Result<Option<End>> {
         let offset = self.events.stream.elements.window.offset();
         let outcome =
@@ -357,8 +356,8 @@ impl Document<'_> {
         }
     }
 
-    /// Tries to read an element of the list that is no object. Words that JSON
-    /// does not know are not elements but text that was written in between.
+    /// Tries to read a list element that is not an object. Words that are not JSON are not
+    /// elements, but text inserted by another program.
     fn attempt_other(&mut self) -> Result<Outcome<()>> {
         self.events.stream.elements.attempt(|scanner| match scanner.value()? {
             Token::Null if !scanner.findings.is_empty() => scanner.stop(Code::MalformedEvent),
@@ -366,7 +365,7 @@ impl Document<'_> {
         })
     }
 
-    /// Skips a damaged element up to where reading can go on.
+    /// Skips a damaged element up to the next readable one.
     fn skip_element(&mut self, code: Code) -> Result<Option<End>> {
         let start = self.events.stream.elements.window.offset();
         let found = self.events.stream.resync()?;
@@ -386,7 +385,7 @@ impl Document<'_> {
         if self.events.stream.skip_to_field(code)? { Ok(None) } else { self.cut().map(Some) }
     }
 
-    /// The file ends inside the document.
+    /// Handles the end of the file inside the document.
     fn cut(&mut self) -> Result<End> {
         self.cut_as(Code::Truncated)
     }
@@ -396,7 +395,7 @@ impl Document<'_> {
         Ok(End::Cut)
     }
 
-    /// Finds out what wrote the document, and gives events the kinds that they have there.
+    /// Detects the program that wrote the document, and assigns the kinds of events accordingly.
     fn interpret(&mut self, header: &mut Header) -> Result<()> {
         for _ in 0..self.events.collector.interpret() {
             self.events.stream.elements.note(Code::UnknownTaskType, 0)?;
@@ -404,7 +403,7 @@ impl Document<'_> {
         if header.format == "chrome-json" && self.events.collector.is_timeline_of_tensorflow() {
             return Err(Error::new(TENSORFLOW_TIMELINE, 0));
         }
-        // What Kineto writes has categories, and so has what we write as Kineto does.
+        // Files of Kineto, and files that longpole writes in the same format, have categories.
         if header.format == "chrome-json"
             && let Some(n_unknown) = self.events.collector.interpret_xprof(&self.options.vocabulary)
         {

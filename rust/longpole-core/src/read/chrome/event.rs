@@ -1,6 +1,6 @@
-//! The text of one event -> a draft of it.
+//! Scans the text of one event into a draft.
 //!
-//! A file of this length with its tests.
+//! The file is this long because of its tests.
 
 use super::arguments::{
     CONNECTION_ID, CORR_ID, CORRELATION, DEVICE, EXTERNAL_ID, EXTERNAL_ID_LOWER, QUEUE_ID, STREAM,
@@ -12,7 +12,7 @@ use crate::read::json::{Scan, Scanner, Span, Token, is_number};
 use crate::read::json::{leading, leading_of, thousandths, up_to_eight};
 use crate::time::{BadTime, MAX_TIME_NS, nanoseconds};
 
-/// The keys of the event format that are looked at, in the order of the constants below.
+/// The event keys that are read, in the order of the constants below.
 pub(super) const EVENT_KEYS: &[&str] = &[
     "ph", "cat", "name", "pid", "tid", "ts", "dur", "args", "id", "bp", "s", "tts", "tdur",
     "cname", "scope",
@@ -28,7 +28,7 @@ const DURATION: Key = Key::at(6);
 const ARGS: Key = Key::at(7);
 const ID: Key = Key::at(8);
 
-/// A time as it stands in an event.
+/// A time as written in an event.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Time {
     #[default]
@@ -48,17 +48,17 @@ impl From<Result<i64, BadTime>> for Time {
     }
 }
 
-/// One argument that is kept.
+/// An argument that is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Argument {
     pub(super) row: usize,
     pub(super) token: Token,
 }
 
-/// An event as it stands in a window: places of texts, and values.
+/// An event as text spans and values in a window.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
-    /// The letter; 0 for one that is missing, longer, or no text.
+    /// The phase letter; 0 if it is missing, longer, or not a string.
     pub(super) phase: u8,
     pub(super) has_phase: bool,
     pub(super) is_empty: bool,
@@ -68,8 +68,8 @@ pub(super) struct Draft {
     pub(super) thread: Option<Token>,
     pub(super) time: Time,
     pub(super) duration: Time,
-    /// What is wrong with the text of the time and of the duration, which is only said where
-    /// the event has no use for them: elsewhere the finding is that the time is bad.
+    /// The problem with the text of a time or duration. It is only reported if the event does not
+    /// use the time; otherwise the event itself is reported as having a bad time.
     pub(super) bad_time: Option<Code>,
     pub(super) bad_duration: Option<Code>,
     pub(super) id: Option<Token>,
@@ -81,14 +81,13 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// Where an event has two sets of arguments, the later one counts.
+    /// Clears the arguments. If an event has two sets of arguments, the later one is used.
     fn clear_arguments(&mut self) {
         self.arguments.clear();
         (self.correlation, self.external_id, self.stream, self.device) = (None, None, None, None);
     }
 
-    /// In place, field by field: a new draft would be copied over this one at
-    /// every event.
+    /// Clears the fields in place, because assigning a new draft would copy it for every event.
     fn clear(&mut self) {
         self.clear_arguments();
         (self.phase, self.has_phase, self.is_empty) = (0, false, true);
@@ -99,7 +98,7 @@ impl Draft {
     }
 }
 
-/// What reading events takes beside the text.
+/// The state of reading events, apart from the text.
 pub(super) struct EventScanner {
     pub(super) event_keys: Keys,
     pub(super) argument_keys: Keys,
@@ -113,7 +112,7 @@ impl EventScanner {
         Self { event_keys, argument_keys, wanted, draft: Draft::default() }
     }
 
-    /// Reads one event into the draft; stands at its `{` and ends behind its `}`.
+    /// Reads one event into the draft. The scanner is at its `{` and ends after its `}`.
     pub(super) fn scan(&mut self, scanner: &mut Scanner<'_>) -> Scan<()> {
         self.draft.clear();
         scanner.expect(b'{')?;
@@ -126,7 +125,7 @@ impl EventScanner {
         Ok(())
     }
 
-    /// Whether the event in the draft names a stream that is waited for.
+    /// Whether the event in the draft records an awaited stream.
     pub(super) fn says_stream_waited_for(&self) -> bool {
         let name = |argument: &Argument| self.argument_keys.name(argument.row);
         self.draft.arguments.iter().any(|argument| name(argument) == "wait_on_stream")
@@ -191,8 +190,8 @@ impl EventScanner {
             STREAM => self.draft.stream = Some(token),
             DEVICE => self.draft.device = Some(token),
             _ => {
-                // What the other phases need has no fixed names; and the phase
-                // may stand behind the arguments.
+                // Arguments used by other phases have no fixed names, and the phase may come after
+                // the arguments.
                 let Some(row) = key.row() else { return };
                 let any_name = self.draft.phase != b'X' || self.wanted.counters;
                 if self.wanted.keeps(row) || (any_name && !matches!(token, Token::Nested(_))) {
@@ -203,7 +202,7 @@ impl EventScanner {
     }
 }
 
-/// A value that is mostly a short integer.
+/// Scans a value that is usually a short integer.
 #[inline]
 fn number_or_other(scanner: &mut Scanner<'_>) -> Scan<Token> {
     if let Some((value, length)) = plain_integer(&scanner.text[scanner.at..]) {
@@ -224,7 +223,7 @@ pub(super) fn plain_integer(text: &[u8]) -> Option<(i64, usize)> {
     (is_plain && ends_a_number(front[count])).then_some((value.cast_signed(), count))
 }
 
-/// An integer of any length, or near the end of the window.
+/// Parses an integer of any length, or near the end of the window.
 fn long_integer(text: &[u8]) -> Option<(i64, usize)> {
     let (value, count) = leading(text)?;
     let is_plain = count == 1 || (count > 1 && text[0] != b'0');
@@ -238,8 +237,8 @@ fn text(token: Token) -> Option<Span> {
     }
 }
 
-/// A time in microseconds: a number, or a text that is one. What is wrong with another text
-/// goes to `bad`.
+/// Scans a time in microseconds: a number or a string that contains one. The problem with any other
+/// string is stored in `bad`.
 #[inline]
 fn time(scanner: &mut Scanner<'_>, bad: &mut Option<Code>) -> Scan<Time> {
     scanner.peek_significant()?;
@@ -267,18 +266,18 @@ fn whole_microseconds(value: i64) -> Time {
     time_ns.map_or(Time::OutOfRange, Time::Known)
 }
 
-/// Up to 15 digits and up to three behind a point: what profilers write.
-/// Gives the nanoseconds and the length of the text.
+/// Parses a time as profilers write it: up to 15 digits and up to three decimals. Returns
+/// nanoseconds and the length of the text.
 #[inline]
 pub(super) fn plain_time(text: &[u8]) -> Option<(i64, usize)> {
     plain_time_before(text, ends_a_number)
 }
 
-/// The same of a text whose next byte ends the number.
+/// Like [`plain_time`], for a number that ends before a byte accepted by `ends`.
 #[inline]
 pub(super) fn plain_time_before(text: &[u8], ends: impl Fn(u8) -> bool) -> Option<(i64, usize)> {
     let Some(front) = text.first_chunk::<TIME_BYTES>() else {
-        // Near the end of the window, behind which stands nothing that ends a number.
+        // Near the end of the window, the text is padded so that the number ends.
         let mut front = [0; TIME_BYTES];
         front[..text.len()].copy_from_slice(text);
         return plain_time_of(&front, ends);
@@ -286,7 +285,7 @@ pub(super) fn plain_time_before(text: &[u8], ends: impl Fn(u8) -> bool) -> Optio
     plain_time_of(front, ends)
 }
 
-/// More bytes than a plain time and what ends it.
+/// The length of a plain time and the byte after it, rounded up.
 const TIME_BYTES: usize = 24;
 
 #[inline]
@@ -304,7 +303,7 @@ fn plain_time_of(text: &[u8; TIME_BYTES], ends: impl Fn(u8) -> bool) -> Option<(
     } else {
         (0, n_whole)
     };
-    // Sixteen digits and three more fit, and are out of range where they are negative.
+    // Sixteen digits and three decimals fit into `u64`, and are out of range if negative as `i64`.
     let time_ns = whole.wrapping_mul(1000).wrapping_add(fraction).cast_signed();
     (is_in_range(time_ns) && ends(text[length])).then_some((time_ns, length))
 }
@@ -327,7 +326,7 @@ impl Draft {
         }
     }
 
-    /// The duration, and a warning about it.
+    /// Returns the duration, and a warning about it.
     pub(super) fn duration_ns(&self) -> (Option<i64>, Option<Code>) {
         match self.duration {
             Time::Known(duration) if duration < 0 => (Some(duration), Some(Code::NegativeDuration)),
@@ -342,7 +341,7 @@ impl Draft {
         }
     }
 
-    /// What is wrong with times that the event has no use for.
+    /// Returns problems with times that the event does not use.
     pub(super) fn unread_faults(&self) -> impl Iterator<Item = Code> {
         let takes_no_time = matches!(
             self.phase,
@@ -363,7 +362,7 @@ impl Draft {
         time.into_iter().chain(self.bad_duration.filter(|_| takes_no_time))
     }
 
-    /// Why the event has no usable time, if so.
+    /// Returns the reason why the event has no usable time, if so.
     pub(super) fn time_fault(&self) -> Option<Code> {
         match self.time {
             Time::Known(_) => None,

@@ -1,4 +1,4 @@
-//! Facts about the whole trace, wherever in the file they stand.
+//! Header fields of the trace, at any position in the file.
 
 use serde_json::Value;
 
@@ -6,9 +6,9 @@ use crate::diagnostics::Code;
 use crate::read::json::starts_with_key;
 use crate::tables::Header;
 
-/// The fields that profilers write beside the events. After damage in the
-/// header, reading goes on at the next of these: a key of some nested object
-/// must not become a fact.
+/// The fields that profilers write next to the events. After damage in the header, reading
+/// continues at the next of these, so that a key of a nested object is not mistaken for a header
+/// field.
 const FIELDS: &[&str] = &[
     "traceEvents",
     "traceName",
@@ -38,19 +38,18 @@ const FIELDS: &[&str] = &[
     "samples",
 ];
 
-/// Whether `text` begins with a known field and its colon; none where it is
-/// too short to tell.
+/// Whether `text` begins with a known field and its colon; `None` if it is too short to decide.
 pub(super) fn starts_with_field(text: &[u8]) -> Option<bool> {
     starts_with_key(text, FIELDS)
 }
 
-/// The facts that the analyses need, read out of the fields.
+/// Extracts the metadata that the analyses need from the fields.
 pub(in crate::read) fn facts(
     fields: Vec<(String, String)>,
     compression: Option<&'static str>,
     said: &mut Vec<(Code, u64)>,
 ) -> Header {
-    // The last of equal names counts, as in any JSON reader.
+    // The last of equal names is used, as in other JSON readers.
     let value = |name: &str| -> Option<Value> {
         let (_, text) = fields.iter().rev().find(|(field, _)| field == name)?;
         serde_json::from_str(text).ok()
@@ -71,7 +70,7 @@ pub(in crate::read) fn facts(
     }
 }
 
-/// An integer; some writers put it in quotes.
+/// Parses an integer, which some writers quote.
 fn integer(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_str()?.parse().ok())
 }

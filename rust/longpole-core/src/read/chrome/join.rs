@@ -1,8 +1,8 @@
-//! Tables of parts of the file, joined in the order of the file.
+//! Joins the tables of parts of the file, in file order.
 //!
-//! Numbers of texts, lanes, keys, sources and statements count up in order of first use. Each
-//! thread reads its parts in the order of the file and hands on what is new to it, so that what
-//! is new to all comes in the order in which one thread would have found it.
+//! Strings, lanes, keys, sources and statements are numbered in order of first use. Each thread
+//! reads its parts in file order and passes on what is new to it, so that new entries arrive in the
+//! order in which a single thread would have found them.
 
 use super::collect::Collector;
 use super::part::Part;
@@ -10,7 +10,7 @@ use crate::ids::{InColumn, LaneId, StringId};
 use crate::read::json::Keys;
 use crate::tables::{FlowSource, FlowTable, Place, renamed};
 
-/// The numbers here of all that a thread has handed on.
+/// For each entry passed on by a thread, its number in the joined tables.
 #[derive(Default)]
 pub(super) struct Numbers {
     texts: Vec<u32>,
@@ -22,7 +22,7 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// Those of a thread that knows the keys which every reader begins with.
+    /// Creates the numbers for a thread that knows the initial keys.
     pub(super) fn new(n_keys: usize) -> Self {
         Self { keys: (0..n_keys).collect(), ..Self::default() }
     }
@@ -37,8 +37,8 @@ impl Numbers {
 }
 
 impl Collector {
-    /// Appends a part whose elements stand behind `position` others; gives whether that was
-    /// possible. Where it was not, nothing has changed.
+    /// Appends a part whose elements follow `position` others. Returns false, without any change,
+    /// if that is not possible.
     pub(super) fn join(
         &mut self,
         part: &Part,
@@ -69,7 +69,7 @@ impl Collector {
         true
     }
 
-    /// Whether joining gives what one thread would have read.
+    /// Whether joining gives the same result as reading with one thread.
     fn takes(&self, part: &Part, numbers: &Numbers, keys: &Keys, position: u32) -> bool {
         let known = |id: StringId| {
             let number = numbers.texts.get(id.row()).map(|&row| StringId::from_row(row as usize));
@@ -84,7 +84,7 @@ impl Collector {
             && self.asyncs.takes(&part.rows.asyncs)
     }
 
-    /// Gives numbers to what is new in a part.
+    /// Numbers the new entries of a part.
     fn number(&mut self, part: &Part, numbers: &mut Numbers, keys: &mut Keys) {
         for text in &part.texts {
             numbers.texts.push(Some(self.strings.intern(text)).in_column());

@@ -1,4 +1,4 @@
-//! What the category of an event says of its kind, asked once for each category.
+//! The event kind of each category, looked up once per category.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub(super) struct Kinds {
     vocabulary: Arc<Vocabulary>,
 }
 
-/// What a category says about its events.
+/// What a category implies for its events.
 #[derive(Clone)]
 pub(super) struct Meaning {
     kind: EventKind,
@@ -39,13 +39,13 @@ impl Kinds {
 }
 
 impl Meaning {
-    /// Whether the name of an event has a say in its kind.
+    /// Whether the kind also depends on the event name.
     pub(super) fn depends_on_name(&self) -> bool {
         !self.exceptions.is_empty()
     }
 
-    /// The kind of an event by the bytes of its name. What is named a wait is one only where
-    /// it says for which stream.
+    /// Returns the kind of an event by its name. A name for a wait counts only if the event records
+    /// the awaited stream.
     #[inline]
     pub(super) fn kind(&self, name: &[u8], says_stream: impl FnOnce() -> bool) -> EventKind {
         let named = self.exceptions.iter().find(|(begin, _)| name.starts_with(begin.as_bytes()));

@@ -1,13 +1,12 @@
-//! The Chrome trace-event format, as the PyTorch profiler and others write it.
+//! Reads the Chrome trace-event format, as written by the PyTorch profiler and others.
 //!
-//! A document is an object with `traceEvents`, or a bare list of events. The frame
-//! (`document`) hands each event to a scanner (`event`), which drafts it in place, and the
-//! draft to a collector (`collect`), which makes rows of it. Most events have a shape that was
-//! seen before (`shapes`) and become rows without either (`predicted`). Several threads may read
-//! parts of the list (`parts`, `part`), whose tables are joined (`join`). What is damaged is
-//! skipped and counted (`recovery`).
+//! A document is an object with `traceEvents`, or a bare list of events. `document` passes each
+//! event to a scanner (`event`), which fills a draft in place, and the draft to a collector
+//! (`collect`), which adds table rows. Most events have a known shape (`shapes`) and become rows
+//! without these steps (`predicted`). Several threads can read parts of the list (`parts`, `part`),
+//! whose tables are then joined (`join`). Damaged text is skipped and counted (`recovery`).
 //!
-//! Limits: metadata events are kept as counted statements; a begin without its end keeps a
+//! Limits: metadata events are kept as counted statements; a begin event without an end event has a
 //! null duration.
 
 mod arguments;

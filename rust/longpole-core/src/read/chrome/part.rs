@@ -1,8 +1,8 @@
-//! A part of the list of events -> tables of its own.
+//! Reads a part of the event list into separate tables.
 //!
-//! A thread reads one part after the other. What it has learned stays with it, and so do its
-//! texts, lanes and keys: a part hands on those that are new. A part that is not made of whole
-//! events with a comma behind each is not sound, and nothing of it counts.
+//! Each thread reads one part after the other. It keeps its predictions, strings, lanes and keys,
+//! and a part passes on only the new ones. A part is valid only if it consists of whole events,
+//! each followed by a comma; otherwise all of it is discarded.
 
 use std::sync::Arc;
 
@@ -19,16 +19,16 @@ use crate::read::pairs::Brackets;
 use crate::read::window::Window;
 use crate::tables::{ArgTables, CounterTable, EventTable, FlowSource, FlowTable, Place};
 
-/// Where a part stands, which begins at an event or at the white space before it.
+/// A part of the file, which begins at an event or at the white space before it.
 pub(super) struct Piece {
-    /// What stands there; nothing where whoever reads the part has the file.
+    /// Its bytes; empty if the reader of the part fetches them from the file.
     pub(super) bytes: Vec<u8>,
     pub(super) length: usize,
-    /// The place of the first byte in the file.
+    /// The offset of its first byte in the file.
     pub(super) offset: u64,
-    /// Whether the indent of its first event was taken already, and must not be learned anew.
+    /// Whether the indent of its first event was already consumed and must not be learned again.
     pub(super) is_indent_taken: bool,
-    /// Tables without a row, to use again.
+    /// Empty tables for reuse.
     pub(super) rows: Rows,
 }
 
@@ -58,7 +58,7 @@ impl Default for Rows {
 }
 
 impl Rows {
-    /// Leaves none, and the room for as many, so that tables need not grow anew in every part.
+    /// Removes all rows but keeps the capacity, so that tables need not grow again in every part.
     pub(super) fn clear(&mut self) {
         self.events.clear();
         self.args.clear();
@@ -69,7 +69,7 @@ impl Rows {
         self.brackets.clear();
     }
 
-    /// Changes them for those that a collector has.
+    /// Swaps the rows with those of a collector.
     fn swap(&mut self, collector: &mut Collector) {
         std::mem::swap(&mut self.events, &mut collector.events);
         std::mem::swap(&mut self.args, &mut collector.args);
@@ -83,16 +83,16 @@ impl Rows {
 }
 
 impl Piece {
-    /// The place behind its last byte.
+    /// Returns the offset after its last byte.
     pub(super) fn end(&self) -> u64 {
         self.offset + self.length as u64
     }
 }
 
-/// What was read of a part. Texts, lanes, sources and statements are numbered as the thread
-/// that read it numbers them.
+/// The result of reading a part. Strings, lanes, sources and statements have the numbers of the
+/// thread that read it.
 pub(super) struct Part {
-    /// Texts, lanes, keys, sources and statements that no part before it had, of this thread.
+    /// Strings, lanes, keys, sources and statements that are new to this thread.
     pub(super) texts: Vec<String>,
     pub(super) lanes: Vec<Place>,
     pub(super) keys: Vec<String>,
@@ -102,21 +102,21 @@ pub(super) struct Part {
     pub(super) rows: Rows,
     pub(super) phases: Phases,
     pub(super) n_events: u64,
-    /// How many elements it has.
+    /// Number of its elements.
     pub(super) n_elements: u32,
     pub(super) diagnostics: Diagnostics,
-    /// The indent that was learned last.
+    /// The indent learned last.
     pub(super) indent: Vec<u8>,
 }
 
-/// A thread's reader of parts.
+/// The reader of parts in a thread.
 pub(super) struct PartReader {
     events: EventReader<'static>,
     known: Known,
     is_strict: bool,
 }
 
-/// How much of what is numbered was handed on.
+/// The number of entries of each kind already passed on.
 #[derive(Default)]
 struct Known {
     texts: usize,
@@ -128,8 +128,8 @@ struct Known {
 }
 
 impl PartReader {
-    /// A reader for files in which events are indented by `indent`; `window` is on the file that
-    /// parts are in, unless they have their bytes with them.
+    /// Creates a reader for files with events indented by `indent`. `window` is on the file that
+    /// contains the parts, unless they carry their bytes.
     pub(super) fn new(options: &Options, indent: Vec<u8>, window: Option<Window<'static>>) -> Self {
         let window = window.unwrap_or_else(|| Window::on(Vec::new(), 0, 0));
         let elements = Elements::new(window, Diagnostics::default(), &silent, false);
@@ -138,14 +138,14 @@ impl PartReader {
         let mut stream = EventStream::new(elements, scanner);
         stream.indent = indent;
         let mut collector = Collector::new(Arc::clone(&options.vocabulary));
-        // So that statements are kept, and no row is packed.
+        // This keeps statements and leaves rows unpacked.
         (collector.flows, collector.asyncs) = (FlowTable::of_part(), FlowTable::of_part());
         Rows::default().swap(&mut collector);
         let events = EventReader::new(stream, collector, !options.scan_all);
         Self { events, known, is_strict: options.strict }
     }
 
-    /// Reads a part; none where it is not sound. What is no part any more is the piece.
+    /// Reads a part; `None` if it is not valid. On return, `piece` is the text that was not read.
     pub(super) fn read(&mut self, piece: &mut Piece) -> Option<Part> {
         let end = self.events.take_piece(piece);
         let is_whole = matches!(end, Ok(end) if end.is_whole);
@@ -156,7 +156,7 @@ impl PartReader {
         (is_whole && !is_refused && is_joinable).then(|| self.part(std::mem::take(&mut piece.rows)))
     }
 
-    /// Takes what was read, and what is new in what stays; leaves `rows`, which are empty.
+    /// Returns the rows and the new entries, and leaves the empty `rows` in their place.
     fn part(&mut self, mut rows: Rows) -> Part {
         let EventReader { stream, collector, position, .. } = &mut self.events;
         let keys = &stream.scanner.argument_keys;
@@ -183,7 +183,7 @@ impl PartReader {
 }
 
 impl EventReader<'_> {
-    /// Reads the whole events of a part with a comma behind each; the window is then what it was.
+    /// Reads the whole events of a part, each with its comma, and restores the window.
     pub(super) fn take_piece(&mut self, piece: &mut Piece) -> Result<WholeEnd> {
         let window = &mut self.stream.elements.window;
         let bytes = std::mem::take(&mut piece.bytes);
@@ -191,12 +191,12 @@ impl EventReader<'_> {
         let end = self.take_whole(piece.is_indent_taken);
         piece.bytes = self.stream.elements.window.leave(outside);
         let end = end?;
-        // A file may have become shorter.
+        // The file may have been truncated meanwhile.
         Ok(WholeEnd { is_whole: end.is_whole && end.offset == piece.end(), ..end })
     }
 }
 
-/// The rows that are new where so many were known.
+/// Returns the range of rows that are new since `known`.
 fn fresh(known: &mut usize, length: usize) -> std::ops::Range<usize> {
     std::mem::replace(known, length)..length
 }

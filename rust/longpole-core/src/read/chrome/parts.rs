@@ -1,20 +1,20 @@
-//! The list of events in parts, each read by one of several threads.
+//! Reads the event list in parts with several threads.
 //!
-//! The calling thread cuts the file before what looks like the beginning of an event (`cut`), for
-//! which it reads and inflates it unless every thread can fetch its parts from the file; threads
-//! read the parts; the calling thread joins them in the order of the file. While every thread has
-//! parts before it, the calling thread keeps the next one for itself, and reads that into the
-//! tables when its turn has come, so that nothing of it is joined. A part counts only if all
-//! before it count and it ended, with no damage, exactly where the next one begins: then it began
-//! where one thread would have begun an event. At the first part that does not, the threads end,
-//! its bytes and all behind it are put back, and one thread reads on from there, so that damage
-//! is said and repaired in one place only. Of a part that the calling thread reads, the events
-//! before the damage count.
+//! The calling thread divides the file before what looks like the start of an event (`cut`). For
+//! this it reads and decompresses the file, unless every thread can fetch its parts from the file
+//! itself. Threads read the parts, and the calling thread joins them in file order. While all
+//! threads have enough parts, the calling thread keeps the next one and later reads it directly
+//! into the tables, so that it needs no joining. A part is valid only if all parts before it are,
+//! and if it ended without damage exactly where the next one begins: then it began where a single
+//! thread would have begun an event. At the first invalid part, the threads stop, its bytes and all
+//! after them are put back, and a single thread continues from there. Damage is therefore reported
+//! and repaired in one place only. Of a part read by the calling thread, the events before the
+//! damage count.
 //!
-//! Limits: eight parts of [`PART_BYTES`], or two for each thread and two more, are at work at one
-//! time: their rows are in memory, and their bytes unless every thread fetches its own through a
-//! window. After a part that did not count, the next attempt comes after twice as many bytes as
-//! the last time.
+//! Limits: eight parts of [`PART_BYTES`], or two for each thread plus two, are in progress at one
+//! time. Their rows are in memory, and their bytes unless every thread fetches its own through a
+//! window. After an invalid part, the next attempt comes after twice as many bytes as the last
+//! time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::resume_unwind;
@@ -34,20 +34,20 @@ use crate::error::Result;
 use crate::read::Options;
 use crate::read::window::Window;
 
-/// The length of a part: long enough to be worth handing over, and all that is at work fits
-/// the caches.
+/// The length of a part: long enough to be worth transferring, and short enough that all parts in
+/// progress fit the caches.
 const PART_BYTES: usize = 512 << 10;
 
-/// A document with fewer parts than this is read by one thread.
+/// A document with fewer parts is read by one thread.
 const MIN_PARTS: usize = 8;
 
-/// After so many parts in a row a failure counts as the first one.
+/// After this many consecutive parts, the next failure counts as the first.
 const LONG_RUN: usize = 64;
 
-/// How many parts each thread has before it, so that it does not wait for the next one.
+/// Number of parts queued for each thread, so that it does not wait for the next one.
 const PARTS_EACH: usize = 3;
 
-/// How often the caller is asked whether to go on while threads are waited for.
+/// Interval at which `progress` is called while waiting for threads.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// When and how the list is read in parts.
@@ -55,13 +55,13 @@ pub(super) struct Parts<'a> {
     options: &'a Options,
     threads: usize,
     part_bytes: usize,
-    /// From which byte of the file on that is tried.
+    /// The offset from which reading in parts is tried again.
     from: u64,
     n_failed: u32,
 }
 
 impl<'a> Parts<'a> {
-    /// None where one thread is to read all, or only some events.
+    /// Returns `None` if only one thread, or only some events, are requested.
     pub(super) fn new(options: &'a Options) -> Option<Self> {
         let part_bytes = options.part_bytes.unwrap_or(PART_BYTES).max(1);
         let is_split = options.threads > 1 && options.max_events.is_none();
@@ -74,7 +74,7 @@ impl<'a> Parts<'a> {
         })
     }
 
-    /// A run of so many parts came to its end: behind a long one it soon begins anew.
+    /// Handles the end of a run of parts. After a long run, the next one starts soon.
     fn ended(&mut self, n_joined: usize, offset: u64) {
         if n_joined >= LONG_RUN {
             self.n_failed = 0;
@@ -82,7 +82,7 @@ impl<'a> Parts<'a> {
         self.failed(offset);
     }
 
-    /// Waits longer after each failure, so that all of them cost less than reading once.
+    /// Doubles the delay after each failure, so that all attempts together cost less than one pass.
     fn failed(&mut self, offset: u64) {
         self.n_failed += 1;
         let parts = 1_u64 << self.n_failed.min(40);
@@ -95,8 +95,8 @@ impl<'a> Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// Reads as many parts as count, from the event at the front of the window on; none where
-    /// no part counted.
+    /// Reads as many valid parts as possible, starting with the event at the front of the window;
+    /// `None` if no part was valid.
     pub(super) fn take(&mut self, events: &mut EventReader<'_>) -> Result<Option<RunEnd>> {
         let window = &events.stream.elements.window;
         let (here, at_hand) = (window.offset(), window.text().len() as u64);
@@ -104,7 +104,8 @@ impl Parts<'_> {
             return Ok(None);
         }
         let outcome = self.take_from(here, events);
-        // When more is asked for depends on what is at hand, and so does what is said first.
+        // When more bytes are fetched depends on what is in the window, and so does the order of
+        // diagnostics.
         events.stream.elements.window.bring_back(here + at_hand);
         outcome
     }
@@ -146,32 +147,32 @@ impl Parts<'_> {
     }
 }
 
-/// The threads, and the parts that are with them.
+/// The threads, and the parts they are reading.
 struct Crew<'scope> {
     jobs: Sender<(usize, Piece)>,
     done: Receiver<Done>,
     threads: Vec<ScopedJoinHandle<'scope, ()>>,
     stop: Arc<AtomicBool>,
-    /// For each thread, what its numbers are here.
+    /// For each thread, the numbers of its entries in the joined tables.
     numbers: Vec<Numbers>,
-    /// Parts that no thread has got yet.
+    /// Parts not yet assigned to a thread.
     waiting: VecDeque<Piece>,
-    /// Parts that came back, by their place in the file.
+    /// Parts that were read, by position in the file.
     back: BTreeMap<usize, Done>,
     /// Parts that the calling thread reads.
     kept: BTreeMap<usize, Piece>,
-    /// How many parts are with the threads.
+    /// Number of parts that threads are reading.
     n_out: usize,
-    /// Whether the last event that was read has no comma.
+    /// Whether the last event read has no comma after it.
     is_behind_event: bool,
     n_sent: usize,
     n_joined: usize,
     n_at_once: usize,
-    /// The place of the part that is joined next.
+    /// The offset of the part to be joined next.
     offset: u64,
 }
 
-/// A part that came back: which thread read it, and what it was.
+/// A part that was read, and the thread that read it.
 struct Done {
     place: usize,
     piece: Piece,
@@ -219,7 +220,7 @@ impl<'scope> Crew<'scope> {
         }
     }
 
-    /// Reads parts and joins them up to the end of the file, or to one that does not count.
+    /// Reads and joins parts up to the end of the file, or to an invalid part.
     fn work(&mut self, events: &mut EventReader<'_>, cutter: &mut Cutter) -> Result<()> {
         if self.threads.is_empty() {
             return Ok(());
@@ -244,7 +245,7 @@ impl<'scope> Crew<'scope> {
         }
     }
 
-    /// Hands out parts, and keeps those for which no thread has time soon.
+    /// Assigns parts to threads, and keeps those that no thread can read soon.
     fn send(&mut self, events: &mut EventReader<'_>, cutter: &mut Cutter) {
         while self.n_sent - self.n_joined < self.n_at_once {
             while let Ok(done) = self.done.try_recv() {
@@ -269,15 +270,15 @@ impl<'scope> Crew<'scope> {
         self.back.insert(done.place, done);
     }
 
-    /// Reads a part into the tables that all others are joined to; gives whether it was whole.
-    /// Where it was not, what was not read of it comes back.
+    /// Reads a part directly into the joined tables. Returns whether it was whole; if not, the
+    /// unread text is put back.
     fn read_kept(
         &mut self,
         mut piece: Piece,
         events: &mut EventReader<'_>,
         cutter: &mut Cutter,
     ) -> Result<bool> {
-        // What was said before must not be refused by a strict reader when it asks for more.
+        // Earlier diagnostics must not make a strict reader stop when it fetches more bytes.
         let mut said = std::mem::take(&mut events.stream.elements.diagnostics);
         let end = events.take_piece(&mut piece);
         said.append(&events.stream.elements.diagnostics);
@@ -314,7 +315,7 @@ impl<'scope> Crew<'scope> {
         }
     }
 
-    /// Appends what was read of the next part; gives it back where it does not count.
+    /// Appends the next part, or returns it if it is invalid.
     fn join(
         &mut self,
         mut done: Done,
@@ -339,7 +340,7 @@ impl<'scope> Crew<'scope> {
         Ok(())
     }
 
-    /// Ends the threads; gives the parts that were not joined, in the order of the file.
+    /// Stops the threads and returns the parts that were not joined, in file order.
     fn end(mut self) -> VecDeque<Piece> {
         self.stop.store(true, Ordering::Relaxed);
         drop(self.jobs);
@@ -353,7 +354,8 @@ impl<'scope> Crew<'scope> {
         self.kept.into_values().chain(self.waiting).collect()
     }
 
-    /// A thread that is at its end while parts are waited for made a mistake.
+    /// Raises the panic of a thread: one that has ended while parts are still expected has
+    /// panicked.
     fn raise_panic(&mut self) {
         for thread in self.threads.extract_if(.., |thread| thread.is_finished()) {
             if let Err(panic) = thread.join() {
@@ -363,7 +365,7 @@ impl<'scope> Crew<'scope> {
     }
 }
 
-/// What a thread does: it reads parts until there are no more, or nobody asks any more.
+/// Reads parts until there are no more, or until stopped.
 fn read_parts(
     thread: usize,
     jobs: &Mutex<Receiver<(usize, Piece)>>,
@@ -390,7 +392,8 @@ mod tests {
     use crate::progress::silent;
     use crate::read::elements::Elements;
 
-    /// How many of the events that `text` begins with are read in parts, and the comma behind.
+    /// Returns the number of leading events in `text` that are read in parts, and the offset of the
+    /// comma after them.
     fn joined(text: &str) -> (u64, Option<u64>) {
         let options = Options { threads: 3, part_bytes: Some(300), ..Options::default() };
         let window = Window::new(Box::new(text.as_bytes()), None).unwrap();

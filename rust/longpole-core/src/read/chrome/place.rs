@@ -1,22 +1,22 @@
-//! Where an event stands in the file, and what is said of it.
+//! The position of an event in the file, and the findings about it.
 
 use crate::diagnostics::Code;
 use crate::ids::StringId;
 use crate::strings::Strings;
 
-/// Where an event stands in the file.
+/// The position of an event in the file.
 #[derive(Clone, Copy)]
 pub(super) struct Whereabouts {
-    /// Its byte in the uncompressed file.
+    /// Byte offset in the uncompressed file.
     pub(super) offset: u64,
-    /// Its place among the elements of the event list.
+    /// Index in the event list.
     pub(super) position: u32,
 }
 
-/// What is said of an event that is kept, or why it is not.
+/// Findings about an event that is kept, or the reason why it is not.
 pub(super) type Findings = Vec<(Code, u64)>;
 
-/// A process or thread before its number is made a text.
+/// A process or thread number before its conversion to a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Number {
     Integer(i64),

@@ -1,7 +1,7 @@
-//! Events whose text was predicted -> rows of tables.
+//! Turns events with a predicted text into table rows.
 //!
-//! The collector says what it made of an event that the scanner read; later events of the
-//! same shape become rows by that plan, and nothing about them is looked up again.
+//! The collector records what it did with an event from the scanner as a plan. Later events of the
+//! same shape become rows by that plan, without further lookups.
 
 use super::arguments::{DEVICE, STREAM};
 use super::collect::{Collector, argument_value};
@@ -12,16 +12,16 @@ use crate::ids::{EventId, StringId};
 use crate::read::json::Keys;
 use crate::tables::{ArgValue, EventKind, EventRow};
 
-/// Where a run of predicted events ended.
+/// How a run of predicted events ended.
 pub(super) enum RunEnd {
-    /// Behind an event.
+    /// After an event.
     BehindEvent,
-    /// Before an event that was not predicted, behind the comma at this byte of the file.
+    /// Before an event that was not predicted, after the comma at this offset.
     BehindComma(u64),
 }
 
-/// Takes the predicted events at the front of the window, up to `max_events` in all; none where
-/// the first one is not.
+/// Reads the predicted events at the front of the window, up to `max_events` in total; `None` if
+/// the first one is not predicted.
 pub(super) fn take_run(
     stream: &mut EventStream<'_>,
     collector: &mut Collector,
@@ -52,7 +52,8 @@ pub(super) fn take_run(
     Some(end)
 }
 
-/// The length of a comma and the indent before the next event, if that is what stands there.
+/// Returns the length of a comma and the indent before the next event, if they are next in the
+/// text.
 #[inline]
 fn comma_and_indent(text: &[u8], indent: &[u8]) -> Option<usize> {
     let behind = text.strip_prefix(b",")?;
@@ -60,7 +61,7 @@ fn comma_and_indent(text: &[u8], indent: &[u8]) -> Option<usize> {
     is_event.then_some(1 + indent.len())
 }
 
-/// Learns the shape of the event that was read last, of which nothing was to be said.
+/// Learns the shape of the last event, if it had no findings.
 pub(super) fn learn(
     predictor: &mut Predictor,
     collector: &mut Collector,
@@ -79,8 +80,8 @@ pub(super) fn learn(
 }
 
 impl Collector {
-    /// What the event that was added last is, for others of its shape; none for those that
-    /// are never predicted.
+    /// Returns the plan of the event that was added last; `None` for events that are never
+    /// predicted.
     fn plan(&mut self, scanner: &EventScanner, text: &[u8]) -> Option<Plan> {
         match scanner.draft.phase {
             b'X' | b'i' | b'I' | b'R' => self.event_plan(scanner, text).map(Plan::Event),
@@ -106,7 +107,7 @@ impl Collector {
         Some(EventPlan { phase: scanner.draft.phase, kind, category, name, lane, fixed })
     }
 
-    /// The stream and the device of an event that stands on neither.
+    /// Returns the stream and device arguments of an event that is not on a device.
     fn fixed(&mut self, scanner: &EventScanner, text: &[u8]) -> Vec<(usize, ArgValue)> {
         let tokens = [(STREAM, scanner.draft.stream), (DEVICE, scanner.draft.device)];
         let values = tokens.into_iter().filter_map(|(key, token)| {
@@ -123,7 +124,7 @@ impl Collector {
         self.events.name(self.last_event()?)
     }
 
-    /// Adds an event of a known shape; gives its name where that is not part of the shape.
+    /// Adds an event of a known shape. Returns its name if that is not part of the shape.
     #[inline]
     fn add_predicted(
         &mut self,
@@ -182,7 +183,7 @@ impl Collector {
         name
     }
 
-    /// Adds the arguments of an event that has some, and none yet.
+    /// Adds the arguments of an event that has not got any yet.
     fn predicted_arguments(
         &mut self,
         plan: &EventPlan,
@@ -194,7 +195,7 @@ impl Collector {
         let (table, strings) = (self.args.of_mut(plan.category), &mut self.strings);
         let row = table.add_row(event);
         for argument in &found.arguments {
-            // No hole holds a null.
+            // Values in holes are never null.
             if let Some(value) = argument_value(argument.token, text, strings) {
                 table.set(row, argument.row, keys.name(argument.row), value, strings);
             }

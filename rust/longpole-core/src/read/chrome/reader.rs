@@ -1,4 +1,4 @@
-//! The events at the front of a stream, and the tables that they become rows of.
+//! Reads the events at the front of a stream into tables.
 
 use super::collect::Collector;
 use super::place::{Findings, Whereabouts};
@@ -8,31 +8,31 @@ use super::stream::EventStream;
 use crate::error::Result;
 use crate::read::elements::Outcome;
 
-/// With less than this at hand, more is asked for.
+/// If less than this is in the window, more is fetched.
 const AHEAD_BYTES: usize = 4 << 10;
 
-/// Events on their way from bytes to tables.
+/// The state of reading events from bytes into tables.
 pub(super) struct EventReader<'a> {
     pub(super) stream: EventStream<'a>,
     pub(super) collector: Collector,
-    /// What the collector said of the element at hand, by byte of the file.
+    /// The collector's findings about the current element, by offset.
     pub(super) said: Findings,
-    /// The place of the next element in the list.
+    /// The index of the next element in the list.
     pub(super) position: u32,
-    /// Where the text of what is kept goes, if anywhere.
+    /// The writer of the repaired document, if any.
     pub(super) repaired: Option<Repaired<'a>>,
-    /// How many keys of arguments every reader begins with.
+    /// Number of initial argument keys.
     pub(super) n_given_keys: usize,
     is_predicting: bool,
 }
 
-/// Where reading whole events came to an end.
+/// How reading whole events ended.
 pub(super) struct WholeEnd {
-    /// Whether there was nothing else in the window.
+    /// Whether the window contained nothing else.
     pub(super) is_whole: bool,
-    /// Whether the last event has no comma.
+    /// Whether the last event has no comma after it.
     pub(super) is_behind_event: bool,
-    /// Behind the last event, or its comma.
+    /// The offset after the last event or its comma.
     pub(super) offset: u64,
 }
 
@@ -50,8 +50,8 @@ impl<'a> EventReader<'a> {
         }
     }
 
-    /// Takes the events whose text is what was expected, up to `max_events` in all; none where
-    /// the next one is not.
+    /// Reads the events with a predicted text, up to `max_events` in total; `None` if the next one
+    /// is not predicted.
     pub(super) fn take_predicted(&mut self, max_events: u64) -> Option<RunEnd> {
         if !self.is_predicting || self.repaired.is_some() {
             return None;
@@ -59,8 +59,8 @@ impl<'a> EventReader<'a> {
         take_run(&mut self.stream, &mut self.collector, &mut self.position, max_events)
     }
 
-    /// Has some events at hand where nothing can be found wrong on the way to them, so that
-    /// seldom one is cut and read twice.
+    /// Fetches several events ahead if no diagnostics can occur on the way, so that an event rarely
+    /// spans two windows and is scanned twice.
     pub(super) fn fetch_ahead(&mut self) -> Result<()> {
         let elements = &mut self.stream.elements;
         if elements.window.text().len() < AHEAD_BYTES && elements.window.is_on_file() {
@@ -69,8 +69,7 @@ impl<'a> EventReader<'a> {
         Ok(())
     }
 
-    /// Reads whole events with a comma behind each, up to something else or the end of the
-    /// window.
+    /// Reads whole events, each with its comma, up to anything else or the end of the window.
     pub(super) fn take_whole(&mut self, is_indent_taken: bool) -> Result<WholeEnd> {
         self.fetch_ahead()?;
         let mut is_indent_taken = is_indent_taken && self.stream.text().starts_with(b"{");
@@ -96,7 +95,7 @@ impl<'a> EventReader<'a> {
         }
     }
 
-    /// Whether a whole event could be read, or several of them.
+    /// Reads one whole event or several. Returns whether that was possible.
     fn take_event(&mut self, is_behind_event: &mut bool) -> Result<bool> {
         self.fetch_ahead()?;
         *is_behind_event = match self.take_predicted(u64::MAX) {
@@ -116,7 +115,7 @@ impl<'a> EventReader<'a> {
         Ok(true)
     }
 
-    /// Keeps the event in the draft, which ends at `end` of the window.
+    /// Keeps the event in the draft, which ends at `end` in the window.
     pub(super) fn keep(&mut self, here: Whereabouts, end: usize) -> Result<()> {
         let EventStream { elements, scanner, predictor, .. } = &mut self.stream;
         let text = elements.window.text();
@@ -137,7 +136,7 @@ impl<'a> EventReader<'a> {
         Ok(())
     }
 
-    /// What was read up to `end` is taken: what was said of it counts.
+    /// Consumes the text up to `end` and keeps the findings about it.
     pub(super) fn accept(&mut self, end: usize) -> Result<()> {
         self.stream.elements.accept(end)?;
         if self.said.is_empty() {
@@ -149,7 +148,8 @@ impl<'a> EventReader<'a> {
         Ok(())
     }
 
-    /// Another element than 2^32 would not fit the tables; the last number is shared.
+    /// Advances the element index. The tables hold at most 2^32 elements; any further ones share
+    /// the last index.
     pub(super) fn next_position(&mut self) {
         self.position = self.position.saturating_add(1);
     }

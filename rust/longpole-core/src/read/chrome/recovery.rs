@@ -1,8 +1,8 @@
-//! Where reading goes on after damage.
+//! Finds the position at which reading continues after damage.
 //!
-//! Nothing is made up: an event that is kept stands in the file in one piece,
-//! between other elements of the list. So reading goes on only at a place that is
-//! an event as a whole, and that cannot be a part of the damaged one.
+//! No event is ever invented: an event that is kept is contiguous in the file, between other
+//! elements of the list. Reading therefore continues only at a complete event that cannot be part
+//! of the damaged one.
 
 use super::event::EVENT_KEYS;
 use super::header;
@@ -12,15 +12,15 @@ use crate::error::Result;
 use crate::read::elements::Outcome;
 use crate::read::json::{is_whitespace, significant, starts_with_key};
 
-/// Failed attempts to find the next event may cost this many times the bytes
-/// that are skipped, and a little more, before whole attempts are skipped too.
+/// Maximum effort of failed attempts to find the next event, as a multiple of the skipped bytes,
+/// before attempts are skipped too.
 const RESYNC_EFFORT: u64 = 32;
 const RESYNC_ALLOWANCE: u64 = 16 << 20;
 
-/// How far one looks for what follows a closing bracket.
+/// How far to look for the text after a closing bracket.
 const LOOK_AHEAD: usize = 64 << 10;
 
-/// Where reading can go on after damage.
+/// Where reading can continue after damage.
 pub(super) enum Found {
     Event,
     EndOfList,
@@ -28,8 +28,8 @@ pub(super) enum Found {
 }
 
 impl EventStream<'_> {
-    /// Moves the window from a damaged element to the next whole event, or to the
-    /// bracket that ends the list.
+    /// Moves the window from a damaged element to the next whole event, or to the bracket that ends
+    /// the list.
     pub(super) fn resync(&mut self) -> Result<Found> {
         let start = self.elements.window.offset();
         let mut before = Before::default();
@@ -61,7 +61,8 @@ impl EventStream<'_> {
             let skipped = self.elements.window.offset() - start;
             let affordable = skipped * RESYNC_EFFORT + RESYNC_ALLOWANCE;
             if spent > affordable {
-                // Somebody made this file to be slow to read: go on a window later.
+                // The file may be crafted to be slow to read, so the search continues in the next
+                // window.
                 let length = self.text().len();
                 self.elements.window.consume(length.min(1 << 16));
                 before = Before::default();
@@ -72,7 +73,7 @@ impl EventStream<'_> {
         }
     }
 
-    /// Whether a whole event with a phase stands at the front of the window.
+    /// Whether a whole event with a phase is at the front of the window.
     fn attempt_candidate(&mut self) -> Result<Outcome<()>> {
         if !self.looks_like(starts_with_event, false)? {
             return Ok(Outcome::Fault(Code::MalformedEvent, 1));
@@ -87,8 +88,8 @@ impl EventStream<'_> {
         }
     }
 
-    /// Whether the `]` at the front of the window ends the list: behind it comes
-    /// a header field, or the end of the object and the file.
+    /// Whether the `]` at the front of the window ends the list: it is followed by a header field,
+    /// or by the end of the object and the file.
     fn is_end_of_list(&mut self) -> Result<bool> {
         let ends = |text: &[u8]| match significant(&text[1..]) {
             [] => None,
@@ -105,8 +106,8 @@ impl EventStream<'_> {
         self.looks_like(ends, true)
     }
 
-    /// Whether the bracket at the front of the window belongs to no list: behind it
-    /// comes another event, or the inside of one. Behind a comma, a key is that of a header field.
+    /// Whether the bracket at the front of the window does not end the list: it is followed by
+    /// another event, or by the inside of one. A key after a comma is a header field.
     pub(super) fn is_stray_bracket(&mut self) -> Result<bool> {
         let next_is_event = |text: &[u8]| {
             let rest = significant(&text[1..]);
@@ -120,15 +121,15 @@ impl EventStream<'_> {
         self.looks_like(next_is_event, false)
     }
 
-    /// Skips a bracket that belongs to no list.
+    /// Skips a bracket that does not end the list.
     pub(super) fn skip_bracket(&mut self) -> Result<()> {
         self.elements.note_skipped(Code::MalformedEvent, self.elements.window.offset(), 1)?;
         self.elements.window.consume(1);
         Ok(())
     }
 
-    /// Asks `test` with a longer and longer window until it knows; a file that
-    /// ends first says `at_end`, if what is there does not speak against it.
+    /// Applies `test` to longer and longer windows until it decides. If the file ends first, the
+    /// result is `at_end`, unless the text contradicts it.
     fn looks_like(&mut self, test: impl Fn(&[u8]) -> Option<bool>, at_end: bool) -> Result<bool> {
         loop {
             match test(self.text()) {
@@ -140,7 +141,7 @@ impl EventStream<'_> {
         }
     }
 
-    /// Skips damage in the header up to the next field that is known.
+    /// Skips damage in the header up to the next known field.
     pub(super) fn skip_to_field(&mut self, code: Code) -> Result<bool> {
         let start = self.elements.window.offset();
         self.elements.window.consume(1);
@@ -165,17 +166,17 @@ impl EventStream<'_> {
     }
 }
 
-/// What stands before a place at which an event may begin.
+/// The text before a possible start of an event.
 #[derive(Default)]
 struct Before {
-    /// The last two bytes that are no white space.
+    /// The last two bytes that are not white space.
     last: [u8; 2],
-    /// The white space since.
+    /// The white space after them.
     blank: Vec<u8>,
 }
 
 impl Before {
-    /// Takes note of `byte`, or says that it is a bracket to look at.
+    /// Processes a byte. Returns true if it is a bracket to examine.
     fn stops_at(&mut self, byte: u8) -> bool {
         if matches!(byte, b'{' | b']') {
             return true;
@@ -197,10 +198,9 @@ impl Before {
         }
     }
 
-    /// Whether an object that begins here may be an element of the list, rather
-    /// than a part of the damaged one: not the value of a key or the first in a
-    /// list; and where it follows a comma, it follows an object and is indented as
-    /// events are.
+    /// Whether an object that begins here may be an element of the list instead of part of the
+    /// damaged one: it is not the value of a key or the first element of a list and, if it follows
+    /// a comma, it follows an object and has the indent of events.
     fn allows_event(&self, indent: &[u8]) -> bool {
         match self.last {
             [_, b':' | b'['] => false,
@@ -213,8 +213,8 @@ impl Before {
     }
 }
 
-/// Whether `text` begins with an object whose first key is one of an event; none
-/// where it is too short to tell.
+/// Whether `text` begins with an object whose first key is an event key; `None` if it is too short
+/// to decide.
 fn starts_with_event(text: &[u8]) -> Option<bool> {
     text.split_first().and_then(|(_, inside)| starts_with_key(inside, EVENT_KEYS))
 }

@@ -1,8 +1,8 @@
-//! Writes the events that a reader keeps as a sound document (RFC 8259).
+//! Writes the events that a reader keeps as valid JSON (RFC 8259).
 //!
-//! Every event that reading takes a row from is copied, and what was wrong with its text stands
-//! there as it was read: bytes that are no UTF-8 are replaced, words that are no numbers are null.
-//! Events that reading skips are left out, and the fields of the header stand behind the events.
+//! Every event that becomes a row is copied, and problems in its text are written as they were
+//! read: invalid UTF-8 is replaced, and words that are not numbers become null. Skipped events are
+//! left out, and header fields are written after the events.
 
 use std::io::Write;
 
@@ -13,7 +13,7 @@ use crate::read::json::{Scanner, is_number, is_whitespace};
 use crate::read::source::io_error;
 use crate::strings::{SpellingFaults, spelled_text, spelling_faults};
 
-/// A sound document on its way.
+/// A valid document under construction.
 pub(in crate::read) struct Repaired<'a> {
     out: &'a mut dyn Write,
     rank: Option<u64>,
@@ -23,18 +23,19 @@ pub(in crate::read) struct Repaired<'a> {
 }
 
 impl<'a> Repaired<'a> {
-    /// A rank is written where the header names none. A list is written as an object on request.
+    /// Creates a document. The rank is written if the header has none. With `as_object`, a list is
+    /// written as an object.
     pub(in crate::read) fn new(out: &'a mut dyn Write, rank: Option<u64>, as_object: bool) -> Self {
         Self { out, rank, as_object, is_list: false, n_written: 0 }
     }
 
-    /// Begins the document, which is a bare list of events or an object: a list has no rank.
+    /// Begins the document, as a bare list of events or as an object. A list has no rank.
     pub(super) fn begin(&mut self, is_list: bool) -> Result<()> {
         self.is_list = is_list && self.rank.is_none() && !self.as_object;
         self.write(if self.is_list { b"[" } else { b"{\"traceEvents\": [" })
     }
 
-    /// Takes the text of an event that became rows, of which was `said` what is wrong with it.
+    /// Writes the text of an event that became rows; `said` are its findings.
     pub(super) fn event(&mut self, text: &[u8], said: &Findings) -> Result<()> {
         let has_bad_duration = said.iter().any(|(code, _)| *code == Code::BadDuration);
         let mut sound = if self.n_written == 0 { b"\n".to_vec() } else { b",\n".to_vec() };
@@ -43,8 +44,8 @@ impl<'a> Repaired<'a> {
         self.write(&sound)
     }
 
-    /// Ends the document with the fields of its header, which are sound; gives how many events were written. None
-    /// where it is a list, which has no place for them.
+    /// Ends the document with its header fields, which must be valid JSON. Returns the number of
+    /// events, or `None` if the document is a list, which has no place for the fields.
     pub(super) fn finish(mut self, fields: &[(String, String)]) -> Result<Option<u64>> {
         self.write(b"\n]")?;
         if self.is_list {
@@ -70,20 +71,20 @@ impl<'a> Repaired<'a> {
     }
 }
 
-/// The value of a field as sound JSON: what is sound stays as it is.
+/// Returns the value of a field as valid JSON; valid text stays the same.
 pub(in crate::read) fn sound_value(text: &str) -> String {
     let mut sound = Vec::with_capacity(text.len());
     push_sound(&mut sound, text.as_bytes(), false);
     String::from_utf8_lossy(&sound).into_owned()
 }
 
-/// A second field of that name would hide the first.
+/// Whether the fields contain a rank. A second field of that name would hide the first.
 fn names_rank(fields: &[(String, String)]) -> bool {
     fields.iter().any(|(name, _)| name == "distributedInfo")
 }
 
-/// Appends a value that the scanner took as sound JSON, and otherwise as it stands: arguments that
-/// are lists are kept as they are spelled. The duration of an event is left out on request.
+/// Appends a value in the form in which the scanner accepted it. Arguments that are lists are kept
+/// as written. With `is_without_duration`, the duration of an event is left out.
 fn push_sound(sound: &mut Vec<u8>, text: &[u8], is_without_duration: bool) {
     let (mut at, mut depth, mut last, mut comma) = (0, 0_usize, 0, 0);
     while let Some(&byte) = text.get(at) {
@@ -117,7 +118,7 @@ fn push_sound(sound: &mut Vec<u8>, text: &[u8], is_without_duration: bool) {
     }
 }
 
-/// Appends a bracket, a colon, a text or a word; gives where it ends.
+/// Appends a bracket, a colon, a string or a word. Returns where it ends.
 fn push_token(sound: &mut Vec<u8>, text: &[u8], at: usize) -> usize {
     match text[at] {
         b'"' => push_quoted(sound, text, at + 1),
@@ -159,7 +160,7 @@ fn push_word(sound: &mut Vec<u8>, text: &[u8], at: usize) -> usize {
     at + length
 }
 
-/// Where the member of an object that begins here ends.
+/// Returns the end of the object member that begins here.
 fn end_of_member(text: &[u8], at: usize) -> usize {
     let mut findings = Vec::new();
     let mut scanner = Scanner::new(text, at, &mut findings);

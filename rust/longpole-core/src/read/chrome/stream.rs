@@ -1,19 +1,19 @@
-//! The list of events as a stream: the element at its front, and how the writer indents.
+//! The event list as a stream: the element at its front, and the indentation of the writer.
 
 use super::event::EventScanner;
 use super::shapes::Predictor;
 use crate::error::Result;
 use crate::read::elements::{Elements, Outcome};
 
-/// More white space than this before an event is not taken for its indent.
+/// More white space than this before an event does not count as its indent.
 pub(super) const MAX_INDENT: usize = 64;
 
-/// The elements of a document, and what reading events takes.
+/// The elements of a document, and the state of reading events.
 pub(super) struct EventStream<'a> {
     pub(super) elements: Elements<'a>,
     pub(super) scanner: EventScanner,
     pub(super) predictor: Predictor,
-    /// The white space before the last event, as far as it holds a line break.
+    /// The white space before the last event, if it contains a line break.
     pub(super) indent: Vec<u8>,
 }
 
@@ -22,7 +22,7 @@ impl<'a> EventStream<'a> {
         Self { elements, scanner, predictor: Predictor::default(), indent: Vec::new() }
     }
 
-    /// What is at hand.
+    /// Returns the text in the window.
     pub(super) fn text(&self) -> &[u8] {
         self.elements.window.text()
     }
@@ -33,18 +33,18 @@ impl<'a> EventStream<'a> {
         self.elements.attempt(|scanner| events.scan(scanner))
     }
 
-    /// The next byte that is no white space, left at the front of the window; keeps how the
-    /// writer indents events.
+    /// Moves the window to the next byte that is not white space, returns that byte, and remembers
+    /// the indentation of events.
     pub(super) fn next_separated(&mut self) -> Result<Option<u8>> {
         let indent = self.indent.len();
-        // Asked first: to compare nothing costs more than to compare a line break.
+        // Checked first, because comparing an empty indent costs more than comparing a line break.
         let is_indented = indent == 0 || self.text().starts_with(&self.indent);
         if is_indented && self.text().get(indent) == Some(&b'{') {
             self.elements.window.consume(indent);
             return Ok(Some(b'{'));
         }
-        // An indent that the window cuts through is looked at whole, or what is kept
-        // would depend on where windows end.
+        // An indent that spans two windows is read completely, so that the result does not depend
+        // on window boundaries.
         while self.elements.blank_length() == self.text().len()
             && self.text().len() <= MAX_INDENT
             && self.elements.more()?

@@ -1,4 +1,4 @@
-//! Numbers and texts out of the values of an event.
+//! Parses numbers and strings from the values of an event.
 
 use crate::read::json::Token;
 
@@ -9,7 +9,7 @@ pub(super) fn number(text: &[u8]) -> Option<f64> {
     std::str::from_utf8(text).ok()?.parse().ok().filter(|value: &f64| value.is_finite())
 }
 
-/// A number of few digits with a point between them: a quotient of two integers that are exact as
+/// Returns a short number with a decimal point, as a quotient of two integers that are exact as
 /// floats, which rounds once.
 fn short_decimal(text: &[u8]) -> Option<f64> {
     let (mut digits, mut point) = (0_u64, None);
@@ -27,17 +27,17 @@ fn short_decimal(text: &[u8]) -> Option<f64> {
     Some(f64::from(u32::try_from(digits).ok()?) / POWERS[n_decimals])
 }
 
-/// Nine digits, which fit 32 bits, and a point.
+/// Nine digits, which fit into 32 bits, and a decimal point.
 const MAX_SHORT_BYTES: usize = 10;
 
 const POWERS: [f64; MAX_SHORT_BYTES] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 
-/// Whether a number of the file has neither point nor exponent.
+/// Whether a number in the file has neither a decimal point nor an exponent.
 pub(super) fn is_integer(number: &[u8]) -> bool {
     number.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-')
 }
 
-/// An integer, or a text that is one, in decimal or with `0x`.
+/// Parses an integer, or a string that contains one, in decimal or with `0x`.
 pub(super) fn integer(token: Token, text: &[u8]) -> Option<i64> {
     let quoted = match token {
         Token::Integer(value) => return Some(value),
@@ -50,7 +50,7 @@ pub(super) fn integer(token: Token, text: &[u8]) -> Option<i64> {
     }
 }
 
-/// What stands in the file for a value that is no text.
+/// Returns the text of a value that is not a string, as written in the file.
 pub(super) fn token_text(token: Token, text: &[u8]) -> String {
     match token {
         Token::Integer(value) => value.to_string(),

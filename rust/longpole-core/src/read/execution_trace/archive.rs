@@ -1,4 +1,4 @@
-//! The first file of a tar archive.
+//! Reads the first file of a tar archive.
 
 use crate::diagnostics::Diagnostics;
 use crate::error::Result;
@@ -6,7 +6,7 @@ use crate::read::window::Window;
 
 const BLOCK: usize = 512;
 
-/// Moves the window to the content of the first file, if it shows a tar archive.
+/// Moves the window to the content of the first file, if the window is on a tar archive.
 pub(super) fn enter(window: &mut Window<'_>, diagnostics: &mut Diagnostics) -> Result<()> {
     loop {
         while window.text().len() < BLOCK && window.more(diagnostics)? {}

@@ -1,4 +1,4 @@
-//! The frame of the document: header members and the list of nodes.
+//! The document: header members and the list of nodes.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ struct Document<'a> {
     header: ExecutionHeader,
     has_list: bool,
     is_cut: bool,
-    /// The key that nodes begin with in this file.
+    /// The first key of nodes in this file.
     first_key: Vec<u8>,
 }
 
@@ -85,7 +85,7 @@ impl Document<'_> {
         self.elements.drain()
     }
 
-    /// One member of the outermost object.
+    /// Reads one member of the outermost object.
     fn member(&mut self) -> Result<()> {
         let key = self.elements.attempt_key()?;
         let name = match key {
@@ -127,7 +127,7 @@ impl Document<'_> {
         let mut after_node = false;
         loop {
             match self.elements.next_significant()? {
-                // Behind a node nothing whole is missing that the file shows.
+                // The file ends after a complete node, so only the end of the document is missing.
                 None if after_node => return self.cut(Code::MissingEnd),
                 None => return self.cut(Code::Truncated),
                 Some(b',') => self.elements.window.consume(1),
@@ -162,7 +162,8 @@ impl Document<'_> {
         }
     }
 
-    /// The file ends inside a node: or inside what looks like one because of a name.
+    /// Handles the end of the file inside a node, or inside what looks like one because of an
+    /// unescaped name.
     fn damaged_end(&mut self) -> Result<()> {
         match repair::end_of_node(self.elements.window.text(), &self.first_key) {
             Some(_) => self.damaged_node(),
@@ -188,13 +189,13 @@ impl Document<'_> {
         Ok(())
     }
 
-    /// A node that is not sound JSON: read with its name escaped, or skipped.
+    /// Handles a node that is not valid JSON: reads it with its name escaped, or skips it.
     fn damaged_node(&mut self) -> Result<()> {
         let offset = self.elements.window.offset();
         let Some(end) = self.find_end()? else { return self.cut(Code::Truncated) };
         let fixed = repair::with_escaped_name(&self.elements.window.text()[..end]);
         let draft = fixed.and_then(|mut text| {
-            text.push(b' '); // numbers end at the byte behind them
+            text.push(b' '); // a number ends at the byte after it
             self.elements.findings.clear();
             let mut scanner = Scanner::new(&text, 0, &mut self.elements.findings);
             let draft = node::scan(&mut scanner, &mut self.strings).ok()?;
@@ -211,7 +212,7 @@ impl Document<'_> {
         }
     }
 
-    /// The end of the damaged node at the front of the window.
+    /// Returns the end of the damaged node at the front of the window.
     fn find_end(&mut self) -> Result<Option<usize>> {
         loop {
             if let Some(end) = repair::end_of_node(self.elements.window.text(), &self.first_key) {
@@ -223,7 +224,7 @@ impl Document<'_> {
         }
     }
 
-    /// Skips what is no node, up to the end of the next one that is.
+    /// Skips text that is not a node, up to the end of the next node.
     fn skip_damage(&mut self, code: Code) -> Result<()> {
         let start = self.elements.window.offset();
         match self.find_end()? {
@@ -274,7 +275,7 @@ impl Document<'_> {
         })
     }
 
-    /// By id. Of several nodes with one id the first in the file is kept.
+    /// Sorts the nodes by id. Of several nodes with one id, the first in the file is kept.
     fn order_nodes(&mut self) -> Result<()> {
         self.nodes.sort_by_key(|node| node.id);
         let before = self.nodes.len();

@@ -1,14 +1,14 @@
-//! PyTorch execution traces -> nodes.
+//! Reads PyTorch execution traces into nodes.
 //!
-//! `ExecutionTraceObserver` writes one JSON document: a header and a list of nodes,
-//! children mostly before their parents, the process last. Schemas 1.0.1 to 1.1.1 are
-//! read, plain, gzip, or as a member of a tar archive; and the ET+ files that Chakra's
-//! linker and this project write. The list is read in one pass, through the window that
-//! traces are read through; nodes are put in order of their ids at the end.
+//! `ExecutionTraceObserver` writes one JSON document: a header and a list of nodes, children mostly
+//! before their parents, the process last. Schemas 1.0.1 to 1.1.1 are supported, as plain text,
+//! gzip, or the first member of a tar archive, and the ET+ files written by Chakra's linker and by
+//! longpole. The list is read in one pass, through the same window as traces; at the end, the nodes
+//! are sorted by id.
 //!
-//! PyTorch does not escape the names of nodes, so a quotation mark in a name makes the
-//! file invalid JSON. Such a node is read all the same, and counted. Files of a process
-//! that was killed end in a comma; what is whole in them is kept.
+//! PyTorch does not escape the names of nodes, so a quotation mark in a name makes the file invalid
+//! JSON. Such a node is read nevertheless, and counted. Files of a killed process end in a comma;
+//! their complete nodes are kept.
 
 mod archive;
 mod document;
@@ -31,17 +31,17 @@ use crate::tables::ExecutionTrace;
 ///
 /// # Errors
 ///
-/// When the file cannot be opened or read, holds no execution trace, or (strict) is not
-/// sound, and when `progress` asks to stop.
+/// Returns an error if the file cannot be opened or read, contains no execution trace, or (with
+/// `strict`) is not valid, and if `progress` asks to stop.
 pub fn read_path(path: &Path, options: Options, progress: Progress<'_>) -> Result<ExecutionTrace> {
     read(source::open_named(path)?, options, progress)
 }
 
-/// Reads the execution trace that a reader gives.
+/// Reads the execution trace from a reader.
 ///
 /// # Errors
 ///
-/// As [`read_path`].
+/// As for [`read_path`].
 pub fn read(source: impl Read, options: Options, progress: Progress<'_>) -> Result<ExecutionTrace> {
     let window = Window::new(Box::new(source), options.max_bytes)?;
     document::read(window, options, progress)

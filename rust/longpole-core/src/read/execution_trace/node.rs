@@ -1,4 +1,4 @@
-//! One node, in either layout.
+//! Reads one node, in either layout.
 
 use crate::diagnostics::Code;
 use crate::ids::StringId;
@@ -6,7 +6,7 @@ use crate::read::json::{Scan, Scanner, Span, Token};
 use crate::strings::Strings;
 use crate::tables::{ExecutionNode, NO_INTEGER, NodeLayout, NodeValues};
 
-/// A node as far as it was read.
+/// A node while it is read.
 pub(super) struct Draft {
     pub(super) node: ExecutionNode,
     pub(super) layout: NodeLayout,
@@ -75,7 +75,7 @@ impl Draft {
         })
     }
 
-    /// Keeps a value in its column; false where it has none.
+    /// Stores a value in its column. Returns false if it has none.
     fn keep(&mut self, key: &[u8], value: Value<'_>, strings: &mut Strings) -> bool {
         if let (Some(column), Some(number)) = (self.number(key), value.number()) {
             *column = number;
@@ -104,7 +104,7 @@ struct Value<'a> {
 }
 
 impl Value<'_> {
-    /// The number, or the first of a list of numbers.
+    /// Returns the number, or the first of a list of numbers.
     fn number(&self) -> Option<i64> {
         match self.token {
             Token::Integer(number) => Some(number),
@@ -117,7 +117,7 @@ impl Value<'_> {
         }
     }
 
-    /// The text between the quotes, or the JSON text of any other value.
+    /// Returns the text between the quotes, or the JSON text of any other value.
     fn intern(&self, strings: &mut Strings) -> StringId {
         match self.token {
             Token::Text(span) if span.is_plain() => strings.intern_plain(span.of(self.text)),
@@ -127,7 +127,7 @@ impl Value<'_> {
     }
 }
 
-/// Reads the node that begins at the scanner's place.
+/// Reads the node that begins at the scanner's position.
 pub(super) fn scan(scanner: &mut Scanner<'_>, strings: &mut Strings) -> Scan<Draft> {
     let mut draft = Draft::new(strings);
     members(scanner, &mut |scanner, key| member(scanner, key, &mut draft, strings))?;
@@ -204,7 +204,8 @@ fn value<'a>(scanner: &mut Scanner<'a>) -> Scan<Value<'a>> {
     Ok(Value { token, raw: &scanner.text[start..scanner.at], text: scanner.text })
 }
 
-/// The lists of one side: an object of four, or in the flat layout the values alone.
+/// Returns the lists of one side: an object with four lists or, in the flat layout, the values
+/// alone.
 fn lists(scanner: &mut Scanner<'_>, values: &mut NodeValues, strings: &mut Strings) -> Scan<()> {
     if scanner.peek_significant()? != b'{' {
         values.values = value(scanner)?.intern(strings);
@@ -254,7 +255,7 @@ fn attribute(scanner: &mut Scanner<'_>, draft: &mut Draft, strings: &mut Strings
     let (Some(name), Some(found)) = (name, found) else { return Ok(()) };
     let Token::Text(name) = name.token else { return Ok(()) };
     let name = name.of(scanner.text);
-    // A node's own name and id never stand among its attributes.
+    // The name and id of the node itself are never attributes.
     if matches!(name, b"name" | b"id" | b"ctrl_deps" | b"parent")
         || !draft.keep(name, found, strings)
     {

@@ -1,16 +1,16 @@
-//! Nodes that are not sound JSON.
+//! Repairs nodes that are not valid JSON.
 //!
-//! PyTorch prints names without escapes. The name of a damaged node is taken to end at
-//! the first quotation mark behind which the next member of a node begins.
+//! PyTorch writes names without escapes. The name of a damaged node is assumed to end at the first
+//! quotation mark after which the next member of a node begins.
 
 use crate::read::json::significant;
 
 /// Members that may follow the name of a node.
 const FOLLOWING: [&[u8]; 6] = [b"ctrl_deps", b"parent", b"id", b"rf_id", b"inputs", b"attrs"];
 
-/// Where the node that begins at the front of `text` ends, told by what follows it: the
-/// next node, which begins with the key `first_key`, or the end of the list. None where
-/// the text shows neither.
+/// Returns the end of the node at the front of `text`, found by what follows it: the next node,
+/// which begins with the key `first_key`, or the end of the list. `None` if the text contains
+/// neither.
 pub(super) fn end_of_node(text: &[u8], first_key: &[u8]) -> Option<usize> {
     memchr::memchr_iter(b'}', text)
         .map(|at| at + 1)
@@ -27,7 +27,7 @@ fn begins_behind(text: &[u8], first_key: &[u8]) -> bool {
     rest.strip_prefix(b"]").map(significant).is_some_and(ends_list)
 }
 
-/// Whether what follows a bracket can follow the list of nodes.
+/// Whether the text after a bracket can follow the list of nodes.
 fn ends_list(rest: &[u8]) -> bool {
     match rest.strip_prefix(b",") {
         Some(rest) => key(significant(rest)).is_some_and(|(key, _)| key.ends_with(b"_ts")),
@@ -35,7 +35,7 @@ fn ends_list(rest: &[u8]) -> bool {
     }
 }
 
-/// The key at the front of `text` and what follows its colon.
+/// Returns the key at the front of `text`, and the text after its colon.
 fn key(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let inside = text.strip_prefix(b"\"")?;
     let end = memchr::memchr(b'"', inside)?;
@@ -43,7 +43,7 @@ fn key(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&inside[..end], rest))
 }
 
-/// The node with its name escaped; none where the name is not the trouble.
+/// Returns the node with its name escaped; `None` if the name is not the problem.
 pub(super) fn with_escaped_name(node: &[u8]) -> Option<Vec<u8>> {
     let start = start_of_name(node)?;
     let length = memchr::memchr_iter(b'"', &node[start..]).find(|&at| {

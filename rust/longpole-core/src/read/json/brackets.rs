@@ -1,10 +1,10 @@
-//! The open brackets of a nested value, without recursion: the depth of the file is not the
-//! depth of our stack.
+//! The open brackets of a nested value, without recursion, so that the depth of the file does not
+//! use our stack.
 
-/// Deeper values are refused. JSON sets no limit; other readers stop at 512 to 1024.
+/// Deeper values are rejected. JSON sets no limit; other readers stop at 512 to 1024.
 const MAX_DEPTH: usize = 512;
 
-/// The open brackets of a nested value: a bit each, set for objects.
+/// The open brackets of a nested value, one bit each, set for objects.
 #[derive(Default)]
 pub(super) struct Brackets {
     bits: [u64; MAX_DEPTH / 64],

@@ -1,12 +1,11 @@
-//! Decimal digits, eight at a time in one register.
+//! Parses decimal digits, eight at a time in one register.
 //!
-//! A third of what a reader of traces does is to read short integers. The
-//! arithmetic is that of Lemire's `fast_float` (2020): mark the bytes that are
-//! no digits, shift those away, and add up pairs, fours and eights by
-//! multiplication.
+//! A third of the work of reading a trace is parsing short integers. The arithmetic is that of
+//! Lemire's `fast_float` (2020): mark the bytes that are not digits, shift them out, and combine
+//! pairs, fours and eights by multiplication.
 
-/// The number that the digits at the front of `text` spell, and how many there
-/// are, up to 16. None where the text ends before it can be told.
+/// Returns the number at the front of `text` and its number of digits, up to 16. `None` if the text
+/// ends before that is known.
 #[inline(always)]
 #[allow(clippy::inline_always)] // a call would cost as much as the arithmetic
 pub(in crate::read) fn leading(text: &[u8]) -> Option<(u64, usize)> {
@@ -16,7 +15,7 @@ pub(in crate::read) fn leading(text: &[u8]) -> Option<(u64, usize)> {
     }
 }
 
-/// The number that the digits at the front of `text` spell, and how many there are.
+/// Returns the number at the front of `text` and its number of digits.
 #[inline(always)]
 #[allow(clippy::inline_always)]
 pub(in crate::read) fn leading_of(text: &[u8; 16]) -> (u64, usize) {
@@ -32,23 +31,23 @@ pub(in crate::read) fn leading_of(text: &[u8; 16]) -> (u64, usize) {
 
 const POWERS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
-/// Eight bytes as numbers that are 0 to 9 for digits, and marks at those that are none: a carry
-/// marks only bytes behind the first of them.
+/// Returns eight bytes as digit values, and marks at those that are not digits. A carry only marks
+/// bytes after the first of these.
 #[inline]
 fn digits_and_others(bytes: u64) -> (u64, u64) {
     let word = bytes ^ 0x3030_3030_3030_3030;
     (word, (word.wrapping_add(0x7676_7676_7676_7676) | word) & 0x8080_8080_8080_8080)
 }
 
-/// How many digits eight bytes begin with.
+/// Returns the number of leading digits in eight bytes.
 #[inline]
 pub(in crate::read) fn digit_count(bytes: [u8; 8]) -> usize {
     let (_, others) = digits_and_others(u64::from_le_bytes(bytes));
     others.trailing_zeros() as usize / 8
 }
 
-/// The digits at the front of four bytes as digits behind a point, in thousandths, and how many
-/// there are: what four of them spell is not said.
+/// Returns the leading digits of four bytes as decimals, in thousandths, and their count. If all
+/// four are digits, the value is unspecified.
 #[inline]
 pub(in crate::read) fn thousandths(bytes: [u8; 4]) -> (u64, usize) {
     let (word, others) = digits_and_others(u32::from_le_bytes(bytes).into());
@@ -58,7 +57,7 @@ pub(in crate::read) fn thousandths(bytes: [u8; 4]) -> (u64, usize) {
     (tenths.wrapping_mul(100) + hundredths.wrapping_mul(10) + thousandths, count)
 }
 
-/// The number that the digits at the front of eight bytes spell, and how many there are.
+/// Returns the number at the front of eight bytes and its number of digits.
 #[inline]
 pub(in crate::read) fn up_to_eight(bytes: [u8; 8]) -> (u64, usize) {
     let (word, others) = digits_and_others(u64::from_le_bytes(bytes));
@@ -73,7 +72,7 @@ pub(in crate::read) fn up_to_eight(bytes: [u8; 8]) -> (u64, usize) {
     (fours.wrapping_add(rest) >> 32, count)
 }
 
-/// Near the end of the window, one by one.
+/// Parses digits one by one, near the end of the window.
 #[cold]
 fn leading_of_few(text: &[u8]) -> Option<(u64, usize)> {
     let count = text.iter().position(|byte| !byte.is_ascii_digit())?;

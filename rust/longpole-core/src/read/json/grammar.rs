@@ -1,25 +1,25 @@
-//! Which bytes are what in JSON.
+//! The byte classes of JSON.
 
-/// The white space of JSON.
+/// Whether a byte is JSON white space.
 #[inline]
 pub(in crate::read) fn is_whitespace(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
 }
 
-/// What stands behind any white space at the front of a text.
+/// Returns the text after any white space at its front.
 pub(in crate::read) fn significant(text: &[u8]) -> &[u8] {
     let blank = text.iter().take_while(|&&byte| is_whitespace(byte)).count();
     &text[blank..]
 }
 
-/// Whether a byte goes on with a number or word that began before it.
+/// Whether a byte continues a number or word that began before it.
 #[inline]
 pub(super) fn is_in_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(byte, b'.' | b'-' | b'+' | b'/' | b'_' | b'#' | b'(' | b')')
 }
 
-/// The grammar of numbers in RFC 8259, section 6.
+/// Whether a text is a number by the grammar of RFC 8259, section 6.
 pub(in crate::read) fn is_number(text: &[u8]) -> bool {
     fn digits(text: &[u8]) -> (usize, &[u8]) {
         let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -46,7 +46,7 @@ pub(in crate::read) fn is_number(text: &[u8]) -> bool {
     }
 }
 
-/// What `printf` and Python print for numbers that are none.
+/// Whether a word is what `printf` or Python prints for non-finite numbers.
 pub(super) fn is_non_finite(word: &[u8]) -> bool {
     let word = word.strip_prefix(b"-").or(word.strip_prefix(b"+")).unwrap_or(word);
     ["nan", "inf", "infinity", "nan(ind)", "nan(snan)", "1.#inf", "1.#ind", "1.#qnan"]
@@ -54,11 +54,11 @@ pub(super) fn is_non_finite(word: &[u8]) -> bool {
         .any(|name| word.eq_ignore_ascii_case(name.as_bytes()))
 }
 
-/// The first byte of `text` that is a quote, a backslash, a control character
+/// Returns the index of the first byte of `text` that is a quote, a backslash, a control character
 /// or not ASCII.
 ///
-/// Eight bytes at a time in one register ("SIMD within a register", Mycroft
-/// 1987): names are too short for wider vectors to pay.
+/// Checks eight bytes at a time in one register ("SIMD within a register", Mycroft 1987): names are
+/// too short for wider vectors to pay off.
 #[inline]
 pub(in crate::read) fn special(text: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -72,7 +72,7 @@ pub(in crate::read) fn special(text: &[u8]) -> Option<usize> {
             | word.wrapping_sub(ONES * 0x20)
             | quote.wrapping_sub(ONES)
             | backslash.wrapping_sub(ONES);
-        // A borrow may mark a byte behind the first true mark, never before it.
+        // A borrow may mark a byte after the first true mark, never before it.
         if found & HIGHS != 0 {
             return Some(at + (found & HIGHS).trailing_zeros() as usize / 8);
         }

@@ -1,10 +1,10 @@
-//! The keys of objects as small numbers, found again without being read.
+//! Object keys as small numbers, recognized without being scanned.
 //!
-//! A writer puts the same text between two values every time: comma, line
-//! break, indent, key, colon. So what followed a key last time is compared with
-//! the file first, as one run of bytes, and only where that fails is the text
-//! scanned. This is where most of the reader's speed comes from, and it changes
-//! nothing in what is read: a gap is remembered only after it was scanned in full.
+//! A writer puts the same text between two values every time: comma, line break, indent, key,
+//! colon. The text that followed a key last time is therefore compared with the file first, as one
+//! run of bytes, and the text is scanned only if they differ. Most of the reader's speed comes from
+//! this. It does not change the result, because a gap is remembered only after it was scanned
+//! completely.
 
 use std::collections::HashMap;
 
@@ -12,43 +12,42 @@ use super::scan::{Scan, Scanner};
 use crate::diagnostics::Code;
 use crate::strings::spelled_text;
 
-/// A key, numbered in order of first use behind those that were given.
+/// A key, numbered in order of first use after the given keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::read) struct Key(u16);
 
 impl Key {
-    /// The place before the first member.
+    /// The position before the first member.
     pub(in crate::read) const START: Self = Self(0);
     /// The end of the object.
     pub(in crate::read) const END: Self = Self(1);
-    /// A key beyond the limit: nothing is remembered of it.
+    /// A key beyond the maximum number; it is not remembered.
     pub(in crate::read) const BEYOND: Self = Self(2);
     const FIRST: usize = 3;
 
-    /// The key at `row` of the list that [`Keys`] was made of, or a later one.
+    /// Returns the key at `row` of the list from which [`Keys`] was made, or a later one.
     pub(in crate::read) const fn at(row: u16) -> Self {
         Self(row + 3)
     }
 
-    /// The row in the list, for what is a key at all.
+    /// Returns the row in the list, for actual keys.
     pub(in crate::read) fn row(self) -> Option<usize> {
         usize::from(self.0).checked_sub(Self::FIRST)
     }
 }
 
-/// Different keys above this many are not told apart: a file may hold a new
-/// one in every event.
+/// Maximum number of distinct keys, because a file may contain a new one in every event.
 const MAX_KEYS: usize = 4096;
 
 /// Longer gaps are scanned every time.
 const MAX_GAP_BYTES: usize = 8 * GAP_WORDS;
 const GAP_WORDS: usize = 8;
 
-/// How many gaps are remembered behind each key.
+/// Number of gaps remembered after each key.
 const WAYS: usize = 2;
 
-/// What stood between a value and the next value, in words of eight bytes, the
-/// last of them under a mask for what lies behind its end.
+/// The text between two values, in words of eight bytes; a mask covers the bytes after its end in
+/// the last word.
 #[derive(Clone, Copy)]
 struct Gap {
     words: [u64; GAP_WORDS],
@@ -58,7 +57,7 @@ struct Gap {
     next: Key,
 }
 
-/// The keys of one kind of object.
+/// The keys of one type of object.
 pub(in crate::read) struct Keys {
     names: Vec<String>,
     by_spelling: HashMap<Box<[u8]>, Key>,
@@ -66,7 +65,7 @@ pub(in crate::read) struct Keys {
 }
 
 impl Keys {
-    /// With the first keys given.
+    /// Creates the keys from a list of names.
     pub(in crate::read) fn new(names: impl IntoIterator<Item = String>) -> Self {
         let mut keys = Self { names: Vec::new(), by_spelling: HashMap::new(), gaps: Vec::new() };
         keys.gaps.resize(Key::FIRST, [Gap::NONE; WAYS]);
@@ -76,41 +75,41 @@ impl Keys {
         keys
     }
 
-    /// The key's name; the text of one beyond the limit is not kept.
+    /// Returns the name of a key. Names of keys beyond the maximum are not stored.
     pub(in crate::read) fn name(&self, row: usize) -> &str {
         &self.names[row]
     }
 
-    /// How many keys are told apart.
+    /// Returns the number of distinct keys.
     pub(in crate::read) fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Whether any key may have been too many.
+    /// Whether the maximum number of keys is reached.
     pub(in crate::read) fn is_full(&self) -> bool {
         self.names.len() >= MAX_KEYS
     }
 
-    /// Whether so many new keys are told apart.
+    /// Whether there is room for `n_new` more keys.
     pub(in crate::read) fn has_room(&self, n_new: usize) -> bool {
         self.names.len() + n_new <= MAX_KEYS
     }
 
-    /// The row of the key with this name, which may be new.
+    /// Returns the row of the key with this name, which is added if it is new.
     pub(in crate::read) fn row(&mut self, name: &str) -> Option<usize> {
         self.intern(name.as_bytes()).row()
     }
 
-    /// The key of this spelling, if there is one that is told apart from others.
+    /// Returns the key with this spelling, if it is stored.
     pub(in crate::read) fn find(&self, spelling: &[u8]) -> Option<Key> {
         self.by_spelling.get(spelling).copied()
     }
 
-    /// Moves the scanner from behind the value of `previous` to the value of the
-    /// next key, or behind the end of the object.
+    /// Moves the scanner from after the value of `previous` to the value of the next key, or after
+    /// the end of the object.
     #[inline]
     pub(in crate::read) fn next(&mut self, scanner: &mut Scanner<'_>, previous: Key) -> Scan<Key> {
-        // Near the end of the window there is nothing to compare with.
+        // Near the end of the window, the fast comparison is not possible.
         if let Some(text) = scanner.text.get(scanner.at..).and_then(|text| text.first_chunk()) {
             for gap in &self.gaps[usize::from(previous.0)] {
                 if gap.stands_at(text) {
@@ -160,7 +159,7 @@ impl Keys {
         }
         let name = spelled_text(spelling);
         if name.as_bytes() != spelling {
-            // Another spelling of a key: the key it spells, if that is told apart.
+            // Another spelling of a key, such as with escapes: look up the name that it spells.
             let key = self.intern(name.as_bytes());
             if key != Key::BEYOND {
                 self.by_spelling.insert(spelling.into(), key);
@@ -179,7 +178,8 @@ impl Keys {
         key
     }
 
-    /// The newest gap first: members come in runs of the same order.
+    /// Stores the newest gap first, because consecutive objects often have the same order of
+    /// members.
     fn remember(&mut self, previous: Key, next: Key, text: &[u8]) {
         let Some(gap) = Gap::new(text, next) else { return };
         let gaps = &mut self.gaps[usize::from(previous.0)];
@@ -189,7 +189,7 @@ impl Keys {
 }
 
 impl Gap {
-    /// Stands nowhere.
+    /// A gap that matches nothing.
     const NONE: Self =
         Self { words: [1; GAP_WORDS], last: 0, mask: 0, length: 0, next: Key::START };
 

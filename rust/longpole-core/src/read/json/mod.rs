@@ -1,10 +1,10 @@
-//! A JSON scanner over a window of text, which knows nothing of traces.
+//! A JSON scanner over a window of text, independent of trace formats.
 //!
-//! A reader of a format asks it for the values it wants, one element at a time, and finds out
-//! where the text is damaged. [`Keys`] are the keys of objects as small numbers, `digits` the
-//! arithmetic of decimal numbers.
+//! A format reader requests the values that it needs, one element at a time, and learns where the
+//! text is damaged. [`Keys`] represents object keys as small numbers, and `digits` parses decimal
+//! numbers.
 //!
-//! Limits: an element that does not fit the window is scanned again in a longer one.
+//! Limits: an element that exceeds the window is scanned again in a longer one.
 
 mod brackets;
 mod digits;

@@ -1,12 +1,10 @@
 //! A validating JSON scanner over a window of text.
 //!
-//! It goes over every byte once and checks all of the grammar, for strictness
-//! costs a few compares a token; but it makes values only of what is asked for.
-//! What is wrong but can be read is noted as a finding; what cannot is a
-//! [`Stop::Fault`], described in [`Scanner::fault`]; and where the window ends too early it says
-//! [`Stop::NeedMore`], after which the caller scans the element again from its
-//! start in a longer window. So the result cannot depend on how the file was cut
-//! into windows.
+//! It visits every byte once and checks the complete grammar, which costs only a few comparisons
+//! per token, but it creates only the requested values. Problems that can be read over are recorded
+//! as findings. Those that cannot are a [`Stop::Fault`], described in [`Scanner::fault`]. If the
+//! window ends too early, it returns [`Stop::NeedMore`], and the caller scans the element again
+//! from its start in a longer window. The result therefore does not depend on window boundaries.
 
 use super::brackets::Brackets;
 use super::digits::leading;
@@ -15,28 +13,27 @@ use super::span::{Span, Token};
 use crate::diagnostics::Code;
 use crate::strings::{MAX_TEXT_BYTES, spelling_faults};
 
-/// Why a scan came to no end.
+/// The reason why a scan stopped early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::read) enum Stop {
     /// The window ends inside the element.
     NeedMore,
-    /// The text is no JSON; what it is stands in [`Scanner::fault`]. Not here: what
-    /// every function gives back should fit two registers.
+    /// The text is not JSON. Details are in [`Scanner::fault`] instead of here, so that the result
+    /// of every function fits into two registers.
     Fault,
 }
 
 pub(in crate::read) type Scan<T> = std::result::Result<T, Stop>;
 
-/// A malformed word or number of this length still stands for null; longer ones
-/// are taken for damage.
+/// A malformed word or number of at most this length is read as null; longer ones count as damage.
 const MAX_WORD_BYTES: usize = 32;
 
-/// A place in a window, and what was found wrong on the way.
+/// A position in a window, and the findings on the way.
 pub(in crate::read) struct Scanner<'a> {
     pub(in crate::read) text: &'a [u8],
     pub(in crate::read) at: usize,
     pub(in crate::read) findings: &'a mut Vec<(Code, usize)>,
-    /// What stopped the scan, and where in the window.
+    /// The reason for a [`Stop::Fault`], and its position in the window.
     pub(in crate::read) fault: (Code, usize),
 }
 
@@ -49,13 +46,13 @@ impl<'a> Scanner<'a> {
         Self { text, at, findings, fault: (Code::MalformedEvent, at) }
     }
 
-    /// The next byte, not taken.
+    /// Returns the next byte, without consuming it.
     #[inline]
     pub(in crate::read) fn peek(&self) -> Scan<u8> {
         self.text.get(self.at).copied().ok_or(Stop::NeedMore)
     }
 
-    /// The next byte that is no white space, not taken.
+    /// Returns the next byte that is not white space, without consuming it.
     #[inline]
     pub(in crate::read) fn peek_significant(&mut self) -> Scan<u8> {
         loop {
@@ -72,7 +69,7 @@ impl<'a> Scanner<'a> {
         Err(Stop::Fault)
     }
 
-    /// Takes `byte` after any white space.
+    /// Consumes `byte` after any white space.
     #[inline]
     pub(in crate::read) fn expect(&mut self, byte: u8) -> Scan<()> {
         if self.peek_significant()? != byte {
@@ -82,7 +79,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// One value of any kind, after any white space.
+    /// Scans a value of any type, after any white space.
     #[inline]
     pub(in crate::read) fn value(&mut self) -> Scan<Token> {
         match self.peek_significant()? {
@@ -93,7 +90,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A text in quotes; stands at the first quote.
+    /// Scans a quoted string, starting at its first quote.
     #[inline]
     pub(in crate::read) fn quoted(&mut self) -> Scan<Span> {
         let start = self.at + 1;
@@ -105,16 +102,16 @@ impl<'a> Scanner<'a> {
         self.quoted_with_care(start, end)
     }
 
-    /// The rest of a text that holds more than plain ASCII from `at` on.
+    /// Scans the rest of a string that contains more than plain ASCII from `at` on.
     #[cold]
     fn quoted_with_care(&mut self, start: usize, mut at: usize) -> Scan<Span> {
         loop {
             match *self.text.get(at).ok_or(Stop::NeedMore)? {
                 b'"' => break,
-                // Whatever is escaped does not end the text.
+                // An escaped character does not end the string.
                 b'\\' => at += 2,
-                // Two such bytes are a hole in the file, not characters of a name: to read
-                // on would join the head of one event with the tail of another.
+                // Two such bytes are a hole in the file, not characters of a name: continuing would
+                // join the start of one event with the end of another.
                 byte @ (0 | 0xff) if self.text.get(at + 1) == Some(&byte) => {
                     self.at = at;
                     return self.stop(Code::MalformedEvent);
@@ -142,7 +139,7 @@ impl<'a> Scanner<'a> {
             .extend(found.iter().filter(|(set, _)| *set).map(|&(_, code)| (code, span.start())));
     }
 
-    /// A number; stands at its first byte.
+    /// Scans a number, starting at its first byte.
     #[inline]
     pub(in crate::read) fn number(&mut self) -> Scan<Token> {
         let negative = self.text[self.at] == b'-';
@@ -174,8 +171,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A bare word: one of the three of JSON, or what C and Python print for
-    /// numbers that JSON has not, which reads as null and is noted.
+    /// Scans a bare word: one of the three JSON words, or what C and Python print for non-finite
+    /// numbers, which is read as null and recorded as a finding.
     #[cold]
     fn word(&mut self) -> Scan<Token> {
         let span = self.word_span()?;
@@ -197,20 +194,20 @@ impl<'a> Scanner<'a> {
         Ok(token)
     }
 
-    /// The run of bytes that could stand in a number or a word.
+    /// Returns the run of bytes that may be part of a number or a word.
     fn word_span(&self) -> Scan<Span> {
         let rest = &self.text[self.at..];
         let length = rest.iter().position(|&byte| !is_in_word(byte)).ok_or(Stop::NeedMore)?;
         Ok(Span::new(self.at, self.at + length))
     }
 
-    /// An array or object, skipped; stands at its bracket. No recursion: the
-    /// depth of the file is not the depth of our stack.
+    /// Skips an array or object, starting at its bracket. Not recursive, so that the depth of the
+    /// file does not use our stack.
     fn nested(&mut self) -> Scan<Token> {
         let start = self.at;
         let mut open = Brackets::default();
         loop {
-            // Here a value is due.
+            // A value must follow.
             match self.peek_significant()? {
                 bracket @ (b'[' | b'{') => {
                     self.at += 1;
@@ -227,7 +224,7 @@ impl<'a> Scanner<'a> {
                 b'0'..=b'9' | b'-' => drop(self.number()?),
                 _ => drop(self.word()?),
             }
-            // Here a value has ended.
+            // A value has ended.
             loop {
                 if open.is_empty() {
                     return Ok(Token::Nested(Span::new(start, self.at)));
@@ -249,7 +246,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Takes the bracket that closes the innermost open one, if it is next.
+    /// Consumes the bracket that closes the innermost open one, if it is next.
     fn takes_closing(&mut self, open: &Brackets) -> Scan<bool> {
         let closing = if open.innermost_is_object() { b'}' } else { b']' };
         let found = self.peek_significant()? == closing;
@@ -257,7 +254,7 @@ impl<'a> Scanner<'a> {
         Ok(found)
     }
 
-    /// The key of the next member, where the innermost open bracket is an object.
+    /// Scans the key of the next member, if the innermost open bracket is an object.
     fn member_key(&mut self, open: &Brackets) -> Scan<()> {
         if open.innermost_is_object() {
             if self.peek_significant()? != b'"' {
@@ -270,7 +267,8 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Whether `text` begins with one of some keys and its colon; none where it is too short to tell.
+/// Whether `text` begins with one of the given keys and its colon; `None` if it is too short to
+/// decide.
 pub(in crate::read) fn starts_with_key(text: &[u8], known: &[&str]) -> Option<bool> {
     let mut findings = Vec::new();
     let mut scanner = Scanner::new(text, 0, &mut findings);

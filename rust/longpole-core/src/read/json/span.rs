@@ -1,9 +1,9 @@
-//! Where a value stands in a window, and what it is.
+//! The position and type of a value in a window.
 
-/// A part of the window, which is shorter than 2 GiB: the start in the lower
-/// half, the end in the upper, and in the highest bit whether a text is more than
-/// plain ASCII. One number, because several would be stored apart and read
-/// together, which stalls the processor at every value of the file.
+/// A span of the window, which is shorter than 2 GiB: the start in the lower half, the end in the
+/// upper half, and in the highest bit whether a string is more than plain ASCII. A single number,
+/// because several fields would be stored separately and loaded together, which stalls the
+/// processor at every value of the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::read) struct Span(u64);
 
@@ -16,13 +16,13 @@ impl Span {
         Self(start as u64 | (end as u64) << 32)
     }
 
-    /// A text whose bytes are not the text itself.
+    /// Returns a string whose bytes must be unescaped or checked.
     pub(super) fn spelled(start: usize, end: usize) -> Self {
         Self(Self::new(start, end).0 | Self::SPELLED)
     }
 
-    /// Whether the bytes between the quotes are the text itself: printable ASCII
-    /// without escapes, and not too long.
+    /// Whether the bytes between the quotes are the text itself: printable ASCII without escapes,
+    /// and not too long.
     #[inline]
     pub(in crate::read) fn is_plain(self) -> bool {
         self.0 & Self::SPELLED == 0
@@ -46,21 +46,21 @@ impl Span {
     }
 }
 
-/// One value, as far as the scanner looks into it.
+/// A value, as far as the scanner parses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::read) enum Token {
-    /// The bytes between the quotes.
+    /// A string: the bytes between the quotes.
     Text(Span),
-    /// A number without point and exponent that fits.
+    /// A number without decimal point and exponent that fits.
     Integer(i64),
-    /// Any other number, sound by the grammar.
+    /// Any other number that is valid by the grammar.
     Number(Span),
     /// `true`.
     True,
     /// `false`.
     False,
-    /// `null`, and what was noted as a finding and stands for null.
+    /// `null`, and anything that was recorded as a finding and is read as null.
     Null,
-    /// The whole of an array or object.
+    /// A whole array or object.
     Nested(Span),
 }

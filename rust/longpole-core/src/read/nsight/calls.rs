@@ -1,4 +1,4 @@
-//! What the threads of the host called: CUDA, the operating system, and the profiler itself.
+//! Reads the calls of host threads: CUDA, the operating system, and the profiler itself.
 
 use super::export::Export;
 use crate::error::Result;
@@ -15,11 +15,11 @@ pub(super) const PROFILER_OVERHEAD: &str = "PROFILER_OVERHEAD";
 
 const CALL: &[&str] = &["start", "end", "globalTid", "correlationId", "nameId", "eventClass"];
 
-/// The class of events that are calls into the driver.
+/// The event class of driver calls.
 const DRIVER_CLASS: i64 = 1;
 
 impl Export<'_> {
-    /// Reads what threads called.
+    /// Reads the calls of threads.
     pub(super) fn calls(&mut self) -> Result<()> {
         let [runtime, driver, system, overhead] =
             ["cuda_runtime", "cuda_driver", "osrt", "overhead"]
@@ -29,7 +29,7 @@ impl Export<'_> {
             _ => export.call(row, EventKind::Runtime, runtime),
         })?;
         self.each(DRIVER, CALL, |export, row| export.call(row, EventKind::Driver, driver))?;
-        // Calls of the system have correlation ids of their own.
+        // System calls have separate correlation ids.
         let uncorrelated = [&CALL[..3], &["", "nameId"]].concat();
         self.each(SYSTEM, &uncorrelated, |it, row| it.call(row, EventKind::Other, system))?;
         for table in [OVERHEAD, PROFILER_OVERHEAD] {
@@ -56,7 +56,8 @@ impl Export<'_> {
         });
     }
 
-    /// The name of a call without the version of the interface, as in `cudaLaunchKernel_v7000`.
+    /// Returns the name of a call without the version of the interface, as in
+    /// `cudaLaunchKernel_v7000`.
     fn name_of_call(&mut self, number: Option<i64>) -> Option<StringId> {
         let number = number?;
         if let Some(name) = self.call_names.get(number) {
@@ -73,7 +74,8 @@ impl Export<'_> {
     }
 }
 
-/// Versions of the runtime have four digits or more; `_v2` is part of the names of the driver.
+/// Removes the version of a runtime call, which has four digits or more; `_v2` is part of driver
+/// names.
 fn without_version(name: &str) -> &str {
     match name.rsplit_once("_v") {
         Some((plain, version))

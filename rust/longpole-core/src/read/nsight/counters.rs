@@ -1,4 +1,4 @@
-//! Samples of the hardware, and the memory of devices as it was allocated.
+//! Reads hardware samples, and the memory usage of devices.
 
 use std::collections::HashMap;
 
@@ -12,10 +12,10 @@ pub(super) const METRICS: &str = "GPU_METRICS";
 pub(super) const MEMORY: &str = "CUDA_GPU_MEMORY_USAGE_EVENTS";
 const METRIC_NAMES: &str = "TARGET_INFO_GPU_METRICS";
 
-/// The number of an allocation among the operations; the other one is that of a deallocation.
+/// The operation code of an allocation; the other code is a deallocation.
 const ALLOCATION: i64 = 0;
 
-/// Names of metrics, by the type and the number of each.
+/// Names of metrics, by type id and metric id.
 type Names = HashMap<[Option<i64>; 2], (StringId, StringId)>;
 
 impl Export<'_> {
@@ -47,7 +47,7 @@ impl Export<'_> {
         self.each(MEMORY, &columns, |export, row| export.memory(row, &mut held))
     }
 
-    /// Adds what a process holds of a device since the recording began.
+    /// Adds a sample of the device memory that a process has allocated since recording began.
     #[allow(clippy::cast_precision_loss)] // counters are floats
     fn memory(&mut self, row: &Row<'_>, held: &mut HashMap<[Option<i64>; 2], i64>) {
         let [start_ns, process, device, operation, bytes] = row.integers(0);

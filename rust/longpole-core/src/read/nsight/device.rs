@@ -1,4 +1,4 @@
-//! What ran on the devices: kernels, copies, fills, and graphs that were recorded as a whole.
+//! Reads GPU activities: kernels, memcpys, memsets, and graphs recorded as a whole.
 
 use super::export::{BLOCK, BYTES, CONTEXT, Export, GRAPH_NODE, GRID, REGISTERS, SHARED_MEMORY};
 use crate::diagnostics::Code;
@@ -14,7 +14,7 @@ pub(super) const COPIES: &str = "CUPTI_ACTIVITY_KIND_MEMCPY";
 pub(super) const FILLS: &str = "CUPTI_ACTIVITY_KIND_MEMSET";
 pub(super) const GRAPHS: &str = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE";
 
-/// What all of them have; the columns of each follow.
+/// Columns that all tables have; those of each table follow.
 const COMMON: [&str; 7] =
     ["start", "end", "deviceId", "streamId", "globalPid", "correlationId", "contextId"];
 const KERNEL: &[&str] = &["demangledName|shortName", "graphNodeId"];
@@ -33,7 +33,7 @@ const COPY: &[&str] = &["bytes", "graphNodeId", "copyKind", "srcKind", "dstKind"
 const FILL: &[&str] = &["bytes", "graphNodeId", "memKind"];
 const GRAPH: &[&str] = &["graphId"];
 
-/// The directions of copies as CUPTI numbers them, by Kineto's names.
+/// The directions of copies by their CUPTI numbers, with Kineto's names.
 const DIRECTIONS: &[&str] = &[
     "Unknown",
     "HtoD",
@@ -51,7 +51,7 @@ const DIRECTIONS: &[&str] = &[
     "Unified DtoD",
 ];
 
-/// The kinds of memory as Nsight Systems numbers them, by Kineto's names.
+/// The kinds of memory by their Nsight Systems numbers, with Kineto's names.
 const MEMORY: &[&str] = &[
     "Pageable",
     "Pinned",
@@ -63,11 +63,11 @@ const MEMORY: &[&str] = &[
     "Unknown",
 ];
 
-/// Texts of grids and blocks, which repeat.
+/// Strings for grid and block sizes, which repeat.
 type Sizes = Recent<[i64; 3], StringId>;
 
 impl Export<'_> {
-    /// Reads what ran on the devices.
+    /// Reads the GPU activities.
     pub(super) fn device(&mut self) -> Result<()> {
         self.kernels()?;
         let category = self.reading.records.strings.intern("gpu_memcpy");
@@ -147,7 +147,7 @@ impl Export<'_> {
         Some(event)
     }
 
-    /// Keeps how much a copy or fill moved.
+    /// Keeps the number of bytes of a memcpy or memset.
     fn moved(&mut self, event: Option<EventId>, category: StringId, row: &Row<'_>) {
         let Some(event) = event else { return };
         let records = &mut self.reading.records;
@@ -156,10 +156,10 @@ impl Export<'_> {
     }
 }
 
-/// The first column that is not common.
+/// Index of the first column that is not common.
 const FIRST: usize = COMMON.len();
 
-/// Keeps how a kernel was launched.
+/// Keeps the launch parameters of a kernel.
 fn launch(
     row: &Row<'_>,
     (event, category): (EventId, StringId),
@@ -180,7 +180,7 @@ fn launch(
     }
 }
 
-/// What Kineto calls a copy: `Memcpy HtoD (Pageable -> Device)`.
+/// Returns Kineto's name for a copy: `Memcpy HtoD (Pageable -> Device)`.
 fn name_of_copy([direction, from, to]: [Option<i64>; 3]) -> String {
     let direction = listed(DIRECTIONS, direction);
     format!("Memcpy {direction} ({} -> {})", listed(MEMORY, from), listed(MEMORY, to))

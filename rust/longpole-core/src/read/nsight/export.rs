@@ -1,4 +1,4 @@
-//! An export on its way into tables, and the arguments of its events.
+//! The state of reading an export, and the arguments of its events.
 
 use std::ops::ControlFlow;
 
@@ -8,7 +8,7 @@ use crate::ids::StringId;
 use crate::read::recent::ByNumber;
 use crate::read::sqlite::{Reading, Row};
 
-/// The arguments of events, by the names that Kineto has for them; their places are the constants.
+/// The arguments of events, with Kineto's names; the constants are their indices.
 pub(super) const ARGUMENTS: &[&str] = &[
     "context",
     "graph node id",
@@ -40,7 +40,7 @@ pub(super) const RECORD_FUNCTION: usize = 11;
 pub(super) const SEQUENCE: usize = 12;
 pub(super) const INPUT_DIMS: usize = 13;
 
-/// An export on its way into tables.
+/// The state of reading an export.
 pub(super) struct Export<'a> {
     pub(super) reading: Reading<'a>,
     pub(super) places: Places,
@@ -48,7 +48,7 @@ pub(super) struct Export<'a> {
 }
 
 impl Export<'_> {
-    /// Gives every row of a table to `take`.
+    /// Calls `take` with every row of a table.
     pub(super) fn each(
         &mut self,
         table: &str,

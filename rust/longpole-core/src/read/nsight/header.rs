@@ -1,5 +1,5 @@
-//! What an export says about itself: its devices, its versions and when it was recorded; and the
-//! names of processes and threads.
+//! Reads the metadata of an export: devices, versions, recording time, and the names of processes
+//! and threads.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -14,7 +14,7 @@ use crate::ids::StringId;
 use crate::read::sqlite::Row;
 use crate::tables::Header;
 
-/// Columns of devices, and what Kineto calls them.
+/// Device columns, and Kineto's names for them.
 const DEVICES: &[(&str, &str)] = &[
     ("cuDevice|id", "id"),
     ("name", "name"),
@@ -31,20 +31,20 @@ const DEVICES: &[(&str, &str)] = &[
     ("smCount", "numSms"),
 ];
 
-/// How grave a message of the profiler is, from which on it is kept: warnings and errors, but not
-/// verbose ones, which have a greater number.
+/// Severities of profiler messages that are kept: warnings and errors, but not verbose messages,
+/// which have a larger number.
 const GRAVE: std::ops::RangeInclusive<i64> = 2..=3;
 
-/// Maximum number of messages kept, and of letters of each.
+/// Maximum number of messages kept, and maximum length of each.
 const MOST_MESSAGES: usize = 20;
 const LONGEST_MESSAGE: usize = 300;
 
-/// What is kept of how the file was exported.
+/// Metadata of the export that is kept.
 const VERSIONS: &[&str] =
     &["EXPORT_PRODUCT_NAME", "EXPORT_PRODUCT_VERSION", "EXPORT_SCHEMA_VERSION"];
 
 impl Export<'_> {
-    /// Reads what stands beside the records.
+    /// Reads the metadata.
     pub(super) fn header(&mut self) -> Result<Header> {
         let mut base_time_ns = None;
         self.describe("TARGET_INFO_SESSION_START_TIME", &["utcEpochNs"], |row| {
@@ -76,7 +76,7 @@ impl Export<'_> {
         Ok(Header { fields, base_time_ns, format: "nsight-sqlite", ..Header::default() })
     }
 
-    /// The warnings and errors of the profiler about its own recording, each once.
+    /// Returns the profiler's warnings and errors about its own recording, each once.
     fn messages(&mut self) -> Result<Vec<String>> {
         let mut found: Vec<String> = Vec::new();
         self.describe(MESSAGES, &["severity", "text"], |row| {
@@ -93,7 +93,7 @@ impl Export<'_> {
         Ok(found)
     }
 
-    /// Gives every row of a table that holds no records to `take`.
+    /// Calls `take` with every row of a table that contains no records.
     fn describe(
         &mut self,
         table: &str,
@@ -108,7 +108,7 @@ impl Export<'_> {
         Ok(())
     }
 
-    /// Reads the names of the processes and threads that did something.
+    /// Reads the names of processes and threads with events.
     pub(super) fn names(&mut self) -> Result<()> {
         let places = self.reading.records.places().iter();
         let on_host = places.filter(|place| place.device.is_none());

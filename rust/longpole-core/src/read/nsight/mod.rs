@@ -1,8 +1,8 @@
 //! SQLite exports of Nsight Systems (`nsys export --type sqlite`).
 //!
-//! Each kind of record has a table, most of them as CUPTI gave it. The events get the kinds,
-//! categories, names and arguments that Kineto gives to the same records, so that all that follows
-//! is the same for both.
+//! Each type of record has a table, mostly as received from CUPTI. The events get the kinds,
+//! categories, names and arguments that Kineto uses for the same records, so that later stages
+//! handle both alike.
 //!
 //! | tables | events |
 //! |---|---|
@@ -12,8 +12,8 @@
 //! | `NVTX_EVENTS` | annotations, and operators of `emit_nvtx` (`ranges`) |
 //! | `GPU_METRICS`, `CUDA_GPU_MEMORY_USAGE_EVENTS` | counters (`counters`) |
 //!
-//! Limits: samples of the CPU and the switches of its scheduler are not read. The file names no
-//! rank. Without `CUDA_EVENT` records it is not known which event a wait is for.
+//! Limits: CPU samples and context switches are not read. The file contains no rank. Without
+//! `CUDA_EVENT` records, the event that a wait refers to is unknown.
 
 mod calls;
 mod counters;
@@ -54,7 +54,7 @@ const TABLES: &[&str] = &[
     counters::MEMORY,
 ];
 
-/// What the profiler says about the recording, which is no record.
+/// The table of the profiler's messages about the recording.
 const MESSAGES: &str = "DIAGNOSTIC_EVENT";
 
 /// Tables that only such exports have.
@@ -91,14 +91,14 @@ pub(super) fn read(
 }
 
 impl Export<'_> {
-    /// Notes tables of records that are not read.
+    /// Reports record tables that are not read.
     fn note_unread(&mut self) {
         for _ in self.unread_tables() {
             self.reading.records.note(Code::UnreadTable);
         }
     }
 
-    /// The tables of records that are not read.
+    /// Returns the record tables that are not read.
     fn unread_tables(&self) -> Vec<String> {
         let database = self.reading.database;
         let is_unread = |name: &&String| {

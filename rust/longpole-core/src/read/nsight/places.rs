@@ -1,4 +1,4 @@
-//! Which process, thread, device and stream the numbers of an export stand for.
+//! Maps the ids of an export to processes, threads, devices and streams.
 
 use std::collections::HashMap;
 
@@ -7,8 +7,8 @@ use crate::read::recent::Recent;
 use crate::read::records::Records;
 use crate::tables::Place;
 
-/// A process or thread, as one number: 8 bits of hardware, 8 of the machine, 24 of the process and
-/// 24 of the thread.
+/// A process or thread id: 8 bits of hardware, 8 of the machine, 24 of the process and 24 of the
+/// thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct GlobalId(pub(super) i64);
 
@@ -22,30 +22,31 @@ impl GlobalId {
     }
 }
 
-/// What CUPTI writes for no stream and no event.
+/// CUPTI's value for no stream and no event.
 const NONE: i64 = 0xffff_ffff;
 
-/// Correlation ids have fewer digits, and so have the numbers of streams.
+/// Factor that makes ids unique across processes: correlation ids and stream numbers have fewer
+/// digits.
 const CORRELATIONS: i64 = 10_000_000_000;
 const STREAMS: i64 = 1_000_000;
 
-/// The places that records named so far.
+/// The lanes seen so far.
 #[derive(Default)]
 pub(super) struct Places {
-    /// The first process with GPU activities or calls, whose numbers stand as they are.
+    /// The first process with GPU activities or calls, whose ids are used unchanged.
     first: Option<i64>,
-    /// The first process of each device.
+    /// The first process on each device.
     first_of_device: HashMap<i64, i64>,
     /// The device of each context of a process.
     device_of_context: HashMap<[Option<i64>; 2], i64>,
-    /// Which device of which context was learned.
+    /// Contexts whose device was recently recorded.
     learned: Recent<([Option<i64>; 2], i64), ()>,
     threads: Recent<GlobalId, LaneId>,
     streams: Recent<[Option<i64>; 3], LaneId>,
 }
 
 impl Places {
-    /// A correlation id that differs from those of other processes: each counts for itself.
+    /// Returns a correlation id that is unique across processes, which count separately.
     pub(super) fn correlation(&mut self, id: Option<i64>, process: Option<i64>) -> Option<i64> {
         let id = id.filter(|&id| id != NONE)?;
         let process = GlobalId(process.unwrap_or(0)).process();
@@ -55,12 +56,12 @@ impl Places {
         process.checked_mul(CORRELATIONS)?.checked_add(id)
     }
 
-    /// The number of a stream that differs from those of other processes on the same device.
+    /// Returns a stream number that is unique across the processes on a device.
     pub(super) fn stream(&mut self, stream: i64, device: i64, process: Option<i64>) -> i64 {
         number_of_stream(stream, device, process.unwrap_or(0), &mut self.first_of_device)
     }
 
-    /// Learns on which device a context of a process is.
+    /// Records the device of a context of a process.
     pub(super) fn learn(&mut self, context: [Option<i64>; 2], device: Option<i64>) {
         let Some(device) = device else { return };
         let devices = &mut self.device_of_context;
@@ -69,12 +70,13 @@ impl Places {
         });
     }
 
-    /// The device of a context. Records of synchronisation name the context, and device 0 always.
+    /// Returns the device of a context. Synchronization records have the context, but always device
+    /// 0.
     pub(super) fn device(&self, context: [Option<i64>; 2], recorded: Option<i64>) -> Option<i64> {
         self.device_of_context.get(&context).copied().or(recorded)
     }
 
-    /// The stream of a device as a place.
+    /// Returns the lane of a stream.
     #[inline]
     pub(super) fn of_stream(
         &mut self,
@@ -95,7 +97,7 @@ impl Places {
         })
     }
 
-    /// A thread as a place.
+    /// Returns the lane of a thread.
     #[inline]
     pub(super) fn of_thread(&mut self, id: Option<i64>, records: &mut Records<'_>) -> LaneId {
         let id = GlobalId(id.unwrap_or(0));
@@ -106,7 +108,8 @@ impl Places {
     }
 }
 
-/// The number of a stream, with that of its process where another one was first on the device.
+/// Returns the stream number, combined with the process number unless this process was the first on
+/// the device.
 fn number_of_stream(
     stream: i64,
     device: i64,
@@ -123,7 +126,7 @@ fn number_of_stream(
     process.saturating_mul(STREAMS).saturating_add(stream)
 }
 
-/// A process and a thread as texts.
+/// Returns a process and a thread as strings.
 pub(super) fn texts(id: GlobalId, records: &mut Records<'_>) -> (StringId, StringId) {
     let mut text = |number: i64| records.strings.intern(&number.to_string());
     (text(id.process()), text(id.thread()))
@@ -133,7 +136,7 @@ pub(super) fn texts(id: GlobalId, records: &mut Records<'_>) -> (StringId, Strin
 mod tests {
     use super::*;
 
-    /// The id of a process with this number.
+    /// Returns the id of the process with this number.
     const fn id_of(process: i64) -> i64 {
         process << 24 | 1 << 48
     }

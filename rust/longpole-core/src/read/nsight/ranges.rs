@@ -1,7 +1,7 @@
-//! Ranges and marks of NVTX: annotations, and the operators that `torch.autograd.profiler.emit_nvtx`
-//! names.
+//! Reads NVTX ranges and marks: annotations, and the operators that
+//! `torch.autograd.profiler.emit_nvtx` names.
 //!
-//! A range that one thread starts and another ends stands on the thread that started it.
+//! A range that one thread starts and another ends is placed on the thread that started it.
 
 use super::device::number;
 use super::export::{Export, INPUT_DIMS, RECORD_FUNCTION, SEQUENCE};
@@ -16,13 +16,12 @@ pub(super) const RANGES: &str = "NVTX_EVENTS";
 
 const RANGE: &[&str] = &["start", "end", "globalTid", "eventType", "textId", "text"];
 
-/// The types of events that are ranges: pushed and popped, or started and ended, of both
-/// libraries.
+/// The event types of ranges (push/pop, or start/end) of both libraries.
 const RANGE_TYPES: &[i64] = &[59, 60, 70, 71];
-/// The types of events that are points in time.
+/// The event types of marks.
 const MARK_TYPES: &[i64] = &[34, 65];
 
-/// The categories of what NVTX ranges become.
+/// The categories of the events made from NVTX ranges.
 struct Categories {
     annotation: StringId,
     operator: StringId,

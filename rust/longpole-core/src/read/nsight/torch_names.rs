@@ -1,18 +1,19 @@
-//! What PyTorch writes into the ranges of NVTX: `aten::mm, seq = 3, op_id = 12, sizes = [[2, 3]]`.
+//! Parses the text that PyTorch writes into NVTX ranges:
+//! `aten::mm, seq = 3, op_id = 12, sizes = [[2, 3]]`.
 //!
-//! Limits: under `emit_nvtx` a range of the user has the same form as an operator. Operators are
-//! told by their names: those of a namespace (`aten::mm`) and the work of the autograd engine.
+//! Limits: under `emit_nvtx` a user range has the same form as an operator. Operators are
+//! identified by their names: those with a namespace (`aten::mm`) and those of the autograd engine.
 
 use crate::vocabulary::{is_backward_node, is_engine_work};
 
-/// The operator by which PyTorch records a collective.
+/// The operator with which PyTorch records a collective.
 const COLLECTIVE_RECORD: &str = "record_param_comms";
 
-/// A name of PyTorch and what stands behind it.
+/// A name written by PyTorch, and the values after it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TorchName {
     pub(super) name: String,
-    /// The number of the call, which PyTorch counts.
+    /// The number of the call, counted by PyTorch.
     pub(super) id: i64,
     pub(super) sequence: Option<i64>,
     pub(super) sizes: Option<String>,
@@ -20,7 +21,7 @@ pub(super) struct TorchName {
 }
 
 impl TorchName {
-    /// What the text of a range says, where PyTorch wrote it.
+    /// Parses the text of a range, if PyTorch wrote it.
     pub(super) fn of(text: &str) -> Option<Self> {
         let (front, behind) = text.split_once(", op_id = ")?;
         let (id, behind) = leading_number(behind)?;
@@ -48,13 +49,13 @@ fn is_of_namespace(name: &str) -> bool {
         && !name.contains(char::is_whitespace)
 }
 
-/// The number at the front and what stands behind it.
+/// Returns the number at the front, and the text after it.
 fn leading_number(text: &str) -> Option<(i64, &str)> {
     let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
     Some((text[..end].parse().ok()?, &text[end..]))
 }
 
-/// The shapes of the inputs, if any are told; an error where something else stands there.
+/// Returns the shapes of the inputs, if any; an error if the text is something else.
 fn sizes_of(text: &str) -> Result<Option<String>, ()> {
     if text.is_empty() || text.starts_with(", input_op_ids = ") {
         return Ok(None);

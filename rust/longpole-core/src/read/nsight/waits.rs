@@ -1,7 +1,7 @@
-//! Records of synchronisation: who waited, and for which stream.
+//! Reads synchronization records: which call waited, and for which stream.
 //!
-//! A wait for an event names the event. `CUDA_EVENT` records say on which stream it was recorded
-//! and by which call; where the file has none, that stays unknown.
+//! A wait for an event contains the event id. `CUDA_EVENT` records contain the stream on which it
+//! was recorded and the call; without them, these stay unknown.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -32,11 +32,11 @@ const WAIT: &[&str] = &[
 const RECORD: &[&str] =
     &["globalPid", "contextId", "eventId", "eventSyncId", "correlationId", "streamId"];
 
-/// What Kineto calls the types of CUPTI.
+/// Kineto's names for the CUPTI types.
 const KINDS: &[&str] =
     &["Unknown", "Event Sync", "Stream Wait Event", "Stream Sync", "Context Sync"];
 
-/// What CUPTI writes for no event.
+/// CUPTI's value for no event.
 const NO_EVENT: i64 = 0xffff_ffff;
 
 /// Process, context and number of an event.
@@ -45,12 +45,12 @@ type Event = [Option<i64>; 3];
 /// The recording of an event: the call and the stream.
 type Recorded = (i64, i64);
 
-/// Who recorded each event, and when.
+/// The recordings of each event.
 #[derive(Default)]
 struct EventRecords {
-    /// By the number that a record and its waits have in common.
+    /// By the id that a recording and its waits share.
     by_sync: HashMap<(Option<i64>, i64), Recorded>,
-    /// In order of the calls.
+    /// In order of calls.
     by_event: BTreeMap<Event, Vec<Recorded>>,
 }
 
@@ -65,7 +65,7 @@ impl EventRecords {
         self.by_event.entry([process, context, event]).or_default().push(recorded);
     }
 
-    /// The last recording of an event before a call waited for it.
+    /// Returns the last recording of an event before a call waited for it.
     fn find(&self, event: Event, sync: Option<i64>, waiter: i64) -> Option<Recorded> {
         if let Some(sync) = given(sync) {
             return self.by_sync.get(&(event[0], sync)).copied();
@@ -81,7 +81,7 @@ fn given(number: Option<i64>) -> Option<i64> {
 }
 
 impl Export<'_> {
-    /// Reads records of synchronisation.
+    /// Reads the synchronization records.
     pub(super) fn waits(&mut self) -> Result<()> {
         let mut recorded = EventRecords::default();
         self.each(RECORDS, RECORD, |_, row| recorded.add(row))?;
@@ -124,7 +124,7 @@ impl Export<'_> {
         }
     }
 
-    /// Keeps where the event of a wait was recorded.
+    /// Keeps the stream and call that recorded the event of a wait.
     fn waited_for(
         &mut self,
         recorded: Option<Recorded>,

@@ -1,8 +1,8 @@
-//! gzip, member by member (RFC 1952), as far as it is sound.
+//! Decompresses gzip member by member (RFC 1952), as far as the file is valid.
 //!
-//! The inflating is zlib-rs'. The members are handled here, because a reader of
-//! damaged files must deliver all that stands before the damage, whatever the
-//! sizes of the buffers, and must go on after a wrong checksum.
+//! The decompression itself is that of zlib-rs. Members are handled here, because a reader of
+//! damaged files must return everything before the damage, regardless of buffer sizes, and must
+//! continue after a wrong checksum.
 
 use std::io::Read;
 
@@ -18,7 +18,7 @@ pub(super) const MAGIC: &[u8] = &[0x1f, 0x8b];
 
 const INPUT_BYTES: usize = 64 << 10;
 
-/// Inflates what a reader gives.
+/// Decompresses gzip data from a reader.
 pub(super) struct Gunzip<'a> {
     source: Box<dyn Read + 'a>,
     input: Vec<u8>,
@@ -29,7 +29,7 @@ pub(super) struct Gunzip<'a> {
     checksum: Hasher,
     n_members: u64,
     fault: Option<&'static str>,
-    /// The byte of the output at which the last call began.
+    /// The output offset at the start of the last call.
     offset: u64,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Gunzip<'a> {
 enum Stage {
     Header,
     Body,
-    /// Behind the data that came out before it turned out to be corrupt.
+    /// After the data that was decompressed before the damage.
     Corrupt,
     Trailer,
     Done,
@@ -109,7 +109,8 @@ impl<'a> Gunzip<'a> {
         self.checksum.update(&output[..count]);
         match status {
             Ok(Status::StreamEnd) => self.stage = Stage::Trailer,
-            // Only now: what came out of the last input may not have fitted the last output.
+            // Checked only now, because the output of the last input may not have fitted into the
+            // last buffer.
             Ok(Status::Ok | Status::BufError) if !has_input && count == 0 => {
                 self.stop(
                     Code::CompressionTruncated,
@@ -119,13 +120,13 @@ impl<'a> Gunzip<'a> {
                 );
             }
             Ok(Status::Ok | Status::BufError) => {}
-            // Said when what came out before is taken, however much that was at once.
+            // Reported after the earlier output is consumed, regardless of buffer sizes.
             Err(_) => self.stage = Stage::Corrupt,
         }
         Ok(count)
     }
 
-    /// Ten fixed bytes, then what their flags announce.
+    /// Reads the header: ten fixed bytes, then the parts indicated by its flags.
     fn header(&mut self, offset: u64, diagnostics: &mut Diagnostics) -> Result<()> {
         if self.n_members > 0 && !self.has_input()? {
             self.stage = Stage::Done;
@@ -156,7 +157,7 @@ impl<'a> Gunzip<'a> {
         Ok(())
     }
 
-    /// Extra field, name, comment and header checksum; none where they are cut.
+    /// Skips extra field, name, comment and header checksum; `None` if they are truncated.
     fn optional_fields(&mut self, flags: u8) -> Result<Option<()>> {
         if flags & 4 != 0 {
             let Some(size) = self.bytes::<2>()? else { return Ok(None) };
@@ -177,7 +178,7 @@ impl<'a> Gunzip<'a> {
         Ok(Some(()))
     }
 
-    /// A text that ends with a zero; none where it is cut.
+    /// Skips a zero-terminated string; `None` if it is truncated.
     fn text(&mut self) -> Result<Option<()>> {
         loop {
             match self.bytes::<1>()? {
@@ -237,7 +238,7 @@ impl<'a> Gunzip<'a> {
     }
 }
 
-/// A count of bytes of one of our buffers.
+/// Converts a byte count within one of our buffers.
 fn length(count: u64) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
@@ -251,7 +252,7 @@ mod tests {
 
     use super::*;
 
-    /// A disk that fails.
+    /// A reader that always fails.
     struct Broken;
 
     impl Read for Broken {

@@ -1,4 +1,4 @@
-//! The compressed bytes, as the decoders of libraries take them.
+//! The compressed bytes, in the form that decoder libraries expect.
 
 use std::io::{self, BufReader, Read};
 
@@ -6,7 +6,7 @@ use crate::diagnostics::Code;
 use crate::error::Result;
 use crate::read::source::io_error;
 
-/// A source that remembers whether it ended or failed, which decoders tell as damage.
+/// A source that remembers whether it ended or failed, because decoders report both as damage.
 pub(super) struct Input<'a> {
     source: Box<dyn Read + 'a>,
     has_ended: bool,
@@ -35,8 +35,8 @@ impl Read for Input<'_> {
     }
 }
 
-/// What is wrong at byte `offset` of the output, where a decoder gave up: the source failed, ended
-/// or is corrupt.
+/// Returns the problem at output byte `offset`, at which a decoder stopped: the source failed,
+/// ended, or is corrupt.
 pub(super) fn damage(input: &mut Input<'_>, offset: u64) -> Result<(Code, &'static str)> {
     match input.failure.take() {
         Some(error) => Err(io_error(&error, offset)),

@@ -1,11 +1,11 @@
-//! Compressed files, told by their first bytes: gzip, zstd and xz.
+//! Decompresses files, detected by their first bytes: gzip, zstd and xz.
 //!
-//! Whatever the compression is, all that stands before damage is read, and what was found wrong is
-//! said under the same names.
+//! For all formats, everything before the damage is read, and problems are reported under the same
+//! names.
 //!
-//! Limits: of xz, up to 4 KiB before the damage are lost besides the chunk that holds it (at most 2 MiB).
-//! Memory is bounded by the window that a file asks for, and files that ask for more than 128 MiB are
-//! refused: `xz -9` asks for 64 MiB, `zstd --long=27` for 128 MiB.
+//! Limits: for xz, up to 4 KiB before the damage are lost, in addition to the damaged chunk (at
+//! most 2 MiB). Memory is bounded by the window size that a file requests, and files that request
+//! more than 128 MiB are rejected: `xz -9` requests 64 MiB, `zstd --long=27` 128 MiB.
 
 mod gzip;
 mod input;
@@ -17,15 +17,16 @@ use std::io::Read;
 
 pub(super) use unpack::Unpack;
 
-/// The most that the first bytes of a compressed file are.
+/// The length of the longest magic number of a compressed file.
 pub(super) const MAGIC_BYTES: usize = 6;
 
-/// Whether a file that begins so is compressed.
+/// Whether a file with these first bytes is compressed.
 pub(super) fn is_packed(magic: &[u8]) -> bool {
     [gzip::MAGIC, zstd::MAGIC, xz::MAGIC].iter().any(|its| magic.starts_with(its))
 }
 
-/// Unpacks a file that begins so; gives it back where it is not compressed.
+/// Returns a decompressor for a file with these first bytes, or the source itself if it is not
+/// compressed.
 pub(super) fn unpack<'a>(
     magic: &[u8],
     source: Box<dyn Read + 'a>,

@@ -1,18 +1,18 @@
-//! What a decoder of a compressed file does.
+//! The interface of a decompressor.
 
 use crate::diagnostics::Diagnostics;
 use crate::error::Result;
 
-/// A compressed file as it is read.
+/// A compressed file while it is read.
 pub(in crate::read) trait Unpack {
-    /// What compresses it.
+    /// Returns the name of the compression.
     fn name(&self) -> &'static str;
 
-    /// What ended the stream too early, if anything did.
+    /// Returns what ended the stream too early, if anything did.
     fn fault(&self) -> Option<&'static str>;
 
-    /// Unpacks into `output`; 0 at the end. `offset` is the place of `output` in the uncompressed
-    /// file. What is found wrong stands before the bytes that are given.
+    /// Decompresses into `output`; returns 0 at the end. `offset` is the position of `output` in
+    /// the uncompressed file. Problems are reported with positions before the returned bytes.
     fn read(
         &mut self,
         output: &mut [u8],

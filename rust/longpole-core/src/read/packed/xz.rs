@@ -1,4 +1,4 @@
-//! xz, stream by stream (<https://tukaani.org/xz/xz-file-format.txt>).
+//! Decompresses xz stream by stream (<https://tukaani.org/xz/xz-file-format.txt>).
 
 use std::io::{self, BufReader, Read};
 
@@ -11,14 +11,14 @@ use crate::error::Result;
 
 pub(super) const MAGIC: &[u8] = b"\xfd7zXZ\0";
 
-/// The window that a file may ask for, with what the decoder takes beside it.
+/// The maximum window that a file may request, plus what the decoder needs in addition.
 const MAX_KIB: u32 = 132 << 10;
 
-/// Unpacks streams.
+/// Decompresses xz streams.
 pub(super) struct Xz<'a> {
     reader: XzReader<BufReader<Input<'a>>>,
-    /// What came out and was not given yet: pieces of one length, whatever is asked for, so that
-    /// the same bytes come out before damage.
+    /// Decompressed bytes not yet returned. Pieces have a fixed length for any buffer size, so that
+    /// the same bytes are returned before damage.
     piece: Vec<u8>,
     at: usize,
     has_ended: bool,
@@ -33,7 +33,7 @@ impl<'a> Xz<'a> {
         Self { reader, piece: Vec::new(), at: 0, has_ended: false, fault: None }
     }
 
-    /// Unpacks the next piece, or finds the end.
+    /// Decompresses the next piece, or finds the end.
     fn next_piece(&mut self, offset: u64, diagnostics: &mut Diagnostics) -> Result<()> {
         self.piece.resize(PIECE_BYTES, 0);
         self.at = 0;

@@ -1,4 +1,4 @@
-//! zstd, frame by frame (RFC 8878).
+//! Decompresses zstd frame by frame (RFC 8878).
 
 use std::io::{self, BufReader, Read};
 
@@ -12,10 +12,10 @@ use crate::read::source::{io_error, read_fully};
 
 pub(super) const MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
-/// The window that a file may ask for.
+/// The maximum window that a file may request.
 const MAX_WINDOW_BYTES: u64 = 128 << 20;
 
-/// Unpacks frames.
+/// Decompresses zstd frames.
 pub(super) struct Zstd<'a> {
     input: BufReader<Input<'a>>,
     decoder: FrameDecoder,
@@ -28,13 +28,13 @@ pub(super) struct Zstd<'a> {
 enum ZstdStage {
     Header,
     Blocks,
-    /// Behind the bytes that came out before the damage.
+    /// After the bytes that were decompressed before the damage.
     Damaged(Code, &'static str),
     Done,
 }
 
-/// An empty last block, and room for a checksum: the decoder keeps back a window of bytes
-/// until it has seen the last block.
+/// An empty last block, and room for a checksum: the decoder holds back a window of bytes until it
+/// has seen the last block.
 const LAST_BLOCK: &[u8] = &[1, 0, 0, 0, 0, 0, 0];
 
 impl<'a> Zstd<'a> {
@@ -68,7 +68,7 @@ impl<'a> Zstd<'a> {
         Ok(())
     }
 
-    /// A frame without data, as `pzstd` writes one before each frame with.
+    /// Skips a frame without data, as `pzstd` writes before each data frame.
     fn skippable(&mut self, offset: u64) -> Result<ZstdStage> {
         let mut length = [0; 4];
         let failed = |error: io::Error| io_error(&error, offset);
@@ -88,7 +88,7 @@ impl<'a> Zstd<'a> {
             FrameDecoderError::DictNotProvided { .. } => fault = "it needs a dictionary",
             _ => {}
         }
-        // What was refused must not go on with a frame before it.
+        // A rejected frame must not continue with the state of an earlier one.
         self.decoder = FrameDecoder::new();
         self.decoder.set_max_window_size(MAX_WINDOW_BYTES);
         Ok(ZstdStage::Damaged(code, fault))
@@ -107,7 +107,7 @@ impl<'a> Zstd<'a> {
         let next = BlockDecodingStrategy::UptoBlocks(1);
         if self.decoder.decode_blocks(&mut self.input, next).is_err() {
             let (code, fault) = damage(self.input.get_mut(), offset)?;
-            // Where even that is refused, nothing more comes out.
+            // If even that is rejected, there is no more output.
             let _ = self.decoder.decode_blocks(LAST_BLOCK, BlockDecodingStrategy::All);
             self.stage = ZstdStage::Damaged(code, fault);
         }

@@ -1,6 +1,6 @@
-//! Annotations of an event -> arguments.
+//! Converts the debug annotations of an event to arguments.
 //!
-//! Lists and dictionaries become the JSON text that Kineto's traces have in their place.
+//! Lists and dictionaries become JSON text, as in Kineto's traces.
 
 use std::fmt::Write as _;
 
@@ -14,13 +14,13 @@ use crate::read::protobuf::{Wire, fields};
 use crate::read::rows::Rows;
 use crate::tables::ArgValue;
 
-/// Lists within lists are read to this depth.
+/// Maximum depth of nested lists.
 const MAX_DEPTH: usize = 16;
 
-/// The longest JSON that is made of a list: it may name the same text again and again.
+/// Maximum length of the JSON of a list, which may repeat the same string many times.
 const MAX_JSON_BYTES: usize = 1 << 20;
 
-/// An annotation: its name, and the field with its value.
+/// A debug annotation: its name, and the field with its value.
 #[derive(Default)]
 pub(super) struct Annotation<'a> {
     name: Option<&'a [u8]>,
@@ -29,7 +29,7 @@ pub(super) struct Annotation<'a> {
     bytes: &'a [u8],
 }
 
-/// Takes an annotation apart; none where it is no message.
+/// Decodes an annotation; `None` if it is not a valid message.
 pub(super) fn of(bytes: &[u8]) -> Option<Annotation<'_>> {
     let mut found = Annotation { bytes, ..Annotation::default() };
     fields(bytes, |field, wire| {
@@ -74,7 +74,7 @@ impl Annotation<'_> {
     }
 }
 
-/// Digits beyond 64 bits with a sign stay digits, as they do in JSON.
+/// Returns an unsigned integer as an argument. Integers above 63 bits are kept as text, as in JSON.
 fn unsigned(value: u64, rows: &mut Rows<'_>) -> ArgValue {
     match i64::try_from(value) {
         Ok(value) => ArgValue::Integer(value),
@@ -82,7 +82,7 @@ fn unsigned(value: u64, rows: &mut Rows<'_>) -> ArgValue {
     }
 }
 
-/// A list or a dictionary as JSON; none where it is no message or too deep.
+/// Returns a list or a dictionary as JSON; `None` if it is not a valid message or too deep.
 fn nested(
     bytes: &[u8],
     sequence: &Sequence,

@@ -1,8 +1,8 @@
-//! Clocks, and how their times become those of the clock of the trace.
+//! Converts the times of clocks to the clock of the trace.
 //!
-//! A snapshot gives the times of several clocks at one moment. The last one before an event counts.
-//! Clocks from 64 on belong to a sequence, and may count on from their last time, in a unit of their
-//! own.
+//! A snapshot contains the times of several clocks at one moment. The last one before an event is
+//! used. Clocks from 64 on belong to a sequence, and may count relative to their last time, in
+//! their own unit.
 
 use std::collections::HashMap;
 
@@ -18,19 +18,20 @@ pub(super) struct Clocks {
     of_id: HashMap<u64, Clock>,
 }
 
-/// A clock as the last snapshot showed it.
+/// A clock as of the last snapshot.
 #[derive(Debug, Clone, Copy)]
 struct Clock {
     is_incremental: bool,
     unit_ns: u64,
-    /// The last time, in units, where times count on from it.
+    /// The last time, in units, for incremental clocks.
     last: u64,
-    /// What brings its times in ns to those of the trace; none where nothing relates them.
+    /// The offset from its times in ns to those of the trace; `None` if unknown.
     offset_ns: Option<i128>,
 }
 
 impl Clocks {
-    /// Takes the clocks of a snapshot, of a sequence or not; none where it is no message.
+    /// Reads the clocks of a snapshot, both global and of a sequence; `None` if it is not a valid
+    /// message.
     pub(super) fn snapshot(
         bytes: &[u8],
         of_trace: &mut Self,
@@ -45,7 +46,7 @@ impl Clocks {
         })?;
         let is_boot_time = |found: &&(u64, Clock)| found.0 == BOOT_TIME;
         let boot_ns = found.iter().find(is_boot_time).map(|&(_, clock)| i128::from(clock.last));
-        // A snapshot without it relates its clocks by another one that is known.
+        // A snapshot without the trace clock relates its clocks through another known one.
         let known = || {
             found.iter().find_map(|&(id, clock)| {
                 let offset_ns = of_trace.of_id.get(&id)?.offset_ns?;
@@ -63,8 +64,8 @@ impl Clocks {
         Some(())
     }
 
-    /// A time of a clock in ns of the trace, and whether that is known of it; none where it is
-    /// beyond 64 bits.
+    /// Converts a time to ns of the trace, and returns whether the conversion is known; `None` if
+    /// it exceeds 64 bits.
     pub(super) fn time_ns(&mut self, id: u64, time: u64) -> Option<(i64, bool)> {
         let Some(clock) = self.of_id.get_mut(&id).filter(|_| id != BOOT_TIME) else {
             return Some((i64::try_from(time).ok()?, id == BOOT_TIME));
@@ -101,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_clock_of_a_sequence_counts_on_in_its_unit() {
-        // Boot time 5,000 ns is 10 of clock 64, which counts in units of 100 ns.
+        // Boot time 5,000 ns corresponds to 10 on clock 64, which counts in units of 100 ns.
         let snapshot = b"\x0a\x05\x08\x06\x10\x88\x27\x0a\x08\x08\x40\x10\x0a\x18\x01\x20\x64";
         let (mut of_trace, mut of_sequence) = (Clocks::default(), Clocks::default());
         Clocks::snapshot(snapshot, &mut of_trace, &mut of_sequence).unwrap();

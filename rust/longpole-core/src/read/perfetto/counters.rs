@@ -1,4 +1,4 @@
-//! The counters of a GPU: their names, and samples of them.
+//! GPU counters: descriptions and samples.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ pub(super) struct GpuCounters {
 }
 
 impl GpuCounters {
-    /// Takes a description; none where it is no message.
+    /// Decodes a description; `None` if it is not a valid message.
     pub(super) fn of(bytes: &[u8], gpu: Option<i64>, rows: &mut Rows<'_>) -> Option<Self> {
         let mut names = HashMap::new();
         fields(bytes, |field, wire| {
@@ -39,7 +39,7 @@ impl GpuCounters {
         Some(Self { gpu, names })
     }
 
-    /// Takes a description with the number that stands for it; none where it is no message.
+    /// Decodes an interned description and its id; `None` if it is not a valid message.
     pub(super) fn interned(bytes: &[u8], rows: &mut Rows<'_>) -> Option<(u64, Self)> {
         let (mut number, mut gpu, mut described) = (0, None, &[][..]);
         fields(bytes, |field, wire| {
@@ -55,7 +55,7 @@ impl GpuCounters {
     }
 }
 
-/// Samples that were taken at one time, by the number of their counter.
+/// Samples taken at one time, by counter id.
 #[derive(Default)]
 pub(super) struct GpuSamples<'a> {
     pub(super) gpu: Option<i64>,
@@ -64,7 +64,7 @@ pub(super) struct GpuSamples<'a> {
     pub(super) samples: Vec<(u64, f64)>,
 }
 
-/// Takes samples apart; none where it is no message.
+/// Decodes samples; `None` if they are not a valid message.
 pub(super) fn of(bytes: &[u8]) -> Option<GpuSamples<'_>> {
     let mut found = GpuSamples::default();
     fields(bytes, |field, wire| {

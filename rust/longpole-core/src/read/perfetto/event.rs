@@ -1,4 +1,4 @@
-//! What an event of a track holds, as it stands in the file.
+//! Decodes track events.
 
 use super::fields::{
     CATEGORIES, CATEGORY_IDS, CORRELATION, DEBUG_ANNOTATIONS, DOUBLE_VALUE, FLOW_IDS,
@@ -8,7 +8,7 @@ use super::fields::{
 };
 use crate::read::protobuf::{Wire, fields, variable};
 
-/// The fields of an event that are looked at.
+/// The fields of a track event that are read.
 #[derive(Default)]
 pub(super) struct TrackEvent<'a> {
     pub(super) of_type: u64,
@@ -22,13 +22,13 @@ pub(super) struct TrackEvent<'a> {
     pub(super) flows: Vec<u64>,
     pub(super) terminating_flows: Vec<u64>,
     pub(super) correlation: Option<u64>,
-    /// The phase, duration and id that Chrome's own events have.
+    /// Phase, duration and id of legacy Chrome events.
     pub(super) phase: Option<u8>,
     pub(super) id: Option<u64>,
     pub(super) duration_us: Option<i64>,
 }
 
-/// Takes an event apart; none where it is no message.
+/// Decodes a track event; `None` if it is not a valid message.
 #[allow(clippy::cast_precision_loss)] // a counter is a double in the tables
 pub(super) fn of(bytes: &[u8]) -> Option<TrackEvent<'_>> {
     let mut event = TrackEvent::default();
@@ -58,7 +58,7 @@ pub(super) fn of(bytes: &[u8]) -> Option<TrackEvent<'_>> {
     Some(event)
 }
 
-/// The first of a list of numbers, packed or not.
+/// Returns the first of a list of numbers, packed or not.
 fn first(wire: Wire<'_>) -> Option<u64> {
     match wire {
         Wire::Bytes(bytes) => variable(bytes).map(|(value, _)| value),
@@ -66,7 +66,7 @@ fn first(wire: Wire<'_>) -> Option<u64> {
     }
 }
 
-/// Ids of flows: of eight bytes, or in older traces of variable length; packed or not.
+/// Reads flow ids: eight bytes each or, in older traces, of variable length; packed or not.
 fn ids(wire: Wire<'_>, list: &mut Vec<u64>) -> Option<()> {
     match wire {
         Wire::Bytes(bytes) => {

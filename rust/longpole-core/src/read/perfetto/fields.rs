@@ -1,4 +1,4 @@
-//! Numbers of the fields and values of Perfetto's messages that longpole reads and writes
+//! Field numbers and values of the Perfetto messages that longpole reads and writes
 //! (`protos/perfetto/trace` of <https://github.com/google/perfetto>).
 
 use crate::read::protobuf::Field;
@@ -22,9 +22,9 @@ pub(crate) const RENDER_STAGE: Field = 53;
 pub(crate) const TIMESTAMP_CLOCK: Field = 58;
 pub(crate) const DEFAULTS: Field = 59;
 pub(crate) const TRACK_DESCRIPTOR: Field = 60;
-/// What a packet says of itself or of the recording, and what holds no events: the configuration
-/// (33), statistics (35), the synchronization marker (36), the system (45), service events (69), the
-/// identifier of the trace (89), and the user, process and flags of the sequence (3, 41, 79, 87, 98).
+/// Packet fields that describe the packet or the recording and contain no events: configuration
+/// (33), statistics (35), synchronization marker (36), system (45), service events (69), trace
+/// identifier (89), and user, process and flags of the sequence (3, 41, 79, 87, 98).
 pub(crate) const ABOUT_THE_TRACE: &[Field] = &[3, 33, 35, 36, 41, 45, 69, 79, 87, 89, 98];
 pub(crate) const STATE_CLEARED: u64 = 1;
 pub(crate) const NEEDS_STATE: u64 = 2;
@@ -96,9 +96,9 @@ pub(crate) const CLOCK_ID: Field = 1;
 pub(crate) const CLOCK_TIME: Field = 2;
 pub(crate) const CLOCK_IS_INCREMENTAL: Field = 3;
 pub(crate) const CLOCK_UNIT_NS: Field = 4;
-/// The clock of the trace, where it names no other one.
+/// The clock of the trace, unless another one is given.
 pub(crate) const BOOT_TIME: u64 = 6;
-/// Clocks from here on belong to one sequence.
+/// Clocks from this id on belong to one sequence.
 pub(crate) const FIRST_CLOCK_OF_SEQUENCE: u64 = 64;
 // GpuRenderStageEvent, its ExtraData and ComputeKernelLaunch, Dim3
 pub(crate) const STAGE_DURATION: Field = 2;
@@ -143,11 +143,11 @@ pub(crate) const TEXT_ID: Field = 17;
 pub(crate) const INTEGER: Field = 4;
 pub(crate) const TEXT: Field = 6;
 pub(crate) const NAME_OF_ANNOTATION: Field = 10;
-// The sequence of traces that longpole wrote, and the arguments of an event there that tell its kind
-// where the category does not, and a duration that no end can tell.
+// The sequence of traces that longpole writes, the argument for the kind of events whose category
+// does not imply it, and the argument for a duration that has no end event.
 pub(crate) const TRACE_SEQUENCE: u64 = 0x10_9b01d;
 pub(crate) const KIND: &str = "longpole.kind";
 pub(crate) const DURATION: &str = "longpole.duration_ns";
-// Sequences of longpole's own whose slices repeat a critical path and are no events of the program.
+// longpole's sequence for slices that repeat a critical path and are not events of the program.
 pub(crate) const OVERLAY_SEQUENCE: u64 = 0x10_9b01e;
 pub(crate) const PATH_SEQUENCE: u64 = 0x10_9b020;

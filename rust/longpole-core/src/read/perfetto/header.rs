@@ -1,6 +1,6 @@
-//! What Chrome says of a trace -> fields of a header.
+//! Reads Chrome metadata as header fields.
 //!
-//! What longpole writes has the fields of the trace that was written in this form.
+//! Traces that longpole writes in this format contain the header fields of the original trace.
 
 use serde_json::Value;
 
@@ -10,8 +10,8 @@ use super::fields::{
 };
 use crate::read::protobuf::{Wire, fields};
 
-/// Takes the fields out of a bundle of Chrome's events; gives whether it holds nothing else, none
-/// where it is no message.
+/// Reads the fields from a bundle of Chrome events. Returns whether the bundle contains nothing
+/// else; `None` if it is not a valid message.
 pub(super) fn take(bytes: &[u8], found: &mut Vec<(String, String)>) -> Option<bool> {
     let mut is_all = true;
     fields(bytes, |field, wire| {
@@ -24,7 +24,7 @@ pub(super) fn take(bytes: &[u8], found: &mut Vec<(String, String)>) -> Option<bo
     Some(is_all)
 }
 
-/// Takes the name and the value, as JSON, if it has one; none where it is no message.
+/// Reads a name and its value as JSON, if there is one; `None` if it is not a valid message.
 fn field_of(bytes: &[u8], found: &mut Vec<(String, String)>) -> Option<()> {
     let (mut name, mut value) = (String::new(), None);
     fields(bytes, |field, wire| {

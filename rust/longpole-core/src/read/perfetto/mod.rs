@@ -1,23 +1,23 @@
-//! Perfetto's protobuf traces: track events, counters, flows and the render stages of a GPU.
+//! Reads Perfetto protobuf traces: track events, counters, flows and GPU render stages.
 //!
-//! The file is a row of packets, read one at a time. A packet belongs to a sequence, which has state
-//! (`sequence`): names that packets before gave numbers to, and clocks. An event stands on a
-//! track (`tracks`), whose description may stand anywhere in the file; so what process, thread,
-//! device and stream it has is decided when all is read. Our own overlays and merged traces, and
-//! those of rocprofv3, are of this format.
+//! The file is a series of packets, read one at a time. A packet belongs to a sequence with state
+//! (`sequence`): interned names from earlier packets, and clocks. An event is on a track
+//! (`tracks`), whose description may be anywhere in the file, so process, thread, device and stream
+//! are assigned at the end. The overlays and merged traces that longpole writes, and traces of
+//! rocprofv3, have this format.
 //!
-//! | of Perfetto | becomes |
+//! | Perfetto | becomes |
 //! |---|---|
-//! | a slice | an event; its first category tells the kind, as in Kineto's JSON |
-//! | annotations of a slice | arguments; `corr_id` and `correlation` are the correlation |
+//! | a slice | an event; its first category determines the kind, as in Kineto's JSON |
+//! | annotations of a slice | arguments; `corr_id` and `correlation` are the correlation id |
 //! | flow ids | arrows |
-//! | a render stage of a GPU | a kernel, or what the name of the stage says |
-//! | arrows, asynchronous events and statements of Chrome | rows of the same tables |
-//! | metadata of Chrome | fields of the header |
+//! | a GPU render stage | a kernel, or the kind in the name of the stage |
+//! | Chrome arrows, asynchronous events and metadata statements | rows of the same tables |
+//! | Chrome metadata | header fields |
 //!
-//! Limits: packets of other kinds (ftrace, processes, logs) are counted and skipped. Compressed
-//! packets above 64 MiB are skipped. The path that longpole drew is derived, not work; a file
-//! that holds nothing else is refused.
+//! Limits: packets of other types (ftrace, processes, logs) are counted and skipped. Compressed
+//! packets above 64 MiB are skipped. A critical path that longpole drew is not read as events; a
+//! file that contains nothing else is rejected.
 
 mod annotation;
 mod clocks;
@@ -47,17 +47,17 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::progress::Progress;
 use crate::tables::{Header, Tables};
 
-/// Compressed packets may hold so much.
+/// Maximum uncompressed size of a compressed packet.
 const MAX_INFLATED_BYTES: usize = 64 << 20;
 
-/// The refusal of a path without the trace it is of.
+/// The error for a critical path without its trace.
 const OVERLAY: ErrorKind = ErrorKind::OtherKind {
     what: "the critical path of a trace, as `longpole convert` draws it for Perfetto",
     hint: "give the trace that the path is of; to write the trace itself for Perfetto, run \
            `longpole convert TRACE -o FILE.perfetto-trace`",
 };
 
-/// Reads a trace of Perfetto into tables.
+/// Reads a Perfetto trace into tables.
 pub(super) fn read(
     window: Window<'_>,
     diagnostics: Diagnostics,
@@ -116,7 +116,7 @@ pub(super) fn read(
     Ok(slices.rows.tables(header, messages.elements.diagnostics, bytes))
 }
 
-/// Takes a packet, or those that are compressed in it.
+/// Reads a packet, or the packets compressed in it.
 fn take(bytes: &[u8], slices: &mut Slices<'_>) {
     let Some(packet) = packet::of(bytes) else { return slices.say(Code::MalformedMessage) };
     let Some(compressed) = packet.compressed else { return slices.take(&packet) };
@@ -136,7 +136,7 @@ fn take(bytes: &[u8], slices: &mut Slices<'_>) {
     }
 }
 
-/// What was compressed with zlib; none where it is corrupt or too long.
+/// Decompresses zlib data; `None` if it is corrupt or too long.
 fn inflated(compressed: &[u8]) -> Option<Vec<u8>> {
     let mut zlib = Decompress::new(true);
     let mut inflated = Vec::with_capacity(compressed.len().saturating_mul(4).min(1 << 20));
@@ -158,7 +158,7 @@ fn inflated(compressed: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Whether a file begins as traces of Perfetto do: with a packet, behind which stands another.
+/// Whether a file begins like a Perfetto trace: with a packet, followed by another.
 pub(super) fn is_perfetto(head: &[u8]) -> bool {
     const TAG: u8 = 0x0a;
     let Some((&TAG, rest)) = head.split_first() else { return false };
@@ -167,7 +167,7 @@ pub(super) fn is_perfetto(head: &[u8]) -> bool {
     let Some(end) = length.checked_add(n_bytes) else { return false };
     match rest.get(n_bytes..end) {
         Some(packet) => packet::of(packet).is_some() && rest.get(end).is_none_or(|&it| it == TAG),
-        // Longer than what is looked at, or cut. The tag is a line break, too.
+        // Longer than the examined bytes, or truncated. The tag is also a line break.
         None => {
             !matches!(head.trim_ascii_start().first(), Some(b'{' | b'['))
                 && variable(&rest[n_bytes..]).is_some_and(|(tag, _)| tag >> 3 > 0 && tag & 7 <= 2)

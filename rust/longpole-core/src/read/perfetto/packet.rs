@@ -1,4 +1,4 @@
-//! What a packet holds, as it stands in the file.
+//! Decodes packets.
 
 use super::fields::{
     ABOUT_THE_TRACE, CHROME_EVENTS, CLOCK_SNAPSHOT, COMPRESSED, DEFAULTS, GPU_COUNTERS, INTERNED,
@@ -7,7 +7,7 @@ use super::fields::{
 };
 use crate::read::protobuf::{Wire, fields};
 
-/// The fields of a packet that are looked at.
+/// The fields of a packet that are read.
 #[derive(Default)]
 pub(super) struct Packet<'a> {
     pub(super) time: Option<u64>,
@@ -25,13 +25,13 @@ pub(super) struct Packet<'a> {
     pub(super) event: Option<&'a [u8]>,
     pub(super) stage: Option<&'a [u8]>,
     pub(super) gpu_counters: Option<&'a [u8]>,
-    /// What Chrome says of itself, as fields of a header.
+    /// Chrome metadata, as header fields.
     pub(super) chrome: Option<&'a [u8]>,
-    /// Whether it holds something that is not looked at.
+    /// Whether it contains a field that is not read.
     pub(super) is_unknown: bool,
 }
 
-/// Takes a packet apart; none where it is no message.
+/// Decodes a packet; `None` if it is not a valid message.
 pub(super) fn of(bytes: &[u8]) -> Option<Packet<'_>> {
     let mut packet = Packet::default();
     fields(bytes, |field, wire| {

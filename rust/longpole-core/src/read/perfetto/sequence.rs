@@ -1,4 +1,4 @@
-//! The state of a sequence of packets: what numbers stand for, until it is cleared.
+//! The state of a packet sequence: interned names and defaults, until it is cleared.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use crate::read::rows::Rows;
 /// The state of a sequence.
 #[derive(Default)]
 pub(super) struct Sequence {
-    /// Whether numbers stand for what they stood for when they were given.
+    /// Whether interned ids still have their meaning, because no packet was lost.
     pub(super) is_sound: bool,
     pub(super) categories: HashMap<u64, StringId>,
     pub(super) names: HashMap<u64, StringId>,
@@ -24,7 +24,7 @@ pub(super) struct Sequence {
     pub(super) texts: HashMap<u64, StringId>,
     /// The stages and queues of a GPU.
     pub(super) stages: HashMap<u64, StringId>,
-    /// Functions that run on a GPU.
+    /// GPU kernels.
     pub(super) kernels: HashMap<u64, StringId>,
     pub(super) gpu_counters: HashMap<u64, GpuCounters>,
     pub(super) clocks: Clocks,
@@ -33,7 +33,7 @@ pub(super) struct Sequence {
 }
 
 impl Sequence {
-    /// Takes names with their numbers; none where it is no message.
+    /// Reads interned names and their ids; `None` if they are not a valid message.
     pub(super) fn intern(&mut self, bytes: &[u8], rows: &mut Rows<'_>) -> Option<()> {
         fields(bytes, |field, wire| {
             let bytes = wire.bytes();
@@ -57,7 +57,7 @@ impl Sequence {
         })
     }
 
-    /// Takes what packets have that do not say otherwise; none where it is no message.
+    /// Reads the defaults for later packets; `None` if they are not a valid message.
     pub(super) fn set_defaults(&mut self, bytes: &[u8]) -> Option<()> {
         fields(bytes, |field, wire| {
             match (field, wire) {
@@ -75,7 +75,7 @@ impl Sequence {
     }
 }
 
-/// A number and the name or text it stands for; of a kernel rather the demangled name.
+/// Returns an id and its name or string; for a kernel, the demangled name is preferred.
 fn numbered(bytes: &[u8], is_kernel: bool) -> Option<(u64, &[u8])> {
     let (mut number, mut name) = (0, &[][..]);
     fields(bytes, |field, wire| {

@@ -1,6 +1,6 @@
-//! Packets -> rows of tables.
+//! Turns packets into table rows.
 //!
-//! One file: every kind of packet grows the same tables.
+//! One file, because every type of packet adds to the same tables.
 
 use std::collections::{HashMap, HashSet};
 
@@ -26,15 +26,15 @@ use crate::tables::{ArgValue, EventRow, FlowSource, Place};
 use crate::time::MAX_TIME_NS;
 use crate::vocabulary::{EventKind, agent_number};
 
-/// The tables of a trace as they grow.
+/// The tables under construction.
 pub(super) struct Slices<'a> {
     pub(super) rows: Rows<'a>,
-    /// The byte of the file at which the packet at hand stands.
+    /// The offset of the current packet in the file.
     pub(super) offset: u64,
     pub(super) n_packets: u64,
-    /// How many events repeat the critical path of another file.
+    /// Number of events that repeat the critical path of another file.
     n_of_path: usize,
-    /// What is to be said of the packet at hand.
+    /// Findings about the current packet.
     pub(super) said: Vec<(Code, u64)>,
     clocks: Clocks,
     sequences: HashMap<u64, Box<Sequence>>,
@@ -42,31 +42,32 @@ pub(super) struct Slices<'a> {
     brackets: Brackets<u64>,
     /// The row of the track of each event.
     track_of: Vec<u32>,
-    /// What events on devices say of the device and the stream themselves.
+    /// The device and stream that events on devices record themselves.
     places: HashMap<EventId, OwnPlace>,
     flows: HashSet<u64>,
     arrows: Vec<Arrow>,
     samples: Vec<Sample>,
     marks: Vec<Mark>,
-    /// The counters that a sequence describes for a GPU itself.
+    /// The counters that a sequence describes for each GPU.
     gpu_counters: HashMap<(u64, i64), GpuCounters>,
-    /// The fields of the header.
+    /// The header fields.
     pub(super) fields: Vec<(String, String)>,
 }
 
-/// The device and the stream that an event names.
+/// The device and the stream that an event records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct OwnPlace {
     device: Option<i64>,
     stream: Option<i64>,
-    /// The agent of a kernel, on whose tracks copies of other agents stand.
+    /// The agent of a kernel. Copies of other agents may be on the same tracks.
     agent: Option<i64>,
-    /// The hardware queue, which stands for the stream where none is named.
+    /// The hardware queue, used as the stream if none is recorded.
     queue: Option<i64>,
 }
 
 impl OwnPlace {
-    /// Takes an argument that says where an event is; gives whether it is kept as an argument, too.
+    /// Reads an argument with the place of an event. Returns whether it is also kept as an
+    /// argument.
     fn take(&mut self, name: &str, number: Option<i64>, value: ArgValue, rows: &Rows<'_>) -> bool {
         match (name, value) {
             ("queue", _) => self.queue = number,
@@ -79,21 +80,21 @@ impl OwnPlace {
     }
 }
 
-/// An end of an arrow, whose track may be described later.
+/// An end of a flow arrow, whose track may be described later.
 struct Arrow {
     phase: u8,
     id: u64,
     event: EventId,
 }
 
-/// An end of an arrow, a part of an asynchronous event or a statement as Chrome writes them, whose
-/// track may be described later.
+/// An end of a flow arrow, a part of an asynchronous event, or a metadata statement in Chrome's
+/// format, whose track may be described later.
 struct Mark {
     phase: u8,
     id: Option<ArgValue>,
     category: Option<StringId>,
     name: Option<StringId>,
-    /// What is stated.
+    /// The value of a statement.
     value: Option<StringId>,
     track: usize,
     time_ns: i64,
@@ -135,12 +136,12 @@ impl<'a> Slices<'a> {
         self.said.push((code, self.offset));
     }
 
-    /// Whether the file holds a critical path that longpole drew, and no other event.
+    /// Whether the file contains only a critical path that longpole drew.
     pub(super) fn is_overlay(&self) -> bool {
         self.n_of_path > 0 && self.n_of_path == self.rows.events.len()
     }
 
-    /// Takes a packet that is not compressed.
+    /// Reads an uncompressed packet.
     pub(super) fn take(&mut self, packet: &Packet<'_>) {
         self.n_packets += 1;
         let mut sequence = self.sequences.remove(&packet.sequence).unwrap_or_default();
@@ -155,7 +156,7 @@ impl<'a> Slices<'a> {
 
     fn take_of(&mut self, packet: &Packet<'_>, sequence: &mut Sequence) -> Option<()> {
         if packet.is_behind_lost {
-            // The first packet of a sequence says so too, where nothing was lost.
+            // The first packet of a sequence also has this flag, although nothing was lost.
             if sequence.is_sound {
                 self.say(Code::LostPacket);
             }
@@ -210,7 +211,7 @@ impl<'a> Slices<'a> {
         Some(())
     }
 
-    /// The time of a packet on the clock of the trace.
+    /// Returns the time of a packet on the clock of the trace.
     fn time_ns(&mut self, packet: &Packet<'_>, sequence: &mut Sequence) -> Option<i64> {
         let Some(time) = packet.time else {
             self.say(Code::MissingTimestamp);
@@ -327,7 +328,7 @@ impl<'a> Slices<'a> {
         Some(())
     }
 
-    /// What is kept of the duration of an event that should have one.
+    /// Returns the duration to keep for an event that should have one.
     fn duration_ns(&mut self, start_ns: i64, given: Option<i128>) -> Option<i64> {
         let (duration_ns, fault) = match given {
             Some(duration_ns) => kept_duration(start_ns, duration_ns),
@@ -355,7 +356,7 @@ impl<'a> Slices<'a> {
         (category, name)
     }
 
-    /// Takes an event of Chrome's own that is no slice.
+    /// Reads a legacy Chrome event that is not a slice.
     fn mark(
         &mut self,
         event: &TrackEvent<'_>,
@@ -386,7 +387,7 @@ impl<'a> Slices<'a> {
         self.rows.event(phase, row)
     }
 
-    /// Keeps the arguments that were asked for. On a device, its own numbers tell the lane.
+    /// Keeps the requested arguments. On a device, the lane contains its device and stream.
     fn keep(
         &mut self,
         event: EventId,
@@ -419,7 +420,7 @@ impl<'a> Slices<'a> {
         self.samples.push(Sample { track, time_ns, value, position });
     }
 
-    /// A render stage: work on a hardware queue of a GPU.
+    /// Reads a render stage: an activity on a hardware queue of a GPU.
     fn stage(&mut self, stage: &Stage<'_>, number: u64, sequence: &Sequence, time_ns: i64) {
         let (category, name) = stage.names(sequence, &mut self.rows);
         let kind = self.rows.kind(category);
@@ -440,7 +441,7 @@ impl<'a> Slices<'a> {
         self.keep(id, Some(category), kind, &own);
     }
 
-    /// Takes samples of the counters of a GPU.
+    /// Reads samples of GPU counters.
     fn gpu_samples(
         &mut self,
         bytes: &[u8],
@@ -473,7 +474,7 @@ impl<'a> Slices<'a> {
         Some(())
     }
 
-    /// Pairs begins with ends, and gives every event its place; gives what is to be said.
+    /// Pairs begin and end events, and assigns a lane to every event. Returns the findings.
     pub(super) fn finish(&mut self) -> Vec<(Code, u64)> {
         let mut said = std::mem::take(&mut self.said);
         let mut brackets = std::mem::take(&mut self.brackets);
@@ -490,7 +491,7 @@ impl<'a> Slices<'a> {
             let lane = self.rows.lanes.intern(place);
             self.rows.events.assign_lane(event, lane);
         }
-        // The ends of an arrow have one category, by which others who read it again join them.
+        // The ends of an arrow get one category, so that other readers join them.
         let mut categories = HashMap::new();
         for arrow in std::mem::take(&mut self.arrows) {
             let standing = standings[self.track_of[arrow.event.row()] as usize];
@@ -507,7 +508,7 @@ impl<'a> Slices<'a> {
         said
     }
 
-    /// Makes rows of the samples of counters.
+    /// Turns the samples of counters into rows.
     #[allow(clippy::cast_precision_loss)] // units are powers of two or ten
     fn keep_samples(&mut self, standings: &[Standing]) {
         let value_series = self.rows.strings.intern("value");
@@ -536,7 +537,7 @@ impl<'a> Slices<'a> {
         }
     }
 
-    /// The device of each track, where kernels on it name an agent and all the same one.
+    /// Returns the device of each track, if its kernels record an agent and all of them the same.
     fn devices(&self) -> Vec<Option<i64>> {
         let mut found: Vec<Option<Option<i64>>> = vec![None; self.tracks.len()];
         for event in self.rows.events.ids() {
@@ -564,23 +565,23 @@ impl<'a> Slices<'a> {
     }
 }
 
-/// The track of a sequence that names none.
+/// Returns the default track of a sequence.
 fn track_of_sequence(sequence: u64) -> u64 {
     sequence | 1 << 63
 }
 
-/// The phases of Chrome's own events that are no slices.
+/// The phases of legacy Chrome events that are not slices.
 const MARKS: &[u8] = b"stfbneSTpFM";
 
 /// The arguments of an event.
 struct Arguments {
     kind: EventKind,
     category: Option<StringId>,
-    /// Whether longpole wrote the event, whose track says where it stands.
+    /// Whether longpole wrote the event, so that its track determines its lane.
     is_own: bool,
     correlation: Option<i64>,
     external_id: Option<i64>,
-    /// A duration that no end can tell.
+    /// A duration without an end event.
     duration_ns: Option<i64>,
     place: OwnPlace,
     others: Vec<(StringId, ArgValue)>,
@@ -600,7 +601,7 @@ impl Arguments {
         }
     }
 
-    /// Takes what a render stage of a GPU says besides its kind and name.
+    /// Reads the properties of a render stage other than its kind and name.
     fn take_stage(&mut self, stage: &Stage<'_>, rows: &mut Rows<'_>) {
         self.place = OwnPlace { device: stage.gpu, stream: stage.queue, ..OwnPlace::default() };
         for (name, sizes) in ["grid", "block"].into_iter().zip(stage.sizes) {
@@ -627,7 +628,7 @@ impl Arguments {
         self.place.device = self.place.device.or(Some(0));
     }
 
-    /// Takes the annotations of an event; none where one is no message.
+    /// Reads the annotations of an event; `None` if one is not a valid message.
     fn take(
         &mut self,
         event: &TrackEvent<'_>,
@@ -662,7 +663,7 @@ impl Arguments {
                     self.external_id = number;
                     false
                 }
-                // PyTorch gives records of synchronization no category.
+                // PyTorch writes no category for synchronization records.
                 ("cuda_sync_kind", _) if self.category.is_none() => {
                     let category = rows.strings.intern("cuda_sync");
                     (self.kind, self.category) = (rows.kind(category), Some(category));
@@ -686,11 +687,11 @@ impl Arguments {
     }
 }
 
-/// Arguments that say where an event is, and what it belongs to.
+/// Arguments that record the lane of an event or its links.
 const OF_PLACES_AND_LINKS: &[&str] =
     &["correlation", "External id", "queue", "agent", "device", "stream", "cuda_sync_kind"];
 
-/// What Kineto calls an argument that others call something else.
+/// Returns Kineto's name for an argument that other writers name differently.
 fn known_key(key: &str) -> &str {
     match key {
         "correlation_id" | "corr_id" => "correlation",

@@ -1,7 +1,7 @@
-//! The render stages of a GPU, as they stand in the file.
+//! Decodes GPU render stages.
 //!
-//! PyTorch writes all that ran on a GPU as stages. The name of the stage tells the kind; the device, the
-//! stream and the correlation are texts in its extra data.
+//! PyTorch writes all GPU activities as render stages. The name of the stage determines the kind;
+//! device, stream and correlation id are strings in its extra data.
 
 use super::fields::{
     DIMENSION_X, DIMENSION_Z, EXTRA_DATA, EXTRA_NAME, EXTRA_VALUE, GPU, GRID_SIZE, HARDWARE_QUEUE,
@@ -14,10 +14,10 @@ use crate::read::protobuf::{Wire, fields};
 use crate::read::rows::Rows;
 use crate::tables::ArgValue;
 
-/// The category of stages whose name does not tell the kind.
+/// The category of stages whose name does not determine the kind.
 const ANY_STAGE: &str = "gpu_render_stage";
 
-/// Categories of Kineto by the name of a stage.
+/// Kineto's categories by the name of a stage.
 const CATEGORIES: &[(&str, &str)] = &[
     ("Kernel", "kernel"),
     ("Memcpy", "gpu_memcpy"),
@@ -27,15 +27,15 @@ const CATEGORIES: &[(&str, &str)] = &[
     ("HostNode", "graph_host_node"),
 ];
 
-/// The fields of a stage that are looked at.
+/// The fields of a stage that are read.
 #[derive(Default)]
 pub(super) struct Stage<'a> {
     pub(super) duration: Option<u64>,
     pub(super) gpu: Option<i64>,
     pub(super) queue: Option<i64>,
-    /// What was launched: the size of the grid and of a block.
+    /// Launch parameters: the size of the grid and of a block.
     pub(super) sizes: [Option<[i64; 3]>; 2],
-    /// Names and values.
+    /// The extra data: names and values.
     pub(super) extra: Vec<(&'a [u8], &'a [u8])>,
     id: Option<u64>,
     kernel: Option<u64>,
@@ -43,7 +43,7 @@ pub(super) struct Stage<'a> {
     name_id: Option<u64>,
 }
 
-/// Takes a stage apart; none where it is no message.
+/// Decodes a stage; `None` if it is not a valid message.
 pub(super) fn of(bytes: &[u8]) -> Option<Stage<'_>> {
     let mut stage = Stage::default();
     fields(bytes, |field, wire| {
@@ -66,7 +66,7 @@ pub(super) fn of(bytes: &[u8]) -> Option<Stage<'_>> {
 }
 
 impl Stage<'_> {
-    /// The category and the name: that of the activity or of the kernel, or else of the stage.
+    /// Returns the category and the name: of the activity or kernel, otherwise of the stage.
     pub(super) fn names(
         &self,
         sequence: &Sequence,
@@ -88,7 +88,7 @@ impl Stage<'_> {
 
 type Names = std::collections::HashMap<u64, StringId>;
 
-/// What Kineto calls an entry of the extra data.
+/// Returns Kineto's name for an entry of the extra data.
 pub(super) fn known_key(name: &str) -> &str {
     match name {
         "device id" => "device",
@@ -98,7 +98,8 @@ pub(super) fn known_key(name: &str) -> &str {
     }
 }
 
-/// A value of the extra data, all of which are texts. Names of process groups stay texts.
+/// Returns a value of the extra data, all of which are strings. Names of process groups stay
+/// strings.
 pub(super) fn value(name: &str, value: &[u8], rows: &mut Rows<'_>) -> ArgValue {
     let number = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
     match number.filter(|_| !name.starts_with("Process Group")) {
@@ -120,7 +121,7 @@ fn extra(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((name, value))
 }
 
-/// The sizes of the grid and of a block.
+/// Returns the sizes of the grid and of a block.
 fn sizes(bytes: &[u8]) -> Option<[Option<[i64; 3]>; 2]> {
     let mut found = [None; 2];
     fields(bytes, |field, wire| {

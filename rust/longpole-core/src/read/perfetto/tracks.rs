@@ -1,4 +1,4 @@
-//! Tracks, and the process, thread, device and stream that each stands for.
+//! Tracks, with the process, thread, device and stream of each.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use crate::read::protobuf::{Wire, fields};
 use crate::read::rows::Rows;
 use crate::vocabulary::track_numbers;
 
-/// A track lies within at most so many others.
+/// Maximum depth of nested tracks.
 const MAX_DEPTH: usize = 64;
 
 /// The tracks of a trace, in order of first use.
@@ -23,7 +23,7 @@ pub(super) struct Tracks {
     row_of: HashMap<u64, usize>,
 }
 
-/// A track as the last description of it says.
+/// A track, as last described.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Track {
     uuid: u64,
@@ -33,30 +33,30 @@ pub(super) struct Track {
     process_name: Option<StringId>,
     thread: Option<i64>,
     thread_name: Option<StringId>,
-    /// What our own description says.
+    /// The place from longpole's own description.
     own: Option<Standing>,
-    /// The series of samples that our own description names.
+    /// The series of samples from longpole's own description.
     pub(super) series: Option<StringId>,
-    /// What a sample of a counter is multiplied with, and whether samples add up.
+    /// The factor for samples of a counter, and whether samples are increments.
     pub(super) unit: i64,
     pub(super) is_incremental: bool,
     /// The sum of the samples so far.
     pub(super) value: f64,
 }
 
-/// What a track stands for.
+/// The process, thread, device and stream of a track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Standing {
     pub(super) process: StringId,
     pub(super) thread: StringId,
     pub(super) device: Option<i64>,
     pub(super) stream: Option<i64>,
-    /// Whether that is how longpole described the track, for events of any kind.
+    /// Whether longpole described the track this way, for events of any kind.
     pub(super) is_own: bool,
 }
 
 impl Tracks {
-    /// The row of a track, which may not have been described yet.
+    /// Returns the row of a track, which may not be described yet.
     pub(super) fn row(&mut self, uuid: u64) -> usize {
         *self.row_of.entry(uuid).or_insert_with(|| {
             self.all.push(Track { uuid, unit: 1, ..Track::default() });
@@ -72,7 +72,7 @@ impl Tracks {
         &mut self.all[row]
     }
 
-    /// Takes a description; none where it is no message.
+    /// Reads a description; `None` if it is not a valid message.
     pub(super) fn describe(&mut self, bytes: &[u8], rows: &mut Rows<'_>) -> Option<()> {
         let mut found = Track { unit: 1, ..Track::default() };
         fields(bytes, |field, wire| {
@@ -94,7 +94,7 @@ impl Tracks {
         Some(())
     }
 
-    /// Takes the process and thread that all events of a sequence are of.
+    /// Sets the process and thread of all events of a sequence.
     pub(super) fn describe_sequence(
         &mut self,
         uuid: u64,
@@ -109,16 +109,17 @@ impl Tracks {
         Some(())
     }
 
-    /// The last description counts.
+    /// Replaces a description; the last one counts.
     fn replace(&mut self, found: Track) {
         let row = self.row(found.uuid);
         self.all[row] = found;
     }
 
-    /// What every track stands for; processes and threads with names are stated.
+    /// Returns the place of every track; also records the names of processes and threads.
     pub(super) fn standing(&self, rows: &mut Rows<'_>) -> Vec<Standing> {
         let mut stated = HashSet::new();
-        // We state the names of processes and threads as the trace did that was written.
+        // In longpole's own files, the names of processes and threads are recorded as in the
+        // original trace.
         let is_ours = self.all.iter().any(|track| track.own.is_some());
         let standings = (0..self.all.len()).map(|row| {
             let own = self.all[row].own;
@@ -150,7 +151,7 @@ impl Tracks {
         Standing { process, thread, device: device.or(of_around), stream, is_own: false }
     }
 
-    /// A track and those it lies within.
+    /// Returns a track and the tracks that contain it.
     fn around<'a>(&'a self, track: &'a Track) -> impl Iterator<Item = &'a Track> {
         let outer = |track: &&'a Track| Some(&self.all[*self.row_of.get(&track.parent?)?]);
         std::iter::successors(Some(track), outer).take(MAX_DEPTH)
@@ -179,7 +180,7 @@ impl Tracks {
     }
 }
 
-/// Takes a description that longpole wrote; others are for readers.
+/// Reads a description that longpole wrote; others are for display.
 fn described(bytes: &[u8], track: &mut Track, rows: &mut Rows<'_>) {
     let Ok(Value::Object(own)) = serde_json::from_slice(bytes) else { return };
     let text = |name: &str, rows: &mut Rows<'_>| {

@@ -1,10 +1,10 @@
-//! Kernels, copies and threads as events, whichever of the formats they stand in.
+//! Kernels, copies and threads as events, for all ROCm formats.
 
 use crate::ids::{EventId, LaneId, StringId};
 use crate::read::records::{Record, Records};
 use crate::tables::{ArgValue, EventKind, Place};
 
-/// The arguments of events, by the names that Kineto has for them; their places are the constants.
+/// The arguments of events, with Kineto's names; the constants are their indices.
 pub(super) const ARGUMENTS: &[&str] = &["grid", "block", "shared memory", "bytes"];
 const GRID: usize = 0;
 const BLOCK: usize = 1;
@@ -13,7 +13,7 @@ const BYTES: usize = 3;
 
 const IDS_OF_RECORDING: i64 = 10_000_000_000;
 
-/// A dispatch of a kernel or a memory copy.
+/// A kernel dispatch or a memory copy.
 #[derive(Default)]
 pub(super) struct Activity {
     pub(super) start_ns: Option<i64>,
@@ -23,7 +23,7 @@ pub(super) struct Activity {
     pub(super) stream: Option<i64>,
 }
 
-/// How a kernel was launched: the work items and the size of a block in each dimension.
+/// The launch parameters of a kernel: number of work items and block size in each dimension.
 #[derive(Default)]
 pub(super) struct Launch {
     pub(super) work_items: [Option<i64>; 3],
@@ -31,7 +31,8 @@ pub(super) struct Launch {
     pub(super) shared_memory: Option<i64>,
 }
 
-/// A correlation id that is unique in the file: each recording and process counts its own.
+/// Returns a correlation id that is unique in the file, because each recording and process counts
+/// separately.
 pub(super) fn of_recording(number: i64, correlation: Option<i64>) -> Option<i64> {
     number.checked_mul(IDS_OF_RECORDING)?.checked_add(correlation?)
 }
@@ -105,7 +106,7 @@ pub(super) fn thread([process, thread]: [Option<i64>; 2], records: &mut Records<
     records.lane(Place { process, thread, device: None, stream: None })
 }
 
-/// What a call or range is, by the name of its interface.
+/// Returns the kind of a call or range, by the name of its interface.
 pub(super) fn kind_of_interface(name: &str) -> (EventKind, &'static str) {
     const INTERFACES: &[(&str, EventKind, &str)] = &[
         ("HIP_", EventKind::Runtime, "hip_runtime"),
@@ -116,7 +117,7 @@ pub(super) fn kind_of_interface(name: &str) -> (EventKind, &'static str) {
     known.map_or((EventKind::Other, "rocm_api"), |&(_, kind, category)| (kind, category))
 }
 
-/// The name of a copy as Kineto gives it, by the operation: `MEMORY_COPY_HOST_TO_DEVICE`.
+/// Returns Kineto's name for a copy, by operation: `MEMORY_COPY_HOST_TO_DEVICE`.
 pub(super) fn name_of_copy(operation: &str) -> String {
     let operation = operation.trim_start_matches("MEMORY_COPY_");
     let Some((from, to)) = operation.split_once("_TO_") else {

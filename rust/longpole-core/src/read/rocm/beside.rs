@@ -1,10 +1,10 @@
-//! The CSV files that `rocprofv3` writes for one process: one for each kind of record, with names
-//! that begin alike.
+//! Finds the CSV files that `rocprofv3` writes for one process: one for each kind of record, with a
+//! common name prefix.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// How the names of the files end, in the order in which they are read.
+/// The name suffixes of the files, in the order in which they are read.
 const KINDS: [&str; 11] = [
     "agent_info",
     "kernel_trace",
@@ -20,8 +20,8 @@ const KINDS: [&str; 11] = [
 ];
 const PACKED: [&str; 4] = ["", ".gz", ".zst", ".xz"];
 
-/// The files of the process that a file is of, which is among them, in the order in which they are
-/// read.
+/// Returns all files of the process to which a file belongs, including the file itself, in the
+/// order in which they are read.
 pub(super) fn files(given: &Path) -> Vec<PathBuf> {
     let name = given.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let Some((prefix, kind)) = parts(name) else { return vec![given.to_owned()] };
@@ -37,7 +37,7 @@ pub(super) fn files(given: &Path) -> Vec<PathBuf> {
     KINDS.iter().filter_map(one).collect()
 }
 
-/// What is before the kind in the name of a file, and the kind.
+/// Returns the prefix of a file name before the kind, and the kind.
 fn parts(name: &str) -> Option<(&str, &str)> {
     let packed = PACKED.iter().rev().find(|packed| name.ends_with(**packed))?;
     let stem = name.strip_suffix(packed)?.strip_suffix(".csv")?;

@@ -1,10 +1,11 @@
-//! CSV files: those of a process that `rocprofv3` wrote, or the one of `rocprof` 1 and 2.
+//! Reads CSV files: those that `rocprofv3` wrote for a process, or the one of `rocprof` 1 and 2.
 //!
 //! Columns are found by their names, which differ between versions in case and in `_` and `-`.
-//! Places of findings count the bytes of all files in the order in which they were read.
+//! Offsets of findings count the bytes of all files in the order in which they were read.
 //!
-//! Limits: a copy has no size. Without `_agent_info.csv` a device has the number of its agent.
-//! `rocprof` 1 and 2 count the work items of all dimensions together: a kernel has no grid.
+//! Limits: copies have no size. Without `_agent_info.csv`, the device number is the agent number.
+//! `rocprof` 1 and 2 record the total number of work items in all dimensions, so a kernel has no
+//! grid.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -27,12 +28,13 @@ use crate::read::source;
 use crate::read::window::Window;
 use crate::tables::{Header, Tables};
 
-/// Whether a file is one of these, by its first bytes; an error for those that cannot be read.
+/// Whether a file is one of these, judged by its first bytes; an error for those that cannot be
+/// read.
 pub(in crate::read) fn is_csv(head: &[u8]) -> std::result::Result<bool, Refused> {
     rows_of(head).map_or(Ok(false), |found| found.map(|_| true))
 }
 
-/// Reads the file in a window, and those beside the path that it has.
+/// Reads the file in a window, and the files next to its path.
 pub(in crate::read) fn read(
     window: Window<'_>,
     path: Option<&Path>,
@@ -71,14 +73,14 @@ const NOTHING: ErrorKind = ErrorKind::OtherKind {
     hint: "record with `rocprofv3 --kernel-trace --hip-trace` and give the `_kernel_trace.csv`",
 };
 
-/// The files on their way into tables.
+/// The state of reading the files.
 struct Trace<'a> {
     records: Records<'a>,
     progress: Progress<'a>,
     agents: Agents,
-    /// The recordings that rows name, in the order in which they turned up.
+    /// The recordings in the rows, in order of first occurrence.
     recordings: HashMap<Vec<u8>, i64>,
-    /// What was read: the name of each file, and how much of it.
+    /// The files read: the name of each, and the number of bytes read.
     files: Vec<serde_json::Value>,
     n_bytes: u64,
     has_events: bool,
@@ -100,12 +102,12 @@ impl<'a> Trace<'a> {
         }
     }
 
-    /// Whether the caller wants no more.
+    /// Whether a limit of the caller is reached.
     fn is_limited(&self) -> bool {
         self.records.diagnostics.count(Code::LimitReached) > 0
     }
 
-    /// Reads one file, whose findings count bytes from its own beginning until they are joined.
+    /// Reads one file. Its findings count bytes from its own beginning until they are joined.
     fn file(&mut self, window: Window<'a>, path: &Path) -> Result<()> {
         let before = std::mem::take(&mut self.records.diagnostics);
         let mut found = Diagnostics::default();
@@ -126,7 +128,7 @@ impl<'a> Trace<'a> {
         Ok(())
     }
 
-    /// Reads the rows of a file; gives their number.
+    /// Reads the rows of a file. Returns their number.
     fn rows(
         &mut self,
         kind: Kind,
@@ -182,7 +184,7 @@ impl<'a> Trace<'a> {
         memory_copy(&activity, &direction, None, &mut self.records);
     }
 
-    /// What ran on the device of an agent; none without times.
+    /// Returns the activity on the device of an agent; `None` without times.
     fn activity(
         &mut self,
         columns: &Columns,
@@ -227,7 +229,7 @@ impl<'a> Trace<'a> {
         }
     }
 
-    /// When a row began and ended; none where that cannot be told, which is noted.
+    /// Returns the start and end of a row; `None` if unknown, which is reported.
     fn times(&mut self, columns: &Columns, row: &Row<'_>) -> Option<[Option<i64>; 2]> {
         let start_ns = self.time(Code::BadTimestamp, columns.start, row);
         if start_ns.is_none() && row.text(columns.start).is_some() {
@@ -236,8 +238,8 @@ impl<'a> Trace<'a> {
         Some([start_ns, self.time(Code::InvalidNumber, columns.end, row)])
     }
 
-    /// A time in whole nanoseconds; none where there is none, or where it is malformed, which is
-    /// noted.
+    /// Parses a time in whole nanoseconds; `None` if it is missing, or malformed, which is
+    /// reported.
     fn time(&mut self, fault: Code, column: Option<usize>, row: &Row<'_>) -> Option<i64> {
         let time_ns = nanoseconds(row.text(column)?);
         if time_ns.is_none() {
@@ -255,7 +257,7 @@ impl<'a> Trace<'a> {
         self.number(Code::InvalidNumber, column, row)
     }
 
-    /// A number; none where there is none, or where it is not one, which is noted.
+    /// Parses an integer; `None` if it is missing, or invalid, which is reported.
     fn number(&mut self, fault: Code, column: Option<usize>, row: &Row<'_>) -> Option<i64> {
         let text = row.text(column)?;
         let number = integer(text);
@@ -265,7 +267,7 @@ impl<'a> Trace<'a> {
         number
     }
 
-    /// Which recording a row is of: a file may hold several, which count their ids alike.
+    /// Returns the recording of a row: a file may contain several with overlapping ids.
     fn recording(&mut self, columns: &Columns, row: &Row<'_>) -> i64 {
         let Some(name) = row.text(columns.recording) else { return 0 };
         if let Some(&number) = self.recordings.get(name) {
@@ -277,15 +279,15 @@ impl<'a> Trace<'a> {
     }
 }
 
-/// Whether the last row of a file lost digits of its end, which stand last where a file has calls.
+/// Whether the last row of a file lost digits at its end, where call files have the end time.
 fn is_cut(columns: &Columns, row: &Row<'_>) -> bool {
     let [start_ns, end_ns] = [columns.start, columns.end].map(|time| nanoseconds(row.text(time)?));
     end_ns < start_ns
 }
 
-/// A time, rounded to whole nanoseconds: programs that average or merge the rows of `rocprofv3`
-/// write fractions (`564450429888574.8`), and powers of ten (`1.70416151142e+18`) where the writer
-/// had a double.
+/// Parses a time, rounded to whole nanoseconds. Programs that average or merge the rows of
+/// `rocprofv3` write fractions (`564450429888574.8`), and exponents (`1.70416151142e+18`) for
+/// doubles.
 fn nanoseconds(text: &[u8]) -> Option<i64> {
     if let Some(whole_ns) = integer(text) {
         return Some(whole_ns);
@@ -303,20 +305,21 @@ fn nanoseconds(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// A double as an integer, if it fits.
+/// Returns a double as an integer, if it fits.
 #[allow(clippy::cast_possible_truncation)] // it is in range
 fn of_double(time_ns: f64) -> Option<i64> {
     const LIMIT: f64 = 9.2e18;
     (time_ns.abs() < LIMIT).then(|| time_ns.round() as i64)
 }
 
-/// An integer; with `.0` too, as pandas writes the integers of a column with missing values.
+/// Parses an integer, optionally with `.0`, as pandas writes the integers of a column with missing
+/// values.
 fn integer(text: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(text).ok()?;
     text.strip_suffix(".0").unwrap_or(text).parse().ok()
 }
 
-/// The devices by the numbers of their agents: rows name the logical node, or the node.
+/// The devices by agent number: rows contain the logical node, or the node.
 #[derive(Default)]
 struct Agents {
     of_number: [HashMap<(i64, i64), i64>; 2],
@@ -338,7 +341,8 @@ impl Agents {
         }
     }
 
-    /// The device of `GPU 0`, `Agent 4` or 4. Where nothing tells the agents, their numbers do.
+    /// Returns the device of `GPU 0`, `Agent 4` or 4. Without a list of agents, it is the number
+    /// itself.
     fn device(&self, recording: i64, agent: Option<&[u8]>) -> Option<i64> {
         let text = agent?;
         let digits = text.iter().rposition(|byte| !byte.is_ascii_digit()).map_or(0, |at| at + 1);
@@ -353,7 +357,7 @@ impl Agents {
     }
 }
 
-/// Where the columns are, as far as a file has them.
+/// The columns of a file, as far as it has them.
 struct Columns {
     start: Option<usize>,
     end: Option<usize>,
@@ -377,12 +381,12 @@ struct Columns {
     logical_node: Option<usize>,
     agent_type: Option<usize>,
     product: Option<usize>,
-    /// Whether `rocprof` 1 or 2 names the columns so.
+    /// Whether the columns are named as in `rocprof` 1 or 2.
     is_old: bool,
 }
 
 impl Columns {
-    /// Finds the columns by their [plain names](crate::read::csv::columns).
+    /// Finds the columns by their [normalized names](crate::read::csv::columns).
     fn of(columns: &[String]) -> Self {
         let one = |name: &str| columns.iter().position(|column| column == name);
         let any = |names: [&str; 2]| names.into_iter().find_map(one);

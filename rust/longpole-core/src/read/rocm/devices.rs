@@ -1,10 +1,10 @@
-//! The devices of a machine: ROCm numbers all agents, and the processors among them.
+//! The devices of a machine, by agent number: ROCm numbers all agents, including the CPUs.
 
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-/// The devices by the number of their agent.
+/// The devices by agent number.
 #[derive(Default)]
 pub(super) struct Devices {
     of_agent: HashMap<i64, i64>,
@@ -19,12 +19,12 @@ impl Devices {
         }
     }
 
-    /// The device of an agent.
+    /// Returns the device of an agent.
     pub(super) fn of_agent(&self, agent: Option<i64>) -> Option<i64> {
         self.of_agent.get(&agent?).copied()
     }
 
-    /// What the header says of them.
+    /// Returns the device properties for the header.
     pub(super) fn properties(self) -> Option<(String, String)> {
         let described = Value::Array(self.described);
         let is_any = described.as_array().is_some_and(|list| !list.is_empty());

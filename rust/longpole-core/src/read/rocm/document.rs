@@ -1,7 +1,7 @@
-//! JSON of `rocprofv3`: one object a process, whose lists of records are read as they stream by.
+//! Reads the JSON of `rocprofv3`: one object per process, whose lists of records are streamed.
 //!
-//! Records name kernels and operations by numbers, which the writer lists before them. A damaged
-//! or truncated file keeps the records before the damage.
+//! Records refer to kernels and operations by ids, which are defined before them. The records
+//! before damage or truncation are kept.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -67,14 +67,14 @@ pub(in crate::read) fn read(
     trace.records.finish(header, bytes)
 }
 
-/// The bytes of a window, which are taken one by one: how many were tells where a record stands.
+/// The bytes of a window, taken one by one; their count is the offset of a record.
 struct Source<'a> {
     window: Window<'a>,
     progress: Progress<'a>,
     diagnostics: Diagnostics,
     failure: Option<Error>,
     n_taken: &'a Cell<u64>,
-    /// Where the bytes at hand end.
+    /// The offset after the fetched bytes.
     end: u64,
 }
 
@@ -85,7 +85,7 @@ impl<'a> Source<'a> {
         Self { window, progress, diagnostics: Diagnostics::default(), failure: None, n_taken, end }
     }
 
-    /// Brings more bytes to hand in place of those that are there; false at the end.
+    /// Fetches the next bytes. Returns false at the end.
     #[cold]
     fn fill(&mut self) -> Result<bool> {
         report(self.progress, self.end)?;
@@ -95,7 +95,7 @@ impl<'a> Source<'a> {
         Ok(is_more)
     }
 
-    /// Goes to the end without reading, so that all bytes are counted.
+    /// Skips to the end, so that all bytes are counted.
     fn skip_rest(&mut self) -> Result<()> {
         while self.fill()? {}
         Ok(())
@@ -122,29 +122,29 @@ impl Read for Source<'_> {
     }
 }
 
-/// The document on its way into tables.
+/// The state of reading the document.
 struct Trace<'a> {
     records: Records<'a>,
     devices: Devices,
     process: Process,
-    /// How many bytes were taken of the document.
+    /// The number of bytes read from the document.
     n_taken: &'a Cell<u64>,
 }
 
-/// What is known of the process whose records are read.
+/// What is known about the process whose records are read.
 #[derive(Default)]
 struct Process {
-    /// Which of the document it is, from 1.
+    /// Its index in the document, from 1.
     place: i64,
     number: Option<i64>,
     kernels: HashMap<i64, StringId>,
-    /// The names of operations by their interface.
+    /// The names of operations, by interface.
     operations: Vec<(String, Vec<String>)>,
-    /// The texts of markers by their correlation ids.
+    /// The texts of markers, by correlation id.
     markers: HashMap<i64, StringId>,
 }
 
-/// Where in the document something stands.
+/// A position in the structure of the document.
 #[derive(Clone, Copy)]
 enum Place {
     Document,
@@ -156,7 +156,7 @@ enum Place {
     List(List),
 }
 
-/// A list of objects with members of interest.
+/// A list of objects that is read.
 #[derive(Clone, Copy)]
 enum List {
     Agents,
@@ -177,7 +177,7 @@ const LISTS: &[(&str, List)] = &[
 ];
 
 impl Place {
-    /// What stands behind a key.
+    /// Returns the position after a key.
     fn behind(self, key: &str) -> Option<Self> {
         match (self, key) {
             (Self::Document, "rocprofiler-sdk-tool") => Some(Self::Processes),
@@ -258,7 +258,7 @@ impl<'de> Visitor<'de> for Level<'_, '_> {
     }
 }
 
-/// A value of which is kept where it begins.
+/// A value with its start offset.
 struct Placed<'t, S> {
     value: S,
     n_taken: &'t Cell<u64>,
@@ -272,7 +272,7 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Placed<'_, S> {
         self,
         input: D,
     ) -> std::result::Result<S::Value, D::Error> {
-        // Its first byte was taken to see that there is a value.
+        // Its first byte was consumed to see that there is a value.
         *self.offset = Some(self.n_taken.get().saturating_sub(1));
         self.value.deserialize(input)
     }
@@ -310,7 +310,7 @@ impl<'de> Visitor<'de> for InterfaceVisitor {
     }
 }
 
-/// The times and numbers of a record, which all kinds have.
+/// The times and ids that all kinds of records have.
 const TIMES: [&str; 5] = [
     "start_timestamp",
     "end_timestamp",
@@ -320,7 +320,7 @@ const TIMES: [&str; 5] = [
 ];
 
 impl Trace<'_> {
-    /// Reads the next element of a list; false at its end.
+    /// Reads the next element of a list. Returns false at its end.
     fn element<'de, S: SeqAccess<'de>>(
         &mut self,
         kind: List,
@@ -380,7 +380,7 @@ impl Trace<'_> {
         Ok(found.is_some())
     }
 
-    /// The members of the next element of a list, and notes where it stands.
+    /// Returns the members of the next element of a list; also stores its offset.
     fn next<'de, S: SeqAccess<'de>, const N: usize>(
         &mut self,
         paths: &[&str; N],
@@ -391,7 +391,7 @@ impl Trace<'_> {
     }
 
     fn agent(&mut self, one: &Fields<5>) {
-        /// The type of agents that are devices.
+        /// The agent type of devices.
         const DEVICE: i64 = 2;
         if let (Some(agent), Some(DEVICE), Some(device)) =
             (one.integer(0), one.integer(1), one.integer(2))
@@ -473,7 +473,7 @@ impl Process {
         of_recording((self.place - 1).max(0), number)
     }
 
-    /// The names of an interface and of its operation.
+    /// Returns the names of an interface and of its operation.
     fn operation(&self, kind: Option<i64>, operation: Option<i64>) -> (&str, &str) {
         let place = |number: Option<i64>| usize::try_from(number?).ok();
         let known = place(kind).and_then(|place| self.operations.get(place));

@@ -1,4 +1,4 @@
-//! Some members of a JSON object, by their paths, without the rest of it.
+//! Extracts selected members of a JSON object by path, skipping the rest.
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
@@ -9,7 +9,7 @@ pub(super) enum Scalar {
     Text(String),
 }
 
-/// The members of an object, in the order of the paths that were asked for.
+/// The members of an object, in the order of the requested paths.
 #[derive(Debug)]
 pub(super) struct Fields<const N: usize>([Option<Scalar>; N]);
 
@@ -29,7 +29,7 @@ impl<const N: usize> Fields<N> {
     }
 }
 
-/// Reads an object: members at `a.b` are those of an object inside.
+/// Reads an object; a member at `a.b` is in a nested object.
 pub(super) struct Paths<'p, const N: usize>(pub(super) &'p [&'p str; N]);
 
 impl<'de, const N: usize> DeserializeSeed<'de> for Paths<'_, N> {
@@ -43,7 +43,7 @@ impl<'de, const N: usize> DeserializeSeed<'de> for Paths<'_, N> {
     }
 }
 
-/// An object inside, with what is left of each path that leads there.
+/// A nested object, with the rest of each path that leads to it.
 struct Within<'a, 'p, const N: usize> {
     paths: &'a [Option<&'p str>; N],
     found: &'a mut [Option<Scalar>; N],
@@ -120,7 +120,7 @@ impl<'de, const N: usize> Visitor<'de> for Within<'_, '_, N> {
     }
 }
 
-/// What is left of a path behind a key, if it begins with it.
+/// Returns the rest of a path after a key, if the path begins with it.
 fn behind<'p>(path: &'p str, key: &str) -> Option<&'p str> {
     let rest = path.strip_prefix(key)?;
     if rest.is_empty() { Some("") } else { rest.strip_prefix('.') }

@@ -1,8 +1,8 @@
-//! What a CSV file of the ROCm profilers holds, by the columns that it has.
+//! Detects the content of a CSV file of the ROCm profilers, by its columns.
 
 use crate::read::csv::columns;
 
-/// What the rows of a file are.
+/// The content of the rows of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::read) enum Rows {
     Kernels,
@@ -10,14 +10,14 @@ pub(in crate::read) enum Rows {
     /// Calls of an interface, or ranges.
     Calls,
     Agents,
-    /// Of no use here: allocations.
+    /// Allocations, which are not used.
     Others,
 }
 
-/// What a file is that cannot be read, and what to do with it.
+/// The description of a file that cannot be read, and a hint.
 pub(in crate::read) type Refused = (&'static str, &'static str);
 
-/// What a file holds; none for files of other programs.
+/// Returns the content of a file; `None` for files of other programs.
 pub(in crate::read) fn rows_of(head: &[u8]) -> Option<Result<Rows, Refused>> {
     if !head.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'"') {
         return None;
@@ -26,7 +26,7 @@ pub(in crate::read) fn rows_of(head: &[u8]) -> Option<Result<Rows, Refused>> {
     rows_with(&columns(line))
 }
 
-/// What a file with these columns holds.
+/// Returns the content of a file with these columns.
 pub(super) fn rows_with(columns: &[String]) -> Option<Result<Rows, Refused>> {
     let has = |names: &[&str]| names.iter().all(|name| columns.iter().any(|column| column == name));
     let is_timed = has(&["starttimestamp", "endtimestamp"]) || has(&["beginns", "endns"]);

@@ -1,11 +1,12 @@
-//! What the ROCm profilers write: databases of `rocpd`, JSON and CSV of `rocprofv3`, CSV of the older
-//! `rocprof`, and its timeline, which `chrome` reads.
+//! Reads the files of the ROCm profilers: `rocpd` databases, JSON and CSV of `rocprofv3`, and CSV
+//! of the older `rocprof`. `chrome` reads the timeline of the latter.
 //!
-//! All but the last two hold the same records: dispatches of kernels, memory copies, calls of the HIP and HSA
-//! interfaces, and markers of `ROCTx`. A call and what it launched have a correlation id in common.
+//! All but the last two contain the same records: kernel dispatches, memory copies, calls of the
+//! HIP and HSA interfaces, and `ROCTx` markers. A call and its activities have a common correlation
+//! id.
 //!
-//! Limits: none says for what a call waited, nor names a rank. Grids are counted in blocks,
-//! as HIP does, where the file counts work items.
+//! Limits: no format records what a call waited for, or a rank. Grids are converted to blocks, as
+//! in HIP, if the file has work items.
 
 mod activities;
 mod beside;

@@ -1,7 +1,7 @@
-//! Databases of `rocpd`, which `rocprofv3` writes by default.
+//! Reads `rocpd` databases, which `rocprofv3` writes by default.
 //!
-//! The names of tables end in the id of the recording; one database may hold several. Times and
-//! places stand in the rows themselves or, in later versions, in tables of their own.
+//! The names of tables end in the id of the recording; one database may contain several. Times and
+//! tracks are in the rows themselves or, in later versions, in separate tables.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -25,7 +25,7 @@ const KERNELS: &str = "rocpd_kernel_dispatch";
 const COPIES: &str = "rocpd_memory_copy";
 const REGIONS: &str = "rocpd_region";
 
-/// Times and places, which rows have themselves or name.
+/// Columns for times and tracks, which rows contain directly or by reference.
 const COMMON: [&str; 10] = [
     "start",
     "end",
@@ -53,12 +53,12 @@ const COPY: &[&str] = &["dst_agent_id", "src_agent_id", "name_id", "size"];
 const REGION: &[&str] = &["name_id"];
 const FIRST: usize = COMMON.len();
 
-/// Whether a database is one of `rocpd`.
+/// Whether a database is a `rocpd` database.
 pub(in crate::read) fn is_rocpd(database: &Database) -> bool {
     recordings(database).next().is_some()
 }
 
-/// The ids of the recordings, as the names of tables end in them.
+/// Returns the ids of the recordings, from the suffixes of table names.
 fn recordings(database: &Database) -> impl Iterator<Item = &str> {
     database.names().iter().filter_map(|name| name.strip_prefix(REGIONS))
 }
@@ -92,16 +92,16 @@ pub(in crate::read) fn read(
     records.finish(header, database.n_bytes)
 }
 
-/// One recording on its way into tables.
+/// The state of reading one recording.
 struct Recording<'a> {
     reading: Reading<'a>,
-    /// Which of the database it is.
+    /// Its index in the database.
     number: i64,
     id: &'a str,
     devices: Devices,
     kernels: HashMap<i64, StringId>,
     tracks: HashMap<i64, Track>,
-    /// The number that the system gave to each process and thread.
+    /// The system id of each process and thread.
     processes: Numbers,
     threads: Numbers,
     times: Option<Finder<'a>>,
@@ -111,7 +111,7 @@ struct Recording<'a> {
 /// Process, thread, agent, queue and stream.
 type Track = [Option<i64>; 5];
 
-/// Numbers of the system by the rows that some versions name instead.
+/// System ids by row id, because some versions refer to rows instead.
 #[derive(Default)]
 struct Numbers {
     of_row: HashMap<i64, i64>,
@@ -126,7 +126,7 @@ impl Numbers {
         }
     }
 
-    /// The number of the system, where a row may be named instead.
+    /// Returns the system id, for an id that may be a row id.
     fn number(&self, named: Option<i64>) -> Option<i64> {
         let named = named?;
         if self.known.contains(&named) {
@@ -138,14 +138,14 @@ impl Numbers {
 
 const EVENT: &[&str] = &["stack_id", "category_id", "extdata"];
 
-/// What a row of `rocpd_event` says.
+/// The content of a row of `rocpd_event`.
 #[derive(Default)]
 struct Event {
     correlation: Option<i64>,
     category: Option<i64>,
     /// The text of a marker.
     message: Option<String>,
-    /// Whether the file holds something else where more is said.
+    /// Whether additional data in the file is damaged.
     is_damaged: bool,
 }
 
@@ -272,14 +272,14 @@ impl<'a> Recording<'a> {
         }
     }
 
-    /// Where a row happened: as it says itself, else as its track does.
+    /// Returns the track of a row: from the row itself, otherwise from the track that it refers to.
     fn track(&self, row: &Row<'_>) -> Track {
         let [track, _, pid, tid, queue, stream] = row.integers(4);
         let named = track.and_then(|track| self.tracks.get(&track)).copied().unwrap_or_default();
         [pid.or(named[0]), tid.or(named[1]), named[2], queue.or(named[3]), stream.or(named[4])]
     }
 
-    /// When a row began and ended, which may stand in a table of times.
+    /// Returns the start and end of a row, which may be in a separate table of times.
     fn times(&mut self, row: &Row<'_>) -> [Option<i64>; 2] {
         let [start_ns, end_ns, start, end] = row.integers(0);
         if start_ns.is_some() {

@@ -1,7 +1,7 @@
-//! Gives the events of `rocprof`'s `results.json` (versions 1 and 2) their kinds, times and places.
+//! Assigns kinds, times and lanes to the events of `rocprof`'s `results.json` (versions 1 and 2).
 //!
-//! The file is in the Chrome trace-event format, without categories. The names of processes, which
-//! may have a number before them, say what events are:
+//! The file has the Chrome trace-event format, without categories. The names of processes, which
+//! may have a numeric prefix, identify the events:
 //!
 //! | process | events become |
 //! |---|---|
@@ -9,14 +9,14 @@
 //! | `CPU HSA API` | driver API calls |
 //! | `Markers and Ranges` | annotations |
 //! | `COPY` | memcpys and memsets |
-//! | `GPU0` | kernels; barrier packets are no work |
+//! | `GPU0` | kernels; barrier packets do not count as GPU activities |
 //!
-//! `ts` and `dur` are whole microseconds: the exact times stand in `BeginNs` and `EndNs`. A HIP call
-//! and the activity that it launched have an `Index` in common in some versions; in others an arrow
-//! of the category `DataFlow` leads from inside the call to the start of the activity.
+//! `ts` and `dur` are whole microseconds; `BeginNs` and `EndNs` contain the exact times. A HIP call
+//! and the activity that it launched have the same `Index` in some versions. In others, an arrow
+//! with category `DataFlow` leads from inside the call to the start of the activity.
 //!
-//! Limits: where a number was given twice, or an activity would begin before its call, the numbers
-//! are not those of launches, and only arrows link activities.
+//! Limits: if a number occurs twice, or an activity would begin before its call, the numbers are
+//! not those of launches, and only arrows link activities.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -29,7 +29,7 @@ use crate::strings::Strings;
 use crate::tables::{ArgTables, ArgValue, EventTable, FlowTable, LaneTable, MetadataTable, Place};
 use crate::vocabulary::EventKind;
 
-/// What a process of the file shows.
+/// The content of a process of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Section {
     Hip,
@@ -51,7 +51,7 @@ impl Section {
         }
     }
 
-    /// Whether only rocprof has such a process.
+    /// Whether only rocprof writes such a process.
     fn is_telling(self) -> bool {
         matches!(self, Self::Hip | Self::Hsa)
     }
@@ -71,7 +71,7 @@ impl Section {
 
 type Sections = HashMap<StringId, Section>;
 
-/// Interprets the events of such a file; false for other traces, which stay as they are.
+/// Interprets the events of such a file. Returns false for other traces, which stay unchanged.
 pub(in crate::read) fn interpret(mut profile: Profile<'_>, flows: &FlowTable) -> bool {
     let sections = sections(profile.metadata, profile.strings);
     if !sections.values().any(|section| section.is_telling()) {
@@ -87,7 +87,7 @@ pub(in crate::read) fn interpret(mut profile: Profile<'_>, flows: &FlowTable) ->
             Some((event, *sections.get(&process)?))
         })
         .collect();
-    // The ends of arrows stand at the times as written.
+    // The ends of arrows are at the times as written.
     let arrows = arrows(&events, profile, flows);
     assign_times(&events, profile);
     assign_correlations(&events, arrows, profile);
@@ -118,14 +118,14 @@ fn sections(metadata: &MetadataTable, strings: &Strings) -> Sections {
         .collect()
 }
 
-/// `CopyHostToDevice`, as Kineto names it; none for other names, such as `async-copy3`.
+/// Returns Kineto's name for `CopyHostToDevice`; `None` for other names, such as `async-copy3`.
 fn kineto_name(name: &str) -> Option<String> {
     let (from, to) = name.strip_prefix("Copy")?.split_once("To")?;
     Some(name_of_copy(&format!("{from}_TO_{to}")))
 }
 
-/// Replaces whole microseconds by the recorded times, on the time axis of the file: `ts` may count
-/// from a start that `BeginNs` does not count from.
+/// Replaces whole microseconds by the exact times, on the time axis of the file: the origin of `ts`
+/// may differ from that of `BeginNs`.
 fn assign_times(events: &[(EventId, Section)], profile: &mut Profile<'_>) {
     let [begins, ends] = ["BeginNs", "EndNs"].map(|key| Column::of(key, profile.args));
     let (Some(begins), Some(ends)) = (begins, ends) else { return };
@@ -145,11 +145,12 @@ fn assign_times(events: &[(EventId, Section)], profile: &mut Profile<'_>) {
     }
 }
 
-/// `ts` and the recorded begin differ by rounding, of the start that `ts` counts from as well.
+/// Maximum difference between `ts` and the exact start from rounding, including that of the origin
+/// of `ts`.
 const MOST_ROUNDED_NS: i64 = 2_000;
 
-/// Gives HIP calls and the activities with their `Index`, or else those that arrows join, a
-/// correlation id.
+/// Assigns correlation ids to HIP calls and activities with the same `Index`, or otherwise to those
+/// connected by arrows.
 fn assign_correlations(
     events: &[(EventId, Section)],
     arrows: Vec<(EventId, i64)>,
@@ -165,7 +166,7 @@ fn assign_correlations(
 /// The category of arrows from calls to the activities that they launched.
 const DATA_FLOW: &str = "DataFlow";
 
-/// The calls and activities that arrows join, each with a number that both have in common.
+/// Returns the calls and activities connected by arrows, each with a common number.
 fn arrows(
     events: &[(EventId, Section)],
     profile: &Profile<'_>,
@@ -199,7 +200,7 @@ fn arrows(
     found
 }
 
-/// The events of each track, by their start.
+/// The events of each track, by start.
 struct Tracks<'a> {
     events: &'a EventTable,
     of_track: BTreeMap<(StringId, StringId), Vec<(i64, EventId)>>,
@@ -221,7 +222,7 @@ impl<'a> Tracks<'a> {
         Self { events, of_track }
     }
 
-    /// The last event to start by a time, where that lies inside it.
+    /// Returns the last event to start by a time, if the time is inside it.
     fn around(&self, track: (StringId, StringId), at_ns: i64) -> Option<EventId> {
         let rows = self.of_track.get(&track)?;
         let n_before = rows.partition_point(|&(start_ns, _)| start_ns <= at_ns);
@@ -230,7 +231,7 @@ impl<'a> Tracks<'a> {
         (at_ns <= end_ns).then_some(event)
     }
 
-    /// The first event to start at a time, or within the microsecond that rounding takes.
+    /// Returns the first event to start at a time, or within the microsecond of rounding.
     fn from(&self, track: (StringId, StringId), at_ns: i64) -> Option<EventId> {
         let rows = self.of_track.get(&track)?;
         let first = rows.partition_point(|&(start_ns, _)| start_ns < at_ns - MOST_ROUNDED_NS / 2);
@@ -239,7 +240,7 @@ impl<'a> Tracks<'a> {
     }
 }
 
-/// The calls and activities with their numbers; none where these are not of launches.
+/// Returns the calls and activities with their numbers; `None` if these are not launch numbers.
 fn pairs(
     events: &[(EventId, Section)],
     args: &ArgTables,
@@ -253,7 +254,7 @@ fn pairs(
         match section {
             Section::Hip if calls.insert(number, event).is_some() => return None,
             Section::Hip | Section::Hsa | Section::Markers => {}
-            // Others count dispatches and copies of HSA.
+            // Other events number HSA dispatches and copies.
             Section::Copies | Section::Device(_) if device.integer(event, strings).is_none() => {}
             Section::Copies | Section::Device(_) => activities.push((event, number)),
         }
@@ -269,7 +270,7 @@ fn pairs(
     Some(found)
 }
 
-/// The numbers that say where events stand.
+/// The arguments with the places of events.
 struct Numbers<'a> {
     process: Option<Column<'a>>,
     device: Option<Column<'a>>,
@@ -282,7 +283,7 @@ impl<'a> Numbers<'a> {
         Self { process: column("pid"), device: column("dev-id"), stream: column("stream-id") }
     }
 
-    /// The thread of the program, or the stream of the device.
+    /// Returns the thread of the program, or the stream of the device.
     fn place(&self, event: EventId, section: Section, own: Place, strings: &mut Strings) -> Place {
         let number =
             |column: &Option<Column<'_>>, strings| column.as_ref()?.integer(event, strings);

@@ -1,4 +1,4 @@
-//! The members of a saved trace, one after the other, each compared with what it must be.
+//! Reads the members of a saved trace in order, and compares each with what it must be.
 
 use bytemuck::Pod;
 use crc32fast::Hasher;
@@ -13,24 +13,24 @@ use crate::progress::{Progress, report};
 use crate::read::window::Window;
 use crate::tables::{ColumnMut, Packed, Values, of_shorts};
 
-/// How many bytes of a column are read before looking at the progress.
+/// Number of bytes of a column read between two progress reports.
 const PART_BYTES: usize = 1 << 20;
 
-/// Before the name of a member.
+/// The length of a member header before the name.
 const FIXED: usize = 30;
-/// Behind the name of a member: its sizes.
+/// The length of the extra field after the name of a member, with its sizes.
 const EXTRA: usize = 20;
 
-/// A saved trace, read from its front to its end.
+/// A saved trace, read from start to end.
 pub(super) struct Archive<'a> {
     window: Window<'a>,
     members: Vec<Member>,
-    /// What was wrong with a compression around the file.
+    /// Problems of a compression around the file.
     diagnostics: Diagnostics,
     checksum: Hasher,
-    /// How much of the member at hand is left.
+    /// Number of bytes left in the current member.
     left: u64,
-    /// How many rows a column may have.
+    /// Maximum number of rows in a column.
     max_rows: u64,
     progress: Progress<'a>,
 }
@@ -48,12 +48,12 @@ impl<'a> Archive<'a> {
         }
     }
 
-    /// Refuses longer columns from here on.
+    /// Limits the number of rows of the columns that follow.
     pub(super) fn limit_rows(&mut self, max_rows: Option<u64>) {
         self.max_rows = max_rows.unwrap_or(u64::MAX);
     }
 
-    /// The document, which comes first.
+    /// Reads the document, which comes first.
     pub(super) fn document(&mut self) -> Result<Vec<u8>> {
         self.open(DOCUMENT)?;
         if self.left > MAX_DOCUMENT_BYTES {
@@ -75,7 +75,7 @@ impl<'a> Archive<'a> {
         Ok(())
     }
 
-    /// The values of an argument, of the type that its member says.
+    /// Reads the values of an argument, of the type in its member name.
     pub(super) fn values(&mut self, name: &str, column: &str) -> Result<Values> {
         self.open(&member_of(name, column))?;
         let header = self.array_header()?;
@@ -102,19 +102,19 @@ impl<'a> Archive<'a> {
         })
     }
 
-    /// The directory, which must list the members as they were.
+    /// Reads the directory, which must match the members.
     pub(super) fn finish(mut self) -> Result<()> {
         let expected = directory(&self.members, self.window.offset());
         let mut found = vec![0; expected.len()];
         self.take(&mut found)?;
         let ends = self.window.text().is_empty() && !self.window.more(&mut self.diagnostics)?;
         if found != expected || !ends || self.diagnostics.is_recovered() {
-            return Err(damaged("its end is not as it was written"));
+            return Err(damaged("its end was changed"));
         }
         Ok(())
     }
 
-    /// Goes to the content of the next member, which must have this name.
+    /// Opens the next member, which must have this name.
     fn open(&mut self, name: &str) -> Result<()> {
         let offset = self.window.offset();
         let mut header = vec![0; FIXED + name.len() + EXTRA];
@@ -124,7 +124,7 @@ impl<'a> Archive<'a> {
         let size = u64::from_le_bytes(size.try_into().unwrap_or_default());
         let member = Member { name: name.to_owned(), crc, size, offset };
         if header != member.header() {
-            return Err(damaged("a member is not the one that stands there"));
+            return Err(damaged("a member has an unexpected name"));
         }
         self.left = size;
         self.checksum.reset();
@@ -172,7 +172,7 @@ impl<'a> Archive<'a> {
         }
         if length > self.max_rows {
             return Err(not_saved(
-                "the saved trace has more events than max_events, and is not cut",
+                "the saved trace has more events than max_events and cannot be truncated",
             ));
         }
         self.fill(values, length)
@@ -191,7 +191,7 @@ impl<'a> Archive<'a> {
         Ok(())
     }
 
-    /// The member at hand must be over, and be what its checksum says.
+    /// Closes the current member, which must be at its end and match its checksum.
     fn close(&mut self) -> Result<()> {
         let crc = self.members.last().map(|member| member.crc);
         if self.left > 0 || crc != Some(self.checksum.clone().finalize()) {
@@ -212,7 +212,7 @@ impl<'a> Archive<'a> {
             let count = self.window.text().len().min(bytes.len());
             if count == 0 && !self.window.more(&mut self.diagnostics)? {
                 return Err(if self.window.is_limited() {
-                    not_saved("the saved trace is larger than max_bytes, and is not cut")
+                    not_saved("the saved trace is larger than max_bytes and cannot be truncated")
                 } else {
                     damaged("it ends too early")
                 });
@@ -226,5 +226,5 @@ impl<'a> Archive<'a> {
 }
 
 fn differs() -> Error {
-    damaged("a column is not of the type or length that it must be")
+    damaged("a column has the wrong type or length")
 }

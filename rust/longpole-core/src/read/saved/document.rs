@@ -1,4 +1,4 @@
-//! What a saved trace says of itself beside its columns: one JSON document.
+//! The JSON document of a saved trace, with everything outside its columns.
 
 use serde_json::{Value, json};
 
@@ -27,10 +27,10 @@ const FORMATS: &[&str] = &[
 
 const COMPRESSIONS: &[&str] = &["gzip", "zstd", "xz"];
 
-/// A category, by its text, with the names of its arguments.
+/// A category, by its string, with the names of its arguments.
 type Named = (Option<i64>, Vec<String>);
 
-/// What stands beside the columns.
+/// The data outside the columns.
 pub(super) struct Document {
     pub(super) arguments: Arguments,
     pub(super) vocabulary: Vocabulary,
@@ -41,7 +41,7 @@ pub(super) struct Document {
     pub(super) args: Vec<Named>,
 }
 
-/// The document of some tables.
+/// Returns the document of some tables.
 pub(crate) fn document_of(tables: &Tables) -> String {
     let header = &tables.header;
     let diagnostics = tables.diagnostics.iter();
@@ -77,7 +77,7 @@ fn args_of(args: &ArgTables) -> Vec<Value> {
 }
 
 impl Document {
-    /// Reads the document of a saved trace.
+    /// Parses the document of a saved trace.
     pub(super) fn of(text: &[u8]) -> Result<Self> {
         let document: Value = serde_json::from_slice(text).map_err(|_| unsound())?;
         if document["format"] != FORMAT {
@@ -115,14 +115,14 @@ fn arguments(value: &Value) -> Option<Arguments> {
     })
 }
 
-/// Returns the vocabulary of a file, whose patterns may come from anybody.
+/// Returns the vocabulary of a file, whose patterns are untrusted.
 fn vocabulary(value: &Value) -> Result<Vocabulary> {
     let additions: Vec<[String; 3]> =
         serde_json::from_value(value.clone()).map_err(|_| unsound())?;
     let mut vocabulary = Vocabulary::default();
     for [section, meaning, pattern] in additions {
         vocabulary.add(&section, &meaning, &pattern).map_err(|error| {
-            let why = format!("the vocabulary that was saved with the trace is refused: {error}");
+            let why = format!("the vocabulary saved with the trace is invalid: {error}");
             Error::new(ErrorKind::NotSaved(why), 0)
         })?;
     }
@@ -153,5 +153,5 @@ fn each<T>(values: &Value, of: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> {
 }
 
 fn unsound() -> Error {
-    damaged("what it says of itself cannot be read")
+    damaged("its metadata cannot be read")
 }

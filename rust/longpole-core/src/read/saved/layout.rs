@@ -1,26 +1,26 @@
-//! How a saved trace stands in its file: the headers of a zip archive, and those of `.npy` files.
+//! The file layout of a saved trace: the headers of a zip archive, and those of `.npy` files.
 //!
-//! Sizes are given in 64 bits everywhere (zip64), so that there is one form of every header. Times
-//! are not: the same tables give the same bytes.
+//! All sizes have 64 bits (zip64), so that every header has a single form. Timestamps are fixed, so
+//! that the same tables give the same bytes.
 
 use crate::error::{Error, ErrorKind};
 
-/// Longer documents are neither written nor read.
+/// Maximum length of the document.
 pub(crate) const MAX_DOCUMENT_BYTES: u64 = 1 << 26;
 
-/// The first member, which says what the others are.
+/// The first member, which describes the others.
 pub(crate) const DOCUMENT: &str = "longpole.json";
 
-/// The column of lanes: process, thread, device and stream of each.
+/// The column of lanes, with the process, thread, device and stream of each.
 pub(crate) const LANES: &str = "places";
 
-/// The column of what arrows have in common: category, name, process and thread of each.
+/// The column of flow sources, with the category, name, process and thread of each.
 pub(crate) const SOURCES: &str = "sources";
 
-/// How long the header of an array is.
+/// The length of an array header.
 pub(crate) const ARRAY_HEADER: usize = 128;
 
-/// The name of the member with a column.
+/// Returns the name of the member with a column.
 pub(crate) fn member_of(table: &str, column: &str) -> String {
     format!("{table}/{column}.npy")
 }
@@ -32,18 +32,18 @@ pub(crate) struct Member {
     pub(crate) name: String,
     /// The CRC-32 of its content.
     pub(crate) crc: u32,
-    /// How many bytes its content has.
+    /// The size of its content in bytes.
     pub(crate) size: u64,
-    /// Where in the file it begins.
+    /// Its offset in the file.
     pub(crate) offset: u64,
 }
 
-/// Version 4.5 (zip64), no flags, not compressed, at the first time that zip knows.
+/// Version 4.5 (zip64), no flags, not compressed, with the earliest zip timestamp.
 const FACTS: [u8; 10] = [45, 0, 0, 0, 0, 0, 0, 0, 0x21, 0];
 const IN_EXTRA: [u8; 4] = [0xff; 4];
 
 impl Member {
-    /// What stands before the content.
+    /// Returns the bytes before the content.
     pub(crate) fn header(&self) -> Vec<u8> {
         let extra = [&[1, 0, 16, 0][..], &self.size.to_le_bytes(), &self.size.to_le_bytes()];
         let lengths = [self.name_length(), [20, 0]];
@@ -51,12 +51,12 @@ impl Member {
         [head.concat(), lengths.concat(), self.name.as_bytes().to_vec(), extra.concat()].concat()
     }
 
-    /// Its entry in the directory.
+    /// Returns the entry in the directory.
     fn entry(&self) -> Vec<u8> {
         let (size, offset) = (self.size.to_le_bytes(), self.offset.to_le_bytes());
         let extra = [&[1, 0, 24, 0][..], &size, &size, &offset];
         let facts = [&[45, 3][..], &FACTS, &self.crc.to_le_bytes(), &IN_EXTRA, &IN_EXTRA];
-        // No comment, on the first disk, a binary file that all may read.
+        // No comment, on the first disk, a binary file with read permission for all.
         let rest = [&self.name_length()[..], &[28, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xa4, 0x81]];
         [
             b"PK\x01\x02".to_vec(),
@@ -75,7 +75,7 @@ impl Member {
     }
 }
 
-/// What stands behind the last member, which ends at `offset`.
+/// Returns the bytes after the last member, which ends at `offset`.
 pub(crate) fn directory(members: &[Member], offset: u64) -> Vec<u8> {
     let mut directory: Vec<_> = members.iter().flat_map(Member::entry).collect();
     let (count, size) = ((members.len() as u64).to_le_bytes(), directory.len() as u64);
@@ -92,7 +92,7 @@ pub(crate) fn directory(members: &[Member], offset: u64) -> Vec<u8> {
     directory
 }
 
-/// The header of an array in a `.npy` file (version 1.0).
+/// Returns the header of an array in a `.npy` file (version 1.0).
 pub(crate) fn array_header(data_type: &str, length: u64) -> [u8; ARRAY_HEADER] {
     let facts =
         format!("{{'descr': '{data_type}', 'fortran_order': False, 'shape': ({length},), }}");
@@ -103,15 +103,15 @@ pub(crate) fn array_header(data_type: &str, length: u64) -> [u8; ARRAY_HEADER] {
     header
 }
 
-/// The error for a file that is not as it was written.
+/// Returns the error for a file that was changed after writing.
 pub(super) fn damaged(what: &'static str) -> Error {
     Error::new(ErrorKind::DamagedSave(what), 0)
 }
 
-/// The error for a file that cannot be read as it was saved.
+/// Returns the error for a file whose contents differ from what was saved.
 pub(super) fn not_saved(what: &str) -> Error {
     Error::new(ErrorKind::NotSaved(what.to_owned()), 0)
 }
 
-/// The bytes of values are written as they stand in memory.
+/// The bytes of values are written as they are in memory.
 const _: () = assert!(cfg!(target_endian = "little"), "saved traces are little-endian");

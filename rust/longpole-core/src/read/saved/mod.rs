@@ -1,13 +1,13 @@
-//! Reads a trace that was saved: its columns as they stand in memory, without parsing text.
+//! Reads a saved trace: its columns as they are in memory, without parsing text.
 //!
-//! The file is a zip archive, without compression, of `NumPy` arrays (`.npy`) and one JSON document
-//! that names them ([`layout`]). numpy.load opens it, and nothing in it is a pickle. Arrow files in
-//! its place would need a parser of their schemas in the core; a `.npy` file has a header of 128
-//! bytes that follows from the type and the length of the column, so that reading one means to
-//! compare and to copy.
+//! The file is an uncompressed zip archive of `NumPy` arrays (`.npy`) and one JSON document that
+//! describes them ([`layout`]). `numpy.load` opens it, and it contains no pickles. Arrow files
+//! would need a parser of their schemas in the core; a `.npy` file has a header of 128 bytes that
+//! follows from the type and length of the column, so that reading a column consists of comparing
+//! and copying.
 //!
-//! One program writes these files, in one way. So every byte but those of the values follows from
-//! them, and is compared; the values have a checksum each. What differs anywhere is refused.
+//! longpole writes these files in only one way. Every byte except the values is therefore known and
+//! compared, and the values have checksums. Any difference is rejected.
 
 mod archive;
 mod document;
@@ -30,13 +30,13 @@ use crate::tables::{
     LaneTable, MetadataTable, Place, Tables,
 };
 
-/// Whether a file begins as saved traces do.
+/// Whether a file begins like a saved trace.
 pub(super) fn is_saved(head: &[u8]) -> bool {
     let name = layout::DOCUMENT.as_bytes();
     head.starts_with(b"PK\x03\x04") && head.get(30..).is_some_and(|rest| rest.starts_with(name))
 }
 
-/// Reads the tables of a saved trace, as a reader of events with these options would make them.
+/// Reads the tables of a saved trace, as an event reader with these options would build them.
 pub(super) fn read(
     window: Window<'_>,
     options: &Options,
@@ -53,7 +53,7 @@ pub(super) fn read(
     }
 }
 
-/// Refuses what was asked for and is not in the file.
+/// Returns an error if requested data is not in the file.
 fn refuse(document: &Document, options: &Options) -> Result<()> {
     if let Some(missing) = document.arguments.lacks(&options.arguments) {
         let what = format!("the trace was saved without some arguments of events: {missing}");
@@ -61,7 +61,9 @@ fn refuse(document: &Document, options: &Options) -> Result<()> {
     }
     let asked = options.vocabulary.additions();
     if !asked.is_empty() && asked != document.vocabulary.additions() {
-        return Err(not_saved("the trace was saved with another vocabulary, which stays with it"));
+        return Err(not_saved(
+            "the trace was saved with another vocabulary, which cannot be changed",
+        ));
     }
     let refused = document.diagnostics.iter().find(|row| row.code.is_refused_by_strict());
     match refused.filter(|_| options.strict) {
@@ -109,7 +111,7 @@ fn strings(archive: &mut Archive<'_>) -> Result<Strings> {
         vec![("text", ColumnMut::Bytes(&mut text)), ("ends", ColumnMut::Counts(&mut ends))],
     )?;
     let text = std::str::from_utf8(&text).map_err(|_| damaged("a text in it is not UTF-8"))?;
-    Strings::of_parts(text, &ends).ok_or_else(|| damaged("its texts do not end where it says"))
+    Strings::of_parts(text, &ends).ok_or_else(|| damaged("its table of strings is invalid"))
 }
 
 fn lanes(archive: &mut Archive<'_>, strings: &Strings) -> Result<LaneTable> {
@@ -126,7 +128,7 @@ fn lanes(archive: &mut Archive<'_>, strings: &Strings) -> Result<LaneTable> {
     if rest.is_empty() && lanes.len() == places.len() {
         return Ok(lanes);
     }
-    Err(damaged("a thread or stream stands in it twice"))
+    Err(damaged("it contains a thread or stream twice"))
 }
 
 fn args(
@@ -140,7 +142,7 @@ fn args(
         let category = category.map(|row| text(row, strings)).transpose()?;
         let table = args.of_mut(category);
         if !table.event.is_empty() || !table.columns.is_empty() {
-            return Err(damaged("a category stands in it twice"));
+            return Err(damaged("it contains a category twice"));
         }
         let name = format!("args/{number}");
         archive.table(&name, vec![("event", ColumnMut::PackedRows(&mut table.event))])?;
@@ -169,16 +171,16 @@ fn flows(archive: &mut Archive<'_>, strings: &Strings, name: &str) -> Result<Flo
         let (process, thread) = (text(process.into(), strings)?, text(thread.into(), strings)?);
         let source = flows.source_row(FlowSource { category, name, process, thread });
         if source as usize != row {
-            return Err(damaged("what arrows have in common stands in it twice"));
+            return Err(damaged("it contains a source of arrows twice"));
         }
     }
     if rest.is_empty() {
         return Ok(flows);
     }
-    Err(damaged("what arrows have in common is not whole"))
+    Err(damaged("its sources of arrows are incomplete"))
 }
 
 fn text(row: i64, strings: &Strings) -> Result<StringId> {
     let row = usize::try_from(row).ok().filter(|&row| row < strings.len());
-    row.map(StringId::from_row).ok_or_else(|| damaged("a text is missing in it"))
+    row.map(StringId::from_row).ok_or_else(|| damaged("a string is missing in it"))
 }

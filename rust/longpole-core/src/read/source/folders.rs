@@ -1,11 +1,11 @@
-//! Folders to which a process can confine what it opens, for questions of strangers.
+//! Confines a process to folders, for requests from untrusted users.
 //!
 //! A path is resolved, compared with the folders, and then opened without following any link, so
-//! that a link which takes the place of a file or folder in between is refused. Links that lead from
-//! one file of the folders to another one can be followed. On Linux the kernel refuses links
-//! (`openat2`); elsewhere the folders of the path are opened one after the other.
+//! that a link that replaces a file or folder meanwhile is rejected. Links from one file in the
+//! folders to another can be followed. On Linux the kernel rejects links (`openat2`); on other
+//! systems the folders of the path are opened one after the other.
 //!
-//! Limit: Windows has no such call, and a link that is made in between is followed there.
+//! Limits: Windows has no such call, so a link created meanwhile is followed there.
 
 use std::fs::File;
 use std::io;
@@ -16,14 +16,14 @@ use crate::error::{Error, ErrorKind, IoError, Result};
 
 static FOLDERS: OnceLock<Vec<PathBuf>> = OnceLock::new();
 
-/// Confines this process: from now on it opens only files in these folders and below them.
+/// Confines this process: it can then only open files in these folders and below.
 ///
-/// The folders are given by their real paths. They are not resolved again, so that a link which
-/// takes the place of one later leads nowhere.
+/// The folders must be given by their real paths. They are not resolved again, so that a link that
+/// replaces one later has no effect.
 ///
 /// # Errors
 ///
-/// When the process is confined already.
+/// Returns an error if the process is already confined.
 pub fn confine(folders: Vec<PathBuf>) -> Result<()> {
     FOLDERS.set(folders).map_err(|_| {
         let message = "the process is confined to folders already".to_owned();
@@ -54,10 +54,10 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// The resolved path, if it lies in one of the folders.
+/// Returns the resolved path, if it is in one of the folders.
 ///
-/// A path that cannot be resolved is compared as it is: opening it without links says why it cannot
-/// be opened, and not what a link outside leads to.
+/// A path that cannot be resolved is compared as it is. Opening it without following links then
+/// reports why it cannot be opened, without revealing the target of a link to the outside.
 fn within(path: &Path, folders: &[PathBuf]) -> io::Result<PathBuf> {
     let path = path.canonicalize().or_else(|_| std::path::absolute(path))?;
     let goes_up = path.components().any(|part| part == Component::ParentDir);
@@ -65,7 +65,7 @@ fn within(path: &Path, folders: &[PathBuf]) -> io::Result<PathBuf> {
     if is_inside && !goes_up { Ok(path) } else { Err(outside()) }
 }
 
-/// The error for what lies outside the folders.
+/// Returns the error for paths outside the folders.
 fn outside() -> io::Error {
     #[cfg(unix)]
     return rustix::io::Errno::ACCESS.into();
@@ -87,13 +87,13 @@ mod strictly {
         opened.map_err(|error| if error == Errno::LOOP { Errno::ACCESS } else { error })
     }
 
-    /// None where the system cannot refuse links in all of a path.
+    /// Returns `None` if the system cannot reject links in all parts of a path.
     #[cfg(target_os = "linux")]
     fn at_once(path: &Path, flags: OFlags) -> Option<Result<OwnedFd>> {
         use rustix::fs::{CWD, ResolveFlags, openat2};
         let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         match openat2(CWD, path, flags, Mode::empty(), resolve) {
-            // Kernels before 5.6, and containers that do not know the call.
+            // Kernels before 5.6, and containers that do not allow the call.
             Err(Errno::NOSYS | Errno::PERM) => None,
             opened => Some(opened),
         }
@@ -131,7 +131,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder with `inside/file`, `outside/file`, and links from the first to both.
+    /// Creates a folder with `inside/file`, `outside/file`, and links from the first to both.
     fn layout(name: &str) -> io::Result<PathBuf> {
         let folder = std::env::temp_dir().join(format!("longpole-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);

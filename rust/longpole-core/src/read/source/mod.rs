@@ -1,4 +1,4 @@
-//! Where the bytes come from: a path, bytes in memory or any reader.
+//! Sources of bytes: a path, bytes in memory or any reader.
 
 mod folders;
 mod opening;
@@ -14,12 +14,12 @@ pub use opening::{open_named, open_regular};
 
 use crate::error::{Error, ErrorKind, IoError};
 
-/// A file of which any part can be read at any time, by several threads at once.
+/// A file that several threads can read at any offset, concurrently.
 #[derive(Clone)]
 pub(super) struct SharedFile(Arc<File>);
 
 impl SharedFile {
-    /// Gives the file back where it is no such file, but a pipe or a device.
+    /// Creates a shared file, or returns the file if it is a pipe or a device.
     #[cfg(unix)]
     pub(super) fn of(file: File) -> std::result::Result<Self, File> {
         match file.metadata() {
@@ -28,24 +28,24 @@ impl SharedFile {
         }
     }
 
-    /// No two threads can read a file here, for they share the place in it.
+    /// Returns the file: on this platform, threads cannot share it because they share its position.
     #[cfg(not(unix))]
     pub(super) fn of(file: File) -> std::result::Result<Self, File> {
         Err(file)
     }
 
-    /// The file from its beginning.
+    /// Returns a reader from the beginning of the file.
     pub(super) fn into_reader(self) -> impl Read {
         self.0
     }
 
-    /// Reads what stands at a place until the buffer is full or the file ends.
+    /// Reads at an offset until the buffer is full or the file ends.
     pub(super) fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         read_fully(&mut At { file: &self.0, offset }, buffer)
     }
 }
 
-/// A place in a file, from which on it is read.
+/// A reader at an offset of a file.
 struct At<'a> {
     file: &'a File,
     offset: u64,
@@ -91,7 +91,7 @@ pub(super) fn io_error(error: &io::Error, offset: u64) -> Error {
     Error::new(ErrorKind::Io(error), offset)
 }
 
-/// The number of an error of the system, or of what `opening` refuses.
+/// Returns the number of a system error, or of an error from `opening`.
 fn number(error: &io::Error) -> Option<i32> {
     #[cfg(unix)]
     if error.kind() == io::ErrorKind::Unsupported {

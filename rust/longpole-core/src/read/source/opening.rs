@@ -1,8 +1,8 @@
-//! Opens files for reading: every file that the core reads is opened here.
+//! Opens files for reading. The core opens all input files here.
 //!
-//! A regular file is opened without waiting. A pipe or a terminal is read where the caller named
-//! it; devices and sockets are refused, because they may never end. Once the process is confined to
-//! folders (`folders`), only regular files beneath them are opened.
+//! A regular file is opened without blocking. A pipe or a terminal is opened only if the caller
+//! named it. Devices and sockets are rejected, because they may never end. Once the process is
+//! confined to folders (`folders`), only regular files in them are opened.
 
 use std::fs::File;
 use std::io;
@@ -16,26 +16,27 @@ use crate::error::Result;
 ///
 /// # Errors
 ///
-/// When the file cannot be opened, is a directory, a device or a socket, or lies outside the
-/// folders to which the process is confined.
+/// Returns an error if the file cannot be opened, is a directory, a device or a socket, or is
+/// outside the folders to which the process is confined.
 pub fn open_named(path: &Path) -> Result<File> {
     opened(path, true).map_err(|error| io_error(&error, 0))
 }
 
-/// Opens a file that was found next to another one: only regular files.
+/// Opens a file that was found next to another one. Only regular files are accepted.
 ///
 /// # Errors
 ///
-/// As [`open_named`], and when the file is a pipe or a terminal.
+/// As for [`open_named`], and if the file is a pipe or a terminal.
 pub fn open_regular(path: &Path) -> Result<File> {
     opened(path, false).map_err(|error| io_error(&error, 0))
 }
 
-/// Opens a folder, whose entries can then be listed.
+/// Opens a folder for listing.
 ///
 /// # Errors
 ///
-/// When the folder cannot be opened, or lies outside the folders to which the process is confined.
+/// Returns an error if the folder cannot be opened, or is outside the folders to which the process
+/// is confined.
 #[cfg(unix)]
 pub fn open_folder(path: &Path) -> Result<File> {
     use rustix::fs::OFlags;
@@ -50,7 +51,8 @@ fn opened(path: &Path, is_named: bool) -> io::Result<File> {
     use std::os::unix::fs::FileTypeExt;
 
     let takes_pipes = is_named && !folders::is_confined();
-    // Opening a pipe waits for the program that writes to it: right for a pipe that was asked for.
+    // Opening a pipe blocks until the other program opens it for writing, which is intended for a
+    // pipe that the caller named.
     let waits = takes_pipes && path.metadata().is_ok_and(|facts| facts.file_type().is_fifo());
     let wait = if waits { OFlags::empty() } else { OFlags::NONBLOCK };
     let file = folders::open(path, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | wait)?;
@@ -73,7 +75,8 @@ fn opened(path: &Path, _: bool) -> io::Result<File> {
     folders::open(path)
 }
 
-/// The error for what is not a regular file; its number is that of an unsupported operation.
+/// Returns the error for a path that is not a regular file, with the error number of an unsupported
+/// operation.
 #[cfg(unix)]
 fn refused(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, format!("this is {what}, not a regular file"))

@@ -1,4 +1,4 @@
-//! The address by which a database is opened as it stands: without locks, logs or journals.
+//! The URI that opens a database as it is, without locks, logs or journals.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::source;
 
-/// The files that hold changes which are not in the database yet.
+/// The suffixes of files with changes that are not in the database yet.
 const UNFINISHED: &[&str] = &["-wal", "-journal"];
 
 const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
 
-/// Refuses a database beside which changes lie that are not in it.
+/// Rejects a database with unapplied changes in a file next to it.
 pub(super) fn refuse_unfinished(path: &Path) -> Result<()> {
     let is_there = |ending: &&&str| beside(path, ending).metadata().is_ok_and(|it| it.len() > 0);
     match UNFINISHED.iter().find(is_there) {
@@ -20,7 +20,7 @@ pub(super) fn refuse_unfinished(path: &Path) -> Result<()> {
     }
 }
 
-/// Whether the last who wrote to a database had a write-ahead log beside it.
+/// Whether the last writer of a database used a write-ahead log.
 pub(super) fn has_log(path: &Path) -> bool {
     const VERSIONS: usize = 18;
     const WITH_LOG: u8 = 2;
@@ -35,7 +35,7 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The address of a database that nobody writes to.
+/// Returns the URI of a database that no other process writes.
 pub(super) fn immutable(path: &Path) -> Result<String> {
     let bytes = bytes_of(path)?;
     let mut address = "file:".to_owned();

@@ -1,4 +1,4 @@
-//! An open database: its tables, and guards against what the file may hold.
+//! An open database: its tables, and protection against malicious content.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -19,13 +19,13 @@ use crate::progress::Progress;
 use crate::read::records::Records;
 use crate::read::source;
 
-/// The longest value that is read from a row.
+/// Maximum size of a value read from a row.
 const MOST_VALUE_BYTES: i32 = 64 << 20;
 
-/// SQLite takes no larger copy in memory.
+/// Maximum size of an in-memory database in SQLite.
 const MOST_COPIED_BYTES: usize = 2_147_483_391;
 
-/// A table with more rows than these is worth a thread of its own.
+/// A table with at least this many rows is read in a separate thread.
 const ROWS_FOR_A_THREAD: u64 = 20_000;
 
 /// The table that lists the others.
@@ -35,20 +35,20 @@ const SCHEMA: &str = "sqlite_schema";
 pub(in crate::read) struct Database {
     source: Source,
     path: PathBuf,
-    /// Whether a thread may read rows while this one takes them.
+    /// Whether a separate thread may read rows while this one processes them.
     has_threads: bool,
-    /// Whether it was written with a write-ahead log, which is not there.
+    /// Whether it was written with a write-ahead log that is missing now.
     pub(in crate::read) is_without_log: bool,
-    /// The size of the file.
+    /// The size of the file in bytes.
     pub(in crate::read) n_bytes: u64,
-    /// The names of its tables, in order.
+    /// The names of its tables, sorted.
     names: Vec<String>,
-    /// Those of which rows were asked for.
+    /// The tables whose rows were read.
     read: RefCell<BTreeSet<String>>,
 }
 
 impl Database {
-    /// Opens the database in a file, which up to `threads` threads may read.
+    /// Opens the database in a file, for reading with up to `threads` threads.
     pub(in crate::read) fn open(path: &Path, threads: usize) -> Result<Self> {
         let path = path.canonicalize().map_err(|error| source::io_error(&error, 0))?;
         address::refuse_unfinished(&path)?;
@@ -56,12 +56,12 @@ impl Database {
         let is_without_log = address::has_log(&path);
         let connected = opened(&path)?;
         let names = names(&connected.connection).map_err(|error| failure(&error))?;
-        // A second connection to a copy in memory would be a second copy.
+        // A second connection would need a second in-memory copy.
         let (has_threads, read) = (threads > 1 && !source::is_confined(), RefCell::default());
         Ok(Self { source: connected, path, has_threads, is_without_log, n_bytes, names, read })
     }
 
-    /// The names of its tables, in order.
+    /// Returns the names of its tables, sorted.
     pub(in crate::read) fn names(&self) -> &[String] {
         &self.names
     }
@@ -71,8 +71,8 @@ impl Database {
         self.names.binary_search_by(|known| known.as_str().cmp(name)).is_ok()
     }
 
-    /// Reads some columns of all rows of a table, in the order of their ids, until `take` breaks.
-    /// `a|b` is the first of two columns that the table has; one that it lacks is null.
+    /// Reads some columns of all rows of a table in row id order, until `take` breaks. `a|b` means
+    /// the first of two columns that the table has; missing columns are null.
     pub(in crate::read) fn each(
         &self,
         name: &str,
@@ -93,14 +93,14 @@ impl Database {
         scan.run(&self.source, take)
     }
 
-    /// The columns of a table; none where it has no table of that name.
+    /// Returns the columns of a table; empty if there is no table of that name.
     pub(in crate::read) fn columns(&self, name: &str) -> Vec<String> {
         let table = Table::of(name, &self.source.connection);
         table.map_or_else(|_| Vec::new(), |table| table.columns)
     }
 
-    /// Finds columns of rows by a number, where the number is the row id: else each search would
-    /// read the whole table.
+    /// Returns a finder for rows by number, if the number is the row id. Otherwise each search
+    /// would read the whole table.
     pub(in crate::read) fn finder(
         &self,
         name: &str,
@@ -111,7 +111,7 @@ impl Database {
         Table::of(name, &self.source.connection).ok()?.finder(key, columns)
     }
 
-    /// Notes damaged pages, unless the caller wanted only some of the records.
+    /// Reports damaged pages, unless the caller requested only some of the records.
     pub(in crate::read) fn note_damaged_pages(
         &self,
         records: &mut Records<'_>,
@@ -127,7 +127,7 @@ impl Database {
         Ok(())
     }
 
-    /// The trees of the tables and their indexes, that of the schema first.
+    /// Returns the trees of the tables and their indexes; the tree of the schema comes first.
     fn trees(&self) -> rusqlite::Result<Vec<Tree>> {
         let text = "SELECT name, rootpage FROM sqlite_schema WHERE rootpage > 0";
         let mut statement = self.source.connection.prepare(text)?;
@@ -142,14 +142,15 @@ impl Database {
         Ok(Tree { root, n_values: n_values.transpose()? })
     }
 
-    /// The largest row ids of all tables together, which is about the number of rows.
+    /// Returns the sum of the largest row ids of some tables, which approximates the number of
+    /// rows.
     pub(in crate::read) fn n_rows<'a>(&self, names: impl Iterator<Item = &'a str>) -> u64 {
         let largest = |name| table::largest_row(name, &self.source.connection).unwrap_or(0);
         names.map(largest).fold(0, u64::saturating_add)
     }
 }
 
-/// A connection to the database in a file as it stands.
+/// Opens a connection to the database in a file as it is.
 fn opened(path: &Path) -> Result<Source> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_URI
@@ -162,11 +163,11 @@ fn opened(path: &Path) -> Result<Source> {
     connection.and_then(guarded).and_then(Source::new).map_err(|error| failure(&error))
 }
 
-/// A connection to a copy of the database in memory: SQLite opens files by their names and follows
-/// links in them, which is not safe where others can replace a folder by a link.
+/// Opens a connection to an in-memory copy of the database. SQLite opens files by name and follows
+/// links, which is not safe if others can replace a folder by a link.
 fn copied(path: &Path) -> Result<rusqlite::Result<Connection>> {
     const VERSIONS: std::ops::Range<usize> = 18..20;
-    const WITHOUT_LOG: u8 = 1; // in memory there is no write-ahead log
+    const WITHOUT_LOG: u8 = 1; // a database in memory has no write-ahead log
     let failed = |error| source::io_error(&error, 0);
     let mut file = source::open_regular(path)?;
     let n_bytes = file.metadata().map_err(failed)?.len();
@@ -185,7 +186,7 @@ fn copied(path: &Path) -> Result<rusqlite::Result<Connection>> {
     }))
 }
 
-/// Lets the schema of the file do nothing but describe tables.
+/// Restricts the schema of the file to describing tables.
 fn guarded(connection: Connection) -> rusqlite::Result<Connection> {
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MOST_VALUE_BYTES)?;
     connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
@@ -202,7 +203,7 @@ fn guarded(connection: Connection) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// The tables with pages of their own: neither views nor virtual tables.
+/// Returns the ordinary tables: neither views nor virtual tables.
 fn names(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let text = "SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 ORDER BY name";
     let mut statement = connection.prepare(text)?;
@@ -210,7 +211,7 @@ fn names(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     names.collect()
 }
 
-/// The error for a database that cannot be read at all.
+/// Returns the error for a database that cannot be read at all.
 pub(in crate::read) fn failure(error: &rusqlite::Error) -> Error {
     Error::new(ErrorKind::Database(error.to_string()), 0)
 }

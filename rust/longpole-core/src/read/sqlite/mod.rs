@@ -1,14 +1,14 @@
-//! SQLite databases, read in place: real tables only, row after row, with their own columns.
+//! Reads SQLite databases in place: ordinary tables only, row by row, with their own columns.
 //!
-//! The file may come from anyone. It is opened read-only and as it stands; no view, trigger or
-//! virtual table of it is used, and its schema calls no function. Columns are asked of its schema,
+//! The file is untrusted. It is opened read-only and as it is; its views, triggers and virtual
+//! tables are not used, and its schema cannot call functions. Columns are looked up in the schema,
 //! because each version of a profiler writes others.
 //!
-//! Limits: a database whose write-ahead log or rollback journal lies beside it is refused, because
-//! reading it as it stands would leave rows out. A table is read in the order of its row ids; where
-//! these do not grow, a page is damaged, and the rest of the table is left out. Ids that SQLite
-//! counted have no gaps, so that rows which are missing in between are counted. Rows behind the last
-//! one are missed only where a page lost them (`pages`), not where they were deleted.
+//! Limits: a database with a write-ahead log or rollback journal next to it is rejected, because
+//! rows could be missing. A table is read in row id order. If row ids do not increase, a page is
+//! damaged, and the rest of the table is left out. Row ids assigned by SQLite have no gaps, so
+//! missing rows in between are counted. Missing rows at the end are detected only if a page was
+//! lost (`pages`), not if they were deleted.
 
 mod address;
 mod database;

@@ -1,8 +1,8 @@
-//! One page of a tree, as the file has it: its cells, and whether they and the free bytes fill it.
+//! Checks one page of a tree: whether its cells and free bytes fill it.
 //!
-//! [The format](https://www.sqlite.org/fileformat2.html#b_tree_pages) leaves no byte unaccounted
-//! for: behind the first cell, a page consists of cells, free blocks and so many fragments as its
-//! header counts. A number of cells or a pointer that was altered breaks the sum.
+//! [The format](https://www.sqlite.org/fileformat2.html#b_tree_pages) accounts for every byte:
+//! after the first cell, a page consists of cells, free blocks and the number of fragments in its
+//! header. An altered cell count or pointer breaks the sum.
 
 use std::iter;
 use std::ops::RangeInclusive;
@@ -12,10 +12,11 @@ const INTERIOR_OF_TABLE: u8 = 5;
 const LEAF_OF_INDEX: u8 = 10;
 const LEAF_OF_TABLE: u8 = 13;
 
-/// A cell, and the space behind a freed one, has at least as many bytes.
+/// Minimum number of bytes of a cell, and of the space of a freed one.
 const LEAST_CELL: usize = 4;
 
-/// The row ids below a page: above the first, which is none at the left edge, up to the last.
+/// The range of row ids below a page: greater than the first (`None` at the left edge), up to the
+/// last.
 #[derive(Clone, Copy)]
 pub(super) struct Ids {
     pub(super) above: Option<i64>,
@@ -25,7 +26,7 @@ pub(super) struct Ids {
 impl Ids {
     pub(super) const ALL: Self = Self { above: None, last: i64::MAX };
 
-    /// Takes the next id; none where it does not lie above the ids so far and below the last.
+    /// Consumes the next id; `None` if it is not above the previous ids and within the range.
     fn take(&mut self, id: i64) -> Option<Self> {
         let taken = Self { above: self.above, last: id };
         (Some(id) > self.above && id <= self.last).then(|| {
@@ -37,15 +38,15 @@ impl Ids {
 
 /// A page of a tree.
 pub(super) struct Page<'a> {
-    /// Without the bytes that extensions reserve at its end.
+    /// The page without the bytes reserved for extensions at its end.
     bytes: &'a [u8],
-    /// Where the header of the page begins: in the first page behind that of the file.
+    /// The offset of the page header; in the first page it follows the file header.
     header: usize,
     kind: u8,
 }
 
 impl<'a> Page<'a> {
-    /// None where it cannot be a page of a tree.
+    /// Returns `None` if it cannot be a page of a tree.
     pub(super) fn of(bytes: &'a [u8], header: usize) -> Option<Self> {
         let kind = *bytes.get(header)?;
         is_of_tree(kind).then_some(Self { bytes, header, kind })
@@ -59,7 +60,7 @@ impl<'a> Page<'a> {
         matches!(self.kind, INTERIOR_OF_TABLE | LEAF_OF_TABLE)
     }
 
-    /// The pages below this one with their row ids; none where that cannot be told.
+    /// Returns the child pages with their row id ranges; `None` if they are invalid.
     pub(super) fn children(&self, mut ids: Ids) -> Option<Vec<(u32, Ids)>> {
         let mut children = Vec::new();
         for at in self.cells() {
@@ -74,8 +75,9 @@ impl<'a> Page<'a> {
         Some(children)
     }
 
-    /// Whether the cells of a leaf fill it, with row ids that grow, and the first has so many values;
-    /// else none. Leaves of indexes, and of tables that are not read, are not looked at.
+    /// Returns `Some` if the cells of a leaf fill it, their row ids increase, and the first cell
+    /// has a valid number of values. Leaves of indexes, and of tables that are not read, are not
+    /// checked.
     pub(super) fn checked(&self, ids: Ids, n_values: Option<&RangeInclusive<i64>>) -> Option<()> {
         let Some(n_values) = n_values.filter(|_| self.is_of_table()) else { return Some(()) };
         if let Some(at) = self.cells().next() {
@@ -101,7 +103,7 @@ impl<'a> Page<'a> {
             .then_some(())
     }
 
-    /// How many values the row in a cell has.
+    /// Returns the number of values of the row in a cell.
     fn n_values(&self, cell: usize) -> Option<i64> {
         let (_, id) = varint(self.bytes, cell)?;
         let (_, begin) = varint(self.bytes, id)?;
@@ -114,7 +116,7 @@ impl<'a> Page<'a> {
         Some(n_values)
     }
 
-    /// The bytes in free blocks and in fragments.
+    /// Returns the number of bytes in free blocks and fragments.
     fn n_free(&self) -> Option<usize> {
         let mut n_bytes = usize::from(*self.bytes.get(self.header + 7)?);
         let mut at = short(self.bytes, self.header + 1)?;
@@ -129,7 +131,8 @@ impl<'a> Page<'a> {
         Some(n_bytes)
     }
 
-    /// How many bytes of a value stand in the page itself, the number of the next page included.
+    /// Returns the number of payload bytes in the page itself, including the number of the overflow
+    /// page.
     fn n_local(&self, n_payload: u64) -> usize {
         let usable = self.bytes.len();
         let (least, most) = ((usable - 12) * 32 / 255 - 23, usable - 35);
@@ -145,7 +148,7 @@ impl<'a> Page<'a> {
         short(self.bytes, self.header + 3).unwrap_or(0)
     }
 
-    /// Where the cells begin, of which the last was written first.
+    /// Returns the start of the cell content area; the last cell was written first.
     fn content(&self) -> usize {
         match short(self.bytes, self.header + 5) {
             Some(0) | None => 1 << 16,
@@ -157,7 +160,7 @@ impl<'a> Page<'a> {
         self.header + if self.is_leaf() { 8 } else { 12 }
     }
 
-    /// Where each cell begins; the end of the page where it has no place for its pointer.
+    /// Returns the offset of each cell; the end of the page if its pointer is outside the page.
     fn cells(&self) -> impl Iterator<Item = usize> {
         let pointers = iter::successors(Some(self.pointers()), |at| Some(at + 2));
         let cell = |at| short(self.bytes, at).unwrap_or(self.bytes.len());
@@ -165,7 +168,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Whether a page that begins with this byte may be one of a tree.
+/// Whether a page with this first byte may be a page of a tree.
 pub(super) fn is_of_tree(kind: u8) -> bool {
     matches!(kind, INTERIOR_OF_INDEX | INTERIOR_OF_TABLE | LEAF_OF_INDEX | LEAF_OF_TABLE)
 }
@@ -175,12 +178,12 @@ fn short(bytes: &[u8], at: usize) -> Option<usize> {
     Some(usize::from(bytes[0]) << 8 | usize::from(bytes[1]))
 }
 
-/// The number of four bytes in a place.
+/// Returns the four-byte number at an offset.
 pub(super) fn long(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
 }
 
-/// The number of one to nine bytes in a place, and where it ends.
+/// Returns the varint of one to nine bytes at an offset, and its end.
 fn varint(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     let mut value = 0;
     for (place, &byte) in (at..at + 8).zip(bytes.get(at..)?) {

@@ -1,12 +1,12 @@
-//! Finds pages that cannot be as SQLite wrote them, and from which it reads fewer rows, or rows of
+//! Finds pages that SQLite cannot have written, and from which it reads fewer rows, or rows of
 //! another table, without an error.
 //!
-//! Each page of a tree is named once, by the page above it or by the schema; free pages are named by
-//! the list of free pages. So a page that looks like one of a tree and is named nowhere was lost.
-//! The leaves of the tables that are read are looked at cell by cell (`page`); of other trees, only
-//! the pages above the leaves.
+//! Each page of a tree is referenced once, by its parent page or by the schema; free pages are
+//! referenced by the free list. A page that looks like one of a tree and is not referenced was
+//! therefore lost. The leaves of the tables that are read are checked cell by cell (`page`); for
+//! other trees, only the pages above the leaves.
 //!
-//! Limits: rows that were deleted leave no trace. Values are not looked at, nor are overflow chains.
+//! Limits: deleted rows leave no trace. Values and overflow chains are not checked.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -19,26 +19,26 @@ use crate::progress::{Progress, report};
 use crate::read::source;
 
 const FILE_HEADER: usize = 100;
-/// SQLite leaves out the page with this byte.
+/// SQLite does not use the page that contains this byte.
 const LOCK_BYTE: u64 = 1 << 30;
-/// SQLite follows no more pages from a root to a leaf.
+/// Maximum depth of a tree in SQLite.
 const MOST_LEVELS: usize = 20;
-/// In larger files an overflow page can begin like one of a tree.
+/// In larger files, an overflow page can begin like a page of a tree.
 const MOST_PAGES: usize = 1 << 25;
 const PAGES_A_REPORT: u64 = 1024;
 
 /// A tree of the schema.
 pub(super) struct Tree {
     pub(super) root: u32,
-    /// How many values each of its rows has; none where its rows are not read.
+    /// The possible numbers of values in its rows; `None` if its rows are not read.
     pub(super) n_values: Option<RangeInclusive<i64>>,
 }
 
-/// The pages in which a fault was found.
+/// The pages with faults.
 #[derive(Default)]
 pub(super) struct Damaged {
     pub(super) n_pages: u64,
-    /// The place of the first of them in the file.
+    /// The offset of the first of them in the file.
     pub(super) first_offset: u64,
 }
 
@@ -47,7 +47,7 @@ impl Damaged {
     pub(super) const SCHEMA: Self = Self { n_pages: 1, first_offset: 0 };
 }
 
-/// Looks at the pages of a database with these trees.
+/// Checks the pages of a database with these trees.
 pub(super) fn damaged(path: &Path, trees: &[Tree], progress: Progress<'_>) -> Result<Damaged> {
     let Some(mut pages) = Pages::open(path, progress) else { return Ok(Damaged::default()) };
     let first = pages.bytes.clone();
@@ -67,7 +67,7 @@ struct Pages<'a> {
     /// The page that was read last.
     bytes: Vec<u8>,
     n_usable: usize,
-    /// Whether each page was named so far.
+    /// Whether each page was referenced so far.
     is_named: Vec<bool>,
     damaged: Damaged,
     n_read: u64,
@@ -75,7 +75,7 @@ struct Pages<'a> {
 }
 
 impl<'a> Pages<'a> {
-    /// None where the file has no such header, which SQLite has refused then.
+    /// Returns `None` if the file header is invalid; SQLite has rejected the file in this case.
     fn open(path: &Path, progress: Progress<'a>) -> Option<Self> {
         let mut file = source::open_regular(path).ok()?;
         let n_bytes = usize::try_from(file.metadata().ok()?.len()).ok()?;
@@ -86,7 +86,7 @@ impl<'a> Pages<'a> {
             size => usize::from(size),
         };
         let n_usable = size.checked_sub(header[20].into()).filter(|usable| *usable >= 480)?;
-        // Only who sets both counters the same has set the number of pages.
+        // The page count is valid only if its writer set both counters to the same value.
         let counted = long(&header, 28).filter(|_| header[24..28] == header[92..96]);
         let n_pages = counted.map_or(usize::MAX, |counted| counted as usize).min(n_bytes / size);
         let (is_named, damaged) = (vec![false; n_pages], Damaged::default());
@@ -101,7 +101,7 @@ impl<'a> Pages<'a> {
         found.and_then(|_| self.file.read_exact(&mut self.bytes)).is_ok()
     }
 
-    /// Notes that something names a page; says whether nothing else did.
+    /// Marks a page as referenced. Returns whether it was not referenced before.
     fn name(&mut self, number: u32) -> bool {
         let index = (number as usize).wrapping_sub(1);
         let is_first = self.is_named.get_mut(index).is_some_and(|it| !std::mem::replace(it, true));
@@ -118,7 +118,7 @@ impl<'a> Pages<'a> {
         *n_pages += 1;
     }
 
-    /// Names the free pages, which are listed in some of them.
+    /// Marks the free pages, which are listed in some of them.
     fn name_free(&mut self, first: u32) {
         let mut list = first;
         while list > 0 && self.name(list) && self.read(list) {
@@ -133,7 +133,7 @@ impl<'a> Pages<'a> {
         }
     }
 
-    /// Names the pages that say, in databases which shrink, what names each other page.
+    /// Marks the pointer map pages of auto-vacuum databases.
     fn name_maps(&mut self) {
         let lock = self.lock();
         for index in (1..self.is_named.len()).step_by(self.n_usable / 5 + 1) {
@@ -142,12 +142,12 @@ impl<'a> Pages<'a> {
         }
     }
 
-    /// The index of the page that is left out.
+    /// Returns the index of the page that SQLite does not use.
     fn lock(&self) -> usize {
         usize::try_from(LOCK_BYTE).unwrap_or(usize::MAX) / self.bytes.len()
     }
 
-    /// Looks at a page and those below it; says whether it is a leaf.
+    /// Checks a page and its children. Returns whether it is a leaf.
     fn walk(&mut self, number: u32, ids: Ids, tree: &Tree, n_levels: usize) -> Result<bool> {
         if !self.name(number) {
             return Ok(false);
@@ -169,7 +169,7 @@ impl<'a> Pages<'a> {
         Ok(is_leaf)
     }
 
-    /// Looks at the pages below one. Where the first is a leaf, all are.
+    /// Checks the children of a page. If the first is a leaf, all are.
     fn walk_below(&mut self, below: Vec<(u32, Ids)>, tree: &Tree, n_levels: usize) -> Result<()> {
         let mut is_enough = false;
         for (child, ids) in below {
@@ -182,7 +182,7 @@ impl<'a> Pages<'a> {
         Ok(())
     }
 
-    /// Finds the pages of trees that nothing names.
+    /// Finds the tree pages that are not referenced.
     fn find_lost(&mut self) -> Result<()> {
         let lock = self.lock();
         if self.is_named.len() > MOST_PAGES {

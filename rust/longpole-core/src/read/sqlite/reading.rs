@@ -1,4 +1,4 @@
-//! Reads the tables of a database into records, with what all such formats have in common.
+//! Reads the tables of a database into records; shared by all database formats.
 
 use super::database::Database;
 use super::scan::End;
@@ -10,7 +10,7 @@ use crate::ids::StringId;
 use crate::progress::{Progress, report};
 use crate::read::records::Records;
 
-/// A database on its way into tables.
+/// The state of reading a database.
 pub(in crate::read) struct Reading<'a> {
     pub(in crate::read) database: &'a Database,
     pub(in crate::read) records: Records<'a>,
@@ -19,7 +19,7 @@ pub(in crate::read) struct Reading<'a> {
     progress: Progress<'a>,
 }
 
-/// How many rows were read, of about how many.
+/// The number of rows read, and the approximate total.
 #[derive(Clone, Copy)]
 pub(in crate::read) struct Rows {
     n_read: u64,
@@ -27,7 +27,7 @@ pub(in crate::read) struct Rows {
 }
 
 impl Rows {
-    /// The rows of the tables that will be read.
+    /// Returns the rows of the tables to be read.
     pub(in crate::read) fn of<'t>(
         tables: impl Iterator<Item = &'t str>,
         database: &Database,
@@ -36,7 +36,7 @@ impl Rows {
     }
 }
 
-/// So many rows are read between two reports.
+/// Number of rows between two progress reports.
 const ROWS_A_REPORT: u64 = 4096;
 
 impl<'a> Reading<'a> {
@@ -50,7 +50,7 @@ impl<'a> Reading<'a> {
         Self { database, records, texts, rows, progress }
     }
 
-    /// Counts one more row; says whether no more records may be taken.
+    /// Counts a row. Returns whether the maximum number of records is reached.
     #[inline]
     pub(in crate::read) fn is_full(&mut self) -> Result<bool> {
         if self.rows.n_read.is_multiple_of(ROWS_A_REPORT) {
@@ -60,7 +60,7 @@ impl<'a> Reading<'a> {
         Ok(self.records.is_full())
     }
 
-    /// Notes how the reading of a table ended.
+    /// Reports how the reading of a table ended.
     pub(in crate::read) fn note_end(&mut self, end: End) {
         if end.is_damaged {
             self.records.note(Code::DamagedTable);
@@ -69,14 +69,14 @@ impl<'a> Reading<'a> {
         self.records.note_many(Code::MissingRows, end.n_missing);
     }
 
-    /// Notes that rows which others name could not be read, because their page is damaged.
+    /// Reports rows that others refer to and that could not be read, because their page is damaged.
     pub(in crate::read) fn note_lookups(&mut self, others: &[&Option<Finder<'_>>]) {
         let finders = others.iter().copied().flatten().chain(&self.texts.finder);
         let n_damaged = finders.filter(|it| it.is_damaged).count();
         self.records.note_many(Code::DamagedTable, n_damaged as u64);
     }
 
-    /// About how much of the file was read.
+    /// Returns the approximate number of bytes read.
     #[allow(clippy::cast_possible_truncation)] // not above the size of the file
     fn n_bytes(&self) -> u64 {
         let Rows { n_read, n_expected } = self.rows;
@@ -84,7 +84,7 @@ impl<'a> Reading<'a> {
         (n_bytes / u128::from(n_expected)) as u64
     }
 
-    /// The text with a number, where the file has it.
+    /// Returns the string with an id, if the file contains it.
     pub(in crate::read) fn text(&mut self, number: Option<i64>) -> Option<StringId> {
         self.texts.get(number?, &mut self.records)
     }

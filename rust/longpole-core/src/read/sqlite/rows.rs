@@ -1,15 +1,15 @@
-//! Rows of a table, copied out of the database some hundred at a time.
+//! Rows of a table, copied from the database in batches of several hundred.
 //!
-//! Handing over a batch costs one step of the statement, and a value of it one function call less
-//! than asking the statement for it.
+//! Passing on a batch costs one step of the statement. Each value costs one function call less than
+//! reading it from the statement.
 
 use rusqlite::types::ValueRef;
 
-/// A batch is handed over when it has so many values or bytes of text.
+/// A batch is passed on when it has this many values, or this many bytes of text.
 const MOST_CELLS: usize = 4096;
 const MOST_BYTES: usize = 1 << 20;
 
-/// One value. Bytes that are no text count as null.
+/// A value. Blobs are read as null.
 #[derive(Clone, Copy)]
 enum Cell {
     Null,
@@ -18,7 +18,7 @@ enum Cell {
     Text { begin: u32, end: u32 },
 }
 
-/// Some rows, one behind the other.
+/// A batch of rows, stored one after the other.
 #[derive(Default)]
 pub(super) struct Batch {
     cells: Vec<Cell>,
@@ -59,12 +59,12 @@ impl Batch {
         self.bytes.clear();
     }
 
-    /// All values as one row.
+    /// Returns all values as one row.
     pub(super) fn row(&self) -> Row<'_> {
         Row { cells: &self.cells, bytes: &self.bytes }
     }
 
-    /// The rows with the id that stands before the columns of each.
+    /// Returns the rows, each with its row id, which is stored before its columns.
     pub(super) fn rows(
         &self,
         n_columns: usize,
@@ -76,14 +76,14 @@ impl Batch {
     }
 }
 
-/// A row of a table. A value of another type than the one that is asked for counts as missing.
+/// A row of a table. A value of another type than requested counts as missing.
 pub(in crate::read) struct Row<'a> {
     cells: &'a [Cell],
     bytes: &'a [u8],
 }
 
 impl<'a> Row<'a> {
-    /// The integer in a column.
+    /// Returns the integer in a column.
     #[inline]
     pub(in crate::read) fn integer(&self, column: usize) -> Option<i64> {
         match self.cells[column] {
@@ -92,13 +92,13 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The integers in the columns from one on.
+    /// Returns the integers in consecutive columns, starting at `first`.
     #[inline]
     pub(in crate::read) fn integers<const N: usize>(&self, first: usize) -> [Option<i64>; N] {
         std::array::from_fn(|place| self.integer(first + place))
     }
 
-    /// The number in a column.
+    /// Returns the number in a column.
     #[allow(clippy::cast_precision_loss)] // counters are floats
     pub(in crate::read) fn number(&self, column: usize) -> Option<f64> {
         match self.cells[column] {
@@ -108,7 +108,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The bytes of the text in a column, which may be no UTF-8.
+    /// Returns the bytes of the text in a column, which may be invalid UTF-8.
     #[inline]
     pub(in crate::read) fn text(&self, column: usize) -> Option<&'a [u8]> {
         match self.cells[column] {

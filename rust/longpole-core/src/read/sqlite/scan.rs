@@ -1,8 +1,8 @@
-//! Reads all rows of a table in batches, in this thread or in one beside it.
+//! Reads all rows of a table in batches, in this thread or in another.
 //!
-//! The rows are filtered by a function that copies their values and keeps none of them, but the one
-//! with which a batch is full. So SQLite runs through the table by itself, which takes half the
-//! time of asking for each value of each row.
+//! The rows are filtered by a function that copies their values and rejects all of them, except the
+//! one that fills a batch. SQLite then iterates over the table itself, which takes half the time of
+//! requesting each value of each row.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -18,10 +18,10 @@ use crate::error::Result;
 /// The function that copies a row.
 const COPY: &str = "longpole_copy";
 
-/// So many batches wait for whoever takes them.
+/// Maximum number of batches in the queue.
 const MOST_WAITING: usize = 8;
 
-/// A connection and the rows that were copied through it.
+/// A connection, and the rows that were copied through it.
 pub(super) struct Source {
     pub(super) connection: Connection,
     batch: Arc<Mutex<Batch>>,
@@ -31,7 +31,7 @@ impl Source {
     pub(super) fn new(connection: Connection) -> rusqlite::Result<Self> {
         let batch = Arc::new(Mutex::new(Batch::default()));
         let copied = Arc::clone(&batch);
-        // The schema of the file may not call it.
+        // The schema of the file must not call it.
         let flags = FunctionFlags::SQLITE_DIRECTONLY;
         connection.create_scalar_function(COPY, -1, flags, move |row| {
             let mut batch = copied.lock().unwrap_or_else(PoisonError::into_inner);
@@ -49,11 +49,11 @@ impl Source {
 /// How the reading of a table ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::read) struct End {
-    /// At a damaged page; the rest of its rows is missing.
+    /// Whether it ended at a damaged page, so that the remaining rows are missing.
     pub(in crate::read) is_damaged: bool,
-    /// So many rows were left out, because they have a value that is too long.
+    /// Number of rows left out because of a value that is too long.
     pub(in crate::read) n_too_long: u64,
-    /// So many row ids that SQLite gave are not there.
+    /// Number of row ids that SQLite assigned and that are missing.
     pub(in crate::read) n_missing: u64,
 }
 
@@ -61,17 +61,17 @@ impl End {
     pub(super) const DAMAGED: Self = Self { is_damaged: true, n_too_long: 0, n_missing: 0 };
 }
 
-/// What is read of a table.
+/// What to read from a table.
 pub(super) struct Scan {
-    /// The name of the table and the columns, as SQL has them.
+    /// The name of the table and the columns, as SQL.
     pub(super) table: String,
     pub(super) columns: String,
     pub(super) n_columns: usize,
-    /// Whether the writer gave the row ids, which may have gaps then.
+    /// Whether the writer assigned the row ids, which may then have gaps.
     pub(super) has_gaps: bool,
 }
 
-/// What is done with each row.
+/// The function called for each row.
 pub(super) type Take<'t> = &'t mut dyn FnMut(&Row<'_>) -> Result<ControlFlow<()>>;
 
 impl Scan {
@@ -91,7 +91,7 @@ impl Scan {
         Ok(taker.end(end))
     }
 
-    /// Reads the rows in a thread of their own, which opens the database once more.
+    /// Reads the rows in a separate thread, which opens the database again.
     pub(super) fn run_beside(
         &self,
         path: &Path,
@@ -119,7 +119,7 @@ impl Scan {
         })
     }
 
-    /// Gives the rows in batches until `give` breaks.
+    /// Passes the rows in batches to `give`, until it breaks.
     fn copy(&self, source: &Source, give: &mut dyn FnMut(Batch) -> ControlFlow<()>) -> End {
         let mut end = End::default();
         let mut from = Some(i64::MIN);
@@ -130,7 +130,7 @@ impl Scan {
                 give(batch)
             };
             let Err(error) = self.copy_from(first, source, &mut keep_last) else { return end };
-            // A row that has a value above the limit ends the statement, which begins behind it.
+            // A row with a value above the limit ends the statement, which is restarted after it.
             if error.sqlite_error_code() != Some(ErrorCode::TooBig) {
                 return End { is_damaged: true, ..end };
             }
@@ -164,7 +164,7 @@ impl Scan {
         }
     }
 
-    /// The first row behind one that was read.
+    /// Returns the first row after one that was read.
     fn row_behind(&self, row: i64, source: &Source) -> Option<i64> {
         let table = &self.table;
         let text = format!(
@@ -175,8 +175,8 @@ impl Scan {
     }
 }
 
-/// Hands over row after row. Ids that do not grow come from a damaged page, which could give any
-/// number of rows.
+/// Passes on the rows one by one. Row ids that do not increase come from a damaged page, which
+/// could contain any number of rows.
 struct Taker<'t> {
     n_columns: usize,
     has_gaps: bool,
@@ -192,7 +192,7 @@ impl<'t> Taker<'t> {
         Self { n_columns, has_gaps, last: None, n_missing: 0, is_damaged: false, take }
     }
 
-    /// How the reading ended, with what was seen of the rows.
+    /// Returns how the reading ended, combined with what was seen in the rows.
     fn end(&self, copied: End) -> End {
         let is_damaged = copied.is_damaged || self.is_damaged;
         let n_missing = self.n_missing.saturating_sub(copied.n_too_long);

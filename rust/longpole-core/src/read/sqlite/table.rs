@@ -1,4 +1,4 @@
-//! One table of a database: its columns, and its rows by their numbers.
+//! One table of a database: its columns, and its rows by number.
 
 use std::ops::RangeInclusive;
 
@@ -7,12 +7,12 @@ use rusqlite::{Connection, OptionalExtension, Statement};
 use super::rows::{Batch, Row};
 use super::scan::Scan;
 
-/// A table, and what its schema says of it.
+/// A table and its schema.
 pub(super) struct Table<'a> {
     connection: &'a Connection,
     name: String,
     pub(super) columns: Vec<String>,
-    /// The column that holds the row id itself.
+    /// The column that is an alias of the row id.
     key: Option<String>,
 }
 
@@ -31,14 +31,14 @@ impl<'a> Table<'a> {
         Ok(Self { connection, name: name.to_owned(), columns, key })
     }
 
-    /// How some columns of all rows are read.
+    /// Creates a scan of some columns of all rows.
     pub(super) fn scan(&self, columns: &[&str]) -> Scan {
         let (table, n_columns) = (quoted(&self.name), columns.len());
         let has_gaps = self.key.is_some();
         Scan { table, columns: self.listed(columns), n_columns, has_gaps }
     }
 
-    /// Finds columns of a row by another column, where that is the row id.
+    /// Creates a finder for columns of a row by another column, if that is the row id.
     pub(super) fn finder(&self, key: &str, columns: &[&str]) -> Option<Finder<'a>> {
         if self.key.as_deref() != Some(key) {
             return None;
@@ -59,22 +59,22 @@ impl<'a> Table<'a> {
         listed.join(", ")
     }
 
-    /// The first of the names with `|` between them that is a column, else null.
+    /// Returns the first of the names separated by `|` that is a column, otherwise null.
     fn expression(&self, names: &str) -> String {
         let mut known = names.split('|').filter(|name| self.columns.iter().any(|it| it == name));
         known.next().map_or_else(|| "NULL".to_owned(), quoted)
     }
 }
 
-/// The largest row id of a table.
+/// Returns the largest row id of a table.
 pub(super) fn largest_row(name: &str, connection: &Connection) -> Option<u64> {
     let text = format!("SELECT max(_rowid_) FROM {}", quoted(name));
     let largest: Option<i64> = connection.query_row(&text, [], |row| row.get(0)).ok()?;
     u64::try_from(largest?).ok()
 }
 
-/// How many values a row of a table may have. `ALTER TABLE` adds no column without a default that
-/// must not be null, so that rows have at least those.
+/// Returns the possible numbers of values in a row of a table. `ALTER TABLE` cannot add a `NOT
+/// NULL` column without a default, so that rows have at least those.
 pub(super) fn n_values(
     name: &str,
     connection: &Connection,
@@ -84,7 +84,7 @@ pub(super) fn n_values(
     connection.query_row(text, [name], |row| Ok(row.get(0)?..=row.get(1)?))
 }
 
-/// Finds rows by their number.
+/// Finds rows by number.
 pub(in crate::read) struct Finder<'a> {
     statement: Statement<'a>,
     n_columns: usize,
@@ -94,7 +94,7 @@ pub(in crate::read) struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// Gives the row with a number to `take`; none where there is no such row.
+    /// Calls `take` with the row of a number; `None` if there is no such row.
     pub(in crate::read) fn find<T>(
         &mut self,
         number: i64,

@@ -1,4 +1,4 @@
-//! Texts that a database holds once, in a table of their own.
+//! Strings that a database stores once, in a separate table.
 
 use std::ops::ControlFlow;
 
@@ -11,14 +11,14 @@ use crate::ids::StringId;
 use crate::read::recent::ByNumber;
 use crate::read::records::Records;
 
-/// The texts of a database by their numbers. Only those that records name are read.
+/// The strings of a database by id. Only those that records refer to are read.
 pub(in crate::read) struct Texts<'a> {
     known: ByNumber<Option<StringId>>,
     pub(super) finder: Option<Finder<'a>>,
 }
 
 impl<'a> Texts<'a> {
-    /// The texts in a column of a table, by another column.
+    /// Returns the strings in a column of a table, by another column.
     pub(in crate::read) fn of(
         database: &'a Database,
         [table, key, column]: [&str; 3],
@@ -38,7 +38,7 @@ impl<'a> Texts<'a> {
         Ok(Self { known, finder })
     }
 
-    /// The text with a number; none where there is none.
+    /// Returns the string with an id; `None` if there is none.
     #[inline]
     pub(super) fn get(&mut self, number: i64, records: &mut Records<'_>) -> Option<StringId> {
         if let Some(known) = self.known.get(number) {

@@ -1,16 +1,15 @@
-//! `xplane.pb`, XProf's own format: planes, their lines, and events on them.
+//! Reads `xplane.pb`, XProf's own format: planes, their lines, and events on them.
 //!
-//! What an event is called and what its values are called stands behind the events of its plane.
-//! So the events of one plane are kept as numbers (`plane`) until the plane ends, and become
-//! rows then. What kinds they have is decided as for the trace viewer's JSON, by the names of planes
-//! and lines ([`xprof`]).
+//! The names of events and values come after the events of their plane. The events of one plane are
+//! therefore kept as ids (`plane`) until the plane ends, and then become rows. Their kinds are
+//! determined as for the trace viewer's JSON, from the names of planes and lines ([`xprof`]).
 //!
-//! Times are picoseconds in the file. They are rounded to nanoseconds, half to even: the start, from
-//! the time of its line and its offset, and the duration by itself, as the digits of the trace
-//! viewer's JSON are.
+//! Times in the file are picoseconds. They are rounded to nanoseconds, half to even: the start as
+//! the sum of the line's time and the event's offset, and the duration separately, as in the trace
+//! viewer's JSON.
 //!
-//! Limits: values of bytes (HLO modules) are skipped, and so are events without a time of their
-//! own, which count how often something occurred.
+//! Limits: byte values (HLO modules) are skipped, and so are events without a time, which count how
+//! often something occurred.
 
 mod plane;
 mod schema;
@@ -82,7 +81,7 @@ pub(super) fn read(
     Ok(rows.tables(header, messages.elements.diagnostics, bytes))
 }
 
-/// Reads the plane that was entered; false where nothing can be read behind it.
+/// Reads the plane that was entered. Returns false if reading cannot continue after it.
 fn plane(messages: &mut Messages<'_>, rows: &mut Rows<'_>) -> Result<bool> {
     let mut plane = Plane::default();
     let is_sound = loop {
@@ -115,7 +114,7 @@ fn plane(messages: &mut Messages<'_>, rows: &mut Rows<'_>) -> Result<bool> {
     Ok(is_sound)
 }
 
-/// Reads the line that was entered; false where nothing can be read behind it.
+/// Reads the line that was entered. Returns false if reading cannot continue after it.
 fn line(messages: &mut Messages<'_>, plane: &mut Plane, rows: &mut Rows<'_>) -> Result<bool> {
     loop {
         let offset = messages.offset();
@@ -139,13 +138,13 @@ fn line(messages: &mut Messages<'_>, plane: &mut Plane, rows: &mut Rows<'_>) -> 
     }
 }
 
-/// Whether a file begins as profiles do: with a plane, whose number or name comes first.
+/// Whether a file begins like a profile: with a plane, whose id or name comes first.
 pub(super) fn is_xplane(head: &[u8]) -> bool {
     let Some(rest) = head.strip_prefix(b"\x0a") else { return false };
     let Some((length @ 1.., n_bytes)) = variable(rest) else { return false };
     let end = usize::try_from(length).unwrap_or(usize::MAX).saturating_add(n_bytes).min(rest.len());
     let mut name = None;
-    // The plane may be cut, which is none here.
+    // A truncated plane is not an error here.
     let _ = fields(&rest[n_bytes..end], |field, wire| match field {
         schema::ID if wire.bytes().is_none() => Some(()),
         schema::NAME => {

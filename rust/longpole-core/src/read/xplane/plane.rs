@@ -1,4 +1,4 @@
-//! The events of one plane as numbers, and the rows they become when it ends.
+//! The events of one plane as ids, and their conversion to rows when the plane ends.
 
 use std::collections::HashMap;
 
@@ -14,16 +14,16 @@ use crate::read::rows::{Rows, kept_duration};
 use crate::tables::{ArgValue, EventKind, EventRow, Place};
 use crate::time::MAX_TIME_NS;
 
-/// So many values may all events of a kind have in common: each event takes them over.
+/// Maximum number of common values of an event type, which are copied to each event.
 const MAX_STATS: usize = 256;
 
-/// A plane as it is read.
+/// A plane while it is read.
 #[derive(Default)]
 pub(super) struct Plane {
     name: Option<StringId>,
     lines: Vec<Line>,
     events: Vec<Event>,
-    /// The values of all events, one behind the other.
+    /// The values of all events, one after another.
     stats: Vec<Stat>,
     metadata: HashMap<u64, Metadata>,
     stat_names: HashMap<u64, StringId>,
@@ -40,15 +40,15 @@ struct Line {
 
 struct Event {
     line: u32,
-    /// Where its values end among those of all.
+    /// The end of its values in the list of all values.
     end_of_stats: usize,
     metadata: u64,
-    /// None where the event only counts how often something occurred.
+    /// `None` if the event only counts how often something occurred.
     offset_ps: Option<i64>,
     duration_ps: i64,
 }
 
-/// What all events of a kind have in common.
+/// What all events of a type have in common.
 #[derive(Default)]
 struct Metadata {
     name: Option<StringId>,
@@ -56,7 +56,7 @@ struct Metadata {
     stats: Vec<Stat>,
 }
 
-/// A value, and the number of its name.
+/// A value, and the id of its name.
 #[derive(Clone, Copy)]
 struct Stat {
     id: u64,
@@ -66,17 +66,17 @@ struct Stat {
 #[derive(Clone, Copy)]
 enum StatValue {
     Plain(ArgValue),
-    /// The name with this number.
+    /// The string with this id.
     Reference(u64),
-    /// Bytes, or nothing.
+    /// Bytes, or no value.
     Other,
 }
 
-/// What is to be said of the events of a plane, and of how many.
+/// Findings about the events of a plane, with counts.
 type Said = Vec<(Code, u64)>;
 
 impl Plane {
-    /// Takes a field of the plane; none where it is no message.
+    /// Reads a field of the plane; `None` if it is not a valid message.
     pub(super) fn bytes(&mut self, field: Field, bytes: &[u8], rows: &mut Rows<'_>) -> Option<()> {
         match field {
             NAME => self.name = Some(rows.text(bytes)),
@@ -122,7 +122,7 @@ impl Plane {
         Some(())
     }
 
-    /// Takes an event of the last line; none where it is no message.
+    /// Reads an event of the last line; `None` if it is not a valid message.
     pub(super) fn event(&mut self, bytes: &[u8], rows: &mut Rows<'_>) -> Option<()> {
         let n_before = self.stats.len();
         let line = u32::try_from(self.lines.len() - 1).ok()?;
@@ -149,7 +149,7 @@ impl Plane {
         Some(())
     }
 
-    /// Makes rows of the events; gives what is to be said of them.
+    /// Turns the events into rows. Returns the findings.
     pub(super) fn finish(self, rows: &mut Rows<'_>) -> Said {
         let process = self.name.map_or(String::new(), |name| rows.strings.get(name).to_owned());
         if !self.events.is_empty() {
@@ -189,7 +189,7 @@ impl Plane {
         said.into_iter().filter(|&(_, count)| count > 0).collect()
     }
 
-    /// The lane of each line; lines with names are stated.
+    /// Returns the lane of each line; also records the names of lines.
     fn lanes(&self, process: &str, rows: &mut Rows<'_>) -> Vec<LaneId> {
         let lanes = self.lines.iter().map(|line| {
             let number = if line.display_id == 0 { line.id } else { line.display_id };
@@ -256,7 +256,7 @@ impl Plane {
     }
 }
 
-/// An entry of a map.
+/// Returns an entry of a map.
 fn entry(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (mut key, mut value) = (0, &[][..]);
     fields(bytes, |field, wire| {
@@ -317,7 +317,7 @@ fn stat(bytes: &[u8], rows: &mut Rows<'_>) -> Option<Stat> {
     Some(found)
 }
 
-/// Digits beyond 64 bits with a sign stay digits, as they do in JSON.
+/// Returns an integer as an argument. Integers above 63 bits are kept as text, as in JSON.
 fn integer(field: Field, value: u64, rows: &mut Rows<'_>) -> ArgValue {
     if field == UNSIGNED && i64::try_from(value).is_err() {
         return ArgValue::Text(rows.strings.intern(&value.to_string()));
@@ -325,12 +325,12 @@ fn integer(field: Field, value: u64, rows: &mut Rows<'_>) -> ArgValue {
     ArgValue::Integer(value.cast_signed())
 }
 
-/// When an event began; none where that is beyond the times an event can have.
+/// Returns the start of an event; `None` if it is out of range.
 fn start_ns(line_ns: i64, offset_ps: i64) -> Option<i64> {
     rounded_ns(i128::from(line_ns) * 1000 + i128::from(offset_ps))
 }
 
-/// Picoseconds to nanoseconds, half to even.
+/// Converts picoseconds to nanoseconds, rounding half to even.
 fn rounded_ns(time_ps: i128) -> Option<i64> {
     let (whole, rest) = (time_ps.div_euclid(1000), time_ps.rem_euclid(1000));
     let is_up = rest > 500 || (rest == 500 && whole % 2 != 0);

@@ -1,4 +1,4 @@
-//! Numbers of the fields of `tsl/profiler/protobuf/xplane.proto`.
+//! Field numbers of `tsl/profiler/protobuf/xplane.proto`.
 
 use crate::read::protobuf::Field;
 

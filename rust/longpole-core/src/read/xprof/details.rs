@@ -1,4 +1,4 @@
-//! What XProf says of GPU activities in one text each, as arguments of their own.
+//! Splits the details that XProf stores as one string per GPU activity into separate arguments.
 //!
 //! | argument | from |
 //! |---|---|
@@ -15,7 +15,8 @@ use crate::strings::Strings;
 use crate::tables::{ArgValue, Values};
 use crate::vocabulary::xprof_detail;
 
-/// A new argument: its name, and how it is found in the texts of a memcpy, memset or kernel.
+/// A new argument: its name, and how it is extracted from the strings of a memcpy, memset or
+/// kernel.
 type Rule = (&'static str, fn([&str; 3], &mut Strings) -> Option<ArgValue>);
 
 const DETAILS: [&str; 3] = ["memcpy_details", "Memset_details", "kernel_details"];
@@ -32,11 +33,11 @@ const RULES: &[Rule] = &[
     ("shared memory", |[.., kernel], _| shared_memory(kernel)),
 ];
 
-/// The texts of an activity: of a memcpy, a memset and a kernel.
+/// The strings of an activity: of a memcpy, a memset and a kernel.
 type Texts = [Option<StringId>; 3];
 
-/// Adds the arguments to the GPU activities that have such a text. Most of the texts are the same
-/// as others before, and each is taken apart once.
+/// Adds the arguments to GPU activities with such a string. Most strings repeat, and each distinct
+/// one is parsed once.
 pub(super) fn add(profile: &mut Profile<'_>) {
     let rows = rows(profile);
     let n_rows = profile.args.of(None).map_or(0, |table| table.event.len());
@@ -57,7 +58,7 @@ pub(super) fn add(profile: &mut Profile<'_>) {
     }
 }
 
-/// The rows of the arguments of GPU activities, with their texts.
+/// Returns the rows of the arguments of GPU activities, with their strings.
 fn rows(profile: &Profile<'_>) -> Vec<(usize, Texts)> {
     let Some(table) = profile.args.of(None) else { return Vec::new() };
     let columns = DETAILS.map(|key| table.column(key));
@@ -82,7 +83,7 @@ fn word(details: &str, key: &str, strings: &mut Strings) -> Option<ArgValue> {
     xprof_detail(details, key).map(|word| ArgValue::Text(strings.intern(word)))
 }
 
-/// Numbers with commas between them, as the list that other profilers write.
+/// Returns numbers separated by commas, in the list format of other profilers.
 fn list(details: &str, key: &str, strings: &mut Strings) -> Option<ArgValue> {
     let numbers = xprof_detail(details, key)?.split(',').map(|number| number.parse::<u64>().ok());
     let numbers: Option<Vec<_>> = numbers.collect();

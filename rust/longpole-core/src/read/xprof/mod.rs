@@ -1,22 +1,23 @@
-//! Gives the events of an XProf profile their kinds, streams and devices.
+//! Assigns kinds, streams and devices to the events of an XProf profile.
 //!
-//! Neither the trace viewer's JSON nor `xplane.pb` has categories: the names of planes and lines,
-//! which may stand behind the events, say what they are. So this is done once, when all events
-//! are known:
+//! Neither the trace viewer's JSON nor `xplane.pb` has categories. The names of planes and lines,
+//! which may come after the events, identify them. The events are therefore interpreted once all of
+//! them are known:
 //!
 //! | plane | line | events become |
 //! |---|---|---|
 //! | `/device:GPU:0` | `Stream #14(Compute)` | kernels, memcpys and memsets on the stream |
 //! | `/device:TPU:0` | `XLA Ops` | kernels; those that enclose others (loops) are derived |
-//! | `/device:GPU:0` | `XLA Ops` | derived where the device has streams |
+//! | `/device:GPU:0` | `XLA Ops` | derived if the device has streams |
 //! | `/device:...` | `Steps`, `XLA Modules`, `Framework Ops`, ... | derived |
 //! | `/host:...` | threads | runtime API calls, Python functions, steps, operators |
 //!
-//! A step is an event of a thread with the argument `step_num`, which `StepTraceAnnotation` gives
-//! it, that lies in no other one. It is named `ProfilerStep#N`, as steps of every profiler are.
+//! A step is an event of a thread with the argument `step_num`, set by `StepTraceAnnotation`, that
+//! is not inside another one. It is named `ProfilerStep#N`, like the steps of other profilers.
 //!
-//! Limits: events with a category, which XProf does not write, stay as they are. A line of a device that is not known is no work, and counted. User annotations
-//! cannot be told from those of the framework: both are operators.
+//! Limits: events with a category, which XProf does not write, stay unchanged. Events on an unknown
+//! line of a device do not count as GPU activities, and are counted. User annotations cannot be
+//! distinguished from those of the framework: both are operators.
 
 mod details;
 mod planes;
@@ -32,8 +33,8 @@ use crate::tables::{EventTable, LaneTable, Place};
 use crate::vocabulary::{EventKind, Line, Plane, xprof_activity, xprof_host_event};
 use planes::Planes;
 
-/// Interprets the events of an XProf profile; gives how many stand on a line of a device that is
-/// not known. None for other traces, which stay as they are.
+/// Interprets the events of an XProf profile. Returns the number of events on unknown device lines;
+/// `None` for other traces, which stay unchanged.
 pub(super) fn interpret(mut profile: Profile<'_>) -> Option<u64> {
     let profile = &mut profile;
     let planes = Planes::of(profile.metadata, profile.strings)?;
@@ -72,11 +73,11 @@ pub(super) fn interpret(mut profile: Profile<'_>) -> Option<u64> {
     Some(n_unknown)
 }
 
-/// What a track shows.
+/// The content of a track.
 #[derive(Clone, Copy)]
 enum Track {
     Host,
-    /// A line of a device, and the lane of its events there.
+    /// A line of a device, and the lane of its events.
     Device {
         line: Line,
         target: LaneId,
@@ -108,8 +109,8 @@ fn on_device(event: EventId, line: Line, target: LaneId, profile: &mut Profile<'
     profile.events.assign_lane(event, target);
 }
 
-/// The kinds of events of threads by their names, of which each is looked at once: without a
-/// correlation id, and with one.
+/// The kinds of thread events by name, each determined once: without a correlation id, and with
+/// one.
 struct HostKinds([Vec<Option<EventKind>>; 2]);
 
 impl HostKinds {
@@ -130,8 +131,8 @@ fn name<'a>(event: EventId, profile: &'a Profile<'_>) -> &'a str {
     profile.events.name(event).map_or("", |name| profile.strings.get(name))
 }
 
-/// Of operations that lie within one another only the innermost are work: the others are loops,
-/// branches and calls around them.
+/// Of nested operations, only the innermost are GPU activities; the others are loops, branches and
+/// calls around them.
 fn derive_enclosing(mut operations: Vec<EventId>, events: &mut EventTable) {
     operations.retain(|&event| events.end_ns(event).is_some());
     operations.sort_by_key(|&event| (events.start_ns(event), Reverse(events.end_ns(event)), event));
@@ -146,7 +147,7 @@ fn derive_enclosing(mut operations: Vec<EventId>, events: &mut EventTable) {
     }
 }
 
-/// Makes steps of the events of threads that have a number of one.
+/// Turns the thread events with a step number into steps.
 fn name_steps(profile: &mut Profile<'_>) {
     let steps: Vec<_> = numbered_steps(profile);
     if steps.is_empty() {
@@ -160,8 +161,8 @@ fn name_steps(profile: &mut Profile<'_>) {
     }
 }
 
-/// Events of threads with the number of a step, without those inside another one: a part of a step
-/// may have its number, too.
+/// Returns thread events with a step number, without those inside another one, because a part of a
+/// step may have its number too.
 fn numbered_steps(profile: &Profile<'_>) -> Vec<(EventId, i64)> {
     let Some(table) = profile.args.of(None) else { return Vec::new() };
     let Some(column) = table.column("step_num") else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! Which process is which plane, and which line of it each track is.
+//! Maps processes to planes, and tracks to lines of a plane.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,12 +12,12 @@ use crate::vocabulary::{Line, Plane};
 pub(super) struct Planes {
     of_process: HashMap<StringId, Plane>,
     lines: HashMap<(StringId, StringId), Line>,
-    /// The planes that have streams, of which other lines repeat the work.
+    /// The planes with streams, whose activities are repeated on other lines.
     with_streams: HashSet<StringId>,
 }
 
 impl Planes {
-    /// The planes, where at least one process is one.
+    /// Finds the planes; `None` if no process is a plane.
     pub(super) fn of(metadata: &MetadataTable, strings: &Strings) -> Option<Self> {
         let of_process: HashMap<_, _> = statements(metadata, strings, "process_name")
             .filter_map(|statement| Some((statement.process, Plane::of_name(statement.value)?)))
@@ -38,7 +38,7 @@ impl Planes {
         self.of_process.get(&process).copied()
     }
 
-    /// The line of a device that a track is.
+    /// Returns the device line of a track.
     pub(super) fn line(&self, place: Place) -> Line {
         let line = self.lines.get(&(place.process, place.thread)).copied();
         match line.unwrap_or(Line::Unknown) {

@@ -1,51 +1,51 @@
-//! Some rows of a column, as narrow as their values let them be.
+//! A block of rows of a column, in the narrowest form for its values.
 //!
-//! A block keeps its smallest value and the distance of each value from it, in the fewest bytes
-//! that hold the largest distance; a value that all rows have takes no byte more. Rows without a
-//! value are left out, and a bitmap says which they are.
+//! A block stores its smallest value and the distance of each value from it, in the fewest bytes
+//! that hold the largest distance. If all rows have the same value, the distances take no bytes.
+//! Null rows are left out, and marked in a bitmap.
 
 use crate::ids::NO_INTEGER;
 
-/// How many rows a block has.
+/// Number of rows in a block.
 pub(super) const BLOCK: usize = 256;
 
-/// How many bytes say which rows of a block have a value.
+/// Size of the bitmap of non-null rows in a block.
 pub(super) const BITMAP_BYTES: usize = BLOCK / 8;
 
-/// Where the values of some rows stand.
+/// The location of the values of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Block {
-    /// The smallest value, [`NO_INTEGER`] where no row has one.
+    /// The smallest value; [`NO_INTEGER`] if all rows are null.
     pub(super) base: i64,
-    /// Where the bytes begin, above the width and whether there are gaps.
+    /// The offset of the bytes in the upper bits, then the width and whether there are nulls.
     place: u64,
 }
 
 impl Block {
-    /// Rows of which none has a value.
+    /// A block of nulls.
     pub(super) const EMPTY: Self = Self { base: NO_INTEGER, place: 0 };
 
     fn new(base: i64, at: usize, width: u8, has_gaps: bool) -> Self {
         Self { base, place: (at as u64) << 8 | u64::from(has_gaps) << 7 | u64::from(width) }
     }
 
-    /// Where the bytes begin.
+    /// Returns the offset of the bytes.
     #[allow(clippy::cast_possible_truncation)] // it came from a usize
     fn at(self) -> usize {
         (self.place >> 8) as usize
     }
 
-    /// How many bytes each distance takes: 0, 1, 2, 4 or 8.
+    /// Returns the number of bytes of each distance: 0, 1, 2, 4 or 8.
     fn width(self) -> usize {
         (self.place & 0xf) as usize
     }
 
-    /// Whether a bitmap stands before the distances, because rows without a value are left out.
+    /// Whether there is a bitmap before the distances, because null rows are left out.
     fn has_gaps(self) -> bool {
         self.place >> 7 & 1 == 1
     }
 
-    /// Packs values behind others.
+    /// Packs values and appends their bytes.
     pub(super) fn of(values: &[i64; BLOCK], bytes: &mut Vec<u8>) -> Self {
         let (mut low, high) = bounds(values);
         let (at, has_gaps) = (bytes.len(), low == NO_INTEGER);
@@ -92,7 +92,7 @@ impl Block {
         self.base.wrapping_add(distance.cast_signed())
     }
 
-    /// All values.
+    /// Returns all values.
     pub(super) fn values(self, bytes: &[u8]) -> [i64; BLOCK] {
         let mut values = [self.base; BLOCK];
         if self.has_gaps() {
@@ -112,7 +112,7 @@ impl Block {
     }
 }
 
-/// The smallest and the largest value; the mark for none is the smallest integer.
+/// Returns the smallest and the largest value. The mark for null is the smallest integer.
 fn bounds(values: &[i64; BLOCK]) -> (i64, i64) {
     values
         .iter()
@@ -136,7 +136,7 @@ fn bitmap(values: &[i64; BLOCK]) -> impl Iterator<Item = u8> + '_ {
     })
 }
 
-/// How many rows before one have a value; none where the row itself has none.
+/// Returns the number of non-null rows before a row; `None` if the row itself is null.
 #[inline]
 fn rank(bitmap: &[u8], place: usize) -> Option<usize> {
     let word = |number: usize| u64::from_le_bytes(array(&bitmap[8 * number..8 * number + 8]));
@@ -147,7 +147,7 @@ fn rank(bitmap: &[u8], place: usize) -> Option<usize> {
     (here >> bit & 1 == 1).then_some((before + in_word) as usize)
 }
 
-/// Appends the distances of values from the lowest, which all fit the width.
+/// Appends the distances of values from the smallest; all of them fit the width.
 #[allow(clippy::cast_possible_truncation)] // the width was chosen so
 fn extend(bytes: &mut Vec<u8>, values: &[i64], low: i64, width: u8) {
     match width {

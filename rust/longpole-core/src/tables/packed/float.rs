@@ -1,16 +1,16 @@
-//! Floats as the integers that are packed in their place.
+//! Packs floats as integers.
 
 use crate::ids::NO_INTEGER;
 
-/// What makes of the float that stands for none, NaN, the integer that does.
+/// Maps NaN, which represents null, to the integer that represents null.
 const MASK: u64 = 0xfff8_0000_0000_0000;
 
-/// A float as it is packed; NaN is none.
+/// Returns a float as a packed integer; NaN is null.
 pub(crate) fn of_float(value: f64) -> i64 {
     if value.is_nan() { NO_INTEGER } else { (value.to_bits() ^ MASK).cast_signed() }
 }
 
-/// The float that a packed value stands for; NaN for none.
+/// Returns the float of a packed integer; NaN for null.
 pub(crate) fn float_of(packed: i64) -> f64 {
     f64::from_bits(packed.cast_unsigned() ^ MASK)
 }

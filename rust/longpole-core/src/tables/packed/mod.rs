@@ -1,12 +1,11 @@
-//! A column of integers in blocks, each as narrow as its values let it be.
+//! A column of integers in blocks, each in the narrowest form for its values.
 //!
-//! A trace of a million events has a dozen columns of ids, texts and places, in which values that
-//! stand close together are close to each other, equal, or missing. What a block does with that is
-//! said in [`block`].
+//! A trace of a million events has a dozen columns of ids, strings and places, in which
+//! neighbouring values are similar, equal, or missing. [`block`] describes how blocks use this.
 //!
-//! Values are appended to an open end, which [`seal`](Packed::seal) packs. What is packed does not
-//! change any more. Reading a row at random is a few instructions more than in a slice, so what
-//! is read in every inner loop, such as times, stays a slice.
+//! Values are appended to an open end, which [`seal`](Packed::seal) packs. Packed values do not
+//! change any more. Reading a random row takes a few more instructions than in a slice, so columns
+//! that inner loops read, such as times, remain slices.
 
 mod block;
 mod float;
@@ -17,22 +16,22 @@ use self::block::{BLOCK, Block};
 pub(crate) use self::float::{float_of, of_float};
 use crate::ids::{NO_INTEGER, NO_ROW};
 
-/// How many rows are appended before they are packed.
+/// Number of rows that are packed together.
 const BATCH: usize = 4 * BLOCK;
 
-/// A column of integers, of which each may be missing.
+/// A column of nullable integers.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Packed {
     blocks: Vec<Block>,
     bytes: Vec<u8>,
-    /// The rows behind the blocks, [`NO_INTEGER`] for none.
+    /// The rows after the blocks; [`NO_INTEGER`] for null.
     open: Vec<i64>,
-    /// How many rows behind the open ones have no value.
+    /// Number of null rows after the open ones.
     n_padded: usize,
 }
 
 impl Packed {
-    /// The value of a row, if it has one.
+    /// Returns the value of a row; `None` for null.
     #[inline]
     pub fn get(&self, row: usize) -> Option<i64> {
         let value = match self.blocks.get(row / BLOCK) {
@@ -42,28 +41,28 @@ impl Packed {
         (value != NO_INTEGER).then_some(value)
     }
 
-    /// The value of a row that numbers rows of another table, [`NO_ROW`] for none.
+    /// Returns the value of a row as a row number of another table; [`NO_ROW`] for null.
     #[inline]
     pub fn row(&self, row: usize) -> u32 {
         self.get(row).map_or(NO_ROW, to_row)
     }
 
-    /// Every value, [`NO_INTEGER`] for none.
+    /// Returns all values; [`NO_INTEGER`] for null.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = i64> + '_ {
         Iter { column: self, row: 0, length: self.len(), block: [NO_INTEGER; BLOCK] }
     }
 
-    /// Every value as the number of a row of another table, [`NO_ROW`] for none.
+    /// Returns all values as row numbers of another table; [`NO_ROW`] for null.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
         self.iter().map(|value| if value == NO_INTEGER { NO_ROW } else { to_row(value) })
     }
 
-    /// Every value as the float that it stands for, NaN for none.
+    /// Returns all values as floats; NaN for null.
     pub fn floats(&self) -> impl ExactSizeIterator<Item = f64> + '_ {
         self.iter().map(float_of)
     }
 
-    /// The row of a value, where every row has one and each is above the one before.
+    /// Returns the row of a value, in a column without nulls that is strictly ascending.
     pub fn find(&self, value: i64) -> Option<usize> {
         let number = self.blocks.partition_point(|block| block.base <= value);
         if number == self.blocks.len()
@@ -85,23 +84,23 @@ impl Packed {
         (low < BLOCK && value_of(low) == value).then_some(number * BLOCK + low)
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     #[inline]
     pub fn len(&self) -> usize {
         self.stored() + self.n_padded
     }
 
-    /// Whether there is none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The value of the last row.
+    /// Returns the value of the last row.
     pub(crate) fn last(&self) -> Option<i64> {
         self.get(self.len().checked_sub(1)?)
     }
 
-    /// Appends a value, [`NO_INTEGER`] for none.
+    /// Appends a value; [`NO_INTEGER`] for null.
     #[inline]
     pub(crate) fn push(&mut self, value: i64) {
         if self.n_padded > 0 {
@@ -110,13 +109,13 @@ impl Packed {
         self.open.push(value);
     }
 
-    /// Appends the number of a row of another table, [`NO_ROW`] for none.
+    /// Appends a row number of another table; [`NO_ROW`] for null.
     #[inline]
     pub(crate) fn push_row(&mut self, row: u32) {
         self.push(from_row(row));
     }
 
-    /// Sets the value of a row, which is the last or a new one; rows in between get none.
+    /// Sets the value of a row, which is the last or a new one; rows in between are null.
     #[inline]
     pub(crate) fn set(&mut self, row: usize, value: i64) {
         if row < self.stored() {
@@ -128,12 +127,12 @@ impl Packed {
         }
     }
 
-    /// Replaces the value of any row of a column that was [reopened](Self::reopen).
+    /// Replaces the value of any row, in a column that was [reopened](Self::reopen).
     pub(crate) fn replace(&mut self, row: usize, value: i64) {
         self.open[row] = value;
     }
 
-    /// Takes all rows out of their blocks, so that each can be replaced.
+    /// Unpacks all rows, so that each can be replaced.
     pub(crate) fn reopen(&mut self) {
         self.open = self.iter().collect();
         self.n_padded = 0;
@@ -141,7 +140,7 @@ impl Packed {
         self.bytes.clear();
     }
 
-    /// Adds rows without a value up to `length`, which cost nothing until another value comes.
+    /// Adds nulls up to `length`. They take no space until another value follows.
     pub(crate) fn pad(&mut self, length: usize) {
         self.n_padded = length.max(self.len()) - self.stored();
     }
@@ -151,24 +150,23 @@ impl Packed {
         self.append_each(later, |value| value);
     }
 
-    /// Appends the values of another column, each of them larger by `distance`.
+    /// Appends the values of another column, each increased by `distance`.
     pub(crate) fn append_shifted(&mut self, later: &Self, distance: u32) {
         let distance = i64::from(distance);
-        // Numbers of rows and elements are far from the end of what 64 bits hold.
+        // Row numbers and element indices are far below the limit of 64 bits.
         let shifted =
             |value: i64| if value == NO_INTEGER { value } else { value.wrapping_add(distance) };
         self.append_each(later, shifted);
     }
 
-    /// Appends the values of another column, which are rows of `numbers`, as what stands there.
+    /// Appends the values of another column, each replaced by its entry in `numbers`.
     pub(crate) fn append_renumbered(&mut self, later: &Self, numbers: &[u32]) {
-        // No value is beyond the rows, as every negative one is.
+        // Every value is a valid row, except the negative mark for null.
         let row = |value: i64| usize::try_from(value).ok().and_then(|row| numbers.get(row));
         self.append_each(later, |value| row(value).map_or(NO_INTEGER, |&number| number.into()));
     }
 
-    /// Appends what `value_of` makes of the values of another column; rows without a value must
-    /// stay so.
+    /// Appends the results of `value_of` for the values of another column; nulls must remain nulls.
     fn append_each(&mut self, later: &Self, value_of: impl Fn(i64) -> i64) {
         for block in &later.blocks {
             if block.base == NO_INTEGER {
@@ -185,13 +183,13 @@ impl Packed {
         self.n_padded += later.n_padded;
     }
 
-    /// Leaves out the values that are not kept.
+    /// Removes the values that are not kept.
     pub(crate) fn retain(&mut self, is_kept: &[bool]) {
         let kept = self.iter().zip(is_kept).filter(|&(_, &is_kept)| is_kept);
         *self = kept.map(|(value, _)| value).collect();
     }
 
-    /// Leaves no row, and the room for as many.
+    /// Removes all rows but keeps the capacity.
     pub(crate) fn clear(&mut self) {
         self.blocks.clear();
         self.bytes.clear();
@@ -199,7 +197,7 @@ impl Packed {
         self.n_padded = 0;
     }
 
-    /// Packs the rows so far, but for the last ones, which may still change.
+    /// Packs the rows so far, except the last ones, which may still change.
     #[inline]
     pub(crate) fn seal(&mut self) {
         if self.open.len() > BATCH {
@@ -207,7 +205,7 @@ impl Packed {
         }
     }
 
-    /// Packs all rows: there will be no more.
+    /// Packs all rows. Nothing can be added afterwards.
     pub(crate) fn finish(&mut self) {
         self.pack(self.open.len() / BLOCK);
         self.blocks.shrink_to_fit();
@@ -215,13 +213,13 @@ impl Packed {
         self.open.shrink_to_fit();
     }
 
-    /// Rows that are packed or open.
+    /// Returns the number of rows that are packed or open.
     #[inline]
     fn stored(&self) -> usize {
         self.blocks.len() * BLOCK + self.open.len()
     }
 
-    /// Stores rows without a value up to `length`, which are all there are then.
+    /// Stores the nulls up to `length`.
     #[inline]
     fn fill(&mut self, length: usize) {
         if length > self.stored() {
@@ -242,7 +240,7 @@ impl Packed {
         self.open.resize(self.open.len() + missing, NO_INTEGER);
     }
 
-    /// Packs the first open rows, so many blocks of them.
+    /// Packs the given number of blocks from the open rows.
     fn pack(&mut self, n_blocks: usize) {
         for values in self.open.as_chunks::<BLOCK>().0.iter().take(n_blocks) {
             self.blocks.push(Block::of(values, &mut self.bytes));
@@ -251,7 +249,7 @@ impl Packed {
     }
 }
 
-/// The values of a column, unpacked a block at a time.
+/// Iterates over the values of a column, unpacking a block at a time.
 struct Iter<'a> {
     column: &'a Packed,
     row: usize,
@@ -292,7 +290,7 @@ fn from_row(row: u32) -> i64 {
     if row == NO_ROW { NO_INTEGER } else { row.into() }
 }
 
-/// A number that came from a row, which is why it fits.
+/// Converts a value that came from a row number and therefore fits.
 #[inline]
 fn to_row(value: i64) -> u32 {
     u32::try_from(value).unwrap_or(NO_ROW)
@@ -332,7 +330,8 @@ mod tests {
     use super::block::BITMAP_BYTES;
     use super::*;
 
-    /// Columns of every width, with and without gaps, with long runs of equal and of no values.
+    /// Returns columns of every width, with and without nulls, with long runs of equal values and
+    /// of nulls.
     fn columns() -> Vec<Vec<i64>> {
         let mut columns = Vec::new();
         for shift in [0, 6, 14, 30, 62] {

@@ -1,4 +1,4 @@
-//! Process groups, numbered as simulators want them.
+//! Process groups, numbered as simulators expect.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use crate::write::protobuf::Message;
 /// The number of each process group.
 pub(super) struct Groups {
     numbers: BTreeMap<String, i64>,
-    /// The sizes of groups that no node of the execution trace announces.
+    /// The sizes of groups that are not announced by a node of the execution trace.
     unannounced: Vec<(i64, Option<i64>)>,
-    /// What the execution trace says of its groups, with their numbers.
+    /// The groups that the execution trace announces, with their numbers.
     announced: Vec<serde_json::Value>,
 }
 
@@ -21,12 +21,12 @@ pub(super) fn is_record(row: usize, trace: &ExecutionTrace) -> bool {
     trace.name(row).contains("process_group:init")
 }
 
-/// The id of the node that announces groups which the execution trace does not: above those
-/// of all others.
+/// The id of the node that announces groups missing from the execution trace; larger than all other
+/// ids.
 const METADATA_ID: i64 = (1 << 52) + (3 << 50);
 
 impl Groups {
-    /// A group whose name is a number keeps it; others get the numbers that are free, in
+    /// Numbers the groups. A group whose name is a number keeps it; others get free numbers, in
     /// order of their names.
     pub(super) fn of(communications: &[Communication], trace: &ExecutionTrace) -> Self {
         let records = (0..trace.nodes.len()).filter(|&row| is_record(row, trace));
@@ -60,8 +60,8 @@ impl Groups {
         self.numbers.get(group?).copied()
     }
 
-    /// A node for the groups that the execution trace does not announce, or whose names are
-    /// no numbers; none where there is nothing to add.
+    /// Returns a node for the groups that the execution trace does not announce, or whose names are
+    /// not numbers; `None` if there are none.
     pub(super) fn metadata_node(&self, _trace: &ExecutionTrace) -> Option<Message> {
         let renamed = self
             .announced
@@ -97,7 +97,7 @@ fn name(group: &serde_json::Value) -> Option<&str> {
     group["pg_name"].as_str()
 }
 
-/// The groups that a node announces: a list in the JSON text that is its first input.
+/// Returns the groups that a node announces: a JSON list, stored as the text of its first input.
 fn announced(row: usize, trace: &ExecutionTrace) -> Vec<serde_json::Value> {
     let inputs = trace.strings.get(trace.nodes[row].inputs.values);
     let inputs: Vec<serde_json::Value> = serde_json::from_str(inputs).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Messages of `et_def.proto`.
+//! Encodes the messages of `et_def.proto`.
 
 use crate::ids::StringId;
 use crate::read::Field;
@@ -32,10 +32,10 @@ const UINT64: Field = 13;
 const BOOL: Field = 27;
 const STRING: Field = 29;
 
-/// The version of the schema that is written.
+/// The schema version that is written.
 const SCHEMA_VERSION: &str = "0.0.4";
 
-/// What one node says.
+/// The content of one node.
 pub(super) struct Content<'a> {
     pub(super) node: &'a WorkloadNode,
     pub(super) name: &'a str,
@@ -47,7 +47,7 @@ pub(super) struct Content<'a> {
     pub(super) group: Option<i64>,
 }
 
-/// What the execution trace says about itself, and the rank.
+/// Returns the metadata of the execution trace, and the rank.
 pub(super) fn global_metadata(linked: Linked<'_>) -> Message {
     let mut message = Message::default().text(VERSION, SCHEMA_VERSION);
     for (name, text) in &linked.trace.header.fields {
@@ -80,7 +80,7 @@ pub(super) fn node_message(content: &Content<'_>, linked: Linked<'_>) -> Message
         .fold(message, |message, attribute| message.message(ATTRIBUTE, &attribute))
 }
 
-/// A node that announces process groups. ASTRA-sim cuts two characters off either side.
+/// Returns a node that announces process groups. ASTRA-sim removes two characters on each side.
 pub(super) fn metadata_message(id: i64, groups: &str) -> Message {
     let inputs = Message::default()
         .text(VALUES, &format!("['{groups}']"))
@@ -94,7 +94,8 @@ pub(super) fn metadata_message(id: i64, groups: &str) -> Message {
         .message(ATTRIBUTE, &flag("is_cpu_op", true))
 }
 
-/// The inputs and outputs: of gaps and device work none, for those are their operator's.
+/// Adds the inputs and outputs; gaps and GPU activities have none, because they belong to the
+/// operator.
 fn with_lists(message: Message, content: &Content<'_>, linked: Linked<'_>) -> Message {
     let record = &linked.trace.nodes[content.node.row];
     let text = |id: StringId| linked.trace.strings.get(id);
@@ -113,7 +114,8 @@ fn with_lists(message: Message, content: &Content<'_>, linked: Linked<'_>) -> Me
     message.message(INPUTS, &list(&record.inputs)).message(OUTPUTS, &list(&record.outputs))
 }
 
-/// A JSON list of one text, as Python prints it: the readers of process groups rely on it.
+/// Returns a JSON list with one string, as Python prints it, because readers of process groups rely
+/// on this format.
 fn python_list(values: &str) -> String {
     let texts: Vec<String> = serde_json::from_str(values).unwrap_or_default();
     match texts.first() {
@@ -145,7 +147,7 @@ fn attributes(content: &Content<'_>, linked: Linked<'_>) -> Vec<Message> {
     found
 }
 
-/// Whether simulators give the node to their network.
+/// Whether simulators pass the node to their network model.
 fn talks(content: &Content<'_>) -> bool {
     matches!(content.node_type, chakra::SEND | chakra::RECEIVE | chakra::COLLECTIVE)
 }
@@ -165,7 +167,7 @@ fn operator_attributes(record: &ExecutionNode, linked: Linked<'_>) -> Vec<Messag
     found
 }
 
-/// The stream, which is 0 for what runs on threads, and the device or the thread.
+/// Returns the stream (0 for thread events), and the device or the thread.
 fn place(node: &WorkloadNode, linked: Linked<'_>) -> Vec<Message> {
     let place = node.lane.filter(|_| node.kind == NodeKind::Device);
     let place = place.map(|lane| linked.tables.lanes.place(lane));
@@ -179,7 +181,7 @@ fn place(node: &WorkloadNode, linked: Linked<'_>) -> Vec<Message> {
     [integer("stream", stream)].into_iter().chain(device).chain(thread).collect()
 }
 
-/// What was measured, in ns; none of it for nodes that are not in the trace.
+/// Returns the measured times in ns; empty for nodes that are not in the trace.
 fn times(node: &WorkloadNode) -> Vec<Message> {
     let Some((start_ns, end_ns)) = node.span else { return Vec::new() };
     let mut found = vec![
@@ -213,7 +215,7 @@ fn communication(content: &Content<'_>) -> Vec<Message> {
     messages
 }
 
-/// The number of `CollectiveCommType`.
+/// Returns the `CommType` number of a collective.
 fn comm_type(collective: Collective) -> Option<i64> {
     Some(match collective {
         Collective::AllReduce => 0,

@@ -1,14 +1,13 @@
-//! A workload as a Chakra graph: the protobuf file that ASTRA-sim and its feeders read.
+//! Writes a workload as a Chakra graph: the protobuf file that ASTRA-sim and its feeders read.
 //!
-//! The file is the length of a message and the message, again and again: one
-//! `GlobalMetadata`, then a `Node` for each node, by id. Field numbers are those of
-//! Chakra's `et_def.proto`.
+//! The file is a sequence of messages, each after its length: one `GlobalMetadata`, then a `Node`
+//! for each node, by id. Field numbers are those of Chakra's `et_def.proto`.
 //!
-//! Simulators read `data_deps` only, so every dependency but that on the node around it
-//! stands there; ids that no node has never do. Durations are whole microseconds, rounded so
-//! that those of one thread or stream sum to what was measured; the nanoseconds stand beside
-//! them as attribute `duration_ns`. Nodes that talk to other ranks carry what ASTRA-sim asks
-//! of them, with process groups numbered from their names.
+//! Simulators read only `data_deps`, so these contain every dependency except that on the enclosing
+//! node, and never ids without a node. Durations are whole microseconds, rounded so that those of
+//! one thread or stream add up to the measured time; the attribute `duration_ns` has nanoseconds.
+//! Communication nodes have the attributes that ASTRA-sim requires, with process groups numbered by
+//! their names.
 
 mod groups;
 mod message;
@@ -27,11 +26,11 @@ use crate::workload::{
     Communication, DependencyKind, Linked, NodeKind, WorkloadNode, communications,
 };
 
-/// Writes a workload. `gaps` keeps the nodes for time between operators.
+/// Writes a workload. With `gaps`, the nodes for time between operators are included.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Returns the errors of `out`.
 pub fn chakra(linked: Linked<'_>, gaps: bool, out: &mut dyn Write) -> io::Result<()> {
     let writer = Writer::new(linked, gaps);
     delimited(&global_metadata(linked), out)?;
@@ -62,7 +61,7 @@ struct Writer<'a> {
     linked: Linked<'a>,
     groups: Groups,
     communications: BTreeMap<usize, Communication>,
-    /// What to depend on in place of a gap that is left out.
+    /// For each gap that is left out, the nodes that replace it as a dependency.
     in_place_of: HashMap<usize, Vec<usize>>,
 }
 
@@ -95,7 +94,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The node around it; device work and gaps belong to an operator.
+    /// Returns the enclosing node; for GPU activities and gaps, the operator to which they belong.
     fn control(&self, node: &WorkloadNode) -> Option<i64> {
         let trace = self.linked.trace;
         match node.kind {
@@ -106,7 +105,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The ids of what must be over, in order, each once.
+    /// Returns the ids of the nodes that must have ended, sorted, each once.
     fn data(&self, dependencies: std::ops::Range<usize>) -> Vec<i64> {
         let workload = self.linked.workload;
         let found = workload.dependencies[dependencies].iter();
@@ -124,8 +123,8 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// For each gap what it depends on. No gap depends on another one: an operator stands
-/// between them.
+/// Returns the dependencies of each gap. Gaps do not depend on each other, because there is always
+/// an operator in between.
 fn before_gaps(linked: Linked<'_>) -> HashMap<usize, Vec<usize>> {
     let mut before: HashMap<usize, Vec<usize>> = HashMap::new();
     let is_gap = |row: usize| linked.workload.nodes[row].kind == NodeKind::Gap;
@@ -145,7 +144,7 @@ fn node_type(
     communication: Option<&Communication>,
     trace: &ExecutionTrace,
 ) -> u64 {
-    // Of what is not known well enough, simulators take the time, and nothing else is known.
+    // For communication with incomplete information, simulators only use the duration.
     match communication.filter(|found| found.is_complete()).and_then(|found| found.collective) {
         Some(Collective::Send) => chakra::SEND,
         Some(Collective::Receive) => chakra::RECEIVE,
@@ -157,7 +156,7 @@ fn node_type(
     }
 }
 
-/// The duration in us: what was cut off is carried to the next node of the lane.
+/// Returns the duration in us; the remainder is carried to the next node of the lane.
 fn duration_us(node: &WorkloadNode, rounding: &mut HashMap<usize, i64>) -> i64 {
     let carried = rounding.entry(node.lane.map_or(usize::MAX, LaneId::row)).or_default();
     let exact_ns = node.work_ns + *carried;

@@ -1,13 +1,13 @@
-//! Events predicted by their shape.
+//! Predicts events by their shape.
 //!
-//! A profiler writes few kinds of events, each with the same keys in the same order and most
-//! values the same. The bytes that stay the same are compared with the file in one go, and
-//! only the values between them are read. What is predicted is the text of a whole event:
-//! nothing of it is kept before its last byte agrees, and an event that does not agree is left
-//! to the scanner, so that what is accepted, what is found wrong and where stay the same.
+//! A profiler writes few kinds of events, each with the same keys in the same order and mostly the
+//! same values. The constant bytes are compared with the file in one step, and only the values
+//! between them are read. The prediction covers the text of a whole event: it is used only if its
+//! last byte matches, and other events are left to the scanner. Predictions therefore change
+//! neither what is accepted nor the findings and their offsets.
 //!
-//! Limits: begin and end events, counters, asynchronous events, and events with anything
-//! unusual are never predicted. The number of shapes and their size are bounded.
+//! Limits: begin and end events, counters, asynchronous events, and events with anything unusual
+//! are never predicted. The number of shapes and their size are bounded.
 
 mod outline;
 mod predictor;

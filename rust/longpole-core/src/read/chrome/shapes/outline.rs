@@ -1,20 +1,19 @@
-//! The members of one event: where each value stands and what it is.
+//! The members of one event: position and type of each value.
 
 use crate::read::json::{Scan, Scanner, Span, Token};
 
 /// A value of an event.
 pub(super) struct Member {
-    /// Its key, as it is spelled.
+    /// Its key, as written.
     pub(super) key: Span,
-    /// Whether it is one of the arguments.
+    /// Whether it is an argument.
     pub(super) is_argument: bool,
     pub(super) value: Token,
-    /// Where it begins and ends, quotes and brackets included.
+    /// Its span, including quotes and brackets.
     pub(super) place: Span,
 }
 
-/// The members of the event that is `text`, in order; none where something about it is
-/// unusual.
+/// Returns the members of the event in `text`, in order; `None` if anything about it is unusual.
 pub(super) fn outline(text: &[u8]) -> Option<Vec<Member>> {
     let mut findings = Vec::new();
     let mut members = Vec::new();
@@ -48,7 +47,7 @@ fn object(scanner: &mut Scanner<'_>, is_argument: bool, members: &mut Vec<Member
     }
 }
 
-/// Of two equal keys the last counts, which a shape cannot say.
+/// Whether a key occurs twice. The last one would count, which shapes cannot represent.
 fn has_repeated_key(members: &[Member], text: &[u8]) -> bool {
     let name = |member: &Member| (member.is_argument, member.key);
     members.iter().enumerate().any(|(row, member)| {

@@ -1,4 +1,4 @@
-//! Which shape the next event has.
+//! Predicts the shape of the next event.
 
 use super::shape::{Plan, Shape};
 use super::value::Found;
@@ -7,35 +7,35 @@ use crate::read::chrome::arguments::Wanted;
 use crate::read::json::Keys;
 use crate::strings::Strings;
 
-/// Files with more shapes than this have no order to predict.
+/// A file with more shapes is too irregular to predict.
 const MAX_SHAPES: usize = 2048;
 
-/// How many events may be looked into in vain for a shape; each that is predicted gives one
-/// back.
+/// Maximum number of events examined for a shape without success; each predicted event allows one
+/// more.
 const PATIENCE: u32 = 1 << 14;
 
-/// How many shapes are tried behind each shape.
+/// Maximum number of successors tried for each shape.
 const MAX_SUCCESSORS: usize = 4;
 
-/// How many shapes are tried where none of those matches: all of them cost less than scanning
-/// an event and looking into it.
+/// Maximum number of shapes tried if no successor matches. Trying all of them costs less than
+/// scanning and examining an event.
 const MAX_TRIED: u16 = 32;
 
-/// How many pairs of a shape and a name are remembered.
+/// Number of remembered pairs of a shape and a name.
 const N_PAIRS: usize = 1 << 12;
 
-/// The shapes of a file, and which came behind which.
+/// The shapes of a file, and their successors.
 pub(in crate::read::chrome) struct Predictor {
     shapes: Vec<Shape>,
-    /// The shapes that followed each shape, the last one first.
+    /// The successors of each shape, latest first.
     successors: Vec<Vec<u16>>,
-    /// What followed an event of some shape and name.
+    /// The event that followed an event of a given shape and name.
     pairs: Vec<Option<Guess>>,
     last: Option<Guess>,
-    /// Where the pair of the last event stands.
+    /// The slot of the pair of the last event.
     slot: usize,
     patience: u32,
-    /// The values of the event that was predicted.
+    /// The values of the predicted event.
     pub(in crate::read::chrome) found: Found,
 }
 
@@ -60,8 +60,8 @@ impl Default for Predictor {
 }
 
 impl Predictor {
-    /// Reads the values of the event at the front of `text`, if it is one that was expected;
-    /// gives its shape and its length.
+    /// Reads the values of the event at the front of `text`, if it was predicted. Returns its shape
+    /// and its length.
     #[inline]
     pub(in crate::read::chrome) fn read(
         &mut self,
@@ -77,8 +77,8 @@ impl Predictor {
         self.read_unexpected(text, first, strings)
     }
 
-    /// Reads an event that `first` did not say, by the shapes that came next at other times, and
-    /// then by any.
+    /// Reads an event that differs from the guess `first`, by trying earlier successors, then other
+    /// shapes.
     fn read_unexpected(
         &mut self,
         text: &[u8],
@@ -119,14 +119,15 @@ impl Predictor {
         &self.shapes[usize::from(shape)].plan
     }
 
-    /// The event that was predicted is kept, and has this name.
+    /// Records that the predicted event is kept, with this name.
     #[inline]
     pub(in crate::read::chrome) fn advance(&mut self, shape: u16, name: Option<StringId>) {
         self.patience = (self.patience + 1).min(PATIENCE);
         self.follow(Guess { shape, name });
     }
 
-    /// Learns from an event that was read without a finding and is what `plan` says.
+    /// Learns from an event that was read without findings; `plan` is what the collector did with
+    /// it.
     pub(in crate::read::chrome) fn learn(
         &mut self,
         text: &[u8],
@@ -139,18 +140,18 @@ impl Predictor {
         self.follow(Guess { shape, name });
     }
 
-    /// Whether another event may be looked into.
+    /// Whether another event may be examined.
     pub(in crate::read::chrome) fn is_patient(&mut self) -> bool {
         self.patience = self.patience.saturating_sub(1);
         self.patience > 0
     }
 
-    /// What comes next follows nothing that is known.
+    /// Forgets the last event.
     pub(in crate::read::chrome) fn forget(&mut self) {
         self.last = None;
     }
 
-    /// The row of a shape, which may be new.
+    /// Returns the row of a shape, which is added if it is new.
     fn row(&mut self, shape: Shape) -> Option<u16> {
         let known = self.shapes.iter().position(|known| known.is(&shape));
         let row = known.unwrap_or(self.shapes.len());
@@ -178,7 +179,7 @@ impl Predictor {
     }
 }
 
-/// The newest first; the oldest of too many is forgotten.
+/// Moves a shape to the front, and drops the oldest if there are too many.
 fn move_to_front(successors: &mut Vec<u16>, shape: u16) {
     let place = successors.iter().position(|&known| known == shape);
     let place = place.unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! The text of an event with holes, and what an event of that text is.
+//! The shape of an event: its text with holes for values, and its plan.
 
 use super::outline::{Member, outline};
 use super::value::{Found, Value, begins_with};
@@ -18,9 +18,9 @@ const MAX_CONSTANT_BYTES: usize = 4096;
 
 /// The text of one event with holes.
 pub(super) struct Shape {
-    /// The values, each with what stands before it.
+    /// The values, each with the constant text before it.
     holes: Box<[Hole]>,
-    /// What stands behind the last one.
+    /// The constant text after the last value.
     tail: Box<[u8]>,
     pub(super) plan: Plan,
 }
@@ -32,14 +32,14 @@ struct Hole {
     value: Value,
 }
 
-/// What an event of a shape is, beside the values in its holes.
+/// What to do with an event of a shape, apart from the values in its holes.
 pub(in crate::read::chrome) enum Plan {
     Event(EventPlan),
     Arrow {
         phase: u8,
         source: u32,
     },
-    /// A statement that was made before, word by word.
+    /// A metadata statement that was already made, with the same text.
     Statement {
         row: usize,
     },
@@ -52,12 +52,12 @@ pub(in crate::read::chrome) struct EventPlan {
     pub(in crate::read::chrome) category: Option<StringId>,
     pub(in crate::read::chrome) name: Option<StringId>,
     pub(in crate::read::chrome) lane: LaneId,
-    /// Arguments that stand in the constant text, behind all others.
+    /// Arguments in the constant text, after all others.
     pub(in crate::read::chrome) fixed: Vec<(usize, ArgValue)>,
 }
 
 impl Plan {
-    /// Whether the name stands in the constant text.
+    /// Whether the name is in the constant text.
     fn fixes_name(&self) -> bool {
         match self {
             Self::Event(plan) => plan.name.is_some(),
@@ -67,8 +67,8 @@ impl Plan {
 }
 
 impl Shape {
-    /// The shape of the event that is `text`, of which the scanner and the collector had
-    /// nothing to say and made `plan`.
+    /// Returns the shape of the event in `text`, which had no findings and for which the collector
+    /// made `plan`.
     pub(super) fn new(text: &[u8], plan: Plan, keys: &Keys, wanted: &Wanted) -> Option<Self> {
         let mut holes: Vec<Hole> = Vec::new();
         let mut n_constant = text.len();
@@ -91,13 +91,13 @@ impl Shape {
         fits.then_some(Self { holes: holes.into(), tail: text[here..].into(), plan })
     }
 
-    /// Whether an event has the one shape if and only if it has the other.
+    /// Whether two shapes match the same events.
     pub(super) fn is(&self, other: &Self) -> bool {
         self.holes == other.holes && self.tail == other.tail
     }
 
-    /// Reads the values of the event at the front of `text`, if it has this shape; gives its
-    /// length. `guess` is the name it may have.
+    /// Reads the values of the event at the front of `text`, if it has this shape. Returns its
+    /// length. `guess` is its likely name.
     pub(super) fn read(
         &self,
         text: &[u8],
@@ -118,7 +118,7 @@ impl Shape {
         is_whole.then_some(at + self.tail.len())
     }
 
-    /// Values that the collector would have something to say about are left to it.
+    /// Whether the collector would have no findings for these values.
     fn is_sound(&self, found: &Found) -> bool {
         let Plan::Event(plan) = &self.plan else { return true };
         let end_ns = found.start_ns + found.duration_ns.unwrap_or(0);
@@ -126,7 +126,7 @@ impl Shape {
     }
 }
 
-/// What a member of an event is to a shape.
+/// The role of an event member in a shape.
 enum Part {
     Constant,
     Hole(Value),
@@ -179,7 +179,7 @@ fn argument(member: &Member, text: &[u8], plan: &Plan, keys: &Keys, wanted: &Wan
     }
 }
 
-/// A time as a number, or in quotes.
+/// Returns a time as a number or a quoted string.
 fn time(token: Token, plain: Value, quoted: Value) -> Part {
     match token {
         Token::Integer(_) | Token::Number(_) => Part::Hole(plain),
@@ -188,7 +188,7 @@ fn time(token: Token, plain: Value, quoted: Value) -> Part {
     }
 }
 
-/// A number that some writers put in quotes.
+/// Returns a number that some writers quote.
 fn id(member: &Member, text: &[u8], plain: Value, quoted: Value) -> Part {
     match member.value {
         Token::Text(span) if is_digits(span.of(text)) => Part::Hole(quoted),
@@ -207,7 +207,7 @@ fn integer(token: Token, value: Value) -> Part {
     }
 }
 
-/// A value of any kind, kept under `row` if that is given.
+/// Returns a value of any type, kept under `row` if given.
 fn any(token: Token, row: Option<usize>) -> Part {
     match token {
         Token::Integer(_) | Token::Number(_) => Part::Hole(Value::Number(row)),

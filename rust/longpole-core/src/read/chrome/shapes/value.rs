@@ -1,8 +1,8 @@
-//! The values of an event whose shape is known.
+//! Reads the values of an event with a known shape.
 //!
-//! Only what needs no care is read: a plain number, a plain text, a list in which nothing is
-//! wrong. The text after a value is part of the shape, so the end of a value is checked by
-//! whoever compares that.
+//! Only simple values are read: a plain number, a plain string, a valid list. The text after a
+//! value is part of the shape, so the caller checks the end of the value when it compares that
+//! text.
 
 use crate::ids::StringId;
 use crate::read::chrome::event::{Argument, plain_integer, plain_time, plain_time_before};
@@ -14,7 +14,7 @@ use crate::time::nanoseconds;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Value {
     Start,
-    /// A time in quotes, which are constant text.
+    /// A quoted time; the quotes are constant text.
     QuotedStart,
     Duration,
     QuotedDuration,
@@ -24,13 +24,13 @@ pub(super) enum Value {
     ArrowId,
     QuotedArrowId,
     Name,
-    /// An argument, or what no one asks about.
+    /// An argument, or a value that is not kept.
     Number(Option<usize>),
     Text(Option<usize>),
     Nested(Option<usize>),
 }
 
-/// The values of one event, by the holes they came out of.
+/// The values of one event, by hole.
 #[derive(Debug, Default)]
 pub(in crate::read::chrome) struct Found {
     pub(in crate::read::chrome) start_ns: i64,
@@ -45,7 +45,7 @@ pub(in crate::read::chrome) struct Found {
 /// The name of an event.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::read::chrome) enum Name {
-    /// The one that was guessed.
+    /// The guessed name.
     Known(StringId),
     /// Plain text.
     At(Span),
@@ -61,7 +61,7 @@ impl Found {
 }
 
 impl Value {
-    /// Whether it stands between quotes, which belong to the constant text.
+    /// Whether it is between quotes, which are constant text.
     pub(super) fn is_quoted(self) -> bool {
         matches!(
             self,
@@ -74,7 +74,7 @@ impl Value {
         )
     }
 
-    /// Reads the value at `at`; gives where it ends.
+    /// Reads the value at `at`. Returns where it ends.
     #[inline]
     pub(super) fn read(
         self,
@@ -145,7 +145,7 @@ impl Value {
     }
 }
 
-/// A duration with digits finer than a nanosecond, rounded as the scanner rounds.
+/// Returns a duration with digits below a nanosecond, rounded as the scanner does.
 fn fine_time(text: &[u8]) -> Option<(i64, usize)> {
     let (_, end) = number(text, 0).filter(|_| text[0] != b'-')?;
     Some((nanoseconds(&text[..end]).ok()?, end))
@@ -159,7 +159,7 @@ fn keep(row: Option<usize>, (token, end): (Token, usize), found: &mut Found) -> 
     end
 }
 
-/// The name that was guessed, or any other plain text up to its quote.
+/// Returns the guessed name, or any other plain string up to its quote.
 #[inline]
 fn name(
     text: &[u8],
@@ -178,7 +178,7 @@ fn name(
     Some((Name::At(span), span.end()))
 }
 
-/// The plain text at `at`, up to its quote.
+/// Returns the plain string at `at`, up to its quote.
 #[inline]
 fn plain_text(text: &[u8], at: usize) -> Option<Span> {
     let length = special(&text[at..])?;
@@ -186,7 +186,7 @@ fn plain_text(text: &[u8], at: usize) -> Option<Span> {
     is_plain.then(|| Span::new(at, at + length))
 }
 
-/// Where a number ends that no one asks about: of a short integer that is all there is to know.
+/// Returns the end of a number that is not kept.
 #[inline]
 fn number_end(text: &[u8], at: usize) -> Option<usize> {
     if let Some(front) = text.get(at..)?.first_chunk::<9>() {
@@ -207,7 +207,7 @@ fn any_number(text: &[u8], at: usize) -> Option<(Token, usize)> {
     }
 }
 
-/// A number that needs no care: an integer, or digits around a point.
+/// Parses a simple number: an integer, or digits with a decimal point.
 fn number(text: &[u8], at: usize) -> Option<(Token, usize)> {
     let negative = *text.get(at)? == b'-';
     let digits = at + usize::from(negative);
@@ -217,7 +217,7 @@ fn number(text: &[u8], at: usize) -> Option<(Token, usize)> {
     match *text.get(end)? {
         b'.' if is_plain => {
             let (_, n_fraction) = leading(&text[end + 1..])?;
-            // More digits than the arithmetic takes at once.
+            // More digits than the arithmetic handles at once.
             let more = text[end + 1 + n_fraction..].iter().take_while(|byte| byte.is_ascii_digit());
             let end = end + 1 + n_fraction + more.count();
             let ends = n_fraction > 0 && ends_a_value(*text.get(end)?);
@@ -236,8 +236,8 @@ fn ends_a_value(byte: u8) -> bool {
     matches!(byte, b',' | b'\n' | b' ' | b'}' | b'\r' | b'\t')
 }
 
-/// Where a list ends that is as profilers write it: of short integers, plain texts and such
-/// lists, with a comma and mostly a space between them.
+/// Returns the end of a list as profilers write it: short integers, plain strings and such lists,
+/// separated by a comma and usually a space.
 fn list_end(text: &[u8], mut at: usize) -> Option<usize> {
     let mut depth = 0;
     loop {
@@ -266,7 +266,7 @@ fn list_end(text: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// Lists within more lists than this are left to the scanner.
+/// Deeper lists are left to the scanner.
 const MAX_LIST_DEPTH: u32 = 8;
 
 #[inline]
@@ -277,7 +277,7 @@ fn listed_integer_end(text: &[u8], at: usize) -> Option<usize> {
     (is_plain && matches!(front[count], b',' | b']')).then_some(at + count)
 }
 
-/// Where a list or an object ends in which nothing is wrong.
+/// Returns the end of a valid list or object.
 fn nested_end(text: &[u8], at: usize) -> Option<usize> {
     let mut findings = Vec::new();
     let mut scanner = Scanner::new(text, at, &mut findings);
@@ -290,8 +290,8 @@ fn nested_end(text: &[u8], at: usize) -> Option<usize> {
     findings.is_empty().then_some(end)
 }
 
-/// Whether `text` begins with `constant`, compared in words that overlap: short runs of bytes
-/// are not worth a call.
+/// Whether `text` begins with `constant`, compared in overlapping words: for short runs of bytes, a
+/// call to `memcmp` costs more.
 #[inline]
 pub(in crate::read::chrome) fn begins_with(text: &[u8], constant: &[u8]) -> bool {
     let length = constant.len();
