@@ -30,7 +30,7 @@ def test_the_interval_without_the_profiler_holds_the_measured_gain(name: str):
     [row] = rows([name])
     measured = row["measured"][0]
     assert found.gain_low - _TOLERANCE <= measured <= found.gain_high + _TOLERANCE, found
-    assert found.gain_high - found.gain_low <= 0.15
+    assert found.gain_high - found.gain_low <= 0.2
 
 
 def test_an_estimated_cost_of_recording_bounds_the_gain():

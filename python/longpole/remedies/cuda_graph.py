@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from longpole.critical_path.changes import Scale
+from longpole.critical_path.changes import Drop, Insert, Scale
 from longpole.remedies.model import Found, Remedy
 from longpole.wording import count
 
@@ -28,6 +28,10 @@ _LEAST_LAUNCHES: Final = 32
 _REPLAY_NS: Final = 15_000
 _NODE_NS: Final = 200
 _CAREFUL: Final = 3
+
+# Nodes that follow each other leave the GPU idle for this long: the least and the most, measured on
+# an H100.
+_BETWEEN_NODES_NS: Final = (300, 1_000)
 
 # Of a training step the forward and the backward pass are captured by halves.
 _OF_TRAINING: Final = 0.5
@@ -126,11 +130,18 @@ def _found(facts: Facts, runs: list[_Run]) -> Found:
     rest = min(cost_ns / max(host_ns, 1), 1.0)
     stretches = [run.stretch for run in runs]
     is_training = len(facts.launch_lanes) > 1 or bool(facts.annotations("Optimizer."))
-    least = _OF_TRAINING if is_training else 0.0
+    kept = _OF_TRAINING if is_training else 0.0
     n_all = sum(1 for work in facts.kernels if work.call is not None)
+    kernels = [work.event for run in runs for work in run.works]
+    no_delay = Drop(kind="kernel_delay", events=kernels)
+    least, most = (Insert(time_ns=it, events=kernels) for it in _BETWEEN_NODES_NS)
     return Found(
-        careful=[Scale(by=min(max(_CAREFUL * rest, least), 1.0), stretches=stretches)],
-        hopeful=[Scale(by=rest, stretches=stretches)],
+        careful=[
+            Scale(by=min(max(_CAREFUL * rest, kept), 1.0), stretches=stretches),
+            no_delay,
+            most,
+        ],
+        hopeful=[Scale(by=rest, stretches=stretches), no_delay, least],
         advice=f"Replay the launches as a {facts.options.graph} (`torch.cuda.graph`)",
         evidence=(
             f"{facts.per_window(n_launches):,.0f} of {count(round(facts.per_window(n_all)))} "
@@ -149,7 +160,8 @@ REMEDY: Final = Remedy(
     seen_by="32 launches or more that are equal in every step, without a wait, an allocation or a "
     "pageable copy between them",
     change="the host time from the first to the last of them, except for a replay and 0.2 us a "
-    "node; at the least it costs three times that, and in training half of the host time stays",
+    "node, with 0.3 us between nodes; at the least three times that with 1 us between nodes, and "
+    "half of the host time in training",
     not_when="they are replayed already, or the host limits nothing",
     find=_find,
 )

@@ -6,16 +6,19 @@ Python stacks the function is known.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from longpole.critical_path.changes import Drop, RemoveWait
 from longpole.remedies.model import Found, Remedy
+from longpole.remedies.round_trip import trips
 from longpole.wording import count, duration, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from longpole.critical_path.changes import Stretch
     from longpole.remedies.facts import Facts, ThreadGap
 
 __all__ = ["REMEDY"]
@@ -38,17 +41,27 @@ _WIDEST: Final = 60
 
 def _find(facts: Facts) -> Iterator[Found]:
     least_ns = max(_LEAST_NS, round(_LEAST_SHARE * facts.mean_ns))
+    spans = sorted((it.wait.call.lane, it.start_ns, it.end_ns) for it in facts.once(trips))
     of_place: dict[str, list[ThreadGap]] = defaultdict(list)
     for gap in facts.gaps(least_ns):
         is_idle = gap.idle_ns >= _IDLE * gap.duration_ns
         is_of_program = gap.lane in facts.launch_lanes and not gap.is_loading
-        if is_of_program and is_idle and facts.is_alone(gap):
+        if is_of_program and is_idle and not _is_in(spans, gap) and facts.is_alone(gap):
             of_place[facts.name(gap.before)].append(gap)
     for gaps in sorted(of_place.values(), key=lambda gaps: -_total_ns(gaps)):
         is_usual = facts.n_windows <= len({gap.window for gap in gaps}) * 2
         are_few = facts.per_window(len(gaps)) <= _MOST_PER_WINDOW
         if is_usual and are_few and facts.is_worth(_total_ns(gaps), _LEAST_OF_ALL):
             yield _found(facts, gaps)
+
+
+def _is_in(spans: list[Stretch], gap: ThreadGap) -> bool:
+    """Whether a gap lies in one of some sorted spans that do not overlap."""
+    place = bisect_right(spans, (gap.lane, gap.start_ns, gap.end_ns)) - 1
+    if place < 0:
+        return False
+    lane, _, end_ns = spans[place]
+    return lane == gap.lane and gap.end_ns <= end_ns
 
 
 def _total_ns(gaps: list[ThreadGap]) -> int:
@@ -110,6 +123,6 @@ REMEDY: Final = Remedy(
     needs="operators and runtime calls; Python stacks name the function",
     seen_by="a few long gaps a step in which the launching thread runs nothing and the GPU idles",
     change="the gaps, and at the most the operator that waits before each",
-    not_when="the time is that of loading data, or of many short gaps",
+    not_when="the time is that of loading data, of a round trip, or of many short gaps",
     find=_find,
 )

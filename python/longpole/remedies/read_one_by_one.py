@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from longpole.critical_path.changes import RemoveWait, Scale
+from longpole.critical_path.changes import Drop, RemoveWait, Scale
 from longpole.remedies.model import Found, Remedy
 from longpole.wording import count, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.critical_path.changes import Stretch
+    from longpole.critical_path.changes import Change, Stretch
     from longpole.remedies.facts import DeviceWait, Facts
 
 __all__ = ["REMEDY"]
 
 # Fewer values in a row could be read together at little gain.
 _LEAST_IN_RUN: Final = 4
+
+# A copy of a single value has at most so many bytes.
+_MOST_BYTES: Final = 64
 
 # Values are read in a row where no more than so many GPU activities are launched between two.
 _MOST_BETWEEN: Final = 3
@@ -61,14 +64,19 @@ def _found(facts: Facts, place: str, runs: list[list[DeviceWait]]) -> Found:
     n_waits = sum(len(run) for run in runs)
     others = [wait for run in runs for wait in run[:-1]]
     operators = [wait.operator for wait in others if wait.operator is not None]
-    waits = RemoveWait(events=[wait.call.event for wait in others])
+    copies = sorted(_small_copies(facts, others))
+    gone: list[Change] = [
+        RemoveWait(events=[wait.call.event for wait in others]),
+        Drop(kind="copy", events=copies),
+        Drop(kind="kernel_delay", events=copies),
+    ]
     kept = len(runs) / n_waits
     whole: list[Stretch] = [
         (run[0].call.lane, _start_ns(facts, run[0]), run[-1].call.start_ns) for run in runs
     ]
     return Found(
-        careful=[Scale(by=kept, events=operators), waits],
-        hopeful=[Scale(by=kept, stretches=whole), waits],
+        careful=[Scale(by=kept, events=operators), *gone],
+        hopeful=[Scale(by=kept, stretches=whole), *gone],
         advice="Read the values together (`torch.stack(values).tolist()`), or less often",
         evidence=(
             f"{count(max(round(facts.per_window(n_waits)), 1), 'wait')} a {facts.parts['unit']} in "
@@ -77,6 +85,14 @@ def _found(facts: Facts, place: str, runs: list[list[DeviceWait]]) -> Found:
         name=place,
         events=[wait.call.event for wait in runs[0][:8]],
     )
+
+
+def _small_copies(facts: Facts, waits: list[DeviceWait]) -> set[int]:
+    """Return the copies of single values that are waited for."""
+    works = {wait.work for wait in waits if wait.work is not None}
+    return {
+        work for work in works if (facts.number(work, "bytes") or _MOST_BYTES + 1) <= _MOST_BYTES
+    }
 
 
 def _start_ns(facts: Facts, wait: DeviceWait) -> int:
@@ -89,7 +105,8 @@ REMEDY: Final = Remedy(
     effort="code",
     needs="operators and the calls that wait",
     seen_by="a run of `item` or of small copies to the host, each of which waits",
-    change="one wait instead of all, and their operators; at the most also the Python between them",
+    change="one wait, one copy and one operator instead of all; at the most also one stretch of "
+    "Python instead of all",
     not_when="fewer than 4 in a row, or work is launched between them",
     find=_find,
 )

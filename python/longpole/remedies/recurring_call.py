@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# It takes this share of a window, and is in this share of them.
+# It takes this share of a window, and is in this share of them; shorter calls, in ns, are those of
+# every program.
 _LEAST_SHARE: Final = 0.03
 _USUAL: Final = 0.6
+_LEAST_NS: Final = 50_000
 
 # A function that is open nearly all the time is the loop itself.
 _MOST_SHARE: Final = 0.9
@@ -65,8 +67,9 @@ def _find(facts: Facts) -> Iterator[Found]:
             continue
         is_usual = len({row.window for row in rows}) >= _USUAL * facts.n_windows
         is_function = facts.place(rows[0].event).kind in {"python", "annotation"}
+        is_short = facts.per_window(total_ns) < _LEAST_NS
         is_all = is_function and total_ns > _MOST_SHARE * facts.mean_ns * facts.n_windows
-        if not is_usual or is_all or name.startswith(_OTHERS) or name in VIEWS:
+        if not is_usual or is_short or is_all or name.startswith(_OTHERS) or name in VIEWS:
             continue
         stretches = [row.stretch for row in rows]
         if not facts.launched_in(stretches) and not _waits(facts, stretches):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from longpole.remedies.facts import Activity, DeviceWait, Facts
 
-__all__ = ["REMEDY"]
+__all__ = ["REMEDY", "Trip", "trips"]
 
 # A copy back that begins later after the wait than this share of a window is another matter.
 _FARTHEST: Final = 0.9
@@ -32,7 +32,9 @@ _LAUNCHES_NS: Final = 20_000
 _LEAST_REST: Final = 0.25
 
 
-class _Trip(NamedTuple):
+class Trip(NamedTuple):
+    """A wait for a copy to the host, the copy back, and the time from one to the other."""
+
     wait: DeviceWait
     down: Activity
     up: Activity
@@ -41,21 +43,22 @@ class _Trip(NamedTuple):
 
 
 def _find(facts: Facts) -> Iterator[Found]:
-    of_place: dict[str, list[_Trip]] = defaultdict(list)
-    for trip in _trips(facts):
+    of_place: dict[str, list[Trip]] = defaultdict(list)
+    for trip in facts.once(trips):
         of_place[facts.name(trip.wait.operator or trip.wait.call.event)].append(trip)
-    for place, trips in sorted(of_place.items()):
-        is_usual = 2 * len({trip.wait.call.window for trip in trips}) >= facts.n_windows
-        if is_usual and facts.is_worth(sum(trip.end_ns - trip.start_ns for trip in trips)):
-            yield _found(facts, place, trips)
+    for place, rows in sorted(of_place.items()):
+        is_usual = 2 * len({trip.wait.call.window for trip in rows}) >= facts.n_windows
+        if is_usual and facts.is_worth(sum(trip.end_ns - trip.start_ns for trip in rows)):
+            yield _found(facts, place, rows)
 
 
-def _trips(facts: Facts) -> Iterator[_Trip]:
+def trips(facts: Facts) -> list[Trip]:
     """List each wait for a copy to the host that is followed by a copy back, with an idle GPU."""
     downs = {row.event: row for row in facts.copies if "DtoH" in facts.name(row.event)}
     ups = [row for row in facts.copies if "HtoD" in facts.name(row.event) and row.call is not None]
     starts = sorted((facts.place(row.call or 0).start_ns, row) for row in ups)
     place, last = 0, -1
+    found = []
     borders = sorted(row.start_ns for row in facts.annotations("ProfilerStep#", *_LOADERS))
     for wait in sorted(facts.waits, key=lambda wait: wait.call.start_ns):
         down = downs.get(wait.work if wait.work is not None else -1)
@@ -64,7 +67,7 @@ def _trips(facts: Facts) -> Iterator[_Trip]:
         while place < len(starts) and starts[place][0] < wait.call.end_ns:
             place += 1
         if place == len(starts):
-            return
+            break
         up_ns, up = starts[place]
         is_known = up.event == last  # by an earlier wait for the same copy
         first_after = bisect_right(borders, wait.call.end_ns)
@@ -78,7 +81,8 @@ def _trips(facts: Facts) -> Iterator[_Trip]:
             start_ns = wait.call.start_ns
             if wait.operator is not None:
                 start_ns = facts.place(wait.operator).start_ns
-            yield _Trip(wait, down, up, start_ns, _end_ns(facts, up))
+            found.append(Trip(wait, down, up, start_ns, _end_ns(facts, up)))
+    return found
 
 
 def _end_ns(facts: Facts, up: Activity) -> int:
@@ -87,14 +91,14 @@ def _end_ns(facts: Facts, up: Activity) -> int:
     return place.start_ns + (place.duration_ns or 0)
 
 
-def _found(facts: Facts, place: str, trips: list[_Trip]) -> Found:
-    copies = sorted({event for trip in trips for event in (trip.down.event, trip.up.event)})
-    ends = sorted({trip.up.event for trip in trips})
-    stretches = [(trip.wait.call.lane, trip.start_ns, trip.end_ns) for trip in trips]
+def _found(facts: Facts, place: str, rows: list[Trip]) -> Found:
+    copies = sorted({event for trip in rows for event in (trip.down.event, trip.up.event)})
+    ends = sorted({trip.up.event for trip in rows})
+    stretches = [(trip.wait.call.lane, trip.start_ns, trip.end_ns) for trip in rows]
     waits = RemoveWait(stretches=stretches)
-    host_ns = sum(trip.end_ns - trip.wait.call.end_ns for trip in trips) / len(trips)
+    host_ns = sum(trip.end_ns - trip.wait.call.end_ns for trip in rows) / len(rows)
     rest = max(_LEAST_REST, min(_LAUNCHES_NS / max(host_ns, 1), 1.0))
-    n_trips = max(round(facts.per_window(len(trips))), 1)
+    n_trips = max(round(facts.per_window(len(rows))), 1)
     cost = Insert(time_ns=_KERNELS_NS, events=ends)
     return Found(
         careful=[
@@ -115,7 +119,7 @@ def _found(facts: Facts, place: str, trips: list[_Trip]) -> Found:
             f"{short_name(place)}, {duration(round(host_ns))} of host work each while the GPU waits"
         ),
         name=place,
-        events=[trip.wait.call.event for trip in trips[:8]],
+        events=[trip.wait.call.event for trip in rows[:8]],
     )
 
 
