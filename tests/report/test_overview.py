@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -244,3 +245,20 @@ def test_ranks_begin_with_the_figures_of_the_run(tmp_path, reported, capsys):
     alone = Page(capsys.readouterr().out)
     assert alone.tiles.items() <= page.tiles.items()
     assert len(alone.tiles) == 5
+
+
+@pytest.mark.parametrize("is_grave", [True, False])
+def test_a_damaged_trace_has_no_gains(is_grave, tmp_path, reported):
+    sound = RECORDINGS / "masks.before.json.gz"
+    text = gzip.decompress(sound.read_bytes())
+    half = len(text) // 2
+    damaged = text[:half] if is_grave else text[:half] + b"\x00\xff}{][" + text[half + 6 :]
+    path = tmp_path / "damaged.json"
+    path.write_bytes(damaged)
+    page = reported(path)
+    verdict = longpole.read_trace(path).without_profiler().verdict()
+    assert verdict.sentence.startswith("The trace is damaged")
+    assert (verdict.limit is None) == is_grave
+    assert ("Limited by" in page.tiles) != is_grave
+    assert page.ranges == []
+    assert reported(sound).ranges
