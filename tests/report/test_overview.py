@@ -120,6 +120,17 @@ def test_every_event_that_the_page_names_is_a_link_with_a_place(reported):
         assert not remedy.told or {f"event-{event}" for event in remedy.events} & set(events)
 
 
+def test_a_remedy_is_told_of_once(tmp_path, reported):
+    path = RECORDINGS / "plain.json.gz"
+    reported(path)
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    verdict = longpole.read_trace(path).without_profiler().verdict()
+    others = [it for it in verdict.remedies if it.told and not it.named]
+    assert others
+    assert "Also for the verdict" not in text
+    assert text.count('<section id="more-remedies">') == 1
+
+
 def test_the_bar_of_a_remedy_leads_to_the_part_of_the_window_that_it_changes(tmp_path, reported):
     path = RECORDINGS / "decode.before.json.gz"
     reported(path)
