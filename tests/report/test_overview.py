@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -117,6 +118,17 @@ def test_every_event_that_the_page_names_is_a_link_with_a_place(reported):
     trace = longpole.read_trace(RECORDINGS / "decode.before.json.gz").without_profiler()
     for remedy in trace.verdict().remedies:
         assert not remedy.told or {f"event-{event}" for event in remedy.events} & set(events)
+
+
+def test_a_remedy_is_told_of_once(tmp_path, reported):
+    path = RECORDINGS / "plain.json.gz"
+    reported(path)
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    verdict = longpole.read_trace(path).without_profiler().verdict()
+    others = [it for it in verdict.remedies if it.told and not it.named]
+    assert others
+    assert "Also for the verdict" not in text
+    assert text.count('<section id="more-remedies">') == 1
 
 
 def test_the_bar_of_a_remedy_leads_to_the_part_of_the_window_that_it_changes(tmp_path, reported):
@@ -244,3 +256,20 @@ def test_ranks_begin_with_the_figures_of_the_run(tmp_path, reported, capsys):
     alone = Page(capsys.readouterr().out)
     assert alone.tiles.items() <= page.tiles.items()
     assert len(alone.tiles) == 5
+
+
+@pytest.mark.parametrize("is_grave", [True, False])
+def test_a_damaged_trace_has_no_gains(is_grave, tmp_path, reported):
+    sound = RECORDINGS / "masks.before.json.gz"
+    text = gzip.decompress(sound.read_bytes())
+    half = len(text) // 2
+    damaged = text[:half] if is_grave else text[:half] + b"\x00\xff}{][" + text[half + 6 :]
+    path = tmp_path / "damaged.json"
+    path.write_bytes(damaged)
+    page = reported(path)
+    verdict = longpole.read_trace(path).without_profiler().verdict()
+    assert verdict.sentence.startswith("The trace is damaged")
+    assert (verdict.limit is None) == is_grave
+    assert ("Limited by" in page.tiles) != is_grave
+    assert page.ranges == []
+    assert reported(sound).ranges

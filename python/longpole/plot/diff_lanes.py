@@ -58,7 +58,7 @@ def diff_lanes(
 def _drawn(
     side: DiffSide, traces: Sequence[Trace], step_name: str | None
 ) -> tuple[Trace, Window] | None:
-    """Take the trace and window that the details are about: the rank, of several runs the one."""
+    """Return the trace and window that the details of a side are about."""
     of_rank = [trace for trace in traces if trace.rank == side.rank] or list(traces)
     known = ((trace, _window(side, trace, step_name)) for trace in of_rank)
     found = [(trace, window) for trace, window in known if window and window.duration_ns]

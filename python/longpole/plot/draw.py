@@ -111,7 +111,7 @@ def heat_map(found: Tuning, x: str, y: str) -> Any:
 
 
 def question(name: str) -> Callable[..., Any]:
-    """Give the function that draws a question of `longpole.analyses`, taking trace and window.
+    """Return the function that draws a question of `longpole.analyses`, taking trace and window.
 
     Raises
     ------

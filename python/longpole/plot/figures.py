@@ -72,7 +72,7 @@ def lanes_figure(lanes: Lanes) -> Figure:
 
 
 def _lane_bars(lanes: Lanes) -> list[dict[str, Any]]:
-    """Give the bars of each kind, which lie in all lanes."""
+    """Return the bars of each kind, which lie in all lanes."""
     by_kind: list[dict[str, Any]] = [
         {
             "type": "bar",
@@ -99,7 +99,7 @@ def _lane_bars(lanes: Lanes) -> list[dict[str, Any]]:
 
 
 def rows_size(n_rows: int, row_pixels: int, *, least: int = 0) -> dict[str, Any]:
-    """Give the margins and the height of a figure in which each row has its room."""
+    """Return the margins and the height of a figure in which each row has its room."""
     return {"margin": {"t": 60, "b": 60}, "height": 120 + max(least, row_pixels * n_rows)}
 
 
@@ -128,7 +128,7 @@ def _is_quantity(column: Column) -> bool:
 
 
 def _label(columns: Sequence[Column], row: Sequence[Cell], name: int | None) -> str:
-    """Name a row by its first text, and by the numbers before it that are known."""
+    """Label a row by its first text, and by the numbers before it that are known."""
     parts = [] if name is None else [str(row[name])]
     numbers = [
         f"{column.title} {row[at]}"

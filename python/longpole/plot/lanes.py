@@ -88,7 +88,7 @@ def add_lanes(
 
 
 def left_out(number: int) -> list[str]:
-    """Say how many events and segments of a path are not drawn."""
+    """Return how many events and segments of a path are not drawn, in words."""
     why = "the shortest, the most deeply nested, and those of the least busy streams and threads"
     return not_drawn(number, "part", why)
 
@@ -102,7 +102,7 @@ def _launchers(trace: Trace, rows: pl.DataFrame) -> list[str | None]:
 
 
 def _events(trace: Trace, window: Window, most: int) -> tuple[pl.DataFrame, int]:
-    """Take the longest events that are drawn, with a word for what each is."""
+    """Return the longest events, which are drawn, with a word for what each is."""
     import polars as pl
 
     kind = pl.col("kind").cast(pl.String)
@@ -121,7 +121,7 @@ def _events(trace: Trace, window: Window, most: int) -> tuple[pl.DataFrame, int]
 
 
 def _rows(trace: Trace, events: pl.DataFrame) -> Iterator[tuple[str, int, pl.DataFrame]]:
-    """Give each stream, busiest first, then each thread, a row for each level of nesting."""
+    """Return each stream, busiest first, then each thread, a row for each level of nesting."""
     import polars as pl
 
     known = trace.lanes.select("lane", "label", lane_thread=pl.col("thread").cast(pl.String))

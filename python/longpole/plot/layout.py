@@ -85,7 +85,7 @@ class Layout:
         notes: Sequence[str] = (),
         is_flame: bool = False,
     ) -> Lanes:
-        """Give the lanes; `paths` has words for each of the first rows and how long it is."""
+        """Return the lanes; `paths` has words for each of the first rows and how long it is."""
         colors = [color_of(kind) for kind in self._kinds]
         return Lanes(
             label,
@@ -102,7 +102,7 @@ class Layout:
         )
 
     def _longest(self, paths: Sequence[tuple[str, int]]) -> list[Segment]:
-        """Name the longest segment of each name, the name with the most time first."""
+        """Return the longest segment of each name, the name with the most time first."""
         names = list(self._names)
         by_name: dict[tuple[int, int], list[int]] = {}
         for row in range(len(paths)):
@@ -154,7 +154,7 @@ def spans(rows: pl.DataFrame, window: Window) -> list[Span]:
 
 
 def path_spans(path: pl.DataFrame, window: Window) -> list[Span]:
-    """Give the segments of a critical path, with their kinds in their names."""
+    """Return the segments of a critical path, with their kinds in their names."""
     return [
         (start, length, kind, kind if name in (kind, "(no name)") else f"{kind}: {name}")
         for start, length, kind, name in spans(path.sort("start_ns", maintain_order=True), window)
@@ -171,6 +171,6 @@ def _cut(text: str) -> str:
 
 
 def not_drawn(number: int, what: str, why: str) -> list[str]:
-    """Say what a picture leaves out; nothing where it leaves nothing out."""
+    """Return what a picture leaves out, in words; nothing if it leaves nothing out."""
     is_or_are = "is" if number == 1 else "are"
     return [f"{count(number, what)} {is_or_are} not drawn: {why}."] if number > 0 else []

@@ -62,7 +62,7 @@ def _ranks(traces: TraceSet, path: pl.DataFrame) -> list[int]:
 
 
 def _calls(traces: TraceSet, rank: int, window: Window) -> Iterator[Span]:
-    """Give the waits and transfers of a rank; where calls overlap, the one that came first."""
+    """Return the waits and transfers of a rank; where calls overlap, the first one."""
     import polars as pl
 
     known = traces.calls.select("call", "operation", "last")
@@ -79,7 +79,7 @@ def _calls(traces: TraceSet, rank: int, window: Window) -> Iterator[Span]:
 
 
 def _parts(row: dict[str, Any]) -> list[tuple[int, str]]:
-    """Tell waiting from transfer where it is known who came last."""
+    """Divide a call into waiting and transfer if it is known who came last."""
     wait_ns, transfer_ns = row["wait_ns"] or 0, row["transfer_ns"] or 0
     if row["last"] is None:
         return [(wait_ns + transfer_ns, "communication, waiting included")]

@@ -79,7 +79,7 @@ def _cut_off(number: int) -> list[str]:
 
 
 def _parts(trace: Trace, start_ns: int, end_ns: int) -> list[Span]:
-    """Lay the times of a step one behind the other."""
+    """Return the times of a step, one after the other."""
     busy = trace.busy(start_ns, end_ns)
     whole = busy.filter(busy["stream"].is_null()).sort("busy_ns", descending=True)
     lengths = [int(whole[column][0]) for column, _, _ in _PARTS]

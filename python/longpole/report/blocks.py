@@ -190,7 +190,7 @@ def written(
 
 
 def shown(column: Column, value: Cell) -> str:
-    """Put a cell into words, with the unit that its column asks for.
+    """Return a cell in words, with the unit that its column asks for.
 
     Examples
     --------

@@ -30,7 +30,7 @@ def flat(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def table_of(frame: pl.DataFrame) -> Table:
-    """Give a frame as a table for people."""
+    """Return a frame as a table for people."""
     types = {name: _type(name, dtype) for name, dtype in frame.schema.items()}
     columns = [Column(_title(name, types), each) for name, each in types.items()]
     return Table(columns, flat(frame).rows())

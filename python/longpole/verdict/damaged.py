@@ -37,9 +37,19 @@ def damaged(verdict: Verdict, parts: VerdictParts, damage: Damage) -> Verdict:
             actions=(),
             caveat=None,
             left_out=(),
+            limit=None,
         )
+    remedies = tuple(replace(remedy, told=None) for remedy in verdict.remedies)
     told = f"{damage.sentence} {window(parts)}{_rest(parts)}."
-    return replace(verdict, record=None, sentence=told, actions=(), caveat=None, left_out=())
+    return replace(
+        verdict,
+        remedies=remedies,
+        record=None,
+        sentence=told,
+        actions=(),
+        caveat=None,
+        left_out=(),
+    )
 
 
 def _rest(parts: VerdictParts) -> str:

@@ -109,7 +109,7 @@ def path_stack(path: CriticalPath, name: str) -> Stack:
 def gain_parts(trace: Trace, found: Summary, key: str) -> Iterator[Part]:
     """Show what can be done: remedies as intervals, then what else the verdict says."""
     verdict = found.verdict
-    named = [remedy for remedy in verdict.remedies if remedy.named]
+    named = [remedy for remedy in verdict.remedies if remedy.named and remedy.told]
     others = [remedy for remedy in verdict.remedies if remedy.told and not remedy.named]
     if named:
         yield _intervals(trace, named, found.window)
@@ -226,7 +226,7 @@ def _roofline_tiles(roofline: Roofline | None) -> list[Tile]:
 
 
 def _of_kernels(known: float) -> list[str]:
-    """Say for how many of the kernels a figure holds, unless for all."""
+    """Return for how many of the kernels a figure holds, unless for all."""
     return [f"known for {share(known)} of the kernel time"] if known < _ALL else []
 
 

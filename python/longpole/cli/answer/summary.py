@@ -164,7 +164,7 @@ def _limiting_blocks(trace: Trace, found: Summary) -> list[Block]:
     wanted = {name for side in sides for name in _TABLES_OF_SIDES[side]} if sides else {*tables}
     shown = [table for name, table in tables.items() if name in wanted]
     others = [name for name in tables if name not in wanted]
-    notes = _notes(trace, found, wanted)
+    notes = [*left_out_of(found.verdict), *_notes(trace, found, wanted)]
     if others:
         listed = f"{', '.join(others[:-1])} and {others[-1]}" if others[1:] else others[0]
         notes.append(f"Not shown, because they do not limit the step: {listed}.")
@@ -289,8 +289,7 @@ def _cells(
 
 
 def _notes(trace: Trace, found: Summary, shown: Collection[str]) -> list[str]:
-    notes = left_out_of(found.verdict)
-    notes += [
+    notes = [
         f"How long {_device(device)} waited for launch is unknown: {device.idle.reason}."
         for device in found.devices
         if device.idle.reason
