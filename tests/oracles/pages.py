@@ -276,7 +276,10 @@ def every_remedy() -> str:
     for one in remedies():
         what = f"`{one.id}` ({one.side}, {one.effort.replace('_', ' ')})"
         rows.append(f"| {what} | {one.seen_by} | {one.change} | {one.not_when} |")
-    needs = [f"| `{one.id}` | {one.needs} |" for one in remedies()]
+    by_needs: dict[str, list[str]] = {}
+    for one in remedies():
+        by_needs.setdefault(one.needs, []).append(f"`{one.id}`")
+    needs = [f"| {', '.join(names)} | {what} |" for what, names in by_needs.items()]
     table = "\n".join(rows)
     measured = [_measured(one.id) for one in remedies()]
     return (
@@ -389,11 +392,12 @@ def _documented(name: str) -> str:
 
 
 PAGES: Final = {
-    "agents.md": guide_text,
     "images/path.svg": path_picture,
     "remedies.md": every_remedy,
 }
 GENERATED: Final = {
+    "agents.md": guide_text,
+    "accuracy.md": (ROOT / "benches/accuracy.md").read_text,
     "tables.md": every_table,
     "check.md": every_finding,
     "commands.md": every_command,
