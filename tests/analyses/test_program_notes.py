@@ -116,8 +116,16 @@ def test_kernels_that_are_loaded_in_steps_are_noted(call_us, expected):
     assert ("lazy_loading" in notes(steps(add))) == expected
 
 
-@pytest.mark.parametrize(("late_us", "expected"), [(5, True), (-5, False)])
-def test_launches_that_wait_for_their_kernels_are_noted(late_us, expected):
+@pytest.mark.parametrize(
+    ("late_us", "by", "expected"),
+    [
+        (5, "cudaLaunchKernel", True),
+        (5, "hipModuleLaunchKernel", True),
+        (-5, "cudaLaunchKernel", False),
+        (5, "aclrtLaunchKernel", False),
+    ],
+)
+def test_launches_that_wait_for_their_kernels_are_noted(late_us, by, expected):
     builder = TraceBuilder()
     for number in STEPS:
         start = number * STEP_US
@@ -125,7 +133,7 @@ def test_launches_that_wait_for_their_kernels_are_noted(late_us, expected):
         for place in range(4):
             begin = start + 100 + place * 1_000
             end = begin + 500
-            builder.launch("gemm", call=(begin, end + late_us), work=(begin + 10, end))
+            builder.launch("gemm", by=by, call=(begin, end + late_us), work=(begin + 10, end))
     assert ("launch_blocking" in notes(builder)) == expected
 
 

@@ -7,6 +7,7 @@ anything else could have made it.
 from __future__ import annotations
 
 import json
+import re
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -31,6 +32,8 @@ __all__ = ["RULES", "ProgramNote", "program_notes"]
 _FEWEST_LAUNCHES: Final = 10
 _MOST_LAUNCHES: Final = 200
 _LONG_KERNEL_NS: Final = 20_000
+_LAUNCH: Final = re.compile(r"(?:cuda|cu|hip)\w*Launch")
+"""Calls that the variables `CUDA_LAUNCH_BLOCKING` and `HIP_LAUNCH_BLOCKING` are about."""
 
 # Anomaly mode checks what every node of the backward pass returns; a hook checks some of them.
 _FEWEST_CHECKS: Final = 10
@@ -209,7 +212,9 @@ def _launch_blocking(_trace: Trace, facts: Facts) -> tuple[Sequence[int], str] |
     launched = [
         kernel
         for kernel in facts.kernels
-        if kernel.call is not None and kernel.duration_ns >= _LONG_KERNEL_NS
+        if kernel.call is not None
+        and kernel.duration_ns >= _LONG_KERNEL_NS
+        and _LAUNCH.match(facts.name(kernel.call))
     ]
     longest = sorted(launched, key=lambda kernel: -kernel.duration_ns)[:_MOST_LAUNCHES]
     calls = [(kernel, facts.place(kernel.call)) for kernel in longest if kernel.call is not None]
