@@ -1,6 +1,6 @@
 """How often a comparison is right: simulated runs, and turns on this machine.
 
-Prints the tables of docs/comparing.md. Run sizes are those of a table that is printed in a few
+Prints the tables of benches/accuracy.md. Run sizes are those of a table that is printed in a few
 minutes; `--repetitions` asks for more.
 """
 

@@ -2,7 +2,7 @@
 
 python benches/bench_truth.py --seeds 100:112
 python benches/bench_truth.py --seeds 100:104 --only graph --only queue
-python benches/bench_truth.py --seeds 50000:50012 --write docs/path-rules.md
+python benches/bench_truth.py --seeds 50000:50012 --write benches/accuracy.md
 
 `right` is the share of time in which the path is the planted one; `false` the share in which it is
 another, does not admit that it does not know, and is not called inconclusive. All in percent. With

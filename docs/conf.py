@@ -54,7 +54,8 @@ def write_llms_txt(app: Sphinx, failure: Exception | None) -> None:
     head = (
         "# longpole\n\n> Finds what a GPU program waits for, and shows the events that prove it.\n"
     )
-    text = f"{head}\nStart with [longpole for agents](agents.html).\n\n## Pages\n\n{links}"
+    start = "Start with [longpole for agents](generated/agents.html)."
+    text = f"{head}\n{start}\n\n## Pages\n\n{links}"
     (Path(app.outdir) / "llms.txt").write_text(text, encoding="utf-8")
 
 

@@ -71,6 +71,7 @@ def test_gradients_that_are_filled_are_noted(around, operator, expected):
         for number in range(4):
             begin = start + 5_010 + 100 * number
             builder.operator(operator, (begin, begin + 50))
+            builder.operator(operator, (begin + 1, begin + 40))  # as torch before 1.9 nests them
 
     found = notes(steps(add))
     assert ("zero_grad_fills" in found) == expected
@@ -116,8 +117,16 @@ def test_kernels_that_are_loaded_in_steps_are_noted(call_us, expected):
     assert ("lazy_loading" in notes(steps(add))) == expected
 
 
-@pytest.mark.parametrize(("late_us", "expected"), [(5, True), (-5, False)])
-def test_launches_that_wait_for_their_kernels_are_noted(late_us, expected):
+@pytest.mark.parametrize(
+    ("late_us", "by", "expected"),
+    [
+        (5, "cudaLaunchKernel", True),
+        (5, "hipModuleLaunchKernel", True),
+        (-5, "cudaLaunchKernel", False),
+        (5, "aclrtLaunchKernel", False),
+    ],
+)
+def test_launches_that_wait_for_their_kernels_are_noted(late_us, by, expected):
     builder = TraceBuilder()
     for number in STEPS:
         start = number * STEP_US
@@ -125,7 +134,7 @@ def test_launches_that_wait_for_their_kernels_are_noted(late_us, expected):
         for place in range(4):
             begin = start + 100 + place * 1_000
             end = begin + 500
-            builder.launch("gemm", call=(begin, end + late_us), work=(begin + 10, end))
+            builder.launch("gemm", by=by, call=(begin, end + late_us), work=(begin + 10, end))
     assert ("launch_blocking" in notes(builder)) == expected
 
 

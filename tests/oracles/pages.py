@@ -65,15 +65,13 @@ Another package adds remedies of its own with an entry point of the group `longp
 names a `longpole.remedies.Remedy`.
 
 """
-REMEDIES_NEEDS: Final = """
-
-A remedy is found only if the trace records what shows it:
-
-| remedy | what must be recorded |
-| --- | --- |
+REMEDIES_END: Final = """
+A remedy is found only if the trace records what shows it. `longpole explain REMEDY` says what that
+is, and what was measured; [how often answers are right](generated/accuracy.md#remedies) has all
+measurements.
 """
-
 REMEDIES_MEASURED: Final = """
+## Remedies
 
 Programs of `examples/remedies` were timed in turns, slow and mended, without a profiler, and the
 slow one was recorded. What was measured stands beside what was predicted from that trace: by the
@@ -276,16 +274,14 @@ def every_remedy() -> str:
     for one in remedies():
         what = f"`{one.id}` ({one.side}, {one.effort.replace('_', ' ')})"
         rows.append(f"| {what} | {one.seen_by} | {one.change} | {one.not_when} |")
-    needs = [f"| `{one.id}` | {one.needs} |" for one in remedies()]
-    table = "\n".join(rows)
+    return REMEDIES_HEAD + "\n".join(rows) + "\n" + REMEDIES_END
+
+
+def accuracy() -> str:
+    """Return how often answers are right: of simulated programs, and measured gains of remedies."""
+    simulated = (ROOT / "benches/accuracy.md").read_text(encoding="utf-8")
     measured = [_measured(one.id) for one in remedies()]
-    return (
-        f"{REMEDIES_HEAD}{table}{REMEDIES_NEEDS}"
-        + "\n".join(needs)
-        + REMEDIES_MEASURED
-        + "\n".join(measured)
-        + "\n"
-    )
+    return simulated + REMEDIES_MEASURED + "\n".join(measured) + "\n"
 
 
 def _measured(remedy: str) -> str:
@@ -389,11 +385,12 @@ def _documented(name: str) -> str:
 
 
 PAGES: Final = {
-    "agents.md": guide_text,
     "images/path.svg": path_picture,
     "remedies.md": every_remedy,
 }
 GENERATED: Final = {
+    "agents.md": guide_text,
+    "accuracy.md": accuracy,
     "tables.md": every_table,
     "check.md": every_finding,
     "commands.md": every_command,

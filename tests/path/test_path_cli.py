@@ -310,7 +310,7 @@ def test_the_kinds_that_are_told_and_all_others_sum_to_the_whole(trace, capsys):
     bars = [line.split()[0] for line in out.splitlines() if "█" in line or "all other" in line]
     assert sum(map(float, bars)) == pytest.approx(100, abs=0.2)
     titles, first, second = out.split("\n\n")[3].splitlines()
-    assert titles.split() == ["share", "time", "kind", "name", "event"]
+    assert titles.split() == ["share", "time", "count", "kind", "name", "event"]
     assert first.split()[-3:] == ["kernel", "long", "3"]
     assert second.split()[-3:] == ["operator", "after", "5"]
 

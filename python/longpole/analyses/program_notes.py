@@ -7,6 +7,7 @@ anything else could have made it.
 from __future__ import annotations
 
 import json
+import re
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -31,11 +32,14 @@ __all__ = ["RULES", "ProgramNote", "program_notes"]
 _FEWEST_LAUNCHES: Final = 10
 _MOST_LAUNCHES: Final = 200
 _LONG_KERNEL_NS: Final = 20_000
+_LAUNCH: Final = re.compile(r"(?:cuda|cu|hip)\w*Launch")
+"""Calls that the variables `CUDA_LAUNCH_BLOCKING` and `HIP_LAUNCH_BLOCKING` are about."""
 
 # Anomaly mode checks what every node of the backward pass returns; a hook checks some of them.
 _FEWEST_CHECKS: Final = 10
 _CHECKED_NODES: Final = 0.5
 
+_FILLS: Final = ("aten::zero_", "aten::_foreach_zero_")
 _NODE: Final = "autograd::engine::evaluate_function"
 _CONVOLUTIONS: Final = ("aten::conv1d", "aten::conv2d", "aten::conv3d")
 _TRAINING: Final = 5
@@ -129,7 +133,7 @@ def _zero_grad(_trace: Trace, facts: Facts) -> tuple[Sequence[int], str] | None:
     """Find gradients that are filled with zeros instead of dropped."""
     fills = [
         row
-        for row in facts.operators("aten::zero_", "aten::_foreach_zero_")
+        for row in facts.operators(*_FILLS)
         if _is_zero_grad([name for _, _, name in facts.around(row.event)])
     ]
     per_step = max(round(facts.per_window(len(fills))), 1)
@@ -138,8 +142,9 @@ def _zero_grad(_trace: Trace, facts: Facts) -> tuple[Sequence[int], str] | None:
 
 
 def _is_zero_grad(names: Sequence[str]) -> bool:
-    is_new = any(name.startswith("aten::zeros") for name in names)
-    return not is_new and any(
+    """Whether the outermost operator that fills is one of `zero_grad`, and makes no new tensor."""
+    is_inner = any(name.startswith(("aten::zeros", *_FILLS)) for name in names[1:])
+    return not is_inner and any(
         name.startswith("Optimizer.zero_grad#") or name.endswith("): zero_grad") for name in names
     )
 
@@ -209,7 +214,9 @@ def _launch_blocking(_trace: Trace, facts: Facts) -> tuple[Sequence[int], str] |
     launched = [
         kernel
         for kernel in facts.kernels
-        if kernel.call is not None and kernel.duration_ns >= _LONG_KERNEL_NS
+        if kernel.call is not None
+        and kernel.duration_ns >= _LONG_KERNEL_NS
+        and _LAUNCH.match(facts.name(kernel.call))
     ]
     longest = sorted(launched, key=lambda kernel: -kernel.duration_ns)[:_MOST_LAUNCHES]
     calls = [(kernel, facts.place(kernel.call)) for kernel in longest if kernel.call is not None]

@@ -160,7 +160,7 @@ def _blocks(path: str, trace: Trace, found: Summary, warnings: Sequence[Warned])
 def _limiting_blocks(trace: Trace, found: Summary) -> list[Block]:
     """Show the tables about what limits the window, and name the others."""
     tables = _tables(trace, found)
-    sides = found.verdict.sides
+    sides = _sides(found)
     wanted = {name for side in sides for name in _TABLES_OF_SIDES[side]} if sides else {*tables}
     shown = [table for name, table in tables.items() if name in wanted]
     others = [name for name in tables if name not in wanted]
@@ -171,6 +171,13 @@ def _limiting_blocks(trace: Trace, found: Summary) -> list[Block]:
     nexts = [f"`longpole table TRACE {_NEXT_TABLES[side]}`" for side in sides]
     notes.append(f"More: {', '.join([*nexts, '`longpole table TRACE`'])} (lists all tables).")
     return [*shown, *([Notes(notes)] if notes else [])]
+
+
+def _sides(found: Summary) -> list[Side]:
+    """Return what limits the window, then what else the named remedies change."""
+    verdict = found.verdict
+    named = [remedy.side for remedy in verdict.remedies if remedy.named] if verdict.sides else []
+    return [*dict.fromkeys([*verdict.sides, *named])]
 
 
 def _warned(found: Summary, warnings: Sequence[Warned]) -> list[Block]:
