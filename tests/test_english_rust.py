@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 SOURCES = Path(__file__).parents[1] / "rust"
-CRATES = ["longpole-core", "longpole-py"]
+CRATES = ["longpole-core", "longpole-fuzz", "longpole-guard", "longpole-py"]
 COMMENT = re.compile(r"^\s*//(?P<mark>[/!]?) ?(?P<text>.*)$")
 QUOTED = re.compile(r"`[^`]*`|\]\([^)]*\)")
 """Code, and the targets of links."""
@@ -96,7 +96,7 @@ def unwanted(source):
 
 @pytest.mark.parametrize("crate", CRATES)
 def test_comments_use_the_terms_of_the_field(crate):
-    sources = sorted((SOURCES / crate / "src").rglob("*.rs"))
+    sources = sorted((SOURCES / crate).rglob("*.rs"))
     assert sources
     found = {
         str(path.relative_to(SOURCES)): words

@@ -1,8 +1,8 @@
-//! Times the critical path on graphs of any size: `cargo bench --bench critical_path`,
-//! optionally with millions of nodes behind `--`, as in `-- 10`.
+//! Times the critical path on graphs of any size: `cargo bench --bench critical_path`, optionally
+//! with millions of nodes after `--`, as in `-- 10`.
 //!
-//! The graph is that of a program that launches work on four streams: every event has
-//! its self time, follows one on its lane, and about two more edges lead to it.
+//! The graph is that of a program that launches GPU activities on four streams: every event has its
+//! self time, follows one on its lane, and has about two more incoming edges.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::cast_precision_loss)] // a bench
 
@@ -44,7 +44,7 @@ fn timed<T>(what: &str, call: impl FnOnce() -> T) -> T {
     value
 }
 
-/// Lanes take turns; the times between are irregular, and the same on every machine.
+/// Lanes alternate; the times between events are irregular, and the same on every machine.
 fn span(number: usize) -> (i64, i64) {
     let start = i64::try_from(number * 1_000 + number * number % 700).unwrap();
     let length = i64::try_from(2_000 + number * 7_919 % 2_900).unwrap();

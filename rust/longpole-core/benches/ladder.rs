@@ -1,13 +1,13 @@
-//! What each step from bytes to the critical path costs, beside what the machine can do at best:
-//! `cargo bench --bench ladder -- TRACE [REPEATS]`, with a trace as JSON, plain or gzip.
+//! Measures the cost of each step from bytes to the critical path, compared with the limits of the
+//! machine: `cargo bench --bench ladder -- TRACE [REPEATS]`, with a trace as JSON, plain or gzip.
 //!
-//! Each step is repeated, in turns with the others, and the median counts. Seconds of CPU are
-//! those of all threads of the process; on a machine that is shared they drift, so that a share
-//! of another step in the same run says more than a rate. Page faults are counted beside them,
-//! because zeroing pages is a tenth of reading; a step that gets memory of an earlier one from the
-//! allocator has fewer of them than a process that only does this step. Instructions are counted by `perf stat -e
-//! instructions` or `valgrind --tool=callgrind` around a run of one step (`-- TRACE 1 STEP`),
-//! where the machine lets them.
+//! Each step is repeated, alternating with the others, and the median is reported. CPU seconds are
+//! those of all threads of the process. They drift on a shared machine, so the ratio to another
+//! step of the same run is more reliable than a rate. Page faults are counted as well, because
+//! zeroing pages is a tenth of the cost of reading; a step that reuses memory of an earlier one has
+//! fewer of them than a process that only runs this step. To count instructions, run one step (`--
+//! TRACE 1 STEP`) under `perf stat -e instructions` or `valgrind --tool=callgrind`, where
+//! available.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::cast_precision_loss)] // a bench
 
@@ -44,11 +44,11 @@ fn main() {
     show(&input, costs.into_iter().map(|((name, _), costs)| (*name, Cost::median(&costs))));
 }
 
-/// A trace in every form that a step begins with.
+/// A trace in the input form of every step.
 struct Input {
     json: Vec<u8>,
     gzip: Vec<u8>,
-    /// Where bytes are copied to, in memory that is there already.
+    /// Destination for copied bytes, in memory that is already mapped.
     copy: RefCell<Vec<u8>>,
     file: File,
     tables: Tables,
@@ -56,7 +56,7 @@ struct Input {
     graph: Graph,
 }
 
-/// How long the header is that the encoder writes.
+/// Length of the header that the encoder writes.
 const GZIP_HEADER: usize = 10;
 
 type Step = (&'static str, fn(&Input));
@@ -108,8 +108,8 @@ fn read_file(mut file: &File) {
     }
 }
 
-/// What the reader does to compressed bytes: inflating, and a checksum of its own, which is
-/// faster than that of `flate2`.
+/// The reader's work on compressed bytes: decompression, and its own checksum, which is faster than
+/// that of `flate2`.
 fn inflate(gzip: &[u8]) {
     let mut window = vec![0; 256 << 10];
     let mut decoder = flate2::read::DeflateDecoder::new(&gzip[GZIP_HEADER..]);
@@ -139,7 +139,7 @@ fn walk(input: &Input) {
     black_box(path::walk(&input.graph, &window, &schedule).segments.len());
 }
 
-/// What a step took.
+/// The cost of a step.
 #[derive(Clone, Copy)]
 struct Cost {
     wall_s: f64,
@@ -177,7 +177,7 @@ fn cpu_s() -> f64 {
     used.tv_sec as f64 + used.tv_nsec as f64 / 1e9
 }
 
-/// Page faults of the process so far; 0 where the system does not say.
+/// Returns the page faults of the process so far; 0 if the system does not report them.
 fn page_faults() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = stat.rsplit(')').next().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! Tiny traces and the path each must give: from bytes to segments, through every room.
+//! Small traces and their expected paths: from bytes to segments, through all modules.
 //!
-//! Times are microseconds. An event is `(category, name, track, start, end, number)`,
-//! where the track is the thread or the stream.
+//! Times are microseconds. An event is `(category, name, track, start, end, number)`; the track is
+//! the thread or the stream.
 
 #![allow(clippy::unwrap_used)] // in helpers of tests as in tests
 
@@ -38,7 +38,7 @@ fn built(tables: &Tables) -> Result<Graph> {
     graph::build(tables, &launches, longpole_core::vocabulary::DATA_LOADING, &silent)
 }
 
-/// The path of the whole trace after some changes.
+/// Returns the path of the whole trace after some changes.
 fn changed_path(events: &[Event], changes: &[Change]) -> Vec<(i64, i64, &'static str, String)> {
     let tables = tables(events);
     let graph = built(&tables).unwrap();

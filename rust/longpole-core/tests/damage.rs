@@ -1,7 +1,7 @@
-//! What must hold of reading whatever the bytes are: it ends, without a panic,
-//! in bounded memory, and keeps every event that is whole.
+//! Properties of reading that hold for any input: it ends, without a panic, in bounded memory, and
+//! keeps every complete event.
 //!
-//! Seeded, and meant for release builds: the counts are large.
+//! Seeded, and intended for release builds, because the counts are large.
 
 #![allow(clippy::unwrap_used)] // in helpers of tests as in tests
 
@@ -19,14 +19,14 @@ use longpole_core::{link, stack};
 
 use traces::{LAYOUTS, Pieces, Random, damaged, gzip, outcome, rewritten, trace};
 
-/// The length of a trace that is cut at every byte, which costs its square.
+/// Length of a trace that is truncated at every byte; the cost is quadratic.
 const SHORT: usize = 32 << 10;
 
 fn try_read(bytes: &[u8]) -> Option<Tables> {
     read_bytes(bytes, &Options::default()).ok()
 }
 
-/// How many events end within the first `length` bytes.
+/// Returns the number of events that end within the first `length` bytes.
 fn whole(ends: &[usize], length: usize) -> u64 {
     ends.partition_point(|&end| end <= length) as u64
 }
@@ -36,7 +36,7 @@ fn a_cut_at_any_even_byte_keeps_every_whole_event() {
     cuts_keep_every_whole_event(SHORT, 2);
 }
 
-/// The other half, for another core.
+/// The other half, so that it can run on another core.
 #[test]
 fn a_cut_at_any_odd_byte_keeps_every_whole_event() {
     cuts_keep_every_whole_event(SHORT, 1);
@@ -104,7 +104,7 @@ fn gzip_cuts_keep_every_whole_event(n_bytes: usize) {
     }
 }
 
-/// What another decoder gets out of the front of a gzip file.
+/// Returns the number of bytes that another decoder gets from the front of a gzip file.
 fn inflated_length(packed: &[u8]) -> u64 {
     let mut decoder = flate2::bufread::DeflateDecoder::new(&packed[10..]);
     let (mut buffer, mut length) = ([0; 4096], 0);
@@ -119,7 +119,7 @@ fn random_cuts_of_a_large_trace_keep_every_whole_event() {
     let (text, ends) = trace(8 << 20);
     let mut random = Random::new(7);
     for _ in 0..500 {
-        // Mostly near the end of a window of the reader, where mistakes would be.
+        // Mostly near the end of a window of the reader, where errors are likely.
         let cut = if random.below(2) == 0 {
             random.below(text.len())
         } else {
@@ -180,8 +180,8 @@ fn reading_in_pieces_gives_what_reading_at_once_gives() {
     }
 }
 
-/// What is predicted must be what the scanner would have read, on sound and damaged traces of
-/// every layout, however they come.
+/// Predicted events must equal those that the scanner reads, on valid and damaged traces of every
+/// layout, for any division into parts.
 #[test]
 fn predicted_events_are_those_that_the_scanner_reads() {
     prediction_changes_nothing(0..2_000);
@@ -212,7 +212,7 @@ fn prediction_changes_nothing(seeds_of_damage: Range<u64>) {
     }
 }
 
-/// What the process holds in memory; 0 where the system does not say.
+/// Returns the resident memory of the process; 0 if the system does not report it.
 fn resident_bytes() -> u64 {
     let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return 0 };
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

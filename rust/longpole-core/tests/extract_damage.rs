@@ -1,7 +1,7 @@
-//! What must hold of extraction whatever the bytes are: it ends, without a panic,
-//! and finds the same however the stream is cut into chunks.
+//! Properties of extraction that hold for any input: it ends, without a panic, and the result does
+//! not depend on how the stream is divided into chunks.
 //!
-//! Seeded; damage is done to text that holds every format.
+//! Seeded; the damaged text contains every format.
 
 use longpole_core::extract::{End, Extraction, Extractor, FORMATS};
 
@@ -78,7 +78,7 @@ fn extract(chunks: &[&[u8]]) -> Extraction {
     extractor.finish(End::Died)
 }
 
-/// All that was found, comparable; times that are none are equal to each other.
+/// Returns the whole result in comparable form; NaN times equal each other.
 fn told(found: &Extraction) -> impl PartialEq + std::fmt::Debug {
     let records = &found.records;
     let times: Vec<_> = records.time_ns.iter().map(|time_ns| time_ns.to_bits()).collect();
@@ -91,7 +91,7 @@ fn told(found: &Extraction) -> impl PartialEq + std::fmt::Debug {
     )
 }
 
-/// Changes, removes, repeats or inserts bytes at one place.
+/// Changes, removes, repeats or inserts bytes at one position.
 fn damage(text: &mut Vec<u8>, random: &mut Random) {
     const ODD: &[u8] = b"\n\r\0\xff\"',:.-=#\\ 9eT";
     let start = random.below(text.len().max(1)).min(text.len().saturating_sub(1));

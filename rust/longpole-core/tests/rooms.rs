@@ -1,6 +1,5 @@
-//! The rooms of the crate lie along one river. A room may use itself, the
-//! foundation and the rooms upstream of it; this test reads the sources and holds
-//! them to that.
+//! The modules of the crate are ordered. A module may use itself, the foundation and the modules
+//! before it; this test reads the sources and checks that.
 
 #![allow(clippy::unwrap_used)] // in helpers of tests as in tests
 
@@ -8,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Used by all, and using no room.
+/// Modules that all others may use, and that use no other.
 const FOUNDATION: &[&str] = &[
     "error",
     "ids",
@@ -22,7 +21,7 @@ const FOUNDATION: &[&str] = &[
     "progress",
 ];
 
-/// Upstream first.
+/// The order of the modules.
 const RIVER: &[&str] = &[
     "vocabulary",
     "tables",
@@ -38,7 +37,7 @@ const RIVER: &[&str] = &[
     "write",
 ];
 
-/// Beside the river: uses the foundation only.
+/// Modules outside the order, which use the foundation only.
 const BESIDE: &[&str] = &["extract"];
 
 #[test]
@@ -92,7 +91,7 @@ fn circles_are_found() {
     assert_eq!(circle.unwrap(), ["a", "b", "c", "a"]);
 }
 
-/// A circle of files of a room that use each other, drawn as a line.
+/// Returns a cycle of files of a module that use each other, formatted as a line.
 fn circles_of(room: &str) -> Option<String> {
     let files = rust_files(room);
     let names = Names::of(&files);
@@ -104,17 +103,17 @@ fn circles_of(room: &str) -> Option<String> {
     circle_in(&uses.collect()).map(|circle| circle.join(" -> "))
 }
 
-/// The module that a file is: `graph::model` for `graph/model/mod.rs`.
+/// Returns the module of a file: `graph::model` for `graph/model/mod.rs`.
 fn module_of(file: &Path) -> String {
     let path = file.strip_prefix(sources()).unwrap().with_extension("");
     let parts: Vec<_> = path.iter().map(|part| part.to_string_lossy().into_owned()).collect();
     parts.join("::").trim_end_matches("::mod").to_owned()
 }
 
-/// The modules of a room, and what the front page of a folder hands on.
+/// The modules of a room, and what the front page of a folder re-exports.
 struct Names {
     modules: BTreeSet<String>,
-    /// Which module a name of a front page comes from.
+    /// The module from which a re-exported name comes.
     handed_on: BTreeMap<String, String>,
 }
 
@@ -134,7 +133,7 @@ impl Names {
         Self { modules, handed_on }
     }
 
-    /// The module in which what a path names was written.
+    /// Returns the module that contains the definition of a path.
     fn module(&self, path: &str, file: &Path) -> Option<String> {
         let here = module_of(file);
         let parent = here.rsplit_once("::").map_or("", |(parent, _)| parent);
@@ -147,7 +146,7 @@ impl Names {
         let mut path = absolute.as_str();
         loop {
             if self.modules.contains(path) {
-                // A path inside this very file names no other one.
+                // A path inside this file refers to no other one.
                 return Some(path.to_owned()).filter(|module| *module != here);
             }
             if let Some(origin) = self.handed_on.get(path) {
@@ -158,12 +157,12 @@ impl Names {
     }
 }
 
-/// Lines with which a front page hands on what its children made.
+/// Returns the pattern of lines that re-export items of child modules.
 fn hand_ons() -> regex::Regex {
     regex::Regex::new(r"pub(?:\([^)]*\))? use (\w+)::\{?([\w,\s]+)\}?;").unwrap()
 }
 
-/// What a file consists of without comments, tests, and how widely things are seen.
+/// Returns the code of a file without comments, tests and visibilities.
 fn code_of(file: &Path) -> String {
     let text = fs::read_to_string(file).unwrap();
     let code = text.split("#[cfg(test)]").next().unwrap_or_default();
@@ -172,8 +171,8 @@ fn code_of(file: &Path) -> String {
     visibility.replace_all(&code.collect::<Vec<_>>().join("\n"), "pub(super)").into_owned()
 }
 
-/// All paths in the code of a file, those of `use` lines with braces taken apart.
-/// What a front page only hands on it does not use.
+/// Returns all paths in the code of a file, with the braces of `use` lines expanded. Re-exports do
+/// not count as uses.
 fn paths_in(file: &Path) -> Vec<String> {
     let code = code_of(file);
     let code = hand_ons().replace_all(&code, "");
@@ -199,7 +198,7 @@ fn paths_in(file: &Path) -> Vec<String> {
     paths
 }
 
-/// A way from a file over those it uses back to itself.
+/// Returns a cycle from a file over those it uses back to itself.
 fn circle_in(uses: &BTreeMap<String, BTreeSet<String>>) -> Option<Vec<String>> {
     let mut done = BTreeSet::new();
     uses.keys().find_map(|start| circle_from(start, uses, &mut Vec::new(), &mut done))
@@ -225,8 +224,8 @@ fn circle_from(
     found
 }
 
-/// Where the sources of `room` name one of `others`. Tests within may: they read
-/// traces to have something to test.
+/// Returns the places where the sources of `room` refer to one of `others`. Tests in them may,
+/// because they read traces as test data.
 fn uses<'a>(room: &str, others: impl Iterator<Item = &'a &'a str>) -> Vec<String> {
     let others: Vec<_> = others.collect();
     let mut found = Vec::new();
@@ -249,7 +248,7 @@ fn uses<'a>(room: &str, others: impl Iterator<Item = &'a &'a str>) -> Vec<String
     found
 }
 
-/// The files of a room, which is a file or a folder.
+/// Returns the files of a room, which is a file or a folder.
 fn rust_files(room: &str) -> Vec<PathBuf> {
     let file = sources().join(format!("{room}.rs"));
     if file.exists() {

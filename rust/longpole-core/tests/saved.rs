@@ -1,4 +1,4 @@
-//! A saved trace is read as it was written or refused, whatever became of its bytes.
+//! A saved trace is read as it was written, or rejected, for any change of its bytes.
 
 #![allow(clippy::unwrap_used)] // in helpers of tests as in tests
 
@@ -122,7 +122,7 @@ fn what_a_saved_trace_cannot_do_is_an_error() {
     assert!(read_bytes(&with_vocabulary, &other).is_ok());
 }
 
-/// The file with a part of its document replaced, and the checksum of that made right.
+/// Returns the file with a part of its document replaced, and a correct checksum.
 fn changed_document(bytes: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
     assert_eq!(old.len(), new.len());
     let at = bytes.windows(old.len()).position(|part| part == old).unwrap();

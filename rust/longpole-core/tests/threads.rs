@@ -1,4 +1,4 @@
-//! What several threads read must be what one reads, wherever the file is cut into parts.
+//! Several threads must read the same as one, for any division of the file into parts.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // in helpers of tests as in tests
 
@@ -29,7 +29,7 @@ fn assert_same(bytes: &[u8], options: &Options, part_bytes: usize, what: &str) {
     }
 }
 
-/// What is read of the bytes where they are in a file, of which threads fetch parts themselves.
+/// Returns what is read from the bytes in a file, from which threads fetch parts themselves.
 fn read_file(bytes: &[u8], options: &Options) -> longpole_core::Result<Tables> {
     thread_local!(static PATH: PathBuf = {
         let (process, thread) = (std::process::id(), std::thread::current().id());
@@ -108,9 +108,9 @@ fn sound_layouts_are_the_same_to_several_threads_however_they_come() {
     }
 }
 
-/// A trace of everything that depends on what stands before it: begin and end events, counters,
-/// asynchronous events, statements that are repeated, findings, keys that come up late, columns
-/// that go from integers to floats.
+/// Returns a trace with everything that depends on earlier text: begin and end events, counters,
+/// asynchronous events, repeated statements, findings, late keys, and columns that change from
+/// integers to floats.
 fn odd_trace(n_events: usize) -> Vec<u8> {
     let mut text = String::from("{\"traceEvents\": [");
     for number in 0..n_events {
@@ -156,8 +156,8 @@ fn odd_trace(n_events: usize) -> Vec<u8> {
     (text + "],\"distributedInfo\": {\"rank\": 3}}").into_bytes()
 }
 
-/// Columns in which numbers and texts take turns, so that the order of texts depends on all that
-/// stands before; and the integer that stands for none.
+/// Returns columns in which numbers and strings alternate, so that the order of strings depends on
+/// all earlier text, and with the integer that represents null.
 fn mixed_trace(n_events: usize) -> Vec<u8> {
     let events = (0..n_events).map(|number| {
         let value = match number {
@@ -231,7 +231,7 @@ fn the_caller_can_stop_while_threads_read() {
     assert!(matches!(error.kind(), longpole_core::error::ErrorKind::Cancelled));
 }
 
-/// Traces that were recorded, where they are at hand.
+/// Recorded traces, if available.
 #[test]
 fn recorded_traces_are_the_same_to_several_threads() {
     let files = recorded(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"));

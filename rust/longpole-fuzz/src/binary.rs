@@ -1,15 +1,15 @@
-//! Inputs of formats that are no text: messages of Protocol Buffers, and compressed traces.
+//! Inputs of binary formats: Protocol Buffers messages, and compressed traces.
 
 use std::io::Write as _;
 
-/// A trace of three events as `zstd -9 --check` packs it.
+/// A trace of three events, compressed with `zstd -9 --check`.
 const ZSTD: &[u8] = b"\
     (\xb5/\xfdd\x01\x00\xd5\x03\x00r\xc6\x15\x1b\x80K3\x06=\xa8\x96\xdd\xda\xf6\xfb\x1f\xa4{\
     \xf7\x8c\x11\x83\xc4\x02\xf1t\xe6\xa0\x8aE\x07\x86\xf7L\xc0\x9c\xa3T\xe6\xd2E\xccqPX\x1a\
     \xe4N\xf7\x81\x18\xc1\xf7\x96\xdc%\x1a\x1a\x01yS\x92\xf1\xe4nG\xc1\x8e&O\x16l\x5c\x15Z\xe3\
     \x0d]M\x19\xe7\x8b\xd28\xe1\x5c\xc1^\x0a\x01\x0d\x00Pp\x0c\x99\x81!\x90/\x19\x08\x87\xadx\
     \xf1\xaf\x8a\x0dT\x140\xc5\x02\x92\x82\xbb\x95HO0\x9d\x8a\x8a\xf9x";
-/// The same as `xz -1` packs it.
+/// The same trace, compressed with `xz -1`.
 const XZ: &[u8] = b"\
     \xfd7zXZ\x00\x00\x04\xe6\xd6\xb4F\x02\x00!\x01\x10\x00\x00\x00\xa8p\x8e\x86\xe0\x01\x00\
     \x00w]\x00-\x9e\xc0G\x03{\xc64\xf2A\x0b@w\xa4\x91\x12B\xddN\x82\xef\xdcX/\x8a10\x11\x7f\
@@ -27,7 +27,7 @@ pub(crate) fn xz() -> Vec<Vec<u8>> {
     vec![XZ.to_vec(), [XZ, XZ].concat()]
 }
 
-/// A profile of XProf with a device, a host, and values of every type.
+/// Returns XProf profiles with a device, a host, and values of every type.
 pub(crate) fn planes() -> Vec<Vec<u8>> {
     let values = [
         message(4, &[number(1, 1), number(4, 7)]),
@@ -70,7 +70,7 @@ pub(crate) fn planes() -> Vec<Vec<u8>> {
     ]
 }
 
-/// A trace of Perfetto with every kind of packet that is read.
+/// Returns Perfetto traces with every type of packet that is read.
 pub(crate) fn packets() -> Vec<Vec<u8>> {
     let text = |field, text: &str| message(field, &[text.as_bytes().to_vec()]);
     let named = |field, id, name| message(field, &[number(1, id), text(2, name)]);

@@ -1,4 +1,5 @@
-//! Reading databases and documents of other profilers: no more events than the file has room for, and the stages behind end.
+//! Reads databases and documents of other profilers: there are no more events than the file has
+//! room for, and the later stages end.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -10,7 +11,7 @@ use rusqlite::Connection;
 
 use crate::reading::stages;
 
-/// Pages are small, so that a small file has trees of several.
+/// Small pages, so that a small file has trees of several pages.
 const PAGE_BYTES: usize = 512;
 
 const NSIGHT: &str = "
@@ -113,7 +114,7 @@ const COPIES: &str = r#""Kind","Direction","Stream_Id","Source_Agent_Id","Destin
 "Correlation_Id","Start_Timestamp","End_Timestamp""#;
 const OLD: &str = "Index,KernelName,gpu-id,queue-id,lds,WriteSize,DispatchNs,BeginNs,EndNs";
 
-/// CSV files: one for each kind of rows.
+/// Returns CSV files, one for each kind of rows.
 pub(crate) fn csv() -> Vec<Vec<u8>> {
     let row = |number: u64| {
         let (start, end) = (number * 100, number * 100 + 70);
@@ -137,7 +138,7 @@ pub(crate) fn csv() -> Vec<Vec<u8>> {
     [KERNELS, CALLS, COPIES, OLD].into_iter().enumerate().map(file).collect()
 }
 
-/// Any bytes as a document of `rocprofv3`.
+/// Reads any bytes as a document of `rocprofv3`.
 pub(crate) fn rocprof(bytes: &[u8]) {
     if let Ok(tables) = read_bytes(bytes, &Options::default()) {
         assert!(tables.events.len() <= bytes.len(), "more events than bytes");
@@ -149,7 +150,7 @@ pub(crate) fn documents() -> Vec<Vec<u8>> {
     vec![DOCUMENT.replace('\n', "").into_bytes()]
 }
 
-/// Any bytes as a database.
+/// Reads any bytes as a database.
 pub(crate) fn database(bytes: &[u8]) {
     let path = own_path("input");
     let mut file = File::create(&path).expect("the temporary folder takes files");
@@ -161,7 +162,7 @@ pub(crate) fn database(bytes: &[u8]) {
     }
 }
 
-/// The bytes with the front of a database, so that most are looked at as one.
+/// Returns the bytes with the front of a database, so that most inputs are read as one.
 fn whole_pages(bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     bytes.resize(bytes.len().next_multiple_of(PAGE_BYTES), 0);
@@ -175,7 +176,7 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
     vec![made(NSIGHT), made(ROCPD)]
 }
 
-/// The bytes of a database that these statements make.
+/// Returns the bytes of a database created by these statements.
 fn made(statements: &str) -> Vec<u8> {
     let path = own_path("seed");
     let _ = fs::remove_file(&path);
@@ -188,7 +189,7 @@ fn made(statements: &str) -> Vec<u8> {
     bytes
 }
 
-/// A file that no other thread or process uses.
+/// Returns a path that no other thread or process uses.
 fn own_path(name: &str) -> PathBuf {
     let thread = format!("{:?}", std::thread::current().id());
     let digits: String = thread.chars().filter(char::is_ascii_digit).collect();

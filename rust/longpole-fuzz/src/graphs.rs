@@ -1,5 +1,5 @@
-//! The graph and the path of random tables: whatever threads, streams and ids there are, the
-//! segments of the path lie behind one another.
+//! The graph and the path of random tables: for any threads, streams and ids, the segments of the
+//! path follow one another.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use longpole_core::progress::silent;
 use longpole_core::read::{Options, read_bytes};
 use longpole_core::{graph, link, measure, vocabulary};
 
-/// Categories and names of events whose meaning the graph knows.
+/// Categories and names of events that the graph knows.
 const WORDS: [(&str, &str); 16] = [
     ("cpu_op", "aten::mm"),
     ("cpu_op", "aten::add"),
@@ -30,7 +30,7 @@ const WORDS: [(&str, &str); 16] = [
 const BYTES_OF_EVENT: usize = 6;
 const MOST_EVENTS: usize = 300;
 
-/// Six bytes are an event: what, where, when, how long, and two ids.
+/// Reads six bytes as an event: kind, place, time, duration, and two ids.
 pub(crate) fn graph(bytes: &[u8]) {
     let text = document(bytes);
     let Ok(tables) = read_bytes(text.as_bytes(), &Options::default()) else { return };
@@ -74,7 +74,7 @@ fn document(bytes: &[u8]) -> String {
     text
 }
 
-/// Now and then a time of another clock, or at the ends of the range.
+/// Returns a time, sometimes one of another clock, or at the ends of the range.
 fn time_us(byte: u8, now: u32) -> i64 {
     match byte {
         255 => 1_712_195_495_506_763,
@@ -85,7 +85,7 @@ fn time_us(byte: u8, now: u32) -> i64 {
     }
 }
 
-/// Now and then a duration of months or decades, or a negative one.
+/// Returns a duration, sometimes one of months or decades, or a negative one.
 fn duration_us(byte: u8) -> i64 {
     match byte {
         255 => 4_611_686_018_427_386,

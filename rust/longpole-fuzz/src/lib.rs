@@ -1,7 +1,7 @@
-//! What must hold of every input, as functions of bytes: a fuzzer calls one of [`TARGETS`] with
-//! inputs that it makes up, and a panic is a find.
+//! Properties that hold for every input, as functions of bytes: a fuzzer calls one of [`TARGETS`]
+//! with generated inputs, and a panic is a failure.
 //!
-//! The binary `fuzz` makes inputs by mutation alone and needs a stable toolchain only. In
+//! The binary `fuzz` generates inputs by mutation alone and only needs a stable toolchain. In
 //! `libfuzzer/` the same functions are targets of cargo-fuzz, which is guided by coverage.
 
 #![forbid(unsafe_code)]
@@ -17,18 +17,18 @@ mod writing;
 
 pub use mutation::{Random, mutated};
 
-/// A part of longpole that takes bytes from strangers.
+/// A part of longpole that reads untrusted bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// Its name.
+    /// The name of the target.
     pub name: &'static str,
-    /// Panics if something does not hold of the bytes.
+    /// Panics if a property does not hold for the bytes.
     pub check: fn(&[u8]),
-    /// Inputs to begin with.
+    /// Returns the initial inputs.
     pub seeds: fn() -> Vec<Vec<u8>>,
 }
 
-/// Every target.
+/// All targets.
 pub const TARGETS: &[Target] = &[
     Target { name: "scanner", check: reading::scanner, seeds: seeds::values },
     Target { name: "reader", check: reading::reader, seeds: seeds::traces },
@@ -45,7 +45,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "graph", check: graphs::graph, seeds: seeds::tables },
 ];
 
-/// The target with a name.
+/// Returns the target with this name.
 pub fn target(name: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|target| target.name == name)
 }

@@ -1,5 +1,5 @@
-//! Makes inputs out of others: flips, cuts, copies, splices and tokens of the formats, and other
-//! ways to hand them over.
+//! Generates inputs from others: flips, cuts, copies, splices and tokens of the formats, and other
+//! ways to pass them.
 
 use std::io::{Read, Write as _};
 
@@ -42,7 +42,7 @@ const TOKENS: &[&[u8]] = &[
 const MOST_CHANGES: usize = 4;
 const LONGEST: usize = 64;
 
-/// One of the sources with one to four changes.
+/// Returns one of the sources with one to four changes.
 pub fn mutated(sources: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
     let mut bytes = sources[random.below(sources.len())].clone();
     for _ in 0..=random.below(MOST_CHANGES) {
@@ -76,17 +76,17 @@ fn change(bytes: &mut Vec<u8>, sources: &[Vec<u8>], random: &mut Random) {
     }
 }
 
-/// `SplitMix64` (Steele and others 2014): enough to choose where to change.
+/// `SplitMix64` (Steele and others 2014), which is sufficient to choose where to change.
 #[derive(Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The numbers that follow from a seed.
+    /// Creates the generator for a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// A number below `limit`, 0 where there is none.
+    /// Returns a number below `limit`; 0 if `limit` is 0.
     #[allow(clippy::cast_possible_truncation)] // below a length
     pub fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -97,7 +97,7 @@ impl Random {
     }
 }
 
-/// A source that gives a few bytes at a time.
+/// A source that returns a few bytes at a time.
 #[derive(Debug)]
 pub(crate) struct Pieces<'a> {
     pub(crate) bytes: &'a [u8],
@@ -115,7 +115,7 @@ impl Read for Pieces<'_> {
     }
 }
 
-/// Packs bytes as gzip does.
+/// Compresses bytes with gzip.
 pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
     encoder.write_all(bytes).expect("memory takes everything");

@@ -1,5 +1,5 @@
-//! Reading traces: strict means RFC 8259, pieces give what the whole gives, prediction changes
-//! nothing, and the stages behind the reader end.
+//! Reads traces: strict means RFC 8259, reading in pieces gives the same result as reading at once,
+//! predictions change nothing, and the later stages end.
 
 use longpole_core::progress::silent;
 use longpole_core::read::{Options, read, read_bytes};
@@ -9,15 +9,15 @@ use serde_json::Value;
 
 use crate::mutation::{Pieces, Random};
 
-/// The bytes stand where an argument of an event would: what is no JSON is refused when reading
-/// strictly, and never ends the program otherwise.
+/// Reads the bytes as an argument of an event. Invalid JSON is rejected in strict mode, and never
+/// ends the program otherwise.
 pub(crate) fn scanner(bytes: &[u8]) {
     let around = [&b"[{\"ph\":\"X\",\"ts\":1,\"dur\":1,\"args\":{\"a\":"[..], bytes, b"}}]"];
     let document = around.concat();
     let is_json = serde_json::from_slice::<Value>(&document);
     let strict = Options { strict: true, ..Options::default() };
     if read_bytes(&document, &strict).is_ok() {
-        // The grammar allows these, which serde_json has no value for.
+        // The grammar allows these, but serde_json cannot represent them.
         let allowed = ["recursion limit", "number out of range", "surrogate"];
         let error = is_json.err().map_or_else(String::new, |error| error.to_string());
         assert!(error.is_empty() || allowed.iter().any(|why| error.contains(why)), "{error}");
@@ -25,7 +25,7 @@ pub(crate) fn scanner(bytes: &[u8]) {
     let _ = read_bytes(&document, &Options::default());
 }
 
-/// Any bytes as a trace.
+/// Reads any bytes as a trace.
 pub(crate) fn reader(bytes: &[u8]) {
     let predicted = outcome(read_bytes(bytes, &Options::default()));
     let scanning = Options { scan_all: true, ..Options::default() };
@@ -36,7 +36,7 @@ pub(crate) fn reader(bytes: &[u8]) {
     }
 }
 
-/// Any bytes as the body of a gzip file.
+/// Reads any bytes as the body of a gzip file.
 pub(crate) fn gzip(bytes: &[u8]) {
     let header = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
     let file =
@@ -44,12 +44,12 @@ pub(crate) fn gzip(bytes: &[u8]) {
     assert_eq!(outcome(read_bytes(&file, &Options::default())), outcome(in_pieces(&file)));
 }
 
-/// Any bytes as the rest of a zstd file.
+/// Reads any bytes as the rest of a zstd file.
 pub(crate) fn zstd(bytes: &[u8]) {
     packed(b"\x28\xb5\x2f\xfd", bytes);
 }
 
-/// Any bytes as the rest of an xz file.
+/// Reads any bytes as the rest of an xz file.
 pub(crate) fn xz(bytes: &[u8]) {
     packed(b"\xfd7zXZ\0", bytes);
 }
@@ -62,7 +62,7 @@ fn packed(magic: &[u8], bytes: &[u8]) {
     assert_eq!(outcome(read_bytes(&file, &options)), outcome(read(pieces, &options, &silent)));
 }
 
-/// Any bytes as a trace of messages.
+/// Reads any bytes as a trace of messages.
 pub(crate) fn binary(bytes: &[u8]) {
     let strict = Options { strict: true, ..Options::default() };
     let found = read_bytes(bytes, &Options::default());
@@ -76,7 +76,7 @@ pub(crate) fn binary(bytes: &[u8]) {
     assert_eq!(outcome(found), outcome(in_pieces(bytes)), "at once, in pieces");
 }
 
-/// What follows from a trace; nothing may fail but what a person asked to stop.
+/// Runs the later stages on a trace; the only allowed failure is a request to stop.
 pub(crate) fn stages(tables: &Tables) {
     let nesting = stack::nesting(tables, &silent).expect("no one asks to stop");
     let launches = link::launches(tables, &silent).expect("no one asks to stop");
@@ -98,7 +98,7 @@ fn in_pieces(bytes: &[u8]) -> longpole_core::Result<Tables> {
     read(Pieces { bytes, random: &mut random }, &Options::default(), &silent)
 }
 
-/// All that one can see of a reading, as text.
+/// Returns everything visible in the result of reading, as text.
 fn outcome(result: longpole_core::Result<Tables>) -> String {
     match result {
         Err(error) => format!("{error:?}"),

@@ -1,4 +1,4 @@
-//! Inputs to begin with: small ones that hold what each format knows.
+//! Initial inputs: small ones that contain the features of each format.
 
 use crate::mutation::gzip;
 
@@ -118,7 +118,7 @@ pub(crate) fn values() -> Vec<Vec<u8>> {
     VALUES.iter().map(|text| text.as_bytes().to_vec()).collect()
 }
 
-/// Bytes of events for the target `graph`: some in order, some at random.
+/// Returns bytes of events for the target `graph`: some in order, some at random.
 pub(crate) fn tables() -> Vec<Vec<u8>> {
     let mut random = crate::Random::new(0);
     let mut byte = || u8::try_from(random.below(256)).unwrap_or(0);

@@ -1,8 +1,8 @@
-//! Extraction: what is found does not depend on how the stream is cut, and is bounded.
+//! Extraction: the result does not depend on how the stream is divided, and is bounded.
 
 use longpole_core::extract::{End, Extraction, Extractor, FORMATS};
 
-/// Any bytes as what a program printed.
+/// Extracts from any bytes as the output of a program.
 pub(crate) fn extract(bytes: &[u8]) {
     let whole = extracted(&[bytes]);
     let (head, tail) = bytes.split_at(bytes.len() / 3);

@@ -1,4 +1,4 @@
-//! Writing traces: what was written of a trace reads back as the same events, with the same losses.
+//! Writes traces: the written trace reads back as the same events, with the same losses.
 
 use std::io::{Result, Write};
 
@@ -8,14 +8,15 @@ use longpole_core::write::{document, whole};
 
 use crate::{binary, seeds};
 
-/// Any bytes as a trace that is written for Perfetto.
+/// Writes any bytes that are a trace for Perfetto.
 pub(crate) fn written(bytes: &[u8]) {
     let Ok(tables) = read_bytes(bytes, &Options::default()) else { return };
     let again = read_bytes(&made(&tables, whole), &Options::default());
     assert_eq!(shown(&again.expect("it was written whole")), shown(&tables));
 }
 
-/// Traces, and what longpole writes of them and of damaged ones, for Perfetto and as documents.
+/// Returns traces, and what longpole writes for them and for damaged ones, for Perfetto and as
+/// documents.
 pub(crate) fn inputs() -> Vec<Vec<u8>> {
     let mut inputs = [seeds::traces(), binary::packets(), binary::planes()].concat();
     for at in 0..inputs.len() {
@@ -29,7 +30,7 @@ pub(crate) fn inputs() -> Vec<Vec<u8>> {
     inputs
 }
 
-/// What longpole writes for Perfetto, of whole and damaged traces.
+/// Returns what longpole writes for Perfetto, for valid and damaged traces.
 pub(crate) fn packets() -> Vec<Vec<u8>> {
     let is_binary = |input: &Vec<u8>| input.starts_with(b"\x0a");
     let inputs = inputs().into_iter().filter(is_binary);
@@ -44,7 +45,7 @@ fn made(tables: &Tables, write: Writer) -> Vec<u8> {
     out
 }
 
-/// The times and texts of all events, and what was lost.
+/// Returns the times and strings of all events, and what was lost.
 fn shown(tables: &Tables) -> String {
     let text = |id: Option<_>| id.map(|id| tables.strings.get(id));
     let events = &tables.events;

@@ -16,16 +16,16 @@ use crate::wire::{Event, Order, Report};
 /// How long a process may survive SIGKILL before it counts as stuck in the kernel.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(60);
 
-/// How often to look again while waiting for processes that are not our own children.
+/// Interval of checks while waiting for processes that are not direct children.
 const TREE_TICK: Duration = Duration::from_millis(5);
 
-/// How often to bury orphans while all is well.
+/// Interval of reaping orphans while the job runs.
 const QUIET_TICK: Duration = Duration::from_secs(1);
 
-/// The most that is read after the end: more than any pipe holds, and not without end.
+/// Maximum number of chunks read after the end: more than any pipe holds, but bounded.
 const LAST_CHUNKS: usize = 64;
 
-/// A job that was started.
+/// A started job.
 #[derive(Debug)]
 pub(crate) struct Job {
     number: u64,
@@ -45,15 +45,15 @@ pub(crate) struct Job {
 enum Phase {
     /// The end of the job's own process.
     Running { deadline: Option<Instant> },
-    /// The job has ended: the end of its output and of what it left behind.
+    /// The job has ended: waits for the end of its output and of its remaining processes.
     Draining { until: Instant },
-    /// SIGTERM was sent: the end of the tree.
+    /// SIGTERM was sent: waits for the end of the tree.
     Terminating { kill_at: Instant },
-    /// SIGKILL is sent, again and again: the end of the tree.
+    /// SIGKILL is sent repeatedly: waits for the end of the tree.
     Killing { give_up_at: Instant },
 }
 
-/// One of the two pipes a job prints into.
+/// One of the two output pipes of a job.
 #[derive(Debug)]
 struct Stream {
     event: Event,
@@ -61,7 +61,7 @@ struct Stream {
 }
 
 impl Job {
-    /// Starts what was ordered, in a process group of its own, with nothing to read.
+    /// Starts a job in a separate process group, without input.
     pub(crate) fn start(order: &Order) -> io::Result<Self> {
         let (output, output_end) = Stream::open(Event::Output)?;
         let (error, error_end) = Stream::open(Event::ErrorOutput)?;
@@ -89,14 +89,14 @@ impl Job {
         self.pid
     }
 
-    /// What to wait on beside the clock.
+    /// Returns the file descriptors to wait on, besides the clock.
     pub(crate) fn sources(&self, reading: bool) -> impl Iterator<Item = BorrowedFd<'_>> {
         let handle = self.handle.as_ref().filter(|_| self.status.is_none()).map(AsFd::as_fd);
         let pipes = self.streams.iter().filter_map(|stream| stream.pipe.as_ref().map(AsFd::as_fd));
         handle.into_iter().chain(pipes.filter(move |_| reading))
     }
 
-    /// When to look again even though nothing happens.
+    /// Returns the time until the next check if nothing happens.
     pub(crate) fn next_look(&self, now: Instant) -> Duration {
         let tick = match self.phase {
             Phase::Running { .. } if self.handle.is_some() => QUIET_TICK,
@@ -111,7 +111,7 @@ impl Job {
         deadline.map_or(tick, |at| at.saturating_duration_since(now).min(tick))
     }
 
-    /// Passes on what the job has printed, a chunk of each stream.
+    /// Passes on the output of the job, a chunk of each stream.
     pub(crate) fn read_output(&mut self, outbox: &mut Outbox) {
         for stream in &mut self.streams {
             if outbox.has_room() {
@@ -120,7 +120,7 @@ impl Job {
         }
     }
 
-    /// Asks the tree to end: SIGTERM now, SIGKILL after `grace`.
+    /// Requests the end of the tree: SIGTERM now, SIGKILL after `grace`.
     pub(crate) fn stop(&mut self, why: &'static str, grace: Duration) {
         if matches!(self.phase, Phase::Running { .. } | Phase::Draining { .. }) {
             self.report.stopped = Some(why);
@@ -129,12 +129,12 @@ impl Job {
         }
     }
 
-    /// The grace that was ordered.
+    /// Returns the grace period of the job.
     pub(crate) fn grace(&self) -> Duration {
         self.grace
     }
 
-    /// Goes on to the next phase if it is time. The report comes when all is over.
+    /// Advances to the next phase if it is time. Returns the report when everything has ended.
     pub(crate) fn advance(&mut self, outbox: &mut Outbox) -> Option<Report> {
         let any_left = self.reap();
         let now = Instant::now();
@@ -162,7 +162,7 @@ impl Job {
         is_over.then(|| self.finish(outbox))
     }
 
-    /// Whether nothing is left of the job. What outlives its time is killed.
+    /// Whether nothing is left of the job. Processes that outlive the time limit are killed.
     fn drained(&mut self, until: Instant, now: Instant, any_left: bool) -> bool {
         let is_silent = self.streams.iter().all(|stream| stream.pipe.is_none());
         let is_over = !any_left && (is_silent || now >= until);
@@ -173,7 +173,7 @@ impl Job {
         is_over
     }
 
-    /// Whether nothing is left of the job, or what is left cannot be killed.
+    /// Whether nothing is left of the job, or the remaining processes cannot be killed.
     fn killed(&mut self, give_up_at: Instant, now: Instant, any_left: bool) -> bool {
         if !any_left {
             return true;
@@ -200,7 +200,7 @@ impl Job {
         reaped.any_left
     }
 
-    /// Reads what is left in the pipes and makes out the report.
+    /// Reads the rest of the pipes and creates the report.
     fn finish(&mut self, outbox: &mut Outbox) -> Report {
         for stream in &mut self.streams {
             (0..LAST_CHUNKS).take_while(|_| stream.read_chunk(outbox)).for_each(drop);
@@ -218,7 +218,7 @@ impl Stream {
         Ok((Self { event, pipe: Some(reader) }, writer))
     }
 
-    /// Passes on one chunk; says whether there may be more at once.
+    /// Passes on one chunk. Returns whether there may be more.
     fn read_chunk(&mut self, outbox: &mut Outbox) -> bool {
         let Some(pipe) = &self.pipe else { return false };
         match outbox.receive(self.event, pipe.as_fd()) {

@@ -1,33 +1,31 @@
-//! Runs the jobs of one device, one after the other, and leaves nothing behind.
+//! Runs the jobs of one device one after another, and leaves no processes running.
 //!
-//! A benchmark that hangs, forks, ignores signals or prints without end must
-//! not take its runner down, and must be gone from the device before the next
-//! one begins. A thread of the runner cannot see to that: processes that left
-//! their group are out of its reach, and when the runner itself is killed
-//! nobody is left to clean up. So between the runner and the jobs of each
-//! device stands a small process, the guard:
+//! A benchmark that hangs, forks, ignores signals or prints without end must not stop its runner,
+//! and must have left the device before the next one begins. A thread of the runner cannot ensure
+//! this: it cannot reach processes that left their group, and if the runner itself is killed, the
+//! jobs keep running. A small process, the guard, therefore sits between the runner and the jobs of
+//! each device:
 //!
 //! ```text
 //! runner --control--> guard --fork, exec--> job (its own process group) --> ...
 //!        <--events---
 //! ```
 //!
-//! * The guard is the *child subreaper*: whatever a job starts, and however it
-//!   detaches, stays a descendant of the guard. One job at a time makes every
-//!   such process attributable.
-//! * End of file on the control pipe, or the end of the runner, means that
-//!   nobody waits any more: the job is ended, then the guard.
-//! * Time limits are kept here, so that they hold while the runner is busy:
-//!   SIGTERM to the whole tree, a grace, SIGKILL until nothing is left.
-//! * Output is passed on as bytes through a bounded buffer. A runner that does
-//!   not read slows the job's printing, never the guard's clock.
+//! * The guard is the *child subreaper*: every process that a job starts stays a descendant of the
+//!   guard, even if it detaches. Because there is one job at a time, every such process belongs to
+//!   it.
+//! * End of file on the control pipe, or the end of the runner, ends the job, then the guard.
+//! * The guard enforces time limits, so that they hold while the runner is busy: SIGTERM to the whole
+//!   tree, a grace period, then SIGKILL until nothing is left.
+//! * Output is passed on as bytes through a bounded buffer. A runner that does not read slows down
+//!   the job's output, never the guard's clock.
 //!
-//! [`serve`] is the whole of it; [`wire`] says what travels over the pipes.
+//! [`serve`] is the main function; [`wire`] defines the messages on the pipes.
 //!
-//! Beyond Linux there is no subreaper and no `/proc`: there a job is its
-//! process group, and what leaves the group is neither found nor named.
-//! A process stuck in the kernel survives SIGKILL; the guard says its number
-//! after a minute and goes on, and it is for the runner to leave the device.
+//! Systems other than Linux have no subreaper and no `/proc`: there, a job is its process group,
+//! and processes that leave the group are neither found nor reported. A process stuck in the kernel
+//! survives SIGKILL. The guard reports its process id after a minute and continues; the runner must
+//! then stop using the device.
 
 #![cfg(unix)]
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! Events on their way to the runner, in a buffer with a limit.
+//! Events for the runner, in a bounded buffer.
 
 use std::os::fd::BorrowedFd;
 
@@ -7,13 +7,14 @@ use rustix::io::{Errno, read, write};
 
 use crate::wire::{Event, begin_frame, end_frame};
 
-/// Read at once from a pipe: as much as a pipe holds unless it was enlarged.
+/// Maximum number of bytes read from a pipe at once: the capacity of a pipe, unless it was
+/// enlarged.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// Beyond this, output of the job is left in its pipe until the runner has read.
+/// Above this, output of the job stays in its pipe until the runner has read.
 const LIMIT_BYTES: usize = 1 << 20;
 
-/// What the runner has not taken yet.
+/// Events that the runner has not read yet.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     bytes: Vec<u8>,
@@ -28,7 +29,7 @@ impl Outbox {
         end_frame(&mut self.bytes, start);
     }
 
-    /// Takes what one read of `pipe` gives, and says how many bytes those are.
+    /// Reads once from `pipe` as an event. Returns the number of bytes.
     pub(crate) fn receive(
         &mut self,
         event: Event,
@@ -54,7 +55,7 @@ impl Outbox {
         self.bytes.len() < LIMIT_BYTES
     }
 
-    /// Sends what the pipe takes without waiting.
+    /// Sends as much as the pipe accepts without blocking.
     pub(crate) fn flush(&mut self, events: BorrowedFd<'_>) -> rustix::io::Result<()> {
         while !self.is_empty() {
             match write(events, &self.bytes[self.sent..]) {

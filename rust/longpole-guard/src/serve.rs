@@ -1,4 +1,4 @@
-//! The loop of the guard: wait, listen to the runner, look after the job.
+//! The main loop of the guard: waits, reads requests from the runner, manages the job.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -12,19 +12,19 @@ use crate::outbox::Outbox;
 use crate::tree;
 use crate::wire::{Event, Inbox, Order, Request};
 
-/// The most that a job is given to end when its runner has died.
+/// Maximum grace period of a job after its runner has died.
 const GRACE_WITHOUT_RUNNER: Duration = Duration::from_secs(1);
 
-/// Runs jobs as they are asked for on `control`, and tells about them on `events`.
+/// Runs the jobs requested on `control`, and reports about them on `events`.
 ///
-/// Returns when the runner has closed its end of `control` or has died; by
-/// then everything that the last job started has been killed. The process
-/// must have no other children; its other threads must not fork.
+/// Returns when the runner has closed its end of `control` or has died. By then, everything that
+/// the last job started has been killed. The process must have no other children, and its other
+/// threads must not fork.
 ///
 /// # Errors
 ///
-/// A request that cannot be understood, or a system that refuses the basics
-/// (poll, non-blocking pipes). The job is ended in these cases too.
+/// Returns an error for an invalid request, or if basic system calls fail (poll, non-blocking
+/// pipes). The job is also ended in these cases.
 pub fn serve(control: BorrowedFd<'_>, events: BorrowedFd<'_>) -> io::Result<()> {
     tree::adopt_orphans()?;
     ioctl_fionbio(control, true)?;
@@ -69,7 +69,7 @@ impl Guard<'_> {
         Ok(())
     }
 
-    /// Sleeps until something happens or it is time to look.
+    /// Waits until something happens or the next check is due.
     fn wait(&self) -> io::Result<Runner> {
         let mut sources = vec![PollFd::from_borrowed_fd(self.control, PollFlags::IN)];
         sources.extend(self.runner.iter().map(|runner| PollFd::new(runner, PollFlags::IN)));
@@ -141,7 +141,7 @@ impl Guard<'_> {
         }
     }
 
-    /// Ends the job when nobody is left to tell about it.
+    /// Ends the job after the runner has gone.
     fn end_alone(&mut self) {
         let Some(mut job) = self.job.take() else { return };
         job.stop("cancel", job.grace().min(GRACE_WITHOUT_RUNNER));
@@ -157,6 +157,6 @@ impl Guard<'_> {
 }
 
 fn timespec(duration: Duration) -> Timespec {
-    // Rounded up: a wait that ends just before its time would spin.
+    // Rounded up, because a wait that ends just before its time would spin.
     Timespec::try_from(duration + Duration::from_micros(50)).unwrap_or_default()
 }

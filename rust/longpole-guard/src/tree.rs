@@ -1,4 +1,4 @@
-//! The processes that a job started, wherever they have gone.
+//! The processes that a job started, including those that left its group.
 
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -8,12 +8,12 @@ use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group, wait,
 };
 
-/// A process, by number and name.
+/// A process, by id and name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
-    /// Its number.
+    /// The process id.
     pub pid: Pid,
-    /// Its name, as the kernel shortens it.
+    /// The name, as truncated by the kernel.
     pub name: String,
 }
 
@@ -23,11 +23,11 @@ impl fmt::Display for Process {
     }
 }
 
-/// What [`reap`] found.
+/// The result of [`reap`].
 pub(crate) struct Reaped {
-    /// How the job's own process ended, if it did just now.
+    /// How the job's own process ended, if it just did.
     pub(crate) status: Option<WaitStatus>,
-    /// Whether anything of the tree is still there.
+    /// Whether any process of the tree remains.
     pub(crate) any_left: bool,
 }
 
@@ -38,19 +38,19 @@ pub(crate) fn adopt_orphans() -> rustix::io::Result<()> {
     Ok(())
 }
 
-/// Something to poll for the end of a process, where the kernel has it (Linux 5.3).
+/// Returns a descriptor to poll for the end of a process, if the kernel supports it (Linux 5.3).
 #[cfg(target_os = "linux")]
 pub(crate) fn handle(pid: Pid) -> Option<OwnedFd> {
     rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()
 }
 
-/// Nothing to poll: the clock has to do.
+/// Not available on this system; the clock is used instead.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn handle(_pid: Pid) -> Option<OwnedFd> {
     None
 }
 
-/// Takes note of every child that has ended. `main` is the job's own process.
+/// Reaps every child that has ended. `main` is the job's own process.
 pub(crate) fn reap(main: Pid) -> Reaped {
     let mut status = None;
     loop {
@@ -63,11 +63,11 @@ pub(crate) fn reap(main: Pid) -> Reaped {
     }
 }
 
-/// Sends `signal` to the job's group and to all that have left it.
+/// Sends `signal` to the job's group and to all processes that left it.
 ///
-/// Processes that are stopped are woken, or they would never hear of it.
+/// Stopped processes are continued; otherwise they would never receive it.
 pub(crate) fn signal_all(group: Pid, signal: Signal) {
-    // An error means that there is nobody to hear it, or nobody that may be told.
+    // An error means that there is no process that can or may receive the signal.
     let _ = kill_process_group(group, signal);
     let _ = kill_process_group(group, Signal::CONT);
     for process in descendants() {
@@ -76,7 +76,7 @@ pub(crate) fn signal_all(group: Pid, signal: Signal) {
     }
 }
 
-/// Every living descendant of this process, by number.
+/// Returns every living descendant of this process, by id.
 #[cfg(target_os = "linux")]
 pub(crate) fn descendants() -> Vec<Process> {
     let mut others = linux::all_processes();
@@ -93,15 +93,15 @@ pub(crate) fn descendants() -> Vec<Process> {
     found
 }
 
-/// Nothing is known of them without `/proc`.
+/// They are unknown without `/proc`.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn descendants() -> Vec<Process> {
     Vec::new()
 }
 
-/// Whether the group goes on although this process has no child left.
+/// Whether the group continues although this process has no child left.
 ///
-/// On Linux an orphan becomes a child, so that it cannot be.
+/// Always false on Linux, where an orphan becomes a child.
 fn outlives_its_parents(group: Pid) -> bool {
     !cfg!(target_os = "linux") && rustix::process::test_kill_process_group(group).is_ok()
 }
@@ -114,7 +114,7 @@ mod linux {
 
     use super::Process;
 
-    /// A line of the process table.
+    /// An entry of the process table.
     pub(super) struct Entry {
         pub(super) process: Process,
         pub(super) parent: Option<Pid>,
@@ -129,7 +129,7 @@ mod linux {
             .collect()
     }
 
-    /// Reads `PID (NAME) STATE PARENT ...`; the name may hold blanks and parentheses.
+    /// Parses `PID (NAME) STATE PARENT ...`; the name may contain spaces and parentheses.
     fn parse_stat(stat: &[u8]) -> Option<Entry> {
         let stat = String::from_utf8_lossy(stat);
         let (head, tail) = stat.rsplit_once(") ")?;
@@ -144,7 +144,8 @@ mod linux {
         })
     }
 
-    /// A process chooses its name itself, so it is kept from breaking a line or a field.
+    /// Returns the name in printable form. A process chooses its name itself, so it must not break
+    /// a line or a field.
     fn printable(name: &str) -> String {
         name.chars().map(|char| if char.is_control() { '?' } else { char }).collect()
     }

@@ -1,9 +1,8 @@
-//! What travels between the runner and the guard.
+//! The messages between the runner and the guard.
 //!
-//! Both directions are a sequence of frames: one byte that says what it is,
-//! the length of the body as a little-endian `u32`, the body. Fields inside a
-//! body end with a NUL byte, the one byte that neither an argument nor an
-//! environment variable can hold, so that they travel as they are.
+//! Both directions are a sequence of frames: one byte for the type, the length of the body as a
+//! little-endian `u32`, and the body. Fields in a body end with a NUL byte, which neither arguments
+//! nor environment variables can contain, so no escaping is needed.
 //!
 //! | to the guard | body |
 //! |---|---|
@@ -24,47 +23,47 @@ use std::time::Duration;
 
 use crate::tree::Process;
 
-/// What a frame to the runner holds.
+/// The type of a frame to the runner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Event {
     /// The job runs.
     Started = b's',
-    /// Bytes of its standard output.
+    /// Bytes of the job's standard output.
     Output = b'o',
-    /// Bytes of its standard error.
+    /// Bytes of the job's standard error.
     ErrorOutput = b'e',
-    /// The system refused to start it.
+    /// The system could not start it.
     Failed = b'f',
-    /// It is over, and nothing of it is left.
+    /// It has ended, and no process of it is left.
     Ended = b'x',
 }
 
-/// What the runner asks for.
+/// A request of the runner.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Run a job. The runner asks for the next one when this one has ended.
+    /// Run a job. The runner requests the next one when this one has ended.
     Run(Order),
-    /// End the job of this number, if it still runs.
+    /// End the job with this number, if it still runs.
     Cancel(u64),
 }
 
 /// One job to run.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Order {
-    /// Chosen by the runner, to tell a late cancel from one that is meant.
+    /// Chosen by the runner, to detect a cancel that arrives too late.
     pub number: u64,
-    /// How long it may take.
+    /// Time limit.
     pub limit: Option<Duration>,
-    /// How long the tree has between SIGTERM and SIGKILL.
+    /// Time between SIGTERM and SIGKILL.
     pub grace: Duration,
-    /// How long what the job left behind may still print after the job has ended.
+    /// Time for remaining processes to print after the job has ended.
     pub drain: Duration,
-    /// The folder to start in; that of the guard when there is none.
+    /// The folder to start in; by default that of the guard.
     pub folder: Option<OsString>,
     /// The program and its arguments.
     pub arguments: Vec<OsString>,
-    /// The whole environment.
+    /// The complete environment.
     pub environment: Vec<(OsString, OsString)>,
 }
 
@@ -75,15 +74,15 @@ pub struct Report {
     pub exit_code: Option<i32>,
     /// The signal that ended it, if one did.
     pub signal: Option<i32>,
-    /// Why it was told to stop, if it was: `limit` or `cancel`.
+    /// The reason why it was stopped, if it was: `limit` or `cancel`.
     pub stopped: Option<&'static str>,
     /// Whether SIGKILL was needed.
     pub forced: bool,
-    /// From the start to the end of the job's own process.
+    /// Time from the start to the end of the job's own process.
     pub wall: Duration,
-    /// What was still alive when the job had ended by itself. Killed since.
+    /// Processes that were alive when the job had ended by itself; they were then killed.
     pub strays: Vec<Process>,
-    /// What SIGKILL did not end.
+    /// Processes that SIGKILL did not end.
     pub unkillable: Vec<Process>,
 }
 
@@ -100,7 +99,7 @@ impl Inbox {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next request that has arrived as a whole.
+    /// Returns the next complete request.
     pub(crate) fn next(&mut self) -> io::Result<Option<Request>> {
         let Some((&[kind, a, b, c, d], rest)) = self.bytes.split_first_chunk() else {
             return Ok(None);
@@ -128,7 +127,7 @@ pub(crate) fn end_frame(bytes: &mut [u8], start: usize) {
 }
 
 impl Report {
-    /// The body of the last frame of a job.
+    /// Returns the body of the last frame of a job.
     pub(crate) fn to_body(&self) -> Vec<u8> {
         let mut fields = vec![format!("wall_ns={}", self.wall.as_nanos())];
         fields.extend(self.exit_code.map(|code| format!("exit_code={code}")));

@@ -1,4 +1,4 @@
-//! The guard as its runner sees it: requests in, events out, nothing left behind.
+//! The guard as seen by its runner: requests in, events out, no processes left.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::disallowed_methods, reason = "the guard is a process")]
@@ -8,12 +8,12 @@ use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A guard and what it has said about the job in hand.
+/// A guard, and its messages about the current job.
 struct Guard {
     process: Child,
 }
 
-/// All that was said about one job.
+/// All messages about one job.
 #[derive(Debug, Default)]
 struct Told {
     output: Vec<u8>,
@@ -86,7 +86,7 @@ impl Drop for Guard {
     }
 }
 
-/// Whether a process is there and not merely unburied.
+/// Whether a process is alive and not only unreaped.
 fn alive(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
     stat.is_ok_and(|stat| !stat.rsplit_once(") ").unwrap().1.starts_with('Z'))

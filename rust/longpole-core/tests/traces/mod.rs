@@ -1,4 +1,4 @@
-//! Traces to read, sound and damaged, and all that one can see of a reading.
+//! Valid and damaged traces to read, and a complete dump of the result.
 
 #![allow(dead_code, unused_imports)] // each test takes what it needs
 
@@ -12,7 +12,7 @@ mod mutation;
 
 pub(crate) use mutation::{Pieces, Random, gzip, mutated as damaged};
 
-/// A trace as Kineto writes it, and where in it each event ends.
+/// Returns a trace as written by Kineto, and the position at which each event ends.
 pub(crate) fn trace(bytes: usize) -> (Vec<u8>, Vec<usize>) {
     let mut text = String::from("{\n  \"schemaVersion\": 1,\n  \"traceEvents\": [\n");
     let (mut ends, mut number) = (Vec::new(), 0);
@@ -60,7 +60,7 @@ pub(crate) fn event(text: &mut String, number: usize) {
     written.unwrap();
 }
 
-/// What stands between the tokens of a trace: each writer has its own.
+/// Text between the tokens of a trace, which differs between writers.
 pub(crate) const LAYOUTS: &[&[(&str, &str)]] = &[
     &[("\n", "")],
     &[("\n", "\r\n")],
@@ -75,7 +75,7 @@ pub(crate) fn rewritten(text: &[u8], layout: &[(&str, &str)]) -> Vec<u8> {
     layout.iter().fold(text, |text, (from, to)| text.replace(from, to)).into_bytes()
 }
 
-/// All that one can see of a reading, as text.
+/// Returns everything visible in the result of reading, as text.
 pub(crate) fn outcome(result: longpole_core::Result<Tables>) -> String {
     match result {
         Err(error) => format!("{error:?}"),
@@ -97,13 +97,13 @@ pub(crate) fn outcome(result: longpole_core::Result<Tables>) -> String {
     }
 }
 
-/// The arrows without the index that finds their sources.
+/// Returns the arrows without the index of their sources.
 fn flow_columns(flows: &FlowTable) -> String {
     let sources: Vec<_> = (0..flows.len()).map(|row| flows.source(row)).collect();
     format!("{:?} {:?} {:?} {:?} {sources:?}", flows.phase, flows.id, flows.time_ns, flows.position)
 }
 
-/// What is said of processes and threads, without the index that finds it again.
+/// Returns the metadata of processes and threads, without its index.
 fn metadata_columns(tables: &Tables) -> String {
     let said = &tables.metadata;
     let texts = [&said.name, &said.process, &said.thread, &said.value];

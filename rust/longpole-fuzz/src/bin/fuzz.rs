@@ -1,8 +1,8 @@
 //! Calls targets with mutated inputs for some time: `fuzz SECONDS [--from SEED] [TARGET]...`.
 //!
-//! Files under `corpus/TARGET` are inputs to begin with, too. Seeds are numbers in order, so that
-//! a find can be made again: the message names the target, the seed and the file that holds the
-//! input.
+//! Files under `corpus/TARGET` are also used as initial inputs. Seeds are consecutive numbers, so
+//! that a failure can be reproduced: the message contains the target, the seed and the file with
+//! the input.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // what it is for
 
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use longpole_fuzz::{Random, TARGETS, Target, mutated, target};
 
-/// An input that takes longer is a find.
+/// An input that takes longer counts as a failure.
 const LONGEST: Duration = Duration::from_secs(5);
 
 fn main() -> ExitCode {
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(n_found > 0))
 }
 
-/// Tries inputs until one does not hold or the time is over.
+/// Tries inputs until one fails or the time is over.
 fn finds(target: &Target, first: u64, time: Duration) -> bool {
     let mut seeds = (target.seeds)();
     seeds.extend(files(&corpus(target.name)));
@@ -68,7 +68,7 @@ fn corpus(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name)
 }
 
-/// The files of a folder, by name; none where there is no folder.
+/// Returns the files of a folder, by name; empty if there is no folder.
 fn files(folder: &Path) -> Vec<Vec<u8>> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
@@ -76,7 +76,7 @@ fn files(folder: &Path) -> Vec<Vec<u8>> {
     paths.iter().filter_map(|path| std::fs::read(path).ok()).collect()
 }
 
-/// Writes an input down, to look at.
+/// Writes an input to a file for inspection.
 #[expect(clippy::disallowed_methods, reason = "this program's finds are files of its own")]
 fn kept(name: &str, seed: u64, bytes: &[u8]) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("finds");

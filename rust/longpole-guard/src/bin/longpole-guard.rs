@@ -1,4 +1,4 @@
-//! The guard as a program: requests on standard input, events on standard output.
+//! The guard as a program: reads requests from standard input and writes events to standard output.
 
 use std::os::fd::AsFd;
 
