@@ -15,8 +15,8 @@
 //!   guard, even if it detaches. Because there is one job at a time, every such process belongs to
 //!   it.
 //! * End of file on the control pipe, or the end of the runner, ends the job, then the guard.
-//! * The guard enforces time limits, so that they hold while the runner is busy: SIGTERM to the whole
-//!   tree, a grace period, then SIGKILL until nothing is left.
+//! * The guard enforces time limits, so that they hold while the runner is busy: SIGTERM to the
+//!   whole tree, a grace period, then SIGKILL until nothing is left.
 //! * Output is passed on as bytes through a bounded buffer. A runner that does not read slows down
 //!   the job's output, never the guard's clock.
 //!

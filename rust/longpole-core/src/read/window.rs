@@ -268,7 +268,7 @@ impl<'a> Window<'a> {
         0
     }
 
-    /// Returns bytes that were taken, before what comes next.
+    /// Inserts bytes that were taken, before what comes next.
     pub(super) fn put_back(&mut self, bytes: Vec<u8>) {
         self.offset = self.offset() - bytes.len() as u64;
         let at_hand = self.buffer[self.start..self.end].to_vec();
@@ -283,7 +283,7 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// Moves bytes that were taken and returned into the window again, up to an offset in the file.
+    /// Moves bytes that were taken and inserted again into the window, up to an offset in the file.
     pub(super) fn bring_back(&mut self, end: u64) {
         let length = usize::try_from(end.saturating_sub(self.offset())).unwrap_or(0);
         if length <= self.text().len() {

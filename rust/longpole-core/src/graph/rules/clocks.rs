@@ -210,7 +210,8 @@ fn move_apart(
     move_by(awaited, -back_ns);
 }
 
-/// Whether most starts close to the end of the awaited activity are too early to have waited for it.
+/// Whether most starts close to the end of the awaited activity are too early to have waited for
+/// it.
 fn are_mostly_early(delays_ns: impl Iterator<Item = i64>) -> bool {
     let near_ns = delays_ns.filter(|&ns| is_near_zero(ns));
     let (early, late): (Vec<_>, Vec<_>) = near_ns.partition(|&ns| ns < limits::QUICKEST_RELEASE_NS);

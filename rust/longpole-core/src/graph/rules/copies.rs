@@ -28,8 +28,8 @@ pub(super) fn edge(copy: Order, call: Order, facts: &Facts<'_>) -> Option<Edge> 
     staged.then(|| Edge::new(nodes, named, Some(copy), Evidence::Inferred))
 }
 
-/// Gives the copy the time that its call needs for staging, whatever else it waits for. `chains` are
-/// the edges of threads.
+/// Assigns to the copy the time that its call needs for staging, regardless of its other waits.
+/// `chains` are the edges of threads.
 pub(super) fn name_staging(edges: &mut [Edge], n_chains: usize, facts: &Facts<'_>) {
     let (chains, others) = edges.split_at_mut(n_chains);
     let staging = others.iter().filter(|edge| edge.role == Role::Staging);

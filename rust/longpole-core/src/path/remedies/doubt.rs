@@ -162,8 +162,8 @@ impl Doubt {
         self.unlinked > MOST_UNLINKED && self.unnamed_host > MOST_UNNAMED
     }
 
-    /// Whether no launch is known and too much time is unexplained: the host, which is not recorded,
-    /// may have caused it.
+    /// Whether no launch is known and too much time is unexplained: the host, which is not
+    /// recorded, may have caused it.
     pub(super) fn is_of_unseen_host(&self) -> bool {
         self.unlinked >= 1.0 && self.unknown > MOST_UNKNOWN
     }

@@ -19,8 +19,8 @@ pub(super) struct Layers {
     devices: HashMap<StringId, i64>,
 }
 
-/// The parts of the ids that the profiler assigns to its own processes: the process id of the program,
-/// the index of the layer in the timeline, and the device.
+/// The parts of the ids that the profiler assigns to its own processes: the process id of the
+/// program, the index of the layer in the timeline, and the device.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct ProcessId {
     program: i64,
