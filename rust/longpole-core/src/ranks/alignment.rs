@@ -286,7 +286,7 @@ fn paired(one: &[Item], other: &[Item], shift_ns: i64, tolerance_ns: i64) -> Vec
     in_order(&found)
 }
 
-/// The clock shift, and the tolerance of ends after it.
+/// The clock shift, and the tolerance for the ends of calls after it.
 #[derive(Clone, Copy)]
 struct Within {
     shift: i64,

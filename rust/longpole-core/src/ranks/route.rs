@@ -118,7 +118,7 @@ impl Walk<'_> {
 }
 
 impl Solution {
-    /// Returns the member of a call for whose arrival one of its ends waited.
+    /// Returns the member of a call whose arrival the end on `rank` waited for.
     fn last_of(
         &self,
         joint: Joint<'_>,

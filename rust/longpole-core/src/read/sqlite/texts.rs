@@ -18,7 +18,7 @@ pub(in crate::read) struct Texts<'a> {
 }
 
 impl<'a> Texts<'a> {
-    /// Returns the strings in a column of a table, by another column.
+    /// Returns the strings in one column of a table, keyed by another column.
     pub(in crate::read) fn of(
         database: &'a Database,
         [table, key, column]: [&str; 3],
