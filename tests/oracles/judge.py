@@ -112,11 +112,11 @@ def judge_run(run: Run, folder: Path, *, sync_records: bool, tolerance_ns: int =
     path = folder / "trace.json"
     order = run.write(path, sync_records=sync_records)
     trace = longpole.read_trace(path, args="ids")
-    places = _Places(run, order, trace)
+    places = Places(run, order, trace)
     return [_judge_window(window, trace, places, tolerance_ns) for window in run.truth.windows]
 
 
-class _Places:
+class Places:
     """Where things stand: rows of the file, and the zero of the trace on the machine's clock."""
 
     def __init__(self, run: Run, order: Sequence[int], trace: longpole.Trace) -> None:
@@ -135,7 +135,7 @@ class _Places:
 
 
 def _judge_window(
-    window: Window, trace: longpole.Trace, places: _Places, tolerance_ns: int
+    window: Window, trace: longpole.Trace, places: Places, tolerance_ns: int
 ) -> Share:
     path = path_in(trace, window)
     zero_ns = places.zero_ns
@@ -170,7 +170,7 @@ def share_of(
     window_ns = truth[-1].end_ns - truth[0].start_ns
     right_ns = false_ns = admitted_ns = 0
     for one, number, start_ns, end_ns in overlaps(found, truth):
-        good_ns = _right_ns(one, truth, number, (start_ns, end_ns), tolerance_ns)
+        good_ns = right_part_ns(one, truth, number, (start_ns, end_ns), tolerance_ns)
         right_ns += good_ns
         if one.kind in ADMITTED:
             admitted_ns += end_ns - start_ns - good_ns
@@ -179,7 +179,7 @@ def share_of(
     return Share(right_ns / window_ns, false_ns / window_ns, admitted_ns / window_ns, inconclusive)
 
 
-def _right_ns(
+def right_part_ns(
     one: Piece, truth: Sequence[Piece], number: int, shared: tuple[int, int], tolerance_ns: int
 ) -> int:
     """Return how long a piece is right while it overlaps a true one.

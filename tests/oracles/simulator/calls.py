@@ -75,9 +75,11 @@ class Calls:
     def _scope(self, item: Synchronize) -> tuple[str, Activity | None, Sync | None]:
         """Return the name of a synchronising call, the work it waits for, and its record."""
         if item.event is not None:
-            recorded = self._events[item.event]
-            sync = _event_sync("Event Sync", recorded, item.event, None)
-            return item.name or "cudaEventSynchronize", recorded.last, sync
+            name = item.name or "cudaEventSynchronize"
+            recorded = self._events.get(item.event)
+            if recorded is None:  # CUDA waits for no event that was never recorded
+                return name, None, None
+            return name, recorded.last, _event_sync("Event Sync", recorded, item.event, None)
         if item.stream is not None:
             sync = Sync("Stream Sync", item.stream, item.stream.device)
             return item.name or "cudaStreamSynchronize", self._devices.last_on(item.stream), sync

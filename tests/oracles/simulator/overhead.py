@@ -25,6 +25,7 @@ class PlantedCosts:
     operator: int
     call: int
     annotation: int
+    python: int = 0
 
 
 def with_overhead(program: Program, costs: PlantedCosts) -> Program:
@@ -45,5 +46,10 @@ def _planted(items: Iterable[Item], costs: PlantedCosts) -> Iterator[Item]:
 
 def _cost_ns(item: Item, costs: PlantedCosts) -> int:
     if isinstance(item, Frame):
-        return {"cpu_op": costs.operator, "user_annotation": costs.annotation}.get(item.category, 0)
+        of_frames = {
+            "cpu_op": costs.operator,
+            "user_annotation": costs.annotation,
+            "python_function": costs.python,
+        }
+        return of_frames.get(item.category, 0)
     return costs.call if isinstance(item, Call | Launch | Replay | Synchronize) else 0

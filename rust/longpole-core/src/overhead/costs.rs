@@ -418,3 +418,101 @@ fn percentile<T: Ord + Copy>(values: &mut [T], percent: usize) -> T {
     let place = (values.len() - 1) * percent / 100;
     *values.select_nth_unstable(place).1
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // in helpers of tests as in tests
+mod tests {
+    use super::*;
+    use crate::link;
+    use crate::progress::silent;
+    use crate::read::{Options, read_bytes};
+    use crate::stack;
+    use std::fmt::Write;
+
+    /// Events of one thread, each a category, a name, and the ns of its start and end.
+    fn tables(events: &[(&str, &str, i64, i64)]) -> Tables {
+        let us = |ns: i64| format!("{}.{:03}", ns / 1000, ns % 1000);
+        let mut text = String::from(r#"{"displayTimeUnit":"ms","traceEvents":["#);
+        for (place, &(category, name, start, end)) in events.iter().enumerate() {
+            let comma = if place > 0 { "," } else { "" };
+            let (ts, dur) = (us(start), us(end - start));
+            write!(
+                text,
+                r#"{comma}{{"ph":"X","cat":"{category}","name":"{name}","pid":1,"tid":1,"ts":{ts},"dur":{dur}}}"#
+            )
+            .unwrap();
+        }
+        text.push_str("]}");
+        read_bytes(text.as_bytes(), &Options::default()).unwrap()
+    }
+
+    /// Operators of three names that each call one other: 1.5 us before it, 0.5 us after it, and
+    /// 7.5 us to the next.
+    fn wrappers(n: i64) -> Vec<(&'static str, &'static str, i64, i64)> {
+        let names = ["aten::t", "aten::to", "aten::linear"];
+        let pair = |(number, name): (i64, &'static str)| {
+            let begin = 10_000 * number;
+            [
+                ("cpu_op", name, begin, begin + 2_500),
+                ("cpu_op", "aten::empty", begin + 1_500, begin + 2_000),
+            ]
+        };
+        (0..n).zip(names.into_iter().cycle()).flat_map(pair).collect()
+    }
+
+    fn of(events: &[(&str, &str, i64, i64)]) -> Result<Costs, Untold> {
+        let tables = tables(events);
+        let launches = link::launches(&tables, &silent).unwrap();
+        costs(&tables, &launches, &stack::nesting(&tables, &silent).unwrap())
+    }
+
+    fn bounds(costs: &Costs, class: Class) -> (i64, i64, i64) {
+        let cost = costs.of(class).unwrap();
+        (cost.least_ns, cost.cost_ns, cost.most_ns)
+    }
+
+    #[test]
+    fn an_operator_that_only_calls_another_shows_the_cost_of_one_event() {
+        let costs = of(&wrappers(12)).unwrap();
+        // 1.5 us + 0.5 us; 80 % of it at the least, 120 % at the most.
+        assert_eq!(bounds(&costs, Class::NestedOperator), (1_600, 2_000, 2_400));
+        assert_eq!(bounds(&costs, Class::OuterOperator), (1_600, 2_000, 2_880));
+        assert!((costs.before - 0.75).abs() < 1e-9);
+        assert_eq!(costs.of(Class::OuterOperator).unwrap().count, 12);
+    }
+
+    #[test]
+    fn calls_and_annotations_cost_in_proportion_to_an_operator() {
+        let mut events = wrappers(12);
+        events.push(("cuda_runtime", "cudaLaunchKernel", 130_000, 135_500));
+        events.push(("cuda_runtime", "cudaEventQuery", 140_000, 141_500));
+        events.push(("user_annotation", "forward", 150_000, 160_500));
+        let costs = of(&events).unwrap();
+        assert_eq!(bounds(&costs, Class::Launch), (1_120, 2_600, 4_800));
+        assert_eq!(bounds(&costs, Class::Call), (480, 2_000, 3_600));
+        assert_eq!(bounds(&costs, Class::Annotation), (1_600, 4_000, 12_000));
+        assert!(costs.of(Class::PythonFunction).is_none());
+    }
+
+    #[test]
+    fn the_shortest_gaps_between_python_functions_show_their_cost() {
+        let mut events = wrappers(12);
+        events.extend((0..120).map(|number| {
+            let begin = 200_000 + 3_000 * number;
+            ("python_function", "f", begin, begin + 2_001)
+        }));
+        let costs = of(&events).unwrap();
+        // Gaps of 999 ns: 80 % of them are cost, a quarter at the least, 120 % at the most.
+        assert_eq!(bounds(&costs, Class::PythonFunction), (249, 799, 1_198));
+    }
+
+    #[test]
+    fn few_operators_and_whole_microseconds_tell_nothing() {
+        assert_eq!(of(&wrappers(9)).unwrap_err(), Untold::FewOperators);
+        let whole: Vec<_> = wrappers(12)
+            .into_iter()
+            .map(|(category, name, start, end)| (category, name, 2 * start, 2 * end))
+            .collect();
+        assert_eq!(of(&whole).unwrap_err(), Untold::Coarse);
+    }
+}

@@ -4,13 +4,16 @@
 //! without contradicting any record. If a call and an activity that released a start, or ended a
 //! window, are closer together than that, either may be the last. If typical latencies decide
 //! between them, the path is not doubtful.
+//!
+//! An inferred wait is also doubtful if the launch explains the start as well, or if the awaited
+//! activity may have ended before the call began that is taken to have waited for it.
 
 use std::collections::BTreeSet;
 
 use super::clip::{last_of, node_of};
 use super::schedule::Schedule;
 use super::windows::Window;
-use crate::graph::{Edge, Graph};
+use crate::graph::{Edge, Evidence, Graph, Role, limits};
 use crate::ids::{EventId, NodeId};
 
 /// The current nodes of the alternative paths while the path is walked back.
@@ -57,20 +60,62 @@ impl<'a> Alternatives<'a> {
         !self.nodes.is_empty()
     }
 
-    /// Returns the edge that would bind the start of an activity if the timestamps of its device
-    /// were shifted.
+    /// Returns the edge that may bind in place of another one: the start of an activity if the
+    /// timestamps of its device were shifted or if both edges explain it, or the end of a call that
+    /// is taken to have waited.
     fn rival(&self, binding: &Edge) -> Option<&'a Edge> {
-        let (graph, times_ns) = (self.graph, self.schedule.times_ns(self.graph));
-        let slack = graph.clock_slack(graph.nodes.event(binding.target));
+        let graph = self.graph;
         let others = graph.edges.as_slice()[graph.edges.range(binding.target)].iter();
         others.filter(|_| self.schedule.is_by_time()).find(|other| {
-            let apart_ns = binding.finished_ns(times_ns) - other.finished_ns(times_ns);
             if binding.role.launches() {
-                other.role.releases() && !graph.is_oddly_late(other) && apart_ns < slack.later_ns
+                self.may_have_released(other, binding)
+            } else if binding.role == Role::Sync {
+                self.may_not_have_waited(binding, other)
             } else {
-                graph.was_on_the_way(other, binding) && apart_ns < slack.earlier_ns
+                self.may_have_launched(other, binding)
             }
         })
+    }
+
+    /// Returns whether a start that its launch binds may have waited for another activity.
+    fn may_have_released(&self, release: &Edge, launch: &Edge) -> bool {
+        let slack = self.graph.clock_slack(self.graph.nodes.event(launch.target));
+        release.role.releases()
+            && !self.graph.is_oddly_late(release)
+            && (self.apart_ns(launch, release) < slack.later_ns || self.is_tie(launch, release))
+    }
+
+    /// Returns whether a start that another activity released may have waited for its launch.
+    fn may_have_launched(&self, launch: &Edge, release: &Edge) -> bool {
+        let slack = self.graph.clock_slack(self.graph.nodes.event(release.target));
+        let is_near = || self.apart_ns(release, launch) < slack.earlier_ns;
+        (self.graph.was_on_the_way(launch, release) && is_near()) || self.is_tie(launch, release)
+    }
+
+    /// Returns whether the awaited activity may have ended before the call began.
+    fn may_not_have_waited(&self, wait: &Edge, thread: &Edge) -> bool {
+        let slack = self.graph.clock_slack(self.graph.nodes.event(wait.source));
+        wait.evidence == Evidence::Inferred
+            && thread.role == Role::ThreadOrder
+            && self.apart_ns(wait, thread) < slack.earlier_ns
+    }
+
+    /// Returns whether a launch and an inferred wait explain a start equally well.
+    fn is_tie(&self, launch: &Edge, release: &Edge) -> bool {
+        let longer_ns =
+            |edge: &Edge| edge.gap_ns(&self.graph.nodes) - self.graph.typical_ns(edge.role);
+        launch.role.launches()
+            && release.role == Role::EventWait
+            && release.evidence == Evidence::Inferred
+            && !self.graph.is_oddly_late(launch)
+            && longer_ns(launch).abs_diff(longer_ns(release))
+                < limits::EITHER_BOUND_NS.unsigned_abs()
+    }
+
+    /// Returns how much later one edge finished than another.
+    fn apart_ns(&self, binding: &Edge, other: &Edge) -> i64 {
+        let times_ns = self.schedule.times_ns(self.graph);
+        binding.finished_ns(times_ns) - other.finished_ns(times_ns)
     }
 
     /// Returns the last host candidate for the end of a window that ends on a device, or the

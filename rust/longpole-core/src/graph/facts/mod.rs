@@ -12,6 +12,7 @@ mod paired;
 mod purposes;
 mod recent;
 mod recorded_syncs;
+mod serial;
 mod templates;
 
 use std::cell::OnceCell;
@@ -64,6 +65,9 @@ pub(super) struct Facts<'a> {
     pub(super) has_wait_calls: bool,
     /// For each device, the threads that launch to it.
     pub(super) launching_threads: Vec<Vec<usize>>,
+    /// For each stream, whether it and the other streams of its device wait for each other without
+    /// a wait call.
+    is_serial: Vec<bool>,
     purposes: Purposes,
     thread_nodes: OnceCell<ThreadNodes>,
 }
@@ -97,6 +101,7 @@ impl<'a> Facts<'a> {
             lost_launches: LostLaunches::of(&streams, &purposes, tables),
             recorded: recorded_syncs::of_calls(&records, &streams, &purposes, tables),
             launching_threads: launching::threads_of_devices(&streams),
+            is_serial: serial::streams(&streams),
             streams,
             records,
             has_wait_calls,
@@ -144,6 +149,12 @@ impl<'a> Facts<'a> {
                 self.streams.siblings_of(self.streams.device_of(work))
             }
         }
+    }
+
+    /// Returns whether the streams of two activities of a device wait for each other without a wait
+    /// call, as the legacy default stream and all others do.
+    pub(super) fn are_serial(&self, one: Order, other: Order) -> bool {
+        [one, other].iter().any(|&work| self.is_serial[self.streams.stream_of(work)])
     }
 
     /// Returns the activities that the thread's wait call likely refers to, if the process uses

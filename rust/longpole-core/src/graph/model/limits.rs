@@ -86,6 +86,14 @@ pub const WAIT_RELEASE_AFTER_WAIT_CALL_NS: i64 = 25 * US;
 /// at unrelated times.
 pub const JOINT_ENDS_NS: i64 = 10 * US;
 
+/// So many late starts right after an end on the other side show that a stream and the others of its
+/// device wait for each other unasked.
+pub const LEAST_SERIAL_WAITS: usize = 3;
+
+/// A start that two edges explain, by what their roles usually take, is decided by neither if these
+/// differ by less: latencies of launches vary by more.
+pub const EITHER_BOUND_NS: i64 = 3 * US;
+
 /// See [`JOINT_ENDS_NS`].
 pub const JOINT_ENDS_PART: i64 = 4;
 

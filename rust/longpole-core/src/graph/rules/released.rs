@@ -14,7 +14,9 @@ use crate::ids::Order;
 pub(super) fn edge(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Option<Edge> {
     let start_ns = facts.timeline.start_ns(work);
     let late_ns = start_ns - ready_ns;
-    let (reach_ns, least) = suspicion(work, late_ns, facts)?;
+    let Some((reach_ns, least)) = suspicion(work, late_ns, facts) else {
+        return unasked(work, ready_ns, facts);
+    };
     let likeliest = |reach_ns: i64, until_ns: i64| {
         let ended_ns = (ready_ns.max(start_ns - reach_ns - 1), until_ns);
         let mut marks = Mark::FROM_LIKELY.into_iter().take_while(|&mark| mark >= least);
@@ -33,6 +35,18 @@ pub(super) fn edge(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Option<Edge
         .or_else(|| needs_reason.then(|| until(start_ns)).flatten())?;
     let rival = rivals::of_start(producer, work, ready_ns, facts);
     Some(facts.wait_edge(producer, work, Evidence::Inferred).with_rival(rival))
+}
+
+/// Returns the edge from the last activity to end on the other side of a stream that waits for all
+/// others without a wait call, however late the start is.
+fn unasked(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Option<Edge> {
+    let start_ns = facts.timeline.start_ns(work);
+    let after_ns = ready_ns.max(start_ns - limits::WAIT_RELEASE_NS - 1);
+    let ended_ns = (after_ns, start_ns - limits::QUICKEST_RELEASE_NS);
+    let device = facts.streams.device_of(work);
+    let (_, producer) = ended_before::on_device(device, work, ended_ns, Mark::Unmarked, facts)
+        .filter(|&(_, producer)| facts.are_serial(producer, work))?;
+    Some(facts.wait_edge(producer, work, Evidence::Inferred))
 }
 
 /// Returns how long before the start the awaited activity may have ended, and the weakest mark
