@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from longpole import read_trace
 from longpole.cli import program
 from longpole.convert.normalised import normalise
+from longpole.testing import TraceBuilder
+from oracles.walker.damage import with_entry
 from real_traces import SHARED
 
 TEXT = SHARED / "mindspore/ascend_level1_text"
@@ -130,6 +132,33 @@ def test_a_real_profile_is_numbers_that_nest(folder, tmp_path):
             opened.append(end)
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("ph", "{}"),
+        ("ph", "[]"),
+        ("id", "{}"),
+        ("tid", "[1]"),
+        ("pid", "9" * 5_000),
+        ("args", '{"x":' + "9" * 5_000 + "}"),
+        ("args", '{"x":1e9999999}'),
+        ("args", '{"x":' + "[" * 90 + "]" * 90 + "}"),
+    ],
+)
+def test_a_value_of_any_form_gives_json_that_every_viewer_reads(tmp_path, field, value):
+    def no_constant(name):
+        raise ValueError(name)
+
+    odd = {"ph": '"b"', "name": '"b"', "pid": "1", "tid": "1", "ts": "6", field: value}
+    event = ",".join(f'"{key}":{text}' for key, text in odd.items())
+    sound = '{"ph":"X","name":"a","pid":1,"tid":1,"ts":5,"dur":2}'
+    source = tmp_path / "in.json"
+    source.write_text(f'{{"traceEvents":[{sound},{{{event}}}],"header":{value}}}')
+    assert normalise(source, tmp_path / "out.json") == 2
+    written = json.loads((tmp_path / "out.json").read_text(), parse_constant=no_constant)
+    assert len(written["traceEvents"]) == 2
+
+
 def test_the_command_writes_one(tmp_path, capsys):
     source = tmp_path / "in.json"
     source.write_text('[{"ph":"X","name":"a","pid":"1","tid":1,"ts":"5.001","dur":2}]')
@@ -139,3 +168,19 @@ def test_the_command_writes_one(tmp_path, capsys):
     for wrong in (["-fo", str(output), "--whole"], ["-o", str(tmp_path / "out.csv")]):
         assert program.run(["convert", str(source), *wrong, "--normalise"]) == 2
     assert "no meaning" in capsys.readouterr().err
+
+
+def test_a_header_that_is_nested_too_deep_is_refused(tmp_path, capsys):
+    """The core leaves such a header out of what it reads, but not of what was saved."""
+    path, n_letters = tmp_path / "saved.longpole", 6_000
+    written = TraceBuilder().operator("a", (0, 5)).header(otherData="x" * n_letters).to_bytes()
+    read_trace(written).save(path)
+    old, half = b'\\"' + b"x" * n_letters + b'\\"', n_letters // 2 + 2
+    deep = b"[" * half + b"]" * half
+    content = path.read_bytes()
+    path.write_bytes(with_entry(content, "longpole.json", lambda text: text.replace(old, deep)))
+    assert path.read_bytes() != content
+    words = ["convert", str(path), "-o", str(tmp_path / "out.json"), "--normalise"]
+    assert program.run(words) == 3
+    assert "nested too deep" in capsys.readouterr().err
+    assert not (tmp_path / "out.json").exists()
