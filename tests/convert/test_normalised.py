@@ -130,6 +130,33 @@ def test_a_real_profile_is_numbers_that_nest(folder, tmp_path):
             opened.append(end)
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("ph", "{}"),
+        ("ph", "[]"),
+        ("id", "{}"),
+        ("tid", "[1]"),
+        ("pid", "9" * 5_000),
+        ("args", '{"x":' + "9" * 5_000 + "}"),
+        ("args", '{"x":1e9999999}'),
+        ("args", '{"x":' + "[" * 90 + "]" * 90 + "}"),
+    ],
+)
+def test_a_value_of_any_form_gives_json_that_every_viewer_reads(tmp_path, field, value):
+    def no_constant(name):
+        raise ValueError(name)
+
+    odd = {"ph": '"b"', "name": '"b"', "pid": "1", "tid": "1", "ts": "6", field: value}
+    event = ",".join(f'"{key}":{text}' for key, text in odd.items())
+    sound = '{"ph":"X","name":"a","pid":1,"tid":1,"ts":5,"dur":2}'
+    source = tmp_path / "in.json"
+    source.write_text(f'{{"traceEvents":[{sound},{{{event}}}],"header":{value}}}')
+    assert normalise(source, tmp_path / "out.json") == 2
+    written = json.loads((tmp_path / "out.json").read_text(), parse_constant=no_constant)
+    assert len(written["traceEvents"]) == 2
+
+
 def test_the_command_writes_one(tmp_path, capsys):
     source = tmp_path / "in.json"
     source.write_text('[{"ph":"X","name":"a","pid":"1","tid":1,"ts":"5.001","dur":2}]')

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 from collections import defaultdict
 from decimal import Decimal
 from itertools import chain
@@ -36,6 +37,9 @@ _MOST_TRIED: Final = 8
 
 _FIRST_ADDED: Final = 1 << 30
 """Threads above are tracks that were added: the kernel numbers its threads below 2^22."""
+
+_MOST_DIGITS: Final = 640
+"""The smallest limit of digits that Python can be set to."""
 
 _FLOWS: Final = frozenset("stf")
 _WITH_IDS: Final = _FLOWS | frozenset("bneSTpFNOD")
@@ -102,7 +106,7 @@ def _write(sound: Path, file: TextIO) -> int:
         n_written += 1
     base_ns = header.get("baseTimeNanoseconds")
     header["baseTimeNanoseconds"] = first_ns + (base_ns if isinstance(base_ns, int) else 0)
-    fields = (f"{json.dumps(name)}:{json.dumps(header[name], default=float)}" for name in header)
+    fields = (f"{json.dumps(name)}:{json.dumps(header[name], default=_number)}" for name in header)
     file.writelines(["\n],\n", ",\n".join(fields), "}\n"])
     return n_written
 
@@ -110,7 +114,7 @@ def _write(sound: Path, file: TextIO) -> int:
 def _normalised(
     event: dict[str, Any], names: _Numbers, ids: _Ids, thread: int | None, first_ns: int
 ) -> str:
-    phase = event.get("ph")
+    phase = _phase(event)
     shown = {key: value for key, value in event.items() if key not in ("ts", "dur")}
     for key in ("pid", "tid"):
         if key in shown:
@@ -121,7 +125,7 @@ def _normalised(
         for key in ("id", "bind_id"):
             if key in shown:
                 shown[key] = ids.number((phase in _FLOWS, str(event.get("cat")), str(shown[key])))
-    text = json.dumps(shown, default=float, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(shown, default=_number, ensure_ascii=False, separators=(",", ":"))
     start_ns, duration_ns = _ns(event.get("ts")), _ns(event.get("dur"))
     times = "" if duration_ns is None else f',"dur":{_microseconds(duration_ns)}'
     if start_ns is not None and phase != "M":
@@ -200,7 +204,7 @@ class _Lanes:
 
     def thread_of(self, place: int, event: dict[str, Any], names: _Numbers) -> int | None:
         """Give the track that an event moves to; None where it stays."""
-        phase = event.get("ph")
+        phase = _phase(event)
         if phase == "X":
             return self._threads.get(place)
         if phase not in _FLOWS and phase != "M":
@@ -241,6 +245,23 @@ def _lanes(sound: Path, names: _Numbers) -> tuple[int, _Lanes]:
     return (first_ns or 0) // _NS_PER_US * _NS_PER_US, lanes
 
 
+def _phase(event: dict[str, Any]) -> str:
+    """Return the phase of an event; empty if it is not a text."""
+    phase = event.get("ph")
+    return phase if isinstance(phase, str) else ""
+
+
+def _integer(digits: str) -> int | Decimal:
+    """Return an integer; one of more digits than Python converts stays a decimal number."""
+    return int(digits) if len(digits) <= _MOST_DIGITS else Decimal(digits)
+
+
+def _number(value: Decimal) -> float | str:
+    """Return a number for JSON; as text if a double does not hold it."""
+    number = float(value)
+    return number if math.isfinite(number) else str(value)
+
+
 def _ns(value: Any) -> int | None:
     """Give a stamp in microseconds, a number or a text, in nanoseconds; None where it is none."""
     try:
@@ -266,7 +287,7 @@ def _microseconds(time_ns: int) -> str:
 
 def _events(sound: Path, header: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Give the events of a sound document one by one; then its other fields are in the header."""
-    decoder = json.JSONDecoder(parse_float=Decimal)
+    decoder = json.JSONDecoder(parse_float=Decimal, parse_int=_integer)
     with sound.open(encoding="utf-8", newline="") as file:
         text = file.read(_PIECE)
         at = text.index("[") + 1
