@@ -9,6 +9,11 @@ Examples
 ('kernel', 'gemm', 1500, 40000)
 """
 
+from longpole.cli.interrupts import delay_interrupts, is_command
+
+if is_command():
+    delay_interrupts()
+
 from importlib import import_module
 from typing import TYPE_CHECKING
 

@@ -11,9 +11,16 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line and end the process with its exit code."""
-    from longpole.cli.interrupts import delay_interrupts
+    from longpole.cli.interrupts import delay_interrupts, stop_at_interrupts
 
-    delay_interrupts()  # before anything that takes time to import
-    from longpole.cli.program import main
+    delay_interrupts()
+    try:
+        from longpole.cli.program import main
 
-    main()
+        main()
+    except KeyboardInterrupt:
+        from longpole.cli.answer import exit_codes
+
+        raise SystemExit(exit_codes.INTERRUPTED) from None
+    finally:
+        stop_at_interrupts()

@@ -6,24 +6,50 @@ A module that is imported by half, and extensions that import others when they a
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from types import FrameType
 
-__all__ = ["delay_interrupts"]
+__all__ = ["delay_interrupts", "is_command", "stop_at_interrupts"]
 
 _IMPORTS: Final = "<frozen importlib._bootstrap>"
 _AGAIN_S: Final = 0.01
+_NAMES: Final = ("longpole", "longpole.exe", "longpole-script.py")
+_HAS_TIMERS: Final = hasattr(signal, "setitimer")
 
 
 def delay_interrupts() -> None:
     """Make Ctrl-C raise `KeyboardInterrupt` only when no import is in progress."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGALRM, _interrupt)
-        signal.signal(signal.SIGINT, _interrupt)
+    if _HAS_TIMERS and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        with suppress(ValueError):  # not in the main thread
+            signal.signal(signal.SIGALRM, _interrupt)
+            signal.signal(signal.SIGINT, _interrupt)
+
+
+def stop_at_interrupts() -> None:
+    """Make Ctrl-C end the process without a word: the command has answered."""
+    if _HAS_TIMERS and signal.getsignal(signal.SIGINT) is _interrupt:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def is_command() -> bool:
+    """Whether this process is `longpole` or `python -m longpole`, not a program that imports it."""
+    program = sys.argv[0] if sys.argv else ""
+    if program == "-m":  # while the package is imported
+        before = dict(zip(sys.orig_argv[1:], sys.orig_argv, strict=False))
+        return before.get("longpole") == "-m"
+    return os.path.basename(program) in _NAMES or _is_main_module(program)  # noqa: PTH119 - early
+
+
+def _is_main_module(program: str) -> bool:
+    own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+    return program == os.path.join(own, "__main__.py")  # noqa: PTH118
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

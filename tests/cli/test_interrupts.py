@@ -1,0 +1,66 @@
+"""Ctrl-C at any moment of start-up ends the command with 130 and without a traceback.
+
+Excepted is what comes before: Python itself, and finding the first modules of longpole. The signal
+is sent when a module is about to be imported, so that no test depends on time.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SENDS = """
+import os, signal, sys
+class Sender:
+    def find_spec(self, name, path=None, target=None):
+        if name == os.environ["SEND_AT"]:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+            for _ in range(1000): pass
+        return None
+sys.meta_path.insert(0, Sender())
+"""
+MOMENTS = [
+    *("longpole.analyses", "longpole.analyses.questions"),
+    *("longpole.errors", "longpole._core", "longpole.read", "longpole.trace", "longpole.windows"),
+    *("longpole.vocabulary", "longpole.cli.program", "longpole.cli.answer", "click"),
+    *("click.core", "click.shell_completion", "longpole.cli.answer.emit", "longpole.files"),
+    *("longpole.cli.ask.commands", "longpole.cli.table", "longpole.report.document"),
+    *("longpole.cli.answer.table", "polars", "numpy"),
+]
+
+
+@pytest.fixture
+def trace(tmp_path):
+    from longpole.testing import TraceBuilder
+
+    return TraceBuilder().operator("a", (0, 5)).write(tmp_path / "trace.json")
+
+
+@pytest.fixture
+def started(tmp_path, trace):
+    """Run a command whose interpreter is interrupted at the import of a module."""
+    (tmp_path / "hook").mkdir()
+    (tmp_path / "hook/sitecustomize.py").write_text(SENDS)
+
+    def run(moment, *command):
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path / "hook"), "SEND_AT": moment}
+        words = [*command, "table", str(trace), "kernels"]
+        return subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
+
+    return run
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_ctrl_c_while_a_module_is_imported_ends_the_command_quietly(started, moment):
+    done = started(moment, str(Path(sys.executable).with_name("longpole")))
+    assert (done.returncode, done.stderr) == (130, "")
+
+
+def test_ctrl_c_while_the_package_is_imported_as_a_module(started):
+    done = started("longpole.analyses.questions", sys.executable, "-m", "longpole")
+    assert (done.returncode, done.stderr) == (130, "")
