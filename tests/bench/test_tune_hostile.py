@@ -7,8 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from longpole.bench import Outcome, Record
 from longpole.bench.expressions import ExpressionError, compute, names_in
-from longpole.bench.tune import Space, TaskError, read_cache, read_t1, read_task, read_triton
+from longpole.bench.reference import Reference
+from longpole.bench.tune import (
+    Objective,
+    Space,
+    TaskError,
+    read_cache,
+    read_t1,
+    read_task,
+    read_triton,
+)
 from longpole.cli.program import run
 
 HOSTILE = Path(__file__).parents[3] / "shared/data/cases/hostile"
@@ -205,3 +215,37 @@ def test_hostile_tasks_are_refused(capsys, task):
     options = ["--devices", "cpu", "--busy", "allow", "-o", "results.jsonl"]
     assert run(["tune", str(HOSTILE / f"{task}.toml"), *options]) == 2
     assert len(told(capsys)) == 1
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "[reference]\nfile = 'expected.txt'\nlines = '{}'\n",
+        "[objective]\nmetric = 'rate'\nformat = 'regex={}'\n",
+    ],
+)
+@pytest.mark.parametrize(
+    ("pattern", "said"), [(r"\w{80}", "more than 1 MB of memory"), ("(", "unclosed group")]
+)
+def test_a_pattern_of_a_task_is_bounded(capsys, table, pattern, said):
+    task = f"[parameters]\na = [1]\n{COMMAND}{table.format(pattern)}"
+    Path("task.toml").write_text(task)
+    assert run(["tune", "task.toml"]) == 2
+    (error,) = told(capsys)
+    assert said in error
+
+
+def test_patterns_of_a_task_take_time_linear_in_the_output():
+    """A backtracking search takes 2^n steps for n letters."""
+    endless = "(a+)+$"
+    output = "a" * 4_000 + "b\nsum 5\n"
+    assert Reference(file="x", lines=f"{endless}|^sum").printed(output) == [5.0]
+    objective = Objective(metric="rate", format=f"regex=(?P<rate>{endless})|sum (?P<n>.)")
+    record = Record(id="a", key="a", outcome=Outcome.OK, stdout_tail=output)
+    assert objective.value(record) is None
+
+
+def test_the_last_match_of_a_pattern_is_the_figure():
+    record = Record(id="a", key="a", outcome=Outcome.OK, stdout_tail="x=1\n y=9\nx=2.5 z\n")
+    assert Objective(metric="r", format=r"regex=^x=(?P<r>\S+)").value(record) == 2.5
+    assert Objective(metric="q", format=r"regex=^x=(?P<r>\S+)").value(record) is None

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from longpole._core import check_pattern
 from longpole.opening import open_file, read_bytes, read_text
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ class Reference:
     relative, absolute
         The tolerances: a number may be off by `absolute + relative * abs(right)`.
     lines
-        A regular expression: of the output of a candidate only these lines are compared.
+        A regular expression, without lookaround: of the output of a candidate only these lines
+        are compared.
     """
 
     file: str | None = None
@@ -49,6 +51,8 @@ class Reference:
         if (self.file is None) == (self.function is None):
             message = "a reference is a file or a function"
             raise ValueError(message)
+        if self.lines is not None:
+            check_pattern(self.lines)
 
     def expected(self, folder: Path, call: Callable[[str], Callable[[], Any]]) -> Any:
         """Give the right numbers; `call` finds a function by its name."""
@@ -75,8 +79,16 @@ class Reference:
         """Give the numbers in an output."""
         lines = output.splitlines()
         if self.lines is not None:
-            lines = [line for line in lines if re.search(self.lines, line)]
+            lines = _matching(lines, self.lines)
         return _numbers("\n".join(lines))
+
+
+def _matching(lines: list[str], pattern: str) -> list[str]:
+    """Return the lines that match a pattern, in time linear in their length."""
+    import polars as pl
+
+    column = pl.Series(lines, dtype=pl.String)
+    return column.filter(column.str.contains(pattern)).to_list()
 
 
 def difference(found: ArrayLike, expected: ArrayLike, relative: float, absolute: float) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Final, Literal
 
+from longpole._core import check_pattern
 from longpole.bench.extraction import PATTERN_PREFIX, extract
 from longpole.bench.records.record import Outcome
 from longpole.bench.run.output import NO_RESULTS
@@ -47,6 +47,8 @@ class Objective:
         if self.metric not in {"time", "energy"} and self.format == NO_RESULTS:
             message = f"the format of the output that holds {self.metric!r} has to be given"
             raise ValueError(message)
+        if self.format.startswith(PATTERN_PREFIX):
+            check_pattern(self.format.removeprefix(PATTERN_PREFIX))
 
     @property
     def job_format(self) -> str:
@@ -91,8 +93,7 @@ class Objective:
     def _printed(self, output: str) -> float | None:
         """Find the last value in the end of the output."""
         if self.format.startswith(PATTERN_PREFIX):
-            pattern = re.compile(self.format.removeprefix(PATTERN_PREFIX), re.MULTILINE)
-            found = [match.groupdict().get(self.metric) for match in pattern.finditer(output)]
+            found = _in_groups(output, self.format.removeprefix(PATTERN_PREFIX), self.metric)
         else:
             fields = extract(output.encode(), format=self.format).fields
             found = [row["value"] for row in fields.to_dicts() if row["name"] == self.metric]
@@ -100,6 +101,16 @@ class Objective:
             return float(found[-1] or "") if found else None
         except ValueError:
             return None
+
+
+def _in_groups(output: str, pattern: str, name: str) -> list[str | None]:
+    """Return what the last match of a pattern has in a group, in time linear in the output."""
+    import polars as pl
+
+    pattern = f"(?m){pattern}"
+    matches = pl.Series([output], dtype=pl.String).str.extract_all(pattern).explode()
+    groups = matches.drop_nulls().tail(1).str.extract_groups(pattern).struct
+    return groups.field(name).to_list() if name in groups.fields else []
 
 
 def _time_ns(record: Record) -> float | None:
