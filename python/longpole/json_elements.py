@@ -27,6 +27,7 @@ MAX_ELEMENT_CHARACTERS: Final = 8 << 20
 """Maximum length of one element; as Python objects it takes up to 30 times that in bytes."""
 _CHUNK: Final = 1 << 16
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
+_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _ENDS: Final = {"[": "]", "{": "}"}
 
 Place = tuple[str | int, ...]
@@ -121,6 +122,19 @@ def _inside(
         yield place, {} if bracket == "{" else []
 
 
+def _with_whole_characters(value: Any) -> Any:
+    """Return a value with `?` for each half of a character, which no text can hold."""
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if isinstance(value, list):
+        return [_with_whole_characters(each) for each in value]
+    if isinstance(value, dict):
+        return {
+            _with_whole_characters(key): _with_whole_characters(each) for key, each in value.items()
+        }
+    return value
+
+
 class _Text:
     """The text of a document, of which a part is at hand."""
 
@@ -184,6 +198,8 @@ class _Text:
         """Return the next value, where it ends, and why there is none in what is at hand."""
         try:
             value, end = self._json.raw_decode(self._text, self._at)
+            if _SURROGATE.search(self._text, self._at, end):
+                value = _with_whole_characters(value)
         except RecursionError:
             message = "an element is nested too deep"
             raise JsonLimitError(message) from None

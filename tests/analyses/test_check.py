@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 
@@ -10,6 +11,9 @@ import longpole
 from longpole.analyses.findings import SEVERITIES
 from longpole.cli.program import run
 from longpole.testing import TraceBuilder
+from oracles.simulator import simulate
+from oracles.simulator.rocprof_csv import write_rocprof_csv
+from oracles.walker.damage import with_entry
 
 
 def sound():
@@ -230,3 +234,33 @@ def test_ranks_are_held_against_each_other(tmp_path, capsys):
     ]
     between = {"repeated_rank", "clocks_far_apart"}
     assert [each & between for each in found] == [set(), {"repeated_rank"}, {"clocks_far_apart"}]
+
+
+@pytest.mark.parametrize("value", [5, 0.5, None, True, "text", {}, [5, None, {}], ["a"]])
+def test_a_field_of_any_form_is_not_taken_for_what_a_reader_writes(value):
+    fields = dict.fromkeys(("profiler_messages", "unread_tables", "files"), value)
+    found = findings(sound().header(**fields))
+    assert ("profiler_message" in found) == (value == ["a"])
+
+
+@pytest.mark.parametrize("text", ["5", "null", '"a"', "[5]", '[{"name":5}]', "[{}]"])
+def test_the_files_of_a_saved_trace_may_be_of_any_form(tmp_path, text):
+    (tmp_path / "csv").mkdir()
+    write_rocprof_csv(simulate("inference", seed=1, steps=1), tmp_path / "csv")
+    path = tmp_path / "a.longpole"
+    longpole.read_trace(tmp_path / "csv").save(path)
+    before = {finding.code for finding in longpole.check(longpole.read_trace(path))}
+    changed = with_entry(path.read_bytes(), "longpole.json", partial(with_files, text))
+    path.write_bytes(changed)
+    after = {finding.code for finding in longpole.check(longpole.read_trace(path))}
+    assert before - after == {"several_files"}
+
+
+def with_files(text, document):
+    """Return the document of a saved trace with another value of `files`, of the same length."""
+    [old] = [value for name, value in json.loads(document)["fields"] if name == "files"]
+    written = json.dumps(old, separators=(",", ":"))
+    new = json.dumps(text)
+    new = new[:-1] + " " * (len(written) - len(new)) + '"'
+    assert written in document.decode()
+    return document.decode().replace(written, new).encode()

@@ -346,3 +346,15 @@ def test_a_file_that_would_take_all_memory_is_refused(tmp_path, text, reason):
     with pytest.raises(longpole.TraceError, match=reason) as caught:
         longpole.read_memory(path)
     assert caught.value.code == "limit_reached"
+
+
+def test_memory_of_a_device_that_reserved_nothing_has_no_fragmentation(tmp_path, capsys):
+    document = snapshot()
+    document["segments"][0]["total_size"] = 0
+    path = tmp_path / "snapshot.json"
+    path.write_text(json.dumps(document))
+    assert program.run(["table", str(path), "memory", "--json"]) == 0
+    told = capsys.readouterr().out
+    assert "Infinity" not in told
+    [device] = json.loads(told)["data"]["devices"]
+    assert (device["peak_reserved_bytes"], device["fragmentation"]) == (0, None)

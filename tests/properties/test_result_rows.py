@@ -57,6 +57,15 @@ def mutant(rows, seed):
     return change(chance.choice(rows), chance)
 
 
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-1e999"])
+def test_a_number_that_json_cannot_hold_is_none_and_the_row_is_kept(rows, number):
+    row = rows[0].replace(b'"stderr_bytes": 0', f'"stderr_bytes": {number}'.encode())
+    assert row != rows[0]
+    record = parse_record(row)
+    json.dumps(record.to_dict(), allow_nan=False)
+    assert record.best == parse_record(rows[0]).best
+
+
 @pytest.mark.parametrize(
     "n_rows", [pytest.param(3_000, id="few"), pytest.param(200_000, marks=pytest.mark.slow)]
 )

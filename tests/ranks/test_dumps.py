@@ -223,6 +223,19 @@ def test_a_call_with_a_value_of_the_wrong_type_is_counted_and_the_rest_answered(
     assert (damaged.ranks, damaged.count) == ((0,), 1)
 
 
+@pytest.mark.parametrize("text", ["\ud800", "a\udfff"])
+def test_half_a_character_in_a_dump_ends_no_answer(write, text):
+    found = write([entry(1, process_group=[text, text], profiling_name=f"nccl:{text}")], [entry(2)])
+    assert len(found) == 2
+
+
+def test_a_number_of_many_digits_in_a_file_name_is_no_rank(tmp_path):
+    for last in "12":
+        path = tmp_path / f"nccl_trace_rank_999999999999999999999{last}"
+        path.write_text(json.dumps({"entries": [entry(1)], "pg_config": {}}))
+    assert read_dumps(tmp_path).rank_numbers == (0, 1)
+
+
 def test_a_dump_of_more_calls_than_a_recorder_holds_is_refused(tmp_path):
     path = tmp_path / "nccl_trace_rank_0"
     text = '{"entries": [' + ",".join(["[]"] * 100_001) + "]}"

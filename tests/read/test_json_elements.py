@@ -59,3 +59,15 @@ def test_an_element_that_would_take_all_memory_is_refused(tmp_path: Path, text: 
     path.write_bytes(gzip.compress(text.encode()))
     with pytest.raises(JsonLimitError):
         list(json_elements(path, {}))
+
+
+def test_half_a_character_is_replaced_and_a_pair_of_halves_is_one(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(
+        r'{"\ud800": ["a\udfff", {"\uD83D\uDE00": 1}], "deep": ' + "[" * 600 + r'"\ud800"'
+    )
+    found = json_elements(path, {}, may_be_cut=False)
+    assert next(found) == (("?",), ["a?", {"\U0001f600": 1}])
+    path.write_text('{"deep": ' + "[" * 900 + r'"\ud800"' + "]" * 900 + "}")
+    with pytest.raises(JsonLimitError):
+        list(json_elements(path, {}))

@@ -89,22 +89,28 @@ def _of_reading(trace: Trace) -> Iterator[Finding]:
 
 def _messages(trace: Trace) -> Iterator[Finding]:
     """Repeat what the profiler says about its own recording."""
-    for text in trace.metadata.get("profiler_messages", ()):
+    for text in _texts(trace.metadata.get("profiler_messages")):
         yield finding("profiler_message", text=escape(text.rstrip(".")))
 
 
 def _unread(trace: Trace) -> str:
     """List the tables of the file that are not read, if the reader knows them."""
-    names = ", ".join(escape(name) for name in trace.metadata.get("unread_tables", ()))
+    names = ", ".join(escape(name) for name in _texts(trace.metadata.get("unread_tables")))
     return f": {names}" if names else ""
+
+
+def _texts(value: object) -> list[str]:
+    """Return the texts of a list; a file may hold any value under the name of a field."""
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
 
 
 def _of_files(trace: Trace) -> Iterator[Finding]:
     """Name the files of a trace that stands in several, each with one kind of record."""
-    files = trace.metadata.get("files", ()) if trace.format == "rocprofv3-csv" else ()
-    if len(files) > 1:
-        names = ", ".join(escape(file["name"]) for file in files)
-        yield finding("several_files", len(files), files=names)
+    files = trace.metadata.get("files") if trace.format == "rocprofv3-csv" else None
+    listed = files if isinstance(files, list) else []
+    names = _texts([file.get("name") for file in listed if isinstance(file, dict)])
+    if len(names) > 1:
+        yield finding("several_files", len(names), files=", ".join(map(escape, names)))
 
 
 def _unknown_categories(trace: Trace) -> Iterator[Finding]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CopyBandwidthRow", "copies", "copy_bandwidth"]
 
+_MOST_GB_PER_S: Final = 1e6
 _DIRECTION: Final = r"^(Mem(?:cpy \w+|set))"
 
 
@@ -85,7 +86,8 @@ def copies(
     -------
     DataFrame
         The columns of `activities`, `direction`, `bytes` and `bandwidth_gb_per_s` (as the
-        profiler gives it, else bytes by duration; null without either).
+        profiler gives it, else bytes by duration; null without either, and above a petabyte a
+        second, which no device reaches).
     """
     return matching(_all_copies(trace, window), where)
 
@@ -97,9 +99,13 @@ def _all_copies(trace: Trace, window: Window | None) -> pl.DataFrame:
     joined = found.join(_sizes(trace), on="event", how="left", maintain_order="left")
     name = pl.col("name").cast(pl.String)
     measured = pl.when(pl.col("duration_ns") > 0).then(pl.col("bytes") / pl.col("duration_ns"))
+    known = [
+        pl.when(rate.is_between(0, _MOST_GB_PER_S)).then(rate)
+        for rate in (pl.col("recorded_gb_per_s"), measured)
+    ]
     return joined.with_columns(
         direction=pl.coalesce(name.str.extract(_DIRECTION, 1), name),
-        bandwidth_gb_per_s=pl.coalesce("recorded_gb_per_s", measured),
+        bandwidth_gb_per_s=pl.coalesce(known),
     ).drop("recorded_gb_per_s")
 
 

@@ -171,6 +171,7 @@ def _peaks(curve: pl.DataFrame) -> pl.DataFrame:
     """Find the peak of each device: the first moment of most allocated memory."""
     allocated, reserved = pl.col("allocated_bytes"), pl.col("reserved_bytes")
     of_before = allocated.filter(pl.col("time_ns").is_null())
+    at_peak = reserved.get(allocated.arg_max())
     unused = (reserved - allocated).get(allocated.arg_max())
     grown = pl.col("n_bytes").filter(pl.col("change") == "allocated")
     return (
@@ -182,12 +183,11 @@ def _peaks(curve: pl.DataFrame) -> pl.DataFrame:
             end_bytes=allocated.last(),
             peak_reserved_bytes=reserved.max(),
             unused_bytes=unused,
-            fragmentation=unused / reserved.get(allocated.arg_max()),
+            fragmentation=pl.when(at_peak > 0).then(unused / at_peak),
             n_allocations=grown.len().cast(pl.Int64),
             churn_bytes=grown.sum(),
             peak_row=allocated.arg_max(),
         )
-        .with_columns(fragmentation=pl.col("fragmentation").fill_nan(None))
         .sort("device")
     )
 

@@ -36,10 +36,10 @@ OUTPUT_FOLDER: Final = "ASCEND_PROFILER_OUTPUT"
 _MSPROF_OUTPUT: Final = "mindstudio_profiler_output"
 _COLLECTED: Final = re.compile(r"^(?:PROF_\d+_\d+_[A-Za-z0-9]+|JOB\w+)$")
 _DATABASE: Final = re.compile(
-    r"^(?:ascend_(?:pytorch|mindspore)_profiler(?:_(\d+))?|msprof_\d+)\.db$"
+    r"^(?:ascend_(?:pytorch|mindspore)_profiler(?:_(\d{1,9}))?|msprof_\d+)\.db$"
 )
 _MSPROF_TIMELINE: Final = re.compile(r"^msprof(?:_\w+)?\.json$")
-_NAMED_RANK: Final = re.compile(r"(?:^|[^a-z])rank[-_]?(\d+)", re.IGNORECASE)
+_NAMED_RANK: Final = re.compile(r"(?:^|[^a-z])rank[-_]?(\d{1,9})(?!\d)", re.IGNORECASE)
 _NEAREST: Final = 3
 _OLD_OUTPUT: Final = "timeline"
 _DEVICE_FOLDER: Final = re.compile(r"^device_\d+$")
@@ -47,7 +47,7 @@ _PASSED: Final = re.compile(
     r"^(?:profiler|PROF_\d+_\d+_[A-Za-z0-9]+|JOB\w+|device_\d+|.*_ascend_(?:pt|ms))$"
 )
 _DEPTH: Final = 4
-_INFO_RANK: Final = re.compile(r"^profiler_info_(\d+)\.json$")
+_INFO_RANK: Final = re.compile(r"^profiler_info_(\d{1,9})\.json$")
 
 
 @dataclass(frozen=True, slots=True)

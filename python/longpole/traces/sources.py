@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RankSource", "file_system", "find_sources", "is_address"]
 
-_RANK: Final = re.compile(r"rank[-_ ]?(\d+)", re.IGNORECASE)
+_RANK: Final = re.compile(r"rank[-_ ]?(\d{1,9})(?!\d)", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"(?:^|[-_.])(\d{1,6})(?=[-_.]|$)")
 _ADDRESS: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+://")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from array import array
 from dataclasses import dataclass
 from enum import Enum
@@ -152,12 +153,20 @@ def parse_record(line: bytes) -> Record | None:
 
 
 def json_object(line: bytes) -> dict[str, Any] | None:
-    """Read a line; None where it holds broken JSON, broken UTF-8, or no object."""
+    """Read a line; None where it holds broken JSON, broken UTF-8, or no object.
+
+    A number that is infinite or NaN, which no answer in JSON can hold, is None.
+    """
     try:
-        fields = json.loads(line)
+        fields = json.loads(line, parse_constant=lambda _: None, parse_float=_finite)
     except (ValueError, RecursionError):
         return None
     return fields if isinstance(fields, dict) else None
+
+
+def _finite(digits: str) -> float | None:
+    number = float(digits)
+    return number if math.isfinite(number) else None
 
 
 def _record(fields: dict[str, Any] | None) -> Record | None:
