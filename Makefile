@@ -9,8 +9,9 @@ RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml C
 FUZZ_SECONDS ?= 600
 TARGET ?= reader
 FROM ?= 0
+WALKED ?= 20000
 
-.PHONY: help run docs test test-rust test-python test-long fuzz fuzz-coverage audit test-torch bench-read bench-truth bench-quiet bench-commands bench-path bench-analyses bench-runner bench-extract bench-chakra bench-compare bench-diff bench-tune clean tools
+.PHONY: help run docs test test-rust test-python test-long fuzz fuzz-coverage walk audit test-torch bench-read bench-truth bench-quiet bench-commands bench-path bench-analyses bench-runner bench-extract bench-chakra bench-compare bench-diff bench-tune clean tools
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -57,7 +58,7 @@ test-python: $(BUILT)
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n 2 -m "not slow"
 
-test-long: $(BUILT) audit ## the checks that take minutes
+test-long: $(BUILT) audit walk ## the checks that take minutes
 	cargo test --release --locked -- --include-ignored
 	cargo run --release --locked --quiet -p longpole-fuzz --bin fuzz -- $(FUZZ_SECONDS)
 	$(BIN)/pytest -n 2 --timeout 1200 --hypothesis-profile search
@@ -71,6 +72,9 @@ fuzz-coverage: tools ## the same guided by coverage, which grows the corpus: TAR
 	@cargo +nightly --version >/dev/null 2>&1 || { echo "missing: a nightly toolchain (rustup toolchain install nightly)" >&2; exit 1; }
 	@mkdir -p rust/longpole-fuzz/corpus/$(TARGET)
 	cargo +nightly fuzz run --fuzz-dir rust/longpole-fuzz/libfuzzer $(TARGET) rust/longpole-fuzz/corpus/$(TARGET) -- -max_total_time=$(FUZZ_SECONDS) -timeout=5 -rss_limit_mb=2048
+
+walk: $(BUILT) ## ask commands, tables and tools about damaged inputs; WALKED=20000, FROM=a seed
+	PYTHONPATH=tests $(BIN)/python -m oracles.walker $(WALKED) --seed $(FROM)
 
 audit: $(READY) ## licences and sources of all dependencies; advisories where their database is
 	$(BIN)/python tests/oracles/audit.py
