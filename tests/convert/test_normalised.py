@@ -166,3 +166,14 @@ def test_the_command_writes_one(tmp_path, capsys):
     for wrong in (["-fo", str(output), "--whole"], ["-o", str(tmp_path / "out.csv")]):
         assert program.run(["convert", str(source), *wrong, "--normalise"]) == 2
     assert "no meaning" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("depth", [2_000, 20_000])
+def test_a_header_that_is_nested_too_deep_is_refused_or_left_out(tmp_path, depth):
+    source = tmp_path / "in.json"
+    sound = '{"ph":"X","name":"a","pid":1,"tid":1,"ts":5,"dur":2}'
+    source.write_text(f'{{"traceEvents":[{sound}],"otherData":{"[" * depth}{"]" * depth}}}')
+    words = ["convert", str(source), "-o", str(tmp_path / "out.json"), "--normalise"]
+    code = program.run(words)
+    assert code in {0, 3}
+    assert (tmp_path / "out.json").exists() == (code == 0)
