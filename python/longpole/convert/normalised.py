@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from longpole.convert.repaired import repair
+from longpole.errors import TraceError
 from longpole.files import new_file
 
 if TYPE_CHECKING:
@@ -79,7 +80,14 @@ def normalise(
         repair(path, sound)
         opened: Any = gzip.open if target.suffix == ".gz" else open
         with opened(unfinished, "wt", encoding="utf-8", newline="\n") as file:
-            return _write(sound, file)
+            try:
+                return _write(sound, file)
+            except RecursionError:
+                message = f"{path}: a value in the header of the trace is nested too deep"
+                error = TraceError(message)
+                error.code, error.hint = "limit_reached", None
+                error.path, error.offset = str(path), 0
+                raise error from None
 
 
 class _Slice(NamedTuple):
