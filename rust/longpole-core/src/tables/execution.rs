@@ -8,6 +8,9 @@ use crate::diagnostics::Diagnostics;
 use crate::ids::{NO_INTEGER, StringId};
 use crate::strings::Strings;
 
+/// Ids of nodes are below: above them begin the ids of device work and of gaps in a graph.
+pub const NODE_IDS_BELOW: i64 = 1 << 40;
+
 /// One node of a PyTorch execution trace: an operator or a `record_function` range, with
 /// what went in and came out, and without times.
 ///
