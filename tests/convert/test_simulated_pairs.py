@@ -177,3 +177,15 @@ def test_every_dependency_kind_occurs_in_some_run(tmp_path):
         )
         seen.update(linked.dependencies["kind"].cast(pl.String))
     assert {"control", "program_order", "launch", "stream_order", "event_wait", "sync"} <= set(seen)
+
+
+@pytest.mark.parametrize("number", [2**63 - 1, 2**62, 2**40, -1, -(2**63)])
+def test_an_id_among_those_of_device_work_is_no_id(tmp_path, number):
+    document, _ = simulated_pair(simulate("inference", seed=1, steps=1), tmp_path)
+    execution = execution_trace_of(document)
+    execution["nodes"][-1]["id"] = number
+    found = read_execution_trace(json.dumps(execution).encode())
+    assert found.nodes.height == len(execution["nodes"]) - 1
+    assert "node_without_id" in found.diagnostics["code"].to_list()
+    linked = link_execution_trace(found, read_trace(json.dumps(document).encode()))
+    assert linked.nodes["id"].is_unique().all()

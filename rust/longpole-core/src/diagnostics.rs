@@ -71,7 +71,7 @@ codes! {
     LimitReached "limit_reached" Loss "reading stopped at the requested limit" "the rest of the trace is missing";
     MalformedHeader "malformed_header" Loss "a header field, or the header of a CSV file, is malformed" "the field or the file is skipped";
     HeaderTooLarge "header_too_large" Loss "a header field exceeds the size limit" "the field is skipped";
-    BadRank "bad_rank" Warning "the rank in `distributedInfo` is not an integer" "the rank is unknown";
+    BadRank "bad_rank" Warning "the rank in `distributedInfo` is not an integer from 0 to 2^31 - 1" "the rank is unknown";
     // Events as a whole.
     MalformedEvent "malformed_event" Loss "malformed text where an event was expected" "the text is skipped";
     NotAnEvent "not_an_event" Loss "a value in the list of events is not an object" "the value is skipped";
@@ -105,7 +105,7 @@ codes! {
     // Nodes of an execution trace.
     MalformedNode "malformed_node" Loss "a node is malformed" "the node is skipped";
     NodeTooLarge "node_too_large" Loss "a node exceeds the size limit" "the node is skipped";
-    NodeWithoutId "node_without_id" Loss "a node has no id or no name" "the node is skipped";
+    NodeWithoutId "node_without_id" Loss "a node has no id below 2^40, or no name" "the node is skipped";
     RepeatedNode "repeated_node" Loss "two nodes have the same id" "the first of them is kept";
     UnescapedName "unescaped_name" Altered "a name has quotation marks that are not escaped" "the name is read up to the most likely closing quotation mark";
     MissingParent "missing_parent" Warning "the file does not contain the parent of a node" "the node has no parent";

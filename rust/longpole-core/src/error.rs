@@ -65,6 +65,8 @@ pub enum ErrorKind {
     },
     /// The saved trace does not contain the requested data; with the message.
     NotSaved(String),
+    /// The times of a rank are too far from zero to be compared with those of another one.
+    FarClock,
     /// A database that cannot be read at all, with the reason.
     Database(String),
     /// Unapplied changes to the database are in another file, with this suffix.
@@ -125,6 +127,7 @@ impl Error {
             ErrorKind::DamagedSave(_) => "damaged_saved_trace",
             ErrorKind::OtherSave { .. } => "other_saved_trace",
             ErrorKind::NotSaved(_) => "not_in_saved_trace",
+            ErrorKind::FarClock => "far_clock",
             ErrorKind::Database(_) => "damaged_database",
             ErrorKind::UnfinishedDatabase(_) => "unfinished_database",
             ErrorKind::Io(_) => "io",
@@ -163,6 +166,7 @@ impl Error {
                 Some("read it with the longpole that saved it, or save the trace again")
             }
             ErrorKind::NotSaved(_) => Some("read the trace that was recorded"),
+            ErrorKind::FarClock => Some("record the rank again: its clock is not a time"),
             ErrorKind::Database(_) => {
                 Some("copy or export the file again, or check it with `PRAGMA integrity_check`")
             }
@@ -213,6 +217,7 @@ impl ErrorKind {
             }
             Self::Strict(code) => code.sentence().into(),
             Self::Io(error) => error.message.as_str().into(),
+            Self::FarClock => "the times of this rank are more than 73 years from zero".into(),
             Self::DamagedSave(what) => format!("the saved trace is damaged: {what}").into(),
             Self::OtherSave { version } => format!(
                 "the trace was saved in version {version} of the format; this longpole reads \
@@ -239,7 +244,8 @@ impl ErrorKind {
     fn has_place(&self) -> bool {
         !matches!(
             self,
-            Self::DamagedSave(_)
+            Self::FarClock
+                | Self::DamagedSave(_)
                 | Self::OtherSave { .. }
                 | Self::NotSaved(_)
                 | Self::Database(_)

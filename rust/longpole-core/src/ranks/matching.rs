@@ -224,7 +224,7 @@ impl<'a> Matcher<'a> {
         let missing: BTreeSet<u32> =
             in_group.chain(users).filter(|it| !present.contains(it)).collect();
         let known = i64::try_from(present.len() + missing.len()).unwrap_or(i64::MAX);
-        let n_absent = size.map_or(0, |size| (size - known).max(0));
+        let n_absent = size.map_or(0, |size| size.saturating_sub(known).max(0));
         Call {
             method,
             group: group.key.name().map(str::to_owned),
@@ -246,7 +246,7 @@ impl<'a> Matcher<'a> {
             last.kind == FindingKind::MissingCall
                 && last.group == call.group
                 && (&last.ranks, &last.others) == (&call.missing, &present)
-                && last.sequence.map(|first| first + last.n_calls) == call.sequence
+                && last.sequence.map(|first| first.saturating_add(last.n_calls)) == call.sequence
         });
         if let Some(last) = last {
             last.n_calls += 1;

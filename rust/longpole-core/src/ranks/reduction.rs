@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::completions::{Completions, StepSpan, step_at};
 use super::model::{Boundary, BoundaryKind, Channel, Member, ROOT, Rank, Reduced, WHOLE};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Graph;
 use crate::ids::{EventId, NodeId, row_in_column};
 use crate::link::{self, Launches};
@@ -24,13 +24,17 @@ use crate::vocabulary::DataType;
 /// A node with more sources becomes a boundary.
 const MOST_SOURCES: usize = 6;
 
+/// The longest time from zero on the clock of a rank, and of its base time: 73 years. Sums and
+/// differences of three such times fit 64 bits, so later stages add them unchecked.
+const FARTHEST_NS: u64 = (1 << 61) - (1 << 54);
+
 /// Reduces one rank, with the minimum latencies of [`lags_ns`](crate::path::lags_ns), or with those
 /// after a change.
 ///
 /// # Errors
 ///
-/// Returns an error if `step_name` is not a valid regular expression, or if `progress` asks to
-/// stop.
+/// Returns an error if `step_name` is not a valid regular expression, if `progress` asks to stop, or
+/// if the times of the rank are too far from zero to be compared with those of another one.
 pub fn reduce(
     tables: &Tables,
     launches: &Launches,
@@ -45,13 +49,17 @@ pub fn reduce(
     let whole = completions.whole.as_ref();
     let window_ns = whole.map_or((0, 0), |window| (window.start_ns, window.end_ns));
     let header = &tables.header;
+    let base_ns = header.base_time_ns.unwrap_or(0);
+    if [base_ns, window_ns.0, window_ns.1].iter().any(|time| time.unsigned_abs() > FARTHEST_NS) {
+        return Err(Error::new(ErrorKind::FarClock, 0));
+    }
     let joined = joined(tables, &members);
     let reduced = Pass::new(graph, lags_ns, &joined, &completions).run(progress)?;
     Ok(Rank {
         rank: header.rank,
         world_size: header.world_size,
         host: text_of(tables, "host_name"),
-        base_ns: header.base_time_ns.unwrap_or(0),
+        base_ns,
         window_ns,
         entry_ns: entry_ns(tables, &completions).unwrap_or(window_ns.0),
         steps: completions.rows.iter().filter_map(|row| row.step).collect(),

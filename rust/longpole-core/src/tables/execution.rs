@@ -8,6 +8,9 @@ use crate::diagnostics::Diagnostics;
 use crate::ids::{NO_INTEGER, StringId};
 use crate::strings::Strings;
 
+/// Upper bound of the ids of nodes: ids of GPU activities and of gaps in a graph begin there.
+pub const NODE_IDS_BELOW: i64 = 1 << 40;
+
 /// A node of a PyTorch execution trace: an operator or a `record_function` range, with inputs and
 /// outputs, and without times.
 ///

@@ -29,7 +29,8 @@ pub(crate) use columns::{Column, ColumnMut, of_shorts};
 pub use counters::CounterTable;
 pub use events::{EventRow, EventTable};
 pub use execution::{
-    ExecutionHeader, ExecutionNode, ExecutionTrace, NodeLayout, NodeValues, Root, given,
+    ExecutionHeader, ExecutionNode, ExecutionTrace, NODE_IDS_BELOW, NodeLayout, NodeValues, Root,
+    given,
 };
 pub use flows::{FlowSource, FlowTable};
 pub use header::Header;

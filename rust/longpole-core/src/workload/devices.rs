@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::model::{DeviceReason, LinkedDevice, Sources};
 use crate::ids::{EventId, NO_ROW, row_in_column};
+use crate::tables::NODE_IDS_BELOW;
 
 /// For each event, returns the row of the innermost node of the execution trace that is or encloses
 /// it; [`NO_ROW`] for none.
@@ -59,7 +60,7 @@ pub(super) fn devices(
 
 /// First id of GPU activities with a correlation id. The id consists of the correlation id and the
 /// index among activities with the same one, and stays below 2^51.
-const FIRST_DEVICE: i64 = 1 << 40;
+const FIRST_DEVICE: i64 = NODE_IDS_BELOW;
 const PLACES_PER_NUMBER: i64 = 1 << 16;
 /// First id of other GPU activities, in order of time.
 const FIRST_WITHOUT_NUMBER: i64 = 1 << 51;

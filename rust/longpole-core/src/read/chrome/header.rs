@@ -6,6 +6,10 @@ use crate::diagnostics::Code;
 use crate::read::json::starts_with_key;
 use crate::tables::Header;
 
+/// The largest number of a rank: later stages count ranks, and multiply their numbers by a block
+/// of track numbers.
+const MOST_RANKS: i64 = (1 << 31) - 1;
+
 /// The fields that profilers write next to the events. After damage in the header, reading
 /// continues at the next of these, so that a key of a nested object is not mistaken for a header
 /// field.
@@ -56,18 +60,23 @@ pub(in crate::read) fn facts(
     };
     let distributed = value("distributedInfo").unwrap_or_default();
     let rank = distributed.get("rank").filter(|rank| !rank.is_null());
-    if rank.is_some_and(|rank| integer(rank).is_none()) {
+    if rank.is_some_and(|rank| count(rank).is_none()) {
         said.push((Code::BadRank, 0));
     }
     let is_kineto = value("schemaVersion").is_some() || value("deviceProperties").is_some();
     Header {
-        rank: rank.and_then(integer),
-        world_size: distributed.get("world_size").and_then(integer),
+        rank: rank.and_then(count),
+        world_size: distributed.get("world_size").and_then(count),
         base_time_ns: value("baseTimeNanoseconds").as_ref().and_then(integer),
         format: if is_kineto { "kineto-json" } else { "chrome-json" },
         compression,
         fields,
     }
+}
+
+/// Parses the number of a rank, or of ranks.
+fn count(value: &Value) -> Option<i64> {
+    integer(value).filter(|number| (0..=MOST_RANKS).contains(number))
 }
 
 /// Parses an integer, which some writers quote.

@@ -4,7 +4,7 @@ use crate::diagnostics::Code;
 use crate::ids::StringId;
 use crate::read::json::{Scan, Scanner, Span, Token};
 use crate::strings::Strings;
-use crate::tables::{ExecutionNode, NO_INTEGER, NodeLayout, NodeValues};
+use crate::tables::{ExecutionNode, NO_INTEGER, NODE_IDS_BELOW, NodeLayout, NodeValues};
 
 /// A node while it is read.
 pub(super) struct Draft {
@@ -79,7 +79,7 @@ impl Draft {
     fn keep(&mut self, key: &[u8], value: Value<'_>, strings: &mut Strings) -> bool {
         if let (Some(column), Some(number)) = (self.number(key), value.number()) {
             *column = number;
-            self.has_id |= key == b"id";
+            self.has_id |= key == b"id" && (0..NODE_IDS_BELOW).contains(&number);
             return true;
         }
         let Some(column) = self.text(key) else { return false };

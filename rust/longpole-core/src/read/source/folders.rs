@@ -87,10 +87,21 @@ mod strictly {
         opened.map_err(|error| if error == Errno::LOOP { Errno::ACCESS } else { error })
     }
 
+    #[cfg(test)]
+    thread_local! {
+        /// Whether this thread opens as on a system that cannot reject links in all parts of a path.
+        pub(in crate::read::source) static IS_PART_BY_PART: std::cell::Cell<bool> =
+            const { std::cell::Cell::new(false) };
+    }
+
     /// Returns `None` if the system cannot reject links in all parts of a path.
     #[cfg(target_os = "linux")]
     fn at_once(path: &Path, flags: OFlags) -> Option<Result<OwnedFd>> {
         use rustix::fs::{CWD, ResolveFlags, openat2};
+        #[cfg(test)]
+        if IS_PART_BY_PART.get() {
+            return None;
+        }
         let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         match openat2(CWD, path, flags, Mode::empty(), resolve) {
             // Kernels before 5.6, and containers that do not allow the call.
@@ -158,18 +169,79 @@ mod tests {
         }
     }
 
+    /// Runs checks with the call that refuses links at once, and with the one that does not have it.
+    fn in_both_ways(check: impl Fn()) {
+        for is_part_by_part in [false, true] {
+            strictly::IS_PART_BY_PART.set(is_part_by_part);
+            check();
+        }
+        strictly::IS_PART_BY_PART.set(false);
+    }
+
+    const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
+    const OF_LINKS: [Errno; 3] = [Errno::ACCESS, Errno::LOOP, Errno::NOTDIR];
+
     #[test]
     fn no_link_is_followed_when_a_resolved_path_is_opened() {
         let folder = layout("strictly").unwrap();
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        for open in [strictly::open, strictly::part_by_part] {
-            assert!(open(&folder.join("inside/file"), flags).is_ok());
-            assert_eq!(open(&folder.join("inside/missing"), flags).err(), Some(Errno::NOENT));
-            for link in ["to_file", "to_outside", "to_missing", "to_folder/file"] {
-                let refused = open(&folder.join("inside").join(link), flags).err();
-                let links = [Errno::ACCESS, Errno::LOOP, Errno::NOTDIR];
-                assert!(refused.is_some_and(|error| links.contains(&error)), "{link}: {refused:?}");
+        in_both_ways(|| {
+            assert!(strictly::open(&folder.join("inside/file"), FLAGS).is_ok());
+            let missing = strictly::open(&folder.join("inside/missing"), FLAGS);
+            assert_eq!(missing.err(), Some(Errno::NOENT));
+            for link in ["to_file", "to_outside", "to_missing", "to_folder/file", "to_folder"] {
+                let refused = strictly::open(&folder.join("inside").join(link), FLAGS).err();
+                assert!(refused.is_some_and(|it| OF_LINKS.contains(&it)), "{link}: {refused:?}");
             }
-        }
+        });
+    }
+
+    #[test]
+    fn a_link_that_takes_the_place_of_a_folder_after_the_check_is_refused() {
+        let folder = layout("swapped").unwrap();
+        let (inside, secret) = (folder.join("inside"), folder.join("outside"));
+        std::fs::create_dir(inside.join("deep")).unwrap();
+        File::create(inside.join("deep/file")).unwrap();
+        in_both_ways(|| {
+            let resolved =
+                within(&inside.join("deep/file"), std::slice::from_ref(&inside)).unwrap();
+            assert!(strictly::open(&resolved, FLAGS).is_ok());
+            for (place, target) in [("deep", &secret), ("deep/file", &secret.join("file"))] {
+                std::fs::rename(inside.join(place), folder.join("away")).unwrap();
+                symlink(target, inside.join(place)).unwrap();
+                let refused = strictly::open(&resolved, FLAGS).err();
+                std::fs::remove_file(inside.join(place)).unwrap();
+                std::fs::rename(folder.join("away"), inside.join(place)).unwrap();
+                assert!(refused.is_some_and(|it| OF_LINKS.contains(&it)), "{place}: {refused:?}");
+            }
+        });
+    }
+
+    #[test]
+    fn a_path_that_goes_up_and_one_that_is_not_absolute_are_refused() {
+        let folder = layout("up").unwrap();
+        let up = folder.join("inside/../outside/file");
+        assert_eq!(within(&up, &[folder.join("inside")]).unwrap_err().raw_os_error(), Some(13));
+        let refused = strictly::part_by_part(&folder.join("inside/../outside/file"), FLAGS);
+        assert_eq!(refused.err(), Some(Errno::ACCESS));
+    }
+
+    #[test]
+    fn a_pipe_is_opened_without_waiting_for_a_writer() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let folder = layout("pipe").unwrap();
+        let pipe = folder.join("inside/pipe");
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        in_both_ways(|| assert!(strictly::open(&pipe, FLAGS).is_ok()));
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_listed_can_be_passed_and_a_file_is_no_folder() {
+        let folder = layout("passed").unwrap();
+        in_both_ways(|| {
+            let below_a_file = strictly::open(&folder.join("inside/file/x"), FLAGS).err();
+            assert_eq!(below_a_file, Some(Errno::NOTDIR));
+            let listed = strictly::open(&folder.join("inside"), FLAGS | OFlags::DIRECTORY);
+            assert!(listed.is_ok());
+        });
     }
 }
