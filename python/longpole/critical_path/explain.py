@@ -1,4 +1,4 @@
-"""A critical path in words: the blocks that show it to people."""
+"""A critical path as blocks for people."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ MEANINGS: Final = {
     "before_first_event": "before the first recorded event",
     "after_last_event": "after the last recorded event",
 }
-"""What the kinds of a path stand for."""
+"""Meanings of the kinds of a path."""
 
 
 class Told(Protocol):
-    """What is told of a critical path."""
+    """The contents of an explanation."""
 
     @property
     def length_ns(self) -> int: ...
@@ -133,7 +133,7 @@ def kinds_chart(path: Told) -> Chart:
 
 
 def _notes(path: Told) -> list[str]:
-    """Say what the path rests on that is not certain."""
+    """Report the uncertain parts of the path."""
     shifts = [_moved(device, shift_ns) for device, shift_ns in path.clock_shifts]
     notes = [_inferred(path), _doubtful(path), *shifts, _early(path), _undecided(path)]
     if path.status == "inconclusive":
@@ -177,7 +177,7 @@ def _undecided(path: Told) -> str | None:
     if not path.undecided_ns >= _SMALLEST_SHARE * path.length_ns > 0:
         return None
     part = share(path.undecided_ns / path.length_ns)
-    # Of a damaged trace, the other launches may be what is lost.
+    # In a damaged trace, the other launches may be missing.
     advice = "" if path.damage else f" {_RECORD_LAUNCHES}"
     return (
         f"Undecided: {part} of the path lies behind nodes of a graph that ended together.{advice}"
