@@ -27,10 +27,10 @@ class CopyBandwidthRow(Row):
 
     device: int | None
     name: str
-    """The direction, as `Memcpy HtoD` or `Memset`."""
+    """The direction, such as `Memcpy HtoD` or `Memset`."""
     time_ns: int
     bandwidth_gb_per_s: float
-    """Sum over concurrent copies from this time on, in 10^9 bytes a second."""
+    """Sum over concurrent copies from this time on, in 10^9 bytes per second."""
 
 
 @shared_parameters(needs_arguments=True)
@@ -104,7 +104,7 @@ def _all_copies(trace: Trace, window: Window | None) -> pl.DataFrame:
 
 
 def _sizes(trace: Trace) -> pl.DataFrame:
-    """Give the bytes and the bandwidth that were recorded with events."""
+    """Return the bytes and the bandwidth that were recorded with events."""
     schema = {"event": pl.UInt32, "bytes": pl.Int64, "recorded_gb_per_s": pl.Float64}
     parts = [pl.DataFrame(schema=schema)]
     given = {"bytes": "bytes", "recorded_gb_per_s": "memory bandwidth (GB/s)"}

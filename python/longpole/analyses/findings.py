@@ -1,6 +1,6 @@
-"""Every kind of thing that `check` finds: how grave, what it is, what it costs, what to do.
+"""All findings of `check`: severity, what happened, the effect, and what to do.
 
-What the reader finds is declared in the core, in the same way; only its hints stand here.
+Findings of the reader are declared in the core, in the same form; only their hints are here.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ __all__ = [
 Severity = Literal["info", "warning", "altered", "data_loss"]
 
 SEVERITIES: Final[tuple[Severity, ...]] = ("data_loss", "altered", "warning", "info")
-"""From the gravest."""
+"""Most severe first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something was found first: a byte of the uncompressed file, or an event."""
+    """Where a finding first occurred: a byte of the uncompressed file, or an event."""
 
     offset: int | None = None
     event: int | None = None
@@ -38,7 +38,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Finding(Data):
-    """A kind of problem or note, and how often it was found."""
+    """A kind of problem or note, with the number of occurrences."""
 
     code: str
     severity: Severity
@@ -50,9 +50,9 @@ class Finding(Data):
 
 
 class Kind(NamedTuple):
-    """What all findings of one code have in common; sentence and hint may have blanks.
+    """What all findings of one code have in common; sentence and hint may have placeholders.
 
-    The blanks of a hint are those of `longpole.recording.Options`.
+    The placeholders of a hint are those of `longpole.recording.Options`.
     """
 
     severity: Severity
@@ -257,7 +257,7 @@ KINDS: Final = {
 }
 
 IMPOSSIBLE_TIMES: Final = ("out_of_stream_order", "late_on_idle_device")
-"""The codes of GPU activities whose recorded times cannot be right."""
+"""Codes for GPU activities whose recorded times are impossible."""
 
 READING_HINTS: Final = {
     "truncated": "the program ended, or the disk was full, while the trace was written",
