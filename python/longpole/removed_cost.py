@@ -1,4 +1,4 @@
-"""The trace without what recording cost, by the best that is known of the step."""
+"""The trace without recording overhead, by the best known step time."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _ALIKE: Final = 1.05
 def removed(
     core: CoreTrace, step_time_ns: int | None, step_name: str | None, data_load: str | None
 ) -> tuple[CoreTrace, RecordingCost]:
-    """Return the trace without what recording cost, and that cost.
+    """Return the trace without recording overhead, and that overhead.
 
     Raises
     ------
     ValueError
-        No cost of recording explains the step time that is given.
+        No recording overhead explains the given step time.
     """
     try:
         if step_time_ns is not None:
