@@ -1,4 +1,4 @@
-"""Whether a candidate is right: its numbers against those of a reference, within tolerances."""
+"""Whether a candidate is correct: its numbers compared with a reference, within tolerances."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NUMBER: Final = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The right numbers, and how far a candidate may be from them.
+    """The correct numbers, and the tolerances for a candidate.
 
     Parameters
     ----------
@@ -31,11 +31,11 @@ class Reference:
     function
         A Python function that returns them, as `MODULE:FUNC`.
     dtype
-        Of the numbers in a file of bytes, as numpy names it.
+        Data type of the numbers in a binary file, in numpy's names.
     relative, absolute
-        The tolerances: a number may be off by `absolute + relative * abs(right)`.
+        The tolerances: a number may differ by `absolute + relative * abs(right)`.
     lines
-        A regular expression: of the output of a candidate only these lines are compared.
+        A regular expression; only matching lines of a candidate's output are compared.
     """
 
     file: str | None = None
@@ -51,28 +51,28 @@ class Reference:
             raise ValueError(message)
 
     def expected(self, folder: Path, call: Callable[[str], Callable[[], Any]]) -> Any:
-        """Give the right numbers; `call` finds a function by its name."""
+        """Return the correct numbers; `call` finds a function by name."""
         if self.function is not None:
             return as_array(call(self.function)())
         path = folder / str(self.file)
         return read_numbers(path, self.dtype)
 
     def digest(self, folder: Path) -> str:
-        """Give a short name to all that decides what is right, but the code of a function."""
+        """Return a digest of all that determines the correct numbers, except a function's code."""
         content = b"" if self.file is None else read_bytes(folder / self.file)
         return hashlib.sha256(repr(self).encode() + content).hexdigest()[:16]
 
     def check(self, found: Any, expected: ArrayLike) -> None:
-        """Raise `AssertionError` with what is wrong, if something is."""
+        """Raise `AssertionError` with the difference, if any."""
         if wrong := self.fault(as_array(found), expected):
             raise AssertionError(wrong)
 
     def fault(self, found: ArrayLike, expected: ArrayLike) -> str:
-        """Say what is wrong with the numbers of a candidate; empty where they are right."""
+        """Describe what is wrong with a candidate's numbers; empty if they are correct."""
         return difference(found, expected, self.relative, self.absolute)
 
     def printed(self, output: str) -> list[float]:
-        """Give the numbers in an output."""
+        """Return the numbers in an output."""
         lines = output.splitlines()
         if self.lines is not None:
             lines = [line for line in lines if re.search(self.lines, line)]
@@ -80,9 +80,9 @@ class Reference:
 
 
 def difference(found: ArrayLike, expected: ArrayLike, relative: float, absolute: float) -> str:
-    """Say how numbers differ from the expected ones; empty where they are within the tolerances.
+    """Describe how numbers differ from the expected ones; empty within the tolerances.
 
-    Not-a-number is right only where it is expected.
+    NaN is correct only where it is expected.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def difference(found: ArrayLike, expected: ArrayLike, relative: float, absolute:
 
 
 def as_array(value: Any) -> Any:
-    """Bring a result to numpy, in double precision where numpy has not its type."""
+    """Convert a result to numpy, in double precision if numpy lacks its type."""
     import numpy as np
 
     if not hasattr(value, "detach"):
@@ -119,14 +119,14 @@ def as_array(value: Any) -> Any:
 
 
 def read_numbers(path: Path, dtype: str | None = None) -> Any:
-    """Read the numbers of a file: `.npy`, the bytes of an array, or text.
+    """Read the numbers of a file: `.npy`, binary, or text.
 
     Raises
     ------
     ValueError
-        It holds no such numbers.
+        The file does not contain such numbers.
     OSError
-        It cannot be read.
+        The file cannot be read.
     """
     import numpy as np
 

@@ -40,7 +40,7 @@ def wait_until_idle(
     Raises
     ------
     DeviceBusyError
-        It is busy, and `busy` says to refuse it.
+        The device is busy, and `busy` is `refuse`.
     """
     if busy == "allow" or provider is None or not provider.reads_fast or device.vendor == "cpu":
         return
