@@ -17,7 +17,7 @@ _FOLDER, _FILE = 0o700, 0o600
 
 
 def csv_text(rows: Iterable[Sequence[Any]], line_end: str = "\r\n") -> str:
-    """Give rows as CSV; MindSpore ends its lines as DOS does."""
+    """Return rows as CSV; MindSpore ends its lines as DOS does."""
     text = io.StringIO()
     csv.writer(text, lineterminator=line_end).writerows(rows)
     return text.getvalue()
