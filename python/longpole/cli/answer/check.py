@@ -1,4 +1,4 @@
-"""What is wrong with a trace, as an answer."""
+"""The problems of a trace, as an answer."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ _FAILING: Final = ("data_loss", "altered")
 
 
 class Checked(Row):
-    """What is wrong with a trace."""
+    """The problems of a trace."""
 
     counts: dict[Severity, int]
-    """How many kinds of findings there are."""
+    """Number of kinds of findings by severity."""
     findings: list[Finding]
     program: list[ProgramNote]
     """Habits and settings of the program that cost time; they are no problems of the trace."""
@@ -108,7 +108,7 @@ def _note_entry(note: ProgramNote) -> Entry:
 
 
 def _cost(trace: Trace, cost: RecordingCost) -> list[Block]:
-    """Show what recording cost; nothing where no torch.profiler recorded events of threads."""
+    """Show the recording overhead; empty unless torch.profiler recorded events of threads."""
     is_known = cost["status"] != "unknown" or trace.core.profiler.startswith("torch")
     return cost_blocks(cost) if is_known else []
 
@@ -132,7 +132,7 @@ def _entry(finding: Finding) -> Entry:
 
 
 def _first(finding: Finding) -> str:
-    """Say where it was found first, as the end of a sentence."""
+    """Return where it was first found, as the end of a sentence."""
     place = finding.first
     if place is None:
         return ""

@@ -149,7 +149,7 @@ def _bars(rows: Sequence[tuple[str, float]], length_ns: float) -> list[Bar]:
 
 
 def _all_work(found: Diff) -> list[Part]:
-    """List the work of both sides by name, the greatest change first."""
+    """List the work of both sides by name, largest change first."""
     records = found.records()
     table = tabulated(records[:_MOST_WORK], _WORK)
     more = len(records) - len(table.rows)

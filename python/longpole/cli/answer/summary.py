@@ -1,4 +1,4 @@
-"""A summary as an answer: one screen, the sentence first, every share with its denominator."""
+"""A summary as an answer: one screen, the sentence first, every share with its base."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ _IDLE: Final = (
 
 
 def summary_answer(path: str, trace: Trace, top: int, **choice: Any) -> Answer:
-    """Say where the time of a window went, which is chosen as by `longpole.summary`."""
+    """Report where the time of a window went; the window is chosen as by `longpole.summary`."""
     found = summary(trace, top=top, **choice)
     if found is None:
         why = "the trace has no event of a known kind with a duration"
@@ -117,7 +117,7 @@ def summary_answer(path: str, trace: Trace, top: int, **choice: Any) -> Answer:
 
 
 def _path_of(trace: Trace, window: Window, step_name: str | None) -> CriticalPath:
-    """Find the critical path of a window; a step has one though nothing but its mark is in it."""
+    """Return the critical path of a window; a step has one even if it contains only its mark."""
     try:
         return trace.critical_path(between=(window.start_ns, window.end_ns))
     except WindowError:
@@ -181,7 +181,7 @@ def _sides(found: Summary) -> list[Side]:
 
 
 def _warned(found: Summary, warnings: Sequence[Warned]) -> list[Block]:
-    """Say what limits the verdict; without a verdict, its sentence did."""
+    """Show the caveats of the verdict; without a verdict, its sentence already has them."""
     if exit_code_of(found.verdict):
         return []
     told = [warned for warned in warnings if warned.code in _OF_VERDICT]
@@ -207,7 +207,7 @@ def _devices(found: Summary) -> Table:
 
 
 def _streams(found: Summary) -> Table:
-    """Show the streams of devices that have several: what runs on others takes nothing away."""
+    """Show the streams of devices with several; streams do not reduce each other's time."""
     rows: list[Sequence[Cell]] = []
     for device in found.devices:
         busiest = sorted(device.streams, key=lambda stream: -stream.busy_ns)
