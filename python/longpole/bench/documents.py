@@ -178,7 +178,7 @@ def _google_row(each: Mapping[str, Any], name: str, fields: list[tuple[str, str]
 
 
 def _nvbench(document: Mapping[str, Any], runs: Iterator[int]) -> Iterator[Row]:
-    """Yield each point of the axes on each device; its mean summarizes the process."""
+    """Yield each point of the axes on each device; its mean summarises the process."""
     run = _run(runs)
     for benchmark in _objects(document.get("benchmarks")):
         for state in _objects(benchmark.get("states")):

@@ -195,7 +195,7 @@ def _log_changes(base: Sequence[float], new: Sequence[float]) -> list[float]:
 
 
 def side_of(runs: Runs) -> Side | None:
-    """Summarize the runs of one side; None without any."""
+    """Summarise the runs of one side; None without any."""
     times = runs.log_times
     if not times:
         return None

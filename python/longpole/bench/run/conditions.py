@@ -142,7 +142,7 @@ class Conditions:
         return [slow or full for slow, full in zip(throttled, crowded, strict=True)]
 
     def summary(self, begin_ns: int, end_ns: int) -> dict[str, Any]:
-        """Summarize the readings of a time span."""
+        """Summarise the readings of a time span."""
         self._read()
         return summarise_conditions(
             [each for each in self.moments if begin_ns <= each.at_ns <= end_ns]
@@ -243,7 +243,7 @@ class Sampling:
 
 
 def summarise_conditions(moments: Iterable[Moment]) -> dict[str, Any]:
-    """Summarize readings for a record; unavailable values are left out.
+    """Summarise readings for a record; unavailable values are left out.
 
     Examples
     --------
