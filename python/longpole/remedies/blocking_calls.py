@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# The most places that are asked about, those that wait longest, besides all of them together.
+# Maximum number of call sites evaluated, longest wait first, besides all of them together.
 _MOST_PLACES: Final = 4
 _WIDEST: Final = 60
 
@@ -62,7 +62,7 @@ def _waited_ns(waits: list[DeviceWait]) -> int:
 
 
 def _place(facts: Facts, wait: DeviceWait) -> str:
-    """Return what a reader knows the place by: the operator, and the function that calls it."""
+    """Return the name of a call site: the operator, and the function that calls it."""
     what = facts.name(wait.operator if wait.operator is not None else wait.call.event)
     frame = facts.own_frame(wait.call.event)
     return f"{what} in {short_name(frame, _WIDEST)}" if frame else what

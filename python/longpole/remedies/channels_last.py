@@ -80,7 +80,7 @@ def _conversions(facts: Facts, row: Sized) -> list[Activity]:
 
 
 def _is_channels_last(row: Sized) -> bool:
-    """Whether the images that a convolution is given lie in memory pixel by pixel already."""
+    """Whether the input images of a convolution are already stored pixel by pixel."""
     images = [tensor for tensor in row.tensors if len(tensor.shape) == _IMAGE][:1]
     return any(
         tensor.strides is not None and tensor.strides[1] == 1 and tensor.shape[1] > 1

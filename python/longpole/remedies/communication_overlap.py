@@ -1,4 +1,4 @@
-"""Communication that nothing hides."""
+"""Communication without concurrent computation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# Of exposed communication at least half can be started earlier or sent in fewer bytes.
+# At least half of the exposed communication can start earlier or send fewer bytes.
 _CAREFUL: Final = 0.5
 
 

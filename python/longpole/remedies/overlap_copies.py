@@ -1,4 +1,4 @@
-"""Copies between host and GPU, or on the GPU, that nothing hides."""
+"""Copies between host and GPU, or on the GPU, without concurrent computation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# Of copies that nothing hides at least half can be left out or done beside other work.
+# At least half of the exposed copies can be avoided or overlapped.
 _CAREFUL: Final = 0.5
 
 

@@ -1,4 +1,4 @@
-"""Values that are read from the GPU one by one, each with a wait of its own."""
+"""Values read from the GPU one by one, each with its own wait."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# Fewer values in a row could be read together at little gain.
+# Fewer consecutive values could be read together with little gain.
 _LEAST_IN_RUN: Final = 4
 
 # A copy of a single value has at most so many bytes.
@@ -38,7 +38,7 @@ def _find(facts: Facts) -> Iterator[Found]:
 
 
 def _runs(facts: Facts) -> Iterator[list[DeviceWait]]:
-    """List waits of one operator that follow each other with hardly any launch between them."""
+    """Yield consecutive waits of one operator with hardly any launch in between."""
     run: list[DeviceWait] = []
     for wait in sorted(facts.waits, key=lambda wait: (wait.call.lane, wait.call.start_ns)):
         if run and _continues(facts, run[-1], wait):
