@@ -82,7 +82,7 @@ def iterations(
 ) -> Annotated[pl.DataFrame, IterationRow]:
     """List the iterations of an inference server: decode steps, prefill steps, mixed batches.
 
-    Iterations are recognized by the annotations of vLLM, SGLang and TensorRT-LLM, else by Python
+    Iterations are recognised by the annotations of vLLM, SGLang and TensorRT-LLM, else by Python
     functions of the server, else by repeated graph launches. An activity belongs to the iteration
     in which it was launched, up to the start of the next.
 

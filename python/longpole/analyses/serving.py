@@ -118,7 +118,7 @@ class Serving(Data):
     sentence: str
     """A summary for the operator of the server."""
     servers: tuple[str, ...]
-    """Servers, as recognized by the names of the marks."""
+    """Servers, as recognised by the names of the marks."""
     mark: Mark | None
     """What marks the iterations; None without marks."""
     kinds: Annotated[pl.DataFrame, IterationKind]
@@ -175,7 +175,7 @@ def _first(frame: pl.DataFrame, column: str) -> Any:
 
 
 def _kinds(rows: pl.DataFrame) -> pl.DataFrame:
-    """Summarize each kind; shares and rates are over the iterations with a known length."""
+    """Summarise each kind; shares and rates are over the iterations with a known length."""
     known = pl.col("length_ns").is_not_null()
     total_ns = pl.col("length_ns").sum()
 

@@ -58,7 +58,7 @@ class Profiler:
         cpu, gpu or ascend; by default that of the backend.
     counters
         CUPTI counters to record for each kernel, with torch on CUDA. Recording them slows the
-        program down and serializes kernels.
+        program down and serialises kernels.
     torch_options
         Arguments for `torch.profiler.profile`, such as `{"with_stack": True}`.
     environment
