@@ -137,7 +137,7 @@ def advised(damage: Damage | None, hint: str) -> str:
 
 
 def record_hint(trace: _Read, missing: str, option: str, otherwise: str = "") -> str:
-    """Say what a trace lacks, and which profiler option records it."""
+    """Return a sentence on what a trace lacks, and which profiler option records it."""
     record: str = getattr(options_for(trace.core), option)
     advice = f": record with {record}{otherwise}" if record else ", and its profiler records none"
     return advised(trace.damage, f"{missing}{advice}.")

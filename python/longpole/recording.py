@@ -78,7 +78,7 @@ class Options(NamedTuple):
     graphs: str
     """A way to launch many activities at once."""
     graph: str
-    """Name of a recorded sequence of launches."""
+    """The term for a recorded sequence of launches."""
     no_counters: str
     """How to record activities with durations instead of performance counters."""
     memory: str

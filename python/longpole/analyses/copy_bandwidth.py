@@ -66,7 +66,7 @@ def copy_bandwidth(
     begin = known.select("device", name="direction", time_ns="start_ns", change=rate, event="event")
     end_ns = pl.col("start_ns") + pl.col("duration_ns")
     end = known.select("device", name="direction", time_ns=end_ns, change=-rate, event="event")
-    # In units of 1e-9 GB/s, so that what was added is taken away again exactly.
+    # In integer units of 1e-9 GB/s, so that sums of additions and subtractions are exact.
     units = (pl.col("change") * 1e9).round().cast(pl.Int64)
     return (
         pl.concat([begin, end])

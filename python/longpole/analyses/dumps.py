@@ -57,7 +57,7 @@ class Dumps(Data):
         return self.set.members.to_dicts()
 
     def blocks(self) -> list[Block]:
-        """Say which call hangs and which ranks it waits for, then show the open calls."""
+        """Show which call hangs and which ranks it waits for, then the open calls."""
         calls = self.set.open_calls
         if not calls:
             told: list[Block] = [Sentence("All calls in the dumps are complete on all ranks.")]

@@ -286,7 +286,7 @@ class Ranks(Data):
         return told.filter(pl.col("least_ns") > 0)
 
     def blocks(self) -> list[Block]:
-        """Say which rank the others wait for, then show ranks, calls and the path."""
+        """Show which rank the others wait for, then ranks, calls and the path."""
         if self.set.calls.is_empty() and len(self.set) > 1:
             return [Sentence(self._matched()), self._apart(), *finding_notes(self.set.findings)]
         tables = [self._ranks(), self._calls()]

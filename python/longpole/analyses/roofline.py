@@ -155,7 +155,7 @@ class Roofline(Data):
         return [*([table] if table.rows else []), *sentences, *counted]
 
     def _missing(self) -> str:
-        """Name the kernel that takes most time and has no formula."""
+        """Return the kernel that takes most time and has no formula, as a sentence."""
         unknown = self.rows.filter(pl.col("flops").is_null()).sort("kernel_ns", descending=True)
         if unknown.is_empty():
             return ""
@@ -334,7 +334,7 @@ def _measured_table(measured: pl.DataFrame, top: int) -> list[Block]:
 
 
 def _counted_in(row: dict[str, Any]) -> str:
-    """Name the operator; for a kernel counted alone, its name and its operator."""
+    """Return the operator; for a kernel counted alone, its name and its operator."""
     if row["name"] is None:
         return f"(unknown operator): {row['kernel']}"
     return f"{row['name']}: {row['kernel']}" if row["shapes"] is None else _label(row)

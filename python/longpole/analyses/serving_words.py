@@ -90,7 +90,7 @@ def _longer(
 
 
 def sentence_of(found: Measured) -> str:
-    """Say how long iterations take, what they wait for, and what to do about it."""
+    """Return how long iterations take, what they wait for, and what to do about it."""
     if not found.kinds.height:
         return (
             "The trace marks no iterations of an inference server, and launches no graphs that "
@@ -110,7 +110,7 @@ def sentence_without_times(found: Measured) -> str:
 
 
 def _lengths(main: Mapping[str, Any]) -> str:
-    """Say how many iterations there are, how long they take, and the resulting token rate."""
+    """Return the number of iterations, their lengths, and the resulting token rate."""
     noun = _NOUNS.get(main["kind"], "iteration")
     n_rows, requests = main["count"], main["requests"]
     of_batch = "" if requests is None else f" of {count(round(requests), 'request')}"
@@ -192,7 +192,7 @@ def _overlap(found: Measured) -> str:
 
 
 def _launches(found: Measured, main: Mapping[str, Any], part: float) -> str:
-    """Say that the device waits for launches, and how to shorten the waits."""
+    """Return the advice if the device waits for launches."""
     waits = f"The device waits {_percent(part)} of the time for launches"
     if main["host_ns"] is not None:
         waits += " while the host is inside an iteration"
@@ -209,7 +209,7 @@ def _launches(found: Measured, main: Mapping[str, Any], part: float) -> str:
 
 
 def _blocking_call(found: Measured) -> str | None:
-    """Name the call that blocks the host in most iterations of the kind with most time."""
+    """Return the call that blocks the host in most iterations of the kind with most time."""
     kind = pl.col("kind").eq_missing(found.kinds["kind"][0])
     named = found.iterations.filter(kind)["blocking_call"].drop_nulls()
     return named.mode().sort()[0] if len(named) else None

@@ -98,7 +98,7 @@ def find_bottleneck(workers: Mapping[int, Worker]) -> Bottleneck:
 
 
 def worded(found: Iterable[Found], sentences: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the results as sentences, where there is one."""
+    """Return the results as sentences; those without a sentence are left out."""
     return tuple(
         sentences[each.rule].format(op=each.op, source=each.source)
         for each in found

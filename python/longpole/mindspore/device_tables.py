@@ -70,7 +70,7 @@ class DeviceMetric(Data):
     type: str
     core: str | None
     metric: str
-    """Name of the column, such as `aic_mac_ratio`."""
+    """Column name, such as `aic_mac_ratio`."""
     mean: float
 
 

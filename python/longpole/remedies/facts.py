@@ -336,7 +336,7 @@ class Facts:
         return frozenset(lane for lane, number in lanes.items() if number >= least)
 
     def is_alone(self, gap: ThreadGap) -> bool:
-        """Whether no other thread launches work during a gap, so that it is no thread handoff."""
+        """Whether no other thread launches work during a gap, which would make it a handoff."""
         others = [(lane, gap.start_ns, gap.end_ns) for lane in self.launch_lanes - {gap.lane}]
         return not self.launched_in(others)
 

@@ -54,7 +54,7 @@ class HoleParts(TypedDict):
     duration_ns: int
     event: int
     before: str
-    """Name of what begins or returns late."""
+    """The name of what begins or returns late."""
     is_activity: bool
     """Whether that is a GPU activity."""
     host: tuple[str, bool] | None

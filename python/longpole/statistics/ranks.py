@@ -1,7 +1,7 @@
 """Exact rank intervals: for a median, and for the shift between two sets of runs.
 
 Both are based on counting alone. If nothing changed, a difference is above zero as often as below,
-and every order of two sets of runs is equally likely, whatever the distribution of the noise. So
+and every order of two sets of runs is equally likely, for any distribution of the noise. So
 the intervals hold for any number of runs and are robust against outliers, without assuming a normal
 distribution or resampling.
 """

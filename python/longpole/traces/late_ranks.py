@@ -78,7 +78,7 @@ class RankRemedy:
 
     @property
     def sentence(self) -> str:
-        """Say which rank the others wait for, why, and the gain of a fix."""
+        """Return the rank that others wait for, why, and the gain of a fix, as a sentence."""
         what = f", mostly {short_name(self.name)}" if self.name else ""
         return (
             f"Rank {self.rank} makes the others wait ({self.cause}{what}). It "

@@ -30,7 +30,7 @@ _NOUNS: Final = {"copies": "memory copies"}
 
 
 def beside(parts: VerdictParts, most: Callable[[float], str]) -> list[str]:
-    """Say that what keeps a device busy does not limit the program, and what time remains.
+    """Return sentences on what keeps a device busy without limiting the program.
 
     Nothing is added if only host and kernels together gain much: the sentence already says so.
     """

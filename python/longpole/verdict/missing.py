@@ -146,7 +146,7 @@ def _host(parts: VerdictParts) -> list[str]:
 
 
 def inconclusive(parts: VerdictParts) -> list[str]:
-    """Say why the trace is inconclusive, what it contains, and what to record."""
+    """Explain why the trace is inconclusive, what it contains, and what to record."""
     recorded = parts["recorded"]
     fill = (
         f"GPU activities fill {whole_percent(recorded['device'])} of the time, operators and "

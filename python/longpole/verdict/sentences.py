@@ -35,7 +35,7 @@ _LIMITS: Final = {
 
 
 def sentence(parts: VerdictParts) -> str:
-    """Say what limits the program, and by how much.
+    """Return the sentence on what limits the program, and by how much.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def sentence(parts: VerdictParts) -> str:
 
 
 def _named(parts: VerdictParts) -> str:
-    """Name what limits the program."""
+    """Return the part of the sentence that names what limits the program."""
     gains, taken = Gains(parts), window(parts)
     if parts["waits_lead"]:
         return f"{taken}; waits limit it more than any work does."
@@ -107,7 +107,7 @@ def _limit_of(parts: VerdictParts) -> tuple[str, str]:
 
 
 def _nearly_balanced(parts: VerdictParts) -> str:
-    """Say that only both sides together gain much."""
+    """Return the sentence for a program in which only both sides together gain much."""
     gains = Gains(parts)
     host, kernels = (gains.most(gains.sides[side]) for side in ("host", "kernels"))
     return (
@@ -117,7 +117,7 @@ def _nearly_balanced(parts: VerdictParts) -> str:
 
 
 def _balanced(parts: VerdictParts) -> str:
-    """Say that no side gains much by itself."""
+    """Return the sentence for a program in which no side gains much by itself."""
     gains = Gains(parts)
     best = sorted(gains.sides.items(), key=lambda row: -row[1])[:2]
     sides = ", ".join(f"{_NOUNS[side]} {gains.percent(gain)}" for side, gain in best)

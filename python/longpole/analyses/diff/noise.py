@@ -35,7 +35,7 @@ def moderated_t(base: Steps, new: Steps) -> Steps | None:
     Parameters
     ----------
     base, new
-        The time of each piece of work (row) in each step (column).
+        The time of each group of work (row) in each step (column).
 
     Returns
     -------

@@ -42,7 +42,7 @@ _BECAME: Final = {
 
 
 def sentence(diff: Findings) -> str:
-    """Say whether the step changed, by how much, and why; damage of a trace comes first."""
+    """Return whether the step changed, by how much, and why; damage comes first."""
     damage = _damage(diff)
     return " ".join(damage if diff.is_lost else [*damage, _compared(diff)])
 

@@ -278,7 +278,7 @@ class DeviceActor:
         self._cancelled: set[str] = set()
 
     def open(self) -> None:
-        """Take part in sharing the device."""
+        """Join the queue for the device."""
         self._worker.open()
 
     def attempt(self, given: Given, left_s: float | None) -> tuple[Tried, int, int]:

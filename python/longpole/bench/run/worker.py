@@ -47,7 +47,7 @@ class Tried(NamedTuple):
 
 
 class Worker(Protocol):
-    """Runs jobs on one device, wherever it is. `LocalWorker` documents the methods."""
+    """Runs jobs on one device, on any machine. `LocalWorker` documents the methods."""
 
     device: Device
     waits_for: str | None
@@ -113,7 +113,7 @@ class LocalWorker:
         self._held: Lease | None = None
 
     def open(self) -> None:
-        """Take part in sharing the device.
+        """Join the queue for the device.
 
         Raises
         ------

@@ -38,7 +38,7 @@ class Clock(Protocol):
 
     @property
     def name(self) -> str:
-        """Name of the clock in a record."""
+        """The name of the clock in a record."""
 
     @property
     def device(self) -> str:

@@ -1,6 +1,6 @@
 """Functions in turns: each warms up, then takes one sample per turn, in the order A B, B A.
 
-So whatever slows the machine down affects all of them. Every sample is kept unless the conditions
+So a slowdown of the machine affects all of them. Every sample is kept unless the conditions
 were bad, in which case the whole turn is dropped.
 """
 
@@ -183,7 +183,7 @@ def sample_in_turns(
     deadline_ns: int,
     conditions: Conditions | None = None,
 ) -> Stop | None:
-    """Take samples until there is a reason to stop; None if no function is left.
+    """Sample until there is a reason to stop; None if no function is left.
 
     When there are enough, those taken in bad conditions are dropped and replaced.
     """
@@ -227,7 +227,10 @@ def _drop_disturbed(
 
 
 def _take_turn(subjects: Sequence[Subject], clock: Clock) -> bool:
-    """Take a sample of each; return whether they are kept. One dropped sample drops the turn."""
+    """Sample each function once; return whether the samples are kept.
+
+    One dropped sample drops the whole turn.
+    """
     samples_ns: list[float | None] = []
     is_undisturbed = True
     for subject in subjects:

@@ -57,8 +57,8 @@ def main(text: str) -> int:
     `lists_configs` the rows are the labels of the configurations. A row with `error` says what of
     it cannot be done.
 
-    With `requests`, the path of a pipe, `clock` and `cache` are of all candidates that come from
-    it until it ends. The fields of a request: `name` (`MODULE:FUNC`), `point`, `factory`, `key`,
+    With `requests`, the path of a pipe, `clock` and `cache` apply to all candidates read from it
+    until it ends. The fields of a request: `name` (`MODULE:FUNC`), `point`, `factory`, `key`,
     `n_samples`, `budget_s`, `reference`, `folder`, `config` (kernel and label).
     """
     with os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1) as rows:

@@ -59,7 +59,7 @@ class Variable:
 
     @property
     def full_name(self) -> str:
-        """Name in the environment."""
+        """The name in the environment."""
         return PREFIX + self.name
 
 

@@ -54,7 +54,7 @@ def optuna_search(space: Space, evaluate: Evaluate, effort: Effort) -> None:
 
 
 def _suggested(trial: Any, space: Space) -> Point:
-    """Let Optuna choose by index, so that it knows the order of numbers."""
+    """Make Optuna choose by index, so that it knows the order of numbers."""
     point = {}
     for name, values in space.parameters.items():
         is_ordered = all(isinstance(value, int | float) for value in values)

@@ -41,7 +41,7 @@ class Choice:
     key: str
     """The key, or the value of the tag."""
     name: str
-    """Name of the result."""
+    """The name of the result."""
     time_ns: float
     workspace_bytes: int | None
     id: str
