@@ -99,7 +99,7 @@ def check_free(path: Path, *, force: bool = False, inputs: Sequence[Path] = ()) 
         return
     check_no_input(path, inputs)
     if path.exists() and not path.is_file():
-        message = f"{path} is no plain file, and is never replaced"
+        message = f"{path} is not a regular file and is never replaced"
         raise FileExistsError(message)
     if not force:
         message = f"{path} exists; to replace it, use -f (force=True in Python)"
@@ -130,7 +130,7 @@ def check_no_input(path: Path, inputs: Iterable[Path] = ()) -> None:
             message = f"{path} is an input, which is never replaced"
             raise FileExistsError(message)
         if each.is_dir() and _lies_in(path, each):
-            message = f"{path} lies in the folder that is read, whose files are never replaced"
+            message = f"{path} is in an input folder, whose files are never replaced"
             raise FileExistsError(message)
 
 

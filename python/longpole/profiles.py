@@ -135,7 +135,7 @@ def profile_timelines(folder: Path) -> list[tuple[Path, int | None]]:
     if binary is not None:
         raise binary
     if held == "other files":
-        hint = "ask `longpole mindspore` about it, which answers what the files tell"
+        hint = "analyse it with `longpole mindspore`"
         reason = "a MindSpore profile without a timeline"
         raise profile_error(folder, reason, "no_timeline", hint)
     return [(path, None) for path in _xprof_timelines(folder)]
@@ -284,7 +284,8 @@ def _not_exported_report(path: Path) -> Exception:
     from longpole.ascend.problems import profile_error
 
     reason = "a report of Nsight Systems, which only its own tools read"
-    hint = f"export it: `nsys export --type sqlite {shlex.quote(str(path))}`, and give the .sqlite"
+    export = f"nsys export --type sqlite {shlex.quote(str(path))}"
+    hint = f"export it: `{export}`, and pass the .sqlite file"
     return profile_error(path, reason, "not_exported", hint)
 
 

@@ -204,7 +204,8 @@ def misfit(parts: OverheadParts, step_time_ns: int) -> str | None:
             f"the step takes {recorded} as recorded, less than {asked} without a profiler: {other}"
         )
     least = duration(shortest_ns or 0)
-    return f"without all that recording can have cost, the step takes {least}, not {asked}: {other}"
+    without = "without the largest possible recording overhead"
+    return f"{without}, the step takes {least}, not {asked}: {other}"
 
 
 def step_sentence(cost: RecordingCost) -> str | None:

@@ -115,7 +115,7 @@ def test_the_variables_of_a_phase_are_sound(phase):
 
 
 class TestTunable:
-    """The functions of torch.cuda.tunable, where there is no torch."""
+    """The functions of torch.cuda.tunable without torch."""
 
     def test_settings_are_kept_and_have_the_defaults_of_torch(self):
         assert not tunable.is_enabled()

@@ -12,7 +12,7 @@ def time(*arguments, processes=2, budget="0.1"):
 
 
 def answered(capsys, *arguments, **limits):
-    """Give the exit code, and the data of the answer or what was said in its place."""
+    """Return the exit code, and the data of the answer or what was said in its place."""
     code = time("--json", *arguments, **limits)
     said = capsys.readouterr()
     data = json.loads(said.out)["data"] if said.out else None

@@ -18,7 +18,7 @@ ALL = "[0, 1, 2]"
 
 
 def entry(sequence, state="completed", operation="all_reduce", **more):
-    """Give a call as the recorder writes it."""
+    """Return a call as the recorder writes it."""
     found = {
         "record_id": sequence,
         "pg_id": 0,

@@ -186,7 +186,7 @@ KINDS: Final = {
         "by up to {longest}",
         "a stream runs its work in order, so the recorded times or streams are wrong: figures of "
         "the device rest on them",
-        "record again; where graphs are replayed, with a newer profiler",
+        "record again; if graphs are replayed, with a newer profiler",
     ),
     "late_on_idle_device": Kind(
         "warning",
@@ -194,7 +194,7 @@ KINDS: Final = {
         "idle and their stream had more replays waiting",
         "their recorded times are most likely too late: launch delays, idle times and rates rest "
         "on them",
-        "record again; where graphs are replayed, with a newer profiler",
+        "record again; if graphs are replayed, with a newer profiler",
     ),
     "clock_shift": Kind(
         "warning",

@@ -160,7 +160,7 @@ def _holds_up(found: Measured, main: Mapping[str, Any]) -> list[str]:
         rest = f"{_percent(device)} busy" if device is not None else "busy for an unknown part"
         told.append(
             f"The device is {rest} and waits {_percent(scheduler + launch)} for launches; "
-            "`longpole summary` says what else holds them up."
+            "`longpole summary` shows what else limits them."
         )
     return told
 

@@ -91,7 +91,7 @@ def _document(path: Path, findings: list[str]) -> dict[str, Any]:
     try:
         found = json.loads(read_bytes(path).removeprefix(b"\xef\xbb\xbf").decode(errors="replace"))
     except (ValueError, RecursionError) as error:
-        findings.append(f"{path.name} is not valid JSON ({error}): what it says is left out")
+        findings.append(f"{path.name} is not valid JSON ({error}): its contents are ignored")
         return {}
     if isinstance(found, dict):
         return found

@@ -85,7 +85,9 @@ def _events(part: Path, findings: list[str]) -> Iterator[bytes]:
     if text.endswith(b"]"):
         text = text[:-1].rstrip(_SPACE)
     else:
-        findings.append(f"{part.name} was cut: what it held behind its last whole event is lost")
+        findings.append(
+            f"{part.name} is truncated: everything after its last complete event is lost"
+        )
         end = _end_of_events(text)
         text = text[:end] + (b",\n" if end else b"") + _CUT
     if text:

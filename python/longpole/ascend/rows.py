@@ -69,7 +69,7 @@ def open_database(path: str | os.PathLike[str]) -> Database:
     database = Database(path)
     if database.has("StepTraceTime") or database.has("CommAnalyzerTime"):
         reason = "a database of results (analysis.db), which holds no events"
-        raise profile_error(path, reason, "no_events", "give the *_profiler_*.db file beside it")
+        raise profile_error(path, reason, "no_events", "give the *_profiler_*.db file next to it")
     if not any(database.has(table) for table in _EVENT_TABLES):
         reason = "an SQLite database without tables of an Ascend profile"
         raise profile_error(path, reason, "unknown_format", "give a *_profiler_*.db file")

@@ -87,7 +87,7 @@ def difference(found: ArrayLike, expected: ArrayLike, relative: float, absolute:
     Examples
     --------
     >>> difference([1.0, 2.1], [1.0, 2.0], 0.01, 0.0)
-    '1 of 2 numbers are off, number 1 by 0.1: it is 2.1 and has to be 2'
+    '1 of 2 numbers are wrong, number 1 by 0.1: it is 2.1 and must be 2'
     >>> difference([1.0, 2.001], [1.0, 2.0], 0.01, 0.0)
     ''
     """
@@ -103,8 +103,8 @@ def difference(found: ArrayLike, expected: ArrayLike, relative: float, absolute:
         errors = np.where(off, np.nan_to_num(np.abs(ours - right), nan=np.inf), -1)
     worst = int(np.argmax(errors))
     return (
-        f"{int(off.sum()):,} of {off.size:,} numbers are off, number {worst} by "
-        f"{errors[worst]:.3g}: it is {ours[worst]:.6g} and has to be {right[worst]:.6g}"
+        f"{int(off.sum()):,} of {off.size:,} numbers are wrong, number {worst} by "
+        f"{errors[worst]:.3g}: it is {ours[worst]:.6g} and must be {right[worst]:.6g}"
     )
 
 

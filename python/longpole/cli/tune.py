@@ -262,7 +262,7 @@ def _devices(task: Task, session: Session) -> Found | Cluster | None:
         return session.devices()
     require(
         not (session.given["devices"] or session.given["engine"]),
-        "a function is timed where its clock says: no --devices and no --engine",
+        "the clock of a function determines its device: --devices and --engine do not apply",
     )
     return None
 

@@ -166,7 +166,9 @@ def _check(trace: Trace) -> None:
             raise ValueError(message)
     apart = sorted(set(trace.phases) & {"B", "E"})
     if apart:
-        message = f"a trace whose events begin and end apart (phases {', '.join(apart)}) is not cut"
+        message = (
+            f"a trace with separate begin and end events (phases {', '.join(apart)}) cannot be cut"
+        )
         raise ValueError(message)
 
 

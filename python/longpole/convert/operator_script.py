@@ -247,7 +247,7 @@ def _operator_of(trace: Trace, event: int) -> dict[str, Any]:
         raise ValueError(message)
     row = trace.events.row(int(owner), named=True)
     if "::" not in str(row["name"]):
-        message = f"event {event} ({row['name']}) is no operator of torch"
+        message = f"event {event} ({row['name']}) is not a torch operator"
         raise ValueError(message)
     return {**row, "event": int(owner)}
 

@@ -19,7 +19,7 @@ __all__ = ["MEANINGS", "kinds_chart", "path_blocks"]
 _SMALLEST_SHARE: Final = 0.01
 _DOUBT: Final = "which may have another cause or follows an unexplained gap"
 _RECORD_LAUNCHES: Final = (
-    "Record three or more launches of the graph, which tell what its nodes wait for."
+    "Record three or more launches of the graph, which show what its nodes wait for."
 )
 _ALWAYS_TOLD: Final = frozenset({"unexplained", "graph_gap"})
 _NAMES: Final[dict[Column, Value]] = {
@@ -180,7 +180,7 @@ def _undecided(path: Told) -> str | None:
     # In a damaged trace, the other launches may be missing.
     advice = "" if path.damage else f" {_RECORD_LAUNCHES}"
     return (
-        f"Undecided: {part} of the path lies behind nodes of a graph that ended together.{advice}"
+        f"Undecided: {part} of the path leads to graph nodes that ended at the same time.{advice}"
     )
 
 

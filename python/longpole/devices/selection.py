@@ -126,7 +126,7 @@ def _matching(name: str, found: Found) -> Found:
     if len(fitting) == 1:
         return Found({fitting[0]: found[fitting[0]]})
     known = ", ".join(f"{number} ({device.uuid})" for number, device in enumerate(found)) or "none"
-    complaint = "fits more than one device" if fitting else "is no device here"
+    complaint = "fits more than one device" if fitting else "is not a device here"
     message = f"{name!r} {complaint}; visible: {known}\nhint: run `longpole devices`"
     raise DeviceError(message)
 

@@ -178,7 +178,7 @@ def find_ranks(folder: str | os.PathLike[str]) -> list[RankFiles]:
     folder = Path(folder)
     if not folder.is_dir():
         folder.stat()
-        raise ProfileError(folder, "no_folder", "this is no folder", hint=_NO_PROFILE)
+        raise ProfileError(folder, "no_folder", "this is not a folder", hint=_NO_PROFILE)
     homes: dict[int, dict[Path, dict[str, Path]]] = {}
     for rank, kind, path, home in _files_below(folder):
         homes.setdefault(rank, {}).setdefault(home, {}).setdefault(kind, path)

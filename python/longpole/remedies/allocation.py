@@ -88,7 +88,7 @@ REMEDY: Final = Remedy(
     effort="one_line",
     needs="runtime calls",
     seen_by="`cudaMalloc` or `cudaFree` (`hipMalloc` ...) in steady steps",
-    change="the calls and their waits; at the most also the work of the operators around them",
+    change="the calls and their waits; at most also the work of the operators around them",
     not_when="few steps have any, or the call creates the context of the GPU",
     find=_find,
 )

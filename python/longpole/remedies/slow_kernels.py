@@ -131,7 +131,7 @@ REMEDY: Final = Remedy(
         "kernels of at least 50 us that reach less than 0.4 of what the best of their kind reaches "
         "in the trace, where that is at least half of the peak"
     ),
-    change="the kernels as good as the best of their kind; at the least half of the way there",
+    change="the kernels become as fast as the best of their kind; at least half of the way",
     not_when="nothing of their kind in the trace does better, or memory is read in another order",
     is_upper_bound=True,
     find=_find,

@@ -209,8 +209,8 @@ class _Evaluation:
         listed = ", ".join(names[:_MOST_LISTED]) + (" …" if len(names) > _MOST_LISTED else "")
         near = _near(name, names)
         return (
-            f"there is no column {quoted(name)}{near}; the columns are {listed}; texts need quotes,"
-            " as in kind = 'kernel'"
+            f"there is no column {quoted(name)}{near}; the columns are {listed}; strings need"
+            " quotes, as in kind = 'kernel'"
         )
 
 

@@ -279,4 +279,4 @@ def _outliers_warning(samples: Samples) -> str | None:
     n_outliers = int(outliers(samples).sum())
     if n_outliers < _MANY_OUTLIERS * samples.size:
         return None
-    return f"outliers: {n_outliers} of {samples.size} samples lie far from the rest"
+    return f"outliers: {n_outliers} of {samples.size} samples are far from the rest"

@@ -64,7 +64,7 @@ def in_order(read: Sequence[ReadRank]) -> tuple[list[ReadRank], list[RankFinding
             kept[number] = rank
     if unnumbered and kept:
         for rank in unnumbered:
-            message = f"{rank.source.path} does not give its rank and is ignored"
+            message = f"{rank.source.path} does not contain its rank and is ignored"
             findings.append(RankFinding("unknown rank", message))
         unnumbered = []
     ordered = [kept[number] for number in sorted(kept)] or unnumbered
@@ -93,7 +93,7 @@ def disagreement(
         if n_calls > 1:
             message += f", as are the {n_calls - 1} after it"
         if is_at_edge and may_lie_outside:
-            message += "; it may lie outside of the recording there"
+            message += "; it may be outside the recording there"
     elif kind == "ambiguous alignment":
         message = f"{where}: several alignments fit the calls of {listed((*these, *those))}"
     elif kind == "unmatched call":

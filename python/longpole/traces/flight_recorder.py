@@ -139,10 +139,10 @@ def read_dump(source: RankSource) -> Dump:
         message = f"{source.path} is not read: {error}"
         raise RanksError(message) from error
     except (ValueError, OSError) as error:
-        message = f"{source.path} is no dump of a flight recorder: {error!r}"
+        message = f"{source.path} is not a flight recorder dump: {error!r}"
         raise RanksError(message) from error
     if not parts.has_entries:
-        message = f"{source.path} is no dump of a flight recorder: it has no list of entries"
+        message = f"{source.path} is not a flight recorder dump: it has no list of entries"
         raise RanksError(message)
     return parts.dump(source)
 

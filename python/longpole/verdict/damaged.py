@@ -58,7 +58,7 @@ def _rest(parts: VerdictParts) -> str:
         case "no_device":
             return "; no GPU activity was read"
         case "inconclusive":
-            return "; the trace does not tell what limits it"
+            return "; the trace does not show what limits it"
         case _ if parts["waits_lead"]:
             return "; waits limit it more than any work does"
         case _ if not parts["sides"]:

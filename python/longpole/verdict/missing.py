@@ -153,5 +153,5 @@ def inconclusive(parts: VerdictParts) -> list[str]:
         f"calls {whole_percent(recorded['host'])}."
     )
     _, record = advice(parts)
-    first = f"{window(parts)}; the trace does not tell what limits it: {why(parts)}."
+    first = f"{window(parts)}; the trace does not show what limits it: {why(parts)}."
     return _within(first, [fill] if parts["cause"] == "unlinked" else [], f"Record {record}.")

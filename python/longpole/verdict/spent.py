@@ -49,9 +49,9 @@ def what_to_record(facts: Facts) -> list[str]:
         return []
     if parts["recorded"]["has_operators"] and not parts["recorded"]["n_silent_threads"]:
         stack = f"record Python stacks ({facts.options.stack})"
-        return [f"Most host time lies outside operators and calls; {stack}."]
+        return [f"Most host time is outside operators and calls; {stack}."]
     operators = f"record {facts.options.operators}"
-    return [f"Most host time lies outside runtime API calls and may be waiting; {operators}."]
+    return [f"Most host time is outside runtime API calls and may be waiting; {operators}."]
 
 
 def _kernels(facts: Facts) -> Iterator[str]:

@@ -60,7 +60,7 @@ _DEVICE_KINDS: Final = ("kernel", "copy", "communication")
 _MOST_EFFECTS: Final = 8
 
 
-_DAMAGED: Final = "A trace is damaged: what is lost cannot be told from what changed."
+_DAMAGED: Final = "A trace is damaged: lost records cannot be distinguished from changes."
 
 
 @dataclass(frozen=True)

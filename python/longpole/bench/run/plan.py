@@ -45,8 +45,8 @@ class Plan:
             return cls(jobs, dict(fields["given"]))
         except FileNotFoundError:
             message = (
-                f"{path} is missing, which says what to run\n"
-                "hint: `longpole bench run` writes it beside the results"
+                f"{path} is missing; it lists the jobs to run\n"
+                "hint: `longpole bench run` writes it next to the results"
             )
             raise ResultsError(message) from None
         except (ValueError, KeyError, TypeError) as error:
@@ -101,7 +101,7 @@ def check_plan_can_be_written(path: Path, *, force: bool) -> None:
         raise ResultsError(message)
     if not force:
         message = (
-            f"{path} holds the plan of another run\n"
+            f"{path} contains the plan of another run\n"
             "hint: give another name for the results, or replace it with -f"
         )
         raise ResultsError(message)

@@ -130,11 +130,11 @@ def evaluate(text: str, names: Mapping[str, int | float | str]) -> float:
     """
     numbers = {name: value for name, value in names.items() if isinstance(value, int | float)}
     if unknown := sorted(names_in(text) - numbers.keys()):
-        message = f"{unknown[0]!r} is no axis with numbers"
+        message = f"{unknown[0]!r} is not an axis of numbers"
         raise ValueError(message)
     value = compute(text, numbers)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        message = f"{text!r} is no number"
+        message = f"{text!r} is not a number"
         raise ValueError(message)  # noqa: TRY004 - what was asked for is wrong
     if not 0 < value < math.inf:
         message = f"{text!r} is {value:g}, not a positive number"

@@ -31,7 +31,7 @@ _REASONS: Final = {
     "too_few_fields": "has too few fields",
     "too_many_fields": "has too many fields",
     "operator": "names an unknown operator or data type",
-    "parameters": "has parameters of no known form",
+    "parameters": "has parameters in an unknown form",
     "solution": "has no solution name",
     "time": "has a time that is not a number",
     "encoding": "is not UTF-8",
@@ -117,7 +117,7 @@ def _texts(file: TunableFile, rows: list[dict[str, Any]]) -> Iterator[Problem]:
         elif is_last and row["ending"] == "nothing":
             yield problem("no_final_newline", row, "the last line has no line end")
         if row["ending"] == "nothing" and not is_last and row["kind"] != "byte_order_mark":
-            yield problem("glued_rows", row, "two rows stand on one line")
+            yield problem("glued_rows", row, "two rows are on one line")
     yield from _carriage_returns(file, rows)
 
 
@@ -140,7 +140,7 @@ def _rows(file: TunableFile, rows: list[dict[str, Any]]) -> Iterator[Problem]:
             yield Problem(code, file.name, (row["line"],), message)
     untuned = tuple(row["line"] for row in rows if row["kind"] == "untuned")
     if untuned and file.results.height:
-        message = "rows without a solution stand among the results"
+        message = "rows without a solution are among the results"
         yield Problem("untuned_rows", file.name, untuned, message)
 
 
@@ -159,7 +159,7 @@ def _faults(row: Mapping[str, Any], version: tuple[int, int] | None) -> Iterator
     elif row["status"] not in {"ok", "missing"}:
         yield "unusable_time", f"the time is {row['time']}"
     if row["family"] not in FAMILIES:
-        yield "unknown_solution", f"{row['solution']} is no solution of a library that is known"
+        yield "unknown_solution", f"{row['solution']} is not a solution of a known library"
 
 
 def _validators(file: TunableFile, rows: list[dict[str, Any]]) -> Iterator[Problem]:
@@ -220,7 +220,10 @@ def _against(
             yield Problem("foreign_validator", file.name, (lines[key],), message)
     for key in sorted(lines.keys() - (expected or {}).keys()) if is_complete else ():
         yield Problem(
-            "unexpected_validator", file.name, (lines[key],), f"{key} is none of torch's validators"
+            "unexpected_validator",
+            file.name,
+            (lines[key],),
+            f"{key} is not one of torch's validators",
         )
 
 

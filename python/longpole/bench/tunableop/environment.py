@@ -98,10 +98,10 @@ VARIABLES: Final = (
         _INTEGER,
         (2, 14),
     ),
-    Variable("MAX_TUNING_DURATION_MS", "30", "time for a solution; 0 is no limit", _INTEGER),
-    Variable("MAX_TUNING_ITERATIONS", "100", "calls of a solution; 0 is no limit", _INTEGER),
-    Variable("MAX_WARMUP_DURATION_MS", "0", "warm-up time of a solution; 0 is none", _INTEGER),
-    Variable("MAX_WARMUP_ITERATIONS", "0", "warm-up calls of a solution; 0 is none", _INTEGER),
+    Variable("MAX_TUNING_DURATION_MS", "30", "time for a solution; 0 for no limit", _INTEGER),
+    Variable("MAX_TUNING_ITERATIONS", "100", "calls of a solution; 0 for no limit", _INTEGER),
+    Variable("MAX_WARMUP_DURATION_MS", "0", "warm-up time of a solution; 0 for none", _INTEGER),
+    Variable("MAX_WARMUP_ITERATIONS", "0", "warm-up calls of a solution; 0 for none", _INTEGER),
     Variable("ICACHE_FLUSH_ENABLED", "1", "1 flushes the instruction cache before a call", _FLAG),
     Variable(
         "ROTATING_BUFFER_SIZE",
@@ -212,7 +212,7 @@ def _of_one(name: str, value: str, version: Version | None) -> Iterator[str]:
     if variable.name == "NUMERICAL_CHECK" and version:
         form = _TOLERANCES if version >= _NUMERICAL_TOLERANCES_SINCE else _FLAG
     if not form.fullmatch(value):
-        yield f"{name}={value!r} is no value that torch understands: {variable.meaning}"
+        yield f"{name}={value!r} is invalid: {variable.meaning}"
 
 
 def _of_all(given: Mapping[str, str]) -> Iterator[str]:

@@ -86,7 +86,7 @@ PROBLEMS: Final = {
         "delete the row to have it tuned again",
     ),
     "unusable_time": ProblemKind(
-        "warning", "torch uses the solution; its time says nothing", "tune it again"
+        "warning", "torch uses the solution; its time has no meaning", "tune it again"
     ),
     "glued_rows": ProblemKind(
         "error",

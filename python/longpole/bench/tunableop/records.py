@@ -386,7 +386,7 @@ def require_rows(files: Sequence[TunableFile]) -> None:
     check_rows(files)
     if not any(file.results.height or file.untuned.height for file in files):
         message = (
-            f"{', '.join(file.name for file in files)}: there is no row of TunableOp in it\n"
+            f"{', '.join(file.name for file in files)}: no TunableOp rows\n"
             "hint: torch writes a file without rows if no GEMM ran while TunableOp was on; set "
             "PYTORCH_TUNABLEOP_ENABLED=1 before torch is imported"
         )

@@ -174,8 +174,8 @@ class _Folder:
         begun = sorted(path.glob("batch*.untuned.csv"))
         if begun and not resume:
             message = (
-                f"{path} holds an earlier run, which is not written over\n"
-                "hint: go on with it (`--resume`, or resume=True), or move it away"
+                f"{path} contains an earlier run, which is not overwritten\n"
+                "hint: continue it (`--resume`, or resume=True), or move it away"
             )
             raise FileExistsError(message)
         path.mkdir(parents=True, exist_ok=True)
@@ -200,7 +200,7 @@ class _Folder:
         """Merge the results of all workers for the requested GEMMs."""
         files = [file for file in self._written() if file.results.height]
         if not files:
-            message = f"nothing was tuned; the attempts stand in {self.path / 'attempts.jsonl'}"
+            message = f"nothing was tuned; the attempts are in {self.path / 'attempts.jsonl'}"
             raise ResultsError(message)
         merged = merge(files).file
         kept = [

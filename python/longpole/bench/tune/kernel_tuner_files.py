@@ -62,9 +62,8 @@ def read_cache(path: str | os.PathLike[str]) -> tuple[Space, list[Record]]:
             raise ValueError(message)  # noqa: TRY301 - it is about the file, as the others
         space = Space.of_points({name: entry[name] for name in names} for entry in entries)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        message = (
-            f"{path} holds no runs of a search and is no cache file of Kernel Tuner: {error!r}"
-        )
+        neither = "is neither a results file of a search nor a cache file of Kernel Tuner"
+        message = f"{path} {neither}: {error!r}"
         raise ValueError(message) from error
     return space, [
         record

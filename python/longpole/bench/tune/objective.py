@@ -44,7 +44,7 @@ class Objective:
             message = f"a goal is min or max, not {self.goal!r}"
             raise ValueError(message)
         if self.metric not in {"time", "energy"} and self.format == NO_RESULTS:
-            message = f"the format of the output that holds {self.metric!r} has to be given"
+            message = f"set the format of the output that contains {self.metric!r}"
             raise ValueError(message)
 
     @property

@@ -76,7 +76,7 @@ class _Recorded:
                 self.points.setdefault(label_of(point), point)
                 self.runs[label_of(point)].append(record)
         if not self.points:
-            message = "no record says which point of a space it is a run of"
+            message = "no record contains the point of the space that it ran"
             raise ValueError(message)
 
     def run(self, points: Sequence[Point]) -> list[Record]:

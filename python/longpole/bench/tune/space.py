@@ -27,8 +27,8 @@ _MOST_VALUES: Final = 100_000
 
 
 _NOT_LISTED: Final = (
-    f"{_LARGEST_LISTED:,} combinations of the parameters were looked at one by one, and more are "
-    "left: give a baseline, use the strategy random or halving, or give fewer values"
+    f"{_LARGEST_LISTED:,} combinations of the parameters were enumerated, and more are left: "
+    "give a baseline, use the strategy random or halving, or give fewer values"
 )
 
 
@@ -282,7 +282,7 @@ def _values(name: str, given: Any) -> tuple[Value, ...]:
         case {"range": [int(first), int(last), int(step)], **others} if not others and step:
             return _range(name, first, last, step)
     message = (
-        f"parameter {name!r} has to be a list of values, {{powers_of_two = [first, last]}} or "
+        f"parameter {name!r} must be a list of values, {{powers_of_two = [first, last]}} or "
         "{range = [first, last, step]}"
     )
     raise ValueError(message)

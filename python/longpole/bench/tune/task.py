@@ -41,7 +41,12 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "factory": (bool,),
 }
 """Valid types of the keys of a task; all others are strings."""
-_WORDS: Final = {str: "a text", tuple: "a list of texts", float: "a number", bool: "true or false"}
+_WORDS: Final = {
+    str: "a string",
+    tuple: "a list of strings",
+    float: "a number",
+    bool: "true or false",
+}
 _KEYS: Final = frozenset(
     {"parameters", "constraints", "baseline", "candidate", "objective", "reference"}
 )
@@ -226,11 +231,11 @@ def _fields(path: Path) -> dict[str, Any]:
 def _task(fields: Mapping[str, Any], folder: Path) -> Task:
     constraints = fields.get("constraints", [])
     if not _is_list_of_texts(constraints):
-        message = "constraints has to be a list of texts"
+        message = "constraints must be a list of strings"
         raise TypeError(message)
     for name in ("candidate", "objective", "reference", "baseline"):
         if name in fields and not isinstance(fields[name], dict):
-            message = f"{name} has to be a table, not {fields[name]!r}"
+            message = f"{name} must be a table, not {fields[name]!r}"
             raise TypeError(message)
     space = _space(fields["parameters"], constraints, folder)
     reference = fields.get("reference")
@@ -250,7 +255,7 @@ def _space(declared: Any, constraints: Sequence[str], folder: Path) -> Space:
     if isinstance(declared, dict):
         return Space.parse(declared, constraints)
     if not isinstance(declared, str):
-        message = f"parameters has to be a table or the name of a file, not {declared!r}"
+        message = f"parameters must be a table or the name of a file, not {declared!r}"
         raise TypeError(message)
     name, _, kernel = declared.partition(":")
     if kernel or name.endswith(".py"):
@@ -279,7 +284,7 @@ def _made(cls: Callable[..., Made], table: str, fields: Mapping[str, Any]) -> Ma
         is_allowed = isinstance(value, allowed) and (bool in allowed or not isinstance(value, bool))
         if not is_allowed:
             told = " or ".join(_WORDS[each] for each in allowed if each in _WORDS)
-            message = f"{name} in {table} has to be {told}, not {value!r}"
+            message = f"{name} in {table} must be {told}, not {value!r}"
             raise TypeError(message)
     return cls(**fields)
 

@@ -119,7 +119,7 @@ def _configs(text: str, kernel: str | None) -> ast.List:
 
 def _parsed(config: ast.expr) -> Point:
     if not isinstance(config, ast.Call) or _name_of(config) != "Config":
-        message = f"{ast.unparse(config)!r} is no triton.Config"
+        message = f"{ast.unparse(config)!r} is not a triton.Config"
         raise ValueError(message)
     named = {each.arg: each.value for each in config.keywords if each.arg}
     kwargs = named.pop("kwargs", config.args[0] if config.args else ast.Dict([], []))

@@ -55,7 +55,7 @@ def _notes_on(found: GemmCoverage) -> list[str]:
     notes = ["no tuning of a GEMM can gain more than its time on the path (path_ns)"]
     notes += _kinds_in(found.rows)
     if found.path_status != "ok":
-        notes.append(f"the critical path is {found.path_status}: its shares are no basis")
+        notes.append(f"the critical path is {found.path_status}: its shares are not reliable")
     return notes
 
 

@@ -324,7 +324,7 @@ def _cut(trace: Trace, found: Summary, shown: Collection[str]) -> list[str]:
     whole_ns = trace.core.event_durations_ns([row.longest_event for row in rows])
     return [
         f"Event {row.longest_event} ({short_name(row.name, 30)}) lasts {duration(length_ns)}; "
-        f"{duration(row.longest_ns)} of it lies in the window."
+        f"{duration(row.longest_ns)} of it is in the window."
         for row, length_ns in zip(rows, whole_ns, strict=True)
         if length_ns is not None and length_ns > row.longest_ns
     ]

@@ -35,4 +35,4 @@ def damage_warnings(file: ResultsFile) -> list[Warned]:
     if not file.n_skipped:
         return []
     message = f"{count(file.n_skipped, 'row')} that are damaged or not records of a run"
-    return [Warned("no_record", file.n_skipped, message, "what they said is not used")]
+    return [Warned("no_record", file.n_skipped, message, "their contents are not used")]

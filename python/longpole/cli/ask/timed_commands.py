@@ -95,7 +95,7 @@ def _names(commands: Sequence[str], plan: CommandPlan) -> list[str]:
     started.
     """
     behind = behind_dashes()
-    require(behind != [], "no command behind --")
+    require(behind != [], "no command after --")
     if behind:
         is_script = len(behind) == 1 and plan.shell is not None
         commands = [*commands, behind[0] if is_script else shlex.join(behind)]

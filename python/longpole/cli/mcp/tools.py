@@ -45,7 +45,7 @@ _NO_EVIDENCE: Final[Answer] = {
     "code": "no_evidence",
     "count": 1,
     "message": "the trace could not be read again for the events that the answer names",
-    "effect": "the answer stands without its evidence; the file may have been replaced meanwhile",
+    "effect": "the events of the answer could not be read again; the file may have been replaced",
     "hint": "ask again",
 }
 
