@@ -71,7 +71,7 @@ def _place(facts: Facts, wait: DeviceWait) -> str:
 def _found(facts: Facts, place: str, waits: list[DeviceWait], change: RemoveWait) -> Found:
     n_waits = max(round(facts.per_window(len(waits))), 1)
     synchronizing = facts.once(_synchronizing)
-    # A call that only waits goes with its wait; one inside an operator also copies.
+    # A call that only waits is removed with its wait; one inside an operator also copies.
     gone = [
         wait.call for wait in waits if wait.operator is None and wait.call.event in synchronizing
     ]

@@ -28,11 +28,11 @@ _BY_MASK: Final = (
 # current time.
 _OF_HOST: Final = (0.5, 0.2)
 
-# What is computed on all elements instead, such as their number, takes at most this part of what
-# choosing them takes now.
+# Work on all elements instead, such as counting them, takes at most this fraction of the current
+# time of selecting them.
 _OF_KERNELS: Final = 0.5
 
-# Part of the bandwidth of memory that a pass over the elements reaches.
+# Fraction of the memory bandwidth that a pass over the elements reaches.
 _OF_BANDWIDTH: Final = 0.8
 _SHORTEST_NS: Final = 2_000
 

@@ -164,7 +164,7 @@ def _with_gains(facts: Facts, places: list[tuple[Remedy, Found]]) -> list[Gained
         if gain > most:
             gain, gain_ns = most, min(gain_ns, round(most * facts.mean_ns))
         low = min(low, most)
-        if high_by != "recording_cost":  # which the side itself does not account for
+        if high_by != "recording_cost":  # for which the side itself does not account
             high = min(high, max(most, at_most))
         rows.append(Gained(remedy, found, gain_ns, gain, low, high, low_by, high_by, then=low))
     return _ordered(rows)

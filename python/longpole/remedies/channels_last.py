@@ -22,11 +22,13 @@ _CONVERSION: Final = re.compile(r"nchw_?(to|2)_?nhwc|nhwc_?(to|2)_?nchw", re.IGN
 
 _NORM: Final = re.compile(r"batch_norm")
 
-# A batch norm reads and writes its images so often, at this part of the bandwidth of memory.
+# Number of passes of a batch norm over its images, and the fraction of the memory bandwidth it
+# reaches.
 _PASSES: Final = 5
 _OF_BANDWIDTH: Final = 0.6
 
-# A part of the conversions stays: of inputs with few channels, and of what is not a convolution.
+# Some conversions remain: of inputs with few channels, and around operators other than
+# convolutions.
 _STAYS: Final = 0.1
 
 _IMAGE: Final = 4
@@ -57,9 +59,9 @@ def _find(facts: Facts) -> Iterator[Found]:
 
 
 def _normalizing(facts: Facts) -> dict[int, float]:
-    """Return what the kernels of batch norms take at the bandwidth of memory.
+    """Return the time of batch norm kernels at the memory bandwidth.
 
-    They are far slower in NCHW: they were 3.3 times as fast in channels_last on an H100.
+    They are far slower in NCHW: channels_last made them 3.3 times as fast on an H100.
     """
     if facts.peaks is None or facts.peaks.bandwidth is None:
         return {}

@@ -42,8 +42,8 @@ _OF_BANDWIDTH: Final = 0.8
 _PASSES: Final = (2.0, 1.0)
 _SHORTEST_NS: Final = 10_000
 
-# Kernels that take less than this many times what memory allows do not wait for each other: an
-# addition to many rows on an H100 took 1.8 times, one to few rows 3.4 times.
+# Kernels that take less than this multiple of the bandwidth-limited time are not contended: an
+# addition to many rows on an H100 took 1.8 times that, one to few rows 3.4 times.
 _LEAST_RATIO: Final = 3.0
 
 

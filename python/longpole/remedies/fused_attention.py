@@ -29,12 +29,12 @@ _FORWARD: Final = "aten::_softmax"
 _BACKWARD: Final = "aten::_softmax_backward_data"
 _BATCHED: Final = frozenset({"aten::bmm", "aten::baddbmm"})
 
-# Operators that make a mask take less than this part of the softmax, and are at most so many in a
-# row.
+# Operators that make a mask take less than this fraction of the softmax, and there are at most this
+# many in a row.
 _OF_SOFTMAX: Final = 0.1
 _MOST_OF_MASK: Final = 8
 
-# Fused kernels take heads of at most so many elements.
+# Maximum number of elements per head in fused kernels.
 _LARGEST_HEAD: Final = 256
 
 # Fraction of the 16-bit peak that fused kernels reach: lower and upper bound.

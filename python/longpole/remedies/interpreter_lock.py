@@ -33,7 +33,7 @@ VIEWS: Final = (
     "aten::expand",
     "aten::reshape",
 )
-"""Operators that only describe a tensor anew: a microsecond or two of work."""
+"""Operators that only create a view of a tensor: one or two microseconds of work."""
 
 # The interpreter lets another thread run every 5 ms: a waiting operator takes about that long.
 _LEAST_NS: Final = 4_000_000
@@ -42,8 +42,8 @@ _LEAST_NS: Final = 4_000_000
 _LEAST_WAITING: Final = 3
 _LEAST_SHARE: Final = 0.1
 
-# One in ten of a name does not wait, or all of them do: then they take this long at the most. The
-# least gain allows for several times as much.
+# Either one in ten operators with a name does not wait, or all of them do and then take at most
+# this long. The lower bound of the gain allows for several times as much.
 _MOST_WORK_NS: Final = 10_000
 _CAREFUL: Final = 5
 

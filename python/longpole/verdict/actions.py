@@ -46,7 +46,7 @@ def named_of(rows: list[Gained], parts: VerdictParts) -> list[Gained]:
 
 
 def _may_be_named(row: Gained, best: float, certain: float) -> bool:
-    """Whether an upper bound is large beside the best side, or beside all that surely helps."""
+    """Whether an upper bound is large compared with the best side, or with every certain gain."""
     return not row.remedy.is_upper_bound or row.low >= max(
         _LEAST_BOUND, min(_ENOUGH * best, certain)
     )
