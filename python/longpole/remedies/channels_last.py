@@ -96,7 +96,7 @@ REMEDY: Final = Remedy(
     effort="one_line",
     needs="kernels linked to their operators",
     seen_by="kernels that convert between NCHW and NHWC inside convolutions",
-    change="the conversions are gone; at the least a tenth of their time stays, at the most batch "
+    change="the conversions are gone; at least a tenth of their time stays, at most batch "
     "norms reach 60 % of the bandwidth of memory",
     not_when="the images are channels_last already",
     find=_find,

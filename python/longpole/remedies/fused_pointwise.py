@@ -164,9 +164,9 @@ REMEDY: Final = Remedy(
         "least 1 MB, that memory limits"
     ),
     change=(
-        "one kernel instead of a row: it reads the inputs once and writes one result; at the least "
-        "every further tensor is an input of its own; at the most the host time of all operators "
-        "but the first is gone"
+        "one kernel instead of a row: it reads the inputs once and writes one result; at least "
+        "every further tensor is a separate input; at most the host time of all operators but the "
+        "first is gone"
     ),
     not_when=(
         "the kernels are those of an optimizer, or one operator changes one tensor after the other"
