@@ -118,7 +118,7 @@ class Benchmarks:
         return int(wanted or (_RUNS if is_for_others else 1))
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Remember the tests with a benchmark; a run of another pytest deselects the others."""
+        """Remember the tests with a benchmark; in a comparison run, deselect all others."""
         found = [item for item in items if _FIXTURE in getattr(item, "fixturenames", ())]
         self._tests = [item.nodeid for item in found]
         if self._into is not None:

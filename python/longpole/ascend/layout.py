@@ -121,7 +121,7 @@ def output_folders(folder: Path) -> list[Path]:
 
 
 def _profiles(folder: Path, depth: int = 0) -> Iterator[Path]:
-    """Yield the folders of exported files in a folder, searching those created by profilers."""
+    """Yield the folders of exported files, also in subfolders that profilers create."""
     if _holds_timeline(folder):
         yield folder
         return

@@ -29,7 +29,7 @@ _TEXTS: Final = frozenset(
         *("inputDtypes", "dataType", "algType", "linkType", "transportType", "component"),
     }
 )
-"""Columns that contain a string, or the number of one."""
+"""Columns that contain a string or the id of one."""
 _NUMBERS: Final = frozenset({"freq", "hbm", "bandwidth", "throughput", "size"})
 _INTEGERS: Final = _TIMES | {
     *("id", "globalTid", "globalPid", "globalTaskId", "taskId", "streamId", "deviceId"),

@@ -32,7 +32,7 @@ class Number(str):
 
 
 class Row(NamedTuple):
-    """A time, in the form of the core."""
+    """A time, in the core's format."""
 
     operation: str
     time: str

@@ -209,7 +209,7 @@ Parts = tuple[str, str | None, str | None, int, int, list[int] | None, list[Stre
 
 
 def parts_of(change: Change) -> Parts:
-    """Return a change in the form of the core.
+    """Return a change in the core's format.
 
     The parts are effect, kind, pattern, the factor as a fraction or the time, rows and stretches.
     """

@@ -1,4 +1,4 @@
-"""Which part of a trace a path covers, in the form of the core."""
+"""Which part of a trace a path covers, in the core's format."""
 
 from __future__ import annotations
 

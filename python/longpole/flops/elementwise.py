@@ -296,7 +296,7 @@ def _copy(call: Call, name: str, *, is_in_place: bool) -> Work | None:
 
 
 def _foreach(call: Call, name: str) -> Work:
-    """Return the work on lists: reads all, writes the first or a new one; `add` etc. once each."""
+    """Return the work of a `_foreach_` operator, which reads lists of tensors and writes one."""
     first = call.tensors[0]
     read = call.all_tensors()
     if "copy" in name:

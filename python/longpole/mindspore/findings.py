@@ -106,7 +106,7 @@ class FileFinding:
     effect: str
     """Its consequence."""
     lines: tuple[int, ...] = ()
-    """The first lines (from 1) with it, at most 20."""
+    """Line numbers of the first occurrences (from 1), at most 20."""
     detail: str | None = None
     """More about the first occurrence."""
 

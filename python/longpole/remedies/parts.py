@@ -96,7 +96,7 @@ class RecordedParts(TypedDict):
     has_operators: bool
     """Whether operators or Python functions are recorded anywhere."""
     n_silent_threads: int
-    """Number of launching threads without operators, while other threads have some."""
+    """Number of launching threads without operators, if other threads have some."""
     stopped_ns: int
     """How long before the end of the window the profiler stopped."""
     n_launching: int

@@ -340,9 +340,9 @@ def _sampling_of(attempt: Attempt) -> dict[str, Any]:
 
 
 def _blame(task: Task, judgement: Judgement) -> Judgement:
-    """Blame the device, or the job if it reports the same fault on a second device.
+    """Attribute a fault to the device, or to the job if a second device reports it too.
 
-    So a broken job cannot disable one device after the other.
+    This keeps a broken job from disabling one device after the other.
     """
     task.device_errors += 1
     return judgement if task.device_errors == 1 else replace(judgement, device_trouble=None)

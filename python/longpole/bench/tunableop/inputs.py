@@ -83,7 +83,7 @@ def _dtype(name: str) -> str:
 
 
 def _text(value: Any) -> str | None:
-    """Format a value as profilers do; execution traces have the values themselves."""
+    """Format a value of an execution trace as a string, the form that profilers record."""
     if value is None or isinstance(value, str):
         return "" if value == "<None>" else value
     return str(value)

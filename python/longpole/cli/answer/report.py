@@ -201,7 +201,7 @@ class _About:
     trace: Trace
     choice: Choice
     before: str = ""
-    """Prefix of its section keys, with several traces."""
+    """Prefix of its section keys, if the page is about several traces."""
     most_rows: int = _MOST_ROWS
 
     def section(

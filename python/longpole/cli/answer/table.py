@@ -279,7 +279,7 @@ def _uncounted(trace: Trace, window: Window) -> list[Block]:
 def _answered(
     answer: Any, shown: Shown, title: str, known: dict[str, Any], notes: Sequence[Block] = ()
 ) -> Answer:
-    """Show a frame as its rows, other data as it shows itself."""
+    """Show a frame as its rows, and other data as its blocks."""
     import polars as pl
 
     if isinstance(answer, pl.DataFrame):
