@@ -151,7 +151,7 @@ class Benchmarks:
         if self._into is not None:
             return
         if getattr(self._config.option, "numprocesses", None) and self._n_runs > 1:
-            message = "benchmarks must not run beside one another: leave out -n"
+            message = "benchmarks must not run at the same time: leave out -n"
             raise pytest.UsageError(message)
         path = self._config.getoption("longpole_records")
         if path and Path(path).exists():

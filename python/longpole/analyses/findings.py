@@ -274,7 +274,7 @@ READING_HINTS: Final = {
     "limit_reached": "raise max_bytes or max_events",
     "unmatched_begin": "these ranges were still open when the profiler stopped",
     "far_timestamp": "record again; the profiler wrote 0, or another clock, for some times",
-    "zero_timestamp": "record again {no_counters}: where counters were asked for and could not be "
+    "zero_timestamp": "record again {no_counters}: if counters were requested and could not be "
     "read, times are 0; read counters in a run of their own, with the right to (root, or the "
     "driver's setting); newer drivers and profilers also lose fewer timestamps",
 }

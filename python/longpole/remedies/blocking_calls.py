@@ -95,7 +95,7 @@ REMEDY: Final = Remedy(
     effort="code",
     needs="runtime calls; Python stacks name the place",
     seen_by="calls that return after the work they wait for",
-    change="the waits of each place, and of all; at the most also the calls that only wait and the "
+    change="the waits of each place, and of all; at most also the calls that only wait and the "
     "Python before each; whether the data is needed is not considered",
     not_when="no call waits",
     is_upper_bound=True,

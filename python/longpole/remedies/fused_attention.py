@@ -205,7 +205,7 @@ REMEDY: Final = Remedy(
     change=(
         "one kernel that computes the products at 30 to 60 % of the peak of 16 bit; for float32 or "
         "a device of unknown peak, one that takes 0.8 to 1.5 times what the products take; copies "
-        "between them are gone, and at the most the host time of all operators but the first"
+        "between them are gone, and at most the host time of all operators but the first"
     ),
     not_when=(
         "heads have more than 256 elements, the scores are used elsewhere, or torch fell back "

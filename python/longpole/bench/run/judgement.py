@@ -134,7 +134,7 @@ def _judge_success(ending: Ending, found: Found) -> Judgement:
     ]
     unstable = bool(notes)
     if ending.strays:
-        notes.append(f"left processes behind, killed: {', '.join(ending.strays)}")
+        notes.append(f"left processes running, killed: {', '.join(ending.strays)}")
     if found.unparsed:
         notes.append(f"{found.unparsed} rows are not results")
     trouble = f"cannot be killed: {', '.join(ending.unkillable)}" if ending.unkillable else None

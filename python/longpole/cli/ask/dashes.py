@@ -8,7 +8,7 @@ import click
 
 __all__ = ["CommandBehindDashes", "behind_dashes"]
 
-_BEHIND: Final = "behind --"
+_BEHIND: Final = "after --"
 
 
 class CommandBehindDashes(click.Command):
