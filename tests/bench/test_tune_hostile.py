@@ -141,7 +141,7 @@ def test_a_value_that_would_need_a_shell_is_refused_and_not_run(capsys):
 
 def test_a_walk_through_a_space_ends():
     space = Space({name: range(10) for name in "abcdefgh"}, ["a+b+c+d+e+f+g+h == -1"])
-    with pytest.raises(TaskError, match="500,000 combinations of the parameters were looked at"):
+    with pytest.raises(TaskError, match="500,000 combinations of the parameters were enumerated"):
         space.first()
 
 

@@ -212,7 +212,7 @@ def _of_one(name: str, value: str, version: Version | None) -> Iterator[str]:
     if variable.name == "NUMERICAL_CHECK" and version:
         form = _TOLERANCES if version >= _NUMERICAL_TOLERANCES_SINCE else _FLAG
     if not form.fullmatch(value):
-        yield f"{name}={value!r} is invalid: {variable.meaning}"
+        yield f"{name}={value!r} is invalid; expected: {variable.meaning}"
 
 
 def _of_all(given: Mapping[str, str]) -> Iterator[str]:
