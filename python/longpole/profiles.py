@@ -52,7 +52,8 @@ _SUFFIXES: Final = (
 _XPLANE: Final = ".xplane.pb"
 _VIEWED: Final = ".trace.json.gz"
 _ALSO_VIEWED: Final = "perfetto_trace.json.gz"
-"""What XProf writes of each host: all events, and a timeline of at most a million of them."""
+"""Files that XProf writes for each host: all events, and a timeline of at most a million of
+them."""
 _EXECUTION_TRACE: Final = re.compile(r"[._]et\.json(\.(gz|zst|xz))?$")
 
 
@@ -142,7 +143,7 @@ def profile_timelines(folder: Path) -> list[tuple[Path, int | None]]:
 
 
 def _xprof_timelines(folder: Path) -> list[Path]:
-    """List the hosts of the profiles of a folder, each by the file that has all events."""
+    """List the hosts of the profiles in a folder, each by the file with all events."""
     parts = {"profile": "", "plugins": "profile"}.get(folder.name, "plugins/profile")
     profiles = folder / parts
     is_log = profiles.is_dir()
@@ -151,7 +152,7 @@ def _xprof_timelines(folder: Path) -> list[Path]:
 
 
 def _hosts(run: Path, *, is_log: bool) -> list[Path]:
-    """List the hosts of one profile; nothing where the folder holds other traces, too."""
+    """List the hosts of one profile; empty if the folder also has other traces."""
     files = [path for path in entries(run) if path.is_file()]
     whole = [path for path in files if path.name.endswith(_XPLANE)]
     known = {path.name.removesuffix(_XPLANE) + _VIEWED for path in whole} | {_ALSO_VIEWED}
@@ -162,7 +163,7 @@ def _hosts(run: Path, *, is_log: bool) -> list[Path]:
 
 
 def other_timeline(path: Path) -> Path | None:
-    """Find the other timeline that XProf wrote of the same run and host.
+    """Return the other timeline that XProf wrote for the same run and host.
 
     Examples
     --------

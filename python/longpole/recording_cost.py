@@ -234,7 +234,7 @@ def step_sentence(cost: RecordingCost) -> str | None:
 
 
 def step_blocks(cost: RecordingCost | None) -> list[Block]:
-    """Show what the step takes without the profiler, where that differs from the recording."""
+    """Show the step time without the profiler, if that differs from the recording."""
     if cost is None:
         return []
     reason = cost["reason"] if cost["status"] == "estimated" else None

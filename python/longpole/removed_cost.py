@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["removed"]
 
-# Times that differ by no more are alike: the wait for the last of five steps that were timed made
-# them up to 5 % longer on an H100.
+# Times that differ by less count as equal: the wait for the last of five timed steps made them up
+# to 5 % longer on an H100.
 _ALIKE: Final = 1.05
 
 
@@ -77,7 +77,7 @@ def _measured_or_estimated(
 
 
 def _is_as_recorded(cost: RecordingCost, times_ns: list[int]) -> bool:
-    """Whether steps were measured about as long as recorded."""
+    """Whether measured steps are about as long as recorded ones."""
     recorded_ns, measured_ns = cost["recorded_step_ns"] or 0, median(times_ns)
     return max(recorded_ns, measured_ns) <= _ALIKE * min(recorded_ns, measured_ns)
 

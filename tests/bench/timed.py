@@ -6,7 +6,7 @@ from longpole.cli.program import run
 
 
 def time(*arguments, processes=2, budget="0.1"):
-    """Give the exit code. Arguments behind `--` have to come last."""
+    """Return the exit code. Arguments after `--` have to come last."""
     limits = ["--runs", str(processes), "--budget", budget]
     return run(["bench", "time", *limits, *arguments])
 

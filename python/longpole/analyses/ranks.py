@@ -173,7 +173,7 @@ class Ranks(Data):
     path: pl.DataFrame
     """The critical path across ranks; see `TraceSet.path`."""
     all_ranks: bool = False
-    """Whether every rank is shown."""
+    """Whether to show every rank."""
     steps_without_profiler: tuple[RankStep, ...] = ()
     """One for each rank, if the time of a step without the profiler was given."""
 
@@ -385,7 +385,7 @@ class Ranks(Data):
 
     @property
     def wait_share(self) -> float | None:
-        """How much of the time in calls is waiting; None where none of it is known."""
+        """Waiting as a fraction of the time in calls; None if unknown."""
         times = self._waits()
         wait_ns, transfer_ns = (int(times[name].sum()) for name in ("wait_ns", "transfer_ns"))
         known_ns = wait_ns + transfer_ns
@@ -478,7 +478,7 @@ def _longest_awaited(members: pl.DataFrame) -> dict[str, Any]:
 
 
 def _path_parts(path: pl.DataFrame, length_ns: int) -> list[str]:
-    """Name the kinds of time that take most of a path, by rank where there are several."""
+    """Describe the kinds of time that take most of a path, by rank if there are several."""
     sums = path_sums(path)
     has_several = path["rank"].n_unique() > 1
     parts = [
@@ -560,7 +560,7 @@ def ranks(
     step
         Number of the step for the path; by default the whole run.
     all_ranks
-        Show every rank, and not the first few only.
+        Show every rank instead of the first few.
     step_time_ns
         The time of a step without a profiler. The answer then contains what the steps of each rank
         take without it; waits, gains and the path stay as recorded.
@@ -608,7 +608,7 @@ def _steps_without_profiler(traces: TraceSet, step_time_ns: int) -> tuple[RankSt
 
 
 def _steps_told(steps: Sequence[RankStep]) -> Iterator[str]:
-    """Yield what the steps take without the profiler, and of which ranks that is unknown."""
+    """Yield the step times without the profiler, and the ranks for which they are unknown."""
     known = [row for row in steps if row["step_ns"] is not None]
     if known:
         recorded = [row["recorded_step_ns"] or 0 for row in known]

@@ -84,7 +84,7 @@ class Told(Protocol):
 
 
 def path_blocks(path: Told, top: int) -> list[Block]:
-    """Show a path: its kinds as a chart, the `top` names that take most of it, and warnings."""
+    """Show a path: its kinds as a chart, the `top` names that take most time, and warnings."""
     blocks: list[Block] = [Sentence(f"Total {duration(path.length_ns)}:"), kinds_chart(path)]
     names = path.name_totals[:top]
     if names:
@@ -94,7 +94,7 @@ def path_blocks(path: Told, top: int) -> list[Block]:
 
 
 def _names(path: Told, rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Show the names that take most: a GPU activity by its operator, where that is known."""
+    """Show the names with most time; GPU activities by operator, if known."""
     launched = [
         row["longest_event"]
         for row in rows
@@ -119,7 +119,7 @@ def _names(path: Told, rows: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def kinds_chart(path: Told) -> Chart:
-    """Return the parts of a path by kind, the greatest first; small ones are one part."""
+    """Return the parts of a path by kind, largest first; small ones are combined."""
     kinds = [(row["kind"], row["duration_ns"], row["share"]) for row in path.kind_totals]
     told = [row for row in kinds if row[2] >= _SMALLEST_SHARE or row[0] in _ALWAYS_TOLD]
     bars = [

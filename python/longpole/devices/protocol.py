@@ -121,7 +121,7 @@ class Reading:
         return [process.pid for process in self.processes if process.kind == "compute"]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what is known by name, for a record."""
+        """Return the known values by name, for a record."""
         return {name: value for name, value in asdict(self).items() if value not in (None, ())}
 
 

@@ -40,7 +40,7 @@ REMEDY: Final = Remedy(
     effort="configuration",
     needs="kernels that communicate",
     seen_by="communication on the critical path",
-    change="half of its time; at the most, all of it",
+    change="half of its time; at most, all of it",
     not_when="other work hides it, or it mostly waits (see `late_rank`)",
     find=_find,
 )

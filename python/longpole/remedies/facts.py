@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 ARGUMENTS: Final = (*INPUT_ARGUMENTS, "bytes", "grid")
-"""The arguments of events that remedies read: inputs of operators, sizes of copies and kernels."""
+"""Event arguments that remedies use: inputs of operators, sizes of copies and kernels."""
 
 # Minimum share of a window for a call to be examined.
 _MUCH: Final = 0.4
@@ -291,7 +291,7 @@ class Facts:
 
     @cached_property
     def n_processors(self) -> int | None:
-        """The number of multiprocessors of the devices; None if unknown, or if they differ."""
+        """Number of multiprocessors of the devices; None if unknown, or if they differ."""
         numbers = {it.get("numSms") for it in self._devices.values()}
         [number, *others] = numbers or {None}
         return number if isinstance(number, int) and not others else None

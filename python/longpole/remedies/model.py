@@ -57,8 +57,8 @@ class Remedy:
     not_when: str
     """When it does not apply."""
     is_upper_bound: bool = False
-    """Whether even its least gain is an upper bound: whether it can be done is not known."""
+    """Whether even its lower bound is an upper bound, because it may not be possible."""
     is_computed: bool = True
-    """Whether the changes stand for what it saves; otherwise it has none and is only said."""
+    """Whether its changes model the gain; otherwise it has none and is only reported."""
     find: Callable[[Facts], Iterable[Found]] = field(repr=False)
     """Returns the places to which it applies; empty if none."""

@@ -1,4 +1,4 @@
-"""Which rows an answer is about, and in which order."""
+"""Filtering and sorting of the rows of any table."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ def matching(rows: pl.DataFrame, where: pl.Expr | str | None) -> pl.DataFrame:
 
 
 def sorted_by(rows: pl.DataFrame, column: str | None, titles: Sequence[str] = ()) -> pl.DataFrame:
-    """Sort rows by a column: the largest numbers first, all else ascending, nulls last.
+    """Sort rows by a column: numbers in descending order, all else ascending, nulls last.
 
     Parameters
     ----------
     rows
         A frame. Rows with equal values keep their order.
     column
-        Its name, or its title as it is printed; None keeps the order.
+        Column name, or its printed title; None keeps the order.
     titles
-        The titles that the columns are printed with, in their order.
+        Printed titles of the columns, in their order.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def sorted_by(rows: pl.DataFrame, column: str | None, titles: Sequence[str] = ()
 
 
 def _column_named(asked: str, columns: Sequence[str], titles: Sequence[str]) -> str:
-    """Return the column of this name or title; `duration` and `host self` are as printed."""
+    """Return the column with a name or title; `duration` and `host self` are printed titles."""
     if asked in columns:
         return asked
     words = _words(asked)

@@ -40,7 +40,7 @@ _SKEW_SHARE: Final = 0.02
 
 
 _MOST_STEPS: Final = 8
-"""Steps that a message lists."""
+"""Maximum number of steps listed in a message."""
 
 
 class TraceSet:

@@ -71,12 +71,12 @@ def actions(named: list[Gained], facts: Facts) -> list[str]:
 
 
 def left_out_of(rows: list[Gained], named: list[Gained], facts: Facts) -> list[str]:
-    """Return the remedies that save enough and are not named, as lines."""
+    """Return as lines the remedies with a sufficient gain that are not reported."""
     return [_line(row) for row in others_of(rows, named, facts)]
 
 
 def others_of(rows: list[Gained], named: list[Gained], facts: Facts) -> list[Gained]:
-    """Return the remedies that save enough and are not named."""
+    """Return the remedies with a sufficient gain that are not reported."""
     if facts.parts["status"] not in {"ok", "balanced"} or mostly_stopped(facts.parts):
         return []
     others = [row for row in rows if row not in named and row.low >= _LEAST]
@@ -95,7 +95,7 @@ def _line(row: Gained) -> str:
 
 
 def saving(row: Gained) -> str:
-    """Return what a remedy saves, between what surely goes and what may go."""
+    """Return the gain of a remedy, between its certain and its possible gain."""
     if not row.remedy.is_computed:
         return "what it saves is not computed"
     told = _between(*told_interval(row))
@@ -106,14 +106,14 @@ def saving(row: Gained) -> str:
 
 
 def told_interval(row: Gained) -> tuple[float, float]:
-    """Return the least and the most that a remedy saves, of one that comes after others then."""
+    """Return the lower and upper bound of a gain; of a remedy after others, the remaining gain."""
     if _is_little_then(row):
         return row.then, max(row.high - row.low + row.then, row.then)
     return row.low, row.high
 
 
 def _is_little_then(row: Gained) -> bool:
-    """Whether the remedies listed before it take away most of what it saves."""
+    """Whether the remedies listed before it take away most of its gain."""
     return row.then < _MUCH_LESS * row.low
 
 

@@ -22,7 +22,7 @@ class Remedy(Data):
     """
 
     remedy: RemedyId
-    """Which one of the catalogue."""
+    """Identifier of the remedy."""
     side: Side
     effort: Effort
     name: str | None
@@ -54,8 +54,8 @@ class Remedy(Data):
     events: tuple[int, ...]
     """Rows of `Trace.events` that show it best."""
     told: Hidden[tuple[float, float, str] | None] = None
-    """What the verdict says that it saves: the least, the most and the words; None where the
-    verdict does not list it."""
+    """Lower bound, upper bound and text of the gain in the verdict; None if it is not listed
+    there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +139,6 @@ class Findings(Data):
     caveat: str | None
     """The strongest caveat, or None."""
     left_out: tuple[str, ...]
-    """More that can be done, and the caveat, where a short answer has no room for them."""
+    """Further actions, and the caveat, if a short answer has no room for them."""
     limit: Hidden[tuple[str, str] | None] = None
-    """What limits the program and by how much, in a few words; None where that is not known."""
+    """What limits the program and by how much, in a few words; None if unknown."""

@@ -73,7 +73,7 @@ def _named(parts: VerdictParts) -> str:
 
 
 def limit(parts: VerdictParts) -> tuple[str, str] | None:
-    """Return what limits the program and by how much, as the sentence has it, in a few words.
+    """Return what limits the program and by how much, as in the sentence, in a few words.
 
     Examples
     --------

@@ -50,14 +50,14 @@ class Checked(Row):
     """Number of kinds of findings by severity."""
     findings: list[Finding]
     program: list[ProgramNote]
-    """Habits and settings of the program that cost time; they are no problems of the trace."""
+    """Habits and settings of the program that cost time; not problems of the trace."""
     recording_cost: RecordingCost
 
 
 def check_answer(
     path: str, trace: Trace, *, strict: bool, companions: Companions | None = None
 ) -> Answer:
-    """List what is wrong with a trace, alone and with earlier ones, and notes on the program."""
+    """List the problems of a trace, alone and with earlier ones, and notes on the program."""
     findings = check(trace)
     if companions is not None:
         beside = companions.check(path, trace)
@@ -92,7 +92,7 @@ def check_answer(
 
 
 def _program(notes: Sequence[ProgramNote]) -> list[Block]:
-    """Show what the trace tells about the program, in a section of its own."""
+    """Show what the trace shows about the program, in a separate section."""
     if not notes:
         return []
     entries = [_note_entry(note) for note in notes]

@@ -34,7 +34,7 @@ def ranks_answer(
     all_ranks: bool,
     step_time_ns: int | None = None,
 ) -> Answer:
-    """Return who makes the others wait, as a document."""
+    """Return which rank the others wait for, as a document."""
     found = ranks(traces, step, all_ranks=all_ranks, step_time_ns=step_time_ns)
     window_ns = traces.window(step)
     path = ", ".join(sources)

@@ -59,7 +59,7 @@ _RELEVANT: Final[dict[Side, tuple[str, ...]]] = {
     "communication": ("communication", "overlap"),
     "copies": ("copy_summary", "overlap"),
 }
-"""The tables that tell more about what limits a program."""
+"""Tables with more detail about what limits a program."""
 
 LIMITS: Final = (
     "Gains are upper bounds: they assume that a change causes no new work.",
@@ -214,11 +214,11 @@ class _About:
         note: str = "",
         is_open: bool = False,
     ) -> Section:
-        """Make a section."""
+        """Create a section."""
         return Section(f"{self.before}{key}", title, parts, is_folded, note, is_open)
 
     def sections(self) -> list[Section]:
-        """Return all sections; the events that they name are links."""
+        """Return all sections, with links from the events they name."""
         window, found = self.choice.window(self.trace), self.choice.summary(self.trace)
         if window is None or found is None:
             nothing = self.section("verdict", "Verdict", [Sentence(f"{_NOTHING}.")])
@@ -227,7 +227,7 @@ class _About:
         return linked(sections, self.trace, window, self.before)
 
     def of_window(self, window: Window, found: Summary) -> Iterator[Section]:
-        """Return what is known of a window, the answer first."""
+        """Yield the sections about a window, the answer first."""
         path = self.choice.path(self.trace, window)
         yield self.verdict(window, found, path)
         yield self.timeline(window, path)
@@ -253,7 +253,7 @@ class _About:
         return self.section("verdict", "Verdict", parts)
 
     def figures(self, name: str, window: Window | None = None) -> Any:
-        """Answer a question of which a tile shows a figure; None if it cannot be answered."""
+        """Answer a question whose figure is shown on a tile; None if it cannot be answered."""
         try:
             return question(name)(self.trace, window)
         except (LongpoleError, ValueError):
@@ -265,7 +265,7 @@ class _About:
         return self.section("timeline", "Timeline", [replace(drawn, longest=())] if drawn else [])
 
     def path_parts(self, path: CriticalPath) -> list[Part]:
-        """Show the names on the path and what it rests on; its kinds are in the verdict."""
+        """Show the names on the path and its uncertainty; its kinds are in the verdict."""
         _, *blocks = path_blocks(path, _TOP)
         return [block for block in blocks if not isinstance(block, Chart)]
 
@@ -287,9 +287,9 @@ class _About:
             yield self.section("flame", "Flame graphs", [Sentence(HOW_TO_READ), *graphs])
 
     def tables(self, window: Window, verdict: Verdict) -> Section:
-        """Answer every question there is; name those that the trace does not answer.
+        """Show the answer to every question; list those that the trace does not answer.
 
-        Those about what limits the program come first and are open.
+        Questions about what limits the program come first and are expanded.
         """
         relevant = [name for side in verdict.sides for name in _RELEVANT[side]]
         answers: list[Part] = []

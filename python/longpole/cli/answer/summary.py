@@ -57,14 +57,14 @@ _TABLES_OF_SIDES: Final[Mapping[Side, tuple[str, ...]]] = {
     "communication": ("devices", "streams", "kernels"),
     "copies": ("devices", "streams", "blocking calls"),
 }
-"""The tables that tell more about what limits a window."""
+"""Tables with more detail about what limits a window."""
 _NEXT_TABLES: Final[Mapping[Side, str]] = {
     "kernels": "kernel_gains",
     "host": "idle_time",
     "communication": "communication",
     "copies": "copy_summary",
 }
-"""The table of `longpole table` to look at next."""
+"""The table of `longpole table` to print next."""
 _OF_VERDICT: Final = frozenset(
     {
         *("earlier_work", "much_unexplained", "unknown_device_tasks", "untimed_records"),
@@ -134,7 +134,7 @@ def time_blocks(trace: Trace, found: Summary) -> list[Block]:
 
 
 def _tables(trace: Trace, found: Summary) -> dict[str, Table]:
-    """Return the tables that have rows, by what they are about."""
+    """Return the tables that have rows, by topic."""
     kernels, operators, blocking = _lists(trace, found)
     tables = {
         "devices": _devices(found),
@@ -236,7 +236,7 @@ def _idle(found: Summary) -> Table:
 
 
 def _lists(trace: Trace, found: Summary) -> tuple[Table, Table, Table]:
-    """Kernels, operators and blocking calls, each with the names that took longest."""
+    """Return kernels, operators and blocking calls, each with the names with most time."""
     ranked = rankings(found)
     calls = ranked["blocking call"]
     n_devices = sum(device.whole.count > 0 for device in found.devices)
@@ -269,7 +269,7 @@ def _ranked(found: Summary, what: str, time: str, n_total: int, rows: list[Figur
 
 
 def _with_operators(trace: Trace, table: Table, events: list[int]) -> Table:
-    """Show the operators that launched the longest kernels first, where they are known."""
+    """Show the operators that launched the longest kernels first, if known."""
     launched = trace.core.operators_of(events)
     if not any(launched):
         return table
@@ -317,7 +317,7 @@ def _notes(trace: Trace, found: Summary, shown: Collection[str]) -> list[str]:
 
 
 def _cut(trace: Trace, found: Summary, shown: Collection[str]) -> list[str]:
-    """Name the longest events of which only a part lies in the window."""
+    """List the longest events that are only partly inside the window."""
     kernels = found.kernels.rows if "kernels" in shown else ()
     calls = found.blocking_calls[:_N_BLOCKING] if "blocking calls" in shown else ()
     rows = [*kernels, *calls]

@@ -1,4 +1,4 @@
-"""The tables of a trace, by the questions that they answer."""
+"""The tables of a trace, by the questions they answer."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ PATH_TABLES: Final = {
     "violations": "Dependencies that would go back in time",
 }
 WHOLE_TABLES: Final = frozenset(("iterations", "steps"))
-"""Those that list all of a trace where no window is asked for."""
+"""Tables that list the whole trace without a window."""
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "Where did the step go": (
         *("breakdown", "operators", "modules", "functions", "annotation_times"),
@@ -91,7 +91,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "CUDA graphs": ("graph_kernels",),
     "The trace itself": ("activities", "events", "violations"),
 }
-"""The tables by the question that they answer."""
+"""Tables by the question they answer."""
 _OF_SIDES: Final[Mapping[Side, str]] = {
     "kernels": "Kernels",
     "host": "Host",
@@ -106,8 +106,8 @@ _LEAST_GAIN: Final = 0.005
 class TableData(Row):
     """A table; without a name, the list of tables.
 
-    Each entry of the list names its `table`, what it holds (`sentence`), and the question that it
-    answers (`group`). The tables that have figures besides their rows give these as further keys.
+    Each entry of the list has its `table`, its contents (`sentence`), and the question it answers
+    (`group`). Tables with fields besides their rows have these as further keys.
     """
 
     table: str | None
@@ -135,13 +135,13 @@ _OF_PATH: Final[dict[str, Callable[[CriticalPath, Trace], pl.DataFrame]]] = {
 
 
 def tables() -> dict[str, str]:
-    """Return each table with what it holds, in the order of the groups."""
+    """Return the description of each table, in the order of the groups."""
     found = questions() | PATH_TABLES
     return {name: found[name] for names in GROUPS.values() for name in names}
 
 
 def groups_by_gain(gains: Mapping[Side, float]) -> list[str]:
-    """Order the groups of tables: those of a side of the program by how much it limits the step.
+    """Sort the groups of tables: those of a side of the program by how much it limits the step.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def groups_by_gain(gains: Mapping[Side, float]) -> list[str]:
 
 
 def listed_tables(path: str | None, trace: Trace | None = None) -> Answer:
-    """List the tables by the questions that they answer, those of what limits the trace first."""
+    """List the tables by the questions they answer, first those about what limits the trace."""
     verdict = None if trace is None or trace.window is None else trace.verdict()
     sentences = tables()
     rows = [

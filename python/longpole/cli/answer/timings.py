@@ -32,7 +32,7 @@ _GIGA: Final = 1e9
 _TERA: Final = 1e12
 
 _MOST_APART: Final = 4
-"""More functions than these are shown in one table."""
+"""Maximum number of functions with separate tables; more are shown in one."""
 
 _MANY: Final = (
     Column("function", "name"),

@@ -198,7 +198,7 @@ def output_options(told: str = "The file to write.") -> Callable[[Command], Comm
 
 
 def top_option(most: int, things: str) -> Callable[[Command], Command]:
-    """Add the option of how many things a command lists, `top`."""
+    """Add the option for the number of listed items to a command, `top`."""
     return click.option(
         "--top",
         type=click.IntRange(1, MOST),

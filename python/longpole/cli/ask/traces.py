@@ -123,7 +123,7 @@ def _read(
 
 
 def _note_choice(read: Path) -> None:
-    """Say which of two timelines of a folder was read."""
+    """Print which of two timelines of a folder was read."""
     other = other_timeline(read)
     if other is not None:
         told = f"note: read {read}, which holds all events; {other.name} holds at most a million"

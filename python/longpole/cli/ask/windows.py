@@ -88,7 +88,7 @@ data_load_option: Final = click.option(
 def step_option(
     default: str = "the step of median length", name: str = "step", *, multiple: bool = False
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Add the option of which step to analyse, or which steps, as the argument `name`."""
+    """Add the option of one or more steps to analyse to a command, as the argument `name`."""
     told = "Step to analyse, such as 3 or ProfilerStep#3."
     shown = f"{told}{' Repeatable.' if multiple else ''}  [default: {default}]"
     return click.option("--step", name, type=_Step(), multiple=multiple, metavar="N", help=shown)
@@ -333,7 +333,7 @@ def window_options(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def _of_time(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the options that choose a time, each as an argument."""
+    """Add the options for a time span to a command, each as an argument."""
     for option in (_BETWEEN, _INSTANCE, _ANNOTATION, _WHOLE, step_name_option, _STEP):
         command = option(command)
     return command

@@ -148,7 +148,7 @@ def extract(
 def _answer(
     log: str, wanted: Sequence[str], *, died: bool, max_rows: int, is_debugging: bool
 ) -> Answer:
-    """Look into one log; one that cannot be read does not keep the others from it."""
+    """Extract from one log; an error does not affect the others."""
     from longpole import bench
 
     source = sys.stdin.buffer if log == "-" else log
