@@ -20,10 +20,10 @@ __all__ = ["REMEDY"]
 # Fewer consecutive values could be read together with little gain.
 _LEAST_IN_RUN: Final = 4
 
-# A copy of a single value has at most so many bytes.
+# Maximum number of bytes of a copy with a single value.
 _MOST_BYTES: Final = 64
 
-# Values are read in a row where no more than so many GPU activities are launched between two.
+# Maximum number of GPU activities launched between two consecutive reads.
 _MOST_BETWEEN: Final = 3
 
 
@@ -105,7 +105,7 @@ REMEDY: Final = Remedy(
     effort="code",
     needs="operators and the calls that wait",
     seen_by="a run of `item` or of small copies to the host, each of which waits",
-    change="one wait, one copy and one operator instead of all; at the most also one stretch of "
+    change="one wait, one copy and one operator instead of all; at most also one stretch of "
     "Python instead of all",
     not_when="fewer than 4 in a row, or work is launched between them",
     find=_find,
