@@ -20,7 +20,7 @@ _PLACES = {"Ascend Hardware": 13, "HCCL": 15, "CANN": 7, "Overlap Analysis": 23}
 
 
 def process(layer: str, device: int = 0) -> int:
-    """Give the process id of a layer, which holds the program, the place and the device."""
+    """Return the process id of a layer, which holds the program, the place and the device."""
     return PROGRAM << 10 | _PLACES[layer] << 5 | device
 
 
@@ -129,7 +129,7 @@ class AscendBuilder:
         return self._add(name, (process("Overlap Analysis", self._device), thread), span)
 
     def to_text(self, *, metadata_last: bool = False) -> str:
-        """Give the file."""
+        """Return the file."""
         parts = [self._metadata, self._events]
         return json.dumps(
             [event for part in parts[:: -1 if metadata_last else 1] for event in part]
@@ -147,7 +147,7 @@ class AscendBuilder:
 
 
 def late_peer() -> AscendBuilder:
-    """Give a step that waits in a collective for rank 5, which arrives last."""
+    """Return a step that waits in a collective for rank 5, which arrives last."""
     return (
         AscendBuilder()
         .step(7, (0, 1000))

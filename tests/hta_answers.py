@@ -36,18 +36,18 @@ CASES = {
 
 
 def case(name):
-    """Give the folder of the answers about a trace, and the rank in their names."""
+    """Return the folder of the answers about a trace, and the rank in their names."""
     return CASES[name.removesuffix(" (rounded)")]
 
 
 def status(name):
-    """Tell how HTA fared with each question: the steps of its run."""
+    """Return the outcome of each question in HTA: the steps of its run."""
     folder, _ = case(name)
     return json.loads((ANSWERS / folder / "status.json").read_text())["steps"]
 
 
 def table(name, question):
-    """Give the table that HTA answers for the rank of a trace; None where there is none."""
+    """Return the table that HTA answers for the rank of a trace, or None."""
     folder, rank = case(name)
     path = ANSWERS / folder / f"{question}_rank{rank}.parquet"
     if path.exists():
@@ -60,7 +60,7 @@ def table(name, question):
 
 
 def rounded(name):
-    """Name a trace with the times that HTA rounds to: starts up, ends down."""
+    """Return the name of a trace with the times that HTA rounds to: starts up, ends down."""
     return f"{name} (rounded)"
 
 
@@ -85,13 +85,13 @@ def loaded(name):
 
 
 def together(name, folder):
-    """Name the traces that HTA answered about together."""
+    """Return the names of the traces that HTA analysed together."""
     ranks = [each for each, (of, _) in CASES.items() if of == folder]
     return [rounded(each) for each in ranks] if "(rounded)" in name else ranks
 
 
 def activities(name):
-    """Give the activities with their place in the file."""
+    """Return the activities with their place in the file."""
     trace, window, positions = loaded(name)
     place = dict(zip(trace.events["event"], trace.events["position"], strict=True))
     found = longpole.activities(trace, window)
@@ -101,7 +101,7 @@ def activities(name):
 
 
 def recorded(name):
-    """Give a trace, and the window from the first start to the last end of all its events."""
+    """Return a trace, and the window from the first start to the last end of all its events."""
     trace, _, _ = loaded(name)
     times = trace.events.filter(pl.col("duration_ns") >= 0)
     span = times["start_ns"].min(), (times["start_ns"] + times["duration_ns"]).max()
@@ -109,7 +109,7 @@ def recorded(name):
 
 
 def by_key(frame, key, figures, unit=1):
-    """Give some columns of a table by another."""
+    """Return some columns of a table by another."""
     return {
         row[key]: tuple((row[figure] or 0) / unit for figure in figures)
         for row in frame.iter_rows(named=True)
@@ -296,7 +296,7 @@ def queue_length(name):
 
 
 def summaries(name, asked, ours, key, count):
-    """Give the statistics of a series by key, theirs and ours."""
+    """Return the statistics of a series by key, theirs and ours."""
     series = asked.removesuffix("_summary").replace("bw", "bw_gbps")
     figures = [f"{series}|{figure}" for figure in ("count", *THEIR_SUMMARY)]
     trace, window, _ = loaded(name)

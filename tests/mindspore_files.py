@@ -1,4 +1,4 @@
-"""Small MindSpore profiles by hand, and the real ones that stand beside the project."""
+"""Small MindSpore profiles by hand, and real ones from outside the repository."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DETAIL = (
 
 
 def given(*parts):
-    """Name a real file or folder; skip where there is none."""
+    """Return a real file or folder; skip if it does not exist."""
     path = DATA.joinpath(*parts)
     if not path.exists():
         pytest.skip(f"no {path}")
@@ -29,7 +29,7 @@ def given(*parts):
 
 
 def case(name):
-    """Name a profile that stands for a kind of input; skip where there is none."""
+    """Return a profile that represents a kind of input; skip if it does not exist."""
     path = SHARED / "cases" / "mindspore" / name
     if not path.exists():
         pytest.skip(f"no {path}")

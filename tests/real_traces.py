@@ -1,4 +1,4 @@
-"""The real traces that stand beside the project, where they do."""
+"""Real traces from outside the repository, if they exist."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SHARED = Path(__file__).parents[2] / "shared" / "data"
 
 
 def real_traces(slow_bytes: int) -> list[object]:
-    """List them, those above a size marked slow; one entry that skips where there is none."""
+    """List them, those above a size marked slow; one entry that skips if there are none."""
     files = sorted([*SHARED.glob("traces/**/*.json.gz"), *SHARED.glob("et_pairs/*.kineto.json.gz")])
     if not files:
         return [pytest.param(SHARED / "traces", id="none")]

@@ -41,7 +41,7 @@ def traces(draw: st.DrawFn, *, brackets: bool = True) -> list[Raw]:
 
 @st.composite
 def operators(draw: st.DrawFn) -> list[Raw]:
-    """Draw something that takes part in the nesting of a thread, or stands beside it."""
+    """Draw an event that takes part in the nesting of a thread, or an independent one."""
     category = draw(st.sampled_from(["cpu_op", "python_function", "user_annotation", "my own"]))
     args = _known({"External id": draw(numbers), "Input Dims": [[2], []]})
     return [_span(category, draw(_names()), draw(_threads()), draw(spans_ns), args)]

@@ -44,7 +44,7 @@ STYLES = {
 
 
 def document(events: list[Any], style: Style = COMPACT, **header: Any) -> bytes:
-    """Write a trace of these events, with header fields before and behind them."""
+    """Write a trace of these events, with header fields before and after them."""
     first = dict(list(header.items())[::2])
     last = {key: value for key, value in header.items() if key not in first}
     whole = events if style.is_bare_list else {**first, "traceEvents": events, **last}

@@ -30,7 +30,7 @@ def assert_same_tables(one: longpole.Trace, other: longpole.Trace) -> None:
 
 
 def all_tables(trace: longpole.Trace) -> dict[str, pl.DataFrame]:
-    """Give every table of events and what follows from them, by name."""
+    """Return every table of events and what follows from them, by name."""
     tables = {
         "events": trace.events,
         "launches": trace.launches,
@@ -49,7 +49,7 @@ def all_tables(trace: longpole.Trace) -> dict[str, pl.DataFrame]:
 
 
 def rows_by_content(trace: longpole.Trace) -> dict[str, list[str]]:
-    """Give every table without a trace of where in the file an event stood.
+    """Return every table without a trace of where in the file an event stood.
 
     Events are named by what they are, not by their row; rows are sorted, and lists, which
     are kept as the file spells them, are spelled in one way.
@@ -77,5 +77,5 @@ def _respelled(value: Any) -> Any:
 
 
 def plain(frame: pl.DataFrame) -> pl.DataFrame:
-    """Give texts as texts: the numbers of a dictionary are nobody's business."""
+    """Return categoricals as strings, since the numbers of a dictionary do not matter."""
     return frame.with_columns(pl.col(pl.Categorical).cast(pl.String))

@@ -198,7 +198,7 @@ UNCLEAR = (
 
 
 def misused(name, *arguments, **options):
-    """Ask what cannot be asked; give the sentence of the error, None where there is none."""
+    """Ask an invalid question; return the message of the error, or None."""
     try:
         getattr(longpole, name)(*arguments, **options)
     except ALLOWED as error:

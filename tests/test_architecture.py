@@ -15,14 +15,14 @@ PAGE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 
 
 def listed(folder):
-    """Name the rooms in the table of a folder, without endings."""
+    """Return the names of the modules in the table of a folder, without suffixes."""
     table = PAGE.partition(f"| `{folder}` |")[2].partition("\n\n")[0]
     names = " ".join(row.split("|")[1] for row in table.splitlines()[2:])
     return re.findall(r"`(\w[\w-]*)(?:\.py|/)?`", names)
 
 
 def there(folder):
-    """Name the modules, packages and crates that a folder holds, besides its front page."""
+    """Return the modules, packages and crates in a folder, except its front page."""
     fronts = ("__init__.py", "mod.rs", "Cargo.toml")
     held = (ROOT / folder).iterdir()
     names = {

@@ -46,7 +46,7 @@ def modules():
 
 @pytest.fixture
 def traces(tmp_path, monkeypatch):
-    """Put the files there that the documents speak of."""
+    """Create the files that the documents mention."""
     monkeypatch.chdir(tmp_path)
     builder = (
         TraceBuilder()
@@ -93,7 +93,7 @@ def test_a_page_shows_what_longpole_prints(page):
 
 
 def commands_of(page):
-    """Give the commands in the blocks of a page, without comments, pipes and redirections."""
+    """Yield the commands in the blocks of a page, without comments, pipes and redirections."""
     text = page.read_text(encoding="utf-8")
     blocks = [block for language, block in BLOCK.findall(text) if not language]
     for block in blocks if page.suffix == ".md" else [text]:

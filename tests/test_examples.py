@@ -46,7 +46,7 @@ def step(tmp_path):
 
 
 def put(folder, *names):
-    """Put example traces into a folder as the runs of one side."""
+    """Write example traces into a folder as the runs of one side."""
     folder.mkdir(parents=True)
     for number, name in enumerate(names):
         shutil.copy(EXAMPLES / f"{name}.json.gz", folder / f"run{number}.json.gz")

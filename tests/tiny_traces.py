@@ -65,7 +65,7 @@ def read(events):
 
 
 def positions(trace):
-    """Give the place in the file of every event, and of none."""
+    """Return the place in the file of every event, and of none."""
     return dict(trace.events.select("event", "position").iter_rows()) | {None: None}
 
 

@@ -188,7 +188,7 @@ _GROUPS = {
         "LinkedTrace": "convert.execution_trace",
         "Profiler": "mindspore.profiler",
     },
-    # Each table is a function in a file of its name, found there.
+    # Each table is a function in a file of the same name, found there.
     "Tables": {name: f"analyses.{name}" for name in questions()},
     "What tables with figures answer": {
         "Memory": "analyses.memory",
@@ -209,9 +209,9 @@ _GROUPS = {
         "InternalError": "errors",
     },
 }
-"""What is public and the module that has it, as the documentation lists it.
+"""Public names and the module of each, in the order of the documentation.
 
-`import longpole` must not wait for what answers questions: it is imported where it is asked for.
+Keeps `import longpole` fast: a module is imported on first use.
 """
 
 _MODULES = {name: module for group in _GROUPS.values() for name, module in group.items()}
@@ -226,7 +226,7 @@ def __getattr__(name: str) -> object:
 
     module = import_module(f"longpole.{_MODULES[name]}")
     found = gated(getattr(module, name))
-    # Importing `analyses.check` does not bind `longpole.check`; keep what was found.
+    # Importing `analyses.check` must not bind `longpole.check`: keep the function.
     globals()[name] = found
     return found
 

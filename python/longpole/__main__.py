@@ -1,4 +1,4 @@
-"""`python -m longpole` is the command `longpole`."""
+"""`python -m longpole` runs the command `longpole`."""
 
 from longpole.cli import main
 

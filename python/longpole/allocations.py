@@ -1,8 +1,8 @@
-"""The allocations of memory that a trace, a memory timeline or a memory snapshot records.
+"""Memory allocations recorded in a trace, a memory timeline or a memory snapshot.
 
-torch writes three things: `[memory]` instants in traces (`profile_memory=True`), the raw memory
+torch writes three recordings: `[memory]` instants in traces (`profile_memory=True`), the raw memory
 timeline (`export_memory_timeline("x.raw.json.gz")`), and snapshots of its caching allocator. A
-snapshot that is a pickle is refused: opening one runs whatever code is in it.
+snapshot in pickle format is refused, since opening a pickle runs the code in it.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _DEVICE_TYPES: Final = {0: "cpu", 1: "cuda", 6: "hip", 9: "xla", 12: "xpu", 13: 
 _BEFORE: Final = -1
 _N_FIELDS: Final = 4
 MAX_CHANGES: Final = 3_000_000
-"""Maximum number of changes of a file, and of blocks."""
+"""Maximum number of changes, and of blocks, in a file."""
 _MOST_DAMAGED: Final = 100_000
 _BATCH: Final = 1 << 16
 _LONGEST_LINE: Final = 200
-# Sums of two such sizes fit 64 bits.
+# The sum of two such sizes fits 64 bits.
 _TOO_LARGE: Final = 1 << 61
 _CHANGES: Final = {1: "preexisting", 2: "allocated", 3: "recategorized", 4: "freed"}
 _SNAPSHOT_HINT: Final = (
@@ -62,32 +62,31 @@ _USES: Final = {"alloc": 1, "free_completed": -1}
 
 @dataclass(frozen=True, slots=True)
 class Allocations:
-    """The allocations of a recording, in order of time.
+    """The allocations of a recording, in time order.
 
-    `events` has a row for each change: `device` (as `cuda:0`), `time_ns` (null: before the
+    `events` has a row for each change: `device` (such as `cuda:0`), `time_ns` (null: before the
     recording), `change` (`allocated`, `freed`, `preexisting`, `recategorized`: the same memory
-    became of another category; `reserved`: the allocator took or returned a segment), `n_bytes`
-    (negative where it got less), `allocated_bytes` and `reserved_bytes` after it (null where not
-    recorded), `address`, `category`, `operator` and `function` (what ran then), `inside` (the
-    innermost event that ran, for `Trace.stack_of`), `event` (row in `Trace.events`). `blocks`
-    has the blocks of a snapshot's segments: `device`, `n_bytes`, `is_free`, `function`.
+    changed its category; `reserved`: the allocator took or returned a segment), `n_bytes` (negative
+    if memory shrinks), `allocated_bytes` and `reserved_bytes` after it (null if not recorded),
+    `address`, `category`, `operator` and `function` (running at that time), `inside` (the innermost
+    running event, for `Trace.stack_of`), `event` (row in `Trace.events`). `blocks` has the blocks
+    of a snapshot's segments: `device`, `n_bytes`, `is_free`, `function`.
     """
 
     source: Literal["trace", "timeline", "snapshot", "profile"]
     events: pl.DataFrame
     blocks: pl.DataFrame
     n_damaged: int = 0
-    """How many changes, segments and blocks of a file were left out: they are not of the form that
-    torch writes."""
+    """Number of changes, segments and blocks left out because they differ from torch's format."""
 
     @classmethod
     def of_rows(cls, source: Literal["profile"], rows: list[dict[str, Any]]) -> Allocations:
-        """Make it of changes in order of time; what a row lacks is null."""
+        """Create it from changes in time order; values missing in a row are null."""
         return cls(source, _frame(rows), _blocks([]))
 
 
 def is_memory_file(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a file is a memory timeline or a snapshot, and no trace, by its first bytes."""
+    """Whether a file is a memory timeline or snapshot rather than a trace, by its first bytes."""
     head = first_bytes(path, _HEAD)
     text = head.lstrip()
     is_timeline = text.startswith(b"[") and text[1:].lstrip().startswith(b"[")
@@ -101,8 +100,8 @@ def read_memory(path: str | os.PathLike[str]) -> Allocations:
     Parameters
     ----------
     path
-        A `memory_timeline.raw.json.gz`, or what `json.dump` wrote of
-        `torch.cuda.memory._snapshot()`.
+        A `memory_timeline.raw.json.gz`, or `torch.cuda.memory._snapshot()` written with
+        `json.dump`.
 
     Raises
     ------
@@ -142,7 +141,7 @@ def _is_object(path: Path) -> bool:
 
 @kept
 def trace_allocations(trace: Trace) -> Allocations:
-    """Take the `[memory]` instants of a trace; none without `profile_memory=True`."""
+    """Return the `[memory]` instants of a trace; empty without `profile_memory=True`."""
     import polars as pl
 
     columns = {
@@ -163,7 +162,7 @@ def trace_allocations(trace: Trace) -> Allocations:
     placed = rows.hstack(times[rows["event"]])
     joined = placed.with_columns(device=_device()).sort("time_ns", "event")
     owned = joined.hstack(_owners(trace, joined))
-    # CPU allocators reserve nothing that torch knows of, and write 0.
+    # CPU allocators do not reserve memory and write 0.
     reserved = pl.when(pl.col("reserved_bytes") > 0).then(pl.col("reserved_bytes"))
     events = owned.with_columns(
         reserved_bytes=reserved,
@@ -184,7 +183,7 @@ def _device() -> pl.Expr:
 
 
 def _owners(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
-    """Find what ran at each point of a thread: the innermost event, operator and function."""
+    """Find what ran at each point of a thread: innermost event, operator and function."""
     import polars as pl
 
     inside = running_at(trace, rows["lane"], rows["time_ns"])
@@ -200,15 +199,15 @@ def _owners(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _around(trace: Trace, events: pl.Series, among: pl.Series) -> pl.Series:
-    """Name the innermost of some events around each event."""
+    """Return the name of the innermost of some events around each event."""
     import polars as pl
 
-    # The rows of a frame of events are their numbers.
+    # The row of an event in a frame is its number.
     return trace.events["name"].gather(around(trace, events, among, "innermost")).cast(pl.String)
 
 
 class _Rows:
-    """Rows as frames: a row of Python objects takes five times the memory."""
+    """Rows stored as frames, since Python objects take five times the memory."""
 
     def __init__(self, schema: dict[str, Any]) -> None:
         self._schema = schema
@@ -217,12 +216,12 @@ class _Rows:
         self._n_rows = 0
 
     def add(self, row: dict[str, Any]) -> None:
-        """Add a row; what it lacks is null.
+        """Add a row; missing values are null.
 
         Raises
         ------
         JsonLimitError
-            There are more rows than `MAX_CHANGES`.
+            The file has more rows than `MAX_CHANGES`.
         """
         self._n_rows += 1
         if self._n_rows > MAX_CHANGES:
@@ -247,7 +246,7 @@ class _Rows:
 
 
 class _Timeline:
-    """A raw memory timeline: changes as `[time, action, bytes, category]`, of one device."""
+    """A raw memory timeline: changes of one device as `[time, action, bytes, category]`."""
 
     depths: Mapping[str, int] = {}
 
@@ -258,11 +257,11 @@ class _Timeline:
 
     @property
     def is_sound(self) -> bool:
-        """Whether a change is as torch writes it, or there is none."""
+        """Whether at least one change has torch's format, or there are none."""
         return self._n_sound > 0 or self.n_damaged == 0
 
     def add(self, place: tuple[str | int, ...], change: Any) -> None:
-        """Add a change; count one of the wrong form."""
+        """Add a change; count one with another format."""
         row = self._row(change) if place else None
         if row is None:
             self.n_damaged += 1
@@ -291,7 +290,7 @@ class _Timeline:
         }
 
     def allocations(self) -> Allocations:
-        """Return what was read."""
+        """Return the allocations read."""
         return Allocations("timeline", self._rows.frame(), _blocks([]), self.n_damaged)
 
 
@@ -304,18 +303,18 @@ class _Snapshot:
         self._n_sound = 0
         self._rows = _Rows(_schema())
         self._blocks = _Rows(_block_schema())
-        # What is allocated and reserved on each device in the end, and what events add to that.
+        # Memory allocated and reserved on each device at the end, and the changes by events.
         self._ends: dict[int, list[int]] = defaultdict(lambda: [0, 0])
         self._sums: dict[int, list[int]] = defaultdict(lambda: [0, 0])
         self.n_damaged = 0
 
     @property
     def is_sound(self) -> bool:
-        """Whether there are segments, and one of them is as torch writes it."""
+        """Whether there are segments, and at least one has torch's format."""
         return self._n_sound > 0
 
     def add(self, place: tuple[str | int, ...], value: Any) -> None:
-        """Add a segment or an event; count what is of the wrong form."""
+        """Add a segment or an event; count one with another format."""
         match place:
             case ("segments", *rest):
                 if rest:
@@ -376,7 +375,7 @@ class _Snapshot:
         )
 
     def allocations(self) -> Allocations:
-        """Return what was read, in the state that the snapshot shows at its end."""
+        """Return the allocations read, in the state of the snapshot's end."""
         import polars as pl
 
         rows = []
@@ -418,7 +417,7 @@ def _change(use: int) -> str:
 
 
 def _line(frames: object) -> str | None:
-    """Return the innermost frame of the program itself, else the innermost."""
+    """Return the innermost frame of the user's program, or else the innermost frame."""
     lines = [
         f"{frame.get('filename', '?')}({frame.get('line', 0)}): {frame.get('name', '?')}"
         for frame in (frames if isinstance(frames, list) else ())

@@ -1,12 +1,12 @@
 """Joins the nodes of CUDA graphs with the calls that captured them.
 
-A replayed kernel is linked to the launch of its graph, and to no operator: the operators ran once,
-while the graph was captured. A trace of the capture has them, around calls that launched nothing.
-Node and call are joined by the number of the node where both have it, else by order: the nodes of a
-graph are numbered as they were captured.
+A replayed kernel is linked to the launch of its graph but not to an operator: the operators ran
+once, while the graph was captured. A trace of the capture contains them, around calls that launched
+nothing. Node and call are joined by the number of the node if both have it, else by order, since
+the nodes of a graph are numbered as they were captured.
 
-Limits: without numbers of nodes the order is known only where the graph runs on one stream. A graph
-is joined only where one capture fits it, by the number and kinds of its nodes.
+Limits: without node numbers the order is known only if the graph runs on one stream. A graph is
+joined only if exactly one capture has the same number and kinds of nodes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _OF_BORDER: Final = ("process", "thread", "name", "start_ns", "duration_ns")
 
 
 class _Trace(Protocol):
-    """What is asked of a trace."""
+    """The parts of a trace used here."""
 
     @property
     def events(self) -> pl.DataFrame: ...
@@ -60,7 +60,7 @@ class _Trace(Protocol):
 
 
 class _Captured(NamedTuple):
-    """A call that put a node into a graph."""
+    """A call that added a node to a graph."""
 
     call: int
     kind: str
@@ -79,7 +79,7 @@ class _Node(NamedTuple):
 
 
 class _Graph(NamedTuple):
-    """The nodes of one launch of a graph, in the order of their capture where that is known."""
+    """The nodes of one graph launch, in the order of their capture if known."""
 
     launch: int
     graph: int | None
@@ -88,11 +88,11 @@ class _Graph(NamedTuple):
 
 
 Capture = tuple[int, "list[_Captured]"]
-"""The number of a trace, 0 for the one that is asked, and the nodes of one capture in it."""
+"""The number of a trace (0 for the analysed one), and the nodes of one capture in it."""
 
 
 def graph_nodes(trace: _Trace, capture_traces: Sequence[_Trace]) -> pl.DataFrame:
-    """List each GPU activity of a graph launch; `Trace.graph_nodes` gives the columns."""
+    """List each GPU activity of a graph launch, with the columns of `Trace.graph_nodes`."""
     graphs = _graphs(trace)
     if not graphs:
         return _frame([])
@@ -119,7 +119,7 @@ def graph_nodes(trace: _Trace, capture_traces: Sequence[_Trace]) -> pl.DataFrame
 def _frame(
     rows: Iterable[tuple[_Graph, _Node, object, tuple[int, _Captured] | None, str | None]],
 ) -> pl.DataFrame:
-    """Give rows as the frame of `Trace.graph_nodes`."""
+    """Return rows as the frame of `Trace.graph_nodes`."""
     table = []
     for graph, node, annotation, found, joined_by in rows:
         number, call, operators = None, None, None
@@ -143,7 +143,7 @@ def _frame(
 
 
 def _by_node(captures: Sequence[Capture]) -> dict[int, tuple[int, _Captured]]:
-    """Give captured calls by the numbers of their nodes, those that are of one call only."""
+    """Return captured calls by node number, where that is unique to one call."""
     of_node: defaultdict[int, list[tuple[int, _Captured]]] = defaultdict(list)
     for number, captured in captures:
         for call in captured:
@@ -153,7 +153,7 @@ def _by_node(captures: Sequence[Capture]) -> dict[int, tuple[int, _Captured]]:
 
 
 def _key(graph: _Graph) -> tuple[object, ...]:
-    """Tell graphs apart: by their number, else by their nodes."""
+    """Return the identity of a graph: its number, else its nodes."""
     if graph.graph is not None:
         return (graph.graph,)
     return (None, *((node.kind, node.stream) for node in graph.nodes))
@@ -164,7 +164,7 @@ def _fitting(
 ) -> dict[tuple[object, ...], Capture]:
     """Choose the capture of each graph: of those with its nodes, as many as graphs, in order.
 
-    Several captures of one graph that ran the same operators are as good as one.
+    Several captures of one graph that ran the same operators are equivalent.
     """
     alike: defaultdict[tuple[str, ...], dict[tuple[object, ...], None]] = defaultdict(dict)
     for graph in graphs:
@@ -180,11 +180,11 @@ def _fitting(
     return chosen
 
 
-# Graphs that were launched
+# Launched graphs
 
 
 def _graphs(trace: _Trace) -> list[_Graph]:
-    """List the launches of graphs with their nodes, in order of graph and time."""
+    """List graph launches with their nodes, in order of graph and time."""
     roles = trace.api_roles.filter(pl.col("role") == "graph_launch").select(call="event")
     if roles.is_empty():
         return []
@@ -210,18 +210,18 @@ def _graphs(trace: _Trace) -> list[_Graph]:
 
 
 def _in_order(nodes: list[_Node]) -> tuple[list[_Node], bool]:
-    """Sort nodes as they were captured; say whether that order is known."""
+    """Sort nodes in capture order, and return whether that order is known."""
     numbers = {node.node for node in nodes}
     if None not in numbers and len(numbers) == len(nodes):
         return sorted(nodes, key=lambda node: node.node or 0), True
     return nodes, len({node.stream for node in nodes}) == 1
 
 
-# Graphs that were captured
+# Captured graphs
 
 
 def _captures(trace: _Trace) -> Iterator[list[_Captured]]:
-    """List the calls of each capture that put nodes into a graph, in order of time.
+    """List the calls of each capture that added nodes to a graph, in time order.
 
     Other threads of the process, such as that of autograd, take part in a capture.
     """
@@ -256,7 +256,7 @@ _Call = tuple[int, str, object, int, "int | None", str]
 
 
 def _node_calls(trace: _Trace) -> list[_Call]:
-    """List the calls that launch, copy or fill, none of those inside another."""
+    """List launch, memcpy and memset calls that are not inside another call."""
     columns = ("event", "kind", "name", "process", "start_ns", "parent")
     roles = trace.api_roles.select("event", pl.col("role").cast(pl.String))
     of_calls = (
@@ -277,7 +277,7 @@ def _is_call() -> pl.Expr:
 
 
 def _spans(borders: pl.DataFrame) -> Iterator[tuple[object, int, int]]:
-    """Give process, start and end of each capture: from the end of a call to the next start."""
+    """Yield process, start and end of each capture: from the end of a call to the next start."""
     open_ns: dict[tuple[object, object], int] = {}
     for process, thread, name, start_ns, duration_ns in (
         borders.sort("start_ns").select(_OF_BORDER).iter_rows()
@@ -289,7 +289,7 @@ def _spans(borders: pl.DataFrame) -> Iterator[tuple[object, int, int]]:
 
 
 def _arguments(trace: _Trace, name: str) -> dict[int, object]:
-    """Give an argument of GPU activities and of calls by their events, where they have it."""
+    """Return an argument of GPU activities and of calls by event, if present."""
     found: dict[int, object] = {}
     for category in trace.categories:
         table = trace.args(category, [name])

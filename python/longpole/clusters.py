@@ -1,4 +1,4 @@
-"""Joining a Ray cluster, or starting one on this machine."""
+"""Joins a Ray cluster, or starts one on this machine."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def started_ray(failed: type[LongpoleError], workers: int | None = None) -> Any:
     Parameters
     ----------
     failed
-        What to raise where Ray does not start.
+        The error to raise if Ray does not start.
     workers
-        How many workers a cluster of this machine has; as many as it has cores by default.
+        Number of workers of a cluster on this machine; by default the number of cores.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def _join_ray(ray: Any, failed: type[LongpoleError], workers: int | None) -> Non
         try:
             ray.init(num_cpus=workers, include_dashboard=False, **quiet)
         except Exception as error:
-            # On a busy machine, what Ray starts may miss Ray's own limit of 30 s.
+            # On a busy machine, processes started by Ray may exceed its own limit of 30 s.
             ray.shutdown()
             if is_last:
                 message = (

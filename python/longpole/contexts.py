@@ -1,4 +1,4 @@
-"""What chains of frames took: on their threads, and on devices through what they launched."""
+"""Times of chains of frames: on their threads, and on devices through their launches."""
 
 from __future__ import annotations
 
@@ -33,15 +33,14 @@ class Rest:
 class ContextTimes:
     """The calling context tree of a window.
 
-    `tree` has a row for each chain of frames, behind its parent: `context`, `parent`, `lane`,
-    `first` (an event that is its innermost frame), `name`, `is_outermost` (no other frame of
-    the chain has the name), `count` (of such events in the window), `own_ns` (nothing inside
-    them ran), `self_ns` (no frame inside them ran), `total_ns`, `n_self` and `device_self_ns`
-    (the GPU activities whose innermost frame it is), `n_activities` and `device_ns` (with the
-    frames inside), `backward_self_ns` and `backward_ns` (the GPU activities of their backward
-    pass).
+    `tree` has a row for each chain of frames, after its parent: `context`, `parent`, `lane`,
+    `first` (an event that is its innermost frame), `name`, `is_outermost` (no other frame of the
+    chain has the name), `count` (of such events in the window), `own_ns` (nothing inside them ran),
+    `self_ns` (no frame inside them ran), `total_ns`, `n_self` and `device_self_ns` (the GPU
+    activities whose innermost frame it is), `n_activities` and `device_ns` (including the frames
+    inside), `backward_self_ns` and `backward_ns` (the GPU activities of their backward pass).
 
-    `events` gives each `event` of a thread its `context`.
+    `events` has the `context` of each `event` of a thread.
     """
 
     tree: pl.DataFrame
@@ -60,22 +59,22 @@ def context_times(
     by_inputs: bool = False,
     where: pl.Expr | str | None = None,
 ) -> ContextTimes:
-    """Measure what each chain of frames took within a window.
+    """Measure the time of each chain of frames within a window.
 
-    With `"operator"` among the frames an activity of a backward pass counts for the operator
-    that launched it, and in `backward_self_ns` of the forward operator too. Otherwise it counts
-    once: for the frame that launched it, else for that of the forward operator.
+    With `"operator"` among the frames, an activity of a backward pass counts for the operator that
+    launched it, and also in `backward_self_ns` of the forward operator. Otherwise it counts once:
+    for the frame that launched it, else for that of the forward operator.
 
     Parameters
     ----------
     frames
         Which events are frames.
     annotation_names
-        A regular expression: the annotations that are frames.
+        A regular expression for the annotations that are frames.
     by_inputs
-        Whether frames with other shapes or types of inputs are others.
+        Whether frames with different input shapes or types are distinct.
     where
-        A condition on the columns of the table `activities`: which of them count.
+        A condition on the columns of the table `activities`, to select those that count.
 
     Raises
     ------

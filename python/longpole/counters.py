@@ -1,9 +1,9 @@
 """Performance counters of kernels, joined with the operators that launched them.
 
-The profiler of torch writes a range for each kernel, or one for a region, with the counters as
-arguments. Its times, process and thread are made up, and mostly it has no correlation: then the
-n-th range belongs to the n-th kernel, if there are as many of both. Where there are not, what was
-counted cannot be told, and the rows say so.
+torch's profiler writes one range per kernel, or one for a region, with the counters as arguments.
+Its times, process and thread are artificial, and it usually lacks a correlation: then the n-th
+range belongs to the n-th kernel if there are equally many. Otherwise the counted kernel is unknown,
+and the rows say so.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CUDA_SASS_INSTRUCTION_COUNTER_FLOPS: Final = {
     for precision in ("f", "d", "h")
     for operation in ("fma", "add", "mul")
 }
-"""How many floating-point operations one executed thread instruction is, by its counter."""
+"""Floating-point operations per executed thread instruction, by counter."""
 
 _FLOPS: Final = "kineto__cuda_core_flops"
 TENSOR_CORE_INSTRUCTIONS: Final = "kineto__tensor_core_insts"
@@ -41,21 +41,21 @@ _NO_NAME: Final = "__missing__"
 
 
 class Counted(Marked, Protocol):
-    """What is asked of a trace about its counters."""
+    """The parts of a trace used for its counters."""
 
     @property
     def events(self) -> pl.DataFrame:
-        """Everything with a place in time."""
+        """All events of the trace."""
         ...
 
     @property
     def launches(self) -> pl.DataFrame:
-        """Each GPU activity and what launched it."""
+        """Each GPU activity and its launch."""
         ...
 
     @property
     def categories(self) -> list[str | None]:
-        """The categories whose events have arguments that were kept."""
+        """The categories whose events have kept arguments."""
         ...
 
     def args(self, category: str | None) -> pl.DataFrame | None:
@@ -64,7 +64,7 @@ class Counted(Marked, Protocol):
 
 
 def counters_by_operator(trace: Counted) -> pl.DataFrame:
-    """Give each counted range with its operators; see `Trace.counters_by_operator`."""
+    """Return each counted range with its operators; see `Trace.counters_by_operator`."""
     import polars as pl
 
     ranges = _ranges(trace)
@@ -95,7 +95,7 @@ def counters_by_operator(trace: Counted) -> pl.DataFrame:
 
 
 def _ranges(trace: Counted) -> pl.DataFrame:
-    """List the counted ranges in order of time, with a column for each counter."""
+    """List the counted ranges in time order, with a column for each counter."""
     import polars as pl
 
     columns = ["kind", "category", *_OF_RANGE]
@@ -113,10 +113,10 @@ def _ranges(trace: Counted) -> pl.DataFrame:
 
 
 def _kernels(trace: Counted, *, has_counters: bool) -> pl.DataFrame:
-    """List what was counted, in order: kernels, or where none is recorded the calls.
+    """List what was counted, in order: kernels, or the calls if no kernel is recorded.
 
-    Columns: `kernel` (a number), `call`, and `kernel_name` and `correlation` where known. Without
-    any counter there is nothing that a kernel could lack, and none is listed.
+    Columns: `kernel` (a number), `call`, and `kernel_name` and `correlation` if known. Empty if the
+    trace has no counters.
     """
     import polars as pl
 
@@ -138,7 +138,7 @@ def _kernels(trace: Counted, *, has_counters: bool) -> pl.DataFrame:
 
 
 def _pairs(ranges: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:
-    """Find the kernel of each range: by correlation, else in order, with names checked."""
+    """Find the kernel of each range: by correlation, else in order, checked by name."""
     import polars as pl
 
     numbers = _of_correlation(ranges, kernels)
@@ -176,7 +176,7 @@ def _of_name(ranges: pl.DataFrame, kernels: pl.DataFrame, name: str) -> pl.DataF
 
 
 def _in_order(ranges: pl.DataFrame, kernels: pl.DataFrame, how: str) -> pl.DataFrame:
-    """Pair the n-th with the n-th; none where there are not as many of both."""
+    """Pair the n-th with the n-th; no pairs if the numbers differ."""
     import polars as pl
 
     if ranges.height != kernels.height:
@@ -187,7 +187,7 @@ def _in_order(ranges: pl.DataFrame, kernels: pl.DataFrame, how: str) -> pl.DataF
 
 
 def _stacks(trace: Counted, calls: pl.Series) -> pl.DataFrame:
-    """Give the operators around each call by name, the outermost first."""
+    """Return the names of the operators around each call, outermost first."""
     import polars as pl
 
     schema: dict[str, Any] = {"call": pl.UInt32, "op_stack": pl.List(pl.String)}
@@ -200,7 +200,7 @@ def _stacks(trace: Counted, calls: pl.Series) -> pl.DataFrame:
 
 
 def _flops(counters: list[str]) -> pl.Expr:
-    """Sum the floating-point operations of the counters; null without any that tells of them."""
+    """Sum the floating-point operations of the counters; null if no counter counts them."""
     import polars as pl
 
     if _FLOPS in counters:

@@ -1,4 +1,4 @@
-"""What reading lost of a file, and whether an answer can stand without it."""
+"""What a damaged file has lost, and whether an answer is still valid."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
     "source_losses",
 ]
 
-# Behind these, any number of events may be missing, or any value be wrong.
+# After these, any number of events may be missing, and any value may be wrong.
 _WITHOUT_BOUND: Final = frozenset(
     {
         *("truncated", "missing_end", "limit_reached"),
@@ -32,24 +32,24 @@ _WITHOUT_BOUND: Final = frozenset(
         *("compression_corrupt", "compression_checksum"),
     }
 )
-# With more of the bytes or events lost, those that are left do not stand for all.
+# If more of the bytes or events are lost, the rest is not representative.
 _MUCH_LOST: Final = 0.01
-# Whole events, of which the bytes are not counted.
+# Whole events, whose bytes are not counted.
 _SKIPPED: Final = frozenset(
     {
         *("not_an_event", "too_deep", "bad_timestamp", "missing_timestamp", "far_timestamp"),
         *("missing_rows", "value_too_long"),
     }
 )
-# Their records have no bytes of their own, but their pages have.
+# Their records have no bytes of their own, but their pages do.
 _DATABASES: Final = frozenset({"nsight-sqlite", "rocpd"})
-# Found when the whole file is read.
+# Found once the whole file is read.
 _WITHOUT_PLACE: Final = frozenset({"far_timestamp", "long_duration"})
 _HEADER: Final = frozenset({"malformed_header", "header_too_large"})
 
 
 class _Read(Protocol):
-    """What is asked of a trace."""
+    """The parts of a trace used here."""
 
     @property
     def core(self) -> Any: ...
@@ -59,27 +59,27 @@ class _Read(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Damage(Data):
-    """What reading lost of a file."""
+    """Damage found while reading a file."""
 
     is_grave: bool
-    """Whether it may have taken what an answer needs."""
+    """Whether an answer may lack what it needs."""
     sentence: str
-    """What was found, what that means for an answer, and what to do."""
+    """What was found, what it means for an answer, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceLosses:
-    """What a converted file says was lost of the file that it was converted from."""
+    """Losses of the original file, as recorded in a converted file."""
 
     n_bytes: int
-    """Of that file."""
+    """Size of the original file."""
     n_events: int
     counts: dict[str, int]
-    """How often each code was found."""
+    """Number of occurrences of each code."""
 
 
 def source_losses(metadata: Mapping[str, Any]) -> SourceLosses | None:
-    """Find what was lost of the source; None where a file is not converted or nothing was.
+    """Return the losses of the original file; None if the file is not converted or complete.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def damage_of(
     format_name: str = "",
     is_of_source: bool = False,
 ) -> Damage | None:
-    """Judge what was lost, of how many bytes and events; None where nothing was.
+    """Assess the losses relative to bytes and events; None if nothing was lost.
 
     Examples
     --------
@@ -132,12 +132,12 @@ def has_offset(code: str, format_name: str) -> bool:
 
 
 def advised(damage: Damage | None, hint: str) -> str:
-    """Give advice on what to record; of a damaged trace the damage, which may have taken that."""
+    """Return advice on what to record, or the damage, which may explain what is missing."""
     return hint if damage is None else damage.sentence
 
 
 def record_hint(trace: _Read, missing: str, option: str, otherwise: str = "") -> str:
-    """Say what a trace lacks, and which option of its profiler records that."""
+    """Return a sentence on what a trace lacks, and which profiler option records it."""
     record: str = getattr(options_for(trace.core), option)
     advice = f": record with {record}{otherwise}" if record else ", and its profiler records none"
     return advised(trace.damage, f"{missing}{advice}.")
@@ -145,7 +145,7 @@ def record_hint(trace: _Read, missing: str, option: str, otherwise: str = "") ->
 
 @contextmanager
 def blaming(damage: Damage | None) -> Iterator[None]:
-    """Add the damage to the message of a `WindowError`: it may have taken the window."""
+    """Add the damage to the message of a `WindowError`, as the window may be lost."""
     try:
         yield
     except WindowError as error:
@@ -157,7 +157,7 @@ def blaming(damage: Damage | None) -> Iterator[None]:
 
 
 def _is_much(row: dict[str, Any], n_bytes: int, n_events: int) -> bool:
-    """Tell whether much is lost of the events: by bytes, and by number where these are read."""
+    """Whether many events are lost, by bytes, and by number if events are read."""
     if row["code"] in _HEADER:
         return False
     behind = n_bytes - row["first_offset"] if row["code"] == "text_after_end" else 0

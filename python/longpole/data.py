@@ -1,9 +1,9 @@
-"""Declare the data of answers: a dataclass says what programs read.
+"""Declares the data of answers: the fields of a dataclass are what programs read.
 
 Its fields, and the properties with `@computed`, are the keys of an object, in this order; the
-text below a field is its description. A frame is a field of the type
-`Annotated[pl.DataFrame, R]`, in which `R` is a `Row` whose keys are the columns. The JSON Schema
-of an answer follows from the same declaration.
+docstring of a field is its description. A frame is a field of type `Annotated[pl.DataFrame, R]`, in
+which `R` is a `Row` whose keys are the columns. The JSON Schema of an answer is derived from the
+same declaration.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _HIDDEN: Final = object()
 _PLAIN: Final = frozenset((str, int, float, bool, type(None)))
 
 Hidden = Annotated[T, _HIDDEN]
-"""A field that programs do not read, such as what a writer for people needs."""
+"""A field that is not part of the data, for example one used only for display."""
 
 
 class Data:
-    """The data of an answer; a base of dataclasses.
+    """The data of an answer; a base class of dataclasses.
 
     Examples
     --------
@@ -58,17 +58,17 @@ class Data:
     __slots__ = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Give everything as JSON has it, in a fixed order."""
+        """Return everything as JSON values, in a fixed order."""
         found: dict[str, Any] = plain(self)
         return found
 
 
 class Row(TypedDict):
-    """A row of a frame, or another object that is a dictionary; a base of these."""
+    """A row of a frame, or another dictionary with fixed keys; a base class of these."""
 
 
 class computed(Generic[T]):  # noqa: N801 (a decorator, as `property` is)
-    """A property of an answer that is part of it."""
+    """A property that is part of an answer's data."""
 
     def __init__(self, ask: Callable[[Any], T]) -> None:
         self.ask = ask
@@ -83,10 +83,10 @@ class computed(Generic[T]):  # noqa: N801 (a decorator, as `property` is)
 
 
 def plain(value: Any) -> Any:
-    """Give a value as JSON has it: objects, arrays, texts, numbers, booleans and null.
+    """Return a value as JSON objects, arrays, strings, numbers, booleans and null.
 
-    A class whose data is not its fields has a method `__data__` that gives it; its annotation
-    says what the schema is made of.
+    A class whose data is not its fields has a method `__data__` that returns it; the return
+    annotation of the method defines the schema.
     """
     if type(value) in _PLAIN:
         return value
@@ -111,7 +111,7 @@ def _single(value: Any) -> Any:
 
 @cache
 def names_of(cls: Any) -> tuple[str, ...]:
-    """Name what programs read of an answer, or the keys of a row, in its order."""
+    """Return the keys of an answer's data, or of a row, in order."""
     if is_typeddict(cls):
         return tuple(get_type_hints(cls))
     shown = (field.name for field in fields(cls) if not _is_hidden(field.type))
@@ -119,7 +119,7 @@ def names_of(cls: Any) -> tuple[str, ...]:
 
 
 def _is_hidden(declared: Any) -> bool:
-    """Whether the declared type of a field, which may be its text, begins with `Hidden`."""
+    """Whether the declared type of a field, possibly a string, begins with `Hidden`."""
     return str(declared).startswith("Hidden[") or _HIDDEN in get_args(declared)
 
 

@@ -1,4 +1,4 @@
-"""What longpole raises. Catch `LongpoleError` for all of it."""
+"""The exceptions of longpole. Catch `LongpoleError` for all of them."""
 
 from longpole._core import InternalError, LongpoleError, PairError, TraceError, WindowError
 
@@ -25,7 +25,7 @@ class RanksError(LongpoleError):
 
 
 class RecordingWarning(UserWarning):
-    """A recording is incomplete or failed; the program that is recorded goes on."""
+    """A recording is incomplete or failed; the recorded program continues."""
 
 
 class ResultsError(LongpoleError):

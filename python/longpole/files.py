@@ -1,8 +1,8 @@
-"""Writes a file as a whole or not at all, and never over what is to be kept.
+"""Writes files completely or not at all, and never over files to be kept.
 
-Every file that longpole writes goes through `new_file`, and files that it adds to through
-`check_no_input`. Beyond the inputs that a function names, both refuse those of
-`inputs_protected`, which the command line sets to all files that a command was given.
+Every file that longpole writes goes through `new_file`, and files that it appends to go through
+`check_no_input`. Besides the inputs that a function lists, both refuse those of `inputs_protected`,
+which the command line sets to all files given to a command.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _protected: Final[ContextVar[Callable[[], Iterable[Path]]]] = ContextVar(
 def new_file(
     path: Path, *, force: bool = False, inputs: Sequence[Path] = (), private: bool = False
 ) -> Iterator[Path]:
-    """Return a temporary path to write to, which takes the name `path` when all is written.
+    """Yield a temporary path, which is renamed to `path` when everything is written.
 
     Parameters
     ----------
@@ -42,16 +42,16 @@ def new_file(
     force
         Replace the file if it exists.
     inputs
-        Files that are never replaced, whatever `force` says, under any of their names. Nor are
-        files in a folder that is named here.
+        Files that are never replaced, even with `force`, under any of their names. The same holds
+        for files in a folder listed here.
     private
-        Let only its owner read the file, and let it be on disk before it takes its name.
+        Make the file readable only by its owner, and sync it to disk before the rename.
 
     Raises
     ------
     FileExistsError
-        The file exists and `force` is not given, it is one of the inputs, or it is no plain file:
-        devices, pipes and sockets are never replaced.
+        The file exists and `force` is not given, it is one of the inputs, or it is not a regular
+        file: devices, pipes and sockets are never replaced.
     FileNotFoundError
         The folder does not exist.
 
@@ -64,7 +64,7 @@ def new_file(
     ...     [file.name for file in Path(folder).iterdir()]
     ['answer.txt']
     """
-    import tempfile  # only who writes a file waits for it
+    import tempfile  # only needed to write a file
 
     check_free(path, force=force, inputs=inputs)
     if not path.parent.is_dir():
@@ -80,7 +80,7 @@ def new_file(
             unfinished.chmod(0o666 & ~_umask())
         check_free(path, force=force, inputs=inputs)
         if private and not force:
-            path.hardlink_to(unfinished)  # fails where there is a file, as a rename would not
+            path.hardlink_to(unfinished)  # fails if the file exists, unlike a rename
         else:
             unfinished.replace(path)
     finally:
@@ -88,18 +88,18 @@ def new_file(
 
 
 def check_free(path: Path, *, force: bool = False, inputs: Sequence[Path] = ()) -> None:
-    """Refuse a name that `new_file` would refuse, before work is done for it.
+    """Raise for a name that `new_file` would refuse, before work is done for it.
 
     Raises
     ------
     FileExistsError
-        As of `new_file`.
+        As for `new_file`.
     """
     if not os.path.lexists(path):
         return
     check_no_input(path, inputs)
     if path.exists() and not path.is_file():
-        message = f"{path} is no plain file, and is never replaced"
+        message = f"{path} is not a regular file and is never replaced"
         raise FileExistsError(message)
     if not force:
         message = f"{path} exists; to replace it, use -f (force=True in Python)"
@@ -107,14 +107,14 @@ def check_free(path: Path, *, force: bool = False, inputs: Sequence[Path] = ()) 
 
 
 def check_no_input(path: Path, inputs: Iterable[Path] = ()) -> None:
-    """Refuse to write to a file that is read, under any of its names.
+    """Raise if a file to write is an input, under any of its names.
 
     Parameters
     ----------
     path
-        The file to write or to add to.
+        The file to write or append to.
     inputs
-        Files and folders that are read, besides those of `inputs_protected`.
+        Files and folders that are read, in addition to those of `inputs_protected`.
 
     Raises
     ------
@@ -130,19 +130,19 @@ def check_no_input(path: Path, inputs: Iterable[Path] = ()) -> None:
             message = f"{path} is an input, which is never replaced"
             raise FileExistsError(message)
         if each.is_dir() and _lies_in(path, each):
-            message = f"{path} lies in the folder that is read, whose files are never replaced"
+            message = f"{path} is in an input folder, whose files are never replaced"
             raise FileExistsError(message)
 
 
 @contextmanager
 def inputs_protected(inputs: Callable[[], Iterable[Path]]) -> Iterator[None]:
-    """Have every file that is written meanwhile checked against more inputs.
+    """Protect more inputs from being overwritten within the context.
 
     Parameters
     ----------
     inputs
-        Returns the files and folders that are read. It is called when a file that exists is about
-        to be replaced or added to.
+        Returns the files and folders that are read. It is called when an existing file is about to
+        be replaced or appended to.
     """
     outer = _protected.get()
     token = _protected.set(lambda: [*outer(), *inputs()])
@@ -153,7 +153,7 @@ def inputs_protected(inputs: Callable[[], Iterable[Path]]) -> Iterator[None]:
 
 
 def _lies_in(path: Path, folder: Path) -> bool:
-    """Whether a file is in a folder or below it, or a link in there leads to the file."""
+    """Whether a file is in a folder or below it, or a link in there points to the file."""
     real, file = path.resolve(), path.stat()
     waiting, seen = [folder.resolve()], set[Path]()
     while waiting:

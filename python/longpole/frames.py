@@ -1,4 +1,4 @@
-"""Tables of the core as polars frames, in which a column name always has one dtype."""
+"""Tables of the core as polars frames; a column name has one dtype in all of them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _TEXTS = ("kind", "name", "process", "thread")
 
 
 def frame_of(table: Table) -> pl.DataFrame:
-    """Take a table of the core over, without copying what already has its dtype."""
+    """Convert a table of the core, without copying columns that already have their dtype."""
     import polars as pl
 
     return typed(pl.DataFrame(table))
 
 
 def typed(frame: pl.DataFrame) -> pl.DataFrame:
-    """Give each column the dtype that its name has in every frame, so that frames join.
+    """Return a frame with the dtypes that the columns have in every frame, so that frames join.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def typed(frame: pl.DataFrame) -> pl.DataFrame:
 
     dtypes = dict.fromkeys(_TEXTS, pl.Categorical) | {"device": pl.Int32}
     wrong = [name for name in frame.columns if frame.schema[name] != dtypes.get(name)]
-    # In the arguments of events there may be anything; a device that is no number is null.
+    # Arguments of events can contain anything; a device that is not a number becomes null.
     return frame.with_columns(
         pl.col(name).cast(pl.String).cast(dtypes[name], strict=False)
         for name in wrong
@@ -44,14 +44,14 @@ def typed(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def frame_schema(row: Any, *, last: Any = None) -> pl.Schema:
-    """Give the columns of a frame and their dtypes by the declaration of its rows.
+    """Return the columns of a frame and their dtypes from the declaration of its rows.
 
     Parameters
     ----------
     row
         A `longpole.data.Row`.
     last
-        The base of it whose columns come last, not first.
+        The base class whose columns come last instead of first.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def _dtype(declared: Any) -> Any:
 
 
 def argument(table: pl.DataFrame, key: str, dtype: pl.DataType | type[pl.DataType]) -> pl.Expr:
-    """Take an argument of events as numbers; what is none, or is not there, is null.
+    """Return an argument of events as numbers; null if it is missing or not a number.
 
     Examples
     --------
@@ -99,6 +99,6 @@ def argument(table: pl.DataFrame, key: str, dtype: pl.DataType | type[pl.DataTyp
     if key not in table.columns:
         return pl.lit(None, dtype).alias(key)
     values = pl.col(key)
-    # Where some event has a text, or a number beyond 64 bits, all are texts.
+    # If any event has a string, or a number beyond 64 bits, the column is a string column.
     is_text = table.schema[key] == pl.Categorical
     return (values.cast(pl.String) if is_text else values).cast(dtype, strict=False)

@@ -1,7 +1,7 @@
-"""What public functions take: what was read, or where it is read from.
+"""Converts and checks the arguments of public functions, such as paths of what they read.
 
-Every function that `longpole` gives away is let through `gated`, which knows its arguments by
-their annotations. Inside the package no function asks again.
+Every public function of `longpole` passes through `gated`, which finds the type of its arguments in
+their annotations. Inside the package, arguments are not checked again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PATH: Final = (str, PathLike)
 
 
 def gated(question: Question) -> Question:
-    """Let a function take paths for what is read from them, and refuse what it does not take.
+    """Accept paths in place of what is read from them, and raise for invalid arguments.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def _peaks(name: str, value: Any) -> Any:
 
 
 def _plain(what: str, *types: type) -> Callable[[str, Any], Any]:
-    """Take values of some types as they are."""
+    """Accept values of some types unchanged."""
 
     def take(name: str, value: Any) -> Any:
         if isinstance(value, types):
@@ -161,7 +161,7 @@ def _plain(what: str, *types: type) -> Callable[[str, Any], Any]:
 
 
 def _flag(name: str, value: Any) -> bool:
-    # numpy has a type of its own for what comparisons of arrays give.
+    # numpy has its own bool type for the results of array comparisons.
     if isinstance(value, bool) or type(value).__name__ in {"bool", "bool_"}:
         return bool(value)
     raise _refuse(name, "True or False", value)
@@ -178,7 +178,7 @@ def _times(_name: str, value: Any) -> tuple[int, int] | None:
 
 
 def _step_times(name: str, value: Any) -> Any:
-    """Return the times of steps on both sides in ns, each of which may be unknown."""
+    """Return the step times of both sides in ns; each may be unknown."""
     match value:
         case (int() | None, int() | None):
             return value
@@ -257,4 +257,4 @@ _READERS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "str | Path | Callable[[], object]": _target,
     "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]": _paths,
 }
-"""How an argument is taken, by its annotation. A test checks that all are listed."""
+"""Reader of an argument, by its annotation. A test checks that all are listed."""

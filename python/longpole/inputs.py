@@ -1,4 +1,4 @@
-"""The inputs of operators as typed columns, read from the texts of the trace on demand."""
+"""The inputs of operators as typed columns, parsed from the strings of the trace on demand."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _TEXTS: Final = {
     "texts": ("Concrete Inputs",),
 }
 INPUT_ARGUMENTS: Final = [key for keys in _TEXTS.values() for key in keys]
-"""The arguments of operators that say what they were called with."""
+"""Arguments of operators that contain their inputs."""
 
 _TOO_LARGE: Final = 1 << 63
 _NO_TENSOR: Final = frozenset({"", "Scalar", "ScalarList", "TensorList", "GenericList"})
 
 
 def typed_inputs(arguments: pl.DataFrame | None) -> pl.DataFrame:
-    """Read the inputs of operators from their arguments; see `Trace.inputs`.
+    """Parse the inputs of operators from their arguments; see `Trace.inputs`.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def typed_inputs(arguments: pl.DataFrame | None) -> pl.DataFrame:
 
 
 def distinct_inputs(arguments: pl.DataFrame | None) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Read each distinct call once: programs repeat themselves.
+    """Parse each distinct call once, since programs repeat themselves.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def _text(arguments: pl.DataFrame, name: str) -> pl.Expr:
 
     keys = [key for key in _TEXTS[name] if key in arguments.columns]
     if len(keys) == 1:
-        # Texts of the trace are categories, which are compared as numbers.
+        # Strings of the trace are categoricals, which compare as numbers.
         return pl.col(keys[0]).alias(name)
     found = [pl.col(key).cast(pl.String) for key in keys]
     return pl.coalesce(*found, pl.lit(None, pl.String)).alias(name)
@@ -109,9 +109,9 @@ def _text(arguments: pl.DataFrame, name: str) -> pl.Expr:
 def input_columns(
     dims: str, types: str | None, strides: str | None, values: str | None
 ) -> tuple[list[Any], ...]:
-    """Return the columns of `Trace.inputs` for the texts of one call.
+    """Return the columns of `Trace.inputs` for the strings of one call.
 
-    They are its dimensions, types, strides and concrete values; each tensor or other input has a
+    These are its dimensions, types, strides and concrete values. Each tensor or other input has a
     value in every column.
     """
     sizes, steps = _list(dims), _list(strides)
@@ -128,7 +128,7 @@ def input_columns(
 
 
 def _tensors(size: Any, steps: Any, dtype: Any, value: Any) -> Iterator[tuple[Any, ...]]:
-    """Give the tensors of one input, or the input itself where it is none."""
+    """Yield the tensors of one input, or the input itself if it is not a tensor."""
     text = str(value) if value is not None else ""
     if isinstance(size, list) and size and isinstance(size[0], list):
         for place, one in enumerate(size):
@@ -150,12 +150,12 @@ def _sizes(value: Any) -> list[int] | None:
 
 
 def item_at(values: Any, place: int) -> Any:
-    """Give the item of a list at a place; None where there is none, or no list."""
+    """Return the item of a list at an index; None if there is none, or it is not a list."""
     return values[place] if isinstance(values, list) and place < len(values) else None
 
 
 def _list(text: str | None) -> list[Any]:
-    """Read a list; what is none is empty."""
+    """Parse a list; empty if the string is not a list."""
     try:
         found = json.loads(text) if text else []
     except (ValueError, RecursionError):
@@ -164,7 +164,7 @@ def _list(text: str | None) -> list[Any]:
 
 
 def shapes_in_words() -> pl.Expr:
-    """Put `shapes` and `dtypes` into one text, to order rows by.
+    """Return `shapes` and `dtypes` as one string, to sort rows by.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Reads a JSON document one element at a time, so that memory is bounded by what is kept.
+"""Reads a JSON document one element at a time, which bounds memory by what is kept.
 
 A gzip stream of 150 kB can hold 150 MB of brackets, which take gigabytes as Python objects. Only
 the text of one element is held here, up to a limit.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["MAX_ELEMENT_CHARACTERS", "JsonLimitError", "json_elements"]
 
 MAX_ELEMENT_CHARACTERS: Final = 8 << 20
-"""Maximum length of one element; as Python objects it takes up to 30 times that in bytes."""
+"""Maximum length of one element; as Python objects it takes up to 30 times as many bytes."""
 _CHUNK: Final = 1 << 16
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
@@ -34,7 +34,7 @@ Place = tuple[str | int, ...]
 
 
 class JsonLimitError(ValueError):
-    """A document with an element that is too long, or nested too deep."""
+    """A document with an element that is too long or too deeply nested."""
 
 
 def json_elements(
@@ -47,8 +47,8 @@ def json_elements(
     path
         The file, plain or gzip.
     depths
-        How many levels below a member of the outermost object are read in pieces: with
-        `{"cache": 1}`, each member of `cache` is an element. Members that are not named are
+        Number of levels below a member of the outermost object to split into elements: with
+        `{"cache": 1}`, each member of `cache` is an element. Members that are not listed are
         elements themselves, and so are empty ones and each value of an outermost array.
     may_be_cut
         Whether the document may end after any element.
@@ -56,9 +56,9 @@ def json_elements(
     Raises
     ------
     JsonLimitError
-        An element is longer than `MAX_ELEMENT_CHARACTERS`, or nested too deep.
+        An element is longer than `MAX_ELEMENT_CHARACTERS`, or too deeply nested.
     ValueError
-        The file is not JSON, not UTF-8, or a gzip stream that is cut or corrupt.
+        The file is not JSON, not UTF-8, or a truncated or corrupt gzip stream.
     OSError
         The file cannot be read.
 
@@ -104,7 +104,7 @@ def _document(text: _Text, depths: Mapping[str, int]) -> Iterator[tuple[Place, A
 def _inside(
     text: _Text, place: Place, depths: Mapping[str, int], depth: int
 ) -> Iterator[tuple[Place, Any]]:
-    """Return the elements of the container that comes next, `depth` levels of it."""
+    """Return the elements of the next container, `depth` levels deep."""
     bracket = text.take()
     number = 0
     while text.peek() != _ENDS[bracket]:
@@ -136,7 +136,7 @@ def _with_whole_characters(value: Any) -> Any:
 
 
 class _Text:
-    """The text of a document, of which a part is at hand."""
+    """The text of a document, read in chunks."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -147,7 +147,7 @@ class _Text:
         self._is_ended = False
 
     def peek(self, *, may_end: bool = False) -> str:
-        """Return the next character that is no space; an empty text at the end."""
+        """Return the next non-space character; an empty string at the end."""
         while True:
             self._at = _SPACE.match(self._text, self._at).end()  # type: ignore[union-attr] # it matches nothing too
             if self._at < len(self._text):
@@ -158,20 +158,20 @@ class _Text:
                 raise _CutError
 
     def take(self) -> str:
-        """Read the next character other than a space."""
+        """Consume the next non-space character."""
         found = self.peek()
         self._at += 1
         return found
 
     def expect(self, character: str) -> None:
-        """Read the character that must come next."""
+        """Consume the next character, which must be the expected one."""
         found = self.take()
         if found != character:
             message = f"{character!r} is missing before {found!r}"
             raise ValueError(message)
 
     def key(self) -> str:
-        """Read the key of a member, and its colon."""
+        """Parse the key of a member, and its colon."""
         key = self.value()
         if not isinstance(key, str):
             message = "a key is not a text"
@@ -180,14 +180,14 @@ class _Text:
         return key
 
     def value(self) -> Any:
-        """Read the whole of the next value."""
+        """Parse the whole next value."""
         self.peek()
         while True:
             value, end, fault = self._attempt()
             if end - self._at > MAX_ELEMENT_CHARACTERS:
                 message = f"an element is longer than {MAX_ELEMENT_CHARACTERS:,} characters"
                 raise JsonLimitError(message)
-            # A number or a word at the end of what is at hand may go on.
+            # A number or a word at the end of the buffer may continue.
             if fault is None and (end < len(self._text) or self._is_ended):
                 self._at = end
                 return value
@@ -195,7 +195,7 @@ class _Text:
                 raise fault
 
     def _attempt(self) -> tuple[Any, int, ValueError | None]:
-        """Return the next value, where it ends, and why there is none in what is at hand."""
+        """Return the next value, where it ends, and the error if the buffer contains none."""
         try:
             value, end = self._json.raw_decode(self._text, self._at)
             if _SURROGATE.search(self._text, self._at, end):
@@ -208,7 +208,7 @@ class _Text:
         return value, end, None
 
     def _more(self) -> bool:
-        """Bring more text to hand, as much again as there is; false at the end."""
+        """Double the buffer; return False at the end."""
         if self._is_ended:
             return False
         rest = self._text[self._at :]

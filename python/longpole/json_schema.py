@@ -1,4 +1,4 @@
-"""Derive the JSON Schema of an answer from its declaration."""
+"""Derives the JSON Schema of an answer from its declaration."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _TYPES: Final = {
 
 
 def schema_of(declared: Any) -> Schema:
-    """Derive the JSON Schema of what `plain` makes of values of a type.
+    """Derive the JSON Schema of the values that `plain` returns for a type.
 
     Raises
     ------
     TypeError
-        The type is none that an answer may hold.
+        Answers cannot contain the type.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def _object(cls: Any) -> Schema:
 
 
 def _any_of(alternatives: Sequence[Any]) -> Schema:
-    """Join alternatives: plain types in one list, null as one more type of a single other."""
+    """Combine alternatives: plain types in one list, null as one more type of a single other."""
     schemas: list[Schema] = []
     for schema in map(schema_of, alternatives):
         schemas += [schema] if schema not in schemas else []
@@ -137,7 +137,7 @@ def _or_null(schema: Schema) -> Schema:
 
 
 def types_of(cls: Any) -> dict[str, Any]:
-    """Give the declared type of each key of an object, in its order."""
+    """Return the declared type of each key of an object, in order."""
     declared = get_type_hints(cls, include_extras=True)
     return {name: declared.get(name) or _type_of_computed(cls, name) for name in names_of(cls)}
 
@@ -149,7 +149,7 @@ def _type_of_computed(cls: type, name: str) -> Any:
 
 
 def _descriptions(cls: type) -> dict[str, str]:
-    """Read the texts below the fields of a class, which Python does not keep."""
+    """Read the docstrings of a class's fields, which Python does not keep."""
     found: dict[str, str] = {}
     for base in reversed(cls.__mro__[:-1]):
         found |= _own_descriptions(base)
@@ -160,7 +160,7 @@ def _own_descriptions(cls: type) -> dict[str, str]:
     try:
         [node] = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
     except (OSError, TypeError):
-        # A base such as `dict` has no source.
+        # A base class such as `dict` has no source.
         return {}
     assert isinstance(node, ast.ClassDef)  # noqa: S101 (the source of a class is one)
     found = {}

@@ -1,4 +1,4 @@
-"""Answers that several questions about a trace need: computed once, kept with the trace."""
+"""Caches answers that several questions about a trace need, with the trace."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Found = TypeVar("Found")
 
 
 def kept(compute: Callable[..., Found]) -> Callable[..., Found]:
-    """Keep the last answer of a function for each trace, which is its first argument.
+    """Cache the last answer of a function for each trace, its first argument.
 
-    Only one answer a trace and function is kept, so that many windows take no memory. The other
-    arguments must be hashable. What was answered must not be changed.
+    Only one answer is kept per trace and function, so that many windows do not fill the memory. The
+    other arguments must be hashable. The answer must not be modified.
 
     Examples
     --------

@@ -1,11 +1,10 @@
-"""Names of kernels in words: what a kernel does, its types and tiles, and whose it is.
+"""Readable names of kernels: what a kernel does, its types and tiles, and its library.
 
-The names that libraries give to kernels are written for linkers: the operation is somewhere in
-the template arguments, or in one of hundreds of codes. `kernel_label` says it first:
-`mul f32`, `copy bf16 to f32`, `softmax f32`, `gemm 128x64 bf16 (nvjet)`. The name itself stays
-what data and patterns are about.
+Libraries name kernels for linkers: the operation is somewhere in the template arguments, or in one
+of hundreds of codes. `kernel_label` puts it first: `mul f32`, `copy bf16 to f32`, `softmax f32`,
+`gemm 128x64 bf16 (nvjet)`. Data and patterns use the original name.
 
-Limits: only names that have the form of a kernel are translated; all others stay as they are.
+Limits: only names in the form of a kernel are translated; all others are kept.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ _REDUCED: Final = re.compile(rf"\bReduceOp<({_TYPE})\b")
 _NOISE: Final = re.compile(r"\(anonymous namespace\)::|<unnamed>::|^void ")
 _RESULT: Final = re.compile(r"^(?:std::enable_if<.*?>::type|\w+) (?=[\w:]+[<(])")
 
-# Functions of ATen that apply a functor to every element or to reduce.
+# Functions of ATen that apply a functor to every element or reduce.
 _GENERIC: Final = re.compile(
     r"(?:^|::)(?:vectorized_elementwise|unrolled_elementwise|elementwise|"
     r"legacy_elementwise|vectorized_templated_elementwise|index_elementwise|"
@@ -141,7 +140,7 @@ _CODED: Final = re.compile(
 
 @lru_cache(maxsize=4096)
 def kernel_label(name: str) -> str | None:
-    """Return what a kernel does, by its name; None if the name says it already.
+    """Return what a kernel does, by its name; None if the name is already readable.
 
     Examples
     --------
@@ -185,7 +184,7 @@ def _parts(name: str) -> tuple[str, str]:
 
 
 def _mangled(name: str) -> tuple[str, str] | None:
-    """Read a name mangled by the Itanium C++ ABI as far as its qualified name."""
+    """Parse a name mangled by the Itanium C++ ABI up to the end of its qualified name."""
     if not name.startswith("_Z"):
         return None
     place = 3 if name.startswith("_ZN") else 2
@@ -197,7 +196,7 @@ def _mangled(name: str) -> tuple[str, str] | None:
 
 
 def _applied(function: str, arguments: str) -> str | None:
-    """Return what a function of ATen applies, and to which type."""
+    """Return the operation that a function of ATen applies, and its type."""
     conversion = _CONVERSION.search(arguments)
     if conversion:
         return _copied(conversion[1], conversion[2], arguments)
@@ -213,7 +212,7 @@ def _applied(function: str, arguments: str) -> str | None:
 
 
 def _copied(first: str, second: str | None, arguments: str) -> str:
-    """Describe a copy that converts: from one type to another, or from that of a lambda."""
+    """Describe a converting copy: from one type to another, or from that of a lambda."""
     if second:
         return f"copy {_WIDE.get(first, 'f8')} to {_WIDE.get(second, 'f8')}"
     found = _LAMBDA.search(arguments)
@@ -222,7 +221,7 @@ def _copied(first: str, second: str | None, arguments: str) -> str:
 
 
 def _operation(arguments: str) -> tuple[str | None, str]:
-    """Return what is applied, a functor or a function of ATen's kernels, and to which type."""
+    """Return the applied operation, a functor or function of ATen's kernels, and its type."""
     for on_self, other, dtype in _FUNCTOR.findall(arguments):
         name = on_self or other
         if name in _WRAPPING_FUNCTORS:
@@ -259,7 +258,7 @@ def _coded(family: str, name: str, function: str) -> str:
 
 
 def _part(family: str, name: str, function: str) -> str:
-    """Return which part of an operation a kernel computes, where it is not all of it."""
+    """Return which part of an operation a kernel computes, if it is not the whole."""
     if family == "gemm":
         parts = {"splitKreduce": "split-K sum", "gemv": "vector", "globalKernel": "epilogue"}
         found = next((words for part, words in parts.items() if part in function), "")
@@ -270,7 +269,7 @@ def _part(family: str, name: str, function: str) -> str:
 
 
 def _described(family: str, function: str, arguments: str, name: str) -> str | None:
-    """Write the name of a function in words, with the type that it works on."""
+    """Return the name of a function as words, with its type."""
     first = _FIRST_TYPE.match(arguments)
     dtype = _TYPES[first[1]] if first and not _LIBRARY_OF_PARTS.search(function) else ""
     batch_norm = _BATCH_NORM.search(function)
@@ -288,7 +287,7 @@ def _described(family: str, function: str, arguments: str, name: str) -> str | N
 
 
 def _wrapped(arguments: str, name: str) -> str | None:
-    """Return what a wrapper runs, the first of its template arguments, and whose it is."""
+    """Return what a wrapper runs, the first of its template arguments, and its library."""
     mangled = re.search(r"NS_(\d{1,3})", arguments)
     plain = re.search(r"[<:]([A-Za-z_]\w+)[<>,]", arguments)
     if mangled:
@@ -302,7 +301,7 @@ def _wrapped(arguments: str, name: str) -> str | None:
 
 
 def _plain(name: str) -> str:
-    """Write an identifier in lower case, without what only says that it is a kernel."""
+    """Return an identifier in lower case, without parts that only mark it as a kernel."""
     words = _WORDS.sub("_", name).lower().strip("_")
     words = _PREFIX.sub("", words)
     while (shorter := _SUFFIX.sub("", words)) != words:

@@ -1,8 +1,8 @@
-"""Opens what is read: regular files, and pipes that the user named.
+"""Opens inputs: regular files, and pipes that the user named.
 
-Every file that comes from a user or a profiler is opened here, so that devices and sockets are
-refused, and a pipe next to a trace cannot stop a program for good. A process that is confined to
-folders (`longpole mcp`) opens only what lies in them.
+Every file from a user or a profiler is opened here, so that devices and sockets are refused, and a
+pipe next to a trace cannot block a program forever. A process confined to folders (`longpole mcp`)
+opens only files inside them.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def read_text(path: _Path, *, is_named: bool = True, errors: str = "strict") -> 
 
 
 def names_in(folder: _Path) -> list[str]:
-    """List the names in a folder, in order.
+    """List the names in a folder, sorted.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def names_in(folder: _Path) -> list[str]:
 def matching(folder: _Path, pattern: str) -> list[Path]:
     """List the paths in a folder whose names match a pattern, as `Path.glob` does.
 
-    None are found in what is not a folder, or in a folder that cannot be opened.
+    Empty if it is not a folder, or cannot be opened.
     """
     try:
         return [path for path in entries(folder) if fnmatchcase(path.name, pattern)]
@@ -102,5 +102,5 @@ def matching(folder: _Path, pattern: str) -> list[Path]:
 
 
 def entries(folder: _Path) -> Iterator[Path]:
-    """Yield the paths of what a folder holds, in the order of their names."""
+    """Yield the paths in a folder, sorted by name."""
     return map(Path(folder).joinpath, names_in(folder))

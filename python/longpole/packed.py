@@ -1,4 +1,4 @@
-"""Reads files that are read at once, plain or gzip."""
+"""Reads whole files, plain or gzip."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAGIC: Final = b"\x1f\x8b"
 
 
 def first_bytes(path: str | os.PathLike[str], number: int) -> bytes:
-    """Return the first bytes of a file, unpacked; as they are if they cannot be unpacked."""
+    """Return the first bytes of a file, decompressed if possible."""
     with open_file(path) as file:
         head = file.read(number)
         if not head.startswith(MAGIC):
@@ -31,12 +31,12 @@ def first_bytes(path: str | os.PathLike[str], number: int) -> bytes:
 
 
 def content(path: str | os.PathLike[str]) -> bytes:
-    """Return what a file holds, unpacked.
+    """Return the content of a file, decompressed.
 
     Raises
     ------
     ValueError
-        It is gzip that is cut or corrupt.
+        The gzip stream is truncated or corrupt.
     """
     held = read_bytes(path)
     if not held.startswith(MAGIC):
@@ -49,7 +49,7 @@ def content(path: str | os.PathLike[str]) -> bytes:
 
 
 def short_text(path: str | os.PathLike[str], *, most_bytes: int) -> str:
-    """Return the text of a file that is small by its nature; nothing more of it is read.
+    """Return the text of a file that should be small, reading no more than its limit.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Finds the trace of a folder, and the timelines of Ascend, MindSpore and XProf profiles.
 
-A rank of such a profile is a folder, a database, or some of the files of a folder. Each has one
-path that stands for it, which `read_trace` takes.
+A rank of such a profile is a folder, a database, or some of the files of a folder. One path
+represents each, which `read_trace` accepts.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ __all__ = [
 _PROFILE_FILE: Final = re.compile(
     r"^(?:trace_view|msprof).*\.json$|\.(?:db|txt|csv|pb)$|^op_range_|\.slice_\d+$"
 )
-"""Names of files that may belong to such a profile: others are not looked at."""
+"""Names of files that may belong to such a profile; others are ignored."""
 _ASCEND_TIMELINE: Final = re.compile(r"^(?:trace_view|msprof).*\.json$|^ascend_.*\.db$")
 _ROCPROF_FILE: Final = re.compile(
     r"^(?P<prefix>(?:.*_)?)(?:agent_info|(?:kernel|memory_copy|memory_allocation|scratch_memory"
     r"|(?:hip|hsa|marker|rccl|rocdecode|rocjpeg)_api)_trace)\.csv(?:\.gz|\.zst|\.xz)?$"
 )
-"""Names of the files of one process, which begin alike."""
+"""Names of the files of one process, which share a prefix."""
 _COLLECTED: Final = re.compile(r"\.slice_\d+$")
 _REPORT: Final = re.compile(r"\.(?:nsys-rep|qdrep|qdstrm)$")
 _SUFFIXES: Final = (
@@ -52,13 +52,14 @@ _SUFFIXES: Final = (
 _XPLANE: Final = ".xplane.pb"
 _VIEWED: Final = ".trace.json.gz"
 _ALSO_VIEWED: Final = "perfetto_trace.json.gz"
-"""What XProf writes of each host: all events, and a timeline of at most a million of them."""
+"""Files that XProf writes for each host: all events, and a timeline of at most a million of
+them."""
 _EXECUTION_TRACE: Final = re.compile(r"[._]et\.json(\.(gz|zst|xz))?$")
 
 
 @dataclass(frozen=True, slots=True)
 class FoundTimeline:
-    """What is read, the path that stands for it, and the rank that the profile names."""
+    """The timeline to read, the path that represents it, and the rank that the profile contains."""
 
     source: Path | bytes | BinaryIO
     path: Path
@@ -66,7 +67,7 @@ class FoundTimeline:
 
 
 def has_trace_name(name: str) -> bool:
-    """Whether a file may be a trace by its name.
+    """Whether a file may be a trace, by its name.
 
     Examples
     --------
@@ -77,14 +78,14 @@ def has_trace_name(name: str) -> bool:
 
 
 def captures_of(path: Path) -> list[Path]:
-    """List the traces of the captures of CUDA graphs that are read with a trace."""
+    """List the traces of CUDA graph captures that are read with a trace."""
     stem = path.name.removesuffix(".gz").removesuffix(".json")
     names = (f"{stem}.capture.json.gz", f"{stem}.capture.json")
     return [found for name in names if (found := path.with_name(name)).is_file()]
 
 
 def files_read_with(path: Path) -> list[Path]:
-    """List the files beside a trace that belong to the same recording, and are read with it.
+    """List the files next to a trace that belong to the same recording and are read with it.
 
     Examples
     --------
@@ -113,7 +114,7 @@ def files_read_with(path: Path) -> list[Path]:
 
 
 def profile_timelines(folder: Path) -> list[tuple[Path, int | None]]:
-    """List the ranks of a profile folder, each by its path; nothing where it is no profile.
+    """List the ranks of a profile folder by path; empty if it is not a profile.
 
     Raises
     ------
@@ -135,14 +136,14 @@ def profile_timelines(folder: Path) -> list[tuple[Path, int | None]]:
     if binary is not None:
         raise binary
     if held == "other files":
-        hint = "ask `longpole mindspore` about it, which answers what the files tell"
+        hint = "analyse it with `longpole mindspore`"
         reason = "a MindSpore profile without a timeline"
         raise profile_error(folder, reason, "no_timeline", hint)
     return [(path, None) for path in _xprof_timelines(folder)]
 
 
 def _xprof_timelines(folder: Path) -> list[Path]:
-    """List the hosts of the profiles of a folder, each by the file that has all events."""
+    """List the hosts of the profiles in a folder, each by the file with all events."""
     parts = {"profile": "", "plugins": "profile"}.get(folder.name, "plugins/profile")
     profiles = folder / parts
     is_log = profiles.is_dir()
@@ -151,7 +152,7 @@ def _xprof_timelines(folder: Path) -> list[Path]:
 
 
 def _hosts(run: Path, *, is_log: bool) -> list[Path]:
-    """List the hosts of one profile; nothing where the folder holds other traces, too."""
+    """List the hosts of one profile; empty if the folder also has other traces."""
     files = [path for path in entries(run) if path.is_file()]
     whole = [path for path in files if path.name.endswith(_XPLANE)]
     known = {path.name.removesuffix(_XPLANE) + _VIEWED for path in whole} | {_ALSO_VIEWED}
@@ -162,7 +163,7 @@ def _hosts(run: Path, *, is_log: bool) -> list[Path]:
 
 
 def other_timeline(path: Path) -> Path | None:
-    """Find the other timeline that XProf wrote of the same run and host.
+    """Return the other timeline that XProf wrote for the same run and host.
 
     Examples
     --------
@@ -178,7 +179,7 @@ def other_timeline(path: Path) -> Path | None:
 
 
 def profile_rank(path: Path) -> int | None:
-    """Read the rank that the names around a timeline tell; None where it is of no profile."""
+    """Return the rank in the names around a timeline; None if it is not of a profile."""
     from longpole.ascend.layout import rank_of
     from longpole.mindspore.layouts import rank_of_file
 
@@ -187,23 +188,23 @@ def profile_rank(path: Path) -> int | None:
 
 
 def timeline_of(path: Path) -> FoundTimeline | None:
-    """Find the timeline that a file or folder stands for; None where it is read as it is.
+    """Return the timeline that a file or folder represents; None if it is read as it is.
 
     Raises
     ------
     TraceError
-        There are several, or the profile must be exported first, or has no timeline.
+        The profile must be exported first, or has several timelines, or none.
     """
     return timeline_in(path) if path.is_dir() else timeline_at(path)
 
 
 def timeline_in(folder: Path) -> FoundTimeline | None:
-    """Find the one timeline or trace of a folder; None where there is none.
+    """Return the one timeline or trace of a folder; None if it has none.
 
     Raises
     ------
     TraceError
-        There are several, or the profile must be exported first, or has no timeline.
+        The profile must be exported first, or has several timelines, or none.
     """
     found = profile_timelines(folder) or [(path, None) for path in _traces(folder)]
     if len(found) > 1:
@@ -215,7 +216,7 @@ def timeline_in(folder: Path) -> FoundTimeline | None:
 
 
 def _traces(folder: Path) -> list[Path]:
-    """List the traces of a folder: files named like one that hold events, or the only such file."""
+    """List the traces of a folder: files with events named like a trace, or the only such file."""
     files = [it for it in entries(folder) if has_trace_name(it.name) and it.is_file()]
     return files if len(files) == 1 else [path for path in files if _holds_events(path)]
 
@@ -232,12 +233,12 @@ def _holds_events(path: Path) -> bool:
 
 
 def timeline_at(path: Path) -> FoundTimeline | None:
-    """Find the timeline that a path stands for; None where it is no file of a profile.
+    """Return the timeline that a path represents; None if it is not a file of a profile.
 
     Raises
     ------
     TraceError
-        The file is one that cannot be read here.
+        Files of this kind cannot be read.
     """
     if _REPORT.search(path.name):
         raise _not_exported_report(path)
@@ -258,7 +259,7 @@ def _only_timeline(folder: Path) -> FoundTimeline:
 
 
 def _timeline_of_file(path: Path) -> FoundTimeline:
-    """Find the timeline of a file that is named like one of a profile."""
+    """Return the timeline of a file that is named like one of a profile."""
     from longpole.ascend.database import database_timeline
     from longpole.ascend.layout import rank_of
     from longpole.ascend.problems import not_exported
@@ -284,7 +285,8 @@ def _not_exported_report(path: Path) -> Exception:
     from longpole.ascend.problems import profile_error
 
     reason = "a report of Nsight Systems, which only its own tools read"
-    hint = f"export it: `nsys export --type sqlite {shlex.quote(str(path))}`, and give the .sqlite"
+    export = f"nsys export --type sqlite {shlex.quote(str(path))}"
+    hint = f"export it: `{export}`, and pass the .sqlite file"
     return profile_error(path, reason, "not_exported", hint)
 
 

@@ -1,8 +1,7 @@
 """Benchmarks in pytest: the fixture `longpole_bench`, and a comparison with a baseline by runs.
 
-A run is one process, so a pytest that is to compare starts others of its own: the same call, with
-only the tests that have a benchmark. Their records are compared, and the verdict decides the exit
-status.
+A run is one process, so a pytest that compares starts others: the same command, with only the tests
+that have a benchmark. Their records are compared, and the verdict determines the exit status.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Benchmarks", "longpole_bench"]
 
 _INTO: Final = "LONGPOLE_PYTEST_INTO"
-"""Names the file of records to a pytest that is a run of another one."""
+"""Environment variable with the record file for a pytest that was started as a run of another."""
 
 _FIXTURE: Final = "longpole_bench"
 _RUNS: Final = 7
@@ -72,16 +71,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Prepare to keep records."""
+    """Prepare to store records."""
     config.pluginmanager.register(Benchmarks(config), "longpole-benchmarks")
 
 
 @pytest.fixture
 def longpole_bench(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    """Time a function: call it with the function and its arguments.
+    """Time a function; call the fixture with the function and its arguments.
 
-    The function is called once and its result is given back. Then it is timed, under the name of
-    the test; several in one test need `key`.
+    The function is called once and its result is returned. Then it is timed, under the name of the
+    test; several benchmarks in one test need `key`.
 
     Examples
     --------
@@ -100,7 +99,7 @@ def longpole_bench(request: pytest.FixtureRequest) -> Callable[..., Any]:
 
 
 class Benchmarks:
-    """What is measured in this session, and in the runs that it starts."""
+    """The measurements of this session and of the runs that it starts."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -119,14 +118,14 @@ class Benchmarks:
         return int(wanted or (_RUNS if is_for_others else 1))
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Remember the tests with a benchmark; a run of another pytest has no others."""
+        """Remember the tests with a benchmark; in a comparison run, deselect all others."""
         found = [item for item in items if _FIXTURE in getattr(item, "fixturenames", ())]
         self._tests = [item.nodeid for item in found]
         if self._into is not None:
             items[:] = found
 
     def measure(self, key: str, function: Callable[[], object]) -> None:
-        """Time a function and keep its record."""
+        """Time a function and store its record."""
         from longpole.bench.records.store import Store
         from longpole.bench.time import Effort, measure
 
@@ -139,7 +138,7 @@ class Benchmarks:
 
     @property
     def _records(self) -> Path:
-        """Name the file of records: that of the pytest which started this one, or our own."""
+        """Return the record file: that of the pytest which started this one, or our own."""
         if self._into is not None:
             return Path(self._into)
         if path := self._config.getoption("longpole_records"):
@@ -148,11 +147,11 @@ class Benchmarks:
         return Path(self._folder.name, "records.jsonl")
 
     def pytest_sessionstart(self) -> None:
-        """Refuse what would measure wrong or write over something."""
+        """Raise for options that would measure wrongly or overwrite something."""
         if self._into is not None:
             return
         if getattr(self._config.option, "numprocesses", None) and self._n_runs > 1:
-            message = "benchmarks must not run beside one another: leave out -n"
+            message = "benchmarks must not run at the same time: leave out -n"
             raise pytest.UsageError(message)
         path = self._config.getoption("longpole_records")
         if path and Path(path).exists():
@@ -161,7 +160,7 @@ class Benchmarks:
         self._refuse_baselines()
 
     def _refuse_baselines(self) -> None:
-        """Find out before measuring what would be found out after it."""
+        """Detect before measuring what would fail after it."""
         from longpole.bench.records.baselines import baseline_path, find_measurements
 
         try:
@@ -179,7 +178,7 @@ class Benchmarks:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Measure in more processes, compare, and let the verdict decide the exit status."""
+        """Measure in more processes, compare, and set the exit status by the verdict."""
         if self._into is not None or not self._tests or session.exitstatus != pytest.ExitCode.OK:
             return
         for _ in range(self._n_runs - 1):
@@ -215,7 +214,7 @@ class Benchmarks:
         }[self._config.getoption("longpole_fail")]
 
     def _another_run(self) -> str | None:
-        """Start the same pytest again, held by a guard; say what went wrong, if something did."""
+        """Start the same pytest again under a guard; return what went wrong, if anything."""
         from longpole.bench.run.guard import Guard, Order
         from longpole.bench.run.output import Tail
 
@@ -260,7 +259,7 @@ class Benchmarks:
             yield from text([_times(self._records)]).rstrip("\n").split("\n")
 
     def pytest_unconfigure(self) -> None:
-        """Remove what nobody asked to keep."""
+        """Remove records that the user did not ask to keep."""
         if self._folder is not None:
             self._folder.cleanup()
 

@@ -1,4 +1,4 @@
-"""Reading a trace from a path, from bytes or from an open file."""
+"""Reads a trace from a path, from bytes or from an open file."""
 
 from __future__ import annotations
 
@@ -34,14 +34,15 @@ def read_trace(
     threads: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Trace:
-    """Read a trace of the PyTorch profiler, or of another one.
+    """Read a trace of the PyTorch profiler or another profiler.
 
-    Chrome trace events in JSON, as the PyTorch profiler and XProf write them, `xplane.pb` of XProf,
-    a trace of Perfetto, an SQLite export of Nsight Systems, a database, JSON or CSV of `rocprofv3`,
-    or what `Trace.save` wrote; plain, gzip, zstd or xz. The first bytes tell, not the name. Of an
-    Ascend or MindSpore profile also the folder, of an Ascend profile its SQLite database. The file
-    is read once, in windows: memory is bounded by the events that are kept. A damaged file gives
-    all events that are whole in it, and `Trace.diagnostics` says what was lost or altered.
+    The formats are Chrome trace events in JSON (PyTorch profiler, XProf), `xplane.pb` of XProf,
+    Perfetto traces, SQLite exports of Nsight Systems, a database, JSON or CSV of `rocprofv3`, and
+    files written by `Trace.save`; plain, gzip, zstd or xz. The format is detected by the first
+    bytes, not the name. Of an Ascend or MindSpore profile the folder is accepted too, and of an
+    Ascend profile its SQLite database. The file is read once, in windows: memory is bounded by the
+    events that are kept. From a damaged file all complete events are read, and `Trace.diagnostics`
+    says what was lost or altered.
 
     Parameters
     ----------
@@ -49,41 +50,40 @@ def read_trace(
         A path, the bytes themselves, or a binary file object. A folder must hold one
         trace or one Ascend or MindSpore profile.
     args
-        Which arguments of events to keep: `"ids"` for those that say what belongs
-        together, `"default"` for these and what one asks about kernels, operators and
-        collectives, or a list of names for the ids and those.
+        Event arguments to keep: `"ids"` for those that link events, `"default"` for these and the
+        common ones of kernels, operators and collectives, or a list of names to keep in addition to
+        the ids.
     vocabulary
-        A TOML file (or its content) with regular expressions for names that longpole does not
-        know, such as those of the kernels of one's own collectives. The page on formats has
-        an example.
+        A TOML file (or its content) with regular expressions for names that longpole does not know,
+        such as kernels of custom collectives. The page on formats has an example.
     capture_traces
-        Traces of the captures of CUDA graphs that this trace replays: what to read, or traces. By
-        default `X.capture.json.gz` or `X.capture.json` beside `X.json.gz` or `X.json`, which is
-        read when it is asked for.
-        `Trace.graph_nodes` and `longpole.graph_kernels` name operators of replayed kernels by them.
+        Traces, or their sources, of the captures of CUDA graphs that this trace replays. By default
+        `X.capture.json.gz` or `X.capture.json` next to `X.json.gz` or `X.json`, read on first use.
+        `Trace.graph_nodes` and `longpole.graph_kernels` use them to find the operators of replayed
+        kernels.
     strict
         Raise on the first finding instead of recovering; the file must be JSON as in
         RFC 8259.
     max_bytes, max_events
-        Stop there; `Trace.diagnostics` then holds `limit_reached`.
+        Stop reading at this limit; `Trace.diagnostics` then contains `limit_reached`.
     threads
-        How many threads read the events of a large file, the calling one among them, which also
-        reads and inflates it: all cores by default. The trace is the same.
+        Number of threads that parse the events of a large file, including the calling thread, which
+        also reads and decompresses it. By default the number of cores. The resulting trace is the
+        same.
     progress
-        Called now and then with the number of bytes read (uncompressed). What it
-        raises ends the reading.
+        Called periodically with the number of uncompressed bytes read. If it raises, reading ends.
 
     Raises
     ------
     TraceError
-        The source holds no trace, or (strict) is not sound, or is a saved trace that is damaged
-        or lacks what is asked for. It has `code`, `offset`
-        (the byte of the uncompressed file), `hint` and `path`.
+        The source contains no trace, or is not well-formed (with `strict`), or is a saved trace
+        that is damaged or lacks the requested arguments. The error has `code`, `offset` (the byte
+        of the uncompressed file), `hint` and `path`.
     OSError
         The file cannot be opened or read.
     ValueError
-        `threads` is not from 1 to 1024, or the vocabulary has a section, meaning or pattern that
-        cannot be; the message names those that can.
+        `threads` is not from 1 to 1024, or the vocabulary has an invalid section, meaning or
+        pattern; the message lists the valid ones.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def _capture(source: str | os.PathLike[str] | bytes | Trace, how: Mapping[str, A
 
 
 def _beside(source: object, how: Mapping[str, Any]) -> tuple[Trace, ...]:
-    """Read the trace of a capture that lies beside a trace, if one does."""
+    """Read the trace of a capture next to a trace, if there is one."""
     if not isinstance(source, str | os.PathLike):
         return ()
     from longpole.profiles import captures_of
@@ -130,7 +130,7 @@ def _beside(source: object, how: Mapping[str, Any]) -> tuple[Trace, ...]:
 
 
 def _timeline(source: str | os.PathLike[str] | bytes | BinaryIO) -> FoundTimeline | None:
-    """Find the timeline of a profile; None where the source is read as it is."""
+    """Return the timeline of a profile; None if the source is read as it is."""
     if not isinstance(source, str | os.PathLike):
         return None
     from longpole.profiles import timeline_of

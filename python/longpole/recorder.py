@@ -1,12 +1,12 @@
-"""Record a training loop: times without a profiler, then a trace, then times again.
+"""Records a training loop: times without a profiler, then a trace, then times again.
 
 A profiler slows down what it records, above all the host. The recorder therefore times some steps
-without a profiler before and after it records a few, and keeps these times in the trace, under the
-key `longpole` of the JSON document. Answers about the trace can then speak of the program as it
-runs.
+without a profiler before and after it records a few, and stores these times in the trace, under the
+key `longpole` of the JSON document. Answers about the trace can then describe the program as it
+runs without a profiler.
 
-Nothing here may break the program that is recorded: whatever fails is a `RecordingWarning`, and the
-program goes on.
+Nothing here may break the recorded program: any failure becomes a `RecordingWarning`, and the
+program continues.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ __all__ = ["Recorder", "record"]
 Batch = TypeVar("Batch")
 
 N_TIMINGS: Final = 2
-"""How often steps are timed on each side of the recording."""
+"""Number of timings on each side of the recording."""
 
 PROFILER_WARM_UP: Final = 2
-"""Steps that the profiler sees and does not record: its first ones are slow."""
+"""Steps that the profiler runs without recording: its first ones are slow."""
 
 COMPRESSION: Final = 3
-"""The program waits while its trace is compressed."""
+"""Low, because the program waits while its trace is compressed."""
 
 
 def record(
@@ -65,28 +65,28 @@ def record(
     Parameters
     ----------
     target
-        The file to write (`.json` or `.json.gz`), or a folder. The recorder that is returned is a
-        context manager, and its `step` ends a step. Or a function to record: it is called until the
-        trace is complete.
+        The file to write (`.json` or `.json.gz`), or a folder. The returned recorder is a context
+        manager; call its `step` at the end of each step. Or a function to record, which is called
+        until the trace is complete.
     path
         The file or folder to write for a function.
     steps
         Number of steps to record.
     warm_up
-        Number of steps to leave out at the start, in which programs compile and allocate.
+        Number of steps to skip at the start, in which programs compile and allocate.
     timed_steps
         Number of steps in each of two timings before the recording and two after it.
     stacks
         Whether to record Python functions, which makes the recorded steps slower.
     overwrite
-        Whether to replace a file that exists.
+        Whether to replace an existing file.
     show
         Whether to print the verdict on standard error when the trace is complete.
 
     Returns
     -------
     Recorder
-        With `path`, the file that was written, and `step_time_ns`.
+        With the attributes `path` (the file written) and `step_time_ns`.
 
     Raises
     ------
@@ -103,8 +103,8 @@ def record(
 
     Notes
     -----
-    Each rank of a distributed program writes a file of its own, with `-rank3` before the suffix.
-    A recorder that is done costs one empty call a step.
+    Each rank of a distributed program writes its own file, with `-rank3` before the suffix. A
+    finished recorder costs one empty call per step.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def record(
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """Numbers of steps, and what to record of them."""
+    """Numbers of steps, and what to record in them."""
 
     steps: int
     warm_up: int
@@ -150,12 +150,12 @@ class Recorder:
     Attributes
     ----------
     path
-        The file that was written; None if no step has been recorded.
+        The file written; None if no step has been recorded.
     step_time_ns
-        Mean duration of a step without the profiler, in ns, of each timing `before` and `after`
+        Mean duration of a step without the profiler, in ns, for each timing `before` and `after`
         the recording.
     is_done
-        Whether nothing is left to do.
+        Whether the recording is finished.
     """
 
     _active: Recorder | None = None
@@ -199,7 +199,7 @@ class Recorder:
         self._advance()
 
     def close(self) -> None:
-        """Write what was recorded; a recorder that is done ignores it."""
+        """Write what was recorded; does nothing once the recorder is done."""
         if self.is_done:
             return
         if self._work is not None:
@@ -254,7 +254,7 @@ class Recorder:
             self._finish()
 
     def _guarded(self, function: Callable[[], object]) -> None:
-        """Call a function; an error of it ends the recording and not the program."""
+        """Call a function; an error in it ends the recording but not the program."""
         try:
             function()
         except Exception as error:  # noqa: BLE001 - no error of a recorder may stop the program
@@ -268,7 +268,7 @@ class Recorder:
         for _ in range(self._plan.warm_up):
             yield
         yield from self._timing("before", profiler)
-        self._file = _file_of_rank(self._path, profiler)  # ranks may be known only now
+        self._file = _file_of_rank(self._path, profiler)  # ranks may not be known before
         with tempfile.TemporaryDirectory(
             dir=self._file.parent, prefix=f".{self._file.name}."
         ) as folder:
@@ -296,7 +296,7 @@ class Recorder:
             self.step_time_ns[side].append(total_ns // self._plan.timed_steps)
 
     def _write(self, raw: Path, *, replaces: bool = False) -> None:
-        """Write the trace with the times of steps, as a whole or not at all."""
+        """Write the trace with the times of steps, completely or not at all."""
         if not raw.exists():
             return
         times = json.dumps({"step_time_ns": self.step_time_ns}).encode()
@@ -314,7 +314,7 @@ class Recorder:
         is_first = self._profiler is not None and not self._profiler.rank()[0]
         if not (self._show and is_first and self.path):
             return
-        from longpole.wording import duration  # words only where they are printed
+        from longpole.wording import duration  # imported only for printing
 
         times_ns = sorted(time_ns for side in self.step_time_ns.values() for time_ns in side)
         lines = [f"longpole: recorded {self.read().steps.height} steps in {self._file}"]
@@ -339,10 +339,10 @@ class Recorder:
 
 
 class _Profiler(Protocol):
-    """What the recorder needs of a framework's profiler."""
+    """The functions of a framework's profiler that the recorder needs."""
 
     def start(self, plan: _Plan, path: Path) -> None:
-        """Start to record; the trace is written to `path` as JSON when it is complete."""
+        """Start recording; the trace is written to `path` as JSON when it is complete."""
 
     def step(self) -> None:
         """End a step."""
@@ -451,7 +451,7 @@ class _JaxProfiler:
         return int(self._jax.process_index()), int(self._jax.process_count())
 
     def _mark(self) -> None:
-        """Begin the mark of a step."""
+        """Begin the annotation of a step."""
         self._annotation = self._jax.profiler.StepTraceAnnotation("step", step_num=self._number)
         self._annotation.__enter__()
 
@@ -462,7 +462,7 @@ class _JaxProfiler:
 
 
 def _experimental() -> dict[str, Any]:
-    """Ask for records of waits and for the operators of all threads, as far as torch knows them."""
+    """Request records of waits and operators of all threads, as far as torch supports them."""
     with suppress(ImportError):
         config = import_module("torch._C._profiler")._ExperimentalConfig  # noqa: SLF001
         for wanted in (
@@ -500,7 +500,7 @@ def _opened(unfinished: Path, file: Path) -> IO[bytes]:
 
 
 def _opening_brace(source: IO[bytes], path: Path) -> bytes:
-    """Read up to the brace that opens the document, which blanks may precede."""
+    """Read up to the opening brace of the document, which whitespace may precede."""
     blanks = b""
     while (byte := source.read(1)).isspace():
         blanks += byte

@@ -1,8 +1,8 @@
-"""What to record, and what to change in the program, in the words of the profiler of a trace.
+"""What to record and what to change in the program, in the terms of the trace's profiler.
 
-Advice names options. Those of `torch.profiler` do not exist in other profilers, which have others
-for the same purpose; some exist for GPUs of one vendor alone. All of them stand in `OPTIONS`, a row
-for each profiler: a sentence that names an option takes it from there.
+Advice names options. Other profilers than `torch.profiler` have other options for the same purpose;
+some exist only for GPUs of one vendor. `OPTIONS` has all of them, one row per profiler, and every
+sentence takes them from there.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ Vendor = Literal["NVIDIA", "AMD", "Intel", "Huawei"]
 
 
 class Recorded(Protocol):
-    """What is asked of the core's part of a trace."""
+    """The parts of the core's trace used here."""
 
     @property
     def profiler(self) -> Profiler:
-        """Which one wrote the trace."""
+        """The profiler that wrote the trace."""
         ...
 
     @property
@@ -44,55 +44,55 @@ class Recorded(Protocol):
 
 
 class Options(NamedTuple):
-    """What one profiler calls what advice asks for; each follows "record" or "with".
+    """Options of one profiler; each phrase follows "record" or "with".
 
-    A text is empty where the profiler has no such option: no advice then.
+    A phrase is empty if the profiler has no such option; then there is no advice.
     """
 
     vendor: Vendor | None
-    """Whose devices the profiler records; None where it records those of several."""
+    """Vendor of the recorded devices; None if it records those of several vendors."""
     device: str
-    """Work on devices."""
+    """GPU activities."""
     launches: str
-    """The calls that launch work; follows "record" alone."""
+    """Launch calls; follows "record" alone."""
     calls: str
     """The runtime API calls of the host."""
     waits: str
-    """Who waits for whom on a device."""
+    """Which stream or call waits for which."""
     schedule: str
     """Some steps after a warm-up."""
     stack: str
-    """The Python functions."""
+    """Python functions."""
     step: str
     """Marks between steps."""
     shapes: str
-    """Shapes of the inputs of operators."""
+    """Input shapes of operators."""
     allocations: str
-    """Allocations of memory."""
+    """Memory allocations."""
     ranges: str
     """A range that the program names."""
     operators: str
-    """What the host does between runtime API calls."""
+    """Host work between runtime API calls."""
     synchronize: str
-    """A call that waits until devices are done."""
+    """A call that waits for the devices."""
     graphs: str
-    """What launches much work at once."""
+    """A way to launch many activities at once."""
     graph: str
-    """What a recorded sequence of launches is called."""
+    """The term for a recorded sequence of launches."""
     no_counters: str
-    """What records activities with durations instead of performance counters."""
+    """How to record activities with durations instead of performance counters."""
     memory: str
-    """What keeps memory from one step to the next."""
+    """How to keep memory from one step to the next."""
     workers: str
-    """What loads data beside the main thread."""
+    """How to load data outside the main thread."""
     prefetch: str
-    """What loads data further ahead."""
+    """How to load data further ahead."""
     pinned: str
-    """What lets copies from the host run beside the program."""
+    """How to make copies from the host asynchronous."""
     rank: str
-    """What makes the rank known."""
+    """How to set the rank."""
     all_threads: str = ""
-    """What the host does on threads that the profiler leaves out by default."""
+    """Operators on threads that the profiler leaves out by default."""
 
 
 _FRAMEWORK: Final = "the profiler of the framework (torch_npu.profiler, mindspore.profiler)"
@@ -126,7 +126,7 @@ _TORCH: Final = Options(
     "experimental_config=_ExperimentalConfig(profile_all_threads=True))",
 )
 
-# Servers are told over HTTP to profile, or by a function of their engine (vLLM, SGLang).
+# Servers start profiling on an HTTP request, or by a function of their engine (vLLM, SGLang).
 _OF_SERVER: Final[dict[str, Any]] = {
     "schedule": "several iterations after a warm-up (start_profile and stop_profile of the server)",
     "step": "whole iterations (start_profile and stop_profile of the server)",
@@ -296,11 +296,11 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
         rank="keep the name of the file, which tells the host",
     ),
 }
-"""By profiler; what is not known is taken for torch's."""
+"""Options by profiler; an unknown profiler has those of torch."""
 
 
 def options_of(profiler: Profiler, *, is_of_server: bool) -> Options:
-    """Give the options of a profiler. A server starts and stops it, and has no loop to change.
+    """Return the options of a profiler. A server starts and stops it and has no loop to change.
 
     Examples
     --------
@@ -312,5 +312,5 @@ def options_of(profiler: Profiler, *, is_of_server: bool) -> Options:
 
 
 def options_for(recorded: Recorded) -> Options:
-    """Give the options of the profiler that wrote a trace."""
+    """Return the options of the profiler that wrote a trace."""
     return options_of(recorded.profiler, is_of_server=recorded.is_of_server)

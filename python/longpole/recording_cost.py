@@ -1,4 +1,4 @@
-"""What recording cost: the time that the profiler added to each class of event."""
+"""Recording overhead: the time that the profiler added to each class of event."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 CostStatus = Literal["estimated", "measured", "given", "unknown"]
 
 SAID_ABOVE: Final = 0.05
-"""Below this share of the step, the summary does not mention the cost."""
+"""Below this share of the step, the summary does not mention the overhead."""
 
 _CLASSES: Final = {
     "outer_operator": "operators called from Python",
@@ -57,49 +57,50 @@ _UNTOLD: Final = {
 
 
 class OverheadParts(TypedDict):
-    """What the core finds of the cost of recording."""
+    """Recording overhead as found by the core."""
 
     untold: str | None
-    """Why the trace does not tell."""
+    """Why the overhead is unknown."""
     unit: str
-    """What the usual window is one of."""
+    """Unit of the default window."""
     classes: list[dict[str, Any]]
     lengths_ns: tuple[int, int, int, int] | None
-    """The usual step as recorded, without the profiler, and the least and most that it may be."""
+    """The usual step as recorded, without the profiler, and the lower and upper bound of the
+    latter."""
     factor: float
     misfit: tuple[str, int | None] | None
-    """Why no factor lets the step take the time asked for: `longer` than recorded, or `shorter`
-    than the time that is left."""
+    """Why no factor explains the given step time: `longer` than recorded, or `shorter` than the
+    time that remains."""
 
 
 class ClassCost(Row):
-    """What recording the events of one class cost."""
+    """Cost of recording the events of one class."""
 
     event_class: str
     """`outer_operator`, `nested_operator`, `launch`, `graph_launch`, `call`,
     `python_function`, `annotation`."""
     count: int
-    """Events of the whole trace."""
+    """Number of events in the whole trace."""
     cost_ns: int
-    """Cost of one event, as taken off."""
+    """Cost of one event, as subtracted."""
     least_ns: int
     most_ns: int
     source: str
-    """What it was learned from: `wrappers` (operators that do nothing but call one other), `gaps`
-    (between neighbours), `operators` (the cost of an operator and what is usual)."""
+    """How it was estimated: `wrappers` (operators that only call one other operator), `gaps`
+    (between neighbours), `operators` (the cost of an operator and a typical ratio)."""
     n_samples: int
 
 
 class RecordingCost(Row):
-    """What recording cost, and how long the step takes without it."""
+    """Recording overhead, and the length of a step without it."""
 
     unit: str
-    """What the times are of: a `step`, or what comes closest to one."""
+    """Unit of the times: `step`, or what comes closest to one."""
     status: CostStatus
     """`estimated` from the trace alone, `measured` when the trace was recorded, `given` by the
     user, or `unknown`."""
     reason: str | None
-    """Why the cost is unknown, or why a measured time was not used."""
+    """Why the overhead is unknown, or why a measured time was not used."""
     recorded_step_ns: int | None
     """The usual step as recorded."""
     step_ns: int | None
@@ -107,12 +108,12 @@ class RecordingCost(Row):
     least_step_ns: int | None
     most_step_ns: int | None
     factor: float | None
-    """By which the costs of all classes were multiplied to match a measured or given time."""
+    """Factor applied to the costs of all classes to match a measured or given time."""
     classes: list[ClassCost]
 
 
 def unknown_cost(reason: str) -> RecordingCost:
-    """Return a cost that nothing tells."""
+    """Return an unknown overhead, with the reason."""
     return RecordingCost(
         unit="step",
         status="unknown",
@@ -129,16 +130,16 @@ def unknown_cost(reason: str) -> RecordingCost:
 def recording_cost_of(
     parts: OverheadParts, status: CostStatus, bounds_ns: tuple[int, int] | None
 ) -> RecordingCost:
-    """Return what the core found as an answer.
+    """Convert the core's result to an answer.
 
     Parameters
     ----------
     parts
-        What the core found.
+        Result of the core.
     status
-        What the time of the step rests on.
+        Source of the step time.
     bounds_ns
-        The least and the greatest time that was measured without a profiler.
+        Shortest and longest step time measured without a profiler.
     """
     if parts["untold"] is not None or parts["lengths_ns"] is None:
         return unknown_cost(_UNTOLD[parts["untold"] or "profiler"])
@@ -173,7 +174,7 @@ def _class(row: Mapping[str, Any], factor: float) -> ClassCost:
 
 
 def measured_step_ns(header: Sequence[tuple[str, str]]) -> list[int]:
-    """Return the times of steps that were measured without a profiler, from the header of a trace.
+    """Return the step times measured without a profiler, from the header of a trace.
 
     Examples
     --------
@@ -192,7 +193,7 @@ def measured_step_ns(header: Sequence[tuple[str, str]]) -> list[int]:
 
 
 def misfit(parts: OverheadParts, step_time_ns: int) -> str | None:
-    """Return why no cost of recording explains a time of the step, or None."""
+    """Return why no recording overhead explains a given step time, or None."""
     if parts["misfit"] is None or parts["lengths_ns"] is None:
         return None
     kind, shortest_ns = parts["misfit"]
@@ -203,11 +204,12 @@ def misfit(parts: OverheadParts, step_time_ns: int) -> str | None:
             f"the step takes {recorded} as recorded, less than {asked} without a profiler: {other}"
         )
     least = duration(shortest_ns or 0)
-    return f"without all that recording can have cost, the step takes {least}, not {asked}: {other}"
+    without = "without the largest possible recording overhead"
+    return f"{without}, the step takes {least}, not {asked}: {other}"
 
 
 def step_sentence(cost: RecordingCost) -> str | None:
-    """Return what the step takes without the profiler, where that differs from the recording.
+    """Return the step time without the profiler, if that differs from the recording.
 
     Examples
     --------
@@ -232,7 +234,7 @@ def step_sentence(cost: RecordingCost) -> str | None:
 
 
 def step_blocks(cost: RecordingCost | None) -> list[Block]:
-    """Show what the step takes without the profiler, where that differs from the recording."""
+    """Show the step time without the profiler, if that differs from the recording."""
     if cost is None:
         return []
     reason = cost["reason"] if cost["status"] == "estimated" else None
@@ -241,7 +243,7 @@ def step_blocks(cost: RecordingCost | None) -> list[Block]:
 
 
 def cost_blocks(cost: RecordingCost) -> list[Block]:
-    """Show what recording cost to people: a table of classes, and what the step takes."""
+    """Show the recording overhead: a table of classes, and the step time."""
     if cost["status"] == "unknown":
         return [Sentence(f"What recording cost is unknown: {cost['reason']}.")]
     columns = (

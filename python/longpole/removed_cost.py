@@ -1,4 +1,4 @@
-"""The trace without what recording cost, by the best that is known of the step."""
+"""The trace without recording overhead, by the best known step time."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 __all__ = ["removed"]
 
-# Times that differ by no more are alike: the wait for the last of five steps that were timed made
-# them up to 5 % longer on an H100.
+# Times that differ by less count as equal: the wait for the last of five timed steps made them up
+# to 5 % longer on an H100.
 _ALIKE: Final = 1.05
 
 
 def removed(
     core: CoreTrace, step_time_ns: int | None, step_name: str | None, data_load: str | None
 ) -> tuple[CoreTrace, RecordingCost]:
-    """Return the trace without what recording cost, and that cost.
+    """Return the trace without recording overhead, and that overhead.
 
     Raises
     ------
     ValueError
-        No cost of recording explains the step time that is given.
+        No recording overhead explains the given step time.
     """
     try:
         if step_time_ns is not None:
@@ -77,7 +77,7 @@ def _measured_or_estimated(
 
 
 def _is_as_recorded(cost: RecordingCost, times_ns: list[int]) -> bool:
-    """Whether steps were measured about as long as recorded."""
+    """Whether measured steps are about as long as recorded ones."""
     recorded_ns, measured_ns = cost["recorded_step_ns"] or 0, median(times_ns)
     return max(recorded_ns, measured_ns) <= _ALIKE * min(recorded_ns, measured_ns)
 

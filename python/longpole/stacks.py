@@ -1,4 +1,4 @@
-"""What surrounds one event, and what it did: its stack and its subtree."""
+"""What surrounds an event and what is inside: its stack and its subtree."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ if TYPE_CHECKING:
 __all__ = ["ADDRESS", "Operators", "stack_of", "subtree"]
 
 ADDRESS: Final = r" at 0x[0-9a-f]+"
-"""Built-in methods are named with the place of their object, another one in each run."""
+"""The address in names of built-in methods, which differs in each run."""
 
 _SHOWN: Final = ("kind", "name", "start_ns", "duration_ns")
 _TOLERANCE_NS: Final = 1_000
 
 
 class Nested(Protocol):
-    """What is asked of a trace."""
+    """The parts of a trace used here."""
 
     @property
     def events(self) -> pl.DataFrame:
-        """The events."""
+        """All events of the trace."""
         ...
 
     @property
     def launches(self) -> pl.DataFrame:
-        """What launched each GPU activity."""
+        """The launch of each GPU activity."""
         ...
 
     @property
@@ -38,7 +38,7 @@ class Nested(Protocol):
 
 
 def stack_of(trace: Nested, event: int) -> pl.DataFrame:
-    """List what an event ran in; see `Trace.stack_of`."""
+    """List the events around an event; see `Trace.stack_of`."""
     import polars as pl
 
     _check(trace, event)
@@ -56,7 +56,7 @@ def stack_of(trace: Nested, event: int) -> pl.DataFrame:
 
 
 def subtree(trace: Nested, event: int) -> pl.DataFrame:
-    """List an event, all that is nested in it and what that launched; see `Trace.subtree`."""
+    """List an event, everything nested in it and their launches; see `Trace.subtree`."""
     import polars as pl
 
     _check(trace, event)
@@ -78,7 +78,7 @@ def _check(trace: Nested, event: int) -> None:
 
 
 def _chain(trace: Nested, event: int | None) -> list[int]:
-    """Give an event and those around it, from the inside out."""
+    """Return an event and those around it, innermost first."""
     parents = trace.events["parent"]
     chain = []
     while event is not None:
@@ -88,7 +88,7 @@ def _chain(trace: Nested, event: int | None) -> list[int]:
 
 
 def _children(trace: Nested, event: int) -> Mapping[int, list[int]]:
-    """List what may be nested in the event by its parent, in order of time."""
+    """List the events that may be nested in an event by parent, in time order."""
     import polars as pl
 
     columns = ("event", "parent", "lane", "start_ns", "duration_ns")
@@ -123,7 +123,7 @@ class Operators:
         self._name = dict(zip(operators["event"], names, strict=True))
 
     def around(self, event: int | None) -> tuple[str, ...]:
-        """Name the operators around, the outermost first, with the event itself."""
+        """Return the names of the operators around an event, outermost first, then the event."""
         names = []
         while event is not None:
             if event in self._name:

@@ -1,4 +1,4 @@
-"""What the core measures of GPU activities, as frames."""
+"""Measurements of GPU activities by the core, as frames."""
 
 from __future__ import annotations
 
@@ -55,20 +55,20 @@ __all__ = [
 
 
 _NO_ROW: Final = 2**32 - 1
-"""Stands for null where rows are handed to the core."""
+"""Represents null in rows passed to the core."""
 
 
 @kept
 def activities(trace: Trace) -> pl.DataFrame:
-    """List every GPU activity, in the order of the file, with what launched it.
+    """List every GPU activity in file order, with its launch.
 
-    Most questions begin here, so that the frame is kept as long as its trace is.
+    Most questions begin here, so the frame is cached with its trace.
     """
     return frame_of(core_activities(trace.core))
 
 
 def server_iterations(trace: Trace) -> tuple[str, pl.DataFrame] | None:
-    """Find what marks the iterations of a server, and what each mark says; None without any."""
+    """Find what marks the iterations of a server, and the data of each mark; None without any."""
     found = core_server_iterations(trace.core)
     return None if found is None else (found[0], frame_of(found[1]))
 
@@ -97,9 +97,9 @@ def _busy_with_all(trace: Trace, window: Window) -> pl.DataFrame:
 def gaps(
     trace: Trace, window: Window, *, by_stream: bool, chosen: pl.Series | None = None
 ) -> pl.DataFrame:
-    """List the spans in which no chosen event ran on a device, or on a stream.
+    """List the spans in which no chosen event ran on a device or stream.
 
-    The columns are those of `Trace.gaps`, with `stream` where gaps are those of streams.
+    The columns are those of `Trace.gaps`, with `stream` if the gaps are those of streams.
     """
     start_ns, end_ns = window.start_ns, window.end_ns
     return frame_of(core_gaps(trace.core, start_ns, end_ns, by_stream, _bytes(chosen)))
@@ -108,7 +108,7 @@ def gaps(
 def idle_causes(
     trace: Trace, window: Window, short_ns: int, chosen: pl.Series | None = None
 ) -> pl.DataFrame:
-    """Split the time in which no chosen event ran on a device, or a stream, by cause.
+    """Split the time in which no chosen event ran on a device or stream by cause.
 
     Columns: `device`, `stream` (null for the device as a whole), `cause` as in `idle_time`,
     `count`, `duration_ns`, `host_ns`, and the columns of `spreads` of the intervals.
@@ -118,16 +118,16 @@ def idle_causes(
 
 
 def queues(trace: Trace, window: Window, chosen: pl.Series | None = None) -> pl.DataFrame:
-    """List how many chosen activities wait in the launch queues at the start and each change.
+    """List how many chosen activities are queued at the start and after each change.
 
-    Columns: `device`, `stream`, `time_ns`, `event` (the call, or the activity that began) and
+    Columns: `device`, `stream`, `time_ns`, `event` (the call, or the activity that started) and
     `queue_length` from then on, by device, stream and time.
     """
     return frame_of(core_queues(trace.core, window.start_ns, window.end_ns, _bytes(chosen)))
 
 
 def sequences(lists: pl.Series) -> pl.Series:
-    """Give lists of categories numbers: equal lists have equal ones.
+    """Assign numbers to lists of categories; equal lists have equal numbers.
 
     Examples
     --------
@@ -146,10 +146,10 @@ def sequences(lists: pl.Series) -> pl.Series:
 
 
 def spreads(lists: pl.Series) -> pl.DataFrame:
-    """Describe lists of integers: their mean, deviation, extremes and quartiles.
+    """Describe lists of integers: mean, deviation, extremes and quartiles.
 
-    Columns: `mean`, `std`, `min`, `p25`, `median`, `p75` and `max`, null where a list is empty.
-    Nulls in a list do not count.
+    Columns: `mean`, `std`, `min`, `p25`, `median`, `p75` and `max`, null for an empty list. Nulls
+    in a list do not count.
     """
     import polars as pl
 
@@ -162,7 +162,7 @@ def spreads(lists: pl.Series) -> pl.DataFrame:
 
 
 def class_times(trace: Trace, window: Window, chosen: pl.Series | None = None) -> pl.DataFrame:
-    """Measure for each device how long which classes of activity ran at once.
+    """Measure for each device how long each combination of activity classes ran.
 
     Columns: `device`, `compute`, `communication` and `copy` (whether it ran), `duration_ns`.
     """
@@ -173,7 +173,7 @@ def class_times(trace: Trace, window: Window, chosen: pl.Series | None = None) -
 def enclosing(
     trace: Trace, of: pl.Series, among: pl.Series, side: Literal["innermost", "outermost"]
 ) -> pl.DataFrame:
-    """Find for each event of a thread the one among others that encloses it, or is it.
+    """Find, for each event of a thread, the one among others that encloses or equals it.
 
     Columns: `event`, in the order of `of`, and `around`.
     """
@@ -184,7 +184,7 @@ def enclosing(
 def around(
     trace: Trace, of: pl.Series, among: pl.Series, side: Literal["innermost", "outermost"]
 ) -> pl.Series:
-    """Find for each event the one among others that encloses it, or is it; null for null."""
+    """Find, for each event, the one among others that encloses or equals it; null for null."""
     import polars as pl
 
     known = of.cast(pl.UInt32).fill_null(_NO_ROW)
@@ -194,13 +194,13 @@ def around(
 
 
 def running_at(trace: Trace, lanes: pl.Series, times_ns: pl.Series) -> pl.Series:
-    """Find what had begun last and not ended at each of some times, each of one lane."""
+    """Return the innermost event open on a lane at each given time."""
     times = times_ns.to_numpy().tobytes()
     return frame_of(core_running_at(trace.core, _row_bytes(lanes), times))["event"]
 
 
 def own_frames(trace: Trace) -> pl.Series:
-    """List the Python functions of the program itself, not of libraries, by their events."""
+    """List the Python functions of the user's program, as opposed to libraries, by event."""
     import polars as pl
 
     frames = trace.events.filter(pl.col("kind") == "python").select("event", "name")
@@ -210,9 +210,9 @@ def own_frames(trace: Trace) -> pl.Series:
 
 
 def device_ranges(trace: Trace, ranges: pl.Series | None = None) -> pl.DataFrame:
-    """Find the annotation on its stream, of `ranges` or all, in which a GPU activity began.
+    """Find the annotation on a stream, of `ranges` or all, in which each GPU activity began.
 
-    Columns: `event` and `annotation`; the last of several to begin is taken.
+    Columns: `event` and `annotation`; of several, the last to begin.
     """
     return frame_of(core_device_ranges(trace.core, _bytes(ranges)))
 
@@ -227,7 +227,7 @@ def counters_for_perfetto(series: Sequence[tuple[str, pl.Series, pl.Series]]) ->
 
 
 def overlaps(trace: Trace, of: pl.Series, beside: pl.Series) -> pl.DataFrame:
-    """Measure how long each of some events ran beside any of others on its device.
+    """Measure how long each of some events ran concurrently with any of others on its device.
 
     Columns: `event` and `overlap_ns`; events without an end are left out.
     """

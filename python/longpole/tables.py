@@ -1,4 +1,4 @@
-"""What the file of a trace says: its events, counters, lanes and metadata, as frames."""
+"""The contents of a trace file: events, counters, lanes and metadata, as frames."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ _EVENT_COLUMNS: Final = (
 
 
 class TraceTables:
-    """The tables of one trace, made on first use and kept.
+    """The tables of one trace, computed on first use and cached.
 
-    Every frame names events by their row in `events`, the column `event`.
+    Every frame refers to events by their row in `events`, the column `event`.
     """
 
     def __init__(self, core: CoreTrace, named_rank: int | None = None) -> None:
@@ -58,18 +58,18 @@ class TraceTables:
 
     @cached_property
     def events(self) -> pl.DataFrame:
-        """Everything with a place in time, in the order of the file.
+        """All events of the trace, in file order.
 
         Columns: `event` (row number), `kind`, `category` (as in the file), `name`,
-        `process`, `thread` (texts: some are names), `device`, `stream` (of work on a
-        device), `start_ns`, `duration_ns` (null for instants and what never ended),
-        `correlation`, `external_id`, `parent` (the last to begin of the events of the
-        same thread around it), `depth`, `lane` (row in `lanes`), `position` (in `traceEvents`).
+        `process`, `thread` (strings: some are names), `device`, `stream` (of GPU activities),
+        `start_ns`, `duration_ns` (null for instants and events without an end), `correlation`,
+        `external_id`, `parent` (the innermost event around it on the same thread),
+        `depth`, `lane` (row in `lanes`), `position` (in `traceEvents`).
         """
         import polars as pl
 
-        # One column at a time: polars copies texts as it takes them over, and the originals
-        # should be gone before the next ones are made. Nesting first, which needs room.
+        # One column at a time: polars copies strings when it takes them over, and the originals
+        # should be freed before the next ones are created. Nesting first, which needs memory.
         made = ["parent", "depth"]
         made += [name for name in _EVENT_COLUMNS if name not in made]
         columns = {name: pl.DataFrame(self._core.events([name])) for name in made}
@@ -77,7 +77,7 @@ class TraceTables:
 
     @cached_property
     def annotations(self) -> pl.DataFrame:
-        """The named ranges of the program on its threads: `event`, `name`, `start_ns`, ..."""
+        """Named ranges of the program on its threads: `event`, `name`, `start_ns`, ..."""
         import polars as pl
 
         columns = ["event", "name", "process", "thread", "start_ns", "duration_ns"]
@@ -86,7 +86,7 @@ class TraceTables:
 
     @cached_property
     def flows(self) -> pl.DataFrame:
-        """The ends of the arrows that the profiler drew.
+        """The ends of the flow arrows that the profiler recorded.
 
         Columns: `phase` (`s` start, `t` step, `f` finish), `flow` (the id), `category`,
         `name`, `process`, `thread`, `time_ns`, `position`. Ends with the same category
@@ -101,14 +101,14 @@ class TraceTables:
 
     @cached_property
     def asynchronous(self) -> pl.DataFrame:
-        """The parts of asynchronous events (`b`, `n`, `e`), with the columns of `flows`."""
+        """Parts of asynchronous events (`b`, `n`, `e`), with the columns of `flows`."""
         return frame_of(self._core.asynchronous())
 
     @cached_property
     def lanes(self) -> pl.DataFrame:
-        """Where things happen: `lane`, `process`, `thread`, `device`, `stream`, `label`.
+        """Threads and streams: `lane`, `process`, `thread`, `device`, `stream`, `label`.
 
-        `label` is the name that the trace gives to the thread or the process.
+        `label` is the name of the thread or process in the trace.
         """
         import polars as pl
 
@@ -133,10 +133,10 @@ class TraceTables:
 
     @cached_property
     def devices(self) -> pl.DataFrame:
-        """The devices that work ran on, or that the trace describes.
+        """The devices that ran activities, or that the trace describes.
 
-        Columns: `device`, `name`, `count` (of GPU activities), `n_streams`; what else the
-        profiler wrote about a device stands in `metadata["deviceProperties"]`.
+        Columns: `device`, `name`, `count` (of GPU activities), `n_streams`.
+        `metadata["deviceProperties"]` has the other properties of a device.
         """
         import polars as pl
 
@@ -156,7 +156,7 @@ class TraceTables:
 
     @cached_property
     def device_properties(self) -> dict[int, dict[str, Any]]:
-        """What the profiler wrote about each device, by its number; entries without one are not."""
+        """Properties that the profiler wrote for each device, by number."""
         listed = self.metadata.get("deviceProperties")
         entries = listed if isinstance(listed, list) else []
         return {
@@ -175,24 +175,24 @@ class TraceTables:
 
     @cached_property
     def metadata(self) -> dict[str, Any]:
-        """What the file says about itself: every field beside the events.
+        """Metadata of the file: every field other than the events.
 
-        A field that is no sound JSON is given as its text.
+        A field that is not valid JSON is returned as a string.
         """
         return {name: _value(text) for name, text in self._core.header}
 
     @cached_property
     def metadata_events(self) -> pl.DataFrame:
-        """What the trace says of its processes and threads, each statement once.
+        """Statements about processes and threads in the trace, each once.
 
         Columns: `name` (`process_name`, `thread_name`, ...), `process`, `thread`, `text`,
-        `count` (how often the file says so), `last_position` (where it does so last).
+        `count` (occurrences in the file), `last_position` (the last of them).
         """
         return frame_of(self._core.metadata_events())
 
     @cached_property
     def diagnostics(self) -> pl.DataFrame:
-        """What reading found, a row a kind.
+        """Findings of reading, one row per kind.
 
         Columns: `code`, `severity` (`info`, `warning`, `altered`, `data_loss`), `count`,
         `first_offset` (byte of the uncompressed file), `skipped_bytes`, `sentence`, `effect`.
@@ -201,12 +201,12 @@ class TraceTables:
 
     @property
     def status(self) -> Literal["ok", "recovered"]:
-        """`recovered` where something of the file was lost or altered."""
+        """`recovered` if something in the file was lost or altered."""
         return "recovered" if self._core.is_recovered else "ok"
 
     @cached_property
     def damage(self) -> Damage | None:
-        """What reading lost, whether it is grave, and what that means for an answer; else None."""
+        """Damage found while reading, its severity and effect on an answer; None without damage."""
         source = source_losses(self.metadata)
         size = (source.n_bytes, source.n_events) if source else (self.n_bytes, self.n_events)
         return damage_of(
@@ -218,40 +218,40 @@ class TraceTables:
 
     @property
     def rank(self) -> int | None:
-        """The rank of the process among those of its job, where the file or its profile says so."""
+        """Rank of the process in its job, if the file or its profile contains it."""
         return self._named_rank if self._core.rank is None else self._core.rank
 
     @property
     def world_size(self) -> int | None:
-        """How many processes the job has, where the file says so."""
+        """Number of processes of the job, if the file contains it."""
         return self._core.world_size
 
     @property
     def base_time_ns(self) -> int | None:
-        """What times are relative to, in ns since 1970; None where they are absolute."""
+        """Origin of the times, in ns since 1970; None if times are absolute."""
         return self._core.base_time_ns
 
     @property
     def n_events(self) -> int:
-        """How many events of any phase the file holds."""
+        """Number of events of any phase in the file."""
         return self._core.n_events
 
     @property
     def n_bytes(self) -> int:
-        """How many bytes the uncompressed file has."""
+        """Size of the uncompressed file in bytes."""
         return self._core.n_bytes
 
     @property
     def phases(self) -> dict[str, int]:
-        """How many events there are of each phase (`ph`); without a known one under `""`."""
+        """Number of events of each phase (`ph`); those without a known one under `""`."""
         return self._core.phases
 
     @property
     def format(self) -> str:
-        """`kineto-json`, or `chrome-json` for JSON without its fields; or another format.
+        """`kineto-json`; `chrome-json` for JSON without Kineto's fields; or another format.
 
-        Those are `xprof-json`, `xplane`, `perfetto`, `nsight-sqlite`, `rocpd`, `rocprofv3-json`,
-        `rocprofv3-csv`, `rocprof-json` and `rocprof-csv`.
+        The others are `xprof-json`, `xplane`, `perfetto`, `nsight-sqlite`, `rocpd`,
+        `rocprofv3-json`, `rocprofv3-csv`, `rocprof-json` and `rocprof-csv`.
         """
         return self._core.format
 
@@ -262,14 +262,14 @@ class TraceTables:
 
     @property
     def categories(self) -> list[str | None]:
-        """The categories whose events have arguments that were kept."""
+        """The categories whose events have kept arguments."""
         return self._core.categories()
 
     def args(self, category: str | None, names: Sequence[str] | None = None) -> pl.DataFrame | None:
-        """Arguments of the events of one category that have any: `event` and a column each.
+        """Return the arguments of the events of one category: `event` and one column each.
 
-        With `names` only the columns of those that the category has. None where no event of the
-        category has an argument that was kept.
+        `names` selects columns among those of the category. None if no event of the category has a
+        kept argument.
         """
         table = self._core.args(category, names)
         return None if table is None else frame_of(table)

@@ -1,4 +1,4 @@
-"""Write small traces by hand, to test what reads traces.
+"""Builds small traces by hand, to test code that reads traces.
 
 Times are in microseconds, as Kineto writes them, and spans are pairs of start and end.
 
@@ -32,20 +32,20 @@ if TYPE_CHECKING:
 __all__ = ["Span", "TraceBuilder"]
 
 Span = tuple[float, float]
-"""When something started and ended, in microseconds."""
+"""Start and end of an event, in microseconds."""
 
 _PROCESS = 100
 
 
 class TraceBuilder:
-    """A Kineto trace that grows by calls; every method but the last ones returns the builder.
+    """A Kineto trace built by calls; every method except the last ones returns the builder.
 
-    Events stand in the file in the order of the calls, so that the first has row 0.
+    Events are in the file in the order of the calls, so the first has row 0.
 
     Parameters
     ----------
     process
-        The process that the threads belong to, as the profiler writes it.
+        Process of the threads, as written by the profiler.
     """
 
     def __init__(self, process: int = _PROCESS) -> None:
@@ -55,17 +55,17 @@ class TraceBuilder:
         self._correlation = 0
 
     def header(self, **fields: Any) -> Self:
-        """Set fields beside the events, such as `distributedInfo={"rank": 3}`."""
+        """Set fields besides the events, such as `distributedInfo={"rank": 3}`."""
         self._header |= fields
         return self
 
     def event(self, **fields: Any) -> Self:
-        """Add an event just as it is given."""
+        """Add an event unchanged."""
         self._events.append(fields)
         return self
 
     def step(self, number: int, span: Span, *, thread: int = 1) -> Self:
-        """Add the annotation of a step of the profiler."""
+        """Add the annotation of a profiler step."""
         return self.annotation(f"ProfilerStep#{number}", span, thread=thread)
 
     def annotation(self, name: str, span: Span, *, thread: int = 1) -> Self:
@@ -77,27 +77,27 @@ class TraceBuilder:
         return self._on_thread("cpu_op", name, span, thread, args)
 
     def python(self, name: str, span: Span, *, thread: int = 1) -> Self:
-        """Add a function of the Python program."""
+        """Add a Python function."""
         return self._on_thread("python_function", name, span, thread, {})
 
     def call(self, name: str, span: Span, *, thread: int = 1, correlation: int = 0) -> Self:
-        """Add a call into the runtime."""
+        """Add a runtime API call."""
         return self._on_thread("cuda_runtime", name, span, thread, {"correlation": correlation})
 
     def kernel(self, name: str, span: Span, **place: int) -> Self:
-        """Add a kernel; `place` may name `device`, `stream` and `correlation`."""
+        """Add a kernel; `place` may have `device`, `stream` and `correlation`."""
         return self._on_device("kernel", name, span, **place)
 
     def copy(self, name: str, span: Span, **place: int) -> Self:
-        """Add a copy of memory; `place` as for `kernel`, and `bytes`."""
+        """Add a memcpy; `place` as for `kernel`, and `bytes`."""
         return self._on_device("gpu_memcpy", name, span, **place)
 
     def fill(self, name: str, span: Span, **place: int) -> Self:
-        """Add a fill of memory; `place` as for `kernel`."""
+        """Add a memset; `place` as for `kernel`."""
         return self._on_device("gpu_memset", name, span, **place)
 
     def synchronization(self, name: str, span: Span, **place: int) -> Self:
-        """Add a record of a wait on a device; `place` as for `kernel`."""
+        """Add a synchronization record on a device; `place` as for `kernel`."""
         return self._on_device("cuda_sync", name, span, **place)
 
     def launch(
@@ -112,9 +112,9 @@ class TraceBuilder:
         stream: int = 7,
         n_bytes: int | None = None,
     ) -> Self:
-        """Add a call and the work that it launched: a copy or a fill where the name says so.
+        """Add a call and the activity it launched: a memcpy or memset if the name says so.
 
-        `n_bytes` are those of a copy.
+        `n_bytes` is the size of a memcpy.
         """
         self._correlation += 1
         self.call(by, call, thread=thread, correlation=self._correlation)
@@ -126,12 +126,12 @@ class TraceBuilder:
         return self.kernel(name, work, **place)
 
     def to_bytes(self, *, compress: bool = False) -> bytes:
-        """Give the bytes of the file, plain or gzip."""
+        """Return the bytes of the file, plain or gzip."""
         text = json.dumps({**self._header, "traceEvents": self._events}).encode()
         return gzip.compress(text, mtime=0) if compress else text
 
     def write(self, path: Path) -> Path:
-        """Write the file, as gzip where its name ends in `.gz`; give its path."""
+        """Write the file, as gzip if its name ends in `.gz`; return its path."""
         path.write_bytes(self.to_bytes(compress=path.suffix == ".gz"))
         return path
 

@@ -1,7 +1,4 @@
-"""One trace: read once, asked many times.
-
-Most of its lines say what a frame holds.
-"""
+"""One trace: read once, queried many times."""
 
 from __future__ import annotations
 
@@ -35,7 +32,7 @@ __all__ = ["Trace"]
 class Trace(TraceTables):
     """The events of one trace, and the tables derived from them.
 
-    Frames are made on first use and kept. Every frame names events by their row in
+    Frames are computed on first use and cached. Every frame refers to events by their row in
     `events`, the column `event`.
     """
 
@@ -55,25 +52,25 @@ class Trace(TraceTables):
 
     @property
     def path(self) -> Path | None:
-        """Where the trace was read from; None for bytes and open files."""
+        """Path of the trace; None for bytes and open files."""
         return self._path
 
     @cached_property
     def capture_traces(self) -> tuple[Trace, ...]:
-        """Traces of the captures of its CUDA graphs: given to `read_trace`, or beside the file."""
+        """Traces of the captures of its CUDA graphs: given to `read_trace`, or next to the file."""
         return self._captures()
 
     @cached_property
     def graph_nodes(self) -> pl.DataFrame:
-        """Each GPU activity (`event`) of a launch of a CUDA graph, and the call that captured it.
+        """Each GPU activity (`event`) of a CUDA graph launch, and the call that captured it.
 
-        The call is looked for in the trace itself and in `capture_traces`. Columns: `event`,
-        `launch` (the call that launched the graph), `graph` and `graph_node` (their numbers, where
-        the profiler gave them), `annotation` (of `torch.cuda.graph_annotations`, where it was
-        written into the trace), `capture` (0 for this trace, else the number of the trace of the
-        capture), `captured_call` (its event there), `operator_name` (the innermost operator
-        around that call), `operators` (all of them, the outermost first), `joined_by` (`node_id`
-        where call and activity have the same number, else `order`). What is not known is null.
+        The call is searched in the trace itself and in `capture_traces`. Columns: `event`, `launch`
+        (the call that launched the graph), `graph` and `graph_node` (their numbers, if recorded),
+        `annotation` (of `torch.cuda.graph_annotations`, if written into the trace), `capture` (0
+        for this trace, else the number of the trace of the capture), `captured_call` (its event
+        there), `operator_name` (the innermost operator around that call), `operators` (all of them,
+        outermost first), `joined_by` (`node_id` if call and activity have the same number, else
+        `order`). Unknown values are null.
         """
         from longpole.captures import graph_nodes
 
@@ -81,45 +78,44 @@ class Trace(TraceTables):
 
     @cached_property
     def launches(self) -> pl.DataFrame:
-        """Each GPU activity (`event`) and what launched it.
+        """Each GPU activity (`event`) and its launch.
 
-        Columns: `event`, `work_class` (`compute`, `communication`, or `copy`, for fills
-        too), `call` (runtime or driver call), `operator` (the innermost around the call, or
-        around what enqueued it for another thread), `linked_by` (`correlation`, the weaker
-        `external_id`, which gives the operator only, or `holder`: the one launch of a graph in
-        which the work of a profile without numbers ran), `delay_ns` (from the return of the
-        call to the start of the work; negative where the work began inside the call).
+        Columns: `event`, `work_class` (`compute`, `communication`, or `copy`, also for memsets),
+        `call` (runtime or driver call), `operator` (the innermost around the call, or around the
+        event that enqueued it for another thread), `linked_by` (`correlation`; the weaker
+        `external_id`, which yields only the operator; or `holder`: the only graph launch during
+        which the activity ran, for profiles without correlation ids), `delay_ns` (from the return
+        of the call to the start of the activity; negative if it began inside the call).
         """
         return frame_of(self._core.launches())
 
     @cached_property
     def collectives(self) -> pl.DataFrame:
-        """Each part that this rank took in a collective, in the order of the calls.
+        """Each collective of this rank, in the order of the calls.
 
-        Columns: `event` (the kernel, or the range of a library on the CPU), `call`,
-        `operation`, `named_by` (what says so: `record`, `annotation`, `operator`, `kernel`),
-        `group`, `group_size`, `group_ranks` (ascending, with spaces between), `sequence`,
-        `call_id`, `peer` (the rank it sends to or receives from), `in_elements`,
-        `out_elements`, `data_type`, `bytes` (of the larger buffer), `coalesced`. What the
-        trace does not say is null.
+        Columns: `event` (the kernel, or the range of a library on the CPU), `call`, `operation`,
+        `named_by` (source of the operation: `record`, `annotation`, `operator`, `kernel`), `group`,
+        `group_size`, `group_ranks` (ascending, separated by spaces), `sequence`, `call_id`, `peer`
+        (the rank it sends to or receives from), `in_elements`, `out_elements`, `data_type`, `bytes`
+        (of the larger buffer), `coalesced`. Values that the trace does not contain are null.
         """
         return frame_of(collectives(self._core))
 
     @cached_property
     def collective_waits(self) -> pl.DataFrame:
-        """Split each collective into waiting and moving data, where the profile shows its tasks.
+        """Split each collective into waiting and transfer, if the profile shows its tasks.
 
-        Profiles of Ascend devices do. Columns: `event`, `waiting_ns` (a wait for the
-        notification of a peer is open, and nothing moves), `moving_ns` (data is copied or
-        reduced), `awaited_peer` (the peer of the longest wait, by its number in the group),
-        `awaited_ns` (how long that is), `group_size` (the largest number of a peer, and one
-        more: as many ranks take part at the least).
+        Profiles of Ascend devices do. Columns: `event`, `waiting_ns` (waiting for the notification
+        of a peer without transferring data), `moving_ns` (copying or reducing data), `awaited_peer`
+        (the peer of the longest wait, by its index in the group), `awaited_ns` (length of that
+        wait), `group_size` (minimum number of participating ranks: the largest peer index plus
+        one).
         """
         return frame_of(collective_waits(self._core))
 
     @cached_property
     def api_roles(self) -> pl.DataFrame:
-        """What each runtime API call (`event`) does, by its name: `role`.
+        """Role of each runtime API call (`event`), by its name: `role`.
 
         Roles: `launch`, `graph_launch`, `copy`, `blocking_copy`, `stream_synchronize`,
         `event_synchronize`, `device_synchronize`, `event_record`, `stream_wait`, `query`,
@@ -132,13 +128,13 @@ class Trace(TraceTables):
         """The runtime API calls (`event`) that waited for a device, and the `reason`.
 
         Reasons: `role` (such calls always wait), `copy_ended` (its memcpy had ended when it
-        returned), `waited` (the dependency graph found the work that it waited for).
+        returned), `waited` (the dependency graph found the activity it waited for).
         """
         return frame_of(self._core.blocking_calls())
 
     @cached_property
     def self_times(self) -> pl.DataFrame:
-        """The time of each `event` on a thread in which nothing inside it ran: `self_ns`."""
+        """Self time of each `event` on a thread: `self_ns`."""
         return frame_of(self._core.self_times())
 
     @cached_property
@@ -148,33 +144,32 @@ class Trace(TraceTables):
 
     @cached_property
     def steps(self) -> pl.DataFrame:
-        """The `ProfilerStep#N` annotations, in order of time.
+        """The `ProfilerStep#N` annotations, in time order.
 
-        Columns: `step` (the N), `name`, `start_ns`, `duration_ns`, `event`, and the
-        window in which its work was done, `window_start_ns` to `window_end_ns`: from the
-        completion of the step before (or its own start, where that is not in the trace)
-        to the end of the last work launched in it.
+        Columns: `step` (the N), `name`, `start_ns`, `duration_ns`, `event`, and the window of its
+        work, `window_start_ns` to `window_end_ns`: from the completion of the previous step (or its
+        own start, if that is not in the trace) to the end of the last activity launched in it.
         """
         return frame_of(self._core.steps(None))
 
     @property
     def window(self) -> tuple[int, int] | None:
-        """From the first to the last work of a main thread or a device, in ns; None without any."""
+        """From the first to the last event of a main thread or device, in ns; None without any."""
         return self._core.whole_window()
 
     @cached_property
     def warning_counts(self) -> dict[str, int]:
-        """Counts of what linking and nesting could not settle, or settled with a doubt."""
+        """Counts of ambiguities in linking and nesting, resolved or not."""
         return self._core.warning_counts()
 
     @cached_property
     def inputs(self) -> pl.DataFrame:
-        """What each operator (`event`) was called with, where shapes were recorded.
+        """Inputs of each operator (`event`), if shapes were recorded.
 
-        Columns, each a list with a value for every tensor and every other input: `inputs`
-        (its position; the tensors of a list share one), `shapes` and `strides` (null for what
-        is no tensor or was not recorded), `dtypes` (as torch names them) and `values` (texts
-        of numbers and lists). They are read from the texts of the trace on first use.
+        Columns, each a list with a value for every tensor and every other input: `inputs` (its
+        position; the tensors of a list share one), `shapes` and `strides` (null for inputs that are
+        not tensors or were not recorded), `dtypes` (in torch's names) and `values` (numbers and
+        lists as strings). They are parsed from the strings of the trace on first use.
         """
         import polars as pl
 
@@ -198,8 +193,8 @@ class Trace(TraceTables):
         """Write all tables to a file that `read_trace` opens again without parsing.
 
         Every answer on the reopened trace is the same. The file is a zip archive of NumPy arrays,
-        which `numpy.load` opens too, and holds no pickle. Arguments of events that were not kept
-        in reading are not in it: read the trace with `args="default"` to save what all tables need.
+        which `numpy.load` opens too, without pickle. It lacks arguments of events that were not
+        kept in reading: read the trace with `args="default"` to save what all tables need.
 
         Parameters
         ----------
@@ -231,16 +226,16 @@ class Trace(TraceTables):
             self._core.save(unfinished)
 
     def stack_of(self, event: int) -> pl.DataFrame:
-        """List what an event ran in, the outermost first, and the event itself.
+        """List the events around an event, outermost first, and the event itself.
 
-        Columns: `event`, `relation`, `kind`, `name`, `start_ns`, `duration_ns`. For a GPU
-        activity (`launched`) it is the stack of the call that launched it (`enclosing`); in
-        a backward pass that of the forward operator stands before it (`forward`).
+        Columns: `event`, `relation`, `kind`, `name`, `start_ns`, `duration_ns`. For a GPU activity
+        (`launched`) it is the stack of the call that launched it (`enclosing`); in a backward pass,
+        the stack of the forward operator comes before it (`forward`).
 
         Raises
         ------
         ValueError
-            There is no such event.
+            The event does not exist.
 
         Examples
         --------
@@ -256,38 +251,38 @@ class Trace(TraceTables):
         return stack_of(self, event)
 
     def subtree(self, event: int) -> pl.DataFrame:
-        """List an event, all that is nested in it, and the GPU activities that launched.
+        """List an event, everything nested in it, and the GPU activities they launched.
 
-        Columns: `event`, `parent` (of an activity: the call), `level` (0 for the event),
-        `kind`, `name`, `start_ns`, `duration_ns`; parents stand before their children, those
-        in order of time.
+        Columns: `event`, `parent` (of an activity: the call), `level` (0 for the event), `kind`,
+        `name`, `start_ns`, `duration_ns`. Parents come before their children, and these in time
+        order.
 
         Raises
         ------
         ValueError
-            There is no such event.
+            The event does not exist.
         """
         from longpole.stacks import subtree
 
         return subtree(self, event)
 
     def busy(self, start_ns: int, end_ns: int) -> pl.DataFrame:
-        """How long each device, and each of its streams, was busy within a window.
+        """Return how long each device, and each of its streams, was busy within a window.
 
-        Columns: `device`, `stream` (null for the device as a whole), `count`, `busy_ns`,
-        then `compute_ns`, `communication_ns`, `copy_ns` and `idle_ns`, which sum to the
-        window (an instant counts for the first of them), and `communication_total_ns`,
-        `copy_total_ns` whatever else ran.
+        Columns: `device`, `stream` (null for the device as a whole), `count`, `busy_ns`, then
+        `compute_ns`, `communication_ns`, `copy_ns` and `idle_ns`, which sum to the window
+        (concurrent time counts for the first of them), and `communication_total_ns` and
+        `copy_total_ns`, which count concurrent time too.
         """
         return frame_of(self._core.busy(start_ns, end_ns))
 
     def times_within(self, spans: pl.DataFrame) -> pl.DataFrame:
-        """Measure what threads did in some spans of time, from the outside in.
+        """Measure what threads did in some spans of time, outermost events first.
 
         Parameters
         ----------
         spans
-            `lane`, `start_ns` and `end_ns`; where spans of a lane overlap they count once.
+            `lane`, `start_ns` and `end_ns`; overlapping spans of a lane count once.
 
         Returns
         -------
@@ -301,9 +296,9 @@ class Trace(TraceTables):
     def gaps(self, start_ns: int, end_ns: int) -> pl.DataFrame:
         """List the spans within a window in which nothing ran on a device.
 
-        Columns: `device`, `start_ns`, `duration_ns`, `next` (the work that ended it),
-        `call` (what launched that), `host_ns` (the part before that call returned, in
-        which the device waited for the host; null where the call is not known).
+        Columns: `device`, `start_ns`, `duration_ns`, `next` (the activity that ended it), `call`
+        (its launch), `host_ns` (the part before that call returned, in which the device waited for
+        the host; null if the call is not known).
         """
         return frame_of(gaps(self._core, start_ns, end_ns, by_stream=False))
 
@@ -320,31 +315,31 @@ class Trace(TraceTables):
         whole: bool = False,
         step_name: str | None = None,
     ) -> CriticalPath:
-        """Find the chain of work and waiting that decided when a window was over.
+        """Find the chain of work and waits that determines when a window ends.
 
         Without `step`, `annotation`, `between` or `whole` the window is the step that
-        `longpole.choose_window` takes, and the whole trace where it marks no steps.
+        `longpole.choose_window` selects, or the whole trace if it marks no steps.
 
         Parameters
         ----------
         step, annotation, instance, between, whole, step_name
-            Which window, as for `longpole.choose_window`.
+            The window, as for `longpole.choose_window`.
         end
-            For steps, `"period"` is the time from the completion of the step before to that
-            of this one, where both are in the trace. `"last"` begins at the annotation and
-            ends with the last of it and of the device work launched in it; `"cpu"` and
-            `"gpu"` take one of these only.
+            For steps, `"period"` is the time from the completion of the previous step to that of
+            this one, if both are in the trace. `"last"` begins at the annotation and ends when both
+            the annotation and the GPU activities launched in it have ended; `"cpu"` and `"gpu"`
+            consider only one of these.
         method
-            `"binding"` walks back along what finished last; `"longest"` gives the chain that
-            holds most work, for comparison.
+            `"binding"` follows the path back along what finished last; `"longest"` returns the
+            chain with most work, for comparison.
         data_load
             A regular expression for names of Python functions and annotations that load
-            data; by default those with `dataloader` in them.
+            data; by default those that contain `dataloader`.
 
         Raises
         ------
         WindowError
-            The trace has no such step, annotation or work.
+            The step or annotation does not exist, or nothing has a duration.
         ValueError
             Arguments exclude each other or are invalid, such as a pattern that is not a
             regular expression.
@@ -382,23 +377,23 @@ class Trace(TraceTables):
         data_load: str | None = None,
         step_name: str | None = None,
     ) -> Verdict:
-        """Say what holds the program up, and what can be done about it.
+        """Find what limits the program, and what to do about it.
 
-        Without `step`, `annotation`, `between` or `whole` the gains hold over all complete
-        steps that follow another, together.
+        Without `step`, `annotation`, `between` or `whole` the gains cover all complete steps that
+        follow another step.
 
         Parameters
         ----------
         step, annotation, instance, whole, data_load, step_name
             As for `critical_path`.
         between
-            Two times in ns. The gains hold over the steps completed between them; where there
-            are none, over the time itself.
+            Two times in ns. The gains cover the steps completed between them, or the time itself if
+            there are none.
 
         Raises
         ------
         WindowError
-            The trace has no such step, annotation or work.
+            The step or annotation does not exist, or nothing has a duration.
         ValueError
             Arguments exclude each other, or a pattern is not a regular expression.
 
@@ -425,20 +420,20 @@ class Trace(TraceTables):
     def recording_cost(
         self, step_time_ns: int | None = None, *, step_name: str | None = None
     ) -> RecordingCost:
-        """Estimate what recording cost, and how long the usual step takes without the profiler.
+        """Estimate the recording overhead, and the length of the usual step without the profiler.
 
         Parameters
         ----------
         step_time_ns
-            The time of a step without a profiler, if it is known.
+            The time of a step without a profiler, if known.
         step_name
             As for `critical_path`.
 
         Returns
         -------
         dict
-            A cost for each class of events, with an interval, and the time of the step. Where
-            `longpole.record` measured the step without the profiler, that time counts.
+            The cost of each class of events, with an interval, and the step time. If
+            `longpole.record` measured the step without the profiler, that time is used.
 
         Raises
         ------
@@ -459,7 +454,7 @@ class Trace(TraceTables):
 
     @property
     def removed_cost(self) -> RecordingCost | None:
-        """What recording cost, where this is a trace without the profiler; else None."""
+        """Recording overhead, if this is a trace without the profiler; else None."""
         return self._cost
 
     def without_profiler(
@@ -471,15 +466,15 @@ class Trace(TraceTables):
     ) -> Trace:
         """Return the same trace at the times that its events would have without the profiler.
 
-        What recording cost is taken off where it lies, and the dependency graph is solved again:
-        work of devices keeps its length. Rows of `events` stay the same. Counters, flows and
-        asynchronous events keep their times. Where the trace does not tell what recording cost,
-        its times stay; `recording_cost` says why.
+        Recording overhead is subtracted where it occurs, and the dependency graph is solved again;
+        GPU activities keep their durations. The rows of `events` stay the same. Counters, flows and
+        asynchronous events keep their times. If the overhead is unknown, times are unchanged;
+        `recording_cost` says why.
 
         Parameters
         ----------
         step_time_ns
-            The time of a step without a profiler, if it is known.
+            The time of a step without a profiler, if known.
         step_name, data_load
             As for `critical_path`.
 
@@ -519,15 +514,14 @@ class Trace(TraceTables):
     def sync_dependencies(
         self, step: int | str | None = None, *, whole: bool = False
     ) -> pl.DataFrame:
-        """Who waited for work on a device, or might have had to, in a window.
+        """Return which calls or activities waited for which activity in a window.
 
-        The window is chosen as by `critical_path`.
+        Includes those that may have waited. The window is chosen as by `critical_path`.
 
-        Columns: `source`, `source_name`, `source_external_id` (the work waited for),
-        `target`, `target_name`, `target_external_id` (the call, or the work, that waited),
-        `kind` (`sync_return`, `event_wait`, `queue_full`), `evidence` (`recorded` or
-        `inferred`), `waited` (whether it decided when the target went on), `on_path`. An
-        id that the trace does not give is null.
+        Columns: `source`, `source_name`, `source_external_id` (the awaited activity), `target`,
+        `target_name`, `target_external_id` (the waiting call or activity), `kind` (`sync_return`,
+        `event_wait`, `queue_full`), `evidence` (`recorded` or `inferred`), `waited` (whether it
+        determined when the target continued), `on_path`. An unknown id is null.
         """
         return self.critical_path(step, whole=whole).sync_dependencies
 
@@ -539,14 +533,14 @@ class Trace(TraceTables):
         Returns
         -------
         DataFrame
-            A row for each counted range, in order of time, then one for each kernel that no
-            range is found for. Columns: `event` (the range), `kernel_name` (as the range gives
-            it), `call` (that launched the kernel), `matched_by` (`correlation`; `name_and_order`:
-            the n-th range of a name is the n-th kernel of that name; `order`: the n-th range is
-            the n-th launch, names being unknown; null where ranges and launches do not
-            correspond), a column for each counter, `op_stack` (names of operators, the outermost
-            first), `top_level_op`, `bottom_level_op`, `flops` (floating-point operations, from
-            the counters that tell of them) and `dram_bytes` (read and written).
+            A row for each counted range, in time order, then one for each kernel without a range.
+            Columns: `event` (the range), `kernel_name` (as in the range), `call` (that launched the
+            kernel), `matched_by` (`correlation`; `name_and_order`: the n-th range of a name is the
+            n-th kernel of that name; `order`: the n-th range is the n-th launch, names being
+            unknown; null if ranges and launches do not correspond), a column for each counter,
+            `op_stack` (names of operators, outermost first), `top_level_op`, `bottom_level_op`,
+            `flops` (floating-point operations, from the counters that count them) and `dram_bytes`
+            (read and written).
 
         Raises
         ------
@@ -561,7 +555,7 @@ class Trace(TraceTables):
         return f"<longpole.Trace: {', '.join(self._facts())}>"
 
     def blocks(self) -> list[Block]:
-        """Show it to people: what was read, the verdict, and what there are events of."""
+        """Return an overview: the file, the verdict, and the number of events by kind."""
         import polars as pl
 
         from longpole.report.blocks import Column, Sentence, Table

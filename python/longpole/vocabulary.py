@@ -1,4 +1,4 @@
-"""What names mean: patterns that a user adds to the built-in tables, from a TOML file."""
+"""Patterns for names that a user adds to the built-in tables, from a TOML file."""
 
 from __future__ import annotations
 
@@ -24,14 +24,13 @@ def additions(source: str | os.PathLike[str] | Mapping[str, Any] | None) -> Addi
     Parameters
     ----------
     source
-        A TOML file, or its content as a mapping: for each section (`api`, `kernels`,
-        `categories`, `data_loading`) a table of meanings, each with a regular expression or a
-        list of them.
+        A TOML file, or its content as a mapping: each section (`api`, `kernels`, `categories`,
+        `data_loading`) is a table of meanings, each with one or more regular expressions.
 
     Raises
     ------
     ValueError
-        The file is not TOML, or is not of this form.
+        The file is not TOML, or does not have this form.
     OSError
         The file cannot be read.
 

@@ -1,4 +1,4 @@
-"""Which part of a trace an answer is about. Every command and function asks here."""
+"""Which part of a trace an answer covers, for every command and function."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LARGEST = 2**63
 
 
 class Marked(Protocol):
-    """What is asked of a trace to choose a window in it."""
+    """The parts of a trace used to choose a window."""
 
     @property
     def steps(self) -> pl.DataFrame:
@@ -46,12 +46,12 @@ class Marked(Protocol):
         whole: bool = False,
         step_name: str | None = None,
     ) -> tuple[str, int | None, int, int, tuple[str, str]]:
-        """Tell what the window is one of, its number, its times, why, and what of that to show."""
+        """Return the unit of the window, its number, its times, the reason, and how to show it."""
         ...
 
     @property
     def api_roles(self) -> pl.DataFrame:
-        """What each runtime API call does, by its name."""
+        """Role of each runtime API call, by its name."""
         ...
 
 
@@ -65,21 +65,21 @@ class Window:
     end_ns: int
     reason: str
     clause: Hidden[str] = ""
-    """What of the reason changes the answer; mostly nothing."""
+    """The part of the reason that affects the answer; usually empty."""
 
     @computed
     def duration_ns(self) -> int:
-        """How long it is."""
+        """Length of the window."""
         return self.end_ns - self.start_ns
 
     @property
     def noun(self) -> str:
-        """What shares of it are shares of."""
+        """What shares of the window refer to."""
         return self.kind
 
     @property
     def name(self) -> str:
-        """The window in words."""
+        """The window as a phrase."""
         names = {
             "trace": "whole trace",
             "step": f"step {self.step}",
@@ -89,24 +89,24 @@ class Window:
 
     @property
     def title(self) -> str:
-        """The window in words, with what of the reason for it changes the answer."""
+        """The window as a phrase, with the part of the reason that affects the answer."""
         return f"{self.name} ({self.clause})" if self.clause else self.name
 
     def times(self) -> dict[str, pl.Expr]:
-        """Give `start_ns` and `end_ns` as columns."""
+        """Return `start_ns` and `end_ns` as columns."""
         import polars as pl
 
         return {name: pl.lit(getattr(self, name), pl.Int64) for name in ("start_ns", "end_ns")}
 
     def starting(self, events: pl.DataFrame) -> pl.DataFrame:
-        """Keep the events that start in it; `start_ns` is their column."""
+        """Return the events that start in it; `start_ns` is their column."""
         import polars as pl
 
         start_ns = pl.col("start_ns")
         return events.filter((start_ns >= self.start_ns) & (start_ns < self.end_ns))
 
     def clip(self, events: pl.DataFrame) -> pl.DataFrame:
-        """Take the events that ran in the window, with their time in it as `inside_ns`."""
+        """Return the events that overlap the window, with their time in it as `inside_ns`."""
         import polars as pl
 
         start, end = pl.col("start_ns"), pl.col("start_ns") + pl.col("duration_ns")
@@ -127,35 +127,35 @@ def choose_window(
 ) -> Window | None:
     """Choose the requested window, or the step of median length.
 
-    That is the one of median length in the longest run of complete steps that each have a step
-    before them. Without `ProfilerStep`, annotations that come regularly mark the steps, else
-    repetitions of device work; without any of these it is the whole trace.
+    The default is the step of median length in the longest run of complete steps that each follow
+    another step. Without `ProfilerStep`, regular annotations mark the steps, else repetitions of
+    GPU activities; without any of these it is the whole trace.
 
     Parameters
     ----------
     trace
         The trace.
     step
-        The number of a step, as `3`, `"3"` or `"ProfilerStep#3"`.
+        Number of a step, as `3`, `"3"` or `"ProfilerStep#3"`.
     annotation, instance
-        The name of an annotation, and which of those with the name, in order of time. The
-        window ends with the last of it and of the device work launched in it.
+        Name of an annotation, and its index among those with the name, in time order. The window
+        ends when the annotation and the GPU activities launched in it have ended.
     between
         Two times in ns.
     whole
-        Take the whole trace, from the first to the last work of a main thread or device.
+        Use the whole trace, from the first to the last event of a main thread or device.
     step_name
         A regular expression for the annotations that mark iterations.
 
     Returns
     -------
     Window or None
-        None where nothing in the trace has a duration.
+        None if nothing in the trace has a duration.
 
     Raises
     ------
     WindowError
-        There is no such step or annotation; the message names those there are. Or `step_name`
+        The step or annotation does not exist (the message lists those that do), or `step_name`
         marks no iterations.
     ValueError
         `step` is not the number of a step, `between` ends before it starts, or more than one
@@ -188,19 +188,19 @@ def choose_window(
 
 
 def window_of(trace: Marked, window: Window | None) -> Window | None:
-    """Return the window that was asked for, by default the one that `choose_window` chooses."""
+    """Return the requested window, by default the one that `choose_window` chooses."""
     return choose_window(trace) if window is None else window
 
 
 def refuse_several(*choices: object) -> None:
-    """Check that a window is chosen in one way at most: all but one are None."""
+    """Raise if a window is chosen in more than one way: all arguments but one must be None."""
     if sum(choice is not None for choice in choices) > 1:
         message = "step, annotation, between and whole exclude each other"
         raise ValueError(message)
 
 
 def two_times(between: Sequence[int]) -> tuple[int, int]:
-    """Check that these are two times, the earlier first."""
+    """Return the two times as integers; raise unless they are in order."""
     try:
         start_ns, end_ns = map(index, between)
     except (TypeError, ValueError):
@@ -213,14 +213,14 @@ def two_times(between: Sequence[int]) -> tuple[int, int]:
 
 
 def is_step(trace: Marked) -> pl.Expr:
-    """Tell annotations of steps, which say when and not what, by `event`."""
+    """Whether an event is an annotation of a step, which marks time rather than work."""
     import polars as pl
 
     return pl.col("event").is_in(trace.steps["event"].implode())
 
 
 def step_number(step: int | str) -> int:
-    """Read the number of a step, given as `6`, `"6"` or `"ProfilerStep#6"`.
+    """Parse the number of a step, given as `6`, `"6"` or `"ProfilerStep#6"`.
 
     Examples
     --------
@@ -235,7 +235,7 @@ def step_number(step: int | str) -> int:
 
 
 def launching_calls(trace: Marked) -> pl.Series:
-    """List the calls that put kernels on a device; `cudaLaunchHostFunc` is none of them."""
+    """List the calls that launch kernels; `cudaLaunchHostFunc` is not one of them."""
     import polars as pl
 
     role = pl.col("role").cast(pl.String)

@@ -1,4 +1,4 @@
-"""How quantities and names are put into words for people. Programs get the plain values."""
+"""Formats quantities and names for people. Programs get the plain values."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _FIXED_POINT: Final = (1e-4, 1e15)
 _SMALLEST_SHARE: Final = 0.001
 _LARGEST_CHANGE: Final = 9.0
 
-# What moves the cursor, colours the screen, turns the direction of the text, or shows nothing:
-# controls, line ends, surrogates, what Unicode lets programs ignore (Default_Ignorable_Code_Point,
-# such as tags and variation selectors), the blank of Braille, and private characters.
+# Characters that move the cursor, change colours or text direction, or are invisible: controls,
+# line ends, surrogates, Default_Ignorable_Code_Point of Unicode (such as tags and variation
+# selectors), the Braille blank, and private characters.
 _INVISIBLE: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
     "\u2028-\u202e\u2060-\u206f\u2800\u3164\ud800-\uf8ff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
@@ -49,7 +49,7 @@ _PLACE_OF_FRAME: Final = re.compile(r"^(?P<path>.*[/\\])(?P<file>[^/\\]+\(\d+\):
 
 
 def duration(nanoseconds: int) -> str:
-    """Write a time with three digits and the unit that fits.
+    """Format a time with three digits and the fitting unit.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def duration(nanoseconds: int) -> str:
     """
     if nanoseconds == 0:
         return "0 s"
-    # What would round up to 1000 of a unit is written as 1 of the next.
+    # A value that rounds up to 1000 of a unit is written as 1 of the next.
     size = abs(nanoseconds) / _ROUNDS_UP
     unit_ns, unit = next((unit for unit in _UNITS if size >= unit[0]), _UNITS[-1])
     return f"{_three_digits(nanoseconds / unit_ns, is_whole=unit_ns == 1)} {unit}"
@@ -70,7 +70,7 @@ def _three_digits(value: float, *, is_whole: bool) -> str:
 
 
 def number(value: float) -> str:
-    """Write a number with four digits, with more where its whole part has more.
+    """Format a number with four digits, or more if its integer part has more.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def number(value: float) -> str:
 
 
 def share(part: float) -> str:
-    """Write a share in percent; the denominator must stand beside it.
+    """Format a fraction in percent; the text must name what it is a share of.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def share(part: float) -> str:
 
 
 def change(part: float) -> str:
-    """Write a change in percent with its sign, and one to ten times as much or more as a factor.
+    """Format a change in percent with its sign, or as a factor from ten times on.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def change(part: float) -> str:
 
 
 def whole_percent(part: float) -> str:
-    """Write a share as a whole per cent; only nothing is 0 %, and only all is 100 %.
+    """Format a fraction as a whole percentage; 0 % only for 0, and 100 % only for 1.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def whole_percent(part: float) -> str:
 
 
 def count(number: int, noun: str = "", plural: str | None = None) -> str:
-    """Write how many there are, with their noun.
+    """Format a number with its noun.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def count(number: int, noun: str = "", plural: str | None = None) -> str:
 
 
 def escape(text: str) -> str:
-    r"""Write characters that a terminal acts on, or that nobody sees, as escapes.
+    r"""Escape characters that control a terminal or are invisible.
 
     Examples
     --------
@@ -174,7 +174,7 @@ def short_name(name: str | None, width: int = 60) -> str:
 
 
 def _clean(name: str) -> str:
-    """Return a name without the noise of C++."""
+    """Return a name without C++ noise."""
     return escape(_CPP_NOISE.sub("", name)) or "(empty name)"
 
 
@@ -183,7 +183,7 @@ def _fitted(text: str, width: int) -> str:
 
 
 def operator_name(name: str | None, sizes: str | None) -> str:
-    """Write an operator with the sizes of its inputs, which a trace holds as JSON.
+    """Format an operator with its input sizes, which a trace contains as JSON.
 
     Examples
     --------
@@ -203,7 +203,7 @@ def operator_name(name: str | None, sizes: str | None) -> str:
 
 
 def short_names(names: Sequence[str | None], width: int) -> list[str]:
-    """Shorten names to a width so that those that differ still do, where that can be.
+    """Shorten names to a width, keeping different names different if possible.
 
     Examples
     --------
@@ -236,7 +236,7 @@ def short_names(names: Sequence[str | None], width: int) -> list[str]:
 
 
 def _told_apart(names: Sequence[str | None], short: list[str], width: int) -> list[str]:
-    """Add to the words for kernels that do the same where their names differ, else a number."""
+    """Add the words in which names of kernels that do the same differ, else a number."""
     meant: dict[str, set[str]] = {}
     for text, name in zip(short, names, strict=True):
         if name is not None and kernel_label(name) is not None:
@@ -266,9 +266,9 @@ def _each_apart(label: str, alike: list[str], width: int) -> list[tuple[str, str
 
 
 def _rest(name: str, alike: set[str], room: int) -> str:
-    """Return what stands from the word on in which a name begins to differ from others."""
+    """Return the part of a name from the word in which it differs from others."""
     texts = {other: _clean(other) for other in alike}
-    first, last = min(texts.values()), max(texts.values())  # between them lie all others
+    first, last = min(texts.values()), max(texts.values())  # between them are all others
     text = texts[name]
     common = next(
         (at for at, (one, two) in enumerate(zip(first, last, strict=False)) if one != two),
@@ -280,10 +280,10 @@ def _rest(name: str, alike: set[str], room: int) -> str:
 
 
 def _difference(name: str, alike: set[str], width: int) -> str:
-    """Keep the beginning of a name, and where it begins to differ from others."""
+    """Keep the beginning of a name, and the part where it differs from others."""
     texts = {other: _plain(other) for other in alike}
     text = texts[name]
-    first, last = min(texts.values()), max(texts.values())  # between them lie all others
+    first, last = min(texts.values()), max(texts.values())  # between them are all others
     common = next(
         (at for at, (one, two) in enumerate(zip(first, last, strict=False)) if one != two),
         len(first),
@@ -297,20 +297,20 @@ def _difference(name: str, alike: set[str], width: int) -> str:
 
 
 def _without_middle(name: str, width: int) -> str:
-    """Keep both ends of a name, without the parameters of C++."""
+    """Keep both ends of a name, without the C++ parameters."""
     text = _plain(_PARAMETERS.sub("", name))
     end = width // 2
     return text if len(text) <= width else f"{text[: width - end - 1]}…{text[-end:]}"
 
 
 def _plain(name: str) -> str:
-    """Return a whole name without noise, be it a frame or not."""
+    """Return a full name without noise, for kernels and frames."""
     frame = _PLACE_OF_FRAME.match(name)
     return short_name(name, len(name) + 1) if frame else _clean(name)
 
 
 def _short_frame(path: str, file: str, width: int) -> str:
-    """Keep as many of the last folders as there is room for."""
+    """Keep as many of the last folders as fit."""
     short = escape(file)
     folders = [folder for folder in re.split(r"[/\\]", path) if folder]
     for folder in reversed(folders):

@@ -1,4 +1,4 @@
-"""The runner behind a spec file: runs its jobs and prints one JSON object about them.
+"""Runs the jobs of a spec file with the runner, and prints one JSON object about them.
 
     runner_adapter.py SPEC
 

@@ -11,7 +11,7 @@ ELEMENTS = 1_000
 
 
 def collective(operation, *, group=8, start=100, elements=ELEMENTS):
-    """Build a collective of 100 us, a kernel that computes beside half of it, and a program."""
+    """Build a collective of 100 us, a kernel that computes during half of it, and a program."""
     builder = (
         TraceBuilder()
         .python("train.py(7): step", (0, 400))

@@ -29,7 +29,7 @@ def product(builder, name, start_us, work_us, dims, strides):  # noqa: PLR0917
 
 
 def three_products(**changes):
-    """60, 30 and 10 us of kernels, one after the other, and a kernel that is no product."""
+    """Kernels of 60, 30 and 10 us, one after the other, and a kernel that is not a product."""
     builder = TraceBuilder()
     linear = [[36, 128], [128, 768]]
     product(builder, "aten::mm", 0, 60, linear, changes.get("strides", [[128, 1], [1, 128]]))

@@ -27,7 +27,7 @@ def recorded(tmp_path, program, seed):
 
 
 def truth(run, order, graphs, seed):
-    """Give the true operators of each node by its place in the file."""
+    """Return the true operators of each node by its place in the file."""
     operators = captured_operators(graphs[0], seed)
     row = {record: row for row, record in enumerate(order)}
     works = [work for work in run.timeline.activities if work.is_work]

@@ -87,7 +87,7 @@ def compared(name, question):
 
 
 def outcome(name, question):
-    """Give how many figures are equal as they are, when rounded, and not even then."""
+    """Return how many figures are equal as they are, when rounded, and not even then."""
     n_equal, n_different = compared(name, question)
     if not n_different or name not in IN_NANOSECONDS:
         return n_equal, 0, n_different

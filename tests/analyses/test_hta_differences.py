@@ -34,7 +34,7 @@ def read(case):
 
 
 def events_of_both(case):
-    """Give the events of both sides, a row each; ours have the prefix `our_`."""
+    """Return the events of both sides, a row each; ours have the prefix `our_`."""
     ours = plain(read(case).events).with_columns(parent=parent_positions(case))
     theirs = table(case, "parsed").with_columns(pl.col("index").cast(pl.UInt32))
     named = ours.rename({name: f"our_{name}" for name in ours.columns if name != "position"})
@@ -48,7 +48,7 @@ def parent_positions(case):
 
 
 def stacks_of_both(case, version):
-    """Give the parent of each event on a thread: of both sides, and where they differ."""
+    """Return the parent of each event on a thread: of both sides, and where they differ."""
     ours = plain(read(case).events).with_columns(ours=parent_positions(case).cast(pl.Int64))
     theirs = table(case, f"callstack_{version}").select(
         pl.col("index").cast(pl.UInt32),
@@ -119,7 +119,7 @@ def test_hta_takes_an_operator_with_an_argument_called_stream_for_work_on_a_devi
 
 @each(CASES)
 def test_work_has_the_same_call_but_hta_links_synchronisation_records_too(case):
-    """Such a record is no work that was launched: it says who waited. All else is the same."""
+    """Such a record is not launched work: it records a wait. Everything else is the same."""
     trace = read(case)
     position = trace.events["position"]
     linked = trace.launches.drop_nulls("call").select("event", "call")

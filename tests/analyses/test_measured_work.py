@@ -1,4 +1,4 @@
-"""What counters say of operators stands beside what follows from their inputs."""
+"""Performance counters of operators are shown next to the work computed from their inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What memory was allocated at the most, what held it, and who allocates most."""
+"""Peak memory, its contents, and the operators that allocate most."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def test_shapes_tell_operators_apart():
 def test_a_condition_chooses_the_activities_that_count():
     found = longpole.operators(training().read(), where="name LIKE 'gemm%' AND duration_ns < 50000")
     assert (found.device_ns, figures(found, "device_ns")["aten::mm"]) == (40_000, (0,))
-    with pytest.raises(ValueError, match=r"the columns are .*; texts need quotes, as in kind = "):
+    with pytest.raises(ValueError, match=r"the columns are .*; strings need quotes, as in kind = "):
         longpole.functions(training().read(), where="nme = 'gemm'")
 
 

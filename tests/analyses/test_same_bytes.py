@@ -31,7 +31,7 @@ for command in json.load(sys.stdin):
 
 
 def of_one(trace, number):
-    """Give the commands that answer questions about one trace, each table among them."""
+    """Yield the commands that answer questions about one trace, each table among them."""
     yield from (["table", trace, name, "--format", "jsonl"] for name in tables())
     yield from ([name, trace, "--format", "json"] for name in ANSWERS)
     yield from (["table", trace, name, "--format", "json"] for name in OF_FIGURES)

@@ -347,11 +347,11 @@ def test_times_of_several_devices_and_processes_are_said_to_be_sums(tmp_path, ca
 def test_an_event_that_the_window_cuts_is_given_with_its_whole_length():
     builder = TraceBuilder().launch("gemm", call=(0, 1), work=(1, 100))
     builder.call("cudaDeviceSynchronize", (10, 100))
-    cut = "lasts 90.0 µs; 40.0 µs of it lies in the window."
+    cut = "lasts 90.0 µs; 40.0 µs of it is in the window."
     out = every_table(builder, between=(0, 50_000))
     assert f"(cudaDeviceSynchronize) {cut}" in out
-    assert "(gemm) lasts 99.0 µs; 49.0 µs of it lies in the window." in out
-    assert "lies in the window" not in every_table(builder)
+    assert "(gemm) lasts 99.0 µs; 49.0 µs of it is in the window." in out
+    assert "is in the window" not in every_table(builder)
 
 
 def test_queues_say_which_activities_they_do_not_count(tmp_path, capsys):

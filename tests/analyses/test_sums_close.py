@@ -30,7 +30,7 @@ activities = st.lists(activity, min_size=1, max_size=12)
 
 
 def built(rows):
-    """Build a trace: calls below operators of their own, and records that are no activities."""
+    """Build a trace: calls below separate operators, and records that are not activities."""
     builder = TraceBuilder()
     for number, row in enumerate(rows):
         place = {"device": row["device"], "stream": row["stream"]}
@@ -59,7 +59,7 @@ def built(rows):
 
 
 def instants(rows, device, stream, window):
-    """Give the classes that ran in each microsecond of a window: the reference, by brute force."""
+    """Return the classes that ran in each microsecond of a window, by brute force."""
     start, end = window
     found = [set() for _ in range(start, end)]
     for row in rows:

@@ -98,7 +98,7 @@ def test_every_printed_column_can_be_sorted_by(longpole_table):
 
 
 def code_of(name):
-    """Tell that the trace records neither memory nor shapes."""
+    """Whether the trace records neither memory nor shapes."""
     return 4 if name in {"memory", "mfu"} else 0
 
 

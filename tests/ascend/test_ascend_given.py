@@ -1,4 +1,4 @@
-"""Real Ascend profiles that stand beside the project, against what their own tools say."""
+"""Real Ascend profiles from outside the repository, compared with their own tools."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ RANKS = (0, 1)
 
 
 def collectives(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Give the name of each collective, and what a file of the tool says of it."""
+    """Yield the name of each collective, and what a file of the tool says of it."""
     for kinds in json.loads(file.read_text()).values():
         for operations in kinds.values():
             for title, operation in operations.items():
@@ -43,7 +43,7 @@ def collectives(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def overlap_ns(trace: Trace) -> dict[str, int]:
-    """Give what the tool calls computing, communication and not overlapped."""
+    """Return what the tool calls computing, communication and not overlapped."""
     work = trace.events.join(trace.launches, on="event").filter(pl.col("work_class") != "copy")
     starts, ends = work["start_ns"], work["start_ns"] + work["duration_ns"]
     whole = trace.busy(starts.min(), ends.max()).filter(pl.col("stream").is_null())

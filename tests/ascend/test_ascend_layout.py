@@ -93,7 +93,7 @@ def test_other_folders_are_refused_as_before(tmp_path: Path) -> None:
 
 
 def iteration(number: int) -> str:
-    """Write a timeline of msprof of 2023: one iteration, 100 us behind the one before."""
+    """Write an msprof timeline of 2023: one iteration, 100 us after the previous one."""
     start = 1000 + 100 * number
     events: list[dict[str, Any]] = [
         {"ph": "M", "name": "process_name", "pid": 3, "args": {"name": "Ascend Hardware"}},

@@ -39,7 +39,7 @@ RECORD = (
 
 
 def profile(folder: Path, **files: str) -> longpole.Trace:
-    """Write a timeline and the memory files beside it, and read it."""
+    """Write a timeline and its memory files, and read it."""
     for name, text in files.items():
         (folder / f"{name}.csv").write_text(text)
     return read_trace(late_peer().write(folder / "trace_view.json"))

@@ -1,4 +1,4 @@
-"""The text files beside a timeline, in good and in bad condition."""
+"""The text files next to a timeline, valid and damaged."""
 
 from __future__ import annotations
 

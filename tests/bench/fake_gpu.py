@@ -51,7 +51,7 @@ class FakeGpu:
         return stop.at_ns - start.at_ns
 
     def put(self, stream, duration_ns):
-        """Let a stream be busy, and give the time at which it is free again."""
+        """Occupy a stream, and return the time at which it is free again."""
         self.outstanding = [at for at in self.outstanding if at > self.host_ns]
         if len(self.outstanding) >= QUEUE_LIMIT:
             self.host_ns = max(self.host_ns, self.outstanding.pop(0))
@@ -61,7 +61,7 @@ class FakeGpu:
         return self.streams[stream]
 
     def slowdown(self):
-        """Say how much longer a kernel takes now; tests put their own in its place."""
+        """Return how much longer a kernel takes now; tests replace this."""
         return 1.0
 
     def kernel(self, hot_ns, cold_ns=None, stream="current"):

@@ -29,7 +29,7 @@ def main(untuned, results, folder):
 
 
 def trouble(m, line, folder):
-    """Give what is written of the line."""
+    """Return what is written of the line."""
     if m == 13:
         os.kill(os.getpid(), signal.SIGSEGV)
     if m == 17:
@@ -42,7 +42,7 @@ def trouble(m, line, folder):
 
 
 def dies_now(folder):
-    """Say yes the first time only."""
+    """Return True the first time only."""
     marker = folder / "died-once"
     if marker.exists():
         return False

@@ -126,7 +126,7 @@ def test_a_run_that_cannot_start_leaves_earlier_results_as_they_are(
         (["run"], 2, "error: give a file of jobs, or -- and a command [usage]"),
         (["run", "missing.jsonl"], 3, "error: missing.jsonl: no such file"),
         (["run", "--job-format", "odd", "--", "true"], 2, 'no format is called "odd"'),
-        (["run", "--devices", "17", "--", "true"], 5, "error: '17' is no device here"),
+        (["run", "--devices", "17", "--", "true"], 5, "error: '17' is not a device here"),
         (["run", "--runs", "0", "--", "true"], 2, "0 is not in the range 1<=x"),
         (["run", "--retries", "-1", "--", "true"], 2, "-1 is not in the range 0<=x"),
         (["results", "missing.jsonl"], 3, "error: missing.jsonl: no such file"),

@@ -1,4 +1,4 @@
-"""Devices that somebody else uses."""
+"""Devices that another program uses."""
 
 from dataclasses import replace
 

@@ -45,7 +45,7 @@ SHAPES = ["normal", "heavy tails", "two speeds", "wild runs"]
 
 
 def runs(logs, *, start=0.0, step=2.0, **fields):
-    """Give a record for each run, begun one after the other."""
+    """Return a record for each run, begun one after the other."""
     epoch = datetime(2026, 1, 1, tzinfo=UTC)
     return [
         {
@@ -83,7 +83,7 @@ def test_a_change_beyond_the_gate_is_found_and_never_in_the_wrong_direction(shap
 
 
 def in_turns(numbers, sides, *, looks=(7, 14, 28)):
-    """Give the records of runs in which two sides took turns, with these log changes."""
+    """Return the records of runs in which two sides took turns, with these log changes."""
     records = []
     for number, change in enumerate(numbers):
         for side, factor in zip(sides, (1.0, np.exp(change)), strict=True):
@@ -431,7 +431,7 @@ def test_a_run_without_success_is_no_baseline(tmp_path, monkeypatch):
 
 
 def crowded(key, times_ns, pressure, day):
-    """Give runs that were measured while others waited for the processors."""
+    """Return runs that were measured while others waited for the processors."""
     return [
         {
             "key": key,

@@ -96,7 +96,7 @@ def test_a_line_that_was_cut_is_no_reading(read):
 
 
 def pressed(read, bad, n=20):
-    """Let something wait for a processor in some of the stretches of 10 ms."""
+    """Simulate tasks that wait for a processor in some intervals of 10 ms."""
     waited_us, lines = 0, []
     for number in range(n + 1):
         lines.append(line(10 * number, waited=waited_us))

@@ -190,7 +190,7 @@ def test_a_value_of_another_kind_does_no_harm(name):
 
 
 def _changed(value):
-    """Give a JSON value with one node in place of which there is something else."""
+    """Yield a JSON value with one node in place of which there is something else."""
     yield from (None, [], {}, [[]], "x", 1, True)
     if isinstance(value, dict):
         for key, inner in value.items():

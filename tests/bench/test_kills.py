@@ -1,4 +1,4 @@
-"""Whatever is killed, and whenever: nothing is lost, repeated or left behind."""
+"""Kills of any process at any time: nothing is lost, repeated or left running."""
 
 import contextlib
 import json
@@ -39,7 +39,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def parents():
-    """Give the parent of every process."""
+    """Return the parent of every process."""
     found = {}
     for path in Path("/proc").iterdir():
         with contextlib.suppress(OSError, ValueError):
@@ -50,7 +50,7 @@ def parents():
 
 
 def below(ancestor):
-    """Give the guards of a runner, and the processes of its jobs."""
+    """Return the guards of a runner, and the processes of its jobs."""
     parent_of = parents()
     guards = [pid for pid, parent in parent_of.items() if parent == ancestor]
     jobs = [pid for pid, parent in parent_of.items() if parent in guards]
@@ -58,7 +58,7 @@ def below(ancestor):
 
 
 def marked(folder):
-    """Give the processes of jobs that are alive, by a variable that they were given."""
+    """Return the processes of jobs that are alive, by a variable that they were given."""
     found = []
     for pid in parents():
         with contextlib.suppress(OSError):
@@ -68,7 +68,7 @@ def marked(folder):
 
 
 def kill_one(victim, process):
-    """Kill the runner, a guard or a job; false where there is none."""
+    """Kill the runner, a guard or a job; return False if none is running."""
     if victim == "runner":
         process.kill()
         process.wait()
@@ -86,7 +86,7 @@ def whole_rows(path):
 
 
 def decided_in(results):
-    """Give the jobs that a resumed run may leave out."""
+    """Return the jobs that a resumed run may leave out."""
     records = read_results(results).records if results.exists() else ()
     return {record.id for record in records if record.is_decided}
 
@@ -104,7 +104,7 @@ def start(results, n_batch):
 
 
 def check_finished(results, folder):
-    """Let the run come to its end undisturbed, and look at what is there."""
+    """Wait until the run has ended undisturbed, and check the results."""
     with start(results, "end") as process:
         assert process.wait() in {0, 1}, Path("logend").read_text()
     stored = read_results(results)

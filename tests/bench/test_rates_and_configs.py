@@ -101,7 +101,7 @@ def test_work_is_an_expression_of_the_axes(capsys):
 def test_an_expression_without_its_axis_is_wrong_use(capsys):
     code, said = answered(capsys, "kernels_here:gemm", "--axis", "n=1", "--bytes", "k*4")
     assert code == 2
-    assert "'k' is no axis with numbers" in said
+    assert "'k' is not an axis of numbers" in said
 
 
 def test_each_configuration_of_a_kernel_is_timed_without_a_search(capsys):

@@ -105,7 +105,7 @@ def test_a_node_and_an_actor_that_die_lose_nothing(cluster, tmp_path):
 
 
 def actors():
-    """Give the processes of the actors; Ray names them after their class."""
+    """Return the processes of the actors; Ray names them after their class."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:

@@ -116,7 +116,7 @@ def test_the_plan_of_another_run_is_replaced_only_when_told_to(bench, tmp_path):
     (tmp_path / "r.jsonl").unlink()
     before = (tmp_path / "r.plan.json").read_text()
     answer = bench("run", *arguments, "false")
-    assert (answer.returncode, "holds the plan of another run" in answer.stderr) == (3, True)
+    assert (answer.returncode, "contains the plan of another run" in answer.stderr) == (3, True)
     assert (tmp_path / "r.plan.json").read_text() == before
     assert bench("run", "-f", *arguments, "true").returncode == 0
 
@@ -391,7 +391,7 @@ with Store(sys.argv[1], resume=True) as store:
 
 
 def kill_while_it_writes(path, first, delay_s):
-    """Give the numbers of the rows that were said to be on disk."""
+    """Return the numbers of the rows that were said to be on disk."""
     command = [sys.executable, "-c", WRITER, str(path), str(first)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         said = [int(process.stdout.readline())]

@@ -122,7 +122,7 @@ def test_a_shell_is_used_only_where_it_is_asked_for(capsys, tmp_path):
     ("arguments", "message"),
     [
         ([], "give functions as MODULE:FUNC, or a command"),
-        (["--"], "no command behind --"),
+        (["--"], "no command after --"),
         (["some:function", "--", "true"], "give functions as MODULE:FUNC, or a command"),
         (["-c", "true", "--axis", "n=1"], "--axis and --factory are for functions"),
         (["-c", "true", "--clock", "torch", "--cache", "hot"], "--clock torch is for functions"),

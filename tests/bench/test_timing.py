@@ -27,7 +27,7 @@ from longpole.errors import DeviceError, MissingDependencyError
 
 
 def work(clock, *durations_ns):
-    """Give a function that works so long each time, the last duration for ever."""
+    """Return a function that works so long each time, the last duration for ever."""
     remaining = list(durations_ns)
 
     def function():
@@ -298,7 +298,7 @@ def test_how_long_work_waited_for_a_processor_is_on_record(monkeypatch):
 
 @pytest.fixture
 def kernels(tmp_path, monkeypatch):
-    """Stand beside a module with functions to time."""
+    """Create a module with functions to time."""
     (tmp_path / "some_kernels.py").write_text(
         "LIMIT = 5\n"
         "def total(n, scale=1): return sum(range(n)) * scale\n"

@@ -84,10 +84,10 @@ def warnings_of(version="2.9.1", **given):
         ({"ENABLED": "1", "RECORD_UNTUNED": "1"}, "records nothing while"),
         ({"ENABLED": "1", "TUNING": "0", "UNTUNED_FILENAME": "u.csv"}, "does nothing without"),
         ({"ENABLED": "1", "TUNING": "0", "MAX_TUNING_ITERATIONS": "9"}, "TUNING is 0"),
-        ({"ENABLED": "true"}, "is no value that torch understands"),
+        ({"ENABLED": "true"}, "is invalid; expected"),
         ({"ENABLED": "1", "VERBOSE": "4"}, "3 full trace"),
         ({"ENABLED": "1", "WILDCARD_FALLBACK": "1"}, "does nothing before torch 2.15"),
-        ({"ENABLED": "1", "NUMERICAL_CHECK": "1e-5_1e-5"}, "is no value"),
+        ({"ENABLED": "1", "NUMERICAL_CHECK": "1e-5_1e-5"}, "is invalid"),
         ({"ENABLED": "1", "FILENAME": "nowhere/r.csv"}, "folder that is not there"),
         ({"ENABLED": "1", "VERBOSE_FILENAME": "out"}, "VERBOSE is 0"),
         (
@@ -115,7 +115,7 @@ def test_the_variables_of_a_phase_are_sound(phase):
 
 
 class TestTunable:
-    """The functions of torch.cuda.tunable, where there is no torch."""
+    """The functions of torch.cuda.tunable without torch."""
 
     def test_settings_are_kept_and_have_the_defaults_of_torch(self):
         assert not tunable.is_enabled()

@@ -22,7 +22,7 @@ KINETO_SCALED = [
 
 
 def scaled(left, right, scales, *, bias="", out="15", fast="False"):
-    """Give the arguments of a scaled product of 8-bit floats."""
+    """Return the arguments of a scaled product of 8-bit floats."""
     shapes = [left, right, *scales, [48] if bias else [], [], [], []]
     strides = [[left[1], 1], [1, right[0]], *([1] * len(scale) for scale in scales), [], [], [], []]
     types, values = KINETO_SCALED

@@ -70,7 +70,7 @@ def test_a_run_goes_on_where_it_was_interrupted():
     with pytest.raises(KeyboardInterrupt):
         fake(n=2, batch_size=2, on_record=interrupt)
     assert not list(Path.cwd().glob("*_full*"))
-    with pytest.raises(FileExistsError, match="holds an earlier run"):
+    with pytest.raises(FileExistsError, match="contains an earlier run"):
         fake(n=2)
     done = fake(n=2, resume=True)
     assert 0 < done.n_known < 10

@@ -1,4 +1,4 @@
-"""`longpole tune`: spaces, searches, checks, and what a killed search leaves behind."""
+"""`longpole tune`: spaces, searches, checks, and the results of a killed search."""
 
 import json
 import os

@@ -403,5 +403,5 @@ def test_a_run_of_a_cache_file_with_damaged_times_is_a_failure_and_the_rest_is_r
 def test_a_cache_file_with_a_run_that_is_none_is_refused_in_one_sentence(tmp_path, entry):
     path = tmp_path / "cache.json"
     path.write_text(json.dumps({"tune_params_keys": ["b"], "cache": {"1": entry}}))
-    with pytest.raises(ValueError, match="no cache file of Kernel Tuner"):
+    with pytest.raises(ValueError, match="nor a cache file of Kernel Tuner"):
         read_cache(path)

@@ -40,9 +40,9 @@ def told(capsys):
     [
         ("a = { range = [0, 300000000] }", "has 300,000,001 values, more than 100,000"),
         ("a = { range = [0, 9223372036854775807] }", "more than 100,000"),
-        ("a = { range = [0, 5, 0] }", "has to be a list of values"),
-        ("a = { powers_of_two = [1, 1e300] }", "has to be a list of values"),
-        ("a = [[1]]", "has to be a list of values"),
+        ("a = { range = [0, 5, 0] }", "must be a list of values"),
+        ("a = { powers_of_two = [1, 1e300] }", "must be a list of values"),
+        ("a = [[1]]", "must be a list of values"),
         ("a = [nan]", "has nan, which is not a number"),
         ("a = [1]\n" + "\n".join(f"b{n} = [1]" for n in range(100)), "101 parameters"),
     ],
@@ -81,18 +81,21 @@ def test_a_refused_constraint_is_an_error_of_usage(capsys, constraint, said):
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"parameters": 5}, "parameters has to be a table or the name of a file, not 5"),
-        ({"constraints": "a < 1"}, "constraints has to be a list of texts"),
-        ({"constraints": [5]}, "constraints has to be a list of texts"),
-        ({"candidate": "true"}, "candidate has to be a table, not 'true'"),
-        ({"candidate": {"command": 5}}, "command in candidate has to be a text or a list of texts"),
-        ({"candidate": {"command": ["a", 5]}}, "command in candidate has to be a text"),
-        ({"candidate": {"command": "a", "timeout_s": "x"}}, "timeout_s in candidate has to be a n"),
-        ({"candidate": {"function": 5}}, "function in candidate has to be a text, not 5"),
-        ({"objective": "time"}, "objective has to be a table"),
-        ({"objective": {"metric": []}}, "metric in objective has to be a text"),
-        ({"reference": {"file": "x", "relative": "1"}}, "relative in reference has to be a number"),
-        ({"baseline": 5}, "baseline has to be a table"),
+        ({"parameters": 5}, "parameters must be a table or the name of a file, not 5"),
+        ({"constraints": "a < 1"}, "constraints must be a list of strings"),
+        ({"constraints": [5]}, "constraints must be a list of strings"),
+        ({"candidate": "true"}, "candidate must be a table, not 'true'"),
+        (
+            {"candidate": {"command": 5}},
+            "command in candidate must be a string or a list of strings",
+        ),
+        ({"candidate": {"command": ["a", 5]}}, "command in candidate must be a string"),
+        ({"candidate": {"command": "a", "timeout_s": "x"}}, "timeout_s in candidate must be a n"),
+        ({"candidate": {"function": 5}}, "function in candidate must be a string, not 5"),
+        ({"objective": "time"}, "objective must be a table"),
+        ({"objective": {"metric": []}}, "metric in objective must be a string"),
+        ({"reference": {"file": "x", "relative": "1"}}, "relative in reference must be a number"),
+        ({"baseline": 5}, "baseline must be a table"),
     ],
 )
 def test_a_malformed_task_is_an_error_of_usage(capsys, changed, said):
@@ -148,7 +151,7 @@ def test_a_value_that_would_need_a_shell_is_refused_and_not_run(capsys):
 
 def test_a_walk_through_a_space_ends():
     space = Space({name: range(10) for name in "abcdefgh"}, ["a+b+c+d+e+f+g+h == -1"])
-    with pytest.raises(TaskError, match="500,000 combinations of the parameters were looked at"):
+    with pytest.raises(TaskError, match="500,000 combinations of the parameters were enumerated"):
         space.first()
 
 

@@ -6,13 +6,13 @@ from longpole.cli.program import run
 
 
 def time(*arguments, processes=2, budget="0.1"):
-    """Give the exit code. Arguments behind `--` have to come last."""
+    """Return the exit code. Arguments after `--` have to come last."""
     limits = ["--runs", str(processes), "--budget", budget]
     return run(["bench", "time", *limits, *arguments])
 
 
 def answered(capsys, *arguments, **limits):
-    """Give the exit code, and the data of the answer or what was said in its place."""
+    """Return the exit code, and the data of the answer or what was said in its place."""
     code = time("--json", *arguments, **limits)
     said = capsys.readouterr()
     data = json.loads(said.out)["data"] if said.out else None

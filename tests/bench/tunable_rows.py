@@ -116,7 +116,7 @@ def row(m, solution="Gemm_Rocblas_1", time="0.5"):
 
 
 def real_files():
-    """List the public files that stand beside the project, or one that skips."""
+    """List the public files outside the repository, or one entry that skips."""
     found = sorted(REAL.glob("*.csv"))
     skip = pytest.mark.skip(f"needs the public TunableOp files in {REAL}")
     return found or [pytest.param(REAL, marks=skip)]

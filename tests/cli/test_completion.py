@@ -35,7 +35,7 @@ SCRIPTS = {"bash": BASH, "fish": FISH}
 
 @pytest.fixture(params=sorted(SCRIPTS))
 def complete(request, tmp_path):
-    """Give what a shell offers after some words, the last of which is unfinished."""
+    """Return what a shell offers after some words, the last of which is unfinished."""
     shell = shutil.which(request.param)
     if shell is None:
         pytest.skip(f"{request.param} is not installed")

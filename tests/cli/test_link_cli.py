@@ -68,7 +68,7 @@ def test_a_graph_is_written_checked_shown_and_replayed(pair, capsys, tmp_path):
 
 @pytest.fixture
 def pair_that_waits_outside(tmp_path):
-    """Give a pair whose thread waits for a kernel that no node launched."""
+    """Return a pair whose thread waits for a kernel that no node launched."""
     builder = (
         TraceBuilder()
         .launch("gemm", call=(0, 2), work=(3, 100))

@@ -33,7 +33,7 @@ CALLS = {
 
 @pytest.fixture
 def folder(tmp_path):
-    """Put the traces of the demo into a folder, and a secret beside it."""
+    """Write the traces of the demo into a folder, and a secret next to it."""
     (tmp_path / "traces/ranks").mkdir(parents=True)
     for example in EXAMPLES.iterdir():
         place = "traces/ranks" if example.name.startswith("rank") else "traces"

@@ -171,7 +171,7 @@ def trace_with(kernel, path):
 
 
 def swap(path, places):
-    """Let links to two places take the place of a path in turns."""
+    """Replace a path by links to two places in turns."""
     for number, place in enumerate(places):
         link = path.with_name(f"{path.name}.{number}.link")
         link.symlink_to(place)

@@ -313,7 +313,7 @@ def test_every_command_that_answers_has_a_schema(capsys):
 
 
 def commands(group, *before):
-    """Name every command, those of groups with the group in front."""
+    """Return the names of all commands, those of groups with the group in front."""
     for name in group.list_commands(None):
         command = group.get_command(None, name)
         if isinstance(command, click.Group):

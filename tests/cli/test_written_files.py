@@ -145,7 +145,7 @@ def inputs_of(key):
 
 
 def names_of(file, key, place):
-    """Give a file other names: as it is, spelled otherwise, and by links with some ending."""
+    """Yield a file other names: as it is, spelled otherwise, and by links with some ending."""
     ending = ending_of(key)
     if " " not in WRITES[key][1] or file.name.endswith(ending):
         yield file

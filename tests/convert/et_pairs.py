@@ -1,4 +1,4 @@
-"""The real pairs of an execution trace and a Kineto trace, where they stand beside us."""
+"""Real pairs of an execution trace and a Kineto trace, if they exist outside the repository."""
 
 from __future__ import annotations
 

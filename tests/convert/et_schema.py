@@ -70,7 +70,7 @@ Node = message_factory.GetMessageClass(_POOL.FindMessageTypeByName("ChakraProtoM
 
 
 def decode(data):
-    """Give the metadata and the nodes of a file, and see that nothing is unknown in it."""
+    """Return the metadata and the nodes of a file, and see that nothing is unknown in it."""
     messages = []
     place = 0
     while place < len(data):
@@ -90,12 +90,12 @@ def encode(messages):
 
 
 def of_json(objects):
-    """Give the file that a list of objects was printed from."""
+    """Return the file that a list of objects was printed from."""
     metadata, *nodes = objects
     parsed = [json_format.ParseDict(metadata, GlobalMetadata())]
     return encode([*parsed, *(json_format.ParseDict(node, Node()) for node in nodes)])
 
 
 def values(node):
-    """Give the attributes of a node."""
+    """Return the attributes of a node."""
     return {one.name: getattr(one, one.WhichOneof("value")) for one in node.attr}

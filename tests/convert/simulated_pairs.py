@@ -1,4 +1,4 @@
-"""Execution traces of simulated runs: what PyTorch would have written beside the Kineto trace."""
+"""Execution traces of simulated runs, as PyTorch would write them with the Kineto trace."""
 
 from __future__ import annotations
 

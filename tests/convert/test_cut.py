@@ -121,7 +121,7 @@ def test_events_that_begin_and_end_apart_are_not_cut(tmp_path):
     builder = steps(3).event(ph="B", name="a", pid=1, tid=1, ts=0)
     path = builder.event(ph="E", name="a", pid=1, tid=1, ts=5).write(tmp_path / "trace.json")
     trace = longpole.read_trace(path)
-    with pytest.raises(ValueError, match="begin and end apart"):
+    with pytest.raises(ValueError, match="separate begin and end events"):
         cut(trace, path, longpole.choose_window(trace, 1), tmp_path / "small.json")
 
 

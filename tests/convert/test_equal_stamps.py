@@ -31,7 +31,7 @@ def operators(*rows):
 
 
 def spans(linked):
-    """Give start and length of each node in microseconds, by id."""
+    """Return start and length of each node in microseconds, by id."""
     us = pl.col("start_ns", "duration_ns") // 1_000
     found = linked.nodes.filter(
         pl.col("kind").cast(pl.String) == "operator", ~pl.col("event").is_null()

@@ -31,7 +31,7 @@ WAYS = {
 
 
 def losses(trace):
-    """Give what was lost or may be wrong; without what is only spelled otherwise."""
+    """Return what was lost or may be wrong; without what is only spelled otherwise."""
     return sorted(tuple(row.values()) for row in trace.core.losses().to_dicts())
 
 

@@ -100,7 +100,7 @@ def test_every_answer_about_a_simulated_trace_is_the_same(tmp_path, capsys):
 
 
 def losses(source):
-    """Give what `check` says was lost, with its count."""
+    """Return what `check` says was lost, with its count."""
     found = longpole.check(source)
     return [(it.code, it.count) for it in found if it.severity in ("data_loss", "altered")]
 

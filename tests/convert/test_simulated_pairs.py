@@ -36,7 +36,7 @@ def kinds(linked, *wanted):
 
 
 def known_waits(found, rows, linked):
-    """Give for each kind of wait (waiting node, node waited for), told by the simulator.
+    """Return (waiting node, awaited node) for each kind of wait, from the simulator.
 
     A call's wait is that of the next operator of its thread to begin when the call has returned.
     """
@@ -81,7 +81,7 @@ def test_waits_are_those_of_the_machine(run):
 
 
 def of_every_stream(linked):
-    """Give the waits of calls that wait for a whole device.
+    """Return the waits of calls that wait for a whole device.
 
     The machine notes what was over last; the last work of every other stream was waited for too.
     """

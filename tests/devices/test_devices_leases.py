@@ -24,7 +24,7 @@ time.sleep(60)
 
 
 def soon():
-    """Give up after a moment."""
+    """Return up after a moment."""
     deadline = time.monotonic() + 0.1
     return lambda: time.monotonic() > deadline
 

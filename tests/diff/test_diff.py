@@ -127,7 +127,7 @@ def test_another_device_is_the_same_program_with_other_kernels(base, read, a_pro
 
 
 def on_machine(path, **fields):
-    """Give a copy of a trace that was recorded elsewhere."""
+    """Return a copy of a trace that was recorded elsewhere."""
     trace = json.loads(path.read_text())
     for name, value in fields.items():
         trace[name] = {**trace[name], **value} if isinstance(value, dict) else value

@@ -99,7 +99,7 @@ def counted(trace):
 
 
 def counts_attention(counter):
-    """Tell whether torch counted attention, which older releases do on GPUs only."""
+    """Whether torch counted attention, which older releases do on GPUs only."""
     return any("attention" in str(operator) for operator in counter.get_flop_counts()["Global"])
 
 
@@ -184,7 +184,7 @@ def test_modules_close_on_a_recorded_model(tmp_path):
 
 
 def arguments_of(name):
-    """Give the names of the arguments of an operator, as torch declares them."""
+    """Return the names of the arguments of an operator, as torch declares them."""
     operator = getattr(torch.ops.aten, name.removeprefix("aten::"))
     return [argument.name for argument in operator.default._schema.arguments]
 

@@ -63,7 +63,7 @@ def test_runs_on_a_gpu_are_those_of_the_operators(launch):
 
 
 def two_shapes(folder, launches):
-    """Let `Mul-op0` run with two shapes in turn: 3 runs of 100, 200 and 400 us."""
+    """Run `Mul-op0` with two shapes in turn: 3 runs of 100, 200 and 400 us."""
     cpu_profile(folder)
     write(
         folder / "cpu_op_execute_timestamp_0.txt",

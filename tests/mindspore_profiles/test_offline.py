@@ -30,7 +30,7 @@ ORACLES = {
 
 
 def oracle(folder, made):
-    """Give what MindSpore, or its parsers, made of the files of a folder."""
+    """Return what MindSpore, or its parsers, made of the files of a folder."""
     name = "gpu_cluster_analyse_model-parallel_1_2_0.csv" if made == CLUSTER else made
     expected = folder / f"expected_{name.rpartition('/')[2]}"
     return (expected if expected.exists() else folder / name).read_bytes()

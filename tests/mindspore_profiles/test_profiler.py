@@ -173,7 +173,7 @@ def test_operators_of_a_trace_are_asked_elsewhere(profiler):
 
 @pytest.fixture
 def fake_mindspore(monkeypatch, tmp_path):
-    """Put a module `mindspore` in place whose profiler writes the files of a CPU."""
+    """Install a module `mindspore` whose profiler writes the files of a CPU."""
     calls = []
 
     class Original:

@@ -131,7 +131,7 @@ def linked() -> list[dict[str, Any]]:
 
 
 def _normal(node: dict[str, Any]) -> set[str]:
-    """Give the crates that another one is linked with; a macro runs while it is built."""
+    """Return the crates that another one is linked with; a macro runs while it is built."""
     kinds = {one["pkg"]: {kind["kind"] for kind in one["dep_kinds"]} for one in node["deps"]}
     return {crate for crate, of_crate in kinds.items() if None in of_crate}
 
@@ -180,7 +180,7 @@ def _texts_of(folder: Path) -> list[str]:
 
 
 def problems_of(crate: dict[str, Any]) -> list[str]:
-    """Say what is wrong with a crate."""
+    """Return the problems of a crate."""
     name = f"{crate['name']} {crate['version']}"
     found = [] if crate["source"] == REGISTRY else [f"{name} is not from crates.io"]
     licence = crate["license"] or ""
@@ -188,7 +188,7 @@ def problems_of(crate: dict[str, Any]) -> list[str]:
 
 
 def is_allowed(licence: str) -> bool:
-    """Tell whether an expression of licences can be met by allowed ones.
+    """Whether an expression of licences can be met by allowed ones.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Print what is predicted for recorded programs beside what was measured.
+"""Print the predictions for recorded programs next to the measurements.
 
 ``python tests/oracles/gpu_truth.py [NAME ...]`` reads `../shared/data/gpu` next to the repository.
 """

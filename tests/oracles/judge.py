@@ -129,7 +129,7 @@ class Places:
         self.zero_ns = events[order[row]]["start_ns"] - found_ns
 
     def row(self, activity: Activity | None) -> int | None:
-        """Return the row of an activity, or none where it is not in the file."""
+        """Return the row of an activity, or None if it is not in the file."""
         record = None if activity is None else self._run.truth.position(activity)
         return None if record is None else self._row_of_record.get(record)
 

@@ -71,7 +71,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Lossy:
-    """A verdict on a trace with losses beside the truth."""
+    """A verdict on a trace with losses, with the true answer."""
 
     seed: int
     lost: str
@@ -147,7 +147,7 @@ def judged_lossy(seed: int, folder: Path, *, sync_records: bool = True) -> Lossy
 
 
 def _length_ns(run: Run, verdict: Verdict) -> int:
-    """Give how long the windows of a verdict take together in a run that lost nothing.
+    """Return the total time of a verdict's windows in a run without losses.
 
     Steps follow each other: they last from when all before them were over until all of them are.
     That is 0 where an earlier one is over last, and then no gain can be measured.

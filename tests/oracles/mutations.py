@@ -139,7 +139,7 @@ FAULTS = (
 
 
 def main() -> int:
-    """Plant the faults whose names were asked for, or all, and say which nobody noticed."""
+    """Plant the requested faults, or all, and report those that no test detects."""
     chosen = [
         fault
         for fault in FAULTS

@@ -177,7 +177,7 @@ NAMES: Final = {"Info": "info", "Warning": "warning", "Altered": "altered", "Los
 
 
 def _summary(value: Any) -> str:
-    """Give the first sentence of what something says of itself."""
+    """Return the first sentence of what something says of itself."""
     if not (inspect.isclass(value) or inspect.isroutine(value)):
         return "The instructions that `flops` counts, and their weights"
     return (inspect.getdoc(value) or "").split("\n\n")[0].replace("\n", " ").removesuffix(".")
@@ -197,7 +197,7 @@ def every_table() -> str:
 
 
 def _columns(name: str, shown: dict[str, str]) -> Iterator[str]:
-    """List the columns of a table, and of the others that stand beside its rows."""
+    """List the columns of a table, and its fields other than the rows."""
     properties = schema_for(f"table {name}", program)["properties"]
     for key, schema in properties.items():
         columns = schema.get("items", {}).get("properties")
@@ -221,7 +221,7 @@ def _listed(columns: dict[str, Any]) -> str:
 
 
 def _folded(columns: dict[str, Any]) -> dict[str, Any]:
-    """Name the statistics of a quantity together, from its mean to its maximum."""
+    """Return one name for the statistics of a quantity, from its mean to its maximum."""
     folded = {}
     for column, its in columns.items():
         before, figure, after = _around_statistic(column)
@@ -352,13 +352,13 @@ def _other_errors() -> Iterator[tuple[str, int, str]]:
 
 
 def every_schema() -> str:
-    """List the JSON Schemas that the site holds beside this page."""
+    """List the JSON Schemas that the site has in addition to this page."""
     names = (f'- <a href="schemas/{_file_of(name)}">{name}</a>' for name in schema_names(program))
     return SCHEMAS_HEAD + "\n".join(names) + "\n"
 
 
 def schema_files() -> dict[str, str]:
-    """Give every JSON Schema, by the name of its file."""
+    """Return every JSON Schema, by the name of its file."""
     return {
         _file_of(name): json.dumps(schema_for(name, program), indent=2, ensure_ascii=False)
         for name in schema_names(program)
@@ -416,7 +416,7 @@ SHOWN: Final = re.compile(
 
 
 def answered(page: Path) -> str:
-    """Give a page in which every command is followed by what it prints."""
+    """Return a page in which every command is followed by what it prints."""
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         _told("demo")
         return SHOWN.sub(_answered, page.read_text(encoding="utf-8"))

@@ -103,7 +103,7 @@ def _without_sides(run: Run) -> dict[str, dict[str, int]]:
 
 
 def _length_ns(windows: dict[str, int], verdict: Verdict) -> int:
-    """Give how long the windows of a verdict take together."""
+    """Return how long the windows of a verdict take together."""
     if verdict.window.unit == "trace":
         return windows["trace"]
     return sum(windows.get(f"step {step} period", 0) for step in verdict.steps)

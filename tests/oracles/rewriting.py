@@ -40,7 +40,7 @@ def run_of(program: Program, seed: int, *, spread: float = 0.02, **options: bool
 
 
 def launch_names(program: Program) -> list[str]:
-    """Give the names of the GPU activities, in the order of their launches."""
+    """Return the names of the GPU activities, in the order of their launches."""
     return [launch.works[0].name for launch in _launches(program.main)]
 
 
@@ -54,7 +54,7 @@ def rewritten(program: Program, seed: int, *, rename: float = 0.0, fuse: float =
 
 
 def other_device(program: Program) -> Rewritten:
-    """Give every kernel the name that another device's libraries would give it."""
+    """Return every kernel the name that another device's libraries would give it."""
     names = sorted({name for name in launch_names(program) if not name.startswith("Mem")})
     return _Rewriter(
         {name: f"sm90_{number}_kernel" for number, name in enumerate(names)},
@@ -82,7 +82,7 @@ def truly_matched(base: Side, new: Side, origins: list[tuple[int, ...]]) -> tupl
 
 
 def _in_order_of_calls(side: Side, step: Sequence) -> list[int]:
-    """Give which launch of the step each place is."""
+    """Return which launch of the step each place is."""
     calls = dict(side.trace.launches.select("event", "call").iter_rows())
     starts = side.trace.events["start_ns"]
     order = sorted(range(len(step.events)), key=lambda n: starts[calls[int(step.events[n])]])
@@ -93,7 +93,7 @@ def _in_order_of_calls(side: Side, step: Sequence) -> list[int]:
 
 
 def with_layers(program: Program, larger: Program, n_layers: tuple[int, int]) -> Rewritten:
-    """Give a program of the same layers and more of them behind, as one made from the other.
+    """Return a program of the same layers and more of them behind, as one made from the other.
 
     `n_layers` are those of both. A launch comes from the one of the same layer, pass and place.
     """
@@ -104,7 +104,7 @@ def with_layers(program: Program, larger: Program, n_layers: tuple[int, int]) ->
 
 
 def _labels(program: Program, n_layers: int) -> list[tuple[object, ...]]:
-    """Say of each launch which layer it belongs to, and which of those of its frame it is."""
+    """Return for each launch its layer, and its index within its frame."""
     found: list[tuple[object, ...]] = []
     counts: Counter[tuple[object, ...]] = Counter()
     first = min(f.sequence for f in _frames(program.main) if f.sequence is not None)
@@ -212,7 +212,7 @@ class _Rewriter:
 
 
 def _is_simple(item: Item) -> bool:
-    """Tell an operator that launches one kernel on a stream that needs no events."""
+    """Whether an operator launches one kernel on a stream that needs no events."""
     if not isinstance(item, Frame) or item.category != "cpu_op":
         return False
     launches = list(_launches([item]))
@@ -228,5 +228,5 @@ def _launches(items: Row[Item]) -> Iterator[Launch]:
 
 
 def a_training(seed: int, **options: int) -> Program:
-    """Give a training program without communication, one launch after the other."""
+    """Return a training program without communication, one launch after the other."""
     return training(seed, **{"steps": 8, "layers": 6, "world_size": 1, **options})

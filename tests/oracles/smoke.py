@@ -1,4 +1,4 @@
-"""Try an installed longpole as somebody would who has just installed it.
+"""Test an installed longpole as a new user would.
 
     python tests/oracles/smoke.py
 

@@ -66,7 +66,7 @@ def test_clocks_that_agree_are_left_alone():
 
 
 def behind(*others):
-    """Launch on a device whose clock is 50 us behind, 2 us after each call: launches say 52 us."""
+    """Launch on a device whose clock lags 50 us, 2 us after each call: launches show 52 us."""
     return [
         event
         for number in range(1, 5)
@@ -93,7 +93,7 @@ def synchronize(number):
 
 
 def waiting(delay_us):
-    """Let the other device wait for the end of that work, and start so long after it."""
+    """Make the other device wait for the end of that work, and start this long after it."""
 
     def both(number):
         start, correlation = number * 200, 10 + number
@@ -358,7 +358,7 @@ def test_a_thread_begins_after_what_the_main_thread_did_last():
 
 
 def consumer(n, *, lag_us):
-    """Let a thread work whenever another one has made a batch, which takes 100 to 172 us."""
+    """Make a thread work whenever another one has made a batch, which takes 100 to 172 us."""
     events, made = [], 0
     for number in range(n):
         started, made = made, made + 100 + (number * 37) % 73

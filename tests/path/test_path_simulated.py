@@ -65,7 +65,7 @@ def true_pieces(run, window, rows):
 
 
 def common_ns(ours, theirs):
-    """Give the time in which two lists of pieces say the same."""
+    """Return the time in which two lists of pieces say the same."""
     return sum(
         max(0, min(one[1], other[1]) - max(one[0], other[0]))
         for one in ours
@@ -130,7 +130,7 @@ def test_without_records_the_path_is_nearly_always_the_planted_one(seeds, tmp_pa
 
 
 def last_difference(ours, theirs):
-    """Give the last pieces that are not the same; a path is walked from its end."""
+    """Return the last pieces that are not the same; a path is walked from its end."""
     pairs = zip(reversed(ours), reversed(theirs), strict=False)
     return next(pair for pair in pairs if pair[0] != pair[1])
 
@@ -165,7 +165,7 @@ def test_what_if_foretells_how_the_machine_would_run(tmp_path):
 
 
 def waits_by_scope(trace, calls):
-    """Give the (work, waiter) pairs that really waited, by the kind of wait: of the calls in
+    """Return the (work, waiter) pairs that really waited, by the kind of wait: of the calls in
     `calls` by what they wait for, of streams all together.
     """
     names = dict(trace.events.select("event", "name").iter_rows())

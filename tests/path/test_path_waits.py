@@ -85,7 +85,7 @@ def test_where_a_program_makes_wait_calls_a_wait_needs_one():
 
 
 def recorded_behind(*events):
-    """Launch P on stream 7, record an event behind it, let the next launch wait: K on 8."""
+    """Launch P on stream 7, record an event after it, make the next launch wait: K on 8."""
     return [
         *(launch(0, 2, 1), call("cudaEventRecord", 2, 3), call("cudaStreamWaitEvent", 3, 4)),
         *(launch(4, 6, 2), *events),
@@ -292,7 +292,7 @@ def test_a_stream_that_outlives_the_call_was_not_waited_for():
 
 
 def waited_for(events):
-    """Name the work that calls waited for."""
+    """Return the names of the work that calls waited for."""
     path_of(events)
     trace = read(events)
     names = dict(trace.events.select("event", "name").iter_rows())
@@ -339,7 +339,7 @@ def test_where_there_is_one_stream_a_call_means_that(end):
 
 
 def event_sync(end, *works):
-    """Record an event behind A on stream 8; later launch B on 7; synchronise from 10 on."""
+    """Record an event after A on stream 8; later launch B on 7; synchronise from 10 on."""
     return [
         *(launch(0, 2, 1), launch(-2, 0, 2, tid=2), call("cudaEventRecord", 2, 3)),
         call("cudaEventSynchronize", 10, end),

@@ -124,7 +124,7 @@ def test_a_pipe_is_never_replaced(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with (
-        pytest.raises(FileExistsError, match="is no plain file, and is never replaced"),
+        pytest.raises(FileExistsError, match="is not a regular file and is never replaced"),
         new_file(pipe, force=True) as unfinished,
     ):
         unfinished.write_text("answer")

@@ -33,7 +33,7 @@ def trace_of(n_events):
 
 
 def ends_of_events(text):
-    """Find the place behind each element of the list, and that of the list's bracket."""
+    """Return the position after each element of the list, and that of the list's bracket."""
     at = text.index("[", text.index('"traceEvents"')) + 1
     ends = []
     while text[at := re.compile(r"[\s,]*").match(text, at).end()] == "{":

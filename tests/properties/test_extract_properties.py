@@ -174,7 +174,7 @@ def test_a_pattern_finds_what_python_finds(text):
 
 
 def _seconds(text, format_name):
-    """Take the least of several, for whatever disturbs a measurement makes it longer."""
+    """Return the minimum of several measurements, as any disturbance makes one longer."""
     rounds, spent = 1, 0.0
     while spent < 0.02:
         rounds *= 2

@@ -1,4 +1,4 @@
-"""Inputs that once ended a command with an error of longpole's own, or took all time or memory.
+"""Inputs that once caused an internal error, or took unbounded time or memory.
 
 They lie beside the repository, with what they did; each is answered or refused now, in ten seconds
 of CPU time and a gigabyte.

@@ -37,7 +37,7 @@ def read_strictly(data):
 
 
 def is_refused(data):
-    """Say whether bytes are refused, with an error that names a place in them."""
+    """Whether bytes are refused, with an error that names a place in them."""
     try:
         trace = read_strictly(data)
     except longpole.TraceError as error:

@@ -1,4 +1,4 @@
-"""The tiny sets of ranks with known answers that stand beside the project."""
+"""Tiny sets of ranks with known answers, from outside the repository."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CASES = SHARED / "rank_cases.json"
 
 
 def rank_cases():
-    """Give the cases by name; none where they are not there."""
+    """Return the cases by name; empty if they do not exist."""
     if not CASES.exists():
         return {}
     return {case["name"]: case for case in json.loads(CASES.read_text(encoding="utf-8"))}

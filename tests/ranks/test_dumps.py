@@ -18,7 +18,7 @@ ALL = "[0, 1, 2]"
 
 
 def entry(sequence, state="completed", operation="all_reduce", **more):
-    """Give a call as the recorder writes it."""
+    """Return a call as the recorder writes it."""
     found = {
         "record_id": sequence,
         "pg_id": 0,
@@ -140,7 +140,9 @@ def test_a_dump_whose_gzip_stream_is_damaged_is_refused_by_name(tmp_path, damage
     packed = gzip.compress(json.dumps({"entries": [entry(1)], "pg_config": {}}).encode())
     path = tmp_path / "rank_0.json.gz"
     path.write_bytes(damage(packed))
-    with pytest.raises(longpole.RanksError, match=r"rank_0\.json\.gz is no dump.*cut or corrupt"):
+    with pytest.raises(
+        longpole.RanksError, match=r"rank_0\.json\.gz is not a flight recorder dump.*cut or corrupt"
+    ):
         read_dumps([path])
 
 

@@ -99,7 +99,7 @@ class Piped:
         os.close(feed)
 
     def feed(self):
-        """Let the reader have the trace, and leave it as a file for who comes later."""
+        """Pass the trace to the reader, and leave it as a file for later readers."""
         _, feed = self.reader()
         os.set_blocking(feed, True)
         with os.fdopen(feed, "wb") as file:
@@ -110,7 +110,7 @@ class Piped:
 
     @contextmanager
     def read(self, files, **how):
-        """Read in a thread. Whatever a test finds, nobody is left waiting for the pipe."""
+        """Read in a thread, so that a failing test leaves no writer waiting for the pipe."""
         with ThreadPoolExecutor(1) as pool:
             reading = pool.submit(read_traces, files, **how)
             try:

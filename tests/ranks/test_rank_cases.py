@@ -36,7 +36,7 @@ def with_key(key):
 
 
 def by_rank(ranks, call, column):
-    """Give a column of the members of a call, None for ranks that are not among them."""
+    """Return a column of the members of a call, None for ranks that are not among them."""
     rows = dict(ranks.members.filter(pl.col("call") == call).select("rank", column).iter_rows())
     return [None if rank not in rows else us(rows[rank]) for rank in ranks.rank_numbers]
 

@@ -14,7 +14,7 @@ from longpole.testing import TraceBuilder
 
 
 def rank(number, start, **header):
-    """Give a rank that arrives at a collective at `start` and leaves it at 130."""
+    """Return a rank that arrives at a collective at `start` and leaves it at 130."""
     builder = TraceBuilder().header(distributedInfo={"rank": number, "world_size": 3}, **header)
     builder.operator("aten::mm", (0, start))
     return builder.launch("ncclDevKernel_AllReduce", call=(start, start + 3), work=(start + 5, 130))

@@ -78,7 +78,7 @@ class JointGraph:
 
 
 def boundary_times(ranks, solution):
-    """Give the times of the arrivals and ends of all members in the reduced graph."""
+    """Return the times of the arrivals and ends of all members in the reduced graph."""
     found = {}
     for place, rank in enumerate(ranks.rank_numbers):
         for node, is_of_call, time in frame_of(solution.node_times(place)).iter_rows():

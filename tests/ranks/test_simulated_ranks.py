@@ -91,7 +91,7 @@ def test_no_rank_is_said_to_wait_longer_than_it_did_where_ranks_are_absent(
 
 
 def errors_at_calls_ns(run, ranks):
-    """Give how far the clock of each rank is off at the end of each of its calls."""
+    """Return how far the clock of each rank is off at the end of each of its calls."""
     times = run.job.times_ns()
     errors = {rank: [0] for rank in range(run.job.n_ranks)}
     for call in run.job.calls.values():

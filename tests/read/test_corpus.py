@@ -1,4 +1,4 @@
-"""The corpus of damaged and odd traces that stands beside the project, where it does."""
+"""The corpus of damaged and odd traces outside the repository, if it exists."""
 
 from __future__ import annotations
 

@@ -47,14 +47,14 @@ def number(whole, at, n_bytes):
 
 
 def below(whole, page):
-    """Give the places of the numbers of the pages below one."""
+    """Return the places of the numbers of the pages below one."""
     header = PAGE * (page - 1)
     cells = [header + 12 + 2 * cell for cell in range(number(whole, header + 3, 2))]
     return [*(header + number(whole, cell, 2) for cell in cells), header + 8]
 
 
 def tree(whole, page):
-    """Give a page and all below it."""
+    """Yield a page and all below it."""
     yield page
     if whole[PAGE * (page - 1)] == INTERIOR:
         for place in below(whole, page):
@@ -62,7 +62,7 @@ def tree(whole, page):
 
 
 def trees(path, names):
-    """Give the pages of all tables whose names begin so."""
+    """Return the pages of all tables whose names begin so."""
     with closing(sqlite3.connect(path)) as connection:
         tables = connection.execute("SELECT name, rootpage FROM sqlite_schema WHERE rootpage > 0")
         roots = [root for name, root in tables if name.startswith(names)]
@@ -70,7 +70,7 @@ def trees(path, names):
 
 
 def pages_read(path, kind):
-    """Give the pages of one kind, with two cells or more, of the tables that are read."""
+    """Return the pages of one kind, with two cells or more, of the tables that are read."""
     whole, pages = path.read_bytes(), trees(path, READ)
     starts = {page: PAGE * (page - 1) for page in pages}
     return [

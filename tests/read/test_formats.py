@@ -55,7 +55,7 @@ def kineto(run: Run, tmp_path: Path, *, sync_records: bool = True) -> longpole.T
 
 
 def activities(trace: longpole.Trace, *, names: bool) -> list[tuple[Any, ...]]:
-    """Give every GPU activity with its place, time, size, shape and the call that launched it."""
+    """Return every GPU activity with its place, time, size, shape and the call that launched it."""
     events = trace.events
     launched = trace.launches.select("event", "call")
     sizes = [

@@ -44,7 +44,7 @@ def both(run, folder):
 
 
 def told(trace):
-    """Give what both formats can say of events, in order of content."""
+    """Return what both formats can say of events, in order of content."""
     events = trace.events.filter(pl.col("kind").cast(pl.String).is_in(KINDS))
     texts = pl.col(pl.Categorical).cast(pl.String)
     rows = events.select(*COLUMNS, "stream", "correlation").with_columns(texts)
@@ -52,7 +52,7 @@ def told(trace):
 
 
 def arguments(trace, category):
-    """Give the arguments of a category that both formats have, by event."""
+    """Return the arguments of a category that both formats have, by event."""
     table = trace.args(category)
     wanted = [name for name in ARGUMENTS[category] if name in table.columns]
     rows = table.select("event", *wanted).join(trace.events.select("event", *KEY), on="event")
@@ -61,7 +61,7 @@ def arguments(trace, category):
 
 
 def launches(trace):
-    """Give who launched what, by names and times."""
+    """Return who launched what, by names and times."""
     texts = pl.col(pl.Categorical).cast(pl.String)
     events = trace.events.select("event", *KEY).with_columns(texts)
     pairs = trace.launches.select("event", "call").join(events, on="event", how="left")
@@ -70,7 +70,7 @@ def launches(trace):
 
 
 def path(trace):
-    """Give the critical path of the whole trace by kinds, names and times."""
+    """Return the critical path of the whole trace by kinds, names and times."""
     segments = trace.critical_path(whole=True).segments
     rows = segments.select("kind", "name", "start_ns", "duration_ns", "evidence", "certainty")
     return rows.with_columns(pl.col(pl.Categorical).cast(pl.String))
@@ -256,7 +256,7 @@ def test_a_database_with_changes_beside_it_is_refused(export, ending):
 
 
 def code_of(path):
-    """Give the error of a damaged file, or the first finding."""
+    """Return the error of a damaged file, or the first finding."""
     try:
         return read_trace(path).diagnostics["code"][0]
     except TraceError as error:
@@ -271,7 +271,7 @@ def test_a_truncated_database_is_recovered_or_refused(export):
 
 
 def last_leaf(path, table):
-    """Give where the last page with rows of a table begins and ends, but for the rightmost."""
+    """Return where the last page with rows of a table begins and ends, but for the rightmost."""
     whole = path.read_bytes()
     size = int.from_bytes(whole[16:18], "big")
     with closing(sqlite3.connect(path)) as database:

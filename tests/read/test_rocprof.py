@@ -28,7 +28,7 @@ needs_file = pytest.mark.skipif(not REAL.is_file(), reason="needs ../shared/data
 
 
 def told(trace):
-    """Give what the formats can say of events; a copy has its direction only.
+    """Return what the formats can say of events; a copy has its direction only.
 
     A memset is a kernel of the HIP runtime.
     """
@@ -48,7 +48,7 @@ def told(trace):
 
 
 def launches(trace):
-    """Give who launched what."""
+    """Return who launched what."""
     rows = told(trace)
     pairs = trace.launches.select("event", "call").join(rows, on="event")
     pairs = pairs.join(rows, left_on="call", right_on="event", how="left", suffix="_of_call")

@@ -15,7 +15,7 @@ def section(number, name):
 
 
 def record(section, thread, name, begin_ns, end_ns, *, start_ns=0, **arguments):
-    """Give an event as rocprof writes it: texts, and whole microseconds."""
+    """Return an event as rocprof writes it: texts, and whole microseconds."""
     times = {"ts": (begin_ns - start_ns) // 1_000, "dur": (end_ns - begin_ns) // 1_000}
     told = {"BeginNs": begin_ns, "EndNs": end_ns, "Name": name} | arguments
     event = {"ph": "X", "name": name, "pid": section, "tid": thread}
@@ -24,7 +24,7 @@ def record(section, thread, name, begin_ns, end_ns, *, start_ns=0, **arguments):
 
 
 def program(*, start_ns=0, first_ns=5_000_000_123, index=7):
-    """Give a copy and a kernel, each with its call."""
+    """Return a copy and a kernel, each with its call."""
 
     def at(section, thread, name, begin_ns, end_ns, **arguments):
         times = (first_ns + begin_ns, first_ns + end_ns)
@@ -99,7 +99,7 @@ def test_another_timeline_with_such_a_gpu_stays_as_it_is(tmp_path):
 
 
 def arrow(number, phase, section, thread, at_ns):
-    """Give an end of an arrow from a call to what it launched."""
+    """Return an end of an arrow from a call to what it launched."""
     place = {"pid": section, "tid": thread, "ts": at_ns // 1_000}
     return {"ph": phase, "cat": "DataFlow", "name": "dep", "id": number} | place
 

@@ -22,7 +22,7 @@ CROSSING_TOLERANCE_NS = 1_000
 
 
 def unlinked_work(*, call_us, linked_us, unlinked_us):
-    """Return a step with a linked GPU activity and one without a launch behind it on its stream."""
+    """Return a step with a linked GPU activity, followed by one without a launch on its stream."""
     parts = [
         ("user_annotation", "ProfilerStep#3", 1, (2, 10), {}),
         ("cuda_driver", "cudaLaunchKernel", 1, call_us, {"correlation": 1}),

@@ -34,7 +34,7 @@ def large_trace() -> bytes:
 
 
 def event(number: int) -> dict[str, object]:
-    """Give launches, kernels, arrows and a begin with its end in turns."""
+    """Return launches, kernels, arrows and a begin with its end in turns."""
     start = {"ts": number * 3, "pid": 1, "tid": 1 + number % 2}
     call = {"correlation": number, "External id": number // 3}
     match number % 5:

@@ -1,4 +1,4 @@
-"""The server of `longpole view` answers who has the token, and nobody else."""
+"""The server of `longpole view` answers only the holder of the token."""
 
 from __future__ import annotations
 

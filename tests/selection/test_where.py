@@ -96,7 +96,7 @@ def test_an_invalid_condition_is_told_its_place_and_the_reason(condition, told):
 
 
 def test_an_unknown_column_is_answered_with_the_columns():
-    with pytest.raises(ValueError, match=r"the columns are name, stream, .*; texts need quotes"):
+    with pytest.raises(ValueError, match=r"the columns are name, stream, .*; strings need quotes"):
         matching(ROWS, "naem = gemm")
 
 

@@ -26,7 +26,7 @@ SCHEMA = {
 
 
 def known(function):
-    """Let an operation be null where an operand is."""
+    """Make an operation null if an operand is."""
     return lambda *values: None if None in values else function(*values)
 
 

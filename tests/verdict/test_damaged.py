@@ -21,7 +21,7 @@ ADVICE = ("record", "activities=", "schedule(", "with_stack", "synchronize")
 
 
 def training(n_steps: int = 30) -> TraceBuilder:
-    """Steps whose GPU activities stand behind all host events in the file, as Kineto's do."""
+    """Steps whose GPU activities follow all host events in the file, as Kineto's do."""
     builder = TraceBuilder()
     for number in range(n_steps):
         start = 100 * number

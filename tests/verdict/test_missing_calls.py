@@ -14,7 +14,7 @@ def _launch(builder: TraceBuilder, at_us: int, number: int) -> None:
 
 
 def _silent(n_missing: int) -> Verdict:
-    """Judge 40 launches with a pause in the middle, in which so many numbers are left out."""
+    """Judge 40 launches with a pause in the middle, from which `n_missing` calls are removed."""
     builder = TraceBuilder()
     for launch in range(40):
         is_behind = launch >= 20

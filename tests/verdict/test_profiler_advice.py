@@ -37,7 +37,7 @@ CALLS = {
 
 
 def told(trace: longpole.Trace) -> str:
-    """Give all advice about a trace."""
+    """Return all advice about a trace."""
     verdict = trace.verdict()
     return " ".join([str(verdict), *advised(trace, verdict)])
 
@@ -71,7 +71,7 @@ def foreign(trace: longpole.Trace) -> set[str]:
 
 
 def situations() -> dict[str, Callable[[TraceBuilder, tuple[str, ...]], TraceBuilder]]:
-    """Give what draws advice out: each adds events with the calls of a vendor."""
+    """Return what draws advice out: each adds events with the calls of a vendor."""
 
     def two(builder: TraceBuilder, calls: tuple[str, ...], work: tuple[int, int]) -> TraceBuilder:
         builder.launch("a", call=(0, 2), work=(4, 10), by=calls[0])
@@ -117,7 +117,7 @@ def situations() -> dict[str, Callable[[TraceBuilder, tuple[str, ...]], TraceBui
 
 
 def simulated() -> Iterator[object]:
-    """Give each situation on each vendor's devices, and as the files of each other profiler."""
+    """Yield each situation on each vendor's devices, and as the files of each other profiler."""
     for what, add in situations().items():
         for profiler, calls in CALLS.items():
             yield pytest.param(profiler, calls, add, {}, id=f"{profiler}: {what}")
@@ -198,7 +198,7 @@ def test_a_profile_of_torch_npu_is_given_its_own_options():
 
 
 def unexplained(builder: TraceBuilder, **launch: str) -> TraceBuilder:
-    """Let kernels that were launched at once start long after each other."""
+    """Make kernels that were launched together start long after each other."""
     for number in range(10):
         call, begin = (2 * number, 2 * number + 2), 400 * number + 30
         builder.launch(f"k{number}", call=call, work=(begin, begin + 20), **launch)

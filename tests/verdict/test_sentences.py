@@ -22,7 +22,7 @@ TRACES = SHARED / "traces"
 
 
 def waiting(builder: TraceBuilder, start: float, end: float) -> TraceBuilder:
-    """Let the thread wait for the device."""
+    """Make the thread wait for the device."""
     return builder.call("cudaDeviceSynchronize", (start, end))
 
 
@@ -190,7 +190,7 @@ def words_before_tables(verdict: longpole.Verdict) -> int:
 
 
 def at_hand() -> list[object]:
-    """List the traces and profiles that stand beside the project; large ones are slow."""
+    """List traces and profiles from outside the repository; large ones are slow."""
     patterns = (
         *("traces/**/*.json.gz", "open_answers/*.json.gz", "et_pairs/**/*.kineto.json.gz"),
         *("formats/*", "mindspore/*", "mindspore/*/rank*", "mindspore/*/*/timeline/msprof*.json"),
@@ -205,7 +205,7 @@ def at_hand() -> list[object]:
 
 
 def answered(file: Path) -> longpole.Verdict | None:
-    """Give the verdict on a file, unless it is no trace with work in it."""
+    """Return the verdict on a file, unless it is not a trace with work."""
     try:
         return longpole.read_trace(file).verdict()
     except longpole.LongpoleError:

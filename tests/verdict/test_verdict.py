@@ -120,7 +120,7 @@ def test_copies_that_hold_a_program_up_are_named(until, action):
 
     verdict = read(loop(copying)).verdict()
     assert "copies" in verdict.sides
-    what = "Copy less, or beside other work on a stream of its own"
+    what = "Copy less, or concurrently with other work on a separate stream"
     assert any(line.startswith(f"{what}: {action}") for line in verdict.actions), verdict.actions
 
 

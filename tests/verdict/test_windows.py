@@ -135,7 +135,7 @@ def test_steps_that_are_a_small_part_of_a_trace_say_so():
 
 
 def bulk(n_start_up, gap):
-    """Give kernels of new names, a few of them a long time before the rest."""
+    """Return kernels of new names, a few of them a long time before the rest."""
     events = []
     for number in range(200):
         at = 10 * number + (gap if number >= n_start_up else 0)

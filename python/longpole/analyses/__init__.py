@@ -1,5 +1,5 @@
-"""Questions to a trace: one file a question, with one public function of its name.
+"""Questions about a trace: one file per question, with one public function of the same name.
 
-Sweeps over time stand in the core. Every function takes a `Trace` and, where it is about a
-part of it, a `Window` from `longpole.choose_window`.
+Sweeps over time are in the core. Every function takes a `Trace` and, if it is about a part of the
+trace, a `Window` from `longpole.choose_window`.
 """

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 __all__ = ["NOTHING", "ActivityRow", "activities", "chosen"]
 
 NOTHING: Final = Window("stretch", None, 0, 0, "nothing has a duration")
-"""The window of a trace in which none can be chosen."""
+"""Window of a trace in which none can be chosen."""
 
 
 class ActivityRow(Row):
-    """A GPU activity; what is not known is null."""
+    """A GPU activity. Unknown values are null."""
 
     event: int
     kind: str
@@ -34,7 +34,7 @@ class ActivityRow(Row):
     start_ns: int
     duration_ns: int
     inside_ns: int
-    """The part of it in the window."""
+    """Part of its duration inside the window."""
     correlation: int | None
     call: int | None
     """Runtime API call that launched it."""
@@ -75,7 +75,7 @@ def activities(
 
 
 def chosen(trace: Trace, window: Window, where: pl.Expr | str | None) -> pl.Series | None:
-    """Give the rows of the activities of a trace that a condition lets through; None for all."""
+    """Return the rows of a trace's activities that match a condition; None for all of them."""
     if where is None:
         return None
     return matching(_clipped(sweeps.activities(trace), window), where)["event"]
@@ -83,21 +83,21 @@ def chosen(trace: Trace, window: Window, where: pl.Expr | str | None) -> pl.Seri
 
 @kept
 def _within(trace: Trace, window: Window) -> pl.DataFrame:
-    """List all activities of a window, which most questions begin with."""
+    """List all activities of a window, the basis of most questions."""
     found = _clipped(sweeps.activities(trace), window)
     runs = found.select(_runs_in(window).alias("runs"))["runs"]
     return found if runs.all(ignore_nulls=False) else found.filter(runs)
 
 
 def _runs_in(window: Window) -> pl.Expr:
-    """Tell what runs in a window, in part or whole, or is an instant in it."""
+    """Whether an event overlaps the window, or is an instant in it."""
     start_ns, duration_ns = pl.col("start_ns"), pl.col("duration_ns")
     is_instant = (duration_ns == 0) & start_ns.is_between(window.start_ns, window.end_ns)
     return (pl.col("inside_ns") > 0) | is_instant
 
 
 def _clipped(found: pl.DataFrame, window: Window) -> pl.DataFrame:
-    """Give activities with their time in a window, 0 outside, beside the whole time."""
+    """Return activities with their time inside a window (0 outside) and their whole duration."""
     start_ns, duration_ns = pl.col("start_ns"), pl.col("duration_ns")
     end_ns = start_ns + duration_ns
     inside_ns = end_ns.clip(upper_bound=window.end_ns) - start_ns.clip(window.start_ns)

@@ -23,14 +23,14 @@ _CLASSES: Final = ("compute", "communication", "copy")
 
 
 class ActivityTypesRow(Row):
-    """The time in which a set of types of GPU activities ran on a device, and no other type."""
+    """Time in which exactly this set of types of GPU activities ran on a device."""
 
     device: int | None
     types: str
     """Such as `compute + communication`; `idle` if none ran."""
     duration_ns: int
     busy_share: float | None
-    """Share of the time in which anything ran; null for `idle`."""
+    """Share of the time in which any activity ran; null for `idle`."""
     window_share: float
 
 
@@ -38,7 +38,7 @@ class ActivityTypesRow(Row):
 def activity_types(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, ActivityTypesRow]:
-    """Measure for each device how long which types of activity ran at the same time.
+    """Measure how long each combination of activity types ran at the same time, per device.
 
     Returns
     -------

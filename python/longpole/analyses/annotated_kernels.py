@@ -21,11 +21,11 @@ __all__ = ["AnnotatedKernelRow", "annotated_kernels", "with_annotations"]
 
 
 class AnnotatedKernelRow(KernelRow):
-    """The GPU activities of one name in one annotation."""
+    """GPU activities with one name in one annotation."""
 
     annotation: str | None
-    """Innermost annotation around the launch call, otherwise the one that the profiler recorded on
-    the stream."""
+    """Innermost annotation around the launch; otherwise the one that the profiler recorded on the
+    stream."""
     is_backward: bool
     """Whether it belongs to a backward pass, which is linked through the forward operator."""
 
@@ -63,7 +63,7 @@ def annotated_kernels(
 
 
 def with_annotations(trace: Trace, found: pl.DataFrame) -> pl.DataFrame:
-    """Give activities with the name of their annotation, and whether that is by autograd."""
+    """Return activities with their annotation, and whether it was found through autograd."""
     ranges = sweeps.device_ranges(trace, _drawn_ranges(trace))
     ours = trace.annotations.filter(~is_step(trace))["event"]
     around = sweeps.around(trace, found["call"], ours, "innermost")
@@ -71,14 +71,14 @@ def with_annotations(trace: Trace, found: pl.DataFrame) -> pl.DataFrame:
         drawn = found.select("event").join(ranges, on="event", how="left", maintain_order="left")
         around = drawn.select(pl.coalesce(around, "annotation")).to_series()
     of_forward = sweeps.around(trace, _forward_operators(trace, found["call"]), ours, "innermost")
-    # The rows of a frame of events are their numbers.
+    # The row of an event in a frame is its number.
     names = trace.events["name"].gather(around.fill_null(of_forward))
     is_backward = around.is_null() & of_forward.is_not_null()
     return found.with_columns(names.alias("annotation"), is_backward.alias("is_backward"))
 
 
 def _forward_operators(trace: Trace, calls: pl.Series) -> pl.Series:
-    """Find the forward operator whose backward pass made each call; null for other calls."""
+    """Find the forward operator of each call made in a backward pass; null for other calls."""
     links = trace.backward_links
     nodes = sweeps.around(trace, calls, links["backward"], "innermost")
     return nodes.to_frame("backward").join(
@@ -90,7 +90,7 @@ def _forward_operators(trace: Trace, calls: pl.Series) -> pl.Series:
 
 
 def _drawn_ranges(trace: Trace) -> pl.Series:
-    """List the annotations that the profiler drew on streams, without those of steps."""
+    """List the annotations that the profiler recorded on streams, without those of steps."""
     events = trace.events
     drawn = events.filter(pl.col("kind") == "device_annotation")
     steps = trace.steps["name"].cast(pl.String).unique()

@@ -22,22 +22,22 @@ _SIDES: Final = {"annotation": "host", "device_annotation": "device"}
 
 
 class AnnotationTimeRow(DurationFigures):
-    """The ranges of one name on the host or on a device."""
+    """Annotations with one name, on the host or on a device."""
 
     side: Literal["host", "device"]
-    """`host`, or `device` for the range that the profiler recorded around the kernels launched on
-    its own thread, without those of backward passes (see `annotated_kernels`)."""
+    """`host`; or `device` for the range that the profiler recorded around the kernels launched by
+    the annotated thread. Kernels of backward passes are not included (see `annotated_kernels`)."""
     name: str
     count: int
     duration_ns: int
-    """Sum of the parts in the window; nested ranges of one name count twice."""
+    """Sum of the parts inside the window. Nested ranges with the same name count twice."""
 
 
 @shared_parameters()
 def annotation_times(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, AnnotationTimeRow]:
-    """Rank the annotations of a window by name and total time, on threads and on streams.
+    """Rank the annotations of a window by total time, on threads and on streams.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Table `ascend_overlap`: computing and communication in an Ascend profile and in its files."""
+"""Table `ascend_overlap`: computing and communication time of an Ascend profile, recomputed."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ _TRACKS: Final = {
 
 
 class AscendOverlapRow(Row):
-    """A time of a step, computed again and as the tool of Ascend recorded it."""
+    """A time of a step, recomputed and as recorded by Ascend's tool."""
 
     step: int | None
     """Null for the whole trace."""
     quantity: str
     """`computing_ns`, `communication_ns`, `not_overlapped_ns`, `overlapped_ns`, `free_ns` or
-    `stage_ns` (from the first to the last work of the step that computes or communicates)."""
+    `stage_ns` (from the first to the last computing or communicating activity of the step)."""
     recomputed_ns: int
     recorded_ns: int | None
-    """Null if the tool gives none."""
+    """Null if the tool does not report it."""
     difference_ns: int | None
     source: str | None
 
@@ -54,22 +54,22 @@ def ascend_overlap(
 ) -> Annotated[pl.DataFrame, AscendOverlapRow]:
     """Recompute computing, communication and free time, and compare with the tool's files.
 
-    The figures of the tool are those of `step_trace_time.csv` or `analysis.db` beside the
-    timeline, else of its track `Overlap Analysis`.
+    The tool's values are read from `step_trace_time.csv` or `analysis.db` in the folder of the
+    timeline, else from its track `Overlap Analysis`.
 
     Parameters
     ----------
     trace
         The trace of an Ascend profile, read with the default `args`.
     window
-        Not asked: the tool knows steps, and the whole trace where there are none.
+        Ignored: the tool reports steps, or the whole trace if there are none.
     where
         A condition on the columns.
 
     Returns
     -------
     DataFrame
-        A row for each step and quantity; empty where the tool wrote nothing to compare with.
+        A row for each step and quantity; empty if the tool wrote nothing to compare with.
 
     Examples
     --------
@@ -95,10 +95,10 @@ def ascend_overlap(
 
 
 def overlaps_by_step(trace: Trace) -> dict[int | None, dict[str, int]]:
-    """Give the quantities of each step in which a device worked, in one sweep over the trace.
+    """Return the quantities of each step in which a device was active, in one pass over the trace.
 
-    The key is the number of the step, None for the whole trace where it has no steps. A step is
-    from the first to the last work that was launched in it.
+    The key is the step number, or None for the whole trace if it has no steps. A step lasts from
+    the first to the last activity launched in it.
     """
     work = _work(trace)
     computing = _Union(work.filter(work_class="compute"))
@@ -125,7 +125,7 @@ def overlaps_by_step(trace: Trace) -> dict[int | None, dict[str, int]]:
 
 
 def _work(trace: Trace) -> pl.DataFrame:
-    """List what computes or communicates on the first device, with the step that launched it."""
+    """List computing and communicating activities on the first device, and the launching step."""
     events = trace.events.select("event", "device", "start_ns", "duration_ns")
     calls = events.select(call="event", called_ns="start_ns")
     work = (
@@ -152,7 +152,7 @@ def _work(trace: Trace) -> pl.DataFrame:
 
 
 class _Union:
-    """The time that spans cover together, of which any stretch is found by two look-ups."""
+    """The union of spans. The covered part of any interval takes two look-ups."""
 
     def __init__(self, spans: pl.DataFrame) -> None:
         ordered = spans.sort("start_ns").select("start_ns", reach_ns=pl.col("end_ns").cum_max())
@@ -168,7 +168,7 @@ class _Union:
         self._before = lengths.cumsum() - lengths
 
     def within(self, start_ns: int, end_ns: int) -> int:
-        """Give how much of a stretch is covered."""
+        """Return how much of an interval is covered."""
         return self._until(end_ns) - self._until(start_ns)
 
     def _until(self, time_ns: int) -> int:
@@ -180,7 +180,7 @@ class _Union:
 
 
 def _tracks(trace: Trace) -> tuple[dict[int | None, dict[str, int]], str]:
-    """Sum up the tracks that the tool drew into the timeline: by step, where it has several."""
+    """Sum the tracks that the tool wrote into the timeline, by step if there are several steps."""
     drawn = trace.events.filter(kind="derived").select(
         "start_ns", "duration_ns", name=pl.col("name").cast(pl.String)
     )

@@ -1,4 +1,4 @@
-"""What each rank of a cluster computed and waited for, and which rank is slow."""
+"""How long each rank of a cluster computed and waited, and which rank is slow."""
 
 from __future__ import annotations
 
@@ -43,23 +43,23 @@ def ascend_ranks(folder: str | os.PathLike[str]) -> pl.DataFrame:
     Parameters
     ----------
     folder
-        A folder with the profile of each rank in a folder of its own.
+        A folder with one profile folder per rank.
 
     Returns
     -------
     DataFrame
-        A row for each rank and step (null where none is marked): `rank`, `step`,
+        A row for each rank and step (null without step marks): `rank`, `step`,
         `computing_ns`, `communication_ns`, `not_overlapped_ns`, `free_ns`, `stage_ns`,
-        `waiting_ns` (of the collectives, for other ranks; null where the profile does not show
-        it), `awaited_peer` (the peer of the longest wait), `path`, and `slow`: whether the rank
-        computes more than 5 % longer than the fastest one of the step (null for a single rank).
+        `waiting_ns` (in collectives, for other ranks; null if not recorded), `awaited_peer` (the
+        peer of the longest wait), `path`, and `slow`: whether the rank computes more than 5 %
+        longer than the fastest rank in the step (null for a single rank).
 
     Raises
     ------
     FileNotFoundError
-        There is no such folder.
+        The folder does not exist.
     TraceError
-        The folder has no profile of Ascend, or one cannot be read.
+        The folder contains no Ascend profile, or one cannot be read.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def ascend_ranks(folder: str | os.PathLike[str]) -> pl.DataFrame:
 
 
 def _timelines(folder: Path) -> list[Timeline]:
-    """List the timelines of the ranks; there is one at least."""
+    """List the timelines of the ranks; raise if there are none."""
     if not folder.exists():
         raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(folder))
     found = timelines(folder)
@@ -94,7 +94,7 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _waits(trace: Trace) -> dict[int | None, tuple[int, int | None]]:
-    """Give the waiting inside collectives by step, and the peer of the longest."""
+    """Return the waiting inside collectives by step, and the peer of the longest wait."""
     events = trace.events.select("event", "start_ns")
     waits = trace.collective_waits.join(events, on="event").sort("start_ns")
     steps = trace.steps.select("step", "window_end_ns", step_ns="start_ns").sort("step_ns")

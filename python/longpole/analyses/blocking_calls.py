@@ -1,4 +1,4 @@
-"""Calls in which a thread of the host waited for a device."""
+"""Calls in which a host thread waited for a device."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _WHY: Final = {
 
 @dataclass(frozen=True, slots=True)
 class BlockingCall(NameTime):
-    """All blocking calls of one name within a window, on all threads together."""
+    """All blocking calls with one name within a window, on all threads."""
 
     why: str
 
 
 def blocking_calls(trace: Trace, window: Window | None = None) -> tuple[BlockingCall, ...]:
-    """List the blocking calls of a window, the longest in total first.
+    """List the blocking calls of a window, longest total first.
 
-    Which calls those are, and why, `Trace.blocking_calls` says.
+    See `Trace.blocking_calls` for which calls count as blocking, and why.
     """
     window = window_of(trace, window)
     if window is None:

@@ -23,9 +23,9 @@ _PARTS: Final = ("compute", "communication", "copy", "idle")
 
 
 class BreakdownRow(Row):
-    """What a device or a stream did.
+    """How a device or a stream spent the window.
 
-    Compute, communication, copy and idle sum to the window; a share is of the window.
+    Compute, communication, copy and idle time sum to the window; shares are of the window.
     """
 
     device: int | None
@@ -41,7 +41,7 @@ class BreakdownRow(Row):
     """Time in which copies but no kernels ran (exposed)."""
     idle_ns: int
     compute_share: float | None
-    """Null, like all shares, if the window has no length."""
+    """Null, like all shares, for a window of length 0."""
     communication_share: float | None
     copy_share: float | None
     idle_share: float | None
@@ -51,10 +51,10 @@ class BreakdownRow(Row):
 def breakdown(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, BreakdownRow]:
-    """Split a window of each device, and of each of its streams, by what ran.
+    """Split a window by what ran, for each device and each of its streams.
 
-    Time in which several activities run counts once, for the first of compute,
-    communication and copy; records of synchronisation and annotations are no activities.
+    Time in which several activities run counts once: as compute, else communication, else copy.
+    Synchronization records and annotations are not activities.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, slots=True)
 class Ranking(Generic[Row]):
-    """The first rows of a list, and how many it has."""
+    """The first rows of a list, and its total length."""
 
     rows: tuple[Row, ...]
     n_total: int
@@ -23,7 +23,7 @@ class Ranking(Generic[Row]):
 
 @dataclass(frozen=True, slots=True)
 class NameTime:
-    """All events of one name, and the longest of them. Concurrent events count twice."""
+    """All events with one name, and the longest of them. Concurrent events count twice."""
 
     name: str | None
     count: int
@@ -34,7 +34,7 @@ class NameTime:
 
 @dataclass(frozen=True, slots=True)
 class OperatorTime:
-    """All operators of one name within a window, by the time in which nothing inside them ran."""
+    """Self time of all operators with one name within a window."""
 
     name: str | None
     count: int

@@ -1,4 +1,4 @@
-"""What is wrong with a trace, and what that costs an analysis."""
+"""Problems of a trace, and their effect on an analysis."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _MOST_SHOWN = 8
 def check(trace: Trace) -> tuple[Finding, ...]:
     """List the problems of a trace, most severe first.
 
-    Findings of reading come with the byte where they were found first, findings about
-    events with the first event. `data_loss` and `altered` mean that the tables are not
-    what the file says; a `warning` says why it may be wrong; `info` is good to know.
+    Findings from reading have the byte where they first occurred, findings about events the first
+    event. `data_loss` and `altered`: the tables differ from the file. `warning`: a result may be
+    wrong, with the reason. `info`: worth knowing.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def check(trace: Trace) -> tuple[Finding, ...]:
     >>> [finding.code for finding in check(trace) if finding.severity == "warning"]
     ['unlinked_device_work']
     """
-    # What a damaged file lacks may have been recorded: nothing to record otherwise.
+    # A damaged file may have recorded what is missing: do not suggest recording it.
     hint = _hint if trace.damage is None else lambda *_: None
     of_events = [replace(found, hint=hint(trace, found)) for found in _of_events(trace)]
     findings = [*_of_reading(trace), *_messages(trace), *_of_files(trace), *of_events]
@@ -52,7 +52,7 @@ def check(trace: Trace) -> tuple[Finding, ...]:
 
 
 def _hint(trace: Trace, found: Finding) -> str | None:
-    """Name the options of the profiler; no hint where it has none for that."""
+    """Return a hint with the options of the profiler, or None if it has no such option."""
     options = options_for(trace.core)
     if found.code == "no_steps" and trace.core.is_of_server:
         return f"record {options.schedule}"
@@ -60,7 +60,7 @@ def _hint(trace: Trace, found: Finding) -> str | None:
 
 
 def _filled(hint: str | None, trace: Trace) -> str | None:
-    """Fill the blanks of a hint; None if the profiler has no such option."""
+    """Fill the placeholders of a hint; None if the profiler has no such option."""
     named = options_for(trace.core)._asdict()
     if not hint or any(f"{{{name}}}" in hint for name in named if not named[name]):
         return None
@@ -89,7 +89,7 @@ def _of_reading(trace: Trace) -> Iterator[Finding]:
 
 
 def _messages(trace: Trace) -> Iterator[Finding]:
-    """Repeat what the profiler says about its own recording."""
+    """Yield the profiler's own messages about its recording."""
     for text in _texts(trace.metadata.get("profiler_messages")):
         yield finding("profiler_message", text=escape(text.rstrip(".")))
 
@@ -120,7 +120,7 @@ def _of_files(trace: Trace) -> Iterator[Finding]:
 
 
 def _unknown_categories(trace: Trace) -> Iterator[Finding]:
-    """List the categories of timed events that have no kind, the most frequent first."""
+    """List the categories of timed events without a kind, most frequent first."""
     import polars as pl
 
     is_unknown = pl.col("kind").cast(pl.String) == "other"
@@ -135,7 +135,7 @@ def _unknown_categories(trace: Trace) -> Iterator[Finding]:
 
 
 class _EventWarning(NamedTuple):
-    """Events that speak against a trace, as the core gives them."""
+    """A warning about events, as reported by the core."""
 
     code: str
     category: str | None
@@ -145,7 +145,7 @@ class _EventWarning(NamedTuple):
     longest_ns: int
 
     def found(self, **blanks: str) -> Finding:
-        """Put it into words."""
+        """Return it as a finding."""
         first = Place(event=self.event, name=self.name)
         return finding(self.code, self.n_events, first, **blanks)
 
@@ -237,6 +237,6 @@ def _ranks(trace: Trace) -> Iterator[Finding]:
 
 
 def finding(code: str, count: int = 1, first: Place | None = None, **blanks: str) -> Finding:
-    """Fill in a kind of finding, with how often it was found, and where first."""
+    """Return a finding of a known code, with its count and first place."""
     severity, sentence, effect, hint = KINDS[code]
     return Finding(code, severity, count, sentence.format(**blanks), effect, hint, first)

@@ -19,28 +19,28 @@ __all__ = ["CollectiveWaitRow", "collective_waits"]
 
 
 class CollectiveWaitRow(Row):
-    """A collective, and how long it waited for peers."""
+    """A collective and its waits for peers."""
 
     event: int
     name: str
     start_ns: int
     duration_ns: int
     waiting_ns: int
-    """Time in which it waits for a peer and transfers nothing."""
+    """Time in which it waits for a peer without transferring data."""
     moving_ns: int
     awaited_peer: int | None
-    """Peer of the longest wait, by its number in the group."""
+    """Peer of the longest wait, by its index in the group."""
     awaited_ns: int | None
     """Length of the longest wait."""
     group_size: int | None
-    """Least number of ranks that take part."""
+    """Minimum number of participating ranks."""
 
 
 @shared_parameters(needs_arguments=True)
 def collective_waits(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, CollectiveWaitRow]:
-    """List the collectives that began in a window, if the profile has their tasks.
+    """List the collectives that began in a window, if the profile contains their tasks.
 
     Profiles of Ascend devices do; for others the frame is empty.
 

@@ -30,7 +30,7 @@ class CommunicationRow(Row):
     stream: int | None
     operation: str | None
     named_by: str | None
-    """Source of the name of the operation."""
+    """How the operation was identified."""
     group: str | None
     group_size: int | None
     bytes: int | None
@@ -38,20 +38,20 @@ class CommunicationRow(Row):
     data_type: str | None
     start_ns: int
     duration_ns: int
-    """Full length, also outside the window, including the wait for other ranks."""
+    """Whole duration, including parts outside the window and waits for other ranks."""
     hidden_ns: int
-    """The part in which a compute kernel ran on the device."""
+    """Part in which a compute kernel ran on the device."""
     exposed_ns: int
-    """The part in which no compute kernel ran."""
+    """Part in which no compute kernel ran."""
     algorithm_gb_per_s: float | None
-    """Bytes divided by duration, in 10^9 bytes a second; null if bytes, operation or group size are
-    unknown."""
+    """Bytes divided by duration, in 10^9 bytes per second; null if bytes, operation or group size
+    are unknown."""
     bus_gb_per_s: float | None
-    """Bandwidth of a link, by the formulas of nccl-tests."""
+    """Link bandwidth, by the formulas of nccl-tests."""
     operator_name: str | None
     """Innermost operator around the call."""
     python: str | None
-    """Innermost function around it outside torch."""
+    """Innermost Python function around it outside torch."""
 
 
 @shared_parameters(needs_arguments=True)
@@ -70,7 +70,7 @@ def communication(
     Returns
     -------
     DataFrame
-        A row for each of them, in order of time.
+        A row for each collective, in time order.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def communication(
     ('all_reduce', 10000, 30000)
     """
     window = window_of(trace, window)
-    # The rows of a frame of events are their numbers.
+    # The row of an event in a frame is its number.
     told = trace.events.select("name", "device", "stream", "start_ns", "duration_ns")
     found = trace.collectives.hstack(told[trace.collectives["event"]])
     found = found.clear() if window is None else window.clip(found).drop("inside_ns")
@@ -104,7 +104,7 @@ def communication(
 
 
 def _measured(rows: pl.DataFrame) -> pl.DataFrame:
-    """Give bandwidths and exposed time."""
+    """Add bandwidths and exposed time."""
     rate = pl.when(pl.col("duration_ns") > 0).then(pl.col("bytes") / pl.col("duration_ns"))
     factor = bus_factor(pl.col("operation").cast(pl.String), pl.col("group_size"))
     return rows.with_columns(
@@ -116,7 +116,7 @@ def _measured(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _python(trace: Trace, calls: pl.Series) -> pl.Series:
-    """Find the function of the program around each call."""
+    """Find the user's Python function around each call."""
     around = sweeps.around(trace, calls, sweeps.own_frames(trace), "innermost")
-    # The rows of a frame of events are their numbers.
+    # The row of an event in a frame is its number.
     return trace.events["name"].gather(around)

@@ -1,4 +1,4 @@
-"""Table `communication_links`: the data that collectives moved between ranks, and the bandwidth."""
+"""Table `communication_links`: data that collectives moved between ranks, and the bandwidth."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _ARGUMENTS: Final = ("src rank", "dst rank", "size(Byte)", "link type")
 
 
 class CommunicationLinkRow(Row):
-    """What went over the links from one rank to another."""
+    """Data sent from one rank to another."""
 
     source_rank: int
-    """Number within the group."""
+    """Index within the group."""
     target_rank: int
-    """The rank itself if data stays on the device."""
+    """The source rank itself if the data stays on the device."""
     link: str
     """`HCCS`, `PCIE`, `ROCE`, `ON_CHIP`, ..."""
     count: int
@@ -36,7 +36,7 @@ class CommunicationLinkRow(Row):
     duration_ns: int
     """Sum over the tasks."""
     bandwidth_gb_per_s: float | None
-    """10^9 bytes a second."""
+    """In 10^9 bytes per second."""
 
 
 @shared_parameters(needs_arguments=True)
@@ -45,8 +45,8 @@ def communication_links(
 ) -> Annotated[pl.DataFrame, CommunicationLinkRow]:
     """Sum the data moved by the tasks of collectives, for each pair of ranks.
 
-    Profiles of Ascend devices show these tasks; for others the frame is empty. It is what
-    `communication_matrix.json` says of all collectives together.
+    Profiles of Ascend devices contain these tasks; for others the frame is empty. The sums
+    correspond to `communication_matrix.json`, over all collectives.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def communication_links(
 
 
 def _sums(moved: pl.DataFrame) -> pl.DataFrame:
-    """Add up the tasks that moved data, by pair of ranks and kind of link."""
+    """Sum the tasks that moved data, by pair of ranks and kind of link."""
     source, peer = pl.col("src rank"), pl.col("dst rank")
     return (
         moved.filter(pl.col("size(Byte)") > 0)

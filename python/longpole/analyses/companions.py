@@ -1,4 +1,4 @@
-"""What is wrong between the traces of several ranks: each against those before it."""
+"""Inconsistencies between the traces of several ranks: each is compared with earlier ones."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ _FAR_NS: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class _Companion:
-    """What is remembered of a trace."""
+    """What is kept of a trace."""
 
     name: str
     rank: int | None
     world_size: int | None
     span_ns: tuple[int, int] | None
-    """From its first to its last work, in ns since 1970."""
+    """From its first to its last event, in ns since 1970."""
 
 
 class Companions:
-    """The traces that were looked at so far."""
+    """The traces checked so far."""
 
     def __init__(self) -> None:
         self._known: list[_Companion] = []
 
     def check(self, name: str, trace: Trace) -> tuple[Finding, ...]:
-        """List what is wrong with a trace beside those before it, and remember it.
+        """List inconsistencies of a trace with earlier ones, and remember it.
 
         Examples
         --------
@@ -73,7 +73,7 @@ def _span_ns(trace: Trace) -> tuple[int, int] | None:
 
 
 def _apart_ns(one: _Companion, other: _Companion) -> int:
-    """Give the time between two ranks of one run that have none in common."""
+    """Return the time between two ranks of one run that do not overlap."""
     is_one_run = one.world_size == other.world_size and one.rank != other.rank
     if not is_one_run or None in {one.rank, other.rank}:
         return 0

@@ -28,10 +28,10 @@ class CopyBandwidthRow(Row):
 
     device: int | None
     name: str
-    """The direction, as `Memcpy HtoD` or `Memset`."""
+    """The direction, such as `Memcpy HtoD` or `Memset`."""
     time_ns: int
     bandwidth_gb_per_s: float
-    """Sum over concurrent copies from this time on, in 10^9 bytes a second."""
+    """Sum over concurrent copies from this time on, in 10^9 bytes per second."""
 
 
 @shared_parameters(needs_arguments=True)
@@ -67,7 +67,7 @@ def copy_bandwidth(
     begin = known.select("device", name="direction", time_ns="start_ns", change=rate, event="event")
     end_ns = pl.col("start_ns") + pl.col("duration_ns")
     end = known.select("device", name="direction", time_ns=end_ns, change=-rate, event="event")
-    # In units of 1e-9 GB/s, so that what was added is taken away again exactly.
+    # In integer units of 1e-9 GB/s, so that sums of additions and subtractions are exact.
     units = (pl.col("change") * 1e9).round().cast(pl.Int64)
     return (
         pl.concat([begin, end])
@@ -110,7 +110,7 @@ def _all_copies(trace: Trace, window: Window | None) -> pl.DataFrame:
 
 
 def _sizes(trace: Trace) -> pl.DataFrame:
-    """Give the bytes and the bandwidth that were recorded with events."""
+    """Return the bytes and the bandwidth that were recorded with events."""
     schema = {"event": pl.UInt32, "bytes": pl.Int64, "recorded_gb_per_s": pl.Float64}
     parts = [pl.DataFrame(schema=schema)]
     given = {"bytes": "bytes", "recorded_gb_per_s": "memory bandwidth (GB/s)"}

@@ -22,16 +22,17 @@ class CopySummaryRow(Figures):
 
     device: int | None
     name: str
-    """The direction, as `Memcpy HtoD` or `Memset`."""
+    """The direction, such as `Memcpy HtoD` or `Memset`."""
     count: int
     n_without_size: int
     bytes: int | None
     duration_ns: int
-    """Sum of the parts in the window."""
+    """Sum of the parts inside the window."""
     bandwidth_gb_per_s: float | None
-    """Bytes divided by duration, for activities with a known size, in 10^9 bytes a second."""
+    """Bytes divided by duration, for activities with a known size, in 10^9 bytes per second."""
     n_changes: int | None
-    """Changes of `copy_bandwidth` above 0; `mean` to `max` are of these, in 10^9 bytes a second."""
+    """Number of changes of `copy_bandwidth` above 0, of which `mean` to `max` are computed, in 10^9
+    bytes per second."""
 
 
 @shared_parameters(needs_arguments=True)

@@ -33,8 +33,8 @@ def counters_by_operator(
     Parameters
     ----------
     window
-        From `choose_window`: only kernels whose launching call began in it, and ranges that
-        belong to no call, as their times are made up; by default all.
+        From `choose_window`: only kernels whose launching call began in it, and ranges without a
+        call, whose times are artificial; by default all.
     where
         A condition on the columns.
 
@@ -57,7 +57,7 @@ def counters_by_operator(
     """
     found = trace.counters_by_operator()
     if window is not None:
-        # The rows of a frame of events are their numbers.
+        # The row of an event in a frame is its number.
         begin_ns = trace.events["start_ns"].gather(found["call"])
         begun = begin_ns.is_between(window.start_ns, window.end_ns)
         found = found.filter(begun | found["call"].is_null())
@@ -68,26 +68,26 @@ def get_counter_data_with_operators(
     traces: TraceSet | Source | Iterable[Source] | Mapping[int, Source],
     ranks: Iterable[int] | None = None,
 ) -> list[pl.DataFrame]:
-    """Join the counters of kernels with their operators, one data frame for each rank.
+    """Join the counters of kernels with their operators, one data frame per rank.
 
     Parameters
     ----------
     traces
-        A trace or the path of one, a folder or pattern of traces, what `read_traces` gives, or
-        several traces or paths; a mapping gives the rank of each, else the trace does.
+        A trace or its path, a folder or pattern of traces, the result of `read_traces`, or several
+        traces or paths. The keys of a mapping are the ranks; otherwise the trace contains the rank.
     ranks
-        Which ranks, in this order; by default all, in the order given.
+        Ranks to return, in this order; by default all, in the given order.
 
     Returns
     -------
     list of DataFrame
-        `Trace.counters_by_operator` of each rank, empty where it has no counters. `to_pandas()`
+        `Trace.counters_by_operator` of each rank, empty if it has no counters. `to_pandas()`
         needs `longpole[pandas]`.
 
     Raises
     ------
     ValueError
-        There is no trace of a rank.
+        A rank has no trace.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def get_counter_data_with_operators(
 def _ranks_of(
     traces: TraceSet | Source | Iterable[Source] | Mapping[int, Source],
 ) -> list[tuple[int | None, Callable[[], Trace]]]:
-    """List the ranks, and how to get the trace of each; a `TraceSet` reads one at a time."""
+    """List the ranks with a function that returns the trace; a `TraceSet` reads one at a time."""
     from longpole.trace import Trace
     from longpole.traces.joining import read_traces
     from longpole.traces.trace_set import TraceSet

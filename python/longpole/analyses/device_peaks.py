@@ -1,4 +1,4 @@
-"""Which peaks hold for the devices of a trace, and for the types that kernels compute with."""
+"""Peaks that apply to the devices of a trace, and to the types their kernels compute with."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _PRECISIONS: Final = {
     "signed char": "int8",
 }
 _TF32: Final = r"tf32|_s1688|s1688gemm"
-"""How kernels that round fp32 to TF32 are called."""
+"""Names of kernels that round fp32 to TF32."""
 
 
 @dataclass(frozen=True, slots=True)
 class DevicePeaks(Data):
-    """What one device of a trace can do at most."""
+    """Peak performance of one device of a trace."""
 
     device: int | None
     name: str
@@ -45,7 +45,7 @@ class DevicePeaks(Data):
 
 
 def listed_peaks(known: Mapping[int | None, Peaks]) -> tuple[DevicePeaks, ...]:
-    """List the peaks of devices."""
+    """Combine the peaks of devices that are alike."""
     return tuple(
         DevicePeaks(device, it.name, it.matrix, it.vector, it.bandwidth, it.source)
         for device, it in known.items()
@@ -59,18 +59,18 @@ def device_peaks(
     tflops: Mapping[str, float] | None = None,
     bandwidth: float | None = None,
 ) -> dict[int | None, Peaks]:
-    """Find the peaks of each device of a trace that is in the table, or takes those given.
+    """Return the peaks of each device of a trace, from the table or as given.
 
     Parameters
     ----------
     trace
         The trace.
     peaks
-        What holds for every device, instead of the table.
+        Peaks of every device, instead of the table.
     tflops
-        Peaks of tensor or matrix cores by type, such as `{"bf16": 800}`, instead of those.
+        Peaks of tensor or matrix cores by type, such as `{"bf16": 800}`; these take precedence.
     bandwidth
-        The bandwidth of memory in GB/s, instead of that.
+        Memory bandwidth in GB/s; takes precedence.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def _check(tflops: Mapping[str, float], bandwidth: float | None) -> None:
 
 
 def peak_sentences(peaks: Mapping[int | None, Peaks]) -> list[str]:
-    """Say which peaks are taken, once for devices that are alike."""
+    """Describe the peaks used, once for devices that are alike."""
     devices: dict[str, list[str]] = {}
     for device, known in peaks.items():
         devices.setdefault(_words(known), []).append("?" if device is None else str(device))
@@ -123,9 +123,9 @@ def _words(peaks: Peaks) -> str:
 
 
 def precision() -> pl.Expr:
-    """Tell by type and kernel what a kernel computes with; null for types of no peak.
+    """Return the type a kernel computes with; null for types without a peak.
 
-    Products of fp32 may run as TF32, which only the name of the kernel tells.
+    fp32 products may run as TF32, which only the kernel name shows.
     """
     is_tf32 = pl.col("is_matrix") & pl.col("kernel").str.contains(_TF32)
     plain = pl.col("dtype").replace_strict(_PRECISIONS, default=None, return_dtype=pl.String)

@@ -1,4 +1,4 @@
-"""What each device did in a window, and why it was idle."""
+"""How each device spent a window, and why it was idle."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 __all__ = ["SHORT_NS", "BusyTime", "DeviceTime", "IdleTime", "device_times"]
 
 SHORT_NS: Final = 30_000
-"""Up to which length an interval before an activity that had been launched is a pause."""
+"""Maximum length of a gap before an already launched activity that counts as a pause."""
 
 
 @dataclass(frozen=True, slots=True)
 class BusyTime:
-    """How long a stream, or a device as a whole (`stream` is None), was busy, and with what.
+    """How long a stream, or a whole device (`stream` is None), was busy, and with what.
 
-    Compute, communication, copy and idle sum to the window; an instant at which several
-    ran counts for the first of them. The totals are those whatever else ran.
+    Compute, communication, copy and idle sum to the window; time in which several ran counts for
+    the first of them. The totals count all time of a type, whether or not others ran.
     """
 
     stream: int | None
@@ -38,22 +38,24 @@ class BusyTime:
 
 @dataclass(frozen=True, slots=True)
 class IdleTime:
-    """Why nothing ran on a device, as in `idle_time`; all but `host_ns` sum to its idle time."""
+    """Causes of a device's idle time, as in `idle_time`; all but `host_ns` sum to the idle time."""
 
     waiting_for_launch_ns: int | None
-    """The next activity had not been launched, with pauses behind its launch of less than 30 µs."""
+    """The next activity had not been launched; includes the pause after its launch if below 30
+    µs."""
     between_activities_ns: int | None
-    """It had been launched, and the interval is shorter than 30 µs."""
+    """The next activity had been launched, and the gap is shorter than 30 µs."""
     other_wait_ns: int | None
-    """It had been launched, and waited longer: for another stream, or for a free device."""
+    """The next activity had been launched but waited longer: for another stream, or for a free
+    device."""
     after_last_ns: int
-    """No activity follows in the window."""
+    """No further activity follows in the window."""
     unlinked_ns: int
-    """What launched the next activity is not known."""
+    """The launch of the next activity is not known."""
     host_ns: int | None
-    """The part of the first three before the launching call returned."""
+    """Part of the first three before the launching call returned."""
     reason: str | None = None
-    """Why these are not known, where they are not."""
+    """Why the causes are not known, if they are not."""
 
 
 _OF_LAUNCHED: Final = ("waiting_for_launch", "between_activities", "other_wait")
@@ -69,13 +71,13 @@ class DeviceTime:
     streams: tuple[BusyTime, ...]
     idle: IdleTime
     launch_bound_share: float | None
-    """`idle.host_ns` of the window: what faster launching could win at most."""
+    """`idle.host_ns` as a fraction of the window: upper bound of the gain from faster launches."""
 
 
 def device_times(trace: Trace, window: Window | None = None) -> tuple[DeviceTime, ...]:
     """Measure the time of each device with GPU activities.
 
-    By default in the window that `choose_window` takes.
+    By default in the window that `choose_window` selects.
     """
     window = window_of(trace, window)
     if window is None:
@@ -111,7 +113,7 @@ def _device(
 
 
 def _idle(causes: list[tuple[str, int, int | None]]) -> IdleTime:
-    """Put the causes of one device side by side."""
+    """Collect the idle time of one device by cause."""
     times = {cause: duration_ns for cause, duration_ns, _ in causes}
     after_last_ns, unlinked_ns = times.get("after_last", 0), times.get("unlinked", 0)
     if unlinked_ns and not times.keys() & {*_OF_LAUNCHED}:

@@ -1,4 +1,4 @@
-"""Dumps of a hang: which call is not complete, who lacks it, and who waits."""
+"""Dumps of a hang: which call is incomplete, which ranks lack it, and which wait in it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DISAGREE: Final = ("other operation", "other size", "other data type")
 
 
 class DumpsData(Row):
-    """What the dumps of a run say."""
+    """Results from the dumps of a run."""
 
     n_ranks: int
     n_calls: int
@@ -40,7 +40,7 @@ class Dumps(Data):
 
     @property
     def is_inconclusive(self) -> bool:
-        """Whether no call is open, or ranks lack dumps and nobody else is late."""
+        """Whether no call is open, or ranks lack dumps and no other rank is late."""
         calls = self.set.open_calls
         return not calls or not any(it.waits_for or self._disagreement(it) for it in calls)
 
@@ -53,11 +53,11 @@ class Dumps(Data):
         )
 
     def records(self) -> list[Record]:
-        """Give a row for each rank and call that is in the dumps."""
+        """Return a row for each rank and call in the dumps."""
         return self.set.members.to_dicts()
 
     def blocks(self) -> list[Block]:
-        """Say which call hangs and for whom, then show the open calls."""
+        """Show which call hangs and which ranks it waits for, then the open calls."""
         calls = self.set.open_calls
         if not calls:
             told: list[Block] = [Sentence("All calls in the dumps are complete on all ranks.")]

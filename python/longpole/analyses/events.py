@@ -25,15 +25,15 @@ def events(
     Parameters
     ----------
     window
-        From `choose_window`; by default all events, also those that never ended.
+        From `choose_window`; by default all events, including those without an end.
     where
         A condition on the columns of `Trace.events`.
 
     Returns
     -------
     DataFrame
-        The columns of `Trace.events`. An instant is in a window that it lies in; an event that
-        never ended is in it where it began before its end.
+        The columns of `Trace.events`. An instant is in the window that contains it. An event
+        without an end is in every window that ends after its start.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How many of the matrix products of an execution trace a TunableOp file has tuned."""
+"""Coverage of the matrix products of an execution trace by a TunableOp file."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ _INPUTS = ("input_shapes", "input_strides", "input_types", "input_values")
 
 
 class ExecutionCoverageRow(ProductRow):
-    """A distinct GEMM of an execution trace, and what the results file has for it."""
+    """A distinct GEMM of an execution trace, with its entry in the results file."""
 
     flops: int | None
-    """Of all calls; null where the inputs do not tell."""
+    """FLOPs of all calls; null if the inputs do not determine them."""
     share_of_flops: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionCoverage(Data):
-    """How much of the work in matrix products a results file answers for, without times."""
+    """How much of the work in matrix products a results file covers, without times."""
 
     rows: Annotated[pl.DataFrame, ExecutionCoverageRow]
-    """What to tune next comes first."""
+    """GEMMs to tune come first."""
 
     @computed
     def n_calls(self) -> int:
-        """How many products were called."""
+        """Number of calls of matrix products."""
         return int(self.rows["calls"].sum())
 
     @computed
     def n_tuned_calls(self) -> int:
-        """How many of them are tuned for certain."""
+        """Number of calls that are certain to be tuned."""
         return int(self.rows.filter(_TUNED)["calls"].sum())
 
     @computed
     def share_of_flops(self) -> float | None:
-        """The tuned share of the operations that are known; None where there are none."""
+        """Tuned fraction of the known FLOPs; None if none are known."""
         total = int(self.rows["flops"].sum())
         return int(self.rows.filter(_TUNED)["flops"].sum()) / total if total else None
 
@@ -60,7 +60,7 @@ def execution_coverage(execution: ExecutionTrace, results: Source) -> ExecutionC
     Parameters
     ----------
     execution
-        The execution trace; it has no times, so products count by their operations.
+        The execution trace; it has no times, so products count by their FLOPs.
     results
         A results file, its path or its bytes.
     """
@@ -81,11 +81,11 @@ def execution_coverage(execution: ExecutionTrace, results: Source) -> ExecutionC
 
 
 def _summed(rows: pl.DataFrame) -> pl.DataFrame:
-    """Join the calls of one GEMM; what to tune next comes first."""
+    """Group the calls of each GEMM; GEMMs to tune come first."""
     keys = ("name", "operator", "parameters", "match", "solution")
     joined = rows.group_by(*keys).agg(
         pl.col("calls").sum(),
-        # Nothing is known of a product whose inputs are not, so its operations are null, not 0.
+        # FLOPs of products with unknown inputs are null, not 0.
         flops=(pl.col("calls") * pl.col("flops_of_one")).sum().replace(0, None),
     )
     total = joined["flops"].sum() or 1

@@ -1,6 +1,6 @@
-"""Every kind of thing that `check` finds: how grave, what it is, what it costs, what to do.
+"""All findings of `check`: severity, what happened, the effect, and what to do.
 
-What the reader finds is declared in the core, in the same way; only its hints stand here.
+Findings of the reader are declared in the core, in the same form; only their hints are here.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ __all__ = [
 Severity = Literal["info", "warning", "altered", "data_loss"]
 
 SEVERITIES: Final[tuple[Severity, ...]] = ("data_loss", "altered", "warning", "info")
-"""From the gravest."""
+"""Most severe first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something was found first: a byte of the uncompressed file, or an event."""
+    """Where a finding first occurred: a byte of the uncompressed file, or an event."""
 
     offset: int | None = None
     event: int | None = None
@@ -38,7 +38,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Finding(Data):
-    """A kind of problem or note, and how often it was found."""
+    """A kind of problem or note, with the number of occurrences."""
 
     code: str
     severity: Severity
@@ -50,9 +50,9 @@ class Finding(Data):
 
 
 class Kind(NamedTuple):
-    """What all findings of one code have in common; sentence and hint may have blanks.
+    """What all findings of one code have in common; sentence and hint may have placeholders.
 
-    The blanks of a hint are those of `longpole.recording.Options`.
+    The placeholders of a hint are those of `longpole.recording.Options`.
     """
 
     severity: Severity
@@ -186,7 +186,7 @@ KINDS: Final = {
         "by up to {longest}",
         "a stream runs its work in order, so the recorded times or streams are wrong: figures of "
         "the device rest on them",
-        "record again; where graphs are replayed, with a newer profiler",
+        "record again; if graphs are replayed, with a newer profiler",
     ),
     "late_on_idle_device": Kind(
         "warning",
@@ -194,7 +194,7 @@ KINDS: Final = {
         "idle and their stream had more replays waiting",
         "their recorded times are most likely too late: launch delays, idle times and rates rest "
         "on them",
-        "record again; where graphs are replayed, with a newer profiler",
+        "record again; if graphs are replayed, with a newer profiler",
     ),
     "clock_shift": Kind(
         "warning",
@@ -257,7 +257,7 @@ KINDS: Final = {
 }
 
 IMPOSSIBLE_TIMES: Final = ("out_of_stream_order", "late_on_idle_device")
-"""The codes of GPU activities whose recorded times cannot be right."""
+"""Codes for GPU activities whose recorded times are impossible."""
 
 READING_HINTS: Final = {
     "truncated": "the program ended, or the disk was full, while the trace was written",
@@ -274,7 +274,7 @@ READING_HINTS: Final = {
     "limit_reached": "raise max_bytes or max_events",
     "unmatched_begin": "these ranges were still open when the profiler stopped",
     "far_timestamp": "record again; the profiler wrote 0, or another clock, for some times",
-    "zero_timestamp": "record again {no_counters}: where counters were asked for and could not be "
+    "zero_timestamp": "record again {no_counters}: if counters were requested and could not be "
     "read, times are 0; read counters in a run of their own, with the right to (root, or the "
     "driver's setting); newer drivers and profilers also lose fewer timestamps",
 }

@@ -1,4 +1,4 @@
-"""What frames of one kind took: the form of the answers about operators, modules and functions."""
+"""Times of frames of one kind: the common form of the operator, module and function tables."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _FIGURES: Final = (
 
 
 class FrameRow(Row):
-    """The frames of one name."""
+    """The frames with one name."""
 
     row: Literal["frame", "outside", "unlinked"]
     """`outside`: GPU activities launched outside all such frames; `unlinked`: GPU activities
@@ -55,19 +55,19 @@ class FrameRow(Row):
     count: int | None
     """Number of calls."""
     self_ns: int | None
-    """Time on its threads without the frames inside it."""
+    """Time on its threads excluding the frames inside it."""
     total_ns: int | None
-    """The time including the frames inside; a frame inside another of the same name counts once."""
+    """Time including the frames inside; a frame inside another of the same name counts once."""
     n_activities: int
     device_self_ns: int
-    """Time of the GPU activities that it launched itself; concurrent activities each count in
+    """Time of the GPU activities that it launched itself. Concurrent activities each count in
     full."""
     device_ns: int
     """Time including the GPU activities of the frames inside."""
     backward_ns: int | None
-    """Device time of the backward pass that it causes."""
+    """Device time of its backward pass."""
     backward_self_ns: NotRequired[int | None]
-    """That time without the frames inside."""
+    """Backward time excluding the frames inside."""
     shapes: NotRequired[list[list[int] | None] | None]
     strides: NotRequired[list[list[int] | None] | None]
     dtypes: NotRequired[list[str] | None]
@@ -77,29 +77,29 @@ class FrameRow(Row):
 
 @dataclass(frozen=True, slots=True)
 class FrameTimes(Data):
-    """What frames of one kind took in a window, a row a name."""
+    """Times of frames of one kind in a window, one row per name."""
 
     noun: Hidden[str]
     rows: Annotated[pl.DataFrame, FrameRow]
     device_ns: int
-    """The time of all GPU activities: what shares are shares of."""
+    """Time of all GPU activities, the base of the shares."""
     top: Hidden[int]
     hint: Hidden[str | None] = None
-    """Why there may be less than expected."""
+    """Why there may be fewer rows than expected."""
     is_tree: Hidden[bool] = False
     """Whether names are paths, shown as a tree."""
     is_sorted: Hidden[bool] = False
-    """Whether the order of the rows was asked for: a tree has it among siblings."""
+    """Whether rows are sorted on request: in a tree, siblings then have this order."""
     by_host: Hidden[bool] = False
-    """Whether the most time on the host comes first, because the host limits the window."""
+    """Whether host time comes first because the host limits the window."""
 
     def sorted_by(self, column: str | None) -> FrameTimes:
-        """Put the rows into the order of a column; those of no frame stay the last.
+        """Sort the rows by a column; rows without a frame stay last.
 
         Raises
         ------
         ValueError
-            There is no such column.
+        The column does not exist.
         """
         if column is None or self.rows.is_empty():
             return self
@@ -112,11 +112,11 @@ class FrameTimes(Data):
         return replace(self, rows=ordered, is_sorted=True, by_host=False)
 
     def records(self) -> list[Record]:
-        """Give a row for each name; shapes are texts."""
+        """Return a row for each name; shapes are strings."""
         return flat_rows(self.rows)
 
     def blocks(self) -> list[Block]:
-        """Show the rows that took most, and those of no frame."""
+        """Show the rows with most time, and those without a frame."""
         frames = self.rows.filter(pl.col("row") == "frame")
         rest = self.rows.filter(pl.col("row") != "frame", pl.col("n_activities") > 0)
         first = self._first_of_tree(frames) if self.is_tree else frames.head(self.top)
@@ -135,7 +135,7 @@ class FrameTimes(Data):
         return [Table(columns, rows), *self._why_by_host(), *self._launched_before(), *hints]
 
     def _why_by_host(self) -> list[Block]:
-        """Explain the order where it is not that of device time."""
+        """Explain the order if it is not that of device time."""
         if not self.by_host or self.rows["device_self_ns"].sum() == 0:
             return []
         told = (
@@ -145,7 +145,7 @@ class FrameTimes(Data):
         return [Notes([told])]
 
     def _launched_before(self) -> list[Block]:
-        """Say what the columns count where GPU activities were launched before the window."""
+        """Explain the columns if GPU activities were launched before the window."""
         before = self.rows.filter(pl.col("count") == 0, pl.col("n_activities") > 0)
         if before.is_empty():
             return []
@@ -156,19 +156,19 @@ class FrameTimes(Data):
         return [Notes([told])]
 
     def _first_of_tree(self, frames: pl.DataFrame) -> pl.DataFrame:
-        """Take the first rows of a tree: in the order asked for, else by total device time."""
+        """Return the first rows of a tree: in the requested order, else by total device time."""
         order = pl.int_range(pl.len()) if self.is_sorted else -pl.col("device_ns")
         ranks = dict(frames.select("name", order.alias("rank")).iter_rows())
         return _with_parents(frames, self.top, ranks)
 
 
 def no_rows() -> pl.DataFrame:
-    """Return the rows of a trace without a window, in which nothing ran."""
+    """Return the rows for a trace without a window."""
     return pl.DataFrame(schema=frame_schema(FrameRow))
 
 
 def flat_rows(rows: pl.DataFrame) -> list[Record]:
-    """Give rows for spreadsheets, which put a list into one cell, as JSON.
+    """Return rows for spreadsheets: lists become JSON in one cell.
 
     Examples
     --------
@@ -182,7 +182,7 @@ def flat_rows(rows: pl.DataFrame) -> list[Record]:
 
 
 def rest_rows(times: ContextTimes) -> pl.DataFrame:
-    """Give the GPU activities of no frame: one row for each reason."""
+    """Return the GPU activities without a frame: one row per reason."""
     rests = {"outside": times.outside, "unlinked": times.unlinked}
     return pl.DataFrame(
         {
@@ -196,7 +196,7 @@ def rest_rows(times: ContextTimes) -> pl.DataFrame:
 
 
 def host_limits(trace: Trace, window: Window) -> bool:
-    """Whether the verdict about a window names the host before anything else."""
+    """Whether the verdict about a window names the host first."""
     try:
         verdict = trace.verdict(between=(window.start_ns, window.end_ns))
     except WindowError:
@@ -207,10 +207,10 @@ def host_limits(trace: Trace, window: Window) -> bool:
 def with_shares(
     rows: pl.DataFrame, times: ContextTimes, own: pl.Expr, *, by_host: bool = False
 ) -> tuple[pl.DataFrame, int]:
-    """Add the rows of no frame and `share_of_device`, the part of all device time that `own` is.
+    """Add the rows without a frame, and `share_of_device`: `own` as a share of all device time.
 
-    The most device time comes first, then the most time on the host, or the other way round with
-    `by_host`; ties go by name.
+    Sorted by device time, then by host time; the other way round with `by_host`. Ties are sorted by
+    name.
     """
     frames = rows.with_columns(row=pl.lit("frame"))
     joined = pl.concat([frames, rest_rows(times)], how="diagonal_relaxed")
@@ -225,14 +225,14 @@ def with_shares(
 
 
 def _share_column(shown: pl.DataFrame) -> Column:
-    """Say what the shares are shares of; where it is a column, backward time counts, too."""
+    """Describe the share column; backward time counts too if it is a column."""
     counts_backward = "backward_self_ns" in shown.columns
     with_backward = ", with backward" if counts_backward else ""
     return Column(f"self share of device time{with_backward}", "share")
 
 
 def _with_parents(frames: pl.DataFrame, top: int, ranks: Mapping[str, int]) -> pl.DataFrame:
-    """Take the first rows and those around them, parents first, siblings by their ranks."""
+    """Return the first rows and their ancestors, parents first, siblings by rank."""
     shown = {part for name in frames["name"].head(top) for part in _prefixes(name)}
     order = {name: [(ranks.get(part, 0), part) for part in _prefixes(name)] for name in shown}
     ordered = sorted(shown, key=lambda name: order[name])

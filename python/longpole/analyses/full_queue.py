@@ -20,15 +20,15 @@ __all__ = ["FullQueueRow", "full_queue"]
 
 
 class FullQueueRow(Row):
-    """How long the queue of a stream was full."""
+    """How long a stream's launch queue was full."""
 
     device: int | None
     stream: int | None
     duration_ns: int
-    """Time at that length or above."""
+    """Time at or above `max_length`."""
     window_share: float
     longest: int
-    """Greatest length reached."""
+    """Maximum length reached."""
 
 
 @shared_parameters()
@@ -44,9 +44,9 @@ def full_queue(
     Parameters
     ----------
     max_length
-        From how many activities on a queue counts as full. A queue of CUDA has 1,024 entries,
-        some of which no profiler shows: full ones were seen with 1,022 activities, and the
-        default leaves room for more of those.
+        Number of activities from which a queue counts as full. A CUDA queue has 1,024 entries, some
+        of which profilers do not show: full queues were seen with 1,022 activities, and the default
+        allows for more hidden entries.
 
     Returns
     -------

@@ -31,13 +31,13 @@ def functions(
     sort: str | None = None,
     top: int = 20,
 ) -> FrameTimes:
-    """Measure the time of each Python function, the most time first.
+    """Measure the time of each Python function, most time first.
 
-    That is device time, or host time where the host limits the window.
+    Sorted by device time, or by host time if the host limits the window.
 
-    `self_ns` is the time in which no other Python function inside it ran. A GPU activity counts
-    for the function that launched it; one of a backward pass, which runs outside of Python, for
-    the function that called the forward operator, as `backward_self_ns`. So `device_self_ns` and
+    `self_ns` is the time in which no other Python function inside it ran. A GPU activity counts for
+    the function that launched it. One of a backward pass, which runs outside Python, counts for the
+    function that called the forward operator, as `backward_self_ns`. So `device_self_ns` and
     `backward_self_ns` of all rows sum to the time of all GPU activities.
 
     Examples

@@ -1,4 +1,4 @@
-"""How much of a trace is spent in GEMMs that a TunableOp file has tuned."""
+"""Coverage of the GEMMs of a trace by a TunableOp file."""
 
 from __future__ import annotations
 
@@ -27,61 +27,61 @@ _INPUTS = ("shapes", "strides", "types", "values")
 
 
 class GemmCoverageRow(ProductRow):
-    """A distinct GEMM of a trace, and what the results file has for it."""
+    """A distinct GEMM of a trace, with its entry in the results file."""
 
     kernel_ns: int
-    """The kernels that it launched in the window."""
+    """Time of its kernels in the window."""
     path_ns: int
-    """Those parts of them that are on the critical path: no tuning of this GEMM can gain more."""
+    """Part of that time on the critical path: upper bound of the gain from tuning this GEMM."""
     mean_ns: float
-    """The kernels of one call."""
+    """Mean kernel time per call."""
     tuned_ns: float | None
-    """The time in the file."""
+    """Time in the results file."""
 
 
 @dataclass(frozen=True, slots=True)
 class GemmCoverage(Data):
-    """How much of the time in GEMMs, and of the critical path, a results file answers for."""
+    """How much of the GEMM time, and of the critical path, a results file covers."""
 
     window: Hidden[Window]
     rows: Annotated[pl.DataFrame, GemmCoverageRow]
-    """What to tune next comes first, then the tuned ones."""
+    """GEMMs to tune come first, then the tuned ones."""
     path_length_ns: int
     path_status: Literal["ok", "inconclusive"]
 
     @computed
     def gemm_ns(self) -> int:
-        """The time of all kernels that GEMMs launched."""
+        """Time of all kernels that GEMMs launched."""
         return sum(self.rows["kernel_ns"].to_list())
 
     @computed
     def tuned_ns(self) -> int:
-        """The part of it that is tuned for certain."""
+        """Part of it that is certain to be tuned."""
         return sum(self.rows.filter(_TUNED)["kernel_ns"].to_list())
 
     @computed
     def gemm_path_ns(self) -> int:
-        """The time that such kernels have on the critical path."""
+        """Time of these kernels on the critical path."""
         return sum(self.rows["path_ns"].to_list())
 
     @computed
     def tuned_path_ns(self) -> int:
-        """The part of it that is tuned for certain."""
+        """Part of it that is certain to be tuned."""
         return sum(self.rows.filter(_TUNED)["path_ns"].to_list())
 
     @computed
     def share_of_gemm_time(self) -> float | None:
-        """The tuned share of the time in GEMMs; None where there is none."""
+        """Tuned fraction of the GEMM time; None without GEMM time."""
         return self.tuned_ns / self.gemm_ns if self.gemm_ns else None
 
     @computed
     def share_of_path(self) -> float | None:
-        """The share of the critical path that is spent in tuned GEMMs; None for an empty path."""
+        """Fraction of the critical path in tuned GEMMs; None for an empty path."""
         return self.tuned_path_ns / self.path_length_ns if self.path_length_ns else None
 
     @property
     def to_tune(self) -> pl.DataFrame:
-        """What to tune next: rows that are not tuned and can be, the largest bound first."""
+        """Rows that are not tuned but can be, largest bound first."""
         return self.rows.filter(~_TUNED, pl.col("match") != "not_tunable")
 
 
@@ -94,31 +94,31 @@ def gemm_coverage(
 ) -> GemmCoverage | None:
     """Look the GEMMs of a trace up in a results file.
 
-    A GEMM is a matrix product of torch with all kernels that it launched: split reductions
-    and type conversions among them. Its name for TunableOp is derived from the shapes,
-    strides and types of its inputs, which `record_shapes=True` records.
+    A GEMM is a matrix product of torch with all kernels it launched, including split reductions and
+    type conversions. Its TunableOp name is derived from the shapes, strides and types of its
+    inputs, which are recorded with `record_shapes=True`.
 
     Parameters
     ----------
     trace
-        A trace of Kineto, read with the arguments of its operators.
+        A Kineto trace, read with the arguments of its operators.
     results
         A results file, its path or its bytes.
     step
-        The number of a step; by default the step that a summary takes, or the whole trace.
+        Number of a step; by default the step of `summary`, or the whole trace.
     execution
-        The execution trace of the same run: it has the inputs of operators that were
-        recorded without shapes.
+        The execution trace of the same run, for the inputs of operators that were recorded without
+        shapes.
 
     Returns
     -------
     GemmCoverage or None
-        None where nothing in the trace has a duration.
+        None if nothing in the trace has a duration.
 
     Raises
     ------
     ValueError
-        The trace has no such step.
+        The step does not exist.
     PairError
         The execution trace belongs to another run.
     """
@@ -141,7 +141,7 @@ def gemm_coverage(
 
 
 def _kernels(trace: Trace, window: Window) -> pl.DataFrame:
-    """Take the kernels in the window that a product launched: `event`, `operator`, its time."""
+    """Return the kernels in the window that products launched: `event`, `operator`, time."""
     products = trace.events.filter(
         pl.col("name").cast(pl.String).is_in([*PRODUCTS, *NOT_TUNABLE])
     ).select(operator="event")
@@ -156,7 +156,7 @@ def _kernels(trace: Trace, window: Window) -> pl.DataFrame:
 
 
 def _inputs(trace: Trace) -> pl.DataFrame:
-    """Give the arguments of operators that the trace has, by the row of the operator."""
+    """Return the operator arguments in the trace, by the row of the operator."""
     columns = ("Input Dims", "Input Strides", "Input type", "Concrete Inputs")
     arguments = trace.args("cpu_op")
     if arguments is None:
@@ -175,7 +175,7 @@ def _inputs(trace: Trace) -> pl.DataFrame:
 def _inputs_elsewhere(
     trace: Trace, window: Window, execution: ExecutionTrace | str | os.PathLike[str]
 ) -> pl.DataFrame:
-    """Give the arguments that the execution trace has, by the row of the operator in the trace."""
+    """Return the operator arguments in the execution trace, by the row of the operator."""
     from longpole.convert.execution_trace import (
         ExecutionTrace,
         link_execution_trace,
@@ -199,7 +199,7 @@ def _inputs_elsewhere(
 
 
 def _iteration_within(iterations: pl.DataFrame, window: Window) -> int | None:
-    """Find the iteration that lies most in the window; None where no order of names decided."""
+    """Return the iteration that overlaps the window most; None if no order of names decided."""
     start, end = pl.col("start_ns"), pl.col("start_ns") + pl.col("duration_ns")
     inside_ns = pl.min_horizontal(end, window.end_ns) - pl.max_horizontal(start, window.start_ns)
     order = iterations.sort(inside_ns, "iteration", descending=[True, False])
@@ -207,14 +207,14 @@ def _iteration_within(iterations: pl.DataFrame, window: Window) -> int | None:
 
 
 def _first_known(inputs: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
-    """Take the arguments of `others` for operators that have no shapes in `inputs`."""
+    """Fill in the arguments of operators without shapes in `inputs` from `others`."""
     known = inputs.filter(pl.col("shapes").fill_null("").str.contains(r"\d"))
     missing = others.join(known, on="operator", how="anti")
     return pl.concat([known, missing.select(known.columns)])
 
 
 def _named(trace: Trace, calls: pl.DataFrame, inputs: pl.DataFrame) -> pl.DataFrame:
-    """Put name and inputs beside the calls, and join the calls that are alike."""
+    """Add names and inputs to the calls, and group equal calls."""
     names = trace.events.select(operator="event", name=pl.col("name").cast(pl.String))
     return (
         calls.join(names, on="operator")

@@ -22,7 +22,7 @@ _KEYS: Final = ("operator_name", "annotation", "kind", "name")
 
 
 class GraphKernelRow(Row):
-    """The GPU activities of CUDA graphs of one operator and name."""
+    """GPU activities of CUDA graphs with one operator and name."""
 
     operator_name: str | None
     """Innermost operator around the captured call; null if unknown."""
@@ -32,19 +32,19 @@ class GraphKernelRow(Row):
     name: str
     count: int
     duration_ns: int
-    """Time in the window."""
+    """Time inside the window."""
     joined_by: Literal["node_id", "order"] | None
-    """Null if no capture is known."""
+    """Null if the capture is not known."""
 
 
 @shared_parameters(needs_arguments=True)
 def graph_kernels(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, GraphKernelRow]:
-    """Rank the GPU activities of CUDA graphs by the operators that were captured.
+    """Rank the GPU activities of CUDA graphs by captured operator.
 
-    The operators come from a trace of the capture: `read_trace(path, capture_traces=[...])`, or
-    the trace itself where it holds the capture.
+    The operators come from a trace of the capture: `read_trace(path, capture_traces=[...])`, or the
+    trace itself if it contains the capture.
 
     Parameters
     ----------

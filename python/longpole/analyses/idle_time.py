@@ -22,25 +22,25 @@ __all__ = ["IdleTimeRow", "idle_time"]
 
 
 class IdleTimeRow(DurationFigures):
-    """The idle intervals of a device or stream that have one cause."""
+    """Idle intervals of a device or stream with one cause."""
 
     device: int | None
     stream: int | None
     """Null for the device as a whole."""
     cause: str
-    """`waiting_for_launch` (the next activity had not been launched when the interval began: until
-    its launch call returned, and the pause after that if it is shorter than `short_ns`),
-    `between_activities` (it had been launched, and the interval is shorter than `short_ns`),
-    `other_wait` (it had been launched, and waited longer: for another stream, or for a free
-    device), `unlinked` (what launched it is not known) or `after_last` (nothing follows in the
-    window)."""
+    """`waiting_for_launch`: the next activity had not been launched when the interval began;
+    counted until its launch call returned, plus the following pause if that is shorter than
+    `short_ns`. `between_activities`: it had been launched, and the interval is shorter than
+    `short_ns`. `other_wait`: it had been launched but waited longer, for another stream or for a
+    free device. `unlinked`: its launch is not known. `after_last`: no activity follows in the
+    window."""
     count: int
     duration_ns: int
     share_of_idle: float | None
     """Share of all idle time of the device or stream."""
     window_share: float | None
     host_ns: int | None
-    """The part before the launch call returned; null if unknown."""
+    """Part before the launch call returned; null if unknown."""
 
 
 @shared_parameters()
@@ -56,9 +56,9 @@ def idle_time(
     Parameters
     ----------
     where
-        A condition on the columns of `activities`; time is idle where none of these ran.
+        A condition on the columns of `activities`; time in which none of these ran is idle.
     short_ns
-        Up to which length an interval before an activity that had been launched is the usual
+        Maximum length of an interval before an already launched activity that counts as the usual
         pause between two activities.
 
     Returns

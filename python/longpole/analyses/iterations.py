@@ -28,9 +28,9 @@ class IterationRow(Row):
     """One iteration: a batch of requests that runs through the model once."""
 
     iteration: int
-    """Number in order of time."""
+    """Number in time order."""
     event: int
-    """Event that marks it."""
+    """Event that marks the iteration."""
     name: str
     server: str | None
     kind: str | None
@@ -41,12 +41,12 @@ class IterationRow(Row):
     """Null, like `requests` and `prefill_tokens`, if the name does not contain it."""
     start_ns: int
     host_ns: int
-    """Length of its annotation or function; null if launches of graphs mark iterations."""
+    """Length of its annotation or function; null if graph launches mark iterations."""
     length_ns: int | None
     """Time from the completion of the previous iteration to its own; null for the first."""
     before_launch_ns: int | None
-    """Host time from its start to its first launch, of a graph if it launches one; null if launches
-    of graphs mark iterations."""
+    """Host time from its start to its first launch (of a graph, if it launches one); null if graph
+    launches mark iterations."""
     blocked_ns: int
     """Host time in calls that wait for the device."""
     blocking_call: str | None
@@ -59,20 +59,20 @@ class IterationRow(Row):
     replay_ns: int | None
     """Time from the first to the last node of each graph that it launched."""
     replay_busy_ns: int | None
-    """The part of that time in which a node ran."""
+    """Part of that time in which a node ran."""
     gap_ns: int | None
-    """Time from the end of each replay to the start of the next, up to the last of this
+    """Time from the end of each replay to the start of the next, up to the last replay of this
     iteration."""
     device_ns: int
-    """Time in which an activity that it launched ran on the device."""
+    """Time in which an activity launched by it ran on the device."""
     launch_wait_ns: int | None
     """Idle time of the device before activities that had not been launched, while the host was
     inside an iteration; null, like its length, for the first."""
     scheduler_wait_ns: int | None
-    """Such idle time while the host was between two iterations; null if launches of graphs mark
-    iterations (`launch_wait_ns` then has all of it)."""
+    """The same idle time while the host was between two iterations; null if graph launches mark
+    iterations (`launch_wait_ns` then contains all of it)."""
     sampling_ns: int | None
-    """Host time in functions and annotations that choose tokens; null if none is recorded."""
+    """Host time in functions and annotations that sample tokens; null if none are recorded."""
     detokenizing_ns: int | None
 
 
@@ -82,9 +82,9 @@ def iterations(
 ) -> Annotated[pl.DataFrame, IterationRow]:
     """List the iterations of an inference server: decode steps, prefill steps, mixed batches.
 
-    They are known by the annotations of vLLM, SGLang and TensorRT-LLM, without these by Python
-    functions of the server, else by launches of graphs that repeat. An activity belongs to the
-    iteration in which it was launched, up to the start of the next.
+    Iterations are recognised by the annotations of vLLM, SGLang and TensorRT-LLM, else by Python
+    functions of the server, else by repeated graph launches. An activity belongs to the iteration
+    in which it was launched, up to the start of the next.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def iterations(
 
 @kept
 def marks_of(trace: Trace) -> tuple[Mark, pl.DataFrame] | None:
-    """Tell what marks the iterations, and each with its times; None where nothing does."""
+    """Return what marks the iterations, and each with its times; None without marks."""
     found = server_iterations(trace)
     if found is None:
         return None
@@ -143,7 +143,7 @@ def marks_of(trace: Trace) -> tuple[Mark, pl.DataFrame] | None:
 
 
 def launched_in(trace: Trace) -> pl.DataFrame:
-    """List the GPU activities with the iteration that launched each; null where none did."""
+    """List the GPU activities with the iteration that launched each; null without one."""
     return _launched(trace)[1]
 
 
@@ -168,7 +168,7 @@ def _placed(trace: Trace, marks: pl.DataFrame) -> pl.DataFrame:
 
 
 def _within(events: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    """Give events of the host the iteration during which they start, up to the next."""
+    """Assign host events to the iteration in which they start, up to the next."""
     begins = rows.select("process", "start_ns", "iteration").sort("start_ns")
     return (
         events.sort("start_ns")
@@ -178,7 +178,7 @@ def _within(events: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _calls(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
-    """List the calls that put work on a device, with their iteration and role."""
+    """List the calls that launch GPU activities, with their iteration and role."""
     role = pl.col("role").cast(pl.String)
     launching = trace.api_roles.filter(role.is_in(["launch", "graph_launch"]))
     working = trace.launches.select(event="call").drop_nulls().unique()
@@ -189,9 +189,9 @@ def _calls(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _works(trace: Trace, calls: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    """List all GPU activities in the order of each device, with the idle time before each.
+    """List all GPU activities by device and time, with the idle time before each.
 
-    `iteration` and the times of the launching call are null where it is not known.
+    `iteration` and the times of the launching call are null if it is not known.
     """
     of_call = calls.select(
         "iteration",
@@ -221,7 +221,7 @@ def _works(trace: Trace, calls: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFram
 
 
 def _launching(calls: pl.DataFrame) -> pl.DataFrame:
-    """Count the launches of each iteration, and find the first."""
+    """Count the launches of each iteration and find the first."""
     is_graph = pl.col("role") == "graph_launch"
     is_launch = pl.col("role").is_in(["launch", "graph_launch"])
     return calls.group_by("iteration").agg(
@@ -243,14 +243,14 @@ def _blocked(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _covered(*over: str) -> pl.Expr:
-    """Measure what each activity adds to the time that those before it in a group cover."""
+    """Return how much each activity adds to the time covered by earlier ones in its group."""
     before_ns = pl.col("end_ns").cum_max().shift(1).over(*over)
     from_ns = pl.max_horizontal("start_ns", before_ns)
     return (pl.col("end_ns") - from_ns).clip(lower_bound=0)
 
 
 def _replays(works: pl.DataFrame) -> pl.DataFrame:
-    """Measure the replays of graphs, each from its first node to its last, and their gaps."""
+    """Measure graph replays, each from its first to its last node, and the gaps between them."""
     replays = (
         works.filter(pl.col("role") == "graph_launch")
         .with_columns(busy_ns=_covered("call"))
@@ -271,7 +271,7 @@ def _replays(works: pl.DataFrame) -> pl.DataFrame:
 
 
 def _device(works: pl.DataFrame) -> pl.DataFrame:
-    """Measure the time of the busiest device, and when the last activity ended."""
+    """Measure the time of the busiest device, and the end of the last activity."""
     return (
         works.drop_nulls("iteration")
         .with_columns(busy_ns=_covered("iteration", "device"))
@@ -283,7 +283,7 @@ def _device(works: pl.DataFrame) -> pl.DataFrame:
 
 
 def _waits(works: pl.DataFrame) -> pl.DataFrame:
-    """Split idle time before activities that were not launched yet: inside iterations or not."""
+    """Split idle time before activities not yet launched: inside or between iterations."""
     until_ns = pl.min_horizontal("start_ns", "call_end_ns")
     waited_ns = (until_ns - pl.col("idle_from_ns")).clip(lower_bound=0)
 
@@ -305,7 +305,7 @@ def _waits(works: pl.DataFrame) -> pl.DataFrame:
 
 
 def _host_parts(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
-    """Sum up the known parts of the host's work, of nested ones the outermost."""
+    """Sum the known parts of the host's work; of nested parts only the outermost."""
     columns = ("event", "process", "thread", "start_ns", "duration_ns")
     end_ns = pl.col("start_ns") + pl.col("duration_ns")
     found = (
@@ -333,7 +333,7 @@ def _host_parts(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _lengths(rows: pl.DataFrame) -> pl.DataFrame:
-    """Measure each iteration from the completion of the one before to its own."""
+    """Measure each iteration from the completion of the previous one to its own."""
     completed_ns = pl.max_horizontal("host_end_ns", "device_end_ns").cum_max()
     return rows.with_columns(length_ns=completed_ns - completed_ns.shift(1))
 

@@ -1,4 +1,4 @@
-"""Table `kernel_gains`: kernels worth tuning, by the time that the window saves."""
+"""Table `kernel_gains`: kernels worth tuning, by the time saved in the window."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOST_KERNELS: Final = 20
 
 
 class KernelGainRow(Row):
-    """The kernels of one name; the operators, where the window has no kernel."""
+    """Kernels with one name; operators if the window has no kernel."""
 
     kind: Literal["kernel", "operator"]
     name: str
@@ -39,13 +39,13 @@ class KernelGainRow(Row):
     duration_ns: int
     """Time in the window (self time for operators); concurrent kernels each count in full."""
     path_ns: int
-    """The part of that time on the critical path."""
+    """Part of that time on the critical path."""
     gain_ns: int
     """Time saved in the window if they took half of their time."""
     gain_share: float
     """Gain as a share of the window."""
     bound_ns: int
-    """Time saved if they took no time; tuning cannot gain more."""
+    """Time saved if they took no time: upper bound of the gain from tuning."""
     operator: int | None
     """Operator of the longest one on the path, for `longpole repro`; null if unknown."""
     operator_name: str | None
@@ -57,11 +57,11 @@ class KernelGainRow(Row):
 def kernel_gains(
     trace: Trace, window: Window | None = None
 ) -> Annotated[pl.DataFrame, KernelGainRow]:
-    """Rank kernels by what the window gains if they get twice as fast.
+    """Rank kernels by the gain of the window if they ran twice as fast.
 
-    The gains are those of `CriticalPath.what_if`, one kernel name at a time: a kernel that runs
-    beside something longer gains nothing, however long it takes. The 20 names with the most time on
-    the path are asked about. Where the window has no kernel, operators are ranked.
+    Gains are computed with `CriticalPath.what_if`, one kernel name at a time: a kernel that runs
+    concurrently with something longer gains nothing, regardless of its duration. The 20 names with
+    most time on the path are evaluated. Without kernels in the window, operators are ranked.
 
     Returns
     -------
@@ -119,16 +119,16 @@ def _of_operators(trace: Trace, window: Window) -> dict[str, Any]:
 
 
 def _on_path(path: CriticalPath, kind: Kind) -> list[NameTotal]:
-    """Give the names of a kind with the most time on the path."""
+    """Return the names of a kind with the most time on the path."""
     totals = [each for each in path.name_totals if each["kind"] == kind and each["name"]]
     totals.sort(key=lambda each: (-each["duration_ns"], str(each["name"])))
     return totals[:_MOST_KERNELS]
 
 
 def _gains(path: CriticalPath, kind: Kind, name: str) -> dict[str, Any]:
-    """Ask what the window gains if all of a name took half of their time, or none.
+    """Return the gain of the window if all kernels of a name took half of their time, or none.
 
-    Nothing takes longer because something else does not: no gain is below 0.
+    Shortening one event never lengthens another, so no gain is negative.
     """
     only = f"^{re.escape(name)}$"
     half = max(0, path.what_if(Scale(by=0.5, kind=kind, matching=only)).gain_ns)
@@ -138,7 +138,7 @@ def _gains(path: CriticalPath, kind: Kind, name: str) -> dict[str, Any]:
 
 
 def _shapes(trace: Trace, operators: list[int | None]) -> dict[int, str]:
-    """Give the shapes of the inputs of operators in words, where they were recorded."""
+    """Return the input shapes of operators as text, if recorded."""
     inputs = trace.inputs.filter(pl.col("event").is_in([it for it in operators if it is not None]))
     return dict(inputs.select("event", shapes_in_words()).iter_rows())
 

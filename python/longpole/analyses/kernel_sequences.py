@@ -21,7 +21,7 @@ __all__ = ["KernelSequenceRow", "by_sequence", "kernel_sequences"]
 
 
 class KernelSequenceRow(Row):
-    """The operators of one name that ran the same kernels."""
+    """Operators with one name that ran the same kernels."""
 
     operator_name: str | None
     kernels: list[str]
@@ -29,7 +29,7 @@ class KernelSequenceRow(Row):
     count: int
     """Number of operators."""
     duration_ns: int
-    """Time of all their activities in the window."""
+    """Time of all their activities inside the window."""
     operator_ns: int | None
     """Time of the operators."""
 
@@ -42,9 +42,9 @@ def kernel_sequences(
     where: pl.Expr | str | None = None,
     min_length: int = 3,
 ) -> Annotated[pl.DataFrame, KernelSequenceRow]:
-    """Group operators by the sequence of GPU activities that were launched below them.
+    """Group operators by the sequence of GPU activities launched below them.
 
-    Of operators within operators the outermost is taken, so that no activity counts twice.
+    Of nested operators the outermost is used, so that no activity counts twice.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def kernel_sequences(
         A condition on operators, by `name`, `thread`, `start_ns` and the other columns of
         `Trace.events`, such as `"name LIKE '%linear%'"`; by default all.
     min_length
-        How many activities a sequence has at least.
+        Minimum number of activities in a sequence.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def kernel_sequences(
 
 
 def by_sequence(launched: pl.DataFrame, **figures: pl.Expr) -> pl.DataFrame:
-    """Group operators by name and `kernels`, the most frequent first."""
+    """Group operators by name and `kernels`, most frequent first."""
     return (
         launched.with_columns(number=sweeps.sequences(launched["kernels"]))
         .group_by("operator_name", "number", maintain_order=True)
@@ -106,11 +106,11 @@ def by_sequence(launched: pl.DataFrame, **figures: pl.Expr) -> pl.DataFrame:
 
 
 def _below(trace: Trace, found: pl.DataFrame, operators: pl.DataFrame) -> pl.DataFrame:
-    """Give activities with the outermost of some operators above the call."""
+    """Return activities with the outermost of some operators around the call."""
     start = pl.coalesce("call", "operator").alias("start")
     found = found.select("event", "name", "start_ns", "inside_ns", start)
     around = sweeps.around(trace, found["start"], operators["event"], "outermost")
     below = found.with_columns(around).filter(around.is_not_null())
-    # The rows of a frame of events are their numbers.
+    # The row of an event in a frame is its number.
     told = trace.events.select(operator_name="name", operator_ns="duration_ns")
     return below.hstack(told[below["around"]])

@@ -21,26 +21,26 @@ __all__ = ["KernelRow", "kernels"]
 
 
 class KernelRow(DurationFigures):
-    """The GPU activities of one name."""
+    """GPU activities with one name."""
 
     kind: str
     work_class: Literal["compute", "communication", "copy"]
     name: str
     count: int
     duration_ns: int
-    """Sum of the parts in the window; concurrent activities each count in full."""
+    """Sum of the parts inside the window. Concurrent activities each count in full."""
     window_share: float | None
     """Share of the window; concurrent activities can sum to more than 100 %."""
     longest_event: int
     operator: NotRequired[str | None]
-    """Innermost operator that launched the longest, with the sizes of its inputs."""
+    """Innermost operator that launched the longest one, with the sizes of its inputs."""
 
 
 @shared_parameters(needs_arguments=True)
 def kernels(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, KernelRow]:
-    """Rank kernels, memcpys and memsets of a window by name and total time, the longest first.
+    """Rank kernels, memcpys and memsets of a window by name and total time, longest first.
 
     Parameters
     ----------
@@ -69,14 +69,14 @@ def kernels(
 
 
 def by_keys(found: pl.DataFrame, window: Window | None, *keys: str) -> pl.DataFrame:
-    """Group the activities of a window, the greatest sum first; ties go by the keys."""
+    """Group the activities of a window, largest sum first; ties are sorted by the keys."""
     span_ns = 0 if window is None else window.duration_ns
     inside_ns = pl.col("inside_ns")
     grouped = found.group_by(*keys).agg(
         count=pl.len().cast(pl.Int64),
         duration_ns=inside_ns.sum(),
         inside_ns=inside_ns,
-        # Activities stand in the order of their numbers: of equals the first is the longest.
+        # Activities are in the order of their numbers: among equals the first is the longest.
         longest_event=pl.col("event").get(inside_ns.arg_max()),
     )
     figures = described("inside_ns", grouped["inside_ns"])

@@ -21,7 +21,7 @@ _DESCRIBED: Final = {"call_ns": "call_", "delay_ns": "delay_", "activity_ns": "a
 
 
 class LaunchFigures(Row):
-    """The figures of calls, of their delays until the first activity begins, and of activities."""
+    """Statistics of calls, of the delays until their first activity, and of activities."""
 
     call_mean_ns: float | None
     call_std_ns: float | None
@@ -51,13 +51,13 @@ class LaunchSummaryRow(LaunchFigures):
 
     call_name: str
     n_calls: int
-    """Number of calls; one that launches a graph launches many activities."""
+    """Number of calls. A graph launch launches many activities."""
     count: int
     """Number of activities."""
     n_short: int
-    """Calls that took longer than all activities that they launched."""
+    """Calls that took longer than all activities they launched."""
     n_slow_calls: int
-    """Calls above 50 us."""
+    """Calls longer than 50 us."""
     n_delayed: int
     """Calls whose first activity began more than 100 us after they returned."""
 
@@ -66,13 +66,13 @@ class LaunchSummaryRow(LaunchFigures):
 def launch_summary(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, LaunchSummaryRow]:
-    """Describe the launches of a window for each runtime API call that makes them.
+    """Describe the launches of a window for each runtime API call that launches.
 
     Returns
     -------
     DataFrame
-        A row for each name of a call, the most time in calls first, with the figures of the
-        calls, of the delays, and of the activities.
+        A row for each call name, most time in calls first, with statistics of the calls, the delays
+        and the activities.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Table `launch_times`: each launch of a window: the call, the delay, the activity."""
+"""Table `launch_times`: each launch of a window with its call, delay and activity."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["LONG_DELAY_NS", "LaunchTimeRow", "launch_times"]
 
 _SLOW_CALL_NS: Final = 50_000
 LONG_DELAY_NS: Final = 100_000
-"""From which time on the delay of a launch is long."""
+"""Delay from which a launch counts as delayed."""
 
 
 class LaunchTimeRow(Row):
-    """A GPU activity whose launching call is known."""
+    """A GPU activity whose launch is known."""
 
     event: int
     kind: str
@@ -53,17 +53,17 @@ def launch_times(
     slow_call_ns: int = _SLOW_CALL_NS,
     long_delay_ns: int = LONG_DELAY_NS,
 ) -> Annotated[pl.DataFrame, LaunchTimeRow]:
-    """List the GPU activities of a window with the time of their launch.
+    """List the GPU activities of a window with the times of their launches.
 
     Parameters
     ----------
     slow_call_ns, long_delay_ns
-        From which time a call is slow, and a delay long.
+        Times from which a call is slow and a delay long.
 
     Returns
     -------
     DataFrame
-        A row for each of them, in the order of the file.
+        A row for each activity, in the order of the file.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The calls that launched work which a trace does not hold."""
+"""Launches whose GPU activity is missing from the trace."""
 
 from __future__ import annotations
 

@@ -26,21 +26,21 @@ _SUMS: Final = ("flops", "cuda_core_flops", "tensor_core_insts", "n_bytes", "dra
 
 
 class MeasuredWork(Row):
-    """What one operator with equal inputs computed and moved; what is not known is null.
+    """Counted and computed work of operators with the same inputs. Unknown values are null.
 
-    Outside of operators with a known formula, that of one innermost operator and kernel name.
+    Without a formula: the work of one innermost operator and kernel name.
     """
 
     name: str | None
-    """Null if no operator is known to have launched it."""
+    """Null if the launching operator is not known."""
     shapes: list[list[int] | None] | None
     dtypes: list[str] | None
     kernel: str
-    """First kernel by name."""
+    """First kernel, by name."""
     calls: int
     n_kernels: int
     flops: int | None
-    """According to the formula of the operator."""
+    """By the formula of the operator."""
     cuda_core_flops: int | None
     """Measured by hardware counters."""
     tensor_core_insts: int | None
@@ -48,11 +48,11 @@ class MeasuredWork(Row):
     of_flops: float | None
     """Counted FLOPs divided by `flops`."""
     n_bytes: int | None
-    """According to the formula of the operator."""
+    """By the formula of the operator."""
     dram_bytes: int | None
     """Measured by hardware counters."""
     of_bytes: float | None
-    """Counted bytes divided by those of the formula; above 1 if bytes moved repeatedly."""
+    """Counted bytes divided by those of the formula; above 1 if data moved more than once."""
 
 
 @shared_parameters(needs_arguments=True)
@@ -61,9 +61,9 @@ def measured_work(
 ) -> pl.DataFrame:
     """Compare the counters of operators with the FLOPs and bytes computed from their inputs.
 
-    Counters of CUDA cores do not count what tensor cores compute, and an instruction of a tensor
-    core is not a fixed number of operations. So `of_flops` is null unless the trace counts the
-    instructions of tensor cores and there were none.
+    CUDA core counters do not include the work of tensor cores, and a tensor core instruction is not
+    a fixed number of FLOPs. So `of_flops` is null unless the trace counts tensor core instructions
+    and there were none.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def measured_work(
         *(sum_of_known(name) for name in _SUMS if name in rows.columns),
     )
     joined = of_call.join(operators, on="operator", how="left", maintain_order="left")
-    # The rows of a frame of events are their numbers.
+    # The row of an event in a frame is its number.
     called = trace.events["name"].gather(joined["operator"]).cast(pl.String)
     return _shares(joined.with_columns(name=called))
 
@@ -122,7 +122,7 @@ def _innermost(trace: Trace, calls: pl.Series) -> pl.Series:
 
 
 def _shares(calls: pl.DataFrame) -> pl.DataFrame:
-    """Add up the calls of operators with equal inputs, and compare."""
+    """Group the calls of operators with the same inputs, and compare."""
     grouped = calls.group_by(*_KEY, "other", maintain_order=True).agg(
         pl.col("kernel").min(),
         pl.col("n_kernels").sum(),
@@ -139,14 +139,14 @@ def _shares(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _counter(counted: pl.DataFrame, names: list[str]) -> pl.Expr:
-    """Sum counters, where all of them were read."""
+    """Sum counters if all of them were read."""
     if not set(names) <= set(counted.columns):
         return pl.lit(None, pl.Int64)
     return pl.sum_horizontal(*names, ignore_nulls=False)
 
 
 def sum_of_known(name: str) -> pl.Expr:
-    """Return the sum of a column; null where a value is not known."""
+    """Return the sum of a column; null if any value is unknown."""
     return pl.when(~pl.col(name).has_nulls()).then(whole_sum(pl.col(name))).alias(name)
 
 

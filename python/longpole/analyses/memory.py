@@ -1,4 +1,4 @@
-"""Table `memory`: peak memory, and what it was used for."""
+"""Table `memory`: peak memory and its contents."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ class DeviceMemory(Row):
     unused_bytes: int | None
     """Bytes reserved but not allocated at the peak of allocated memory."""
     fragmentation: float | None
-    """That as a share of the memory reserved at that time; null if not recorded."""
+    """Unused fraction of the memory reserved at that time; null if not recorded."""
     n_allocations: int
     churn_bytes: int
     """Sum of all allocations."""
 
 
 class Owner(Row):
-    """What held memory at the peak."""
+    """An owner of memory at the peak."""
 
     operator: str | None
     function: str | None
@@ -63,13 +63,13 @@ class Owner(Row):
     n_blocks: int | None
     n_bytes: int
     known: bool
-    """Whether its allocation was recorded; otherwise it is the rest of the peak."""
+    """Whether its allocation was recorded; otherwise it is the remainder of the peak."""
     device: str
     share_of_peak: float | None
 
 
 class FreeBlocks(Row):
-    """What is reserved and free in a snapshot."""
+    """Reserved and free memory in a snapshot."""
 
     device: str
     n_free: int
@@ -87,16 +87,16 @@ class Memory(Data):
     free_blocks: Annotated[pl.DataFrame, FreeBlocks]
     top: Hidden[int]
     hint: Hidden[str] = f"{_NOTHING}."
-    """Why there may be nothing."""
+    """Why there may be no data."""
     n_damaged: int = 0
-    """Number of damaged changes and blocks in a memory file; they are left out."""
+    """Number of damaged changes and blocks in a memory file, which are left out."""
 
     def records(self) -> list[Record]:
-        """Give a row for each device."""
+        """Return a row for each device."""
         return self.devices.to_dicts()
 
     def blocks(self) -> list[Block]:
-        """Show the peaks, what held them, and who allocates most."""
+        """Show the peaks, their contents, and the operators that allocate most."""
         damaged: list[Block] = [Sentence(self._damage())] if self.n_damaged else []
         if self.devices.is_empty():
             return [Sentence(self.hint), *damaged]
@@ -131,21 +131,21 @@ def memory(
 ) -> Memory:
     """Report peak memory, its contents, and the operators that allocate most.
 
-    What was live at the peak is what was allocated before it and freed after it, at the same
-    address. What had been allocated before the recording began has no owner: it is the rest.
+    Memory counts as live at the peak if it was allocated before it and freed after it, at the same
+    address. Memory allocated before the recording began has no owner and is the remainder.
 
     Parameters
     ----------
     recording
         A trace with `profile_memory=True`, one of an Ascend profile with its memory files or
-        tables, or what `longpole.read_memory` read.
+        tables, or the result of `longpole.read_memory`.
     window
-        Where to look for the peak; by default in all of the recording.
+        Where to search for the peak; by default the whole recording.
     where
-        Which changes count: an expression of polars or a condition as in SQL, on the columns of
-        `memory_curve`, such as `device = 'cuda:0'`.
+        Changes to count: a polars expression or an SQL condition on the columns of `memory_curve`,
+        such as `device = 'cuda:0'`.
     top
-        How many owners to show; the rows hold all.
+        Number of owners to show; the rows contain all.
 
     Raises
     ------
@@ -168,7 +168,7 @@ def memory(
 
 
 def _peaks(curve: pl.DataFrame) -> pl.DataFrame:
-    """Find the peak of each device: the first moment of most allocated memory."""
+    """Find the peak of each device: the first time of maximum allocated memory."""
     allocated, reserved = pl.col("allocated_bytes"), pl.col("reserved_bytes")
     of_before = allocated.filter(pl.col("time_ns").is_null())
     at_peak = reserved.get(allocated.arg_max())
@@ -193,7 +193,7 @@ def _peaks(curve: pl.DataFrame) -> pl.DataFrame:
 
 
 def _at_peak(events: pl.DataFrame, peak: dict[str, Any]) -> pl.DataFrame:
-    """List what was allocated up to the peak and not freed by then, by owner."""
+    """List the memory allocated up to the peak and not freed by then, by owner."""
     largest = _live_at(events, peak).sort(-pl.col("n_bytes"), "order")
     owners = largest.group_by(_OWNER, maintain_order=True).agg(
         inside=pl.col("inside").first(),
@@ -221,7 +221,7 @@ def _at_peak(events: pl.DataFrame, peak: dict[str, Any]) -> pl.DataFrame:
 
 
 def _live_at(events: pl.DataFrame, peak: dict[str, Any]) -> pl.DataFrame:
-    """Take the allocations that were not freed when memory first reached its peak."""
+    """Return the allocations not yet freed when memory first reached its peak."""
     ordered = events.with_row_index("order")
     at = ordered.filter(
         pl.col("time_ns").eq_missing(peak["peak_time_ns"]),
@@ -233,7 +233,7 @@ def _live_at(events: pl.DataFrame, peak: dict[str, Any]) -> pl.DataFrame:
 
 
 def _unfreed(before: pl.DataFrame) -> pl.DataFrame:
-    """Take the last change at each address, where that was no free."""
+    """Return the last change at each address if it was not a free."""
     last = (
         before.filter(pl.col("address").is_not_null())
         .group_by("address", maintain_order=True)
@@ -243,12 +243,12 @@ def _unfreed(before: pl.DataFrame) -> pl.DataFrame:
 
 
 def _balance(before: pl.DataFrame) -> pl.DataFrame:
-    """Without addresses: what each category took and did not give back."""
+    """Without addresses: allocated minus freed memory of each category."""
     return before.with_columns(count=pl.lit(None, pl.Int64))
 
 
 def _free(blocks: pl.DataFrame) -> pl.DataFrame:
-    """Measure what a snapshot's segments hold and nobody uses."""
+    """Measure the free memory in the segments of a snapshot."""
     free = blocks.filter("is_free")
     return (
         free.group_by("device")

@@ -1,4 +1,4 @@
-"""Table `memory_churn`: allocations and frees by operator: count and size."""
+"""Table `memory_churn`: number and size of allocations and frees by operator."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["ChurnRow", "memory_churn"]
 
 
 class ChurnRow(Row):
-    """What one operator allocates and frees on a device."""
+    """Memory that one operator allocates and frees on a device."""
 
     device: str
     operator: str | None
@@ -43,16 +43,15 @@ def memory_churn(
     Parameters
     ----------
     window
-        Only the changes in it; by default all of the recording.
+        Only changes in this window; by default the whole recording.
     where
-        Which changes: an expression of polars or a condition as in SQL, on the columns of
-        `memory_curve`.
+        Changes to count: a polars expression or an SQL condition on the columns of `memory_curve`.
 
     Returns
     -------
     DataFrame
-        Rows of `ChurnRow`, the most allocated bytes first. Operator and function are null for
-        changes outside all of them.
+        Rows of `ChurnRow`, most allocated bytes first. Operator and function are null for changes
+        outside any.
 
     Raises
     ------

@@ -20,7 +20,7 @@ __all__ = ["MemoryCurveRow", "allocations_of", "memory_curve"]
 
 
 class MemoryCurveRow(Row):
-    """A change of the memory of a device; what was not recorded is null."""
+    """A change of a device's memory. Values that were not recorded are null."""
 
     device: str
     time_ns: int | None
@@ -55,9 +55,9 @@ def memory_curve(
     Parameters
     ----------
     window
-        Only the changes in it; by default all of the recording.
+        Only changes in this window; by default the whole recording.
     where
-        Which changes: an expression of polars or a condition as in SQL, on the columns.
+        Changes to list: a polars expression or an SQL condition on the columns.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def memory_curve(
 
 
 def allocations_of(recording: Trace | Allocations) -> Allocations:
-    """Take the allocations of a trace, or of its Ascend profile; those of a file as they are."""
+    """Return the allocations of a trace, including its Ascend profile, or of a memory file."""
     if isinstance(recording, Allocations):
         return recording
     found = trace_allocations(recording)

@@ -47,14 +47,14 @@ _COLUMNS: Final[dict[Column, Value]] = {
 
 @dataclass(frozen=True, slots=True)
 class MfuRow:
-    """The products, convolutions and attention of one type on one device."""
+    """Products, convolutions and attention of one type on one device."""
 
     device: int | None
     precision: str | None
     flops: int
-    """FLOPs of the model, without those that a backward pass ran again."""
+    """FLOPs of the model, excluding recomputation in the backward pass."""
     recomputed_flops: int
-    """FLOPs of forward operators that a backward pass ran again (activation checkpointing)."""
+    """FLOPs of forward operators that a backward pass recomputed (activation checkpointing)."""
     kernel_ns: int
     peak_tflops: float | None
     mfu: float | None
@@ -70,22 +70,22 @@ class Mfu(Data):
     rows: tuple[MfuRow, ...]
     known_peaks: Hidden[Mapping[int | None, Peaks]]
     unknown_ns: int
-    """The time of kernels of products, convolutions and attention whose shapes do not tell."""
+    """Time of kernels of products, convolutions and attention with unknown shapes."""
     without_formula_ns: int
-    """The time of kernels of no operator that a formula is known for; products may be in it."""
+    """Time of kernels whose operator has no known formula; they may include products."""
     kernel_ns: int
-    """The time of all kernels that compute."""
+    """Time of all compute kernels."""
     hint: Hidden[str | None] = None
-    """What to record where no shapes are known."""
+    """What to record if shapes are missing."""
 
     @computed
     def mfu(self) -> float | None:
-        """Of the peak of all devices that computed; None where a part is not known."""
+        """Fraction of the peak of all devices that computed; None if a part is not known."""
         return self._total("mfu")
 
     @computed
     def peaks(self) -> tuple[DevicePeaks, ...]:
-        """The peaks of the devices that computed."""
+        """Peaks of the devices that computed."""
         return listed_peaks(self.known_peaks)
 
     @computed
@@ -94,11 +94,11 @@ class Mfu(Data):
         return self._total("hfu")
 
     def records(self) -> list[Record]:
-        """Give a row for each device and type."""
+        """Return a row for each device and type."""
         return [asdict(row) for row in self.rows]
 
     def blocks(self) -> list[Block]:
-        """Show the utilisation and what it rests on."""
+        """Show the utilisation and what it is based on."""
         if not self.rows:
             none = "No product, convolution or attention with known shapes ran in it."
             return [Sentence(none), *(Sentence(hint) for hint in [self.hint] if hint)]
@@ -142,17 +142,17 @@ def mfu(
 ) -> Mfu:
     """Compute the model FLOPs utilisation of a window.
 
-    Products, convolutions and attention count, by their formulas; each type has its own
-    peak. The window is that of the step, idle time included. FLOPs that a backward pass
-    spends on forward operators again count for the hardware (`hfu`), not for the model (`mfu`).
-    A causal mask counts as the half that it leaves.
+    Products, convolutions and attention count, by their formulas; each type has its own peak. The
+    window is that of the step, including idle time. FLOPs that a backward pass spends on
+    recomputing forward operators count for the hardware (`hfu`), not for the model (`mfu`). With a
+    causal mask, half of the FLOPs count.
 
     Parameters
     ----------
     peaks
-        What the devices can do, instead of the table in `longpole.devices.peaks`.
+        Peaks of the devices, instead of the table in `longpole.devices.peaks`.
     tflops
-        Single peaks instead of those, by type, such as `{"bf16": 800}`.
+        Peaks by type, such as `{"bf16": 800}`; these take precedence.
 
     Raises
     ------
@@ -187,7 +187,7 @@ def mfu(
 
 
 def _sums(counted: pl.DataFrame) -> pl.DataFrame:
-    """Add up operations and kernel time by device and type."""
+    """Sum FLOPs and kernel time by device and type."""
     is_again = pl.col("is_recomputed")
     return (
         counted.with_columns(precision=precision())

@@ -40,28 +40,27 @@ def modules(
 ) -> FrameTimes:
     """Measure the time of each module of the model, forward and backward.
 
-    Modules are the calls of `nn.Module` in Python stacks (`with_stack=True`), the hierarchy
-    that operators record (`with_modules=True`, of scripted models), and annotations where asked
-    for. `name` is the path from the outermost module, with the numbers that torch gives to the
-    modules of a class.
+    Modules are the calls of `nn.Module` in Python stacks (`with_stack=True`), the hierarchy that
+    operators record (`with_modules=True`, for scripted models), and, on request, annotations.
+    `name` is the path from the outermost module, with torch's numbers for the modules of a class.
 
-    A GPU activity counts for the innermost module around the call that launched it; one of the
-    backward pass for the module of the forward operator, as `backward_self_ns`. So
+    A GPU activity counts for the innermost module around the call that launched it. One of the
+    backward pass counts for the module of the forward operator, as `backward_self_ns`. So
     `device_self_ns` and `backward_self_ns` of all rows sum to the time of all GPU activities.
 
     Parameters
     ----------
     by
-        `"path"` has a row for each module, `"layer"` adds up those whose paths differ in
-        numbers only, such as the layers of an encoder.
+        `"path"` has a row for each module, `"layer"` combines modules whose paths differ only in
+        numbers, such as the layers of an encoder.
     annotations
-        A regular expression for annotations that name modules too.
+        A regular expression for annotations that are modules too.
 
     Raises
     ------
     ValueError
-        The condition or the pattern is invalid, `by` is neither of the two, or there is no such
-        column.
+        The condition or the pattern is invalid, `by` is neither of the two, or the column does not
+        exist.
 
     Examples
     --------
@@ -89,7 +88,7 @@ def modules(
 
 
 def _paths(tree: pl.DataFrame, *, merges: bool) -> list[tuple[str, ...]]:
-    """Give the path of each chain: parents stand before what is inside them."""
+    """Return the path of each chain; parents come before the modules inside them."""
     paths: list[tuple[str, ...]] = []
     for parent, name in tree.select("parent", pl.col("name").cast(pl.String)).iter_rows():
         paths.append(_path(() if parent is None else paths[parent], name or ""))
@@ -99,13 +98,13 @@ def _paths(tree: pl.DataFrame, *, merges: bool) -> list[tuple[str, ...]]:
 
 
 def _path(around: tuple[str, ...], name: str) -> tuple[str, ...]:
-    if name.startswith("TOP("):  # the hierarchy that an operator records is a whole path
+    if name.startswith("TOP("):  # operators record the whole path of modules
         return tuple(re.split(r"\.(?![^(]*\))", name))
     return (*around, name.removeprefix("nn.Module: "))
 
 
 def _with_totals(paths: list[tuple[str, ...]], tree: pl.DataFrame) -> pl.DataFrame:
-    """Add up the chains of each path, and for totals those of the paths that begin with it."""
+    """Sum the chains of each path, and for totals also those of the paths below it."""
     own: dict[tuple[str, ...], list[int]] = {}
     total: dict[tuple[str, ...], list[int]] = {}
     for path, figures in zip(paths, tree.select(_OWN).iter_rows(), strict=True):

@@ -31,7 +31,7 @@ _NEEDED: Final = (
 
 
 class OperatorKernelRow(Row):
-    """The operators of one name that launched the same kernels."""
+    """Operators with one name that launched the same kernels."""
 
     operator_name: str | None
     """Innermost operator around the calls; null if unknown."""
@@ -76,7 +76,7 @@ def operator_kernels(
     found = activities(trace, window, where=where).select(*_NEEDED)
     order = ("call_start_ns", "start_ns", "event")
     calls_ns = pl.col("call_start_ns") - pl.col("operator_start_ns")
-    # Activities without an operator belong to no sequence: each is one of its own.
+    # Activities without an operator are not part of a sequence: each is its own.
     operator = pl.col("operator").cast(pl.Int64).fill_null(-1 - pl.col("event").cast(pl.Int64))
     launched = (
         found.sort(*order, nulls_last=True)

@@ -1,4 +1,4 @@
-"""What the operators of a window had to compute and to move, and what their kernels took."""
+"""The work of the operators of a window (FLOPs and bytes), and the time of their kernels."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 _INPUTS: Final = ("inputs", "shapes", "strides", "dtypes", "values")
 _CATEGORIES: Final = ("cpu_op", "Operator")
 _NO_SHAPES: Final = "The trace has no shapes of inputs, which the formulas need"
-# Shapes of an operator that needs more, 17 minutes of 1 PFLOP/s, are damage.
+# Shapes that need more FLOPs, 17 minutes at 1 PFLOP/s, are damaged.
 _MOST: Final = 10**18
 _LARGEST: Final = (1 << 63) - 1
 _WORK: Final = {
@@ -44,11 +44,11 @@ _WORK: Final = {
 def work_in_window(
     trace: Trace, window: Window, where: pl.Expr | str | None = None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Tell what each operator that launched kernels in the window had to do there.
+    """Return the work of the operators that launched kernels in the window.
 
-    Of operators inside one another the outermost with a formula counts: `aten::linear` and not
-    the `aten::addmm` in it. Of an operator whose kernels are in the window in part, that part of
-    `flops` and `n_bytes` counts.
+    Of nested operators the outermost with a formula counts: `aten::linear` rather than the
+    `aten::addmm` inside. If the kernels of an operator are partly in the window, the same part of
+    its `flops` and `n_bytes` counts.
 
     Returns
     -------
@@ -57,8 +57,8 @@ def work_in_window(
         (the longest) and its `event`, `n_kernels` and `kernel_ns` in the window, the columns of
         `operators_with_work`, `alike` (operators of one name with equal shapes and types have the
         same number) and `is_recomputed` (a forward operator that a backward pass ran again).
-        Kernels of no such operator have a row each kernel name, with `operator` null. The second
-        frame gives each kernel (`event`) its `owner`.
+        Kernels without such an operator have one row per kernel name, with `operator` null. The
+        second frame has the `owner` of each kernel (`event`).
     """
     if where is None:
         return _all_work(trace, window)
@@ -67,7 +67,7 @@ def work_in_window(
 
 @kept
 def _all_work(trace: Trace, window: Window) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Tell what all kernels of a window had to do, which several questions ask for."""
+    """Return the work of all kernels of a window, the basis of several questions."""
     return _work_of(trace, window, activities(trace))
 
 
@@ -80,7 +80,7 @@ def _work_of(
     ran = (
         kernels.group_by("operator", "device", "other", maintain_order=True)
         .agg(
-            # Activities stand in the order of their numbers: of equals the first is the longest.
+            # Activities are in the order of their numbers: among equals the first is the longest.
             pl.col("kernel", "event").get(longest),
             events=pl.col("event"),
             n_kernels=(pl.col("inside_ns") > 0).sum().cast(pl.Int64),
@@ -105,7 +105,7 @@ def _work_of(
 def _kernels(
     trace: Trace, window: Window, chosen: pl.DataFrame, operators: pl.Series
 ) -> pl.DataFrame:
-    """List the kernels that compute, each with its operator among those with a formula."""
+    """List the compute kernels, each with its operator among those with a formula."""
     kernels = chosen.filter(
         pl.col("kind") == "kernel", pl.col("work_class") == "compute", pl.col("duration_ns") >= 0
     )
@@ -124,7 +124,7 @@ def _kernels(
 
 
 def operators_with_work(trace: Trace) -> pl.DataFrame:
-    """List the operators that a formula is known for, the outermost of those inside another.
+    """List the operators with a known formula; of nested ones the outermost.
 
     Returns
     -------
@@ -138,26 +138,26 @@ def operators_with_work(trace: Trace) -> pl.DataFrame:
 
 
 def shapes_hint(trace: Trace, missing: str = _NO_SHAPES) -> str | None:
-    """Say what to record where no operator has shapes, which all formulas need."""
+    """Return what to record if no operator has shapes, which all formulas need."""
     if has_shapes(trace):
         return None
     return record_hint(trace, missing, "shapes")
 
 
 def has_shapes(trace: Trace) -> bool:
-    """Tell whether any operator has recorded inputs."""
+    """Whether any operator has recorded inputs."""
     tables = (trace.args(category, INPUT_ARGUMENTS) for category in _CATEGORIES)
     return any(table is not None and table.width > 1 for table in tables)
 
 
 def outermost(trace: Trace, events: pl.Series, among: pl.Series) -> pl.Series:
-    """Find for each event the outermost of some others that encloses it or is it."""
+    """Return the outermost of some events that encloses or equals each event."""
     return around(trace, events, among, "outermost").alias("operator")
 
 
 @kept
 def _operators(trace: Trace) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """List operators with their `work`, and what each distinct work is: programs repeat it."""
+    """List operators with the number of their `work`, and each distinct work once."""
     parts, distinct = [], []
     n_works = 0
     for category in _CATEGORIES:
@@ -176,14 +176,14 @@ def _operators(trace: Trace) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _numbered(works: pl.DataFrame) -> pl.DataFrame:
-    """Give works of operators of one name with equal shapes and types one number."""
+    """Assign one number to operators with the same name, shapes and types."""
     groups = works.group_by("name", "shapes", "dtypes", maintain_order=True).agg("work")
     numbers = groups.select("work").with_row_index("alike").explode("work")
     return works.join(numbers, on="work", how="left", maintain_order="left")
 
 
 def _forward(trace: Trace) -> pl.Series:
-    """List the operators that made an autograd node: these ran with gradients on."""
+    """List the operators that created an autograd node, and so ran with gradients enabled."""
     needed = ["Sequence number", "Fwd thread id"]
     arguments = trace.args("cpu_op", needed)
     if arguments is None or not {*needed} <= set(arguments.columns):
@@ -194,7 +194,7 @@ def _forward(trace: Trace) -> pl.Series:
 
 def _of_category(trace: Trace, category: str, first: int) -> tuple[pl.DataFrame, pl.DataFrame]:
     events, calls = distinct_inputs(trace.args(category, INPUT_ARGUMENTS))
-    # The rows of a frame of events are their numbers.
+    # The row of an event in a frame is its number.
     named = events.with_columns(trace.events["name"].gather(events["event"]))
     distinct = named.select("name", "call").unique(maintain_order=True)
     described = distinct.join(calls, on="call", maintain_order="left")

@@ -33,20 +33,20 @@ def operators(
     sort: str | None = None,
     top: int = 20,
 ) -> FrameTimes:
-    """Measure the time of operators by name, the most time first.
+    """Measure the time of operators by name, most time first.
 
-    That is device time, or host time where the host limits the window.
+    Sorted by device time, or by host time if the host limits the window.
 
-    With `shapes` there are the columns `shapes`, `strides` and `dtypes`, as in `Trace.inputs`.
-    Here `self_ns` is the time in which nothing inside the operator ran, no runtime API call
-    either. `device_self_ns` of all rows sums to the time of all GPU activities. An operator of a
-    backward pass has a row of its own; its time is also the `backward_ns` of the forward
-    operators around the one that it differentiates, by their sequence number.
+    With `shapes` there are the columns `shapes`, `strides` and `dtypes`, as in `Trace.inputs`. Here
+    `self_ns` is the time in which nothing ran inside the operator, including runtime API calls.
+    `device_self_ns` of all rows sums to the time of all GPU activities. An operator of a backward
+    pass has a row of its own; its time is also in the `backward_ns` of the forward operators around
+    the one that it differentiates, found by the sequence number.
 
     Parameters
     ----------
     shapes
-        Whether operators with other shapes or types of inputs have rows of their own.
+        Whether to list each combination of input shapes and types in a row of its own.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def operators(
 
 
 def _with_inputs(trace: Trace, tree: pl.DataFrame) -> pl.DataFrame:
-    """Read the inputs of the first operator of each chain, which the others share."""
+    """Read the inputs of the first operator of each chain; the others have the same."""
     first = tree.select(event="first").unique()
     tables = [trace.args(category, INPUT_ARGUMENTS) for category in ("cpu_op", "Operator")]
     asked = [table.join(first, on="event", how="semi") for table in tables if table is not None]
@@ -83,7 +83,7 @@ def _with_inputs(trace: Trace, tree: pl.DataFrame) -> pl.DataFrame:
 
 
 def _grouped(tree: pl.DataFrame, key: list[str]) -> pl.DataFrame:
-    """Add up the chains that end alike; inside one another they count once in totals."""
+    """Sum the chains with the same last operator; nested ones count once in totals."""
     named = tree.filter(pl.any_horizontal(pl.col("count", "n_activities", "backward_ns") > 0))
     outermost = pl.col("is_outermost")
     return (

@@ -36,18 +36,18 @@ _COLUMNS: Final[dict[Column, Value]] = {
 
 @dataclass(frozen=True, slots=True)
 class OverlapRow:
-    """One class of GPU activities of a device in a window."""
+    """One type of GPU activities of a device in a window."""
 
     device: int | None
     activity: Literal["communication", "copy"]
     duration_ns: int
     """Time in which such an activity ran."""
     exposed_ns: int
-    """The part in which no compute kernel ran, for copies also no communication."""
+    """Part in which no compute kernel ran and, for copies, no communication either."""
     hidden_share: float | None
-    """Hidden part as a share of `duration_ns`; null if that is 0."""
+    """Hidden part as a fraction of `duration_ns`; null if that is 0."""
     share: float | None
-    """`exposed_ns` as a share of the window, an upper bound of the gain of hiding it."""
+    """`exposed_ns` as a fraction of the window, an upper bound of the gain of hiding it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,11 @@ class Overlap(Data):
     rows: tuple[OverlapRow, ...]
 
     def records(self) -> list[Record]:
-        """Give a row for each device and class."""
+        """Return a row for each device and type."""
         return [asdict(row) for row in self.rows]
 
     def blocks(self) -> list[Block]:
-        """Show the rows that have any time."""
+        """Show the rows with any time."""
         rows = [row for row in self.rows if row.duration_ns]
         if not rows:
             return [Sentence("No device communicates or copies in it.")]
@@ -77,7 +77,7 @@ def overlap(
     Parameters
     ----------
     where
-        A condition on the columns of `activities`; nothing is hidden behind the others.
+        A condition on the columns of `activities`; other activities do not hide anything.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Describe the parameters that mean the same in every table, once."""
+"""Describes once the parameters that all tables share."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _FIRST_SECTION: Final = re.compile(rf"{_HEADER}|(?=^\w+\n---)", re.MULTILINE)
 
 
 def shared_parameters(*, needs_arguments: bool = False) -> Callable[[Question], Question]:
-    """Add the parameters to a docstring that it does not describe itself.
+    """Add the shared parameters to a docstring that does not describe them.
 
     Parameters
     ----------
     needs_arguments
-        Whether the table needs arguments of events beside those that link them.
+        Whether the table needs event arguments other than those that link events.
 
     Examples
     --------

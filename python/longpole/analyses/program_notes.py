@@ -1,7 +1,7 @@
-"""Finds habits and settings of a program that need no critical path to be seen.
+"""Finds habits and settings of a program that are visible without a critical path.
 
-Each rule asks the steps of the verdict for one pattern that has one meaning, and is silent where
-anything else could have made it.
+Each rule searches the steps of the verdict for one pattern with a single meaning, and reports
+nothing if anything else could have caused it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LONG_KERNEL_NS: Final = 20_000
 _LAUNCH: Final = re.compile(r"(?:cuda|cu|hip)\w*Launch")
 """Calls that the variables `CUDA_LAUNCH_BLOCKING` and `HIP_LAUNCH_BLOCKING` are about."""
 
-# Anomaly mode checks what every node of the backward pass returns; a hook checks some of them.
+# Anomaly mode checks the results of every backward node; a hook checks some of them.
 _FEWEST_CHECKS: Final = 10
 _CHECKED_NODES: Final = 0.5
 
@@ -43,7 +43,7 @@ _FILLS: Final = ("aten::zero_", "aten::_foreach_zero_")
 _NODE: Final = "autograd::engine::evaluate_function"
 _CONVOLUTIONS: Final = ("aten::conv1d", "aten::conv2d", "aten::conv3d")
 _TRAINING: Final = 5
-"""Where `aten::batch_norm` has whether it normalises by the batch."""
+"""Position of the argument of `aten::batch_norm` that says whether it normalises by the batch."""
 
 
 class ProgramNote(Row):
@@ -59,17 +59,17 @@ class ProgramNote(Row):
 
 
 class Rule(NamedTuple):
-    """How a habit is seen, and what to do instead."""
+    """The detection of a habit, and its alternative."""
 
     code: str
     seen_by: str
     advice: str
     find: Callable[[Trace, Facts], tuple[Sequence[int], str] | None]
-    """The events that show it, and a sentence; None where nothing does."""
+    """Returns the events that show it and a sentence, or None."""
 
 
 def program_notes(trace: Trace) -> tuple[ProgramNote, ...]:
-    """List the habits and settings of the program that cost time, as far as the trace shows them.
+    """List habits and settings of the program that cost time, as far as the trace shows them.
 
     Inputs of operators are needed for `bias_before_batch_norm`; read the trace with the default
     arguments.
@@ -168,7 +168,7 @@ def _bias_before_norm(_trace: Trace, facts: Facts) -> tuple[Sequence[int], str] 
 
 
 def _is_subtracted(facts: Facts, convolution: OnThread, norm: OnThread) -> bool:
-    """Whether a batch norm in training normalises just what a convolution with a bias returned."""
+    """Whether a batch norm in training normalises exactly the result of a convolution with bias."""
     shapes, normalised = _shapes(facts, convolution), _shapes(facts, norm)
     if len(shapes) < 3 or len(shapes[2]) != 1 or not normalised:  # noqa: PLR2004
         return False
@@ -186,7 +186,7 @@ def _is_training(facts: Facts, norm: OnThread) -> bool:
 
 
 def _shapes(facts: Facts, operator: OnThread) -> list[list[int]]:
-    """Return the shapes of the inputs of an operator; nothing where they are not recorded."""
+    """Return the input shapes of an operator; empty if not recorded."""
     shapes = _list_of(facts, operator, "Input Dims")
     return [shape if isinstance(shape, list) else [] for shape in shapes]
 
@@ -210,7 +210,7 @@ def _lazy_loading(_trace: Trace, facts: Facts) -> tuple[Sequence[int], str] | No
 
 
 def _launch_blocking(_trace: Trace, facts: Facts) -> tuple[Sequence[int], str] | None:
-    """Find launches that return only when their kernel has ended, each of them."""
+    """Find launches that all return only when their kernel has ended."""
     launched = [
         kernel
         for kernel in facts.kernels
@@ -251,7 +251,7 @@ def _parent(facts: Facts, event: int) -> str:
 
 
 def _marked(facts: Facts, *names: str) -> list[OnThread]:
-    """List the ranges of these names, which torch records as annotations or operators."""
+    """List the ranges with these names, which torch records as annotations or operators."""
     return [*facts.annotations(*names), *facts.operators(*names)]
 
 
@@ -300,4 +300,4 @@ RULES: Final = (
         _anomaly,
     ),
 )
-"""What is looked for, in the order in which it is listed."""
+"""The rules, in the order of the list."""

@@ -1,8 +1,8 @@
-"""Which questions there are, found without a list: each file of `analyses` that answers one.
+"""Finds the questions about a trace without a list: each file of `analyses` that answers one.
 
 The file begins with "Table `NAME`: what it holds.", and its function NAME takes a trace and a
-window, and gives a frame or data with `blocks()` and `records()`. The names of its other
-parameters are those of options of the command line. `@shared_parameters` stands above it.
+window, and returns a frame or data with `blocks()` and `records()`. The names of its other
+parameters are those of command-line options. The function has the decorator `@shared_parameters`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MOST_ROWS: Final = 20
 
 
 def questions() -> dict[str, str]:
-    """Give the name of each question and what its answer holds, without importing any."""
+    """Return the name and description of each question, without importing any."""
     first_lines = map(_first_line, Path(__file__).parent.glob("*.py"))
     found = filter(None, map(_FIRST_LINE.match, first_lines))
     titles = {match["name"]: match["sentence"] for match in found}
@@ -45,13 +45,13 @@ def questions() -> dict[str, str]:
 
 
 def question(name: str) -> Callable[..., Any]:
-    """Give the function that answers a question."""
+    """Return the function that answers a question."""
     ask: Callable[..., Any] = getattr(import_module(f"longpole.analyses.{name}"), name)
     return ask
 
 
 def answer_type(name: str) -> Any:
-    """Give the type of the answer to a question, of which its JSON Schema is made."""
+    """Return the type of a question's answer, from which its JSON Schema is made."""
     import inspect
 
     import polars as pl
@@ -62,7 +62,7 @@ def answer_type(name: str) -> Any:
 
 
 def gives_frame(name: str) -> bool:
-    """Tell whether the answer to a question is a frame, not data with figures of its own."""
+    """Whether the answer to a question is a frame rather than data with its own fields."""
     import polars as pl
 
     answer = answer_type(name)
@@ -70,7 +70,7 @@ def gives_frame(name: str) -> bool:
 
 
 def choices_of(name: str) -> frozenset[str]:
-    """Name what else a question can be asked with, besides a trace and a window."""
+    """Return the options of a question besides a trace and a window."""
     import inspect
 
     _, *others = inspect.signature(question(name)).parameters
@@ -78,19 +78,19 @@ def choices_of(name: str) -> frozenset[str]:
 
 
 def reads_memory_files(name: str) -> bool:
-    """Tell whether a question can be asked of memory timelines and snapshots, too."""
+    """Whether a question also accepts memory timelines and snapshots."""
     return "Trace | Allocations" in question(name).__annotations__.values()
 
 
 def arguments_of(name: str) -> Literal["ids", "default"]:
-    """Tell which arguments of events must be read for a question."""
+    """Return which event arguments must be read for a question."""
     return "default" if question(name).__dict__["needs_arguments"] else "ids"
 
 
 def answer_blocks(
     name: str, trace: Trace, window: Window | None = None, *, most: int = _MOST_ROWS
 ) -> Sequence[Block]:
-    """Answer a question about a window as blocks; a frame is shown by so many rows at the most."""
+    """Return the answer about a window as blocks; a frame has at most `most` rows."""
     answer = question(name)(trace, window)
     blocks: Sequence[Block] = (
         answer.blocks() if hasattr(answer, "blocks") else _frame_blocks(answer, most)
@@ -115,7 +115,7 @@ def _frame_blocks(frame: pl.DataFrame, most: int) -> list[Block]:
 
 
 def _shown(frame: pl.DataFrame, most: int) -> tuple[pl.DataFrame, str | None]:
-    """Take the first rows, of single events the longest, and say how many there are."""
+    """Return the first rows, or the longest of single events, and the total number."""
     from longpole.wording import count
 
     more = frame.height - most

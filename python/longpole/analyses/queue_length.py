@@ -21,13 +21,13 @@ __all__ = ["QueueLengthRow", "queue_length"]
 
 
 class QueueLengthRow(Row):
-    """A change of the queue of a stream."""
+    """A change in the length of a stream's queue."""
 
     device: int | None
     stream: int | None
     time_ns: int
     event: int
-    """The call, or the activity that began."""
+    """The call, or the activity that started."""
     queue_length: int
     """Length from this time on."""
 
@@ -36,22 +36,22 @@ class QueueLengthRow(Row):
 def queue_length(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, QueueLengthRow]:
-    """List the changes of the number of activities that wait on each stream.
+    """List the changes of the number of activities queued on each stream.
 
-    An activity waits from the start of the call that launches it to its own start. All that
-    wait at some time in the window count, whether or not they run in it.
+    An activity is queued from the start of the call that launches it to its own start. All that are
+    queued at some time in the window count, whether or not they run in it.
 
     Parameters
     ----------
     where
-        A condition on the columns of `activities`, of activities in and outside the window.
+        A condition on the columns of `activities`, for activities in and outside the window.
 
     Returns
     -------
     DataFrame
-        A row for each change, by device, stream and time. Where one leaves the queue as another
-        joins it, the leaving comes first. Where activities wait at the start of the window, the
-        first row has its time, and the last event before.
+        A row for each change, by device, stream and time. If one activity leaves the queue at the
+        time another joins it, leaving comes first. If activities are queued at the start of the
+        window, the first row has that time and the last event before it.
 
     Examples
     --------
@@ -71,5 +71,5 @@ def queue_length(
 
 @kept
 def _all(trace: Trace, window: Window) -> pl.DataFrame:
-    """List the lengths of the queues of all activities, which three questions ask for."""
+    """List the queue lengths of all activities, the basis of three questions."""
     return sweeps.queues(trace, window)

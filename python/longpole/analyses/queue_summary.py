@@ -19,21 +19,21 @@ __all__ = ["QueueSummaryRow", "queue_summary", "timed_lengths"]
 
 
 class QueueSummaryRow(Figures):
-    """How long the queue of a stream was."""
+    """Length of a stream's launch queue over a window."""
 
     device: int | None
     stream: int | None
     count: int
-    """Rows of `queue_length`: changes, and the length at the start of the window."""
+    """Number of rows in `queue_length`: changes, and the length at the start of the window."""
     time_mean: float | None
-    """Each length counts for as long as it lasted in the window."""
+    """Weighted by how long each length lasted in the window."""
 
 
 @shared_parameters()
 def queue_summary(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, QueueSummaryRow]:
-    """Describe how many activities waited on each stream.
+    """Describe how many activities were queued on each stream.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def queue_summary(
 
 
 def timed_lengths(trace: Trace, window: Window | None, where: pl.Expr | str | None) -> pl.DataFrame:
-    """Give the rows of `queue_length`, and how long each lasted in the window as `inside_ns`."""
+    """Return the rows of `queue_length`, and how long each lasted in the window as `inside_ns`."""
     series = queue_length(trace, window, where=where)
     if window is None:
         return series.with_columns(inside_ns=pl.lit(0, pl.Int64))

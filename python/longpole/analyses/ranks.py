@@ -1,4 +1,4 @@
-"""Several ranks as one program: who waits for whom, why, and what mending it would gain."""
+"""Several ranks as one program: which rank the others wait for, why, and the gain of a fix."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ONE_STEP: Final = (
     "With one recorded step, start skew cannot be separated from a late rank; record two or more."
 )
 _OF_ALL: Final = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier")
-"""Operations that no rank finishes before all have come."""
+"""Operations that no rank finishes before all ranks have started."""
 _LACKS_WAITS: Final = (
     "Most calls run on threads of a CPU library (gloo), and the traces do not connect these to the "
     "threads that wait. The path therefore does not include them, and the cost of a late rank is "
@@ -56,30 +56,31 @@ _REMEDIES: Final = {
 
 
 class RankRow(Row):
-    """One rank: what it waited for, and what others waited for it."""
+    """One rank: how long it waited, and how long others waited for it."""
 
     rank: int
     began_ns: int
-    """When its first call began, after that of the first rank."""
+    """Start of its first call, relative to the first rank."""
     calls: int
     decided_calls: int
-    """Of these, at how many it is known which rank came last."""
+    """Number of these whose last rank is known."""
     last_at: int
-    """At how many calls it came last."""
+    """Number of calls in which it came last."""
     wait_ns: int | None
-    """In calls that tell waiting from transfer; None if none does, as where ranks are missing."""
+    """In calls that separate waiting from transfer; None without any, for example if ranks are
+    missing."""
     wait_at_least_ns: int
-    """For ranks that are among the traces, in calls in which others are missing."""
+    """For ranks with a trace, in calls with missing ranks."""
     transfer_ns: int | None
     path_ns: int
     """Its time on the critical path."""
     gain_ns: int
-    """What the run would gain if it were as the median rank, at most."""
+    """Upper bound of what the run gains if the rank were like the median rank."""
     clock_offset_ns: int
 
 
 class CollectiveCall(Row):
-    """One collective, on all ranks that take part."""
+    """One collective, on all participating ranks."""
 
     call: int
     group: str | None
@@ -105,7 +106,7 @@ class CollectiveCall(Row):
 
 
 class RankClock(Row):
-    """The clock of a rank against that of the first."""
+    """The clock of a rank relative to that of the first."""
 
     rank: int
     offset_ns: int
@@ -144,14 +145,14 @@ class RankStep(Row):
 
 
 class RanksData(Row):
-    """What is known of several ranks as one program."""
+    """Results about several ranks as one program."""
 
     n_ranks: int
-    """Whose traces were given."""
+    """Number of ranks with a trace."""
     world_size: int | None
-    """How many ranks the program had, as the traces say."""
+    """Number of ranks of the program, as recorded in the traces."""
     run_ns: tuple[int, int]
-    """When the run begins and ends."""
+    """Start and end of the run."""
     start_skew_ns: int
     late_ranks: tuple[RankRemedy, ...]
     ranks: list[RankRow]
@@ -172,18 +173,18 @@ class Ranks(Data):
     path: pl.DataFrame
     """The critical path across ranks; see `TraceSet.path`."""
     all_ranks: bool = False
-    """Whether every rank is shown."""
+    """Whether to show every rank."""
     steps_without_profiler: tuple[RankStep, ...] = ()
     """One for each rank, if the time of a step without the profiler was given."""
 
     @property
     def is_inconclusive(self) -> bool:
-        """Whether it cannot be told who waits for whom."""
+        """Whether it is unknown which rank the others wait for."""
         return bool(self.unknown_because)
 
     @property
     def unknown_because(self) -> list[Literal["no_calls", "missing_ranks", "unrecorded_waits"]]:
-        """Why it cannot be told; empty where it can."""
+        """Why it is unknown; empty if it is known."""
         found = self.set
         if found.calls.is_empty():
             return ["no_calls"]
@@ -211,7 +212,7 @@ class Ranks(Data):
         )
 
     def records(self) -> list[RankRow]:
-        """Give a row for each rank, those that others wait for first."""
+        """Return a row for each rank, those that others wait for first."""
         found = self.set
         gains = self._gains()
         last = dict(found.calls.group_by("last").len().iter_rows())
@@ -243,14 +244,14 @@ class Ranks(Data):
         return sorted(rows, key=lambda row: (-row["gain_ns"], -row["last_at"], row["rank"]))
 
     def _gains(self) -> dict[int, int]:
-        """Give the largest gain of each rank that others wait for."""
+        """Return the largest gain of each rank that others wait for."""
         gains: dict[int, int] = {}
         for remedy in self.set.late_ranks():
             gains[remedy.rank] = max(gains.get(remedy.rank, 0), remedy.gain_ns)
         return gains
 
     def _waits(self) -> pl.DataFrame:
-        """Add up the calls of each rank, and the times of those that tell waiting from transfer."""
+        """Sum the calls of each rank, and the times of those that separate waits from transfer."""
         calls = self.set.calls.select("call", "is_known", "last")
         members = self.set.members.join(calls, on="call")
         is_decided = pl.col("last").is_not_null()
@@ -262,9 +263,10 @@ class Ranks(Data):
         return members.group_by("rank").agg(*times, calls=pl.len(), decided=is_decided.sum())
 
     def _least_waits(self) -> pl.DataFrame:
-        """Give how long each rank waited at least, where ranks are missing and cannot shorten it.
+        """Return the minimum wait of each rank in calls with missing ranks.
 
-        Until the last of the ranks that are there came, less the errors of both clocks.
+        The wait lasts at least until the last of the present ranks came, minus the errors of both
+        clocks. Missing ranks cannot shorten it.
         """
         found = self.set
         calls = found.calls.filter(
@@ -284,7 +286,7 @@ class Ranks(Data):
         return told.filter(pl.col("least_ns") > 0)
 
     def blocks(self) -> list[Block]:
-        """Say who makes the others wait, then show ranks, calls and the path."""
+        """Show which rank the others wait for, then ranks, calls and the path."""
         if self.set.calls.is_empty() and len(self.set) > 1:
             return [Sentence(self._matched()), self._apart(), *finding_notes(self.set.findings)]
         tables = [self._ranks(), self._calls()]
@@ -300,7 +302,7 @@ class Ranks(Data):
         return [*told, self._matched(), *self._processes(), *self._clocks()]
 
     def _processes(self) -> list[str]:
-        """Say that what counts as one rank may be several."""
+        """Warn that what counts as one rank may be several processes."""
         if len(self.set) > 1:
             return []
         counts = self.set.trace(*self.set.rank_numbers).warning_counts
@@ -313,7 +315,7 @@ class Ranks(Data):
         return [told]
 
     def _apart(self) -> Table:
-        """Show ranks that nothing joins."""
+        """Show ranks that no call connects."""
         ranks = self.set.ranks
         shown = ranks if self.all_ranks else ranks.head(_MOST_ROWS)
         columns: dict[Column, Value] = {
@@ -383,14 +385,14 @@ class Ranks(Data):
 
     @property
     def wait_share(self) -> float | None:
-        """How much of the time in calls is waiting; None where none of it is known."""
+        """Waiting as a fraction of the time in calls; None if unknown."""
         times = self._waits()
         wait_ns, transfer_ns = (int(times[name].sum()) for name in ("wait_ns", "transfer_ns"))
         known_ns = wait_ns + transfer_ns
         return wait_ns / known_ns if known_ns else None
 
     def _skew(self) -> list[str]:
-        """Say how much of the run is start skew, where that matters."""
+        """Report the start skew as a share of the run, if it matters."""
         if not self.set.has_start_skew:
             return []
         skew = duration(self.set.start_skew_ns)
@@ -398,7 +400,7 @@ class Ranks(Data):
         return [f"{said} {_ONE_STEP}"]
 
     def _missing(self) -> str:
-        """Say which ranks have no trace, and of how many calls."""
+        """Report which ranks have no trace, and how many calls lack them."""
         found = self.set
         if len(found) == 1:
             return f"Only the trace of {listed(found.rank_numbers)} is given"
@@ -412,7 +414,7 @@ class Ranks(Data):
         return f"No trace is given of {who}, which {take} part in {calls}"
 
     def _at_least(self) -> list[str]:
-        """Say how long ranks waited at least, whatever the missing ranks did."""
+        """Report the minimum wait of the ranks, independent of the missing ranks."""
         waits = self._least_waits()
         if waits.is_empty():
             return []
@@ -429,7 +431,7 @@ class Ranks(Data):
         return [f"{known} {longest}; a missing rank may have come even later."]
 
     def _recorded(self) -> str:
-        """Say for which rank those of the traces wait, by what they recorded themselves."""
+        """Report the rank that the others wait for, according to their own records."""
         members = self.set.members.join(self.set.calls.select("call", "group"), on="call")
         peer = _longest_awaited(members)
         group = f"group {short_name(peer['group'])}" if peer["group"] else "the group"
@@ -446,7 +448,7 @@ class Ranks(Data):
         return tabulated(rows if self.all_ranks else rows[:_MOST_ROWS], _RANKS)
 
     def _calls(self) -> Table:
-        """Show the calls in which ranks waited longest."""
+        """Show the calls with the longest waits."""
         late = pl.col("late_ns") * pl.col("last").is_not_null()
         recorded = pl.col("wait_ns") * pl.col("awaited").is_not_null()
         order = pl.max_horizontal(late, recorded)
@@ -468,7 +470,7 @@ class Ranks(Data):
 
 
 def _longest_awaited(members: pl.DataFrame) -> dict[str, Any]:
-    """Find the rank of a group that the others recorded the longest waits for."""
+    """Find the rank of a group for which the others recorded the longest waits."""
     known = members.filter(pl.col("awaited").is_not_null())
     peers = known.group_by("group", "awaited").agg(pl.col("awaited_ns").sum(), n=pl.len())
     order = ("awaited_ns", "group", "awaited")
@@ -476,7 +478,7 @@ def _longest_awaited(members: pl.DataFrame) -> dict[str, Any]:
 
 
 def _path_parts(path: pl.DataFrame, length_ns: int) -> list[str]:
-    """Name the kinds of time that take most of a path, by rank where there are several."""
+    """Describe the kinds of time that take most of a path, by rank if there are several."""
     sums = path_sums(path)
     has_several = path["rank"].n_unique() > 1
     parts = [
@@ -556,9 +558,9 @@ def ranks(
     traces
         From `read_traces`.
     step
-        The number of a step for the path; by default the whole run.
+        Number of the step for the path; by default the whole run.
     all_ranks
-        Show every rank, and not the first few only.
+        Show every rank instead of the first few.
     step_time_ns
         The time of a step without a profiler. The answer then contains what the steps of each rank
         take without it; waits, gains and the path stay as recorded.
@@ -606,7 +608,7 @@ def _steps_without_profiler(traces: TraceSet, step_time_ns: int) -> tuple[RankSt
 
 
 def _steps_told(steps: Sequence[RankStep]) -> Iterator[str]:
-    """Yield what the steps take without the profiler, and of which ranks that is unknown."""
+    """Yield the step times without the profiler, and the ranks for which they are unknown."""
     known = [row for row in steps if row["step_ns"] is not None]
     if known:
         recorded = [row["recorded_step_ns"] or 0 for row in known]

@@ -1,4 +1,4 @@
-"""Table `roofline`: how close kernels come to the limits of their device, and the time lost."""
+"""Table `roofline`: how close kernels come to the limits of their device, and the lost time."""
 
 from __future__ import annotations
 
@@ -62,19 +62,19 @@ _UNIT: Final = 1_000
 
 
 class RooflineRow(Row):
-    """The kernels of operators with equal inputs; what is not known is null."""
+    """The kernels of operators with the same inputs. Unknown values are null."""
 
     device: int | None
     name: str | None
-    """Null for kernels of no operator with a known formula."""
+    """Null for kernels without an operator or formula."""
     shapes: list[list[int] | None] | None
     dtypes: list[str] | None
     kernel: str | None
-    """Longest kernel."""
+    """The longest kernel."""
     calls: int | None
     n_kernels: int
     kernel_ns: int
-    """Time of the kernels in the window."""
+    """Time of the kernels inside the window."""
     flops: int | None
     n_bytes: int | None
     precision: str | None
@@ -84,7 +84,7 @@ class RooflineRow(Row):
     """FLOPs per byte."""
     bound: Literal["compute", "memory"] | None
     roof_ns: int | None
-    """Least possible time, by the peaks of the device."""
+    """Minimum time at the peaks of the device."""
     of_roof: float | None
     """`roof_ns` divided by `kernel_ns`; above 1 if data stayed in a cache."""
     lost_ns: int | None
@@ -95,10 +95,10 @@ class RooflineRow(Row):
 
 @dataclass(frozen=True, slots=True)
 class Roofline(Data):
-    """The kernels of a window against the roofline, the most lost time first.
+    """The kernels of a window compared with the roofline, most lost time first.
 
-    While counters are read, torch records no kernels one by one: such a trace has no rows, only
-    what was measured.
+    torch records no individual kernels while it reads performance counters: such a trace has no
+    rows, only `measured`.
     """
 
     window: Hidden[Window | None]
@@ -107,31 +107,31 @@ class Roofline(Data):
     path_length_ns: int
     top: Hidden[int]
     measured: Annotated[pl.DataFrame, MeasuredWork]
-    """The table `measured_work`, where the trace has performance counters."""
+    """The table `measured_work`, if the trace has performance counters."""
     hint: Hidden[str | None] = None
-    """What to record where no shapes are known."""
+    """What to record if shapes are missing."""
 
     @computed
     def kernel_ns(self) -> int:
-        """The time of all kernels that compute."""
+        """Time of all compute kernels."""
         return sum(self.rows["kernel_ns"].to_list())
 
     @computed
     def known_ns(self) -> int:
-        """The time of the kernels whose operations are known."""
+        """Time of the kernels with known FLOPs."""
         return sum(self.rows.filter(pl.col("flops").is_not_null())["kernel_ns"].to_list())
 
     @computed
     def peaks(self) -> tuple[DevicePeaks, ...]:
-        """The peaks of the devices."""
+        """Peaks of the devices."""
         return listed_peaks(self.known_peaks)
 
     def records(self) -> list[Record]:
-        """Give a row for each operator with equal inputs; shapes are texts."""
+        """Return a row for each operator with the same inputs; shapes are strings."""
         return flat_rows(self.rows)
 
     def blocks(self) -> list[Block]:
-        """Show what loses most time, and what the figures rest on."""
+        """Show where most time is lost, and what the figures are based on."""
         counted = _measured_table(self.measured, self.top)
         if self.rows.is_empty():
             return [Sentence("No kernel ran in it."), *counted]
@@ -155,7 +155,7 @@ class Roofline(Data):
         return [*([table] if table.rows else []), *sentences, *counted]
 
     def _missing(self) -> str:
-        """Name the kernel that takes most of the time without a formula."""
+        """Return the kernel that takes most time and has no formula, as a sentence."""
         unknown = self.rows.filter(pl.col("flops").is_null()).sort("kernel_ns", descending=True)
         if unknown.is_empty():
             return ""
@@ -179,15 +179,14 @@ def roofline(
 ) -> Roofline:
     """Compare the kernels of each operator with the roofline of their device.
 
-    Kernels of communication do not count. The least time of an operator is the longer of what
-    it computes at the peak of its type and what it must move at the peak of the memory, each
-    input read and each output written once. Shapes and types are those that
-    `record_shapes=True` records.
+    Communication kernels do not count. The minimum time of an operator is the longer of two: its
+    FLOPs at the peak of its type, and its bytes at the peak of the memory, each input read and each
+    output written once. Shapes and types are recorded with `record_shapes=True`.
 
     Parameters
     ----------
     peaks
-        What the devices can do, instead of the table in `longpole.devices.peaks`.
+        Peaks of the devices, instead of the table in `longpole.devices.peaks`.
     tflops, bandwidth
         Single peaks instead of those: TFLOP/s by type, such as `{"bf16": 800}`, and GB/s.
 
@@ -217,20 +216,20 @@ def roofline(
     joined = work.join(on_path, on="owner", how="left", maintain_order="left")
     rows = _grouped(joined.with_columns(pl.col("path_ns").fill_null(0), precision=precision()))
     used = {device: known[device] for device in rows["device"].unique().sort() if device in known}
-    # The condition is about kernels, which counters are not.
+    # The condition is about kernels, and counters are not kernels.
     measured = measured_work(trace, window, where=None if where is None else pl.lit(value=False))
     hint = None if rows["flops"].count() else shapes_hint(trace)
     return Roofline(window, _rooflines(rows, known), used, path.length_ns, top, measured, hint)
 
 
 def _on_path(path: CriticalPath, owners: pl.DataFrame) -> pl.DataFrame:
-    """Add up the time that the kernels of each owner have on the path."""
+    """Sum the time on the path of each owner's kernels."""
     segments = path.kernel_segments().join(owners, on="event")
     return segments.group_by("owner").agg(path_ns=pl.col("duration_ns").sum())
 
 
 def _grouped(work: pl.DataFrame) -> pl.DataFrame:
-    """Add up operators with equal inputs."""
+    """Group operators with the same inputs."""
     sums = ("n_kernels", "kernel_ns", "path_ns")
     named = work.select(*_INPUTS).unique("alike", maintain_order=True)
     grouped = (
@@ -249,13 +248,13 @@ def _grouped(work: pl.DataFrame) -> pl.DataFrame:
 
 
 def _calls() -> pl.Expr:
-    """Count operators; kernels of none have no calls that are known."""
+    """Count operators; the number of calls is unknown for kernels without an operator."""
     n_operators = pl.col("operator").count().cast(pl.Int64)
     return pl.when(n_operators > 0).then(n_operators)
 
 
 def _rooflines(rows: pl.DataFrame, peaks: Mapping[int | None, Peaks]) -> pl.DataFrame:
-    """Compare with the least time; TFLOP/s are FLOPs a picosecond, GB/s bytes a nanosecond."""
+    """Compare with the minimum time. TFLOP/s are FLOPs a picosecond, GB/s bytes a nanosecond."""
     bound, roof_ns = _bound()
     kernel_ns = pl.col("kernel_ns")
     measured = rows.join(
@@ -287,7 +286,7 @@ def _rooflines(rows: pl.DataFrame, peaks: Mapping[int | None, Peaks]) -> pl.Data
 
 
 def _bound() -> tuple[pl.Expr, pl.Expr]:
-    """Give what limits an operator, and the least time that it takes."""
+    """Return what limits an operator, and its minimum time."""
     compute_ns = pl.col("flops") / (pl.col("peak_tflops") * _UNIT)
     memory_ns = pl.col("n_bytes") / pl.col("peak_gb_per_s")
     is_compute = compute_ns >= memory_ns
@@ -296,7 +295,7 @@ def _bound() -> tuple[pl.Expr, pl.Expr]:
 
 
 def _limits(rows: pl.DataFrame, peaks: Mapping[int | None, Peaks]) -> pl.DataFrame:
-    """Give each device and precision its peaks."""
+    """Return the peaks for each device and precision."""
     keys = rows.select("device", "precision", "is_matrix").unique(maintain_order=True)
     limits = []
     for device, name, is_matrix in keys.iter_rows():
@@ -308,7 +307,7 @@ def _limits(rows: pl.DataFrame, peaks: Mapping[int | None, Peaks]) -> pl.DataFra
 
 
 def _tflops(peaks: Peaks, precision: str | None, is_matrix: bool) -> float | None:  # noqa: FBT001
-    """Give the peak of a type; what is no product computes with fp64 or fp32."""
+    """Return the peak of a type; other work than matrix products uses the fp64 or fp32 peak."""
     if is_matrix:
         return None if precision is None else peaks.matrix.get(precision)
     name = "fp64" if precision == "fp64" else "fp32"
@@ -322,7 +321,7 @@ def _table(rows: pl.DataFrame, top: int) -> Table:
 
 
 def _measured_table(measured: pl.DataFrame, top: int) -> list[Block]:
-    """Show what counters say beside the formulas."""
+    """Show the performance counters next to the formulas."""
     if measured.is_empty():
         return []
     title = f"counted in ({top} of {count(measured.height)})"
@@ -335,7 +334,7 @@ def _measured_table(measured: pl.DataFrame, top: int) -> list[Block]:
 
 
 def _counted_in(row: dict[str, Any]) -> str:
-    """Name the operator; where a kernel is counted alone, its name and whose it is."""
+    """Return the operator; for a kernel counted alone, its name and its operator."""
     if row["name"] is None:
         return f"(unknown operator): {row['kernel']}"
     return f"{row['name']}: {row['kernel']}" if row["shapes"] is None else _label(row)

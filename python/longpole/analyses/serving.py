@@ -31,9 +31,9 @@ __all__ = ["IterationKernel", "IterationKind", "Serving", "SlowIteration", "serv
 
 _N_SLOWEST: Final = 3
 _SLOW: Final = 1.2
-"""So many times the median of its kind makes an iteration slow."""
+"""An iteration is slow from this multiple of the median of its kind."""
 
-# What rests on when the device ran, and is withheld where that cannot be right.
+# Values that depend on when the device ran; withheld if its times are wrong.
 _RESTING: Final = ("length_ns", "launch_delay_ns", "gap_ns", "scheduler_wait_ns", "launch_wait_ns")
 
 _MEDIANS: Final = (
@@ -50,20 +50,20 @@ _MEDIANS: Final = (
 
 
 class IterationKind(Row):
-    """The iterations of one kind; times are medians over those that have them."""
+    """The iterations of one kind. Times are medians over the iterations that have them."""
 
     kind: str | None
     """`decode`, `prefill` or `mixed`; null if unknown."""
     count: int
     requests: float | None
-    """The median, as are the two below."""
+    """The median, as for the next two."""
     prefill_tokens: float | None
     decode_tokens: float | None
     length_ns: float | None
-    """From the completion of the iteration before to its own."""
+    """From the completion of the previous iteration to its own."""
     total_ns: int
-    """The sum of the lengths; of a single iteration without one, its host time and device time,
-    whichever is longer."""
+    """Sum of the lengths; for a single iteration without one, the longer of its host and device
+    time."""
     host_ns: float | None
     before_launch_ns: float | None
     blocked_ns: float | None
@@ -75,18 +75,18 @@ class IterationKind(Row):
     detokenizing_ns: float | None
     n_graph_launches: float | None
     device_share: float | None
-    """Of the sum of lengths, the part in which the device ran what they launched."""
+    """Share of the total length in which the device ran what the iterations launched."""
     scheduler_share: float | None
-    """The part in which the device waited for a launch while the host was between iterations."""
+    """Share in which the device waited for a launch while the host was between iterations."""
     launch_share: float | None
-    """The part in which it waited for a launch while the host was inside one."""
+    """Share in which the device waited for a launch while the host was inside an iteration."""
     prefill_tokens_per_second: float | None
     decode_tokens_per_second: float | None
-    """Tokens of the iterations whose length is known, by their lengths."""
+    """Tokens of the iterations with a known length, divided by their length."""
 
 
 class SlowIteration(Row):
-    """An iteration that took much longer than the median one of its kind."""
+    """An iteration that took much longer than the median of its kind."""
 
     iteration: int
     event: int
@@ -94,21 +94,21 @@ class SlowIteration(Row):
     start_ns: int
     length_ns: int
     median_ns: int
-    """Of the median iteration of its kind."""
+    """Length of the median iteration of its kind."""
     why: str
-    """What differs from that one, the greatest difference first."""
+    """Differences from the median iteration, largest first."""
 
 
 class IterationKernel(Row):
-    """The GPU activities of one name in the iterations of the kind with most time."""
+    """GPU activities with one name in the iterations of the kind with most time."""
 
     operator: str | None
-    """The captured operator of nodes of graphs, else the one that launched it, where known."""
+    """Captured operator for graph nodes, else the launching operator, if known."""
     name: str
     count: int
     duration_ns: int
     share: float
-    """Of the time of all GPU activities of these iterations."""
+    """Share of the time of all GPU activities of these iterations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +116,13 @@ class Serving(Data):
     """The iterations of an inference server, by kind."""
 
     sentence: str
-    """What a server's author would act on."""
+    """A summary for the operator of the server."""
     servers: tuple[str, ...]
-    """By the names of the marks."""
+    """Servers, as recognised by the names of the marks."""
     mark: Mark | None
-    """What marks the iterations; None where nothing does."""
+    """What marks the iterations; None without marks."""
     kinds: Annotated[pl.DataFrame, IterationKind]
-    """That with most time first: the sentence is about it."""
+    """Sorted by time; the sentence is about the first."""
     slowest: Annotated[pl.DataFrame, SlowIteration]
     kernels: Annotated[pl.DataFrame, IterationKernel]
     iterations: Annotated[pl.DataFrame, IterationRow]
@@ -134,8 +134,8 @@ class Serving(Data):
 def serving(trace: Trace) -> Serving:
     """Measure the iterations of an inference server, by kind.
 
-    Iterations are found as by `longpole.iterations`. Nodes of graphs have the operators of their
-    capture, where `read_trace` found its trace.
+    Iterations are found as by `longpole.iterations`. Graph nodes have the operators of their
+    capture if `read_trace` found its trace.
 
     Examples
     --------
@@ -175,14 +175,14 @@ def _first(frame: pl.DataFrame, column: str) -> Any:
 
 
 def _kinds(rows: pl.DataFrame) -> pl.DataFrame:
-    """Sum up each kind; shares and rates are over the iterations whose length is known."""
+    """Summarise each kind; shares and rates are over the iterations with a known length."""
     known = pl.col("length_ns").is_not_null()
     total_ns = pl.col("length_ns").sum()
 
     def share(name: str) -> pl.Expr:
         part = pl.col(name).filter(known)
         has_all = (total_ns > 0) & (part.count() == known.sum())
-        # More than the whole is no share: the times are wrong.
+        # A share above 1 means that the times are wrong.
         is_part = part.sum() <= total_ns
         return pl.when(has_all & is_part).then(part.sum() / total_ns).otherwise(None)
 
@@ -209,7 +209,7 @@ def _kinds(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _slowest(rows: pl.DataFrame) -> pl.DataFrame:
-    """List the slowest of each kind, with what differs from the median iteration."""
+    """List the slowest iterations of each kind, and how they differ from the median."""
     found = []
     for (_, *_), alike in rows.drop_nulls("length_ns").group_by("kind", maintain_order=True):
         ordered = alike.sort("length_ns", "iteration").to_dicts()
@@ -225,7 +225,7 @@ def _slowest(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _kernels(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
-    """Rank the activities that some iterations launched, by operator and name."""
+    """Rank the activities launched by some iterations, by operator and name."""
     schema = frame_schema(IterationKernel)
     if not rows.height:
         return pl.DataFrame(schema=schema)

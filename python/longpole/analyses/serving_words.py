@@ -1,4 +1,4 @@
-"""What the iterations of a server say, in words: the sentence, and why an iteration is slow."""
+"""Sentences about the iterations of a server, and why an iteration is slow."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ class Measured(NamedTuple):
     iterations: pl.DataFrame
 
 
-# From this share of the time on, waiting for the host is what to shorten.
+# From this share of the time on, the advice is to shorten waits for the host.
 _MUCH: Final = 0.1
 
-# From this share on, the device is what holds the iterations up.
+# From this share on, the device limits the iterations.
 _MOSTLY: Final = 0.8
 
-# A call that blocks for so much of the host's time is named.
+# A call is named if it blocks for at least this share of the host's time.
 _MOSTLY_BLOCKED: Final = 0.5
 
-# Differences below this share of the median iteration are not worth a word.
+# Differences below this share of the median iteration are not reported.
 _LEAST_DIFFERENCE: Final = 0.02
 
 _NOUNS: Final = {"decode": "decode step", "prefill": "prefill step", "mixed": "mixed batch"}
 
-# What makes a server prepare the next batch while the device is still at this one.
+# Options with which a server prepares the next batch while the device runs this one.
 _OVERLAP: Final = {
     "vLLM": "--async-scheduling",
     "SGLang": "the overlap schedule (no --disable-overlap-schedule)",
@@ -63,7 +63,7 @@ _BATCH: Final = {
 
 
 def why_slow(row: Mapping[str, Any], median: Mapping[str, Any]) -> str:
-    """Say what differs in a slow iteration, the greatest difference first.
+    """List the differences of a slow iteration, largest first.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def _longer(
 
 
 def sentence_of(found: Measured) -> str:
-    """Say how long iterations take, what they wait for, and what to do about it."""
+    """Return how long iterations take, what they wait for, and what to do about it."""
     if not found.kinds.height:
         return (
             "The trace marks no iterations of an inference server, and launches no graphs that "
@@ -101,7 +101,7 @@ def sentence_of(found: Measured) -> str:
 
 
 def sentence_without_times(found: Measured) -> str:
-    """Describe the iterations of a trace whose device times cannot be right."""
+    """Describe the iterations of a trace whose device times are wrong."""
     told = (
         "The recorded times of GPU activities cannot be right (see `longpole check`), so lengths, "
         "waits and rates are not given."
@@ -110,7 +110,7 @@ def sentence_without_times(found: Measured) -> str:
 
 
 def _lengths(main: Mapping[str, Any]) -> str:
-    """Say how many there are, how long they take, and how many tokens that gives."""
+    """Return the number of iterations, their lengths, and the resulting token rate."""
     noun = _NOUNS.get(main["kind"], "iteration")
     n_rows, requests = main["count"], main["requests"]
     of_batch = "" if requests is None else f" of {count(round(requests), 'request')}"
@@ -129,7 +129,7 @@ def _plural(noun: str) -> str:
 
 
 def _parts(main: Mapping[str, Any]) -> str:
-    """List what is known of iterations without one before them."""
+    """Describe iterations without a predecessor."""
     parts = {
         "replaying graphs takes {}": main["replay_ns"],
         "the device is busy for {}": main["device_ns"],
@@ -160,13 +160,13 @@ def _holds_up(found: Measured, main: Mapping[str, Any]) -> list[str]:
         rest = f"{_percent(device)} busy" if device is not None else "busy for an unknown part"
         told.append(
             f"The device is {rest} and waits {_percent(scheduler + launch)} for launches; "
-            "`longpole summary` says what else holds them up."
+            "`longpole summary` shows what else limits them."
         )
     return told
 
 
 def _is_blocked(main: Mapping[str, Any], device: float | None) -> bool:
-    """Whether the host is blocked for most of the time, though the device is not busy."""
+    """Whether the host is blocked most of the time although the device is not busy."""
     is_idle = device is not None and device < 1 - _MOSTLY_BLOCKED
     return is_idle and (main["blocked_ns"] or 0) >= _MOSTLY_BLOCKED * main["length_ns"]
 
@@ -192,7 +192,7 @@ def _overlap(found: Measured) -> str:
 
 
 def _launches(found: Measured, main: Mapping[str, Any], part: float) -> str:
-    """Say that the device waits for launches, and what shortens them."""
+    """Return the advice if the device waits for launches."""
     waits = f"The device waits {_percent(part)} of the time for launches"
     if main["host_ns"] is not None:
         waits += " while the host is inside an iteration"
@@ -209,7 +209,7 @@ def _launches(found: Measured, main: Mapping[str, Any], part: float) -> str:
 
 
 def _blocking_call(found: Measured) -> str | None:
-    """Name the call that blocks the host in most iterations of the kind with most time."""
+    """Return the call that blocks the host in most iterations of the kind with most time."""
     kind = pl.col("kind").eq_missing(found.kinds["kind"][0])
     named = found.iterations.filter(kind)["blocking_call"].drop_nulls()
     return named.mode().sort()[0] if len(named) else None
@@ -226,7 +226,7 @@ def _device(found: Measured, device: float) -> str:
 
 
 def _of_few(found: Measured, main: Mapping[str, Any]) -> list[str]:
-    """Say what a single iteration tells, and that more of them would tell the rest."""
+    """Report what a single iteration shows, and that more iterations would show the rest."""
     blocked, host = main["blocked_ns"] or 0, main["host_ns"] or 0
     if host and blocked >= _MOSTLY_BLOCKED * host:
         where = f"in {call} " if (call := _blocking_call(found)) else ""

@@ -1,4 +1,4 @@
-"""The statistics that tables give of a column."""
+"""The statistics of a column in tables."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _QUARTILES: Final = {"p25": 0.25, "median": 0.5, "p75": 0.75}
 
 
 class Figures(Row):
-    """The figures of the values of a column."""
+    """Statistics of the values of a column."""
 
     mean: float | None
     std: float | None
-    """Of a sample; null for a single value."""
+    """Sample standard deviation; null for a single value."""
     min: float | None
     p25: float | None
     """Quartiles are interpolated linearly."""
@@ -29,11 +29,11 @@ class Figures(Row):
 
 
 class DurationFigures(Row):
-    """The figures of durations."""
+    """Statistics of durations."""
 
     mean_ns: float | None
     std_ns: float | None
-    """Of a sample; null for a single value."""
+    """Sample standard deviation; null for a single value."""
     min_ns: int | None
     p25_ns: float | None
     """Quartiles are interpolated linearly."""
@@ -43,9 +43,9 @@ class DurationFigures(Row):
 
 
 def described(column: str, lists: pl.Series, prefix: str = "") -> pl.DataFrame:
-    """Describe lists of integers by the figures of `spread`, a row a list.
+    """Describe lists of integers by the statistics of `spread`, one row per list.
 
-    It takes a fraction of the time that expressions take where there are many groups.
+    With many groups, this takes a fraction of the time of expressions.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def spread(column: str, prefix: str = "") -> dict[str, pl.Expr]:
     """Describe the values of a column: mean, standard deviation, extremes and quartiles.
 
     The deviation is that of a sample (null for a single value); quartiles are interpolated
-    linearly. A `prefix` goes before each name, which keeps the unit of the column.
+    linearly. `prefix` is put before each name; the unit of the column is kept in the name.
 
     Examples
     --------

@@ -1,7 +1,6 @@
-"""Where the time of a step went, on one page.
+"""A one-page summary of where the time of a step went.
 
-The page holds what is known and nothing else: a figure that the trace does not give is
-None, with the reason beside it.
+A figure that the trace does not contain is None, with the reason next to it.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ __all__ = ["Summary", "Unlinked", "summary"]
 
 @dataclass(frozen=True, slots=True)
 class Unlinked:
-    """Work on devices within the window whose launching call is not known."""
+    """GPU activities within the window whose launch is unknown."""
 
     n_device_work: int
     n_unlinked: int
 
     @computed
     def share(self) -> float | None:
-        """Unlinked GPU activities among all; None where there is none."""
+        """Unlinked share of all GPU activities; None without any."""
         return self.n_unlinked / self.n_device_work if self.n_device_work else None
 
 
@@ -48,7 +47,7 @@ class Summary(Data):
     blocking_calls: tuple[BlockingCall, ...]
     unlinked: Unlinked
     recording_cost: RecordingCost | None
-    """What recording cost, which is not in these times; null where they are as recorded."""
+    """Recording overhead, which is excluded from these times; null if times are as recorded."""
 
     def __str__(self) -> str:
         return self.verdict.sentence
@@ -72,19 +71,19 @@ def summary(
     trace
         The trace.
     step, annotation, instance, between, whole, step_name
-        Which window, as for `longpole.choose_window`.
+        The window, as for `longpole.choose_window`.
     top
-        How many kernels and operators to list.
+        Number of kernels and operators to list.
 
     Returns
     -------
     Summary or None
-        None where the trace has no operator, call or GPU activity with a duration.
+        None if the trace has no operator, call or GPU activity with a duration.
 
     Raises
     ------
     WindowError
-        There is no such step or annotation.
+        The step or annotation does not exist.
     ValueError
         More than one of `step`, `annotation`, `between` and `whole` is given.
 

@@ -1,5 +1,5 @@
-"""Profiles of Ascend devices on disk: folders, databases and the text files beside a timeline.
+"""Profiles of Ascend devices on disk: folders, databases, and text files next to a timeline.
 
-`layout` finds what a folder holds, `database` turns a database into the timeline that the text
-export would be, `tables` reads the text files by the names of their columns.
+`layout` finds the parts of a folder, `database` converts a database to the timeline of the text
+export, `tables` reads the text files by column names.
 """

@@ -1,7 +1,7 @@
-"""What the text files of an Ascend profile hold: their columns, under every name they have had.
+"""The columns of the text files in an Ascend profile, with all names they have had.
 
 Each version of the exporter names and orders columns differently. A column is found by its name,
-never by its place; what is not listed keeps its own name.
+never by its position; unlisted columns keep their names.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Kind = Literal["text", "integer", "number", "microseconds"]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its name here, what it holds, and its names in files (in small letters)."""
+    """A column: its name here, its content, and its names in files (lower case)."""
 
     name: str
     kind: Kind
@@ -27,7 +27,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A file: its name here, how its files are called, and its columns; the first are needed."""
+    """A file: its name here, its file names, and its columns; the first ones are required."""
 
     name: str
     files: re.Pattern[str]
@@ -195,7 +195,7 @@ LAYOUTS: Final = (
 
 
 def layout_of(file_name: str) -> Layout | None:
-    """Find the layout of a file by how it is called.
+    """Return the layout of a file by its file name.
 
     Examples
     --------

@@ -1,12 +1,12 @@
-"""Reads a database of the Ascend profilers as the timeline that their text export would be.
+"""Reads a database of the Ascend profilers as the timeline of their text export.
 
-`ascend_pytorch_profiler_*.db`, `ascend_mindspore_profiler_*.db` and `msprof_*.db` hold the same
-events as `trace_view.json` in tables. They are handed to the reader of timelines in pieces, so
-that one reader says what an event is, and nothing is held twice in memory. Times are integers in
-nanoseconds and stay so.
+`ascend_pytorch_profiler_*.db`, `ascend_mindspore_profiler_*.db` and `msprof_*.db` contain the same
+events as `trace_view.json` in tables. They are passed to the timeline reader in pieces, so that
+only one reader interprets events, and nothing is held twice in memory. Times remain integers in
+nanoseconds.
 
-Columns are found by name: the published schema and real files differ. A table or column that is
-missing costs what it would have told, and nothing else.
+Columns are found by name, since the published schema and real files differ. A missing table or
+column loses only its own data.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ _COUNTERS: Final = (
 
 
 def database_timeline(path: str | os.PathLike[str]) -> PieceFile:
-    """Give the timeline of a database as a file that is made while it is read.
+    """Return the timeline of a database as a file that is generated while it is read.
 
     Raises
     ------
     TraceError
-        The file is no such database.
+        The file is not such a database.
     """
     return PieceFile(_document(open_database(path)))
 
@@ -85,7 +85,7 @@ def _document(database: Database) -> Iterator[bytes]:
 
 
 def _framework(database: Database) -> Iterator[str]:
-    """Give the operators, functions and queue of the program."""
+    """Yield the operators, functions and queue of the program."""
     table = next((name for name in _FRAMEWORK_TABLES if database.has(name)), None)
     if table is None:
         return
@@ -115,7 +115,7 @@ def _category(kind: str | None, name: str) -> str:
 
 
 def _cann(database: Database) -> Iterator[str]:
-    """Give the calls into CANN."""
+    """Yield the CANN calls."""
     tracks = Tracks()
     for row in database.rows(
         "CANN_API", ("startNs", "endNs", "globalTid", "name", "type", "connectionId")
@@ -129,7 +129,7 @@ def _cann(database: Database) -> Iterator[str]:
 
 
 def _tasks(database: Database) -> Iterator[str]:
-    """Give the tasks on streams: those that compute, those of collectives, and all others."""
+    """Yield the tasks on streams: computing ones, those of collectives, and all others."""
     computing = database.by_task("COMPUTE_TASK_INFO", ("name", "taskType"))
     parts = database.by_task(
         "COMMUNICATION_TASK_INFO",
@@ -161,10 +161,10 @@ def _tasks(database: Database) -> Iterator[str]:
 def _named(
     computing: dict[Any, dict[str, Any]], row: dict[str, Any], database: Database
 ) -> tuple[str, str]:
-    """Give the name and the type of a task.
+    """Return the name and the type of a task.
 
-    Of the tasks that may compute, those do that the table of computing tasks lists. The others
-    are the frames around the tasks of a collective or of a kernel that uses both kinds of cores.
+    Of the tasks that may compute, those in the table of computing tasks do. The others are frames
+    around the tasks of a collective, or of a kernel that uses both kinds of cores.
     """
     task = computing.get(row["globalTaskId"])
     kind = database.text(row["taskType"])
@@ -191,7 +191,7 @@ def _part(
 
 
 def _collectives(database: Database) -> Iterator[str]:
-    """Give the collectives, which stand on the program and device of their tasks."""
+    """Yield the collectives, on the program and device of their tasks."""
     program, device = database.program_and_device()
     groups: dict[Any, int] = {}
     tracks = Tracks()
@@ -231,6 +231,6 @@ def _counters(database: Database) -> Iterator[str]:
 
 
 def _track(global_thread: int | None) -> tuple[int, int]:
-    """Split the process id and the thread id that stand in one number."""
+    """Split a number into the process id and the thread id it contains."""
     number = global_thread or 0
     return number >> 32, number & 0xFFFFFFFF

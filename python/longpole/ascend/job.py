@@ -1,7 +1,7 @@
-"""What the job directory of msprof says of a recording: rank, device, host and clock.
+"""Rank, device, host and clock of a recording, from the job directory of msprof.
 
-`device_N/info.json.N` stands beside the data of a device, `device_N/start_info.N` pairs the clock
-of the machine with the calendar. Both are JSON, and may be cut or missing.
+`device_N/info.json.N` is next to the data of a device; `device_N/start_info.N` relates the clock of
+the machine to the calendar. Both are JSON, and may be truncated or missing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LARGEST: Final = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The recording of one device; None is what its files do not say."""
+    """The recording of one device. Values that its files lack are None."""
 
     folder: Path
     device: int
@@ -34,17 +34,17 @@ class Job:
     host: str | None = None
     process: int | None = None
     base_ns: int | None = None
-    """What the clock of the machine is behind the calendar."""
+    """Offset of the calendar time from the machine's clock."""
     began_ns: int | None = None
-    """When the recording began, in ns since 1970."""
+    """Start of the recording, in ns since 1970."""
     findings: tuple[str, ...] = ()
-    """What is wrong with the files, a sentence each."""
+    """Problems of the files, one sentence each."""
 
 
 def read_job(timeline: Path) -> Job | None:
-    """Read the job directory around a timeline: None where there is none, or one of many devices.
+    """Read the job directory around a timeline; None without one, or for one of many devices.
 
-    Of a timeline below a folder `device_N` that device is meant.
+    A timeline below a folder `device_N` belongs to that device.
     """
     folders = list(timeline.absolute().parents)[:_NEAREST]
     if timeline.is_dir():
@@ -85,13 +85,13 @@ def _job(folder: Path) -> Job:
 
 
 def _document(path: Path, findings: list[str]) -> dict[str, Any]:
-    """Read a JSON object; an empty one, and a sentence, where it is none."""
+    """Read a JSON object; empty, with a finding, if it is not one."""
     if not path.is_file():
         return {}
     try:
         found = json.loads(read_bytes(path).removeprefix(b"\xef\xbb\xbf").decode(errors="replace"))
     except (ValueError, RecursionError) as error:
-        findings.append(f"{path.name} is not valid JSON ({error}): what it says is left out")
+        findings.append(f"{path.name} is not valid JSON ({error}): its contents are ignored")
         return {}
     if isinstance(found, dict):
         return found
@@ -100,7 +100,7 @@ def _document(path: Path, findings: list[str]) -> dict[str, Any]:
 
 
 def _number(value: object) -> int | None:
-    """Take a whole number, or the digits of one."""
+    """Return an integer, also from a string of digits."""
     if isinstance(value, str) and re.fullmatch(r"-?\d{1,19}", value.strip()):
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or abs(value) >= _LARGEST:

@@ -1,8 +1,8 @@
-"""A timeline that msprof wrote in parts, as one: a file for each iteration, or slices by size.
+"""Joins a timeline that msprof wrote in parts: one file per iteration, or slices by size.
 
-The parts are on one clock. What stands in them is handed on as it is; behind it comes what the job
-directory says, so that rank, host and clock are known. Where the parts are iterations, each becomes
-a step: msprof marks it on the device only, and a step holds the call that ran it.
+The parts have one clock. Their contents are passed on unchanged, followed by rank, host and clock
+from the job directory. If the parts are iterations, each becomes a step: msprof marks it only on
+the device, and a step contains the call that ran it.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ _PIECE: Final = 1 << 20
 _SPACE: Final = b" \t\r\n\x00"
 _BETWEEN: Final = re.compile(rb"\}\s*,\s*\{")
 _MARK: Final = re.compile(r"\s*([\[,\]])\s*")
-"""What stands before an element of an array, or at its end."""
+"""What precedes an element of an array, or its end."""
 _CUT: Final = b'"the file was cut here"'
-"""Stands where events are missing: no event, so that the reader reports a loss there."""
+"""Replaces missing events: not an event, so that the reader reports a loss there."""
 
 
 def iteration_of(name: str) -> tuple[int, int, int] | None:
-    """Read device, model and iteration from the name of a file of one iteration."""
+    """Parse device, model and iteration in the name of a file with one iteration."""
     found = _ITERATION.match(name)
     return (int(found[1]), int(found[2]), int(found[3])) if found else None
 
 
 def slice_of(name: str) -> tuple[str, int] | None:
-    """Read the time of the export, and the number, from the name of a slice."""
+    """Parse the export time and the number in the name of a slice."""
     found = _SLICE.match(name)
     return (found[2], int(found[1])) if found else None
 
 
 def joined_timeline(parts: Sequence[Path]) -> PieceFile:
-    """Give the parts of a timeline as one file, made while it is read.
+    """Return the parts of a timeline as one file, generated while it is read.
 
     Raises
     ------
     OSError
-        A part cannot be read; raised where the file is read.
+        A part cannot be read; raised while the file is read.
     """
     return PieceFile(_document(parts))
 
@@ -75,7 +75,7 @@ def _document(parts: Sequence[Path]) -> Iterator[bytes]:
 
 
 def _events(part: Path, findings: list[str]) -> Iterator[bytes]:
-    """Give what stands between the brackets of an array; a cut array up to its last whole event."""
+    """Yield the contents of an array; of a truncated one up to its last complete event."""
     with open_file(part) as file:
         held = file.read(_PIECE).removeprefix(b"\xef\xbb\xbf").lstrip(_SPACE).removeprefix(b"[")
         while piece := file.read(_PIECE):
@@ -85,7 +85,9 @@ def _events(part: Path, findings: list[str]) -> Iterator[bytes]:
     if text.endswith(b"]"):
         text = text[:-1].rstrip(_SPACE)
     else:
-        findings.append(f"{part.name} was cut: what it held behind its last whole event is lost")
+        findings.append(
+            f"{part.name} is truncated: everything after its last complete event is lost"
+        )
         end = _end_of_events(text)
         text = text[:end] + (b",\n" if end else b"") + _CUT
     if text:
@@ -93,15 +95,15 @@ def _events(part: Path, findings: list[str]) -> Iterator[bytes]:
 
 
 def _end_of_events(text: bytes) -> int:
-    """Find where the last event ends that another one follows."""
+    """Return the end of the last event that is followed by another one."""
     ends = [match.start() + 1 for match in _BETWEEN.finditer(text)]
     return ends[-1] if ends else 0
 
 
 def _steps(parts: Sequence[Path], job: Job | None) -> Iterator[dict[str, Any]]:
-    """Make the call that ran an iteration a step of the program."""
+    """Turn the call that ran an iteration into a step of the program."""
     models = {found[1] for found in map(iteration_of, (part.name for part in parts)) if found}
-    if len(models) != 1:  # iterations of several graphs have equal numbers
+    if len(models) != 1:  # iterations of several graphs have the same numbers
         return
     program = 1 if job is None or job.process is None else job.process
     is_named = False
@@ -120,7 +122,7 @@ def _steps(parts: Sequence[Path], job: Job | None) -> Iterator[dict[str, Any]]:
 
 
 def _run(part: Path) -> dict[str, Any] | None:
-    """Find the one call that ran the graph; None where the part is damaged, or shows several."""
+    """Find the one call that ran the graph; None if the part is damaged or has several."""
     found: dict[str, Any] | None = None
     try:
         for event in _parsed(part):
@@ -135,12 +137,12 @@ def _run(part: Path) -> dict[str, Any] | None:
 
 
 def _parsed(part: Path) -> Iterator[Any]:
-    """Parse the elements of an array one by one, a piece of the file in memory at a time.
+    """Parse the elements of an array one by one, with one chunk of the file in memory.
 
     Raises
     ------
     ValueError
-        It is not an array, it is damaged, or an element is larger than a piece of the file.
+        It is not an array, it is damaged, or an element is larger than a chunk.
     """
     decode = json.JSONDecoder().raw_decode
     with TextIOWrapper(open_file(part), encoding="utf-8-sig") as file:

@@ -1,8 +1,8 @@
-"""Which file of an Ascend profile is the timeline, which rank it is of, and what cannot be read.
+"""Finds the timeline of an Ascend profile and its rank, and what cannot be read.
 
-The profilers of torch and MindSpore write `ASCEND_PROFILER_OUTPUT` into a folder for each rank;
-msprof writes `mindstudio_profiler_output` into `PROF_*`, in 2023 `device_N/timeline`. Only exported
-files can be read: what the collector itself writes is binary.
+The profilers of torch and MindSpore write `ASCEND_PROFILER_OUTPUT` into one folder per rank; msprof
+writes `mindstudio_profiler_output` into `PROF_*`, and in 2023 `device_N/timeline`. Only exported
+files can be read, since the raw files of the collector are binary.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ _INFO_RANK: Final = re.compile(r"^profiler_info_(\d{1,9})\.json$")
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """A timeline of one rank: the file, and the rank that the profile names, if any.
+    """A timeline of one rank: the file, and the rank that the profile contains, if any.
 
-    A timeline in several files is their folder; `parts` are the files, in order of time.
+    A timeline in several files is represented by their folder; `parts` are the files in time order.
     """
 
     path: Path
@@ -63,7 +63,7 @@ class Timeline:
 
 
 def collected(folder: Path) -> TraceError | None:
-    """Say why a folder of what the collector wrote cannot be read; None where it holds none."""
+    """Return why a folder of raw files cannot be read; None if it has none."""
     return not_exported(folder, folder) if _is_collected(folder) else None
 
 
@@ -74,12 +74,12 @@ def timelines(folder: Path) -> list[Timeline]:
 
 
 def only_timeline(output: Path) -> Timeline:
-    """Give the timeline that a folder of exported files stands for.
+    """Return the timeline that a folder of exported files represents.
 
     Raises
     ------
     TraceError
-        There is none, or there are several.
+        The folder has no timeline, or several.
     """
     found = timelines(output)
     if len(found) == 1:
@@ -90,9 +90,9 @@ def only_timeline(output: Path) -> Timeline:
 
 
 def rank_of(timeline: Path) -> int | None:
-    """Read the rank of a timeline from the names of files and folders around it.
+    """Return the rank of a timeline from the names of files and folders around it.
 
-    None where it is no timeline of an Ascend profile, or nothing names the rank.
+    None if it is not a timeline of an Ascend profile, or no name contains the rank.
     """
     of_iteration = iteration_of(timeline.name)
     named = _DATABASE.match(timeline.name)
@@ -116,12 +116,12 @@ def rank_of(timeline: Path) -> int | None:
 
 
 def output_folders(folder: Path) -> list[Path]:
-    """Return the folders of exported files in a profile, in the order of their names."""
+    """Return the folders of exported files in a profile, sorted by name."""
     return list(_profiles(folder))
 
 
 def _profiles(folder: Path, depth: int = 0) -> Iterator[Path]:
-    """Give the folders of exported files in a folder, through those that profilers make."""
+    """Yield the folders of exported files, also in subfolders that profilers create."""
     if _holds_timeline(folder):
         yield folder
         return
@@ -139,7 +139,7 @@ def _is_output(folder: Path) -> bool:
 
 
 def _exported(folder: Path) -> Iterator[tuple[Path, tuple[Path, ...]]]:
-    """Give one timeline for each folder of exported files: the text, else the database."""
+    """Yield one timeline per folder of exported files: the text, else the database."""
     for output in _profiles(folder):
         names = {path.name: path for path in _files(output, "*")}
         text = names.get("trace_view.json")
@@ -155,7 +155,7 @@ def _exported(folder: Path) -> Iterator[tuple[Path, tuple[Path, ...]]]:
 def _written_by_msprof(
     output: Path, names: dict[str, Path]
 ) -> Iterator[tuple[Path, tuple[Path, ...]]]:
-    """Give the timelines of msprof; the iterations of a device, or slices, are one."""
+    """Yield the timelines of msprof; the iterations of a device, or slices, are one timeline."""
     groups: dict[tuple[str, str], list[tuple[int, Path]]] = {}
     for name, path in names.items():
         if _MSPROF_TIMELINE.match(name):
@@ -184,7 +184,7 @@ def _holds_timeline(folder: Path) -> bool:
 
 
 def _is_collected(folder: Path, depth: int = 0) -> bool:
-    """Whether a folder is, or holds, what the collector wrote."""
+    """Whether a folder is, or contains, raw files of the collector."""
     if _COLLECTED.match(folder.name):
         return True
     return depth < _DEPTH and any(

@@ -1,10 +1,10 @@
-"""Allocations of an Ascend profile, from the files beside its timeline or from its database.
+"""Allocations of an Ascend profile, from the files next to its timeline or from its database.
 
 `operator_memory.csv` (or `OP_MEMORY`) has each allocation with its operator: those of the
-framework, and those of GE, the graph engine, which have no stream. Each of the two has totals of
-its own. `memory_record.csv` (or `MEMORY_RECORD`) has totals of each component over time; of it,
-only what the first does not cover is taken. PTA+GE is the sum of two components, and APP says what
-is reserved alone: both are left out.
+framework, and those of GE, the graph engine, which have no stream. Each of the two has its own
+totals. `memory_record.csv` (or `MEMORY_RECORD`) has totals of each component over time; of it, only
+components that the first file does not cover are used. PTA+GE is the sum of two components, and APP
+contains only reserved memory: both are left out.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ _Row = dict[str, Any]
 
 
 def recorded_memory(timeline: Path | None) -> Allocations | None:
-    """Read the allocations that an Ascend profile recorded beside a timeline.
+    """Read the allocations recorded next to a timeline in an Ascend profile.
 
-    Every block has an `address` of its own, which is no address of the device.
+    Every block has a unique `address`, which is not a device address.
 
     Returns
     -------
     Allocations | None
-        None where the profile recorded none.
+        None if the profile recorded none.
 
     Raises
     ------
     TraceError
-        A file is there, and is none of its kind.
+        A file exists but has another format.
     """
     if timeline is None:
         return None
@@ -96,7 +96,7 @@ def _totals_of(path: Path) -> Iterator[_Row]:
 
 
 def _size(row: _Row, name: str) -> int | None:
-    """Return a total in bytes, which is 0 for 0 MB; None if it is not recorded."""
+    """Return a size in bytes, which is 0 for 0 MB; None if not recorded."""
     in_mib = _bytes(row.get(f"{name}_mb"), _MIB)
     return _bytes(row.get(f"{name}_kb"), _KIB) if in_mib is None else in_mib
 
@@ -142,7 +142,7 @@ def _totals_in(database: Database) -> list[_Row]:
 
 
 def _of_engine(blocks: Sequence[_Row]) -> list[bool]:
-    """Tell which blocks are of the graph engine."""
+    """Return which blocks belong to the graph engine."""
     has_streams = any(block["stream"] is not None for block in blocks)
     return [
         block["name"].startswith(_GRAPH_PREFIX) or (has_streams and block["stream"] is None)
@@ -151,13 +151,13 @@ def _of_engine(blocks: Sequence[_Row]) -> list[bool]:
 
 
 def _covered(of_engine: Sequence[bool]) -> frozenset[str]:
-    """Name the components whose every allocation is known."""
+    """Return the components with complete allocations."""
     framework = _FRAMEWORKS if False in of_engine else frozenset()
     return framework | ({_GRAPH_ENGINE} if True in of_engine else frozenset())
 
 
 def _changes(blocks: Sequence[_Row], of_engine: Sequence[bool]) -> Iterator[_Row]:
-    """Give an allocation, and a release where there is one, for each block."""
+    """Yield an allocation, and a release if there is one, for each block."""
     for number, (block, is_of_engine) in enumerate(zip(blocks, of_engine, strict=True)):
         if block["size"] is None:
             continue
@@ -178,7 +178,7 @@ def _changes(blocks: Sequence[_Row], of_engine: Sequence[bool]) -> Iterator[_Row
 
 
 def _components(totals: Sequence[_Row], covered: frozenset[str]) -> Iterator[_Row]:
-    """Give what changed in each component of which only totals are known."""
+    """Yield the changes of each component that has only totals."""
     before: dict[str, int] = {}
     for row in sorted(totals, key=lambda it: it["time_ns"] or 0):
         component, allocated = row["component"], row["allocated"]
@@ -200,7 +200,7 @@ def _components(totals: Sequence[_Row], covered: frozenset[str]) -> Iterator[_Ro
 
 
 def _device(value: object) -> str:
-    """Name a device as other recordings do: `npu:0`."""
+    """Return the name of a device as in other recordings: `npu:0`."""
     text = "" if value is None else str(value)
     return f"npu:{text}" if text.isdecimal() else text.lower() or "npu"
 

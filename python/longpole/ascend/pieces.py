@@ -1,4 +1,4 @@
-"""A file that is made while it is read."""
+"""A file that is generated while it is read."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["PieceFile"]
 
 
 class PieceFile:
-    """Pieces of bytes as a file: each is made only when it is read.
+    """A file made of chunks of bytes, each generated when it is read.
 
     Parameters
     ----------
     pieces
-        What the file holds, in order, cut anywhere.
+        Contents of the file, in order, cut anywhere.
 
     Examples
     --------
@@ -30,7 +30,7 @@ class PieceFile:
         self._rest = b""
 
     def read(self, size: int = -1) -> bytes:
-        """Give the next bytes: at least one but for the end, at most `size`."""
+        """Return the next bytes: at least one, except at the end, and at most `size`."""
         pieces = [self._rest]
         length = len(self._rest)
         while length < size or size < 0:

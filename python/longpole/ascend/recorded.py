@@ -1,4 +1,4 @@
-"""What the tool itself says of the steps of a profile, in the files beside its timeline."""
+"""Steps as recorded by Ascend's tool, in the files next to a timeline."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["Steps", "recorded_steps"]
 
 Steps = dict[int | None, dict[str, int]]
-"""The quantities of each step, in nanoseconds; under None where there are no steps."""
+"""Quantities of each step in nanoseconds; under None if there are no steps."""
 
 _TEXT: Final = "step_trace_time.csv"
 _RESULTS: Final = "analysis.db"
@@ -28,12 +28,12 @@ _COLUMNS: Final = {
 
 
 def recorded_steps(timeline: Path | None) -> tuple[Steps, str]:
-    """Read the steps that stand beside a timeline, and the name of the file that says so.
+    """Read the recorded steps next to a timeline, and the name of their file.
 
     Raises
     ------
     TraceError
-        The file is there, and is none of its kind.
+        The file exists but has another format.
     """
     if timeline is None:
         return {}, ""

@@ -1,4 +1,4 @@
-"""Rows of an SQLite database by the names of their columns, opened so that nothing is written."""
+"""Reads rows of an SQLite database by column names, without writing anything."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TEXTS: Final = frozenset(
         *("inputDtypes", "dataType", "algType", "linkType", "transportType", "component"),
     }
 )
-"""Columns that hold a text, or the number of one."""
+"""Columns that contain a string or the id of one."""
 _NUMBERS: Final = frozenset({"freq", "hbm", "bandwidth", "throughput", "size"})
 _INTEGERS: Final = _TIMES | {
     *("id", "globalTid", "globalPid", "globalTaskId", "taskId", "streamId", "deviceId"),
@@ -42,7 +42,7 @@ _OF_OTHERS: Final = ("rocpd_", "CUPTI_ACTIVITY_")
 
 
 def is_of_other_profiler(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is a database that a profiler of other devices writes."""
+    """Whether a file is a database of a profiler for other devices."""
     with open_file(path) as file:
         if file.read(len(MAGIC)) != MAGIC:
             return False
@@ -56,7 +56,7 @@ def open_database(path: str | os.PathLike[str]) -> Database:
     Raises
     ------
     TraceError
-        The file is no database of the Ascend profilers, or holds results without events.
+        The file is not a database of the Ascend profilers, or contains results without events.
     OSError
         The file cannot be opened.
     """
@@ -69,7 +69,7 @@ def open_database(path: str | os.PathLike[str]) -> Database:
     database = Database(path)
     if database.has("StepTraceTime") or database.has("CommAnalyzerTime"):
         reason = "a database of results (analysis.db), which holds no events"
-        raise profile_error(path, reason, "no_events", "give the *_profiler_*.db file beside it")
+        raise profile_error(path, reason, "no_events", "give the *_profiler_*.db file next to it")
     if not any(database.has(table) for table in _EVENT_TABLES):
         reason = "an SQLite database without tables of an Ascend profile"
         raise profile_error(path, reason, "unknown_format", "give a *_profiler_*.db file")
@@ -77,7 +77,7 @@ def open_database(path: str | os.PathLike[str]) -> Database:
 
 
 class Database:
-    """A database, with its texts at hand."""
+    """A database with its strings loaded."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         import sqlite3
@@ -90,7 +90,7 @@ class Database:
             address = f"file:{quote(str(self._path.absolute()))}?mode=ro&immutable=1"
             self._connection = sqlite3.connect(address, uri=True, check_same_thread=False)
         self.n_lost_rows = 0
-        """How many rows of texts and of tasks were left out so far."""
+        """Number of string and task rows left out so far."""
         self._connection.text_factory = lambda raw: raw.decode(errors="replace")
 
     def close(self) -> None:
@@ -99,7 +99,7 @@ class Database:
 
     @cached_property
     def names(self) -> list[str]:
-        """The names of the tables."""
+        """Names of the tables."""
         tables = self._query("SELECT name FROM sqlite_master WHERE type = 'table'")
         return [str(row[0]) for row in tables]
 
@@ -111,11 +111,11 @@ class Database:
         return {str(row[1]) for row in self._query(f"PRAGMA table_info({_quoted(table)})")}
 
     def has(self, table: str) -> bool:
-        """Whether there is a table of this name."""
+        """Whether a table with this name exists."""
         return table in self._columns
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """Return the rows of a table as far as it has these columns; None for those it lacks.
+        """Return some columns of a table; None for columns it lacks.
 
         A cell of the wrong type is None too, and counts in `n_damaged` of its row.
         """
@@ -140,7 +140,7 @@ class Database:
         return {row["globalTaskId"]: row for row in rows}
 
     def connections(self) -> dict[Any, list[int]]:
-        """Give the connections of each list of them."""
+        """Return the connections by id; an id may have several."""
         found: dict[Any, list[int]] = {}
         for row in self.rows("CONNECTION_IDS", ("id", "connectionId")):
             if row["connectionId"] is not None:
@@ -148,7 +148,7 @@ class Database:
         return found
 
     def program_and_device(self) -> tuple[int, int]:
-        """Find the process and the device of the tasks; 0 for what is not recorded."""
+        """Return the process and the device of the tasks; 0 if not recorded."""
         row = next(self.rows("TASK", ("globalPid", "deviceId")), None)
         if row is None:
             return 0, 0
@@ -159,19 +159,19 @@ class Database:
         return self._named("STRING_IDS", "value")
 
     def _named(self, table: str, column: str) -> dict[int, str]:
-        """Return the texts of a table by their numbers, and count those that are not texts."""
+        """Return the strings of a table by number, and count other values."""
         rows = list(self.rows(table, ("id", column)))
         found = {row["id"]: row[column] for row in rows if isinstance(row[column], str)}
         self.n_lost_rows += sum(not isinstance(row[column], str) for row in rows)
         return found
 
     def text(self, number: Any) -> str:
-        """Return the text that a number stands for; the cell itself where it is none."""
+        """Return the string with a number; the cell itself if there is none."""
         found = self._texts.get(number)
         return str("" if number is None else number) if found is None else found
 
     def text_or_none(self, number: Any) -> str | None:
-        """Give the text that a number stands for, if there is one."""
+        """Return the string with a number, or None."""
         return self._texts.get(number)
 
     @cached_property
@@ -180,7 +180,7 @@ class Database:
         return {table: self._named(table, "name") for table in tables}
 
     def enumerated(self, table: str, number: Any) -> str | None:
-        """Give the name of a number in a table of names."""
+        """Return the name of a number in a table of names."""
         return self._enumerations.get(table, {}).get(number)
 
     def _query(self, statement: str) -> Iterator[tuple[Any, ...]]:
@@ -188,7 +188,7 @@ class Database:
 
         try:
             yield from self._connection.execute(statement)
-        # The message of an error can hold a name that is not UTF-8.
+        # An error message can contain a name that is not UTF-8.
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             is_text = isinstance(error, UnicodeDecodeError)
             reason = "its schema has a name that is not UTF-8" if is_text else str(error)
@@ -201,11 +201,11 @@ class Database:
 
 
 def _copied(path: Path) -> sqlite3.Connection:
-    """Connect to a copy in memory: SQLite follows links when it opens a file by its name."""
+    """Connect to a copy in memory, as SQLite follows links when it opens a file by name."""
     import sqlite3
 
     content = bytearray(read_bytes(path))
-    content[_LOG_VERSIONS] = b"\x01\x01"  # in memory there is no write-ahead log
+    content[_LOG_VERSIONS] = b"\x01\x01"  # no write-ahead log in memory
     connection = sqlite3.connect(":memory:", check_same_thread=False)
     try:
         connection.deserialize(bytes(content))
@@ -217,7 +217,7 @@ def _copied(path: Path) -> sqlite3.Connection:
 
 
 def _whole(time: Any) -> Any:
-    """Return a time as an integer where it is written as a text or a float."""
+    """Return a time as an integer if it is stored as a string or a float."""
     if isinstance(time, float) and time.is_integer():
         return int(time)
     is_integer = isinstance(time, str) and len(time) < _LONGEST_TIME and time.isdecimal()
@@ -225,7 +225,7 @@ def _whole(time: Any) -> Any:
 
 
 def _is_of_type(column: str, cell: Any) -> bool:
-    """Whether a cell is missing or of the type of its column; SQLite stores any value in any."""
+    """Whether a cell is missing or has its column's type; SQLite stores any value in any column."""
     if cell is None:
         return True
     if column in _TEXTS:

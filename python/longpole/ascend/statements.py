@@ -1,4 +1,4 @@
-"""What the timeline of a database consists of: events in the Chrome trace-event format."""
+"""Elements of a database's timeline: events in the Chrome trace-event format."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ __all__ = [
 _DAMAGED: Final = "damaged"
 """A word that is not JSON, so that the reader counts the value as damaged."""
 DAMAGED_ROW: Final = '"a row of the database is damaged"'
-"""Stands for a row that is missing: no event, so that the reader counts a loss."""
+"""Replaces a missing row: not an event, so that the reader counts a loss."""
 _PLACES: Final = {"CANN": 7, "Ascend Hardware": 13, "HCCL": 15, "Counters": 17}
 
 
 def process_number(layer: str, program: int, device: int = 0) -> int:
-    """Give the id of a process: that of the program, or of a layer of it, as msprof writes it."""
+    """Return the id of a process: the program or one of its layers, as written by msprof."""
     place = _PLACES.get(layer)
     return program if place is None else program << 10 | place << 5 | device
 
 
 class Tracks:
-    """Names processes, a layer of the profile each, and their threads, where they are new."""
+    """Emits the names of processes (one per layer) and threads when they first occur."""
 
     def __init__(self) -> None:
         self._named: set[tuple[int, int | None]] = set()
@@ -40,7 +40,7 @@ class Tracks:
     def named(
         self, layer: str, place: tuple[int, int], thread: int | None = None, name: str = ""
     ) -> Iterator[str]:
-        """Name the process of a program and device, and a thread of it."""
+        """Yield the names of a program and device's process, and of a thread."""
         number = process_number(layer, *place)
         if (number, None) not in self._named:
             self._named.add((number, None))
@@ -65,7 +65,7 @@ def event(
 ) -> str:
     """Return an event with the times of a row on the track (process, thread).
 
-    What is damaged in the row becomes malformed JSON, which the reader skips and counts.
+    Damaged values become malformed JSON, which the reader skips and counts.
     """
     start_ns, end_ns = row["startNs"], row["endNs"]
     head: dict[str, Any] = {"ph": "X"}
@@ -87,11 +87,11 @@ def damaged_sample(name: str) -> str:
 
 
 def microseconds(ns: int) -> str:
-    """Write nanoseconds as decimal microseconds, exactly."""
+    """Format nanoseconds as decimal microseconds, exactly."""
     sign, ns = ("-", -ns) if ns < 0 else ("", ns)
     return f"{sign}{ns // 1000}.{ns % 1000:03d}"
 
 
 def flat(value: dict[str, Any]) -> str:
-    """Write JSON without spaces, the way it is read fastest."""
+    """Format JSON without spaces, for the fastest reading."""
     return json.dumps(value, separators=(",", ":"))

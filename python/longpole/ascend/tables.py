@@ -1,7 +1,7 @@
-"""Reads the CSV files of an Ascend profile into frames, whatever was done to them.
+"""Reads the CSV files of an Ascend profile into frames, tolerating edits by other programs.
 
-Times become nanoseconds, exactly. A cell that cannot be read is null, and what was found wrong is
-said once for each kind of fault, with the first line.
+Times become nanoseconds, exactly. Unreadable cells are null, and each kind of fault is reported
+once, with its first line.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LARGEST_INTEGER: Final = 1 << 63
 
 @dataclass(frozen=True, slots=True)
 class TableFinding:
-    """One kind of fault in a file: its code, what it means, how often, and where first."""
+    """One kind of fault in a file: its code, its meaning, the count, and the first line."""
 
     code: str
     message: str
@@ -45,7 +45,7 @@ class TableFinding:
 
 @dataclass(frozen=True, slots=True)
 class AscendTable:
-    """A file of a profile: what it is, its rows, and what was found wrong with it."""
+    """A file of a profile: its kind, its rows, and its faults."""
 
     name: str
     path: Path
@@ -85,21 +85,20 @@ class _Findings:
 def read_ascend_table(path: str | os.PathLike[str]) -> AscendTable:
     """Read one CSV file of an Ascend profile, such as `kernel_details.csv` or `op_summary_*.csv`.
 
-    Columns are found by their names. Times and durations are integers in nanoseconds. Columns
-    that longpole does not know keep their names in small letters with underscores, as numbers
-    where every cell is one.
+    Columns are found by name. Times and durations are integers in nanoseconds. Unknown columns keep
+    their names, in lower case with underscores, and are numeric if every cell is a number.
 
     Parameters
     ----------
     path
-        The file. Its name tells what it holds: `kernel_details`, `op_summary`, `op_statistic`,
+        The file. Its name determines its kind: `kernel_details`, `op_summary`, `op_statistic`,
         `api_statistic`, `step_trace_time`, `step_trace`, `memory_record`, `operator_memory`,
         `npu_module_mem`, `l2_cache` or `operator_details`.
 
     Raises
     ------
     TraceError
-        The name is none of these, or the file has none of the columns.
+        The name is not one of these, or the file has none of the columns.
     OSError
         The file cannot be read.
 
@@ -123,7 +122,7 @@ def read_ascend_table(path: str | os.PathLike[str]) -> AscendTable:
 
 
 def _cells(raw: bytes, findings: _Findings) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """Split a file into its header and its rows, with their lines."""
+    """Split a file into its header and its rows, with line numbers."""
     text = raw.removeprefix(b"\xef\xbb\xbf").decode(errors="replace").replace("\x00", "\ufffd")
     if "\ufffd" in text:
         findings.note("invalid_utf8", text[: text.index("\ufffd")].count("\n") + 1)
@@ -149,7 +148,7 @@ def _cells(raw: bytes, findings: _Findings) -> tuple[list[str], list[tuple[int, 
 
 
 def _known(layout: Layout, header: Sequence[str]) -> dict[str, tuple[int, Column]]:
-    """Find the columns of a layout in a header: their place by their name here."""
+    """Return the columns of a layout in a header: their positions by name."""
     places = {name.lower(): place for place, name in reversed(list(enumerate(header)))}
     found = {}
     for column in layout.columns:
@@ -232,7 +231,7 @@ _MOST_DIGITS: Final = 300
 
 
 def _nanoseconds(microseconds: Decimal) -> int | None:
-    """Round to nanoseconds, half to even, as the reader of timelines does."""
+    """Round to nanoseconds, half to even, as the timeline reader does."""
     if microseconds.adjusted() > 16:  # noqa: PLR2004 - beyond any time in 64 bits
         return None
     ns = int((microseconds * 1000).to_integral_value(ROUND_HALF_EVEN))
@@ -247,13 +246,13 @@ _OF_KIND: Final[dict[str, Callable[[Decimal], float | int | None]]] = {
 
 
 def _plain_name(title: str, place: int) -> str:
-    """Write a title in small letters, with underscores, and % as percent."""
+    """Convert a title to lower case with underscores, and % to percent."""
     words = re.sub(r"\W+", "_", title.lower().replace("%", " percent")).strip("_")
     return words or f"column_{place + 1}"
 
 
 def _unknown(name: str, cells: list[str]) -> pl.Series:
-    """Make a column that is not known: of numbers where all cells are."""
+    """Convert an unknown column, to numbers if all cells are numbers."""
     import polars as pl
 
     given = [None if cell in _MISSING else cell for cell in cells]

@@ -1,9 +1,8 @@
-"""Measure programs and functions, and compare what was measured.
+"""Measure programs and functions, and compare the measurements.
 
-A `Runner` takes `Job`s and gives a `Record` for each: never a hang, never a
-process left behind, never a failure that wins, and nothing lost when it is
-interrupted. `measure` times a function, `compare` says what became faster or
-slower.
+A `Runner` runs `Job`s and returns a `Record` for each. It never hangs, never leaves a process
+running, never lets a failed job win, and loses no record when interrupted. `measure` times a
+function, `compare` reports what became faster or slower.
 
 Examples
 --------

@@ -1,11 +1,12 @@
-"""JSON documents that benchmark tools write: which they are, and the rows in them.
+"""JSON documents of benchmark tools: detects the format and reads the rows.
 
-A document is read whole. Several may stand one after the other, as where each run of a program
-appends its own; each is a run. Numbers are kept as they are printed, and whatever is no number
-is handed on as it stands and rejected where all times are judged.
+A document is read whole. Several may follow one another, for example if each run of a program
+appends its own; each is a run. Numbers are kept as printed, and non-numbers are passed on unchanged
+and rejected with other invalid times.
 
-Of the statistics of one operation its samples are rows where the document has them, else its
-median, else its mean. The field `run` numbers the processes, `statistic` says what is no sample.
+Of the statistics of one operation, its samples are rows if the document contains them, else its
+median, else its mean. The field `run` numbers the processes; `statistic` marks values that are not
+samples.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ SPREADS: Final = ("mean", "median", "stddev", "min", "max", "user", "system")
 
 
 class Number(str):
-    """A number as it is printed."""
+    """A number as printed."""
 
     __slots__ = ()
 
 
 class Row(NamedTuple):
-    """A time, as the core takes it."""
+    """A time, in the core's format."""
 
     operation: str
     time: str
@@ -41,7 +42,7 @@ class Row(NamedTuple):
 
 
 class Document(NamedTuple):
-    """A document in a stream: its format, its bytes, and its rows, made as they are asked for."""
+    """A document in a stream: its format, its bytes, and its rows, which are read on demand."""
 
     format: str
     offset: int
@@ -50,7 +51,7 @@ class Document(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """What writes a format, how it is told, and its rows, which are given the next runs."""
+    """A format: the tool that writes it, its detection, and its rows, with their run numbers."""
 
     summary: str
     is_mine: Callable[[Mapping[str, Any]], bool]
@@ -60,7 +61,7 @@ class Layout(NamedTuple):
 def documents_in(text: bytes, formats: Iterable[str]) -> Iterator[Document]:
     """Read the documents at the beginning of a text.
 
-    There are none where the first is of no format that is looked for.
+    Empty if the first is not in one of the requested formats.
     """
     wanted = [(name, DOCUMENTS[name]) for name in formats]
     decoded = text.decode("utf-8", "surrogateescape")
@@ -93,7 +94,7 @@ def _n_bytes(text: str) -> int:
 
 
 def _without_surrogates(row: Row) -> Row:
-    """Replace what stands for broken UTF-8, and halves of pairs that JSON can name."""
+    """Replace placeholders for broken UTF-8, and unpaired surrogates, which JSON can contain."""
     fields = [(_sound(name), _sound(value)) for name, value in row.fields]
     return row._replace(operation=_sound(row.operation), time=_sound(row.time), fields=fields)
 
@@ -114,7 +115,7 @@ _DECODER: Final = json.JSONDecoder(parse_float=Number, parse_int=Number, parse_c
 
 
 def _hyperfine(document: Mapping[str, Any], runs: Iterator[int]) -> Iterator[Row]:
-    """Each time is one of a process of its own."""
+    """Yield times, each of a process of its own."""
     for result in _objects(document.get("results")):
         name = str(result.get("command"))
         times, codes = _list(result.get("times")), _list(result.get("exit_codes"))
@@ -137,7 +138,7 @@ def _has_failed(codes: list[Any]) -> bool:
 
 
 def _pyperf(document: Mapping[str, Any], runs: Iterator[int]) -> Iterator[Row]:
-    """Give the values of each process. Calibrations have none, and bytes are no times."""
+    """Yield the values of each process. Calibrations have none, and bytes are not times."""
     common = _object(document.get("metadata"))
     for benchmark in _objects(document.get("benchmarks")):
         metadata = {**common, **_object(benchmark.get("metadata"))}
@@ -152,7 +153,7 @@ def _pyperf(document: Mapping[str, Any], runs: Iterator[int]) -> Iterator[Row]:
 
 
 def _google_benchmark(document: Mapping[str, Any], runs: Iterator[int]) -> Iterator[Row]:
-    """All repetitions are of one process. Aggregates count where there are only these."""
+    """Yield the repetitions of one process, or the aggregates if there are only these."""
     run = _run(runs)
     began = _object(document.get("context")).get("date")
     fields = [run, *([("started_at", str(began))] if began else [])]
@@ -177,7 +178,7 @@ def _google_row(each: Mapping[str, Any], name: str, fields: list[tuple[str, str]
 
 
 def _nvbench(document: Mapping[str, Any], runs: Iterator[int]) -> Iterator[Row]:
-    """Give each point of the axes, on each device. Its mean sums up the process."""
+    """Yield each point of the axes on each device; its mean summarises the process."""
     run = _run(runs)
     for benchmark in _objects(document.get("benchmarks")):
         for state in _objects(benchmark.get("states")):
@@ -215,13 +216,13 @@ def _axes(state: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _summary(summary: Mapping[str, Any]) -> str:
-    """Give the value of a summary, a number that is written as a text."""
+    """Return the value of a summary, a number written as a string."""
     fields = {str(each.get("name")): each.get("value") for each in _objects(summary.get("data"))}
     return _plain(fields.get("value")) if "value" in fields else ""
 
 
 def _rocprof(document: Mapping[str, Any], runs: Iterator[int]) -> Iterator[Row]:
-    """Give the dispatches of each process, from their begin to their end."""
+    """Yield the dispatches of each process, from begin to end."""
     for process in _objects(document.get("rocprofiler-sdk-tool")):
         run = _run(runs)
         names = {
@@ -251,7 +252,7 @@ def _between(dispatch: Mapping[str, Any]) -> str:
 
 
 def _serving(document: Mapping[str, Any], runs: Iterator[int]) -> Iterator[Row]:
-    """Latencies of vLLM's and SGLang's serving benchmarks, and how long these took."""
+    """Yield latencies of vLLM's and SGLang's serving benchmarks, and their durations."""
     run = _run(runs)
     failed = document.get("completed") == "0"
     described = [
@@ -284,7 +285,7 @@ def _run(runs: Iterator[int]) -> tuple[str, str]:
 
 
 def _time(value: Any) -> str:
-    """Give a number as it is printed; anything else in a form that is no number."""
+    """Return a number as printed; anything else in a form that is not a number."""
     return "N/A" if value is None else _text(value)
 
 

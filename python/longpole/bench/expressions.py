@@ -1,4 +1,4 @@
-"""Expressions of numbers and names, computed without running any code."""
+"""Evaluates expressions of numbers and names without running any code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NUMBERS: Final = (int, float)
 
 Names: TypeAlias = "Mapping[str, Any]"
 Meaning: TypeAlias = "Callable[[Names], Any]"
-"""A parsed part of an expression: it computes a value from the values of names."""
+"""A parsed part of an expression: computes a value from the values of names."""
 
 
 def _power(base: float, exponent: float) -> Any:
@@ -55,18 +55,18 @@ _FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {"min": min, "max": max, "
 
 
 class ExpressionError(ValueError):
-    """An expression is invalid, or cannot be computed."""
+    """An expression is invalid or cannot be computed."""
 
 
 def compute(text: str, names: Names) -> Any:
-    """Compute an expression of constants, names, arithmetic, comparisons, `and`, `or` and `not`.
+    """Evaluate an expression of constants, names, arithmetic, comparisons, `and`, `or` and `not`.
 
     `min`, `max` and `abs` can be called, and the right side of `in` is a list.
 
     Raises
     ------
     ExpressionError
-        The text is not such an expression, names something unknown, or cannot be computed.
+        The text is not such an expression, contains an unknown name, or cannot be computed.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def names_in(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=1024)
 def _parsed(text: str) -> tuple[frozenset[str], Meaning]:
-    """Return the names of an expression, and what it means."""
+    """Return the names of an expression, and the function that evaluates it."""
     if len(text) > _MOST_CHARACTERS:
         message = f"an expression is longer than {_MOST_CHARACTERS:,} characters: {text[:60]!r}…"
         raise ExpressionError(message)
@@ -121,7 +121,7 @@ def _parsed(text: str) -> tuple[frozenset[str], Meaning]:
 
 
 def _meaning(node: ast.AST) -> Meaning:
-    """Return what computes a part of an expression, unless it is not allowed."""
+    """Return the function that evaluates a part of an expression; raise if it is not allowed."""
     make: Callable[[Any], Meaning] = _MEANINGS.get(type(node), _refuse)
     return make(node)
 
@@ -198,7 +198,7 @@ def _called(node: ast.Call) -> Meaning:
 
 
 def _computed(node: ast.UnaryOp | ast.BinOp, *operands: Meaning) -> Meaning:
-    """Return what computes with numbers; a text times a number could fill the memory."""
+    """Return a function that computes with numbers; a string times a number could fill memory."""
     if type(node.op) not in _ARITHMETIC:
         _refuse(node)
     operation = _ARITHMETIC[type(node.op)]

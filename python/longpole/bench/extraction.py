@@ -1,7 +1,7 @@
-"""Records out of what profilers print.
+"""Extracts records from the output of profilers.
 
-All formats are looked for at once, in one pass over the bytes, and rows that cannot
-be read are counted with their place and the reason.
+All formats are searched at once, in one pass over the bytes, and unreadable rows are counted with
+their position and the reason.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ __all__ = [
 CHUNK_BYTES: Final = 1 << 18
 MAX_ROWS: Final = 1_000_000
 MAX_DOCUMENT_BYTES: Final = 32 << 20
-"""A longer output is read by lines, even if it begins as JSON does."""
+"""A longer output is read line by line, even if it begins like JSON."""
 ROWS_AT_ONCE: Final = 10_000
 PATTERN_PREFIX: Final = "regex="
 BLANKS: Final = b" \t\r\n\xef\xbb\xbf"
 
 
 class BinaryFile(Protocol):
-    """Anything that gives bytes; none, or an empty piece, at the end."""
+    """An object with `read` that returns bytes; None or empty at the end."""
 
     def read(self, size: int, /) -> bytes | None:
-        """Give at most `size` bytes."""
+        """Return at most `size` bytes."""
         ...
 
 
@@ -59,31 +59,31 @@ def extract(
     died: bool = False,
     max_rows: int = MAX_ROWS,
 ) -> Extraction:
-    r"""Find what was measured in the output of profilers.
+    r"""Extract measurements from the output of profilers.
 
-    Several formats may stand in one stream, with foreign lines between the rows. The
-    stream is read once, in chunks: memory is bounded by what is kept.
+    One stream may contain several formats, with other lines between the rows. It is read once, in
+    chunks: memory is bounded by what is kept.
 
     Parameters
     ----------
     source
         A path, the bytes themselves, or a binary file object.
     format
-        `"auto"` for every format of `formats()`, the name of one, `"regex=..."` for a
-        pattern of your own, or a list of these. A pattern is matched within lines, in
-        time linear in the text. Its groups `time_ns`, `time_us`, `time_ms` or `time_s`
-        (or `time` and `unit`) are the time, `operation` or `op`, `workspace` or `ws`
-        and `bytes` are what they say, and all others become `Extraction.fields`.
+        `"auto"` for every format of `formats()`, the name of one, `"regex=..."` for a custom
+        pattern, or a list of these. A pattern is matched within lines, in time linear in the text.
+        Its groups `time_ns`, `time_us`, `time_ms` or `time_s` (or `time` and `unit`) contain the
+        time, `operation` or `op`, `workspace` or `ws` and `bytes` the values of these names, and
+        all others become `Extraction.fields`.
     died
-        The process that printed this was killed or crashed. A last line without its
-        line end may then lack digits: its record gets the status `cut`.
+        Whether the process that printed this was killed or crashed. A last line without line end
+        may then lack digits: its record gets the status `cut`.
     max_rows
-        Keep so many rows; what follows is summarised in `Extraction.omitted`.
+        Maximum number of rows to keep; further ones are summarised in `Extraction.omitted`.
 
     Raises
     ------
     ValueError
-        There is no such format, or the pattern cannot be used.
+        The format does not exist, or the pattern is invalid.
     OSError
         The file cannot be opened or read.
 
@@ -107,17 +107,17 @@ def extract(
 
 
 def formats() -> dict[str, str]:
-    """Give the name of every format, and what prints it."""
+    """Return the name of every format, and the tool that prints it."""
     return dict(extract_formats()) | {name: it.summary for name, it in DOCUMENTS.items()}
 
 
 def without_point(time_ns: float | None) -> float | None:
-    """Give whole nanoseconds as an integer, and anything else as it is."""
+    """Return whole nanoseconds as an integer, and anything else unchanged."""
     return int(time_ns) if time_ns is not None and time_ns.is_integer() else time_ns
 
 
 class Extractor:
-    """Finds records in one stream that comes in pieces, cut anywhere.
+    """Extracts records from one stream that arrives in arbitrary chunks.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class Extractor:
         self._head: bytearray | None = bytearray() if self._documents else None
 
     def feed(self, chunk: bytes) -> None:
-        """Take the next piece."""
+        """Process the next chunk."""
         if self._head is not None and not self._may_be_document(self._head, chunk):
             self._read_by_lines()
         if self._head is None:
@@ -172,7 +172,7 @@ class Extractor:
         return begin in {b"", b"{"} and len(head) + len(chunk) <= MAX_DOCUMENT_BYTES
 
     def finish(self, *, died: bool = False) -> Extraction:
-        """End the stream and give what was found; `died` as in `extract`."""
+        """End the stream and return the records; `died` is as in `extract`."""
         if self._head is not None and not self._read_documents(bytes(self._head), died=died):
             self._read_by_lines()
         self._head = None
@@ -183,7 +183,7 @@ class Extractor:
         self._core.feed(text)
 
     def _read_documents(self, text: bytes, *, died: bool) -> bool:
-        """Read the whole output as JSON. Whether it begins with a document that is known."""
+        """Read the whole output as JSON; return whether it begins with a known document."""
         last: Document | None = None
         for document in documents_in(text, self._documents):
             if last is None:
@@ -227,18 +227,18 @@ class MeasuredRow(NamedTuple):
 
 
 class OmittedRows(NamedTuple):
-    """The rows of one operation beyond those that are kept.
+    """Summary of the rows of one operation that were not kept.
 
     Parameters
     ----------
     format, operation
-        As in `MeasuredRow`; `is_rest` says that these are the rows of several operations.
+        As in `MeasuredRow`; `is_rest` marks the rows of several operations.
     n_rows, n_selectable
-        How many rows there were, and how many of them may be compared.
+        Number of rows, and of those that may be compared.
     fastest
-        The fastest of these.
+        The fastest of the latter.
     last_ns
-        The time of the last row, None where it has no finite one.
+        Time of the last row; None if it is not finite.
     """
 
     format: str
@@ -251,9 +251,9 @@ class OmittedRows(NamedTuple):
 
 
 class Extraction:
-    """What was found in one stream.
+    """The records extracted from one stream.
 
-    Frames are made on first use and kept.
+    Frames are computed on first use and cached.
     """
 
     def __init__(self, core: CoreExtraction) -> None:
@@ -261,14 +261,13 @@ class Extraction:
 
     @cached_property
     def records(self) -> pl.DataFrame:
-        """One row for each measured row, in the order in which each was complete.
+        """One row for each measured row, in the order of completion.
 
-        Columns: `offset` (of its line, in bytes), `format`, `operation` (null where the
-        tool does not name it), `time_ns` (null where there is no finite one),
-        `printed_time`, `printed_unit`, `workspace_bytes`, `data_bytes` (null where
-        unknown), `status`. Only rows of status `ok` may be compared; the others are
-        `zero`, `negative`, `inf`, `nan`, `missing` (no time was printed), `failed` (says
-        the tool), `cut` (the process died on this line).
+        Columns: `offset` (of its line, in bytes), `format`, `operation` (null if the tool does not
+        name it), `time_ns` (null if not finite), `printed_time`, `printed_unit`, `workspace_bytes`,
+        `data_bytes` (null if unknown), `status`. Only rows of status `ok` may be compared; the
+        others are `zero`, `negative`, `inf`, `nan`, `missing` (no time was printed), `failed`
+        (according to the tool), `cut` (the process died on this line).
 
         Times are as printed: those of AITemplate are the sum of all timed iterations.
         """
@@ -276,7 +275,7 @@ class Extraction:
 
     @cached_property
     def fields(self) -> pl.DataFrame:
-        """What else the rows say, in the words of the tools: `record`, `name`, `value`.
+        """Further values of the rows, under the tool's names: `record`, `name`, `value`.
 
         `record` is the row in `records`.
         """
@@ -284,7 +283,7 @@ class Extraction:
 
     @cached_property
     def rejected(self) -> pl.DataFrame:
-        """The rows that could not be read, the first ten thousand of them.
+        """Rows that could not be read, the first ten thousand of them.
 
         Columns: `offset`, `format`, `reason`, `excerpt`.
         """
@@ -292,17 +291,17 @@ class Extraction:
 
     @cached_property
     def rejected_counts(self) -> dict[str, int]:
-        """How many rows could not be read, by reason."""
+        """Number of unreadable rows by reason."""
         return dict(self._core.rejection_counts())
 
     @cached_property
     def measurements(self) -> list[MeasuredRow]:
-        """The rows of `records` as tuples, for those who have no use for a frame."""
+        """Return the rows of `records` as tuples, without a frame."""
         return [MeasuredRow(*row) for row in self._core.rows()]
 
     @cached_property
     def omitted(self) -> list[OmittedRows]:
-        """The rows beyond those that are kept, summarised by operation."""
+        """Rows that were not kept, summarised by operation."""
         return [
             OmittedRows(
                 *(form, operation, is_rest, n_rows, n_selectable),
@@ -316,24 +315,24 @@ class Extraction:
 
     @property
     def n_bytes(self) -> int:
-        """The length of the stream."""
+        """Length of the stream in bytes."""
         return self._core.n_bytes
 
     @property
     def is_unterminated(self) -> bool:
-        """Whether the last line has no line end, as after the death of a process."""
+        """Whether the last line lacks its line end, as after the death of a process."""
         return self._core.is_unterminated
 
     def best(self, operations: Iterable[str] | None = None) -> MeasuredRow | None:
-        """Give the fastest row that may be compared, or None.
+        """Return the fastest comparable row, or None.
 
-        Of equally fast rows the one whose operation comes first in the alphabet wins,
-        and of those the first: the order of printing decides nothing else.
+        Among equally fast rows, the operation that comes first in the alphabet wins, and of its
+        rows the first: the printed order matters only there.
 
         Parameters
         ----------
         operations
-            Consider these operations only.
+            Consider only these operations.
         """
         if isinstance(operations, str):
             message = "operations is a list of names, not one name"
@@ -348,10 +347,10 @@ class Extraction:
         return min(rows, key=lambda row: (row.time_ns, row.operation or ""), default=None)
 
     def table(self, format: str) -> pl.DataFrame:  # noqa: A002 - as in `extract`
-        """Give the records of one format with a column for each of its fields.
+        """Return the records of one format with a column for each of its fields.
 
-        The columns of `records` come first; fields are texts, as printed, and null where
-        a row has none of that name.
+        The columns of `records` come first; fields are strings, as printed, and null if a row lacks
+        the name.
         """
         import polars as pl
 

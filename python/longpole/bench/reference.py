@@ -1,4 +1,4 @@
-"""Whether a candidate is right: its numbers against those of a reference, within tolerances."""
+"""Whether a candidate is correct: its numbers compared with a reference, within tolerances."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NUMBER: Final = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The right numbers, and how far a candidate may be from them.
+    """The correct numbers, and the tolerances for a candidate.
 
     Parameters
     ----------
@@ -32,12 +32,12 @@ class Reference:
     function
         A Python function that returns them, as `MODULE:FUNC`.
     dtype
-        Of the numbers in a file of bytes, as numpy names it.
+        Data type of the numbers in a binary file, in numpy's names.
     relative, absolute
-        The tolerances: a number may be off by `absolute + relative * abs(right)`.
+        The tolerances: a number may differ by `absolute + relative * abs(right)`.
     lines
-        A regular expression, without lookaround: of the output of a candidate only these lines
-        are compared.
+        A regular expression without lookaround; only matching lines of a candidate's output are
+        compared.
     """
 
     file: str | None = None
@@ -55,28 +55,28 @@ class Reference:
             check_pattern(self.lines)
 
     def expected(self, folder: Path, call: Callable[[str], Callable[[], Any]]) -> Any:
-        """Give the right numbers; `call` finds a function by its name."""
+        """Return the correct numbers; `call` finds a function by name."""
         if self.function is not None:
             return as_array(call(self.function)())
         path = folder / str(self.file)
         return read_numbers(path, self.dtype)
 
     def digest(self, folder: Path) -> str:
-        """Give a short name to all that decides what is right, but the code of a function."""
+        """Return a digest of all that determines the correct numbers, except a function's code."""
         content = b"" if self.file is None else read_bytes(folder / self.file)
         return hashlib.sha256(repr(self).encode() + content).hexdigest()[:16]
 
     def check(self, found: Any, expected: ArrayLike) -> None:
-        """Raise `AssertionError` with what is wrong, if something is."""
+        """Raise `AssertionError` with the difference, if any."""
         if wrong := self.fault(as_array(found), expected):
             raise AssertionError(wrong)
 
     def fault(self, found: ArrayLike, expected: ArrayLike) -> str:
-        """Say what is wrong with the numbers of a candidate; empty where they are right."""
+        """Describe what is wrong with a candidate's numbers; empty if they are correct."""
         return difference(found, expected, self.relative, self.absolute)
 
     def printed(self, output: str) -> list[float]:
-        """Give the numbers in an output."""
+        """Return the numbers in an output."""
         lines = output.splitlines()
         if self.lines is not None:
             lines = _matching(lines, self.lines)
@@ -92,14 +92,14 @@ def _matching(lines: list[str], pattern: str) -> list[str]:
 
 
 def difference(found: ArrayLike, expected: ArrayLike, relative: float, absolute: float) -> str:
-    """Say how numbers differ from the expected ones; empty where they are within the tolerances.
+    """Describe how numbers differ from the expected ones; empty within the tolerances.
 
-    Not-a-number is right only where it is expected.
+    NaN is correct only where it is expected.
 
     Examples
     --------
     >>> difference([1.0, 2.1], [1.0, 2.0], 0.01, 0.0)
-    '1 of 2 numbers are off, number 1 by 0.1: it is 2.1 and has to be 2'
+    '1 of 2 numbers are wrong, number 1 by 0.1: it is 2.1 and must be 2'
     >>> difference([1.0, 2.001], [1.0, 2.0], 0.01, 0.0)
     ''
     """
@@ -115,13 +115,13 @@ def difference(found: ArrayLike, expected: ArrayLike, relative: float, absolute:
         errors = np.where(off, np.nan_to_num(np.abs(ours - right), nan=np.inf), -1)
     worst = int(np.argmax(errors))
     return (
-        f"{int(off.sum()):,} of {off.size:,} numbers are off, number {worst} by "
-        f"{errors[worst]:.3g}: it is {ours[worst]:.6g} and has to be {right[worst]:.6g}"
+        f"{int(off.sum()):,} of {off.size:,} numbers are wrong, number {worst} by "
+        f"{errors[worst]:.3g}: it is {ours[worst]:.6g} and must be {right[worst]:.6g}"
     )
 
 
 def as_array(value: Any) -> Any:
-    """Bring a result to numpy, in double precision where numpy has not its type."""
+    """Convert a result to numpy, in double precision if numpy lacks its type."""
     import numpy as np
 
     if not hasattr(value, "detach"):
@@ -131,14 +131,14 @@ def as_array(value: Any) -> Any:
 
 
 def read_numbers(path: Path, dtype: str | None = None) -> Any:
-    """Read the numbers of a file: `.npy`, the bytes of an array, or text.
+    """Read the numbers of a file: `.npy`, binary, or text.
 
     Raises
     ------
     ValueError
-        It holds no such numbers.
+        The file does not contain such numbers.
     OSError
-        It cannot be read.
+        The file cannot be read.
     """
     import numpy as np
 

@@ -35,7 +35,7 @@ _ENDINGS: Final[dict[str, tuple[str, ...]]] = {
     "saved": (".longpole",),
     "overlay": (".pftrace", ".zip"),
 }
-"""What a file holds, by its ending; the first that fits counts."""
+"""Content of a file by suffix; the first match counts."""
 
 
 @click.command()
@@ -140,7 +140,7 @@ def convert(
 
 
 def _form_of(output: Path) -> str:
-    """Tell what a file holds by its ending; another ending is an error of usage."""
+    """Return the content for a file's suffix; raise for an unknown one."""
     for form, endings in _ENDINGS.items():
         if output.name.endswith(endings):
             return form
@@ -150,7 +150,7 @@ def _form_of(output: Path) -> str:
 
 
 def _check(form: str, given: list[str], window: Asked) -> None:
-    """Refuse what has no meaning for a form."""
+    """Raise for options without a meaning for this content."""
     allowed = {
         "table": ["--table", "--where"],
         "flame": ["--time"],
@@ -190,7 +190,7 @@ def _answer(
     *,
     force: bool,
 ) -> _Asked:
-    """Find what answers, and which arguments of events it needs."""
+    """Return the function that answers, and the event arguments it needs."""
     from longpole.cli.answer import convert as answers
     from longpole.cli.answer.convert import CONVERT
 
@@ -215,7 +215,7 @@ def _answer(
 
 
 def _trace(form: str, window: Asked, to: dict[str, Any]) -> _Asked:
-    """Find what writes a trace, or a part of it."""
+    """Return the function that writes a trace, or a part of it."""
     from longpole.cli.answer import convert as answers
     from longpole.cli.answer.convert import CONVERT
 

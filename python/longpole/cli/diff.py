@@ -114,7 +114,7 @@ def _check_sides(new: str | None, step: int | None, more: Sequence[str]) -> None
 
 
 def _other(against: str) -> int | None:
-    """Read `median` or the number of a step."""
+    """Parse `median` or the number of a step."""
     if against == "median":
         return None
     try:

@@ -23,5 +23,5 @@ def guide() -> int:
 
 
 def guide_text() -> str:
-    """Give the page."""
+    """Return the page."""
     return files("longpole").joinpath("guide.md").read_text(encoding="utf-8")

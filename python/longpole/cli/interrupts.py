@@ -1,7 +1,7 @@
 """Delays Ctrl-C while a module is imported.
 
-A module that is imported by half, and extensions that import others when they are first used
-(polars imports numpy), turn an interrupt into a traceback or a panic.
+An interrupt during an import, or in extensions that import others on first use (polars imports
+numpy), would end in a traceback or a panic.
 """
 
 from __future__ import annotations

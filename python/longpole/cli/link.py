@@ -15,7 +15,7 @@ __all__ = ["link", "pair_options"]
 
 
 def pair_options(command: Any) -> Any:
-    """Give a command the two files, by the names of longpole and those of Chakra."""
+    """Add the two files to a command, under longpole's and Chakra's names."""
     for option in (
         click.option("--iteration", type=NUMBER, help="Which of the matching iterations to use."),
         click.option(

@@ -31,8 +31,8 @@ def path(
     """Show the critical path: what determines how long a step takes.
 
     The segments of the path cover the window without gaps. With `--format csv`, each segment is
-    a row. The exit code is 4 if the trace does not show what holds the window up,
-    as for `longpole summary`.
+    a row. The exit code is 4 if the trace does not show what limits the window, as for `longpole
+    summary`.
 
     \b
     Examples:

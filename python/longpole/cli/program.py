@@ -1,4 +1,4 @@
-"""The command line as a whole, and what it does with errors, Ctrl-C and closed pipes."""
+"""The whole command line, and its handling of errors, Ctrl-C and closed pipes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OPTIONS_BEFORE_A_COMMAND: Final = {"-h", "--help", "-V", "--version", "--debug"
 
 
 class Program(Commands):
-    """All commands; a file in place of a command means `summary`."""
+    """All commands; a file instead of a command means `summary`."""
 
     folder = "longpole.cli"
     sections: ClassVar = {
@@ -50,7 +50,7 @@ class Program(Commands):
     unknown = "neither a command nor a file"
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take `FILE` and `--format json FILE` for `summary` of them."""
+        """Accept `FILE` and `--format json FILE` as arguments of `summary`."""
         others = (place for place, text in enumerate(args) if text not in _OPTIONS_BEFORE_A_COMMAND)
         first = next(others, None)
         if first is not None and (self._is_file(args[first]) or args[first].startswith("-")):
@@ -60,25 +60,25 @@ class Program(Commands):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command."""
         if cmd_name not in _STARTS_PROGRAMS:
-            # numpy's BLAS, which nothing here uses, starts a thread on every core, and each
-            # spins for a tenth of a second.
+            # numpy's BLAS, which is not used here, starts a thread on every core, and each spins
+            # for a tenth of a second.
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         return super().get_command(ctx, cmd_name)
 
     def advice(self, name: str) -> str:
-        """Say what may have been meant: perhaps a table."""
+        """Suggest what may have been meant, for example a table."""
         from longpole.cli.answer.table import tables
 
         is_table = name in tables()
         return f"did you mean `table TRACE {name}`?" if is_table else super().advice(name)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete commands and, as a file may stand in their place, files."""
+        """Complete commands, and files, since a file may replace a command."""
         found = super().shell_complete(ctx, incomplete)
         return found or [CompletionItem(incomplete, type="file")]
 
     def _is_file(self, text: str) -> bool:
-        """Whether a first argument is meant for a file: it exists, or looks like a path."""
+        """Whether a first argument is a file: it exists, or looks like a path."""
         return text not in self.helps and ("." in text or os.sep in text or Path(text).exists())
 
 
@@ -108,23 +108,23 @@ def main() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Open an empty file for each standard stream that is closed.
+    """Open an empty file for each closed standard stream.
 
-    Else the next file that is opened takes its number, and receives what libraries write to
+    Otherwise the next opened file would get its number, and receive the output of libraries to
     stdout or stderr.
     """
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+            os.open(os.devnull, os.O_RDWR)  # uses the lowest free number
     for name, mode in {"stdin": "r", "stdout": "w", "stderr": "w"}.items():
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command line; give its exit code."""
+    """Run the command line; return its exit code."""
     try:
         with (
             longpole.make_context("longpole", list(arguments)) as context,
@@ -145,7 +145,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _fail(error: Exception, arguments: Sequence[str]) -> int:
-    """Tell the user what ended the program, as JSON too where JSON was asked for."""
+    """Report the error that ended the program, also as JSON if requested."""
     if "--debug" in arguments:
         traceback.print_exception(error)
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
@@ -160,7 +160,7 @@ def _fail(error: Exception, arguments: Sequence[str]) -> int:
         try:
             emit([answer], form, Terminal())
         except OSError:
-            # What cannot be written to stdout, as on a full disk, stands on stderr already.
+            # A failed write to stdout, as on a full disk, has already been reported on stderr.
             return problem.exit_code
         except ClosedPipeError:
             _leave_stdout()
@@ -168,7 +168,7 @@ def _fail(error: Exception, arguments: Sequence[str]) -> int:
 
 
 def _leave_stdout() -> None:
-    """Nobody reads any more; flushing at exit must not complain about it."""
+    """Redirect stdout after its reader has closed it, so that flushing at exit does not fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -75,7 +75,7 @@ def _page(
     choice: Choice,
     recording: Recording,
 ) -> tuple[Page, list[str]]:
-    """Make the page, and name what it is about."""
+    """Create the page, and return the names of its inputs."""
     from longpole.cli.answer.report import report_page
 
     with usage_errors():

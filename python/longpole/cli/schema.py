@@ -18,7 +18,7 @@ __all__ = ["schema", "schema_for", "schema_names"]
 
 
 class _Command(click.ParamType[str]):
-    """A word of the name of a command, completed by the shell."""
+    """A word in the name of a command, completed by the shell."""
 
     name = "command"
 
@@ -57,17 +57,17 @@ def schema(context: click.Context, *, command: tuple[str, ...]) -> int:
 
 
 def schema_names(program: click.Command) -> list[str]:
-    """Name the commands that have a schema, and `envelope`."""
+    """Return the commands that have a schema, and `envelope`."""
     return sorted(_answers(program))
 
 
 def schema_for(name: str, program: click.Command) -> Schema:
-    """Derive the schema of what a command or table answers, or of what stands around answers.
+    """Derive the schema of a command's or table's answer, or of the envelope.
 
     Raises
     ------
     click.UsageError
-        There is no such command, or it answers nothing.
+        The command does not exist, or has no schema.
     """
     answers = _answers(program)
     if name not in answers:
@@ -83,7 +83,7 @@ def schema_for(name: str, program: click.Command) -> Schema:
 
 
 def _answers(program: click.Command) -> dict[str, tuple[str, Callable[[], Schema]]]:
-    """Give what each command and table is about, and how its schema is derived."""
+    """Return the description of each command and table, and how to derive its schema."""
     from longpole.cli.answer.table import tables as all_tables
 
     envelope = partial(_declared, "longpole.report.document:Envelope")
@@ -113,7 +113,7 @@ def _answers_of(
 
 
 def _declared(declared: str) -> Schema:
-    """Derive the schema of a type that is given as `module:Class`."""
+    """Derive the schema of a type given as `module:Class`."""
     from longpole.json_schema import schema_of
 
     module, _, name = declared.partition(":")
@@ -121,7 +121,7 @@ def _declared(declared: str) -> Schema:
 
 
 def _table(name: str) -> Schema:
-    """Derive the schema of one table, a frame of declared rows or data with figures."""
+    """Derive the schema of one table: a frame of declared rows, or data with its own fields."""
     found = _rows(name)
     return {
         "type": "object",
@@ -132,7 +132,7 @@ def _table(name: str) -> Schema:
 
 
 def _rows(name: str) -> Schema:
-    """Derive what stands beside the name of a table: rows, declared or not, or figures as well."""
+    """Derive the fields next to the name of a table: rows, declared or not, or data fields."""
     from longpole.analyses.questions import answer_type, gives_frame
     from longpole.cli.answer.table import PATH_TABLES
     from longpole.json_schema import schema_of

@@ -42,7 +42,7 @@ __all__ = ["table"]
 
 
 class _TraceOrTable(click.Path):
-    """A file, or the name of a table; shells complete names where one begins so."""
+    """A file or the name of a table; shells complete table names that match."""
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
@@ -150,7 +150,7 @@ def _name_of(words: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
 
 
 def _check(name: str, choices: dict[str, Any]) -> None:
-    """Refuse options that a table does not have."""
+    """Raise for options that a table does not have."""
     accepted = frozenset[str]() if name in PATH_TABLES else choices_of(name)
     for choice in choices:
         if choice not in accepted:
@@ -160,7 +160,7 @@ def _check(name: str, choices: dict[str, Any]) -> None:
 
 
 def _check_rows(name: str, sort: str | None, top: int | None) -> None:
-    """Refuse to order or cut what is no plain table, unless it does so itself."""
+    """Raise for sorting or limiting data that is not a plain table, unless it supports that."""
     if name in PATH_TABLES or gives_frame(name):
         return
     for option, value in {"sort": sort, "top": top}.items():
@@ -174,7 +174,7 @@ def _has(name: str, choice: str) -> bool:
 
 
 def _is_memory_file(path: str) -> bool:
-    """Look at the first bytes; what cannot be read is a trace that cannot be read."""
+    """Check the first bytes; an unreadable file counts as an unreadable trace."""
     from longpole.allocations import is_memory_file
 
     try:

@@ -159,7 +159,7 @@ def tune(
     effort = Effort(**{name: others.pop(name) for name in Effort.__dataclass_fields__})
     with usage_errors():
         declared = read_task(str(task))
-        _ = declared.start  # refuses a space without an allowed point
+        _ = declared.start  # raises for a space without an allowed point
         find_strategy(strategy)
     asked = _Asked(str(task), declared, strategy, effort, gate)
     if simulate:
@@ -172,7 +172,7 @@ def tune(
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What to search for, and how."""
+    """The requested search."""
 
     path: str
     task: Task
@@ -190,7 +190,7 @@ class _Exports:
     configs: str | None
 
     def check(self, *, force: bool) -> None:
-        """Refuse files that are not to be replaced before anything is run."""
+        """Raise for existing files that must not be replaced, before anything is run."""
         for path in filter(None, (self.cache, self.t4, self.configs)):
             check_free(Path(path), force=force)
 
@@ -255,20 +255,20 @@ def _searched(
 
 
 def _devices(task: Task, session: Session) -> Found | Cluster | None:
-    """Find the devices of the candidates; the clock of a function decides where it is timed."""
+    """Find the devices of the candidates; a function's clock determines its device."""
     from longpole.bench.tune import Function
 
     if not isinstance(task.candidate, Function):
         return session.devices()
     require(
         not (session.given["devices"] or session.given["engine"]),
-        "a function is timed where its clock says: no --devices and no --engine",
+        "the clock of a function determines its device: --devices and --engine do not apply",
     )
     return None
 
 
 def _write_configs(task: Task, found: Tuning, path: str, *, force: bool) -> None:
-    """Write the best configurations into the source that they came from, or as JSON."""
+    """Write the best configurations into their source, or as JSON."""
     from longpole.bench.tune import write_triton
 
     best = [each.point for each in (found.winner, *found.tied) if each is not None]
@@ -314,7 +314,7 @@ def _told_how_to_go_on(task: str) -> Iterator[None]:
 
 @contextmanager
 def _progress(options: Options) -> Iterator[Callable[[Record], object]]:
-    """Show how many runs were made, where somebody watches."""
+    """Show the number of runs on a terminal."""
     from longpole.cli.answer.live import Live, is_watched
 
     if not (options.progress and is_watched()):

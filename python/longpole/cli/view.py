@@ -58,7 +58,7 @@ def view(*, trace: str, port: int, no_browser: bool, options: Options, choice: C
 
 
 def _fill(server: Server, path: str, options: Options, choice: Choice) -> None:
-    """Make the page and the archive that are served."""
+    """Create the page and the archive to serve."""
     from longpole.cli.answer.page_server import perfetto_link
     from longpole.cli.answer.report import report_page
     from longpole.report.page import page_text

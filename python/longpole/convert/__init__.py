@@ -1,1 +1,1 @@
-"""Execution traces with the times of a Kineto trace, and the files that simulators read."""
+"""Execution traces with the times of a Kineto trace, and input files of simulators."""

@@ -1,4 +1,4 @@
-"""Chakra graphs: the protobuf files that ASTRA-sim and its feeders read."""
+"""Chakra graphs: the protobuf files read by ASTRA-sim and its feeders."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ def read_chakra(
     *,
     progress: Callable[[int], object] | None = None,
 ) -> ChakraTrace:
-    """Read a Chakra graph (`.et`), whoever wrote it, plain or gzip.
+    """Read a Chakra graph (`.et`) of any tool, plain or gzip.
 
     Parameters
     ----------
     source
         A path, the bytes themselves, or a binary file object.
     progress
-        Called now and then with the number of bytes read. What it raises ends the reading.
+        Called periodically with the number of bytes read. If it raises, reading ends.
 
     Raises
     ------
     TraceError
-        The source is no Chakra graph, or a message of it is damaged.
+        The source is not a Chakra graph, or one of its messages is damaged.
     OSError
         The file cannot be opened or read.
 
@@ -64,7 +64,7 @@ def read_chakra(
 
 
 class ChakraTrace:
-    """A Chakra graph, as a file holds it."""
+    """A Chakra graph, as stored in a file."""
 
     def __init__(self, core: CoreChakraTrace) -> None:
         self._core = core
@@ -76,9 +76,9 @@ class ChakraTrace:
     def nodes(self) -> pl.DataFrame:
         """One row for each node, in the order of the file.
 
-        Columns: `node` (the id), `name`, `type`, `start_us`, `duration_us`, and of the
-        attributes `duration_ns`, `is_cpu_op` (1 or 0), `tid`, `stream`, `comm_type`,
-        `comm_size` and `pg_name`; null where a node does not have one.
+        Columns: `node` (the id), `name`, `type`, `start_us`, `duration_us`, and the attributes
+        `duration_ns`, `is_cpu_op` (1 or 0), `tid`, `stream`, `comm_type`, `comm_size` and
+        `pg_name`; null if a node lacks one.
         """
         return frame_of(self._core.nodes())
 
@@ -89,18 +89,18 @@ class ChakraTrace:
 
     @cached_property
     def metadata(self) -> dict[str, str]:
-        """The attributes of the file, as text."""
+        """Attributes of the file, as strings."""
         return dict(self._core.attributes)
 
     def attributes(self, row: int) -> dict[str, str]:
-        """Give the attributes of the node in a row of `nodes`, as text."""
+        """Return the attributes of the node in a row of `nodes`, as strings."""
         return dict(self._core.attributes_of(row))
 
     def check(self) -> pl.DataFrame:
-        """Find everything that is wrong with the graph.
+        """Find all problems of the graph.
 
-        Columns: `code`, `refused` (simulators refuse the graph for it, or never finish),
-        `count`, `first_node`, `sentence`, `effect`. No rows where nothing is wrong.
+        Columns: `code`, `refused` (whether simulators refuse the graph for it, or never finish),
+        `count`, `first_node`, `sentence`, `effect`. Empty for a valid graph.
         """
         return frame_of(self._core.check())
 
@@ -121,18 +121,18 @@ def write_chakra(
     Parameters
     ----------
     linked
-        What `link_execution_trace` gave.
+        The result of `link_execution_trace`.
     path
-        The file. ASTRA-sim looks for one file a rank, `PREFIX.RANK.et`.
+        The file. ASTRA-sim expects one file per rank, `PREFIX.RANK.et`.
     gaps
-        Whether the time of threads between operators becomes nodes.
+        Whether to create nodes for the time of threads between operators.
     overwrite
-        Whether a file that exists is replaced.
+        Whether to replace an existing file.
 
     Raises
     ------
     FileExistsError
-        The file exists and `overwrite` is not set, or it is one that was linked.
+        The file exists and `overwrite` is not set, or it is one of the linked files.
     """
     with new_file(Path(path), force=overwrite, inputs=linked.inputs) as file:
         linked.core.write_chakra(file, gaps)
@@ -150,18 +150,18 @@ def write_et_plus(
     Parameters
     ----------
     linked
-        What `link_execution_trace` gave.
+        The result of `link_execution_trace`.
     path
         The file.
     compatible
-        `"chakra"` for the nodes and members that Chakra's linker writes and no others.
+        `"chakra"` for exactly the nodes and members that Chakra's linker writes.
     overwrite
-        Whether a file that exists is replaced.
+        Whether to replace an existing file.
 
     Raises
     ------
     FileExistsError
-        The file exists and `overwrite` is not set, or it is one that was linked.
+        The file exists and `overwrite` is not set, or it is one of the linked files.
     """
     with new_file(Path(path), force=overwrite, inputs=linked.inputs) as file:
         linked.core.write_et_plus(file, compatible == "chakra")
@@ -175,7 +175,7 @@ def write_parquet(
     Raises
     ------
     FileExistsError
-        There is one of the files already, and `overwrite` is not set.
+        One of the files exists and `overwrite` is not set.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -190,26 +190,26 @@ def load_sync_dependencies(
     annotation: str = "ProfilerStep",
     instance_id: int = 0,
 ) -> dict[int, list[int]]:
-    """Give the External ids of what waited for a device, with those of what it waited for.
+    """Return the External ids of events that waited for a device, with those of the awaited ones.
 
-    It has the arguments and the result of the function of that name in Chakra's device
-    trace loader. The waits are those of the critical path's graph, in one window of it.
+    It has the arguments and the result of the function with that name in Chakra's device trace
+    loader. The waits are those of the critical path's graph, in one window of it.
 
     Parameters
     ----------
     rank
-        The rank; a trace that names another one is warned about.
+        The rank; a trace with another rank causes a warning.
     kineto_file
         The Kineto trace.
     annotation
-        The range of the program to look in; an empty text for the whole trace.
+        The annotation to search in; an empty string for the whole trace.
     instance_id
-        Which of its instances, counted from 0.
+        Index of its instance, from 0.
 
     Raises
     ------
     WindowError
-        There is no such range.
+        The annotation does not exist.
     """
     trace = read_trace(kineto_file)
     if trace.rank not in {None, rank}:
@@ -229,7 +229,7 @@ def load_sync_dependencies(
 
 
 def _path_of(trace: Trace, annotation: str, instance: int) -> CriticalPath:
-    """Find the path of the nth range whose name holds a text, as HTA looks for them."""
+    """Return the path of the nth annotation whose name contains a string, as in HTA."""
     import polars as pl
 
     names = trace.annotations.filter(

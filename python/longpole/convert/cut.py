@@ -1,4 +1,4 @@
-"""A smaller trace: the events of a window, copied as they stand in the file."""
+"""A smaller trace: the events of a window, copied unchanged from the file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["cut", "write_tables"]
 _PART: Final = 1 << 20
 _GZIP: Final = b"\x1f\x8b"
 _OTHER_PACKED: Final = (b"\x28\xb5", b"\xfd7")
-"""zstd and xz, which the core unpacks."""
+"""zstd and xz, which the core decompresses."""
 _NO_JSON: Final = frozenset(
     {
         "perfetto",
@@ -41,7 +41,7 @@ _NO_JSON: Final = frozenset(
         "rocprof-csv",
     }
 )
-"""Formats without Chrome trace events as text: what was read of these is written."""
+"""Formats without Chrome trace events as text: the events read are written."""
 _ZIP: Final = b"PK"
 _BEFORE_TEXT: Final = b"\xef\xbb\xbf \t\r\n"
 
@@ -56,22 +56,22 @@ def cut(
 ) -> int:
     """Write the events of a window to a smaller trace, with what its critical path needs.
 
-    Beside the events that ran in the window these are the calls that launched its GPU
-    activities, all that these calls launched, what encloses the calls, and for a step all of
-    the step before. Other steps lose their annotations, so that no part of a step is taken for
-    a whole. What stands beside the events is copied, and the rank that a profile names is written.
-    Of databases and binary files, what was read of the events is written.
+    Besides the events that ran in the window these are the calls that launched its GPU activities,
+    everything that these calls launched, the events that enclose the calls, and for a step the
+    whole previous step. Other steps lose their annotations, so that a part of a step is not taken
+    for a whole. Fields besides the events are copied, and the rank in the names of a profile is
+    written. For databases and binary files, the events read are written.
 
-    The trace is as it was read from `source`. Gives how many elements of the list of events were
-    written. Source and output are those of `repair`.
+    The trace must have been read from `source`. Returns the number of elements written to the list
+    of events. Source and output are as for `repair`.
 
     Raises
     ------
     FileExistsError
         The file exists and `force` is not given, or it is the source, or a file in it.
     ValueError
-        The file is JSON and damaged, a saved trace, or another one than the trace was read from,
-        or has events whose beginnings and ends stand apart.
+        The file is damaged JSON, a saved trace, or not the file that the trace was read from, or
+        has separate begin and end events.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def write_tables(
     inputs: list[Path],
     force: bool,
 ) -> int:
-    """Write what was read of a trace, or of a window, as Chrome JSON or as a trace of Perfetto."""
+    """Write the events read of a trace, or of a window, as Chrome JSON or as a Perfetto trace."""
     kept = None if window is None else places_kept(trace, window).tobytes()
     with new_file(target, force=force, inputs=inputs) as unfinished:
         return trace.core.write(
@@ -126,7 +126,7 @@ def write_tables(
 
 
 def places_kept(trace: Trace, window: Window) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """Tell for each place of the list of events whether `cut` keeps what stands there."""
+    """Return for each position in the list of events whether `cut` keeps it."""
     import numpy as np
     import polars as pl
 
@@ -143,7 +143,7 @@ def places_kept(trace: Trace, window: Window) -> np.ndarray[Any, np.dtype[np.uin
 
 
 def _with_rank(pieces: Iterator[bytes], rank: int | None) -> Iterator[bytes]:
-    """Put the rank that folders name before the text of a trace, an object or a bare list."""
+    """Insert the rank from folder names before the text of a trace, an object or a list."""
     told = f'{{"distributedInfo":{{"rank":{rank}}},'.encode()
     begun = (piece.lstrip(_BEFORE_TEXT) for piece in pieces)
     first = next(filter(None, begun), b"")
@@ -157,7 +157,7 @@ def _check(trace: Trace) -> None:
     import polars as pl
 
     source = source_losses(trace.metadata)
-    # What was lost of the source of a converted file does not stand in its text.
+    # The text of a converted file lacks what its source lost.
     before = source.counts if source else {}
     altered = trace.diagnostics.filter(pl.col("severity").is_in(["altered", "data_loss"]))
     for code, count, sentence in altered.select("code", "count", "sentence").iter_rows():
@@ -166,12 +166,14 @@ def _check(trace: Trace) -> None:
             raise ValueError(message)
     apart = sorted(set(trace.phases) & {"B", "E"})
     if apart:
-        message = f"a trace whose events begin and end apart (phases {', '.join(apart)}) is not cut"
+        message = (
+            f"a trace with separate begin and end events (phases {', '.join(apart)}) cannot be cut"
+        )
         raise ValueError(message)
 
 
 def _step_before(trace: Trace, window: Window) -> pl.DataFrame:
-    """Find the step that a step follows, which tells when that one begins; a row or none."""
+    """Return the previous step, which determines when a step begins; a row or none."""
     import polars as pl
 
     before = trace.steps.filter(pl.col("window_end_ns") <= window.start_ns)
@@ -198,7 +200,7 @@ def _events_kept(trace: Trace, window: Window, before: pl.DataFrame) -> pl.Serie
 
 
 def _start_ns(before: pl.DataFrame, window: Window) -> int:
-    """Find from when on events are needed: for a step, from the step before."""
+    """Return the time from which events are needed: for a step, from the previous step."""
     import polars as pl
 
     if before.is_empty():
@@ -210,7 +212,7 @@ def _start_ns(before: pl.DataFrame, window: Window) -> int:
 def _with_ancestors(
     parents: pl.Series, events: np.ndarray[Any, Any]
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Give events with all that enclose them on their threads."""
+    """Return events with all that enclose them on their threads."""
     import numpy as np
     import polars as pl
 
@@ -223,7 +225,7 @@ def _with_ancestors(
 
 
 def _parts(source: Path | bytes | BinaryIO) -> Iterator[bytes]:
-    """Give the text of a timeline in parts, unpacked."""
+    """Yield the text of a timeline in chunks, decompressed."""
     if isinstance(source, Path):
         yield from _parts_of_file(source)
     elif isinstance(source, bytes):

@@ -1,4 +1,4 @@
-"""PyTorch execution traces, and linking them to the Kineto trace of the same run."""
+"""Reads PyTorch execution traces, and links them to the Kineto trace of the same run."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def read_execution_trace(
     max_bytes: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> ExecutionTrace:
-    """Read an execution trace, as PyTorch's `ExecutionTraceObserver` writes it.
+    """Read an execution trace, as written by PyTorch's `ExecutionTraceObserver`.
 
-    Schemas 1.0.1 to 1.1.1 are read: plain JSON, gzip, or the first file of a tar archive.
-    ET+ files, which Chakra's linker and longpole write, are read too. A damaged file gives
-    all nodes that are whole in it, and `ExecutionTrace.diagnostics` says what was lost.
+    Schemas 1.0.1 to 1.1.1 are read: plain JSON, gzip, or the first file of a tar archive. ET+
+    files, written by Chakra's linker and longpole, are read too. From a damaged file all complete
+    nodes are read, and `ExecutionTrace.diagnostics` says what was lost.
 
     Parameters
     ----------
@@ -62,12 +62,12 @@ def read_execution_trace(
     max_bytes
         Stop after this many bytes of the uncompressed file.
     progress
-        Called now and then with the number of bytes read. What it raises ends the reading.
+        Called periodically with the number of bytes read. If it raises, reading ends.
 
     Raises
     ------
     TraceError
-        The source holds no execution trace, or (strict) is not sound.
+        The source is not an execution trace, or is not well-formed (with `strict`).
     OSError
         The file cannot be opened or read.
 
@@ -102,23 +102,23 @@ class ExecutionTrace:
         Columns: `node` (the id), `name`, `parent` (an id; the process is its own), `rf_id`
         (record function), `fw_parent`, `seq_id` (autograd), `scope`, `tid`, `fw_tid` (small
         numbers of the file's own), `op_schema`, and `values`, `shapes`, `types` and `strides`
-        of the inputs and outputs as JSON text. Numbers that the file does not give are null.
+        of the inputs and outputs as JSON text. Numbers missing in the file are null.
         """
         return frame_of(self._core.nodes())
 
     @cached_property
     def diagnostics(self) -> pl.DataFrame:
-        """What reading found, with the columns of `Trace.diagnostics`."""
+        """Findings of reading, with the columns of `Trace.diagnostics`."""
         return frame_of(self._core.diagnostics())
 
     @property
     def status(self) -> Literal["ok", "recovered"]:
-        """`recovered` where something of the file was lost or altered."""
+        """`recovered` if something in the file was lost or altered."""
         return "recovered" if self._core.is_recovered else "ok"
 
     @property
     def schema(self) -> str:
-        """The version of the format, such as `1.1.1-chakra.0.0.4`."""
+        """Version of the format, such as `1.1.1-chakra.0.0.4`."""
         return self._core.schema
 
     @property
@@ -136,25 +136,25 @@ def link_execution_trace(
 ) -> LinkedTrace:
     """Add the times of a Kineto trace to the execution trace of the same run.
 
-    Nodes are found by record function id; where the files share none, by the order of names
-    on each thread; else by External id. Files whose names disagree are refused.
+    Nodes are found by record function id; if the files share none, by the order of names on each
+    thread; else by External id. Files with different names are refused.
 
     Parameters
     ----------
     execution, trace
-        The two files, or what reading them gave.
+        The two files, or the results of reading them.
     iteration
-        Which of the iterations that fit to take, counted from 0, where the order of names
-        decides; the one of median length by default. `LinkedTrace.iterations` lists them.
+        Index of the matching iteration to use, from 0, if nodes are found by the order of names;
+        the one of median length by default. `LinkedTrace.iterations` lists them.
     progress
-        Called now and then. What it raises ends the linking.
+        Called periodically. If it raises, linking ends.
 
     Raises
     ------
     PairError
-        The two files do not belong together; the message has the figures.
+        The two files do not belong together; the message has the numbers.
     WindowError
-        There is no such iteration.
+        The iteration does not exist.
     TraceError
         One of the files could not be read.
 
@@ -176,16 +176,16 @@ def link_execution_trace(
 
 @dataclass(frozen=True)
 class Deviation:
-    """The stretch in which a replay and the run differ most.
+    """The time span in which a replay and the run differ most.
 
     Attributes
     ----------
     row
-        Row in `nodes` of the node that the stretch ends at, or in, if that is the last one.
+        Row in `nodes` of the node at which the span ends, or in which, if that is the last one.
     start_ns, end_ns
-        The stretch in the run, counted from the first start of all nodes.
+        The span in the run, relative to the first start of all nodes.
     missing_ns
-        How much longer it took in the run; negative where the replay took longer.
+        How much longer it took in the run; negative if the replay took longer.
     """
 
     row: int
@@ -196,23 +196,23 @@ class Deviation:
 
 @dataclass(frozen=True)
 class Replay:
-    """A run as its dependencies alone explain it.
+    """A run as explained by its dependencies alone.
 
     Attributes
     ----------
     makespan_ns
-        When the last node ends, if every node starts as soon as what it depends on is over
-        and its thread or stream is free.
+        End of the last node, if every node starts as soon as its dependencies have ended and its
+        thread or stream is free.
     measured_ns
-        How long the run took.
+        Duration of the run.
     stuck
-        Nodes that never run, because they wait for each other.
+        Nodes that never run because they wait for each other.
     resources
         One row for each thread and stream: `kind`, `lane` (row in `Trace.lanes`; of a Chakra
         graph its `tid` or `stream`), `n_nodes`,
         `busy_ns`, `end_ns`, `measured_end_ns` and `error`.
     deviation
-        The stretch that explains most of the error; None where nothing was measured.
+        The span that explains most of the error; None if nothing was measured.
     """
 
     makespan_ns: int
@@ -223,7 +223,7 @@ class Replay:
 
     @property
     def error(self) -> float | None:
-        """The replayed time by the measured one, less 1."""
+        """Replayed time divided by the measured one, minus 1."""
         return self.makespan_ns / self.measured_ns - 1 if self.measured_ns else None
 
 
@@ -244,12 +244,12 @@ class LinkedTrace:
     def nodes(self) -> pl.DataFrame:
         """One row for each node, in order of the ids.
 
-        Columns: `node` (the id; nodes of the execution trace keep theirs), `kind`
-        (`operator`, `gap` or `device`), `name`, `operator` (the node itself, the one that
-        launched it, or the one the gap ends at), `event` (row in `Trace.events`), `process`,
-        `thread`, `device`, `stream`, `start_ns`, `duration_ns`, `self_ns` (nothing inside
-        it ran), `work_ns` (of that without waiting, and none for ranges that only hold
-        operators) and `blocked_ns`. Nodes that are not in the trace have no times.
+        Columns: `node` (the id; nodes of the execution trace keep theirs), `kind` (`operator`,
+        `gap` or `device`), `name`, `operator` (the node itself, the one that launched it, or the
+        one at the end of the gap), `event` (row in `Trace.events`), `process`, `thread`, `device`,
+        `stream`, `start_ns`, `duration_ns`, `self_ns` (nothing inside it ran), `work_ns` (the same
+        without waiting, and 0 for ranges that only contain operators) and `blocked_ns`. Nodes that
+        are not in the trace have no times.
         """
         return frame_of(self._core.nodes())
 
@@ -258,20 +258,20 @@ class LinkedTrace:
         """One row for each dependency.
 
         Columns: `node`, `depends_on`, `kind` (`control`, `program_order`, `data`, `launch`,
-        `stream_order`, `event_wait`, `sync`, `queue_full`, `thread_handoff`), `after` (the
-        source must be over, `end`, or only have begun, `start`), `evidence`, and the events
-        that justify it: `event` (the blocking call of a sync) and `source_event`.
+        `stream_order`, `event_wait`, `sync`, `queue_full`, `thread_handoff`), `after` (the source
+        must have ended, `end`, or only have begun, `start`), `evidence`, and the events that
+        justify it: `event` (the blocking call of a sync) and `source_event`.
         """
         return frame_of(self._core.dependencies())
 
     @cached_property
     def unlinked(self) -> pl.DataFrame:
-        """Nodes without an event (`node`) and device work without a node (`event`): `reason`."""
+        """Nodes without an event (`node`) and GPU activities without a node (`event`): `reason`."""
         return frame_of(self._core.unlinked())
 
     @cached_property
     def iterations(self) -> pl.DataFrame:
-        """The iterations of the trace that fit, where the order of names decided.
+        """Matching iterations of the trace, if nodes were found by the order of names.
 
         Columns: `iteration`, `start_ns`, `duration_ns`, `n_nodes`, `chosen`.
         """
@@ -281,10 +281,10 @@ class LinkedTrace:
     def collectives(self) -> pl.DataFrame:
         """One row for each communication with other ranks.
 
-        Columns: `node`, `event`, `collective` (`all_reduce`, ..., `send`, `recv`, or
-        `unknown` where nothing says), `group` (process group), `group_size`, `sequence`
-        (number in the group), `bytes` (that the rank gives), `peer` (of a send or receive),
-        `start_ns`, `duration_ns`. What the files do not say is null.
+        Columns: `node`, `event`, `collective` (`all_reduce`, ..., `send`, `recv`, or `unknown`),
+        `group` (process group), `group_size`, `sequence` (number in the group), `bytes`
+        (contributed by the rank), `peer` (of a send or receive), `start_ns`, `duration_ns`. Values
+        missing in the files are null.
         """
         return frame_of(self._core.collectives())
 
@@ -295,17 +295,17 @@ class LinkedTrace:
 
     @property
     def n_linked(self) -> int:
-        """How many nodes of the execution trace were found in the Kineto trace."""
+        """Number of nodes of the execution trace that were found in the Kineto trace."""
         return self._core.n_linked
 
     @property
     def pids_differ(self) -> bool:
-        """Whether the two files name different processes, as containers make them."""
+        """Whether the two files have different process ids, as with containers."""
         return self._core.pids_differ
 
     @property
     def dropped(self) -> dict[str, int]:
-        """Counts of dependencies that were left out, by reason."""
+        """Number of dependencies left out, by reason."""
         return dict(self._core.dropped)
 
     def replay(self, *, gaps: bool = True) -> Replay:
@@ -314,7 +314,7 @@ class LinkedTrace:
         Parameters
         ----------
         gaps
-            Whether the time of threads between operators passes too.
+            Whether to include the time of threads between operators.
         """
         return replay_of(self._core.replay(gaps))
 
@@ -328,7 +328,7 @@ def replay_of(
         tuple[int, int, int, int] | None,
     ],
 ) -> Replay:
-    """Make a replay of what the core gives."""
+    """Return a replay from the result of the core."""
     import polars as pl
 
     makespan_ns, measured_ns, stuck, rows, deviation = parts

@@ -1,7 +1,7 @@
-"""Flame graphs of host time, device time or the critical path: what to open in a viewer.
+"""Flame graphs of host time, device time or the critical path, for viewers.
 
-Two formats that many viewers read: folded stacks (`a;b;c 42`, of Brendan Gregg's flamegraph.pl)
-and the JSON of speedscope.
+Two formats that many viewers read: folded stacks (`a;b;c 42`, of Brendan Gregg's flamegraph.pl) and
+the JSON of speedscope.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ Stack = tuple[tuple[str, ...], int]
 """Names from the outermost on, and a time in ns."""
 
 Frame = tuple[int, str, int]
-"""How many callers are around it, its name, and a time in ns."""
+"""Number of callers around it, its name, and a time in ns."""
 
 Time = Literal["host", "device", "path"]
-"""Whose time a flame graph shows."""
+"""The time that a flame graph shows."""
 
 _FRAMES: Final = ("annotation", "operator", "python", "call", "other")
 _MOST_NAMES: Final = 1_000
@@ -48,20 +48,20 @@ def flame(
     *,
     time: Time = "host",
 ) -> Iterator[Stack]:
-    """Add up a time by stacks of threads, annotations, Python functions, operators and calls.
+    """Sum a time by stacks of threads, annotations, Python functions, operators and calls.
 
-    The time `"host"` is that of threads; the leaf is what ran with nothing inside it. `"device"`
-    is the time of GPU activities, each below the call that launched it; those that run at the
-    same time count each. `"path"` is the critical path of the window, in which waits stand below
-    the kind of wait. Times sum to the time of threads, of GPU activities, or of the path.
+    The time `"host"` is that of threads; a leaf is self time. `"device"` is the time of GPU
+    activities, each below the call that launched it; concurrent ones each count in full. `"path"`
+    is the critical path of the window, in which waits are below their kind of wait. Times sum to
+    the time of threads, of GPU activities, or of the path.
 
-    Stacks come in order of the names. A stack of more than 1,000 names ends with `(deeper)`,
-    which has the time of all below.
+    Stacks are sorted by name. A stack of more than 1,000 names ends with `(deeper)`, which has the
+    time of everything below.
 
     Raises
     ------
     ValueError
-        `time` is none of the three.
+        `time` is not one of these three.
 
     Examples
     --------
@@ -81,9 +81,9 @@ def frames(
     time: Time = "host",
     path: CriticalPath | None = None,
 ) -> Iterator[Frame]:
-    """Give the same as a tree: each frame once, behind its caller, with the time of it alone.
+    """Return the same as a tree: each frame once, after its caller, with its self time.
 
-    `path` is the critical path of the window, if it is there already.
+    `path` is the critical path of the window, if already known.
     """
     ways: dict[str, Callable[[Trace, Window, _Sums], None]] = {
         "host": _host,
@@ -102,9 +102,9 @@ def frames(
 
 
 def folded(stacks: Iterable[Stack]) -> Iterator[str]:
-    r"""Write stacks as lines of names and nanoseconds, as `flamegraph.pl` reads them.
+    r"""Format stacks as lines of names and nanoseconds, as `flamegraph.pl` reads them.
 
-    A semicolon in a name becomes a colon, and what a terminal would obey is escaped.
+    A semicolon in a name becomes a colon, and terminal control characters are escaped.
 
     Examples
     --------
@@ -116,9 +116,9 @@ def folded(stacks: Iterable[Stack]) -> Iterator[str]:
 
 
 def speedscope(stacks: Iterable[Stack], name: str = "longpole") -> Iterator[str]:
-    """Write stacks as the JSON text of a speedscope profile, to be opened at speedscope.app.
+    """Format stacks as the JSON text of a speedscope profile, for speedscope.app.
 
-    The text comes in parts, so that a large profile need not be held at once.
+    The text comes in chunks, so that a large profile need not be held in memory.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def _stacks(found: Iterable[Frame]) -> Iterator[Stack]:
 
 
 class _Sums:
-    """Times by stacks that share their fronts: each name below another one is kept once."""
+    """Times by stacks that share their beginnings: each name below another is stored once."""
 
     def __init__(self) -> None:
         self._nodes: dict[tuple[int, str], int] = {}
@@ -166,7 +166,7 @@ class _Sums:
         self._depths: list[int] = []
 
     def node(self, parent: int, name: str) -> int:
-        """Give the stack of a name below another stack, -1 for none."""
+        """Return the stack of a name below another stack; -1 for the root."""
         depth = 0 if parent < 0 else self._depths[parent] + 1
         if depth > _MOST_NAMES:
             return parent
@@ -181,7 +181,7 @@ class _Sums:
         self._ns[node] += ns
 
     def frames(self) -> Iterator[Frame]:
-        """List the frames of the tree in order of their names, each behind its caller."""
+        """List the frames of the tree sorted by name, each after its caller."""
         below: dict[int, list[tuple[str, int]]] = {}
         for (parent, name), node in self._nodes.items():
             below.setdefault(parent, []).append((name, node))
@@ -230,7 +230,7 @@ def _path(trace: Trace, window: Window, sums: _Sums, *, path: CriticalPath | Non
 
 
 def path_of(trace: Trace, window: Window) -> CriticalPath:
-    """Take the path of the step, which ends with the step, not with the last thread that waits."""
+    """Return the path of the step, which ends with the step, not with the last waiting thread."""
     if window.kind == "trace":
         return trace.critical_path(whole=True)
     is_step = window.step is not None and window.step in trace.steps["step"]
@@ -241,7 +241,7 @@ def path_of(trace: Trace, window: Window) -> CriticalPath:
 
 
 class _Nodes:
-    """The stack around each event of a thread, with its own name."""
+    """The stack around each event of a thread, including its own name."""
 
     def __init__(self, trace: Trace, window: Window, sums: _Sums) -> None:
         times = context_times(trace, window, *_FRAMES)
@@ -255,7 +255,7 @@ class _Nodes:
 
 
 def _nodes(trace: Trace, tree: pl.DataFrame, sums: _Sums) -> list[int]:
-    """Give the stack of each row of a tree, below the thread."""
+    """Return the stack of each row of a tree, below the thread."""
     threads = {
         lane: label or f"thread {thread}"
         for lane, label, thread in trace.lanes.select("lane", "label", "thread").iter_rows()

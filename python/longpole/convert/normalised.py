@@ -1,7 +1,7 @@
-"""A trace that every viewer shows as it is: small exact numbers, slices that nest.
+"""A trace that every viewer shows unchanged: small exact numbers, nested slices.
 
-Some profilers write stamps as texts or with more digits than a double holds, ids of arrows above
-2^53, and slices that overlap by a part on one track. Viewers then shift slices by hundreds of
+Some profilers write timestamps as strings or with more digits than a double holds, flow ids above
+2^53, and slices that partly overlap on one track. Viewers then shift slices by hundreds of
 nanoseconds, draw them below the wrong one, or drop them.
 """
 
@@ -34,10 +34,10 @@ __all__ = ["normalise"]
 _PIECE: Final = 1 << 20
 _NS_PER_US: Final = 1000
 _MOST_TRIED: Final = 8
-"""So many of the tracks beside one are tried for a slice: the last ones, which keeps it cheap."""
+"""Number of additional tracks tried for a slice: only the last ones, for speed."""
 
 _FIRST_ADDED: Final = 1 << 30
-"""Threads above are tracks that were added: the kernel numbers its threads below 2^22."""
+"""Threads from here on are added tracks: the kernel numbers its threads below 2^22."""
 
 _MOST_DIGITS: Final = 640
 """The smallest limit of digits that Python can be set to."""
@@ -49,15 +49,15 @@ _WITH_IDS: Final = _FLOWS | frozenset("bneSTpFNOD")
 def normalise(
     source: str | os.PathLike[str], output: str | os.PathLike[str], *, force: bool = False
 ) -> int:
-    """Write all that can be read of a trace so that every viewer shows it as it is.
+    """Write the readable part of a trace so that every viewer shows it unchanged.
 
-    Stamps are numbers of microseconds from the first event on, exact to the nanosecond in a
-    double; `baseTimeNanoseconds` holds where they begin, so that `base_time_ns` and `start_ns` sum
-    up to the times of the source. Processes, threads and ids are numbers; ids of arrows and
-    asynchronous events are counted from 1. A slice that overlaps another of its track by a part
-    stands on a track of its own beside it, with the arrows that begin or end at it.
+    Timestamps are microseconds from the first event on, exact to the nanosecond in a double;
+    `baseTimeNanoseconds` is their origin, so that `base_time_ns` and `start_ns` sum to the times of
+    the source. Processes, threads and ids are numbers; ids of flows and asynchronous events are
+    counted from 1. A slice that partly overlaps another one of its track moves to an additional
+    track, with the flows that begin or end at it.
 
-    Source, output and errors are those of `repair`, which this follows.
+    Source, output and errors are as for `repair`, on which this is based.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class _Slice(NamedTuple):
 
 
 def _write(sound: Path, file: TextIO) -> int:
-    """Write the events of a sound document anew, with its header."""
+    """Write the events of a valid document again, with its header."""
     names = _Numbers()
     first_ns, lanes = _lanes(sound, names)
     header: dict[str, Any] = {}
@@ -142,13 +142,13 @@ def _normalised(
 
 
 class _Numbers:
-    """Processes and threads as numbers; texts that are no numbers get some above all others."""
+    """Numbers of processes and threads; non-numeric names get numbers above all others."""
 
     def __init__(self) -> None:
         self._texts: dict[str, int] = {}
 
     def number(self, value: Any) -> int:
-        """Give the number of a process or thread."""
+        """Return the number of a process or thread."""
         if isinstance(value, int):
             return value
         text = str(value)
@@ -159,18 +159,18 @@ class _Numbers:
 
 
 class _Ids:
-    """Ids of arrows and asynchronous events, counted from 1, each category for itself."""
+    """Ids of flows and asynchronous events, counted from 1 within each category."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[bool, str, str], int] = {}
 
     def number(self, key: tuple[bool, str, str]) -> int:
-        """Give the number of an id: whether it is of an arrow, the category, its text."""
+        """Return the number of an id: whether it is of a flow, the category, and the id's text."""
         return self._numbers.setdefault(key, len(self._numbers) + 1)
 
 
 class _Lanes:
-    """Tracks beside those of the trace, for slices that would overlap by a part."""
+    """Additional tracks for slices that would partly overlap."""
 
     def __init__(self) -> None:
         self._threads: dict[int, int] = {}
@@ -180,7 +180,7 @@ class _Lanes:
         self._free = _FIRST_ADDED
 
     def place(self, track: Track, slices: list[_Slice]) -> None:
-        """Put slices of a track where they nest or stand apart: each on the first of few lanes."""
+        """Place the slices of a track so that they nest or are disjoint, using few lanes."""
         ends: list[list[int]] = [[]]
         kept_starts = set()
         for each in sorted(slices, key=lambda it: (it.start_ns, -it.end_ns, it.place)):
@@ -211,7 +211,7 @@ class _Lanes:
         return len(ends) - 1
 
     def thread_of(self, place: int, event: dict[str, Any], names: _Numbers) -> int | None:
-        """Give the track that an event moves to; None where it stays."""
+        """Return the track that an event moves to; None if it stays."""
         phase = _phase(event)
         if phase == "X":
             return self._threads.get(place)
@@ -226,7 +226,7 @@ class _Lanes:
         return None if start_ns is None else self._starts.get((*track, start_ns))
 
     def named(self) -> Iterator[str]:
-        """Name the tracks that were added."""
+        """Yield the names of the added tracks."""
         for track, threads in self._of.items():
             name = self._named.get(track, str(track[1]))
             for number, thread in enumerate(threads, start=2):
@@ -236,7 +236,7 @@ class _Lanes:
 
 
 def _lanes(sound: Path, names: _Numbers) -> tuple[int, _Lanes]:
-    """Find when the trace begins, in whole microseconds, and where slices must move."""
+    """Find the start of the trace, in whole microseconds, and the slices that must move."""
     slices: dict[Track, list[_Slice]] = defaultdict(list)
     first_ns: int | None = None
     for place, event in enumerate(_events(sound, {})):
@@ -271,7 +271,7 @@ def _number(value: Decimal) -> float | str:
 
 
 def _ns(value: Any) -> int | None:
-    """Give a stamp in microseconds, a number or a text, in nanoseconds; None where it is none."""
+    """Return a timestamp in microseconds, a number or a string, in ns; None if invalid."""
     try:
         number: Decimal = Decimal(value.strip() if isinstance(value, str) else value)
         time_ns: int = round(number * _NS_PER_US)
@@ -281,7 +281,7 @@ def _ns(value: Any) -> int | None:
 
 
 def _microseconds(time_ns: int) -> str:
-    """Write nanoseconds as microseconds.
+    """Format nanoseconds as microseconds.
 
     Examples
     --------
@@ -294,7 +294,7 @@ def _microseconds(time_ns: int) -> str:
 
 
 def _events(sound: Path, header: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Give the events of a sound document one by one; then its other fields are in the header."""
+    """Yield the events of a valid document one by one; then the header has its other fields."""
     decoder = json.JSONDecoder(parse_float=Decimal, parse_int=_integer)
     with sound.open(encoding="utf-8", newline="") as file:
         text = file.read(_PIECE)
@@ -313,7 +313,7 @@ def _events(sound: Path, header: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _next(
     decoder: json.JSONDecoder, file: TextIO, text: str, at: int
 ) -> tuple[dict[str, Any] | None, str, int]:
-    """Decode the next event; None at the end of the list. Gives the text and place behind it."""
+    """Decode the next event, None at the end; return the text and position after it."""
     while True:
         while at < len(text) and text[at] in " \t\r\n,":
             at += 1

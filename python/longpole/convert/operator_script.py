@@ -1,7 +1,8 @@
-"""A script that runs one operator of a trace alone, with the inputs that were recorded.
+"""A script that runs one operator of a trace alone, with its recorded inputs.
 
-It is the way from a kernel on the critical path to something that can be tuned and timed. The
-values of tensors are in no trace: the script draws them. What else was not recorded it names.
+It leads from a kernel on the critical path to a program that can be tuned and timed. Traces do not
+contain the values of tensors: the script draws random ones. It lists everything else that was not
+recorded.
 """
 
 from __future__ import annotations
@@ -155,20 +156,20 @@ if __name__ == "__main__":
 
 @dataclass(frozen=True, slots=True)
 class OperatorScript:
-    """A script, and what of the operator was not recorded."""
+    """A script, and what was not recorded of the operator."""
 
     text: str
     operator: str
     event: int
-    """Of the operator."""
+    """Event of the operator."""
     inputs: tuple[str, ...]
-    """As the script declares them."""
+    """Inputs as declared in the script."""
     not_recorded: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """What is known of a call: texts of its inputs as code, the overload, and what is missing."""
+    """The known parts of a call: its inputs as code, the overload, and what is missing."""
 
     inputs: list[str]
     missing: list[str]
@@ -184,11 +185,11 @@ def operator_script(
     Parameters
     ----------
     trace
-        Read with the default `args`.
+        The trace, read with the default `args`.
     event
-        A row of `trace.events`: an operator, or a GPU activity that one launched.
+        A row of `trace.events`: an operator, or a GPU activity launched by one.
     source
-        What to call the trace in the script.
+        Name of the trace in the script.
     execution
         The file of the execution trace of the same run, which has values of scalars and types
         of lists.
@@ -196,7 +197,7 @@ def operator_script(
     Raises
     ------
     ValueError
-        The event is no operator and none launched it, or its inputs were not recorded.
+        The event is not an operator or launched by one, or its inputs were not recorded.
     """
     row = _operator_of(trace, event)
     operator = int(row["event"])
@@ -226,12 +227,12 @@ def operator_script(
 
 
 def _quoted(text: str) -> str:
-    """Make a text that ends no string of Python: names in a trace are data."""
+    """Escape a string so that it cannot end a Python string: names in a trace are data."""
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _operator_of(trace: Trace, event: int) -> dict[str, Any]:
-    """Find the operator: the event itself, or the one that launched it."""
+    """Return the operator: the event itself, or the one that launched it."""
     import polars as pl
 
     from longpole import sweeps
@@ -246,20 +247,20 @@ def _operator_of(trace: Trace, event: int) -> dict[str, Any]:
         raise ValueError(message)
     row = trace.events.row(int(owner), named=True)
     if "::" not in str(row["name"]):
-        message = f"event {event} ({row['name']}) is no operator of torch"
+        message = f"event {event} ({row['name']}) is not a torch operator"
         raise ValueError(message)
     return {**row, "event": int(owner)}
 
 
 def _recorded_time(duration_ns: int, on_device_ns: int) -> str:
-    """Say how long it took in the trace: first on the device, which is what the script times."""
+    """Describe its time in the trace, first that on the device, which the script measures."""
     on_thread = f"{duration_ns / 1e3:.2f} us on its thread"
     on_gpu = f"{on_device_ns / 1e3:.2f} us on the GPU, " if on_device_ns else ""
     return f"in the trace it took {on_gpu}{on_thread}"
 
 
 def _on_device_ns(trace: Trace, operator: int) -> int:
-    """Sum the GPU activities that an operator launched, and the operators nested in it."""
+    """Sum the GPU activities launched by an operator, including its nested operators."""
     import polars as pl
 
     from longpole import sweeps
@@ -270,7 +271,7 @@ def _on_device_ns(trace: Trace, operator: int) -> int:
 
 
 def _recorded(trace: Trace, operator: int) -> _Call | None:
-    """Read the inputs that the trace itself recorded."""
+    """Return the inputs that the trace itself recorded."""
     import polars as pl
 
     for category in ("cpu_op", "Operator"):
@@ -279,7 +280,7 @@ def _recorded(trace: Trace, operator: int) -> _Call | None:
         if own is not None and own.height:
             row = {name: value for name, value in own.row(0, named=True).items() if value}
             dims = row.get("Input Dims", row.get("Input dims"))
-            # Some versions of torch record shapes without types: of these nothing can be made.
+            # Some versions of torch record shapes without types, which is not enough.
             if dims is not None and (json.loads(row.get("Input type", "[]")) or dims == "[]"):
                 return _of_kineto(row, json.loads(dims))
     return None
@@ -301,7 +302,7 @@ def _of_kineto(row: dict[str, Any], dims: list[Any]) -> _Call:
 
 
 def _kineto_input(type_: str, text: str, shape: Any, steps: Any) -> tuple[str, list[str]]:
-    """Put an input into code; say what of it is missing."""
+    """Convert an input to code; return what is missing."""
     if type_ == "TensorList" or (shape and isinstance(shape[0], list)):
         parts = [_tensor(one, item_at(steps, place), _ASSUMED) for place, one in enumerate(shape)]
         return f"[{', '.join(parts)}]", [f"the types in its list: {_ASSUMED} is assumed"]
@@ -317,7 +318,7 @@ def _kineto_input(type_: str, text: str, shape: Any, steps: Any) -> tuple[str, l
 
 
 def _linked(trace: Trace, operator: int, execution: str) -> _Call | None:
-    """Read the inputs from the node of the execution trace; None where it has none."""
+    """Return the inputs from the node of the execution trace; None if it has none."""
     import polars as pl
 
     nodes = read_execution_trace(execution)
@@ -372,7 +373,7 @@ def _node_input(type_: str, value: Any, shape: Any, steps: Any) -> str:
 
 
 def _list_types(text: str) -> Iterator[str]:
-    """Give the types in a list; none of them holds a comma of its own but in brackets."""
+    """Yield the types in a list; commas inside brackets belong to one type."""
     inner, depth, start = text.removeprefix("GenericList[").removesuffix("]"), 0, 0
     for place, character in enumerate(inner):
         depth += (character in "[(<") - (character in "])>")
@@ -384,7 +385,7 @@ def _list_types(text: str) -> Iterator[str]:
 
 
 def _devices(value: Any) -> Iterator[str]:
-    """Name the kinds of devices of tensors: `[id, storage, offset, size, itemsize, "cuda:0"]`."""
+    """Yield the device types of tensors: `[id, storage, offset, size, itemsize, "cuda:0"]`."""
     if isinstance(value, list):
         if value and isinstance(value[-1], str):
             yield value[-1].partition(":")[0]
@@ -394,7 +395,7 @@ def _devices(value: Any) -> Iterator[str]:
 
 
 def _overload(schema: str) -> str:
-    """Give the overload that a schema is of; `default` where it names none."""
+    """Return the overload of a schema; `default` if it has none."""
     name = schema.partition("(")[0].partition("::")[2]
     if not name:
         return ""
@@ -402,7 +403,7 @@ def _overload(schema: str) -> str:
 
 
 def _tensor(shape: Any, steps: Any, dtype: str) -> str:
-    """Put a tensor into code."""
+    """Convert a tensor to code."""
     sizes = tuple(int(size) for size in shape or ())
     known = isinstance(steps, list) and len(steps) == len(sizes)
     strides = tuple(int(step) for step in steps) if known else None
@@ -410,7 +411,7 @@ def _tensor(shape: Any, steps: Any, dtype: str) -> str:
 
 
 def _literal(text: str) -> str | None:
-    """Give a text as code where it is a plain value; None where it is not."""
+    """Return a string as code if it is a plain value, else None."""
     try:
         return repr(ast.literal_eval(text))
     except (ValueError, SyntaxError, MemoryError, RecursionError):

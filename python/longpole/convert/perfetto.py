@@ -1,4 +1,4 @@
-"""A trace as one of Perfetto, which reads back as the same tables."""
+"""Writes a trace for Perfetto that reads back as the same tables."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ def write_perfetto(
     inputs: list[Path] | None = None,
     force: bool = False,
 ) -> int:
-    """Write a trace, or the events of a window as `cut` chooses them, for Perfetto.
+    """Write a trace, or the events of a window as in `cut`, for Perfetto.
 
-    Reading the file gives the same tables. Positions of events count anew, and so does how often
-    a statement about a process or thread is made. Arguments that were not read are not written.
+    Reading the file returns the same tables, except for the positions of events and the counts of
+    statements about processes and threads. Arguments that were not read are not written.
 
     Parameters
     ----------
     trace
         The trace.
     output
-        The file to write, as gzip where its name ends in `.gz`.
+        The file to write, as gzip if its name ends in `.gz`.
     window
         A part of the trace; None for all of it.
     inputs
-        The files of the trace, which are not overwritten.
+        The files of the trace, which must not be overwritten.
     force
         Replace the file if it exists.
 
     Returns
     -------
     int
-        How many events, ends of arrows, samples of counters and statements were written.
+        Number of events, flow ends, counter samples and statements written.
 
     Raises
     ------

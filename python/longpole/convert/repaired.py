@@ -1,4 +1,4 @@
-"""A damaged trace, written back as a sound one with all that could be read."""
+"""Writes a damaged trace as a valid one with everything that could be read."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ __all__ = ["repair"]
 def repair(
     source: str | os.PathLike[str], output: str | os.PathLike[str], *, force: bool = False
 ) -> int:
-    """Write every event of a trace that can be read to a file of sound JSON.
+    """Write every readable event of a trace to a valid JSON file.
 
-    A trace that is no JSON, such as one of Perfetto, is written as Kineto would write its tables.
+    A trace in another format than JSON, such as Perfetto, is written in the form of Kineto.
 
-    Reading that file gives the same tables: bytes that are no UTF-8 are replaced, words that are
-    no numbers are null, fields of the header stand behind the events. Only the positions of events
-    count anew. What was lost stays lost, and the file says so: reading it finds the same losses.
+    Reading the new file returns the same tables: invalid UTF-8 is replaced, words that are not
+    numbers are null, and the fields of the header follow the events. Only the positions of events
+    change. The file also records what was lost: reading it reports the same losses.
 
     Parameters
     ----------
     source
-        The file of the trace, also compressed, or a profile folder or database that has one
-        timeline. The rank that a profile names is written with it.
+        The file of the trace, also compressed, or a profile folder or database with one timeline.
+        The rank in a profile's names is written too.
     output
-        The file to write, as gzip where its name ends in `.gz`.
+        The file to write, as gzip if its name ends in `.gz`.
     force
         Replace the file if it exists.
 
     Returns
     -------
     int
-        How many events were written.
+        Number of events written.
 
     Raises
     ------
     FileExistsError
         The file exists and `force` is not given, or it is the source, or a file in it.
     TraceError
-        The source holds no trace.
+        The source contains no trace.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def repair(
         n_written = repair_trace(found.source, unfinished, gzip=is_packed, rank=found.rank)
         if n_written is not None:
             return n_written
-        # A bare list of events has no place for what was lost.
+        # A bare list of events has no place to record losses.
         found = timeline_of(path) or found
         return cast(
             "int",

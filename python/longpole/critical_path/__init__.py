@@ -1,8 +1,8 @@
-"""The chain of work and waiting that decided when a part of a trace was over.
+"""The chain of work and waits that determines when a window ends.
 
-`docs/path-rules.md` gives every rule. In short: from the end of a window the path is
-walked back, always along what finished last; a wait is replaced by what was waited for;
-the segments tile the window to the nanosecond.
+`docs/path-rules.md` has every rule. In short: the path is followed back from the end of a window,
+always along what finished last; a wait is replaced by what it waited for; the segments tile the
+window to the nanosecond.
 """
 
 from longpole.critical_path.changes import Change, Drop, RemoveWait, Scale

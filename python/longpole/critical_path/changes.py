@@ -1,4 +1,4 @@
-"""What can be imagined to be different about a program."""
+"""Hypothetical changes of a program."""
 
 from __future__ import annotations
 
@@ -69,19 +69,19 @@ EventKind = Literal[
     "instant",
     "other",
 ]
-"""The kinds of events, as in the column `kind` of `Trace.events`."""
+"""Kinds of events, as in the column `kind` of `Trace.events`."""
 
 WaitKind = Literal["sync_return", "event_wait", "queue_full"]
 """The kinds of waits that can be removed."""
 
-# How exactly a factor is taken: a float like 0.1 means one tenth.
+# Precision of a factor: a float such as 0.1 means one tenth.
 _LARGEST_DENOMINATOR: Final = 10**9
 
 
 Effect = Literal["scale", "drop", "replace", "insert", "remove_wait"]
 
 Stretch = tuple[int, int, int]
-"""A part of the time of a thread: its row in `Trace.lanes`, the start and the end in ns."""
+"""A part of a thread's time: its row in `Trace.lanes`, start and end in ns."""
 
 
 class ChangeData(Row):
@@ -91,9 +91,9 @@ class ChangeData(Row):
     kind: str | None
     matching: str | None
     by: float | None
-    """The factor of a `scale`."""
+    """Factor of a `scale`."""
     time_ns: int | None
-    """The time of a `replace` or an `insert`."""
+    """Time of a `replace` or an `insert`."""
     events: list[int] | None
     """Rows of `Trace.events`."""
     stretches: list[Stretch] | None
@@ -103,17 +103,17 @@ class ChangeData(Row):
 class Scale:
     """Multiplies the time of events of a kind with a matching name.
 
-    `matching` is a regular expression that is found in names. The name of a family of kernels
-    (`gemm`, `attention`, `norm`, as `Verdict.remedies` names them) selects the kernels of the
-    family instead, regardless of their names.
+    `matching` is a regular expression, found anywhere in the name. The name of a kernel family
+    (`gemm`, `attention`, `norm`, as in `Verdict.remedies`) selects the kernels of the family
+    instead, regardless of their names.
 
-    Without a kind, it is about work: operators, runtime API calls, host time outside
-    operators, data loading, kernels, memcpy and memset, and communication. A kernel made
-    faster is not launched faster. A kind of time on the path goes before a kind of events of the
-    same name: `runtime` is all calls, `driver` those below the runtime, `python` functions
-    without what is nested in them, `annotation` the time inside annotations. With `events`,
-    rows of `Trace.events`, it is only about the time inside these: for an operator or a
-    function all that is nested in it. With `stretches` it is about what threads do in these.
+    Without a kind, it applies to work: operators, runtime API calls, host time outside operators,
+    data loading, kernels, memcpy and memset, and communication. A faster kernel is not launched
+    faster. Where a kind of time on the path has the same name as a kind of events, the former
+    applies: `runtime` is all calls, `driver` those below the runtime, `python` functions without
+    nested events, `annotation` the time inside annotations. With `events`, rows of `Trace.events`,
+    it applies only to the time inside these events, including everything nested in an operator or
+    function. With `stretches` it applies to what threads do in these.
     """
 
     by: float | Fraction
@@ -130,7 +130,7 @@ class Scale:
 class Drop:
     """Sets the time of events of a kind with a matching name to zero.
 
-    What depends on it still does. `events` and `stretches` are as for `Scale`.
+    Dependencies on it remain. `events` and `stretches` are as for `Scale`.
     """
 
     kind: WorkKind | EventKind | None = None
@@ -146,9 +146,9 @@ class Drop:
 class RemoveWait:
     """Removes the wait of calls (`sync_return`, `queue_full`) or GPU activities (`event_wait`).
 
-    Data that the wait protects is not considered: the gain is an upper bound. With `events`,
-    rows of `Trace.events`, only these calls or activities no longer wait; with `stretches`,
-    only calls that return during these.
+    The gain is an upper bound, since the data that the wait protects is not considered. With
+    `events`, rows of `Trace.events`, only these calls or activities no longer wait; with
+    `stretches`, only calls that return during these.
     """
 
     kind: WaitKind = "sync_return"
@@ -160,7 +160,7 @@ class RemoveWait:
         return _data(self, "remove_wait")
 
     def __post_init__(self) -> None:
-        """Refuse what does not wait."""
+        """Raise if the kind is not a wait."""
         if self.kind not in get_args(WaitKind):
             known = ", ".join(get_args(WaitKind))
             message = f"{self.kind!r} is not a kind of wait; the kinds are {known}"
@@ -169,7 +169,7 @@ class RemoveWait:
 
 @dataclass(frozen=True, kw_only=True)
 class _Timed:
-    """A change by a time, of given events alone."""
+    """A change of given events by a time."""
 
     time_ns: int
     events: Sequence[int]
@@ -178,12 +178,12 @@ class _Timed:
     stretches: None = None
 
     def __post_init__(self) -> None:
-        """Refuse a time below 0."""
+        """Raise for a negative time."""
         _check_time(self.time_ns)
 
 
 class Replace(_Timed):
-    """Lets each of some GPU activities take a given time, such as what other kernels would take.
+    """Replaces the time of each of some GPU activities, for example with that of other kernels.
 
     `events` are rows of `Trace.events`.
     """
@@ -193,7 +193,7 @@ class Replace(_Timed):
 
 
 class Insert(_Timed):
-    """Lets each of some events take longer by a given time: what a mechanism costs.
+    """Adds a time to each of some events, for example the cost of a mechanism.
 
     `events` are rows of `Trace.events`.
     """
@@ -209,9 +209,9 @@ Parts = tuple[str, str | None, str | None, int, int, list[int] | None, list[Stre
 
 
 def parts_of(change: Change) -> Parts:
-    """Return a change as the core takes it.
+    """Return a change in the core's format.
 
-    These are the effect, kind, pattern, the factor as a fraction or the time, rows and stretches.
+    The parts are effect, kind, pattern, the factor as a fraction or the time, rows and stretches.
     """
     rows = None if change.events is None else [index(row) for row in change.events]
     stretches = None if change.stretches is None else list(change.stretches)
@@ -231,7 +231,7 @@ def parts_of(change: Change) -> Parts:
 
 
 def change_of(plain: Mapping[str, Any]) -> Change:
-    """Make the change that data describes."""
+    """Return the change that data describes."""
     rows, stretches = plain["events"], plain.get("stretches")
     events = None if rows is None else tuple(rows)
     what: dict[str, Any] = {"matching": plain["matching"], "events": events}

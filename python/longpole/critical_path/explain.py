@@ -1,4 +1,4 @@
-"""A critical path in words: the blocks that show it to people."""
+"""A critical path as blocks for people."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["MEANINGS", "kinds_chart", "path_blocks"]
 _SMALLEST_SHARE: Final = 0.01
 _DOUBT: Final = "which may have another cause or follows an unexplained gap"
 _RECORD_LAUNCHES: Final = (
-    "Record three or more launches of the graph, which tell what its nodes wait for."
+    "Record three or more launches of the graph, which show what its nodes wait for."
 )
 _ALWAYS_TOLD: Final = frozenset({"unexplained", "graph_gap"})
 _NAMES: Final[dict[Column, Value]] = {
@@ -52,11 +52,11 @@ MEANINGS: Final = {
     "before_first_event": "before the first recorded event",
     "after_last_event": "after the last recorded event",
 }
-"""What the kinds of a path stand for."""
+"""Meanings of the kinds of a path."""
 
 
 class Told(Protocol):
-    """What is told of a critical path."""
+    """The contents of an explanation."""
 
     @property
     def length_ns(self) -> int: ...
@@ -84,7 +84,7 @@ class Told(Protocol):
 
 
 def path_blocks(path: Told, top: int) -> list[Block]:
-    """Show a path: its kinds as a chart, the `top` names that take most of it, and warnings."""
+    """Show a path: its kinds as a chart, the `top` names that take most time, and warnings."""
     blocks: list[Block] = [Sentence(f"Total {duration(path.length_ns)}:"), kinds_chart(path)]
     names = path.name_totals[:top]
     if names:
@@ -94,7 +94,7 @@ def path_blocks(path: Told, top: int) -> list[Block]:
 
 
 def _names(path: Told, rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Show the names that take most: a GPU activity by its operator, where that is known."""
+    """Show the names with most time; GPU activities by operator, if known."""
     launched = [
         row["longest_event"]
         for row in rows
@@ -119,7 +119,7 @@ def _names(path: Told, rows: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def kinds_chart(path: Told) -> Chart:
-    """Return the parts of a path by kind, the greatest first; small ones are one part."""
+    """Return the parts of a path by kind, largest first; small ones are combined."""
     kinds = [(row["kind"], row["duration_ns"], row["share"]) for row in path.kind_totals]
     told = [row for row in kinds if row[2] >= _SMALLEST_SHARE or row[0] in _ALWAYS_TOLD]
     bars = [
@@ -133,7 +133,7 @@ def kinds_chart(path: Told) -> Chart:
 
 
 def _notes(path: Told) -> list[str]:
-    """Say what the path rests on that is not certain."""
+    """Report the uncertain parts of the path."""
     shifts = [_moved(device, shift_ns) for device, shift_ns in path.clock_shifts]
     notes = [_inferred(path), _doubtful(path), *shifts, _early(path), _undecided(path)]
     if path.status == "inconclusive":
@@ -177,10 +177,10 @@ def _undecided(path: Told) -> str | None:
     if not path.undecided_ns >= _SMALLEST_SHARE * path.length_ns > 0:
         return None
     part = share(path.undecided_ns / path.length_ns)
-    # Of a damaged trace, the other launches may be what is lost.
+    # In a damaged trace, the other launches may be missing.
     advice = "" if path.damage else f" {_RECORD_LAUNCHES}"
     return (
-        f"Undecided: {part} of the path lies behind nodes of a graph that ended together.{advice}"
+        f"Undecided: {part} of the path leads to graph nodes that ended at the same time.{advice}"
     )
 
 

@@ -1,4 +1,4 @@
-"""The critical path of one window, and what it would be after changes."""
+"""The critical path of one window, and its length after changes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class KindTotal(Row):
     kind: str | None
     duration_ns: int
     share: float
-    """Share of the window."""
+    """As a fraction of the window."""
     count: int
 
 
@@ -48,9 +48,9 @@ class NameTotal(KindTotal):
 
 
 class CriticalPath:
-    """The critical path of one window; made by `Trace.critical_path`.
+    """The critical path of one window; returned by `Trace.critical_path`.
 
-    Frames are made on first use and kept. The column `event` is a row of `Trace.events`.
+    Frames are computed on first use and cached. The column `event` is a row of `Trace.events`.
     """
 
     def __init__(
@@ -67,25 +67,25 @@ class CriticalPath:
 
     @property
     def window(self) -> tuple[int, int]:
-        """Where the window begins and ends, in ns."""
+        """Start and end of the window, in ns."""
         return self._core.window
 
     @property
     def length_ns(self) -> int:
-        """How long the window is."""
+        """Length of the window."""
         start_ns, end_ns = self.window
         return end_ns - start_ns
 
     @property
     def damage(self) -> Damage | None:
-        """What reading lost of the trace; see `Trace.damage`."""
+        """Damage of the trace; see `Trace.damage`."""
         return self._damage
 
     @property
     def status(self) -> Literal["ok", "inconclusive"]:
-        """`inconclusive` where more than a tenth of the window is unexplained.
+        """`inconclusive` if more than a tenth of the window is unexplained.
 
-        Of `undecided_ns` half counts.
+        Half of `undecided_ns` counts as unexplained.
         """
         return "inconclusive" if self._core.is_inconclusive else "ok"
 
@@ -96,70 +96,69 @@ class CriticalPath:
 
     @property
     def inferred_ns(self) -> int:
-        """The time on the path whose cause is inferred, not recorded."""
+        """Time on the path whose cause is inferred, not recorded."""
         return self._core.inferred_ns
 
     @property
     def unexplained_ns(self) -> int:
-        """The time on the path that nothing in the trace explains.
+        """Time on the path that nothing in the trace explains.
 
-        It is the time of `unexplained`, `unrecorded`, `graph_gap` and `before_first_event`.
+        The sum of `unexplained`, `unrecorded`, `graph_gap` and `before_first_event`.
         """
         return self._core.unexplained_ns
 
     @property
     def doubtful_ns(self) -> int:
-        """The time on the path whose certainty is `doubtful`; see `segments`."""
+        """Time on the path with the certainty `doubtful`; see `segments`."""
         return self._core.doubtful_ns
 
     @property
     def undecided_ns(self) -> int:
-        """The time behind a choice that nothing in the trace decides.
+        """Time before a choice that the trace does not decide.
 
-        Of a graph that the trace launches once or twice, a node may have waited for either of two
-        others that ended at the same time. The path follows one of them.
+        In a CUDA graph that the trace launches once or twice, a node may have waited for either of
+        two nodes that ended at the same time. The path follows one of them.
         """
         return self._core.undecided_ns
 
     @property
     def clock_shifts(self) -> tuple[tuple[int | None, int], ...]:
-        """The devices whose clock disagrees with the host's: number, and shift in ns.
+        """Devices whose clock disagrees with the host's: number, and shift in ns.
 
-        The path uses the time stamps of such a device plus the shift; `Trace.events` keeps
-        those of the file.
+        The path uses the timestamps of such a device plus the shift; `Trace.events` keeps those of
+        the file.
         """
         return tuple(self._core.clock_shifts)
 
     @property
     def behind_unexplained_ns(self) -> int:
-        """The time before the last unexplained segment.
+        """Time before the last unexplained segment.
 
-        The path was followed back through that segment, so all of this time rests on it.
+        The path was followed back through that segment, so all of this time depends on it.
         """
         return self._core.behind_unexplained_ns
 
     @cached_property
     def segments(self) -> pl.DataFrame:
-        """The path, in order of time; the segments tile the window.
+        """The path in time order; the segments tile the window.
 
-        Columns: `kind`, `event` (whose time it is; null where nobody's), `name`, `lane`
+        Columns: `kind`, `event` (null if the time is not that of an event), `name`, `lane`
         (row in `Trace.lanes`), `start_ns`, `duration_ns`, `evidence` (`order`,
         `correlation`, `recorded`, `replayed`, `inferred` or `none`), `certainty` (`certain`;
-        `likely`: inferred; `doubtful`: inferred where other work may have been meant, on the way
-        back from a gap that nothing explains, or where the clocks of host and device do not tell
-        which of two ways is the path; `unknown`), `rival` (the event that may have
-        been meant instead; null for none) and `busy_ns` (for unexplained time, how long
-        some device was busy meanwhile; null otherwise).
+        `likely`: inferred; `doubtful`: inferred where another event is also possible, before an
+        unexplained gap, or where the clocks of host and device do not show which of two ways is the
+        path; `unknown`), `rival` (the other possible event; null for none) and `busy_ns` (for
+        unexplained time, how long any device was busy meanwhile; null otherwise).
         """
         return frame_of(self._core.segments())
 
     def kernel_segments(self) -> pl.DataFrame:
-        """List the parts of the path in which a kernel ran: `event` and `duration_ns`."""
+        """Return the parts of the path in which a kernel ran: `event` and `duration_ns`."""
         return frame_of(self._core.kernel_segments())
 
     @cached_property
     def by_kind(self) -> pl.DataFrame:
-        """The time of each kind, the greatest first: `kind`, `duration_ns`, `share`, `count`."""
+        """Time by kind, largest first: `kind`, `duration_ns`, `share`, `count`."""
         import polars as pl
 
         numbers = {"duration_ns": pl.Int64, "share": pl.Float64, "count": pl.Int64}
@@ -167,7 +166,7 @@ class CriticalPath:
 
     @cached_property
     def by_name(self) -> pl.DataFrame:
-        """The time of each kind and name, the greatest first.
+        """Time by kind and name, largest first.
 
         The columns of `by_kind`, and `longest_event`: the event of the longest segment.
         """
@@ -180,7 +179,7 @@ class CriticalPath:
 
     @cached_property
     def kind_totals(self) -> list[KindTotal]:
-        """The rows of `by_kind` as plain values."""
+        """Return the rows of `by_kind` as plain values."""
         return [
             KindTotal(
                 kind=row["kind"],
@@ -193,7 +192,7 @@ class CriticalPath:
 
     @cached_property
     def name_totals(self) -> list[NameTotal]:
-        """The rows of `by_name` as plain values."""
+        """Return the rows of `by_name` as plain values."""
         return self._totals(by_name=True)
 
     def operators_of(self, events: Sequence[int]) -> list[str | None]:
@@ -203,47 +202,47 @@ class CriticalPath:
 
     @property
     def waits(self) -> tuple[int, int]:
-        """The waits on the path for work on a device: how many are inferred, and how many."""
+        """Waits for GPU activities on the path: number inferred, and total number."""
         return self._core.waits_on_path()
 
     @cached_property
     def slack(self) -> pl.DataFrame:
-        """By how much each event may end later before the window's end moves.
+        """How much later each event may end without moving the end of the window.
 
-        Columns: `event`, `slack_ns`; null where nothing leads from the event to that end.
+        Columns: `event`, `slack_ns`; null if no dependency leads from the event to the end.
         """
         return frame_of(self._core.slack())
 
     @cached_property
     def nodes(self) -> pl.DataFrame:
-        """The starts and ends of events: `node`, `time_ns`, `event`, `side`, `reached_by`.
+        """Starts and ends of events: `node`, `time_ns`, `event`, `side`, `reached_by`.
 
-        `reached_by` is the row in `edges` of the one that binds the node.
+        `reached_by` is the row in `edges` of the edge that determines the time of the node.
         """
         return frame_of(self._core.nodes())
 
     @cached_property
     def edges(self) -> pl.DataFrame:
-        """What had to happen before what: from node `source` to node `target`.
+        """Dependencies from node `source` to node `target`.
 
-        Columns beside these: `kind`, `role` (why the edge exists), `event` (whose time it
-        is), `evidence`, `minimum_latency_ns`, `on_path`.
+        Further columns: `kind`, `role` (why the edge exists), `event` (the event whose time it is),
+        `evidence`, `minimum_latency_ns`, `on_path`.
         """
         return frame_of(self._core.edges())
 
     def work(self, steps: Sequence[tuple[int, int]]) -> pl.DataFrame:
         """Sum the work of each event in each step: `event`, `kind`, `row` of the step, `work_ns`.
 
-        Waiting is not work: of a call that waits, only what it does itself counts. `steps` are the
-        times from and until which the host was in each, in order.
+        Waiting is not work: of a call that waits, only its own work counts. `steps` are the times
+        at which the host entered and left each step, in order.
         """
         return frame_of(self._core.work(steps))
 
     @cached_property
     def violations(self) -> pl.DataFrame:
-        """Edges that would lead back in time, as disagreeing clocks make them.
+        """Edges that lead back in time because clocks disagree.
 
-        The columns of `edges` up to `evidence`, and `back_ns`, by how much.
+        The columns of `edges` up to `evidence`, and `back_ns`, the time by which each leads back.
         """
         return frame_of(self._core.violations())
 
@@ -254,17 +253,17 @@ class CriticalPath:
 
     @cached_property
     def sync_dependencies(self) -> pl.DataFrame:
-        """Who waited for whom inside the window; see `Trace.sync_dependencies`."""
+        """Which call or stream waited for which in the window; see `Trace.sync_dependencies`."""
         return frame_of(self._core.sync_dependencies())
 
     def what_if(self, changes: Change | Iterable[Change]) -> WhatIf:
-        """Compute how long the window would take if some things were different.
+        """Compute the length of the window after hypothetical changes.
 
         Parameters
         ----------
         changes
-            `Scale`, `Drop`, `Replace`, `Insert` and `RemoveWait`. Their `matching` is a regular
-            expression, found anywhere in the name.
+            Changes of type `Scale`, `Drop`, `Replace`, `Insert` and `RemoveWait`. Their `matching`
+            is a regular expression, found anywhere in the name.
 
         Raises
         ------
@@ -278,7 +277,7 @@ class CriticalPath:
         return WhatIf(path, self)
 
     def n_chosen(self, changes: Change | Iterable[Change]) -> list[int]:
-        """Count the edges of the graph that each change is about; 0 where it changes nothing.
+        """Count the graph edges that each change applies to; 0 if it changes nothing.
 
         Raises
         ------
@@ -288,10 +287,10 @@ class CriticalPath:
         return self._core.n_chosen([parts_of(change) for change in _listed(changes)])
 
     def explain(self, top: int = 5, *, width: int = 100) -> str:
-        """Say in words what the window waited for, with the `top` names that took most of it.
+        """Describe what the window waited for, with the `top` names that took most of it.
 
-        Names are shortened to lines of `width` characters. The event beside a name is the
-        one that has the longest segment, as a row of `Trace.events`.
+        Names are shortened to lines of `width` characters. The event next to a name is the one with
+        the longest segment, a row of `Trace.events`.
         """
         from longpole.report.terminal import Terminal
         from longpole.report.text import text
@@ -313,8 +312,8 @@ class CriticalPath:
         path
             The file to write.
         beside
-            The trace the path comes from. Then the file is a zip archive of both, which
-            Perfetto opens as one; the trace itself is only read.
+            The trace of the path. If given, the output is a zip archive of both, which Perfetto
+            opens as one. The trace itself is only read.
         counters
             Counter tracks to write as well, from `longpole.counter_tracks`.
         force
@@ -386,23 +385,23 @@ class WhatIf:
 
     @property
     def makespan_ns(self) -> int:
-        """How long the window would take, to the last of all that may end it."""
+        """Length of the window, to the last event that may end it."""
         return self.critical_path.length_ns
 
     @property
     def gain_ns(self) -> int:
-        """By how much it would be shorter."""
+        """How much shorter it would be."""
         return self._observed.length_ns - self.makespan_ns
 
     def gain_in(self, other: CriticalPath) -> int:
-        """Give by how much another step or annotation of the trace would be shorter, in ns.
+        """Return how much shorter another step or annotation of the trace would be, in ns.
 
-        The whole trace is timed anew once for all of them.
+        The whole trace is recomputed once for all of them.
 
         Raises
         ------
         ValueError
-            The paths are of two traces, or a window lies between two times.
+            The paths belong to two traces, or a window was given by two times.
         """
         return other.length_ns - self.critical_path.core.length_in(other.core)
 

@@ -1,4 +1,4 @@
-"""Which part of a trace a path is about, as the core takes it."""
+"""Which part of a trace a path covers, in the core's format."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["End", "core_window"]
 
 End = Literal["period", "last", "cpu", "gpu"]
-"""Which of its parts ends a step or an annotation."""
+"""The part that ends a step or an annotation."""
 
 
 def core_window(
@@ -25,7 +25,7 @@ def core_window(
     *,
     whole: bool = False,
 ) -> tuple[Any, ...]:
-    """Give the window that was asked for; without any choice, the usual one."""
+    """Return the requested window; without a choice, the default one."""
     refuse_several(step, annotation, between, whole or None)
     if end not in get_args(End):
         message = f"end is one of {', '.join(get_args(End))}, not {end!r}"

@@ -1,9 +1,8 @@
-"""The devices of this machine: which there are, how they are, and whose turn it is.
+"""The devices of this machine: which exist, their state, and who may use them.
 
-`discover` finds them, `select` takes what a user calls them, a provider reads
-their clocks and temperatures, a `Lease` keeps two jobs from meeting on one.
-Importing this starts no driver; `discover` asks NVML or a vendor's tool, which
-create no context on the device.
+`discover` finds them, `select` chooses by the names that users give, a provider reads their clocks
+and temperatures, and a `Lease` prevents two jobs from sharing one. Importing this starts no driver;
+`discover` asks NVML or a vendor's tool, which create no context on the device.
 
 Examples
 --------

@@ -1,11 +1,10 @@
 """AMD devices, through `amd-smi`.
 
-Its JSON differs between releases: lists or objects on top, plain figures or
-`{"value": .., "unit": ..}`, `N/A` for what is unknown. What is looked for is
-looked for by name, and what is not found is unknown.
+Its JSON differs between releases: lists or objects on top, plain figures or `{"value": .., "unit":
+..}`, `N/A` for unknown values. Values are searched by name, and missing ones are unknown.
 
-The identity is the serial number of the chip in the form ROCR takes
-(`GPU-` and sixteen hexadecimal digits), so that locks agree with those of the AMD SMI library.
+The identity is the serial number of the chip in ROCR's form (`GPU-` and sixteen hexadecimal
+digits), so that locks agree with those of the AMD SMI library.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ UNIT_BYTES: Final = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 
 
 class AmdSmiProvider(Provider):
-    """What `amd-smi` says."""
+    """Devices as reported by `amd-smi`."""
 
     def list_devices(self) -> list[Device]:
-        """List the devices as the tool numbers them."""
+        """List the devices in the order of the tool."""
         return parse_amd_smi_static(_run("amd-smi", "static", "--json"))
 
     def read(self, device: Device) -> Reading:
@@ -41,7 +40,7 @@ class AmdSmiProvider(Provider):
 
 
 def parse_amd_smi_static(answer: Any) -> list[Device]:
-    """Read the answer of `amd-smi static --json`."""
+    """Parse the output of `amd-smi static --json`."""
     return [
         Device(
             uuid=amd_identity(_at(gpu, "asic", "asic_serial"), _at(gpu, "bus", "bdf")),
@@ -59,7 +58,7 @@ def parse_amd_smi_static(answer: Any) -> list[Device]:
 
 
 def parse_amd_smi_metric(gpu: Any) -> Reading:
-    """Read one device of the answer of `amd-smi metric --json`."""
+    """Parse one device in the output of `amd-smi metric --json`."""
     percent = _number(_at(gpu, "usage", "gfx_activity"))
     clock = _at(gpu, "clock", "gfx_0") or _at(gpu, "clock", "gfx")
     celsius = _number(_at(gpu, "temperature", "hotspot"))
@@ -89,13 +88,13 @@ def _run(tool: str, *arguments: str) -> Any:
 
 
 def _gpus(answer: Any) -> list[Any]:
-    """Find the list of devices: on top, or below `gpu_data` in newer releases."""
+    """Return the list of devices: on top, or below `gpu_data` in newer releases."""
     found = answer.get("gpu_data", []) if isinstance(answer, dict) else answer
     return [gpu for gpu in found or [] if isinstance(gpu, dict)]
 
 
 def amd_identity(serial: Any, pci: Any) -> str:
-    """Give the serial number of a chip in the form ROCR takes, or else its address."""
+    """Return the serial number of a chip in ROCR's form, or else its address."""
     try:
         return f"GPU-{int(str(serial), 16):016x}"
     except ValueError:
@@ -109,7 +108,7 @@ def _at(value: Any, *path: str) -> Any:
 
 
 def known_text(value: Any) -> str | None:
-    """Give a text, or None for what stands for the unknown."""
+    """Return a string, or None for a placeholder of an unknown value."""
     return None if value in (None, "", "N/A") else str(value)
 
 

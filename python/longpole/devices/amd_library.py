@@ -1,7 +1,7 @@
-"""AMD devices, through the AMD SMI library where its binding `amdsmi` finds it.
+"""AMD devices, through the AMD SMI library if its binding `amdsmi` finds it.
 
-The binding comes with ROCm and goes with one version of the library: on a machine without it the
-import raises whatever its loader does, so that nothing but "not here" is concluded from that.
+The binding comes with ROCm and requires one version of the library. Without it the import raises
+various errors of its loader, so all of them are treated as "not installed".
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _POWER: Final = "ppt_pwr"
 
 
 class AmdLibraryProvider(Provider):
-    """The AMD SMI library through its Python binding; no devices where either is missing."""
+    """The AMD SMI library through its Python binding; no devices if either is missing."""
 
     reads_fast = True
 
     def list_devices(self) -> list[Device]:
-        """List the devices as the library numbers them."""
+        """List the devices in the order of the library."""
         return [self._device(index, handle) for index, handle in enumerate(self._handles)]
 
     def settings(self, device: Device) -> dict[str, str]:
-        """Say how a device is set."""
+        """Return the settings of a device."""
         handle = self._handle(device)
         cap = self._ask("amdsmi_get_power_cap_info", handle) or {}
         watts = _number(cap.get("power_cap"))
@@ -68,9 +68,9 @@ class AmdLibraryProvider(Provider):
 
     @cached_property
     def _smi(self) -> Any:
-        """The binding, ready to be asked, or None on a machine without such a device."""
+        """Return the initialised binding, or None on a machine without such a device."""
         try:
-            with redirect_stdout(StringIO()):  # it prints what it does not find
+            with redirect_stdout(StringIO()):  # it prints missing devices
                 import amdsmi
             amdsmi.amdsmi_init()
         except Exception:  # noqa: BLE001 - the loader of the binding raises KeyError, OSError, ...
@@ -119,7 +119,7 @@ class AmdLibraryProvider(Provider):
         return tuple(Process(each["pid"], _number(each.get("mem")), "compute") for each in found)
 
     def _ask(self, name: str, *arguments: object) -> Any:
-        """Ask; None is "not supported here"."""
+        """Call a function of the library; None means "not supported here"."""
         try:
             return getattr(self._smi, name)(*arguments)
         except self._smi.AmdSmiException:
@@ -127,7 +127,7 @@ class AmdLibraryProvider(Provider):
 
 
 def _watts(cap: int) -> float:
-    """Read a power cap, which is in watts or in microwatts, by the release."""
+    """Read a power cap, which is in watts or microwatts depending on the release."""
     return cap / _MICRO if cap >= _MICRO else cap
 
 

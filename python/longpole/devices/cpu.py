@@ -1,4 +1,4 @@
-"""The processor as a device: one, so that one job is measured at a time."""
+"""The processor as a single device, so that one job is measured at a time."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ FREQUENCY: Final = Path("/sys/devices/system/cpu/cpu0/cpufreq")
 
 
 class CpuProvider(Provider):
-    """The processor of this machine, from what the system tells everybody."""
+    """The processor of this machine, from information that every user can read."""
 
     reads_fast = True
 
     def list_devices(self) -> list[Device]:
         """List the one processor."""
-        # The machine id is not for showing around, so its hash is the identity.
+        # The machine id should stay private, so its hash is the identity.
         identity = _read(MACHINE_ID) or platform.node()
         digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
         return [

@@ -1,4 +1,4 @@
-"""Devices that are not there: for tests, and to try a plan before the machine is free."""
+"""Simulated devices, for tests and to try a plan before the machine is free."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _SOMEBODY: Final = (Process(1, None, "compute"),)
 
 @dataclass(slots=True)
 class FakeProvider(Provider):
-    """A machine with `count` devices.
+    """A machine with `count` simulated devices.
 
-    Devices whose index is in `lost` do not answer. The first `busy_readings` readings show a
-    process of somebody else.
+    Devices whose index is in `lost` do not respond. The first `busy_readings` readings show a
+    process of another program.
     """
 
     count: int = 1
@@ -33,7 +33,7 @@ class FakeProvider(Provider):
     reads_fast = True
 
     def list_devices(self) -> list[Device]:
-        """List the devices, lost ones too: a list is made before anything happens."""
+        """List the devices, including lost ones."""
         return [
             Device(
                 uuid=f"FAKE-{index:04d}",
@@ -50,7 +50,7 @@ class FakeProvider(Provider):
         ]
 
     def read(self, device: Device) -> Reading:
-        """Read the same state every time."""
+        """Return the same state every time."""
         if device.index in self.lost:
             message = f"device {device.uuid} is lost"
             raise DeviceLostError(message)

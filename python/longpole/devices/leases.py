@@ -1,16 +1,15 @@
-"""Leases: one job a device at a time, across processes and users.
+"""Leases: one job per device at a time, across processes and users.
 
-A lease is a `flock` on a file named by the UUID of the device. The kernel
-frees it when its last holder is gone, so that none is ever stale. A second
-file, the turnstile, is held while waiting for the first: who has just given a
-device back must wait behind those who already wait, and two runners on one
-machine alternate.
+A lease is a `flock` on a file named by the UUID of the device. The kernel releases it when its last
+holder has exited, so a lease is never stale. A second file, the turnstile, is held while waiting
+for the first: a program that has just released a device queues after those already waiting, so that
+two runners on one machine alternate.
 
-The files lie in a folder that all users share. In a container with a private
-folder, and on NFS, there is no exclusion.
+The files are in a folder that all users share. There is no exclusion in a container with a private
+folder, and on NFS.
 
-An instance of a partitioned device (MIG) is a device of its own. Who leases one holds the lock of
-the whole device together with the holders of other instances, and keeps out who wants all of it.
+An instance of a partitioned device (MIG) is a device of its own. Its holder shares the lock of the
+whole device with the holders of other instances, and excludes jobs that want the whole device.
 """
 
 from __future__ import annotations
@@ -42,22 +41,22 @@ HOLDER_BYTES: Final = 4096
 
 
 class Lease:
-    """The right to use a device, taken for a job and given back after it.
+    """The right to use a device, acquired for a job and released after it.
 
     Parameters
     ----------
     uuid
         The device.
     folder
-        Where the files lie; `lock_folder()` by default.
+        Folder of the lock files; `lock_folder()` by default.
     parent
-        The device that this one is an instance of.
+        The device of which this one is an instance.
 
     Raises
     ------
     DeviceError
-        The file is a link or no plain file: somebody has prepared it, and it
-        must not be written to.
+        The file is a link or not a regular file: it may have been planted and must not be written
+        to.
     """
 
     def __init__(self, uuid: str, folder: Path | None = None, *, parent: str | None = None) -> None:
@@ -72,7 +71,7 @@ class Lease:
             raise
 
     def acquire(self, given_up: Callable[[], bool] = lambda: False) -> bool:
-        """Wait for the device. False when `given_up` said so first."""
+        """Wait for the device. False if `given_up` was set first."""
         if not self.wait_for(fcntl.LOCK_EX, given_up):
             return False
         if self._parent is not None and not self._parent.wait_for(fcntl.LOCK_SH, given_up):
@@ -82,13 +81,13 @@ class Lease:
         return True
 
     def release(self) -> None:
-        """Give the device back, for every process that shares this lease."""
+        """Release the device, for every process that shares this lease."""
         if self._parent is not None:
             self._parent.release()
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def holder(self) -> str | None:
-        """Name who signed last, which is the holder while the device is taken."""
+        """Return who signed last, which is the holder while the device is taken."""
         try:
             signed = json.loads(os.pread(self._descriptor, HOLDER_BYTES, 0))
             return f"process {signed['pid']} ({signed['command']})"
@@ -96,7 +95,7 @@ class Lease:
             return None
 
     def current_holder(self) -> str | None:
-        """Name who holds the device now; None when nobody does."""
+        """Return the current holder of the device, or None."""
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -105,11 +104,11 @@ class Lease:
         return None if self._parent is None else self._parent.current_holder()
 
     def filenos(self) -> list[int]:
-        """Give the descriptors, for a guard that shall hold the lease as long as it lives."""
+        """Return the file descriptors, for a guard that should hold the lease for its lifetime."""
         return [self._descriptor, *([] if self._parent is None else self._parent.filenos())]
 
     def close(self) -> None:
-        """Give back what is held, and the files."""
+        """Release the lease, and close the files."""
         os.close(self._descriptor)
         os.close(self._turnstile)
         if self._parent is not None:
@@ -122,7 +121,7 @@ class Lease:
         self.close()
 
     def wait_for(self, kind: int, given_up: Callable[[], bool]) -> bool:
-        """Wait behind those who already wait: for the lock of one holder, or one of several."""
+        """Queue for the lock, as the only holder or one of several."""
         if not _wait(self._turnstile, fcntl.LOCK_EX, given_up):
             return False
         try:
@@ -133,18 +132,16 @@ class Lease:
     def _sign(self) -> None:
         command = " ".join(sys.argv)[:200]
         text = json.dumps({"pid": os.getpid(), "command": command, "since_unix_s": time.time()})
-        # A file of another user may be open for reading only; a full disk is
-        # no reason to refuse a device.
+        # A file of another user may be read-only, and a full disk must not block a device.
         with contextlib.suppress(OSError):
             os.ftruncate(self._descriptor, 0)
             os.pwrite(self._descriptor, text.encode(), 0)
 
 
 def lock_folder() -> Path:
-    """Find the folder for lock files, and make it if it is not there.
+    """Return the folder for lock files, creating it if needed.
 
-    `LONGPOLE_LOCK_DIR`, else `/run/lock/longpole`, else a folder in the
-    temporary directory.
+    `LONGPOLE_LOCK_DIR`, else `/run/lock/longpole`, else a folder in the temporary directory.
     """
     chosen = os.environ.get("LONGPOLE_LOCK_DIR")
     if chosen:
@@ -162,7 +159,7 @@ def lock_folder() -> Path:
 def _is_shared_folder(folder: Path) -> bool:
     with contextlib.suppress(OSError):
         folder.mkdir()
-        folder.chmod(OPEN_TO_ALL)  # `mkdir` heeds the umask, which would lock others out
+        folder.chmod(OPEN_TO_ALL)  # `mkdir` applies the umask, which would exclude other users
     try:
         found = folder.lstat()
     except OSError:
@@ -171,10 +168,10 @@ def _is_shared_folder(folder: Path) -> bool:
 
 
 def _open_lock(path: Path) -> int:
-    """Open a lock file without following a link, and make it if it is not there.
+    """Open a lock file without following a link, creating it if needed.
 
-    An existing file is opened without O_CREAT: in a folder open to all the
-    kernel refuses O_CREAT on files of other users (`fs.protected_regular`).
+    An existing file is opened without O_CREAT: in a world-writable folder the kernel refuses
+    O_CREAT on files of other users (`fs.protected_regular`).
     """
     flags = os.O_NOFOLLOW | os.O_CLOEXEC
     ways = [(os.O_RDWR, 0), (os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666), (os.O_RDWR, 0)]

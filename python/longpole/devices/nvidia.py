@@ -1,8 +1,8 @@
-"""NVIDIA devices, through NVML where `nvidia-ml-py` is installed, else through `nvidia-smi`.
+"""NVIDIA devices, through NVML if `nvidia-ml-py` is installed, else through `nvidia-smi`.
 
-NVML creates no CUDA context: it takes no memory of the device, and works while
-the device is computing. Clocks are read, never set. NVML lists every device of
-the machine, in the order of the PCI bus, whatever `CUDA_VISIBLE_DEVICES` says.
+NVML creates no CUDA context: it uses no device memory, and works while the device is computing.
+Clocks are read, never set. NVML lists every device of the machine, in the order of the PCI bus,
+regardless of `CUDA_VISIBLE_DEVICES`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["NvidiaSmiProvider", "NvmlProvider"]
 
-# Bits of the clock event reasons (nvml.h). A power cap is normal under load
-# and is recorded like the others; which of them spoil a measurement is for the
-# reader of the record to say.
+# Bits of the clock event reasons (nvml.h). A power cap is normal under load and is recorded like
+# the others; readers of a record decide which of them invalidate a measurement.
 REASONS: Final = {
     0x1: "idle",
     0x2: "application_clocks",
@@ -44,15 +43,14 @@ COMPUTE_MODES: Final = {0: "default", 1: "exclusive thread", 2: "prohibited", 3:
 
 
 class NvmlProvider(Provider):
-    """NVML through its Python binding; no devices where either is missing."""
+    """NVML through its Python binding; no devices if either is missing."""
 
     reads_fast = True
 
     def list_devices(self) -> list[Device]:
         """List the devices in the order of the PCI bus.
 
-        A device that is partitioned (MIG) is listed as its instances, since programs can only
-        use these.
+        A partitioned device (MIG) is listed as its instances, since programs can only use these.
         """
         nvml = self._nvml
         if nvml is None:
@@ -67,7 +65,7 @@ class NvmlProvider(Provider):
         return [replace(device, index=number) for number, device in enumerate(found)]
 
     def settings(self, device: Device) -> dict[str, str]:
-        """Say how a device is set."""
+        """Return the settings of a device."""
         if self._nvml is None:
             return {}
         handle = self._told("nvmlDeviceGetHandleByUUID", device.parent or device.uuid)
@@ -118,7 +116,7 @@ class NvmlProvider(Provider):
 
     @cached_property
     def _nvml(self) -> Any:
-        """The binding, ready to be asked, or None on a machine without such a device."""
+        """Return the initialised binding, or None on a machine without such a device."""
         try:
             import pynvml
         except ImportError:
@@ -130,7 +128,7 @@ class NvmlProvider(Provider):
         return pynvml
 
     def _told(self, name: str, *arguments: object) -> Any:
-        """Ask for what may not be known here; None where it is not."""
+        """Return an optional value; None if it is unknown here."""
         nvml = self._nvml
         try:
             return getattr(nvml, name)(*arguments)
@@ -138,7 +136,7 @@ class NvmlProvider(Provider):
             return None
 
     def _instances(self, handle: Any, parent: Device) -> list[Device]:
-        """List the instances of a device that is partitioned."""
+        """List the instances of a partitioned device."""
         mode = self._told("nvmlDeviceGetMigMode", handle)
         if not (mode and mode[0]):
             return []
@@ -161,7 +159,7 @@ class NvmlProvider(Provider):
         return found
 
     def _device(self, handle: Any, driver: str) -> Device | None:
-        """Describe a device; None when not even its UUID can be had."""
+        """Describe a device; None if not even its UUID is available."""
         ask = self._told
         uuid = ask("nvmlDeviceGetUUID", handle)
         if uuid is None:
@@ -185,7 +183,7 @@ class NvmlProvider(Provider):
         return nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC
 
     def _ask(self, device: Device, question: Callable[[], Any]) -> Any:
-        """Ask; None is "not supported here", an exception is "not there any more"."""
+        """Query a device; None means "not supported here", an exception "no longer there"."""
         nvml = self._nvml
         try:
             return question()
@@ -197,7 +195,7 @@ class NvmlProvider(Provider):
 
 
 class NvidiaSmiProvider(Provider):
-    """The same from `nvidia-smi`, which comes with every driver."""
+    """The same through `nvidia-smi`, which comes with every driver."""
 
     STATIC = (
         "index",
@@ -298,7 +296,7 @@ def _integer(text: str) -> int | None:
 
 
 def _number(text: str) -> float | None:
-    """Read a figure; `[N/A]`, `[Not Supported]` and their like are unknown."""
+    """Parse a figure; `[N/A]`, `[Not Supported]` and similar are unknown."""
     try:
         return float(text)
     except ValueError:

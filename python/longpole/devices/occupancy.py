@@ -18,12 +18,12 @@ Busy: TypeAlias = Literal["refuse", "wait", "allow"]
 
 POLL_S: Final = 0.5
 
-# The utilisation is that of the last second: after a program has ended, it takes as long to fall.
+# The utilisation is that of the last second, and takes as long to fall after a program has ended.
 SETTLE_S: Final = 2.0
 
 
 class DeviceBusyError(DeviceError):
-    """Another program uses the device: what is measured on it would mean little."""
+    """Another program uses the device: measurements on it would mean little."""
 
 
 def wait_until_idle(
@@ -32,15 +32,15 @@ def wait_until_idle(
     busy: Busy,
     given_up: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Refuse a device that another program uses, or wait for it, or take it all the same.
+    """Check whether another program uses a device: refuse it, wait for it, or use it anyway.
 
-    A processor is always in use, and is not looked at; neither is a device whose state takes
-    long to read. A device that no process uses gets two seconds: its utilisation lags behind.
+    Not checked are processors, which are always in use, and devices whose state takes long to read.
+    A device without processes gets two seconds, since its utilisation is delayed.
 
     Raises
     ------
     DeviceBusyError
-        It is busy, and `busy` says to refuse it.
+        The device is busy, and `busy` is `refuse`.
     """
     if busy == "allow" or provider is None or not provider.reads_fast or device.vendor == "cpu":
         return

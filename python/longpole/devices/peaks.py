@@ -1,7 +1,7 @@
-"""Published peaks of devices: what a roofline is drawn from.
+"""Published peaks of devices, for rooflines.
 
-Figures are those of the makers for one device, without structured sparsity, in TFLOP/s and GB/s.
-The device of a trace may be slower: clocks are limited by power, and partitions have a part of it.
+Figures are the manufacturers' for one device, without structured sparsity, in TFLOP/s and GB/s. The
+device of a trace may be slower: clocks are limited by power, and partitions have only a part of it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _LARGE_A100: Final = 60_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Peaks:
-    """What one device can do at most.
+    """Peak performance of one device.
 
     `matrix` and `vector` are TFLOP/s by type (`fp64`, `fp32`, `tf32`, `bf16`, `fp16`, `fp8`,
-    `int8`) on tensor or matrix cores and on the others, `bandwidth` is that of its memory in GB/s;
-    None where it is not known.
+    `int8`), on tensor or matrix cores and on the other cores; `bandwidth` is the memory bandwidth
+    in GB/s. None if unknown.
     """
 
     name: str
@@ -35,15 +35,15 @@ class Peaks:
     source: str
 
     def overridden(self, tflops: Mapping[str, float], bandwidth: float | None = None) -> Peaks:
-        """Replace some peaks of the matrix cores, and the bandwidth where given."""
+        """Replace some peaks of the matrix cores, and the bandwidth if given."""
         given = self.bandwidth if bandwidth is None else bandwidth
         source = "as given" if tflops or bandwidth else self.source
         return replace(self, matrix={**self.matrix, **tflops}, bandwidth=given, source=source)
 
 
-# Of each device: its name here, a pattern for the name that its driver gives it, TFLOP/s of the
-# vector units (fp64, fp32) and of the matrix units (fp64, fp32, tf32, fp16, bf16, fp8, int8), and
-# the GB/s of its memory. The first pattern that fits counts.
+# For each device: its name here, a pattern for its driver's name, TFLOP/s of the vector units
+# (fp64, fp32) and of the matrix units (fp64, fp32, tf32, fp16, bf16, fp8, int8), and the GB/s of
+# its memory. The first matching pattern counts.
 _SHEETS: Final = {
     "NVIDIA V100 data sheet (2020)": """
         V100 PCIe       V100-PCIE    7.0  14.0   7.0  14.0  -  112  -  -  -   900
@@ -88,7 +88,7 @@ _MATRIX: Final = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8")
 
 
 def _read_sheets() -> Iterator[tuple[str, Peaks]]:
-    """Give the pattern and the peaks of each device."""
+    """Yield the pattern and the peaks of each device."""
     for source, rows in _SHEETS.items():
         for row in filter(None, map(str.strip, rows.splitlines())):
             name, pattern, *figures = re.split(r"  +", row)
@@ -112,18 +112,18 @@ def _known(figures: Mapping[str, float | None]) -> Mapping[str, float]:
 _BY_PATTERN: Final = tuple(_read_sheets())
 
 PEAKS: Final = tuple(peaks for _, peaks in _BY_PATTERN)
-"""Every device that is known."""
+"""All known devices."""
 
 
 def peaks_of(name: str | None, memory_bytes: int | None = None) -> Peaks | None:
-    """Find the peaks of a device by the name that its driver gives it.
+    """Return the peaks of a device by its driver's name.
 
     Parameters
     ----------
     name
-        As in the device properties of a trace.
+        Name, as in the device properties of a trace.
     memory_bytes
-        How much memory it has, which tells two kinds of A100 apart.
+        Size of its memory, which distinguishes two kinds of A100.
 
     Returns
     -------

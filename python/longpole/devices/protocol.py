@@ -1,4 +1,4 @@
-"""What is known about a device, and what a provider of devices must answer."""
+"""The data about a device, and the interface of a provider of devices."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ __all__ = [
 
 Vendor = Literal["nvidia", "amd", "cpu", "fake"]
 
-# A device counts as used when another program keeps this much: a bare display
-# server or a persistence daemon stays below it.
+# A device counts as used if another program allocates this much; a bare display server or
+# persistence daemon stays below it.
 BUSY_MEMORY_BYTES: Final = 1 << 30
 BUSY_UTILISATION_SHARE: Final = 0.05
 
@@ -41,24 +41,23 @@ SLOWDOWNS: Final = frozenset(
         "hbm_thrm",
     }
 )
-"""Reasons for a low clock that spoil a time: hardware and heat.
+"""Reasons for a low clock that invalidate a time: hardware and heat.
 
-A cap of the power is normal at full load and none of them. The last four are AMD's.
+Not a power cap, which is normal at full load. The last four are AMD's.
 """
 
 
 class DeviceLostError(DeviceError):
-    """The device was there and does not answer any more."""
+    """The device no longer responds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One device, by what does not change while the machine runs.
+    """One device, by properties that do not change while the machine runs.
 
-    `uuid` is its identity: locks and records go by it, because an index means
-    something else after a restart, in a container or below a visibility list.
-    `token` is how a program is told to use it; see `visibility`. `parent` is the UUID of the
-    device that an instance (MIG) is a part of.
+    `uuid` is its identity for locks and records, because an index changes its meaning after a
+    restart, in a container or with a visibility list. `token` selects the device in a program; see
+    `visibility`. `parent` is the UUID of the device that an instance (MIG) is a part of.
     """
 
     uuid: str
@@ -73,13 +72,13 @@ class Device:
     parent: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the fields by name, for a record."""
+        """Return the fields by name, for a record."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A program that holds memory of a device."""
+    """A program with memory on a device."""
 
     pid: int
     memory_bytes: int | None
@@ -88,7 +87,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The state of a device at one moment. None is what could not be read, never 0."""
+    """The state of a device at one time. None for values that could not be read, never 0."""
 
     clock_mhz: int | None = None
     clock_max_mhz: int | None = None
@@ -105,8 +104,8 @@ class Reading:
     def busy(self) -> str | None:
         """Why the device looks as if another program uses it, or None.
 
-        It can only look so: processes of other containers are not listed, and
-        a program may be between two kernels.
+        This is only a guess: processes of other containers are not listed, and a program may be
+        between two kernels.
         """
         if compute := self.compute_pids:
             return "used by process " + ", ".join(map(str, compute))
@@ -122,28 +121,28 @@ class Reading:
         return [process.pid for process in self.processes if process.kind == "compute"]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what is known by name, for a record."""
+        """Return the known values by name, for a record."""
         return {name: value for name, value in asdict(self).items() if value not in (None, ())}
 
 
 class Provider(ABC):
-    """A way to learn about the devices of one vendor."""
+    """Access to the devices of one vendor."""
 
     reads_fast = False
     """Whether a reading is cheap enough to take before and after every job."""
 
     @abstractmethod
     def list_devices(self) -> Sequence[Device]:
-        """List every device of the machine, whatever is visible to this process.
+        """List every device of the machine, regardless of what is visible to this process.
 
-        The list is empty where the vendor's library or tool is missing: that
-        is no error on a machine without such a device.
+        Empty if the vendor's library or tool is missing, which is normal on a machine without such
+        a device.
         """
 
     def settings(self, device: Device) -> dict[str, str]:  # noqa: ARG002 - some providers do
-        """Say how a device is set, in words: power limit, persistence, partitions and the like.
+        """Return the settings of a device: power limit, persistence, partitions and so on.
 
-        What cannot be read, or not fast, is left out.
+        Settings that cannot be read quickly are left out.
         """
         return {}
 
@@ -154,5 +153,5 @@ class Provider(ABC):
         Raises
         ------
         DeviceLostError
-            It does not answer any more.
+            The device no longer responds.
         """

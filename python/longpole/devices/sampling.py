@@ -1,4 +1,4 @@
-"""What a sampler needs to know to read a device from a process that imports nothing of longpole."""
+"""Configuration of the sampler, which reads a device in a process that does not import longpole."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _BINDINGS: Final = {NvmlProvider: "pynvml", AmdLibraryProvider: "amdsmi"}
 
 
 def sampler_source(device: Device | None, provider: Provider | None) -> dict[str, Any]:
-    """Say which device is to be read, and where the library lies that can.
+    """Return which device to read, and where the library for it is.
 
     Parameters
     ----------
     device, provider
-        As `discover` gives them; None reads the processor alone.
+        As returned by `discover`; None reads only the processor.
 
     Examples
     --------

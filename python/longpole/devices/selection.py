@@ -1,4 +1,4 @@
-"""Which devices there are, and which of them are meant."""
+"""Finds the devices, and selects among them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Found", "discover", "select", "unlisted"]
 
 _MOST_DIGITS: Final = 9
 
-# Of each vendor the first provider that finds a device is used.
+# For each vendor the first provider that finds a device is used.
 GPU_PROVIDERS: Final = (
     (NvmlProvider, NvidiaSmiProvider),
     (AmdLibraryProvider, AmdSmiProvider),
@@ -31,7 +31,7 @@ GPU_PROVIDERS: Final = (
 
 
 class Found(dict[Device, "Provider | None"]):
-    """Devices in the order in which this process counts them, each with who can read it."""
+    """Devices in the order in which this process counts them, each with its provider."""
 
 
 def discover(environ: Mapping[str, str] | None = None) -> Found:
@@ -40,13 +40,12 @@ def discover(environ: Mapping[str, str] | None = None) -> Found:
     Parameters
     ----------
     environ
-        Whose visibility variables to go by; those of this process by default.
+        Environment with the visibility variables; by default that of this process.
 
     Returns
     -------
     Found
-        GPUs, or the processor on a machine without any. Empty when there are
-        GPUs and the environment hides them all.
+        GPUs, or the processor on a machine without any. Empty if the environment hides all GPUs.
     """
     environ = os.environ if environ is None else environ
     answers = [_first_answer(kinds) for kinds in GPU_PROVIDERS]
@@ -60,22 +59,21 @@ def discover(environ: Mapping[str, str] | None = None) -> Found:
 
 
 def select(wanted: Sequence[str | int] | None, found: Found | None = None) -> Found:
-    """Choose devices by what a user calls them.
+    """Choose devices by the names that users give.
 
     Parameters
     ----------
     wanted
-        Numbers count what is visible to this process: 0 is its first device.
-        Otherwise the beginning of a UUID, a PCI address, `cpu`, `fake:N` for N
-        devices that are not there, or `all`. No list or an empty one means
-        device 0.
+        Numbers count the devices visible to this process: 0 is its first device. Otherwise the
+        beginning of a UUID, a PCI address, `cpu`, `fake:N` for N simulated devices, or `all`. None
+        or an empty list means device 0.
     found
-        What to choose from; what `discover` finds by default.
+        Devices to choose from; by default the result of `discover`.
 
     Raises
     ------
     DeviceError
-        A name fits no device, or more than one.
+        A name matches no device, or more than one.
     """
     chosen = Found()
     found = discover() if found is None else found
@@ -87,10 +85,9 @@ def select(wanted: Sequence[str | int] | None, found: Found | None = None) -> Fo
 def unlisted(
     index: str | int, vendor: Vendor = "nvidia", environ: Mapping[str, str] | None = None
 ) -> Device:
-    """Make a device of a bare number, without asking any driver.
+    """Create a device from a bare number, without asking a driver.
 
-    What is known of it is what the visibility variable will say, so its lock
-    holds against others that name it the same way only.
+    Only its visibility token is known, so its lock excludes only others that use the same token.
     """
     environ = os.environ if environ is None else environ
     number = str(index)
@@ -129,13 +126,13 @@ def _matching(name: str, found: Found) -> Found:
     if len(fitting) == 1:
         return Found({fitting[0]: found[fitting[0]]})
     known = ", ".join(f"{number} ({device.uuid})" for number, device in enumerate(found)) or "none"
-    complaint = "fits more than one device" if fitting else "is no device here"
+    complaint = "fits more than one device" if fitting else "is not a device here"
     message = f"{name!r} {complaint}; visible: {known}\nhint: run `longpole devices`"
     raise DeviceError(message)
 
 
 def _is_number(text: str) -> bool:
-    """Whether a text can be the number of a device; Python refuses to convert very long ones."""
+    """Whether a string can be a device number; Python refuses to convert very long ones."""
     return text.isdecimal() and len(text) <= _MOST_DIGITS
 
 

@@ -1,10 +1,9 @@
-"""Visibility variables: which devices this process may use, and how to give one to a child.
+"""Visibility variables: which devices this process may use, and how to pass one to a child.
 
-CUDA, HIP and ROCR each read a list from the environment. An index in such a
-list counts what the level below offers, not what the parent of a process
-sees: "my device 1" under `CUDA_VISIBLE_DEVICES=4,5` is device 5, and a child
-that is given `CUDA_VISIBLE_DEVICES=1` leaves the allocation. So a child is
-given a UUID where one is known, and the parent's own token otherwise.
+CUDA, HIP and ROCR each read a list from the environment. An index in such a list counts the devices
+of the level below, not those visible to the parent process: "my device 1" under
+`CUDA_VISIBLE_DEVICES=4,5` is device 5, and a child with `CUDA_VISIBLE_DEVICES=1` would leave the
+allocation. So a child gets a UUID if one is known, and the parent's own token otherwise.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ FAKE: Final = "LONGPOLE_FAKE_DEVICE"
 
 
 def dev_select_flag(vendor: Vendor = "nvidia") -> str:
-    """Name the variable that selects a device of the vendor."""
+    """Return the variable that selects a device of the vendor."""
     return {"nvidia": CUDA, "amd": HIP, "fake": FAKE}.get(vendor, CUDA)
 
 
@@ -42,7 +41,7 @@ def visible_devices(devices: Sequence[Device], environ: Mapping[str, str]) -> li
     devices
         Every device of the machine, in the order of the PCI bus.
     environ
-        The environment to go by.
+        The environment with the variables.
 
     Raises
     ------
@@ -54,7 +53,7 @@ def visible_devices(devices: Sequence[Device], environ: Mapping[str, str]) -> li
     if vendor == "nvidia":
         return _narrow(by_index, _cuda_tokens(devices, environ))
     if vendor == "amd":
-        # HIP counts in what ROCR leaves, here and in a child alike.
+        # HIP counts the devices that ROCR leaves, here and in a child alike.
         left = enumerate(_narrow(by_index, _tokens(environ, ROCR)))
         by_position = {number: replace(device, token=str(number)) for number, device in left}
         return _narrow(by_position, _hip_tokens(environ))
@@ -62,7 +61,7 @@ def visible_devices(devices: Sequence[Device], environ: Mapping[str, str]) -> li
 
 
 def child_changes(device: Device, environ: Mapping[str, str]) -> dict[str, str | None]:
-    """Say which variables a child needs to see one device only; None removes one."""
+    """Return the variables for a child that should see one device only; None removes one."""
     match device.vendor:
         case "nvidia" if device.token == device.uuid:
             return {CUDA: device.token, CUDA_ORDER: "PCI_BUS_ID"}
@@ -70,8 +69,8 @@ def child_changes(device: Device, environ: Mapping[str, str]) -> dict[str, str |
             # The token is the parent's: it keeps its meaning as long as the order does.
             return {CUDA: device.token}
         case "amd":
-            # ROCR stays as it is: HIP counts in what ROCR leaves, and both set
-            # to the same index hide everything.
+            # ROCR stays unchanged: HIP counts the devices that ROCR leaves, and both set to the
+            # same index would hide everything.
             rivals = [name for name in (CUDA, GPU_ORDINAL) if name in environ]
             return {HIP: device.token, **dict.fromkeys(rivals)}
         case "fake":
@@ -81,12 +80,12 @@ def child_changes(device: Device, environ: Mapping[str, str]) -> dict[str, str |
 
 
 def nth_token(index: int, environ: Mapping[str, str], vendor: Vendor = "nvidia") -> str:
-    """Give the token for "my device `index`" where nothing is known about the devices.
+    """Return the token for "my device `index`" if nothing is known about the devices.
 
     Raises
     ------
     DeviceError
-        The list that this process was given is shorter.
+        The device list of this process is shorter.
     """
     tokens = _hip_tokens(environ) if vendor == "amd" else _tokens(environ, CUDA)
     if tokens is None:
@@ -101,16 +100,16 @@ def nth_token(index: int, environ: Mapping[str, str], vendor: Vendor = "nvidia")
 
 
 def visible_tokens(environ: Mapping[str, str]) -> list[str] | None:
-    """List what the visibility variables name, whoever made the devices; None without any.
+    """List the entries of the visibility variables, for any vendor; None without any.
 
-    Of several variables the one counts that is applied last.
+    Of several variables, the one applied last counts.
     """
     tokens = _hip_tokens(environ)
     return _tokens(environ, ROCR) if tokens is None else tokens
 
 
 def _tokens(environ: Mapping[str, str], name: str) -> list[str] | None:
-    """Split a list as the drivers do: None is no list, and what is twice there hides all."""
+    """Split a list as the drivers do: None without a list; a duplicate entry hides all devices."""
     text = environ.get(name)
     if text is None:
         return None

@@ -1,4 +1,4 @@
-"""What operators have to compute and to move, from the shapes and types of their inputs."""
+"""FLOPs and bytes of operators, from the shapes and types of their inputs."""
 
 from longpole.flops.elementwise import is_pointwise
 from longpole.flops.tensors import Call, Tensor, Work, call_of

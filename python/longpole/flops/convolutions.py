@@ -1,8 +1,8 @@
 """Convolutions of any number of dimensions, grouped, dilated, transposed, and backward.
 
-Each element of the output (of the input, where transposed) takes part in a product with every
-weight of its group: `2 * batch * positions * numel(weight)` operations, whatever the layout.
-The gradients by input and by weight take as much each.
+Each element of the output (of the input, if transposed) takes part in a product with every weight
+of its group: `2 * batch * positions * numel(weight)` FLOPs, regardless of the layout. The gradients
+by input and by weight take the same number each.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SPATIAL: Final = 2  # dimensions before those: batch and channels
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Where the arguments of a convolution stand; `transposed` may be known from the name."""
+    """Positions of a convolution's arguments; the name may determine `transposed`."""
 
     stride: int
     padding: int
@@ -56,7 +56,7 @@ class _Places:
 
 
 def _sizes(value: Any, count: int) -> list[int] | None:
-    """Read a list of sizes, one of which stands for all."""
+    """Parse a list of sizes; a single one applies to all dimensions."""
     values = [value] if isinstance(value, int) else value
     if not isinstance(values, list) or len(values) not in {1, count}:
         return None
@@ -66,7 +66,7 @@ def _sizes(value: Any, count: int) -> list[int] | None:
 def _out(
     x: Tensor, weight: Tensor, sizes: Sequence[Any], extra: Any, *, is_transposed: bool
 ) -> list[int] | None:
-    """Tell the size of the output along each dimension but batch and channels."""
+    """Return the size of the output along each dimension except batch and channels."""
     count = len(x.shape) - _SPATIAL
     lists = [known for value in (*sizes, extra) if (known := _sizes(value, count)) is not None]
     if len(lists) <= len(sizes):
@@ -120,4 +120,4 @@ CONVOLUTIONS: Final[Mapping[str, Callable[[Call], Work | None]]] = {
     "aten::mkldnn_convolution": _Places(4, 3, 5, 6),
     "aten::convolution_backward": _backward,
 }
-"""What each convolution takes. `aten::conv2d` and its like call one of them."""
+"""Formula of each convolution. `aten::conv2d` and similar call one of them."""

@@ -1,4 +1,4 @@
-"""Types of elements as torch names them: sizes, and the type that an operator returns."""
+"""Types of elements in torch's names: sizes, and the result type of an operator."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["is_integral", "item_bytes", "promoted", "scalar_type"]
 
 
 class _Kind(NamedTuple):
-    """What promotion asks of a type."""
+    """Properties of a type that determine promotion."""
 
     category: int
     """Booleans, integers, floating-point and complex numbers, in this order."""
@@ -40,7 +40,7 @@ _KINDS: Final[Mapping[str, _Kind]] = {
     "c10::complex<double>": _Kind(3, 16),
 }
 
-# The numbers of `c10::ScalarType`, which stand for types among the values of arguments.
+# Numbers of `c10::ScalarType`, which represent types among the values of arguments.
 _NUMBERS: Final[Mapping[int, str]] = {
     0: "unsigned char",
     1: "signed char",
@@ -62,7 +62,7 @@ _NUMBERS: Final[Mapping[int, str]] = {
 
 
 def item_bytes(dtype: str) -> int | None:
-    """Return how many bytes an element takes; None for a type that is not known."""
+    """Return the size of an element in bytes; None for an unknown type."""
     kind = _KINDS.get(dtype)
     return None if kind is None else kind.n_bytes
 
@@ -74,7 +74,7 @@ def is_integral(dtype: str) -> bool:
 
 
 def scalar_type(number: object, default: str | None) -> str:
-    """Return the type that the number of an argument `dtype` stands for.
+    """Return the type with the number of an argument `dtype`.
 
     Examples
     --------
@@ -87,14 +87,14 @@ def scalar_type(number: object, default: str | None) -> str:
 
 
 def promoted(tensors: Iterable[tuple[str, bool]]) -> str | None:
-    """Return the type that an operator on tensors returns; None if one is not known.
+    """Return the result type of an operator on tensors; None if a type is unknown.
 
-    A tensor without dimensions counts only where its category is higher, as in torch.
+    A zero-dimensional tensor counts only if its category is higher, as in torch.
 
     Parameters
     ----------
     tensors
-        The type of each, and whether it has dimensions.
+        Type of each tensor, and whether it has dimensions.
 
     Examples
     --------

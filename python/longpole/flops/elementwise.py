@@ -1,7 +1,7 @@
-"""Operators that memory limits: elementwise, reductions, normalisation, embedding, copies.
+"""Memory-bound operators: elementwise, reductions, normalisation, embedding, copies.
 
-What they compute is an estimate, a few operations for each element; what they must read and
-write is exact, and decides how fast they can be.
+Their FLOPs are estimates, a few operations per element; the bytes that they must read and write are
+exact, and limit their speed.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ _PER_ELEMENT: Final[Mapping[str, int]] = {
     "std": 3,
     "var_mean": 3,
 }
-"""Reductions: operations for each element of the input."""
+"""Reductions: operations per element of the input."""
 _ROWWISE: Final[Mapping[str, tuple[int, int, int]]] = {
     "_softmax": (5, 1, 1),
     "_log_softmax": (5, 1, 1),
@@ -171,14 +171,14 @@ _ROWWISE: Final[Mapping[str, tuple[int, int, int]]] = {
     "cudnn_batch_norm_backward": (14, 2, 1),
     "miopen_batch_norm_backward": (14, 2, 1),
 }
-"""Operations for each element, and how many tensors of that size are read and written."""
+"""Operations per element, and the numbers of tensors of that size read and written."""
 _GATHERS: Final[Mapping[str, int]] = {"embedding": 1, "index_select": 2, "gather": 2}
-"""The position of the indices."""
+"""Position of the indices."""
 _FUSED: Final = re.compile(r"triton_(?:poi|red|per)_fused_(.+?)_\d+$")
 
 
 def elementwise(call: Call) -> Work | None:
-    """Tell what an operator that memory limits has to do; None for any other."""
+    """Return the work of a memory-bound operator; None for any other."""
     fused = _FUSED.match(call.name)
     if fused is not None:
         return _triton(call, fused[1])
@@ -193,7 +193,7 @@ def elementwise(call: Call) -> Work | None:
 
 
 def is_pointwise(name: str) -> bool:
-    """Whether an operator computes each element of its result from the same element of its inputs.
+    """Whether an operator computes each result element from the same element of its inputs.
 
     Examples
     --------
@@ -217,7 +217,7 @@ def _by_element(call: Call, name: str) -> Work | None:
 
 
 def _pointwise(call: Call, name: str, *, is_in_place: bool) -> Work | None:
-    """Read all tensors and write one of the shape that they broadcast to."""
+    """Return the work of reading all tensors and writing one of the broadcast shape."""
     tensors = call.all_tensors()
     shape = _broadcast([tensor.shape for tensor in tensors])
     if shape is None:
@@ -244,7 +244,7 @@ def _makes_floats(call: Call, name: str) -> bool:
 def _moved(
     flops: int, read: Sequence[Tensor], written: Sequence[Tensor], dtype: str | None = None
 ) -> Work:
-    """Read and write each tensor once, in elements of its own type."""
+    """Return the work of moving elements once, each in its own type."""
     sizes = [_bytes_of(tensor) for tensor in (*read, *written)]
     known = [size for size in sizes if size is not None]
     n_bytes = sum(known) if len(known) == len(sizes) else None
@@ -260,7 +260,7 @@ def _bytes_of(tensor: Tensor) -> int | None:
 
 
 def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
-    """Give the shape that all broadcast to.
+    """Return the shape that all broadcast to.
 
     Examples
     --------
@@ -279,7 +279,7 @@ def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
 
 
 def _copy(call: Call, name: str, *, is_in_place: bool) -> Work | None:
-    """Write the first tensor, or what is made of all, and read the others."""
+    """Return the work of a copy: writes the first tensor or a combination, reads the others."""
     tensors = call.all_tensors()
     first = tensors[0]
     if name in {"fill", "zero"}:
@@ -296,7 +296,7 @@ def _copy(call: Call, name: str, *, is_in_place: bool) -> Work | None:
 
 
 def _foreach(call: Call, name: str) -> Work:
-    """Read all lists and write the first, or a new one; `add` and its like once each."""
+    """Return the work of a `_foreach_` operator, which reads lists of tensors and writes one."""
     first = call.tensors[0]
     read = call.all_tensors()
     if "copy" in name:
@@ -310,7 +310,7 @@ def _foreach(call: Call, name: str) -> Work:
 
 
 def _reduced(call: Call, name: str) -> Work:
-    """Read the first tensor and write what is left of it."""
+    """Return the work of reading the first tensor and writing the reduced one."""
     first = call.all_tensors()[0]
     shape, dtype = _left(call, name, first.shape), first.dtype
     if name in {"argmax", "cumsum", "prod", "sum"} and is_integral(dtype):
@@ -325,7 +325,7 @@ def _reduced(call: Call, name: str) -> Work:
 
 
 def _left(call: Call, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the sizes of the dimensions that a reduction leaves; all are reduced by default."""
+    """Return the sizes of the dimensions that a reduction keeps; by default all are reduced."""
     dimensions = call.value(1)
     if name == "cumsum":
         return shape
@@ -339,7 +339,7 @@ def _left(call: Call, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _rowwise(call: Call, per_element: int, n_read: int, n_written: int) -> Work:
-    """Count tensors of one size; what scales and shifts the rows is small compared with them."""
+    """Count tensors of one size; the scales and shifts of the rows are negligible."""
     tensors = call.all_tensors()
     first = tensors[0]
     dtype = first.dtype
@@ -354,7 +354,7 @@ def _rowwise(call: Call, per_element: int, n_read: int, n_written: int) -> Work:
 
 
 def _gather(call: Call, name: str) -> Work | None:
-    """Read the indices and the elements that they name, and write these."""
+    """Return the work of reading indices and the elements they select, and writing these."""
     source, indices = call.tensor(0), call.tensor(_GATHERS[name])
     if source is None or indices is None or indices.item_bytes is None:
         return None
@@ -371,10 +371,10 @@ def _gather(call: Call, name: str) -> Work | None:
 
 
 def _triton(call: Call, names: str) -> Work | None:
-    """Count a kernel that Inductor fused: its arguments are all that it reads and writes.
+    """Count a kernel fused by Inductor: its arguments are all that it reads and writes.
 
-    Its name lists the operators; each counts once for each element of the largest argument.
-    Operators with names of several words cannot be told apart for certain, so words count.
+    Its name lists the operators; each counts once per element of the largest argument. Operator
+    names of several words cannot be separated reliably, so words are counted.
     """
     tensors = call.all_tensors()
     if not tensors:

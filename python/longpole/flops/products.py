@@ -1,4 +1,4 @@
-"""Matrix products: two operations for each multiplication of a row by a column."""
+"""Matrix products: each multiply-add counts as two operations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BATCH: Final = 3
 
 
 def _product(call: Call, first: int, *, addend: int | None = None) -> Work | None:
-    """`(b)mkn`: left `[..., m, k]` times right `[..., k, n]`, plus what is added."""
+    """`(b)mkn`: left `[..., m, k]` times right `[..., k, n]`, plus an addend."""
     left, right = call.tensor(first), call.tensor(first + 1)
     if left is None or right is None or len(left.shape) not in {_MATRIX, _BATCH}:
         return None
@@ -48,7 +48,7 @@ def _work(
     sizes = [tensor.item_bytes for tensor in (left, right)]
     if None in sizes:
         return Work(flops, None, left.dtype, is_matrix=True)
-    # fp8 products write a wider type, which the inputs do not tell; the smallest is taken.
+    # fp8 products write a wider type that the inputs do not show; the smallest is assumed.
     written = prod(out) * (left.item_bytes or 0)
     read = left.stored * (left.item_bytes or 0) + right.stored * (right.item_bytes or 0)
     read += 0 if added is None else added.stored * (added.item_bytes or 0)
@@ -66,4 +66,4 @@ PRODUCTS: Final[Mapping[str, Callable[[Call], Work | None]]] = {
     "aten::baddbmm_": lambda call: _product(call, 1, addend=0),
     "aten::linear": _linear,
 }
-"""What each product takes. `aten::matmul` calls one of them."""
+"""Formula of each product. `aten::matmul` calls one of them."""

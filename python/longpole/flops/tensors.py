@@ -1,4 +1,4 @@
-"""Tensors as operators of torch are called with them: shapes, sizes in memory, types."""
+"""Tensors as inputs of torch operators: shapes, sizes in memory, types."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Call", "Tensor", "Work", "call_of"]
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """One tensor; `strides` is None where the profiler did not record them."""
+    """One tensor; `strides` is None if the profiler did not record them."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...] | None
@@ -25,17 +25,17 @@ class Tensor:
 
     @property
     def numel(self) -> int:
-        """How many elements it has."""
+        """Number of elements."""
         return prod(self.shape)
 
     @property
     def item_bytes(self) -> int | None:
-        """How many bytes an element takes; None for a type that is not known."""
+        """Size of an element in bytes; None for an unknown type."""
         return item_bytes(self.dtype)
 
     @property
     def stored(self) -> int:
-        """How many elements are in memory: expanded dimensions repeat theirs."""
+        """Number of elements in memory; expanded dimensions repeat theirs."""
         if self.strides is None or len(self.strides) != len(self.shape):
             return self.numel
         return prod(
@@ -46,21 +46,21 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of an operator: the tensors at each position, and the values of the others."""
+    """One call of an operator: the tensors at each position, and the other values."""
 
     name: str
     tensors: tuple[tuple[Tensor, ...], ...]
     values: tuple[str, ...]
 
     def tensor(self, position: int) -> Tensor | None:
-        """Give the tensor at a position; None for nothing or for a list of tensors."""
+        """Return the tensor at a position; None for other values or a list of tensors."""
         found = self.tensors[position] if position < len(self.tensors) else ()
         return found[0] if len(found) == 1 else None
 
     def value(self, position: int) -> Any:
-        """Read the number, flag or list at a position; None where it was not recorded.
+        """Return the number, flag or list at a position; None if not recorded.
 
-        A single number stands for a list of equal ones, as in torch.
+        A single number represents a list of equal ones, as in torch.
         """
         text = self.values[position] if position < len(self.values) else ""
         words = {"True": True, "False": False}
@@ -72,18 +72,18 @@ class Call:
             return None
 
     def all_tensors(self) -> list[Tensor]:
-        """List every tensor that has a type."""
+        """List every tensor with a known type."""
         return [tensor for group in self.tensors for tensor in group if tensor.dtype]
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one call has to compute and to move at the least.
+    """Minimum work of one call.
 
-    `flops` counts a multiplication and an addition as two. `n_bytes` are those that it must read
-    and write when each input is read once and each output written once; None where a type or a
-    shape is not known. `dtype` is what it computes with, as torch names it. `is_matrix` tells
-    products, convolutions and attention, which run on tensor or matrix cores.
+    `flops` counts a multiply-add as two. `n_bytes` is the number of bytes read and written if each
+    input is read once and each output written once; None if a type or a shape is unknown. `dtype`
+    is the type it computes with, in torch's names. `is_matrix` is set for products, convolutions
+    and attention, which run on tensor or matrix cores.
     """
 
     flops: int
@@ -100,7 +100,7 @@ def call_of(  # noqa: PLR0917 - the columns of a frame
     dtypes: Sequence[str],
     values: Sequence[str],
 ) -> Call:
-    """Make a call of a row of `Trace.inputs`.
+    """Create a call from a row of `Trace.inputs`.
 
     Examples
     --------

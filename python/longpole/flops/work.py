@@ -1,4 +1,4 @@
-"""The formula of an operator, by its name."""
+"""Formulas of operators by name."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ MATRIX_OPERATORS: Final = frozenset(_MATRIX)
 
 
 def work_of(call: Call) -> Work | None:
-    """Tell what a call has to compute and to move at the least.
+    """Return the minimum FLOPs and bytes of a call.
 
     Returns
     -------
     Work or None
-        None where there is no formula, or the inputs do not tell.
+        None without a formula, or if the inputs are insufficient.
 
     Examples
     --------

@@ -54,7 +54,7 @@ __all__ = [
     "timeline_events",
 ]
 
-# To recognise a file of a profile must not cost what analyses one.
+# Recognising a profile's files must not import the analysis.
 _NAMES_OF = {
     "errors": ("ProfileError", "RankError"),
     "findings": ("FileFinding",),

@@ -1,4 +1,4 @@
-"""What can record: torch.profiler, or MindSpore's own profiler. Both are imported when used."""
+"""Recording backends: torch.profiler, or MindSpore's profiler. Both are imported on use."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ _NONE: Final = (
 
 
 class Backend(Protocol):
-    """Records between `start` and `stop`, and writes what it recorded."""
+    """Records between `start` and `stop`, and writes the recording."""
 
     name: str
     mode: str
-    """`graph` or `pynative`: how the program runs."""
+    """How the program runs: `graph` or `pynative`."""
     ignored: frozenset[str]
-    """The options that have no effect on what it records."""
+    """Options that do not affect the recording."""
 
     def device(self) -> str:
-        """Give cpu, gpu or ascend."""
+        """Return `cpu`, `gpu` or `ascend`."""
 
     def rank(self) -> int | None:
-        """Give the rank in a distributed job, None outside of one."""
+        """Return the rank in a distributed job, None otherwise."""
 
     def start(self, options: ProfilerOptions, folder: Path) -> None:
-        """Begin to record."""
+        """Start recording."""
 
     def step(self) -> None:
         """Mark the end of a step and the start of the next."""
@@ -49,7 +49,7 @@ class Backend(Protocol):
         """End the recording."""
 
     def write(self, path: Path) -> Path | None:
-        """Write the last recording as a trace; None where the backend writes files of its own."""
+        """Write the last recording as a trace; None if the backend writes its own files."""
 
 
 def backend_of(
@@ -57,14 +57,14 @@ def backend_of(
     counters: Sequence[str] = (),
     torch_options: Mapping[str, Any] | None = None,
 ) -> Backend:
-    """Choose a backend by name; with None, that of the library that the program uses.
+    """Choose a backend by name; by default that of the library in use.
 
     Raises
     ------
     MissingDependencyError
         The library is not installed.
     ValueError
-        The name is none of torch and mindspore.
+        The name is neither `torch` nor `mindspore`.
     """
     if choice is not None and not isinstance(choice, str):
         return choice
@@ -103,11 +103,11 @@ class TorchBackend:
         self._step = 0
 
     def device(self) -> str:
-        """Give gpu where torch has one."""
+        """Return `gpu` if torch has one."""
         return "gpu" if self._torch.cuda.is_available() else "cpu"
 
     def rank(self) -> int | None:
-        """Give the rank in the default process group."""
+        """Return the rank in the default process group."""
         distributed = self._torch.distributed
         if not (distributed.is_available() and distributed.is_initialized()):
             return None
@@ -115,7 +115,7 @@ class TorchBackend:
         return rank
 
     def start(self, options: ProfilerOptions, folder: Path) -> None:  # noqa: ARG002 (protocol)
-        """Begin to record, and open the first step."""
+        """Start recording, and open the first step."""
         profiler = self._torch.profiler
         activities = [profiler.ProfilerActivity.CPU]
         if self.device() == "gpu":
@@ -130,7 +130,7 @@ class TorchBackend:
         self._open_step()
 
     def _experimental(self) -> Any:
-        """Ask for synchronization events, and for counters of CUPTI for each kernel."""
+        """Request synchronization events, and CUPTI counters for each kernel."""
         config = self._torch._C._profiler._ExperimentalConfig  # noqa: SLF001 (no other way)
         if self._counters:
             return config(profiler_metrics=self._counters, profiler_measure_per_kernel=True)
@@ -142,7 +142,7 @@ class TorchBackend:
         self._mark.__enter__()
 
     def step(self) -> None:
-        """Close the step that is open and open the next."""
+        """Close the open step and open the next."""
         self._mark.__exit__(None, None, None)
         self._step += 1
         self._open_step()
@@ -159,7 +159,7 @@ class TorchBackend:
 
 
 class MindSporeBackend:
-    """Hands everything to `mindspore.Profiler`, which writes files of its own."""
+    """Delegates to `mindspore.Profiler`, which writes its own files."""
 
     name = "mindspore"
 
@@ -173,15 +173,15 @@ class MindSporeBackend:
         self.mode = "graph" if is_graph else "pynative"
 
     def device(self) -> str:
-        """Give the device target of MindSpore's context."""
+        """Return the device target of MindSpore's context."""
         return str(self._mindspore.get_context("device_target")).lower()
 
     def rank(self) -> int | None:
-        """Leave the rank to the environment, as MindSpore does outside of a job."""
+        """Return None: outside of a job the rank comes from the environment, as in MindSpore."""
         return None
 
     def start(self, options: ProfilerOptions, folder: Path) -> None:
-        """Make MindSpore's profiler at the first start, and start it."""
+        """Start MindSpore's profiler, creating it on the first start."""
         if self._profiler is None:
             chosen = options_of(options, self._types)
             place = {"output_path": str(folder), "start_profile": False}
@@ -189,13 +189,13 @@ class MindSporeBackend:
         self._profiler.start()
 
     def step(self) -> None:
-        """Leave steps to MindSpore, which finds them itself."""
+        """Do nothing, since MindSpore finds steps itself."""
 
     def stop(self) -> None:
         """End the recording."""
         self._profiler.stop()
 
     def write(self, path: Path) -> Path | None:  # noqa: ARG002 (protocol)
-        """Let MindSpore write its files."""
+        """Return None after MindSpore has written its files."""
         self._profiler.analyse()
         return None

@@ -1,8 +1,8 @@
-"""Which operator holds a data pipeline up: MindSpore's rules over CPU use and queues.
+"""Finds the operator that limits a data pipeline, by MindSpore's rules on CPU use and queues.
 
-The thresholds are MindSpore's. Operators that only pass rows on (Zip, Repeat, ...) have no queue
-and no workers of their own and are looked through. What the rules find is put into words here, and
-into MindSpore's own in `bottleneck_compat`.
+The thresholds are MindSpore's. Operators that only pass on rows (Zip, Repeat, ...) have no queue or
+workers of their own and are skipped. The results are worded here, and in MindSpore's own words in
+`bottleneck_compat`.
 """
 
 from __future__ import annotations
@@ -49,9 +49,10 @@ _QUEUES: Final = {
 
 
 class Worker(NamedTuple):
-    """What the rules ask of an operator; None is not known.
+    """The data of an operator used by the rules; None if unknown.
 
-    `use` is that of a core by each of its workers, `full` and `empty` are of its output queue.
+    `use` is the CPU use of each of its workers, in cores; `full` and `empty` describe its output
+    queue.
     """
 
     label: str
@@ -64,7 +65,7 @@ class Worker(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a rule says of an operator, and of the one whose queue it reads from."""
+    """The result of a rule for an operator, and for the one whose queue it reads from."""
 
     rule: str
     op: Worker
@@ -73,21 +74,21 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """What the rules say."""
+    """The results of the rules."""
 
     operator: str | None
-    """None where they name no bottleneck."""
+    """None if they find no bottleneck."""
     suggestion: str | None
     cpu: tuple[str, ...]
-    """What they say of the CPU use."""
+    """Results on the CPU use."""
     queues: tuple[str, ...]
-    """What they say of the queues."""
+    """Results on the queues."""
 
 
 def find_bottleneck(workers: Mapping[int, Worker]) -> Bottleneck:
     """Apply the rules; the CPU use of every operator must be known.
 
-    Where several operators are named, the one nearest to the root is the bottleneck.
+    If several operators are found, the one nearest to the root is the bottleneck.
     """
     found = list(rules(workers))
     first = [each for each in found if each.rule in _SUGGESTIONS][:1]
@@ -97,7 +98,7 @@ def find_bottleneck(workers: Mapping[int, Worker]) -> Bottleneck:
 
 
 def worded(found: Iterable[Found], sentences: Mapping[str, str]) -> tuple[str, ...]:
-    """Put what was found into words, as far as there is a sentence for it."""
+    """Return the results as sentences; those without a sentence are left out."""
     return tuple(
         sentences[each.rule].format(op=each.op, source=each.source)
         for each in found
@@ -106,7 +107,7 @@ def worded(found: Iterable[Found], sentences: Mapping[str, str]) -> tuple[str, .
 
 
 def rules(workers: Mapping[int, Worker], whole: int = 1) -> Iterator[Found]:
-    """Apply the rules to each operator at work; shares are parts of `whole`."""
+    """Apply the rules to each active operator; shares are relative to `whole`."""
     for number, op in workers.items():
         if op.name not in _PASSING:
             source = _source(number, workers)
@@ -117,7 +118,7 @@ def rules(workers: Mapping[int, Worker], whole: int = 1) -> Iterator[Found]:
 
 
 def _source(number: int, workers: Mapping[int, Worker]) -> Worker | None:
-    """Find the operator whose queue it reads from, through those that have none."""
+    """Return the operator whose queue it reads from, skipping those without one."""
     seen = {number}
     children = workers[number].children
     while children:

@@ -53,7 +53,7 @@ _SUGGESTIONS: Final = {
 
 
 def compatible_bottleneck(summary: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Give what MindSpore adds to its summary; nothing where its rules end in an IndexError."""
+    """Return MindSpore's additions to its summary; empty where its rules raise an IndexError."""
     numbers = summary["op_ids"]
     if numbers != list(range(len(numbers))):
         return {}

@@ -1,4 +1,4 @@
-"""What the exported files of an Ascend device contain: operators, shapes, counters and steps.
+"""Contents of an Ascend device's exported files: operators, shapes, counters and steps.
 
 The files are those of `ASCEND_PROFILER_OUTPUT` and `mindstudio_profiler_output`.
 """
@@ -39,7 +39,7 @@ _EXPORTED_AT: Final = re.compile(r"_([0-9]{14,17})\.csv$")
 
 @dataclass(frozen=True, slots=True)
 class DeviceOperator(Data):
-    """All runs of one type of operator on one kind of core."""
+    """All runs of one operator type on one kind of core."""
 
     type: str
     core: str | None
@@ -48,41 +48,41 @@ class DeviceOperator(Data):
     min_ns: int | None
     max_ns: int | None
     share: float | None
-    """The share of the time of all operators, from 0 to 1."""
+    """Share of the time of all operators, from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceShape(Data):
-    """The runs of one type of operator with the same input shapes."""
+    """The runs of one operator type with the same input shapes."""
 
     type: str
     input_shapes: str | None
     n_runs: int
     n_dynamic: int | None
-    """How many of them had shapes unknown to the compiler; None if that is not recorded."""
+    """Number of these with shapes unknown to the compiler; None if not recorded."""
     total_ns: int
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceMetric(Data):
-    """The mean of a counter of the AI cores over the runs of a type, weighted by their time."""
+    """Mean of an AI core counter over the runs of a type, weighted by their time."""
 
     type: str
     core: str | None
     metric: str
-    """The name of the column, such as `aic_mac_ratio`."""
+    """Column name, such as `aic_mac_ratio`."""
     mean: float
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceStep(Data):
-    """A step or iteration: its parts as the profiler wrote them; None where it wrote none."""
+    """A step or iteration: its parts as written by the profiler; None if missing."""
 
     number: int | None
     total_ns: int | None
     computing_ns: int | None
     not_overlapped_ns: int | None
-    """Communication that no computation overlaps."""
+    """Communication without concurrent computation."""
     free_ns: int | None
     fp_and_bp_ns: int | None
     """From the start of forward to the end of backward propagation."""
@@ -94,25 +94,25 @@ class DeviceStep(Data):
 
 @dataclass(frozen=True, slots=True)
 class DeviceTables(Data):
-    """The tables of one device; empty where the profile has no such file."""
+    """The tables of one device; empty if the profile lacks the file."""
 
     rank: int | None
     folder: Path
     operators: Sequence[DeviceOperator]
-    """By time, the longest first."""
+    """By time, longest first."""
     shapes: Sequence[DeviceShape]
-    """By time, the longest first."""
+    """By time, longest first."""
     metrics: Sequence[DeviceMetric]
     steps: Sequence[DeviceStep]
     conversion_share: float | None
-    """The share of operators that change only layout or type (TransData, Cast, Transpose)."""
+    """Share of operators that change only layout or type (TransData, Cast, Transpose)."""
     operations: float | None
-    """Floating-point operations of the cube and vector units, if they were recorded."""
+    """Floating-point operations of the cube and vector units, if recorded."""
     findings: Sequence[FileFinding]
 
 
 def read_devices(folder: Path) -> list[DeviceTables]:
-    """Return the tables of each exported folder in a profile; none if it has no such folder."""
+    """Return the tables of each exported folder in a profile; empty without such a folder."""
     if not folder.is_dir():
         return []
     found = [_read(output) for output in output_folders(folder)]
@@ -146,7 +146,7 @@ def _read(output: Path) -> DeviceTables:
 
 
 def _frame(output: Path, names: Sequence[str], findings: list[FileFinding]) -> pl.DataFrame | None:
-    """Return the rows of the first kind of file that is there, of its newest export."""
+    """Return the rows of the first kind of file that exists, from its newest export."""
     import polars as pl
 
     for name in names:
@@ -173,7 +173,7 @@ def _frame(output: Path, names: Sequence[str], findings: list[FileFinding]) -> p
 
 
 def _newest_export(output: Path, name: str, findings: list[FileFinding]) -> list[Path]:
-    """Return the files of a table; if it was exported several times, those of the last time."""
+    """Return the files of a table, from its last export."""
     is_steps = name == "step_trace"
     paths = [
         path
@@ -236,7 +236,7 @@ def _operators(grouped: pl.DataFrame) -> list[DeviceOperator]:
 
 
 def _computing(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return the kernels with a type and a duration, without those of communication."""
+    """Return the kernels with a type and a duration, except communication."""
     import polars as pl
 
     frame = _with(frame, type=pl.String, core=pl.String, input_shapes=pl.String)
@@ -266,7 +266,7 @@ def _shapes(frame: pl.DataFrame) -> list[DeviceShape]:
 
 
 def _metrics(frame: pl.DataFrame) -> list[DeviceMetric]:
-    """Return the mean of each counter that is not 0 everywhere, by type and core."""
+    """Return the mean of each counter by type and core, except those that are always 0."""
     import polars as pl
 
     names = [
@@ -315,7 +315,7 @@ def _step(row: dict[str, Any]) -> DeviceStep:
 
 
 def _with(frame: pl.DataFrame, **columns: Any) -> pl.DataFrame:
-    """Return the frame with columns of nulls for those that it lacks."""
+    """Return the frame with null columns for those it lacks."""
     import polars as pl
 
     missing = {name: dtype for name, dtype in columns.items() if name not in frame.columns}

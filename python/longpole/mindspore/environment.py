@@ -1,4 +1,4 @@
-"""The environment variables of MindSpore's profiler, and which of two wins."""
+"""The environment variables of MindSpore's profiler, and their precedence."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _NOT_OPTIONS: Final = {"start", "start_time", "file_output_path", "pid"}
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What the environment says.
+    """The configuration from the environment.
 
-    `run_options` are those of MS_PROFILER_RUN_CONFIG, which win over arguments, where it says
-    `"start": true`. `device_id` and `rank_id` are None where they are not set.
+    `run_options` are those of MS_PROFILER_RUN_CONFIG, which take precedence over arguments if it
+    has `"start": true`. `device_id` and `rank_id` are None if not set.
     """
 
     output_path: str | None = None
@@ -35,7 +35,7 @@ class Environment:
 
     @classmethod
     def of(cls, variables: Mapping[str, str]) -> Self:
-        """Read the variables; what cannot be read is a finding."""
+        """Read the variables; an invalid one becomes a finding."""
         findings: list[OptionFinding] = []
         if variables.get("PROFILING_MODE"):
             message = (
@@ -55,7 +55,7 @@ class Environment:
         )
 
     def rank(self, device: str) -> int:
-        """Give the rank: of a GPU that of its device, otherwise RANK_ID, and 0 without either."""
+        """Return the rank: of a GPU that of its device, otherwise RANK_ID, or else 0."""
         if device == "gpu" and self.device_id is not None:
             return self.device_id
         return self.rank_id or 0

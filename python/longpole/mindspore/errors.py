@@ -1,4 +1,4 @@
-"""What is raised about a MindSpore profile: the code, the file, the line and what to do."""
+"""Errors about a MindSpore profile: the code, the file, the line and what to do."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["ProfileError", "RankError"]
 
 
 class ProfileError(TraceError):
-    """A profile, or a file of it, that cannot be read.
+    """A profile, or one of its files, cannot be read.
 
-    `code` is a short name for programs, `path` the file, `line` its line (from 1, None where the
-    whole file is meant), `hint` what to do next.
+    `code` is a short name for programs, `path` the file, `line` its line (from 1, None for the
+    whole file), `hint` what to do next.
     """
 
     line: int | None
@@ -37,7 +37,7 @@ class ProfileError(TraceError):
 
 
 class RankError(ProfileError):
-    """The analysis of one rank failed; `rank` says which, and the cause is chained."""
+    """The analysis of one rank failed; `rank` is its number, and the cause is chained."""
 
     rank: int
 

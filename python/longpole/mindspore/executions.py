@@ -1,7 +1,7 @@
-"""When each operator and each GPU activity ran: `*_execute_timestamp_{rank}.txt`.
+"""The runs of operators and GPU activities: `*_execute_timestamp_{rank}.txt`.
 
-Stamps are whole nanoseconds and stay so. The durations have six digits, as C++ prints them: of
-operators on the CPU in milliseconds, of the others in microseconds.
+Timestamps remain whole nanoseconds. Durations have six digits, as printed by C++: in milliseconds
+for operators on the CPU, in microseconds for the others.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _NS_IN_MS: Final = 1e6
 _NS_IN_US: Final = 1e3
 _WITH_THREAD: Final = 3
 LONGEST_NS: Final = 10**16
-"""Longer than any run: 115 days. What is longer is a damaged number."""
+"""Longer than any run: 115 days. A longer time is a damaged number."""
 
 
 @dataclass(slots=True)
 class Executions:
     """Every run of the operators, or of the kernels and copies, of one file, as columns.
 
-    `operators` are full names, `threads` also streams; `operator` and `thread` of a run are rows
-    of these.
+    `operators` are full names, `threads` also streams; `operator` and `thread` of a run are indices
+    into these.
     """
 
     operators: list[str] = field(default_factory=list)
@@ -58,17 +58,17 @@ class Executions:
         self.duration_ns.append(span[1])
 
     def rows(self) -> Iterator[tuple[int, int, int, int]]:
-        """Give operator, thread, start and duration of each run."""
+        """Return operator, thread, start and duration of each run."""
         return zip(self.operator, self.thread, self.start_ns, self.duration_ns, strict=True)
 
     def by_start(self) -> list[int]:
-        """Give the rows in the order of their starts, then of the file."""
+        """Return the rows sorted by start, then in file order."""
         return sorted(range(len(self.start_ns)), key=self.start_ns.__getitem__)
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """What `gpu_activity_data` says of all kernels of one name.
+    """The data in `gpu_activity_data` about all kernels with one name.
 
     `operator` launched it first; others may launch it too.
     """
@@ -80,7 +80,7 @@ class Kernel:
 
 
 def read_executions(path: Path, findings: Findings) -> Executions:
-    """Read the runs of operators; durations are in ms where the file is the CPU's."""
+    """Read the runs of operators; durations are in ms for the CPU's file."""
     file, found = TextFile(path, findings), Executions()
     scale = _NS_IN_MS if path.name.startswith("cpu_") else _NS_IN_US
     threads: dict[str, int] = {}
@@ -105,7 +105,7 @@ def read_executions(path: Path, findings: Findings) -> Executions:
 
 
 def _span(file: TextFile, start: str, duration: str, scale: float) -> tuple[int, int] | None:
-    """Read a start in ns and a duration; what cannot be is a finding and None."""
+    """Parse a start in ns and a duration; an invalid one becomes a finding and None."""
     start_ns, length = file.stamp(start), file.number(duration)
     if start_ns is None or length is None:
         return None
@@ -116,7 +116,7 @@ def _span(file: TextFile, start: str, duration: str, scale: float) -> tuple[int,
 
 
 def read_activities(path: Path, findings: Findings) -> Executions:
-    """Read the kernels and copies of a GPU; their names may contain commas and spaces."""
+    """Read the kernels and copies of a GPU, whose names may contain commas and spaces."""
     file, found = TextFile(path, findings), Executions()
     names: dict[str, int] = {}
     streams: dict[str, int] = {}
@@ -151,7 +151,7 @@ _UNUSED: Final = (
 
 
 def read_kernels(path: Path, findings: Findings) -> list[Kernel]:
-    """Read `gpu_activity_data`: a row for each kernel name; none of an empty file."""
+    """Read `gpu_activity_data`: one row per kernel name; empty for an empty file."""
     try:
         file = CsvFile(path, findings)
     except ProfileError:
@@ -164,7 +164,7 @@ def read_kernels(path: Path, findings: Findings) -> list[Kernel]:
 
 
 def clock_offset_ns(path: Path, findings: Findings) -> int | None:
-    """Read `start_time_{rank}.txt`: what to add to stamps of the host to get the device's."""
+    """Read `start_time_{rank}.txt`: the offset from host timestamps to the device's."""
     file, times = TextFile(path, findings), {}
     for text in file.lines():
         name, _, value = text.rpartition(":")

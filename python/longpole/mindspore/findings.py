@@ -1,4 +1,4 @@
-"""What is wrong with the files of a profile, counted, with the first lines where it is so."""
+"""Problems of a profile's files, counted, with the first lines of each."""
 
 from __future__ import annotations
 
@@ -92,23 +92,23 @@ _KINDS: Final = {
     "several_profiles": ("the rank has several profiles", "the newest is read"),
     "refused": ("the file is not supported offline", "it is ignored"),
 }
-"""By code: a sentence, and what follows from it."""
+"""By code: a sentence, and its consequence."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileFinding:
-    """One kind of thing that is wrong with one file, with how often it was found."""
+    """One kind of problem in one file, with the number of occurrences."""
 
     code: str
     file: str
     count: int
     sentence: str
     effect: str
-    """What follows from it."""
+    """Its consequence."""
     lines: tuple[int, ...] = ()
-    """The first lines (from 1) where it is so, at most 20."""
+    """Line numbers of the first occurrences (from 1), at most 20."""
     detail: str | None = None
-    """More about the first."""
+    """More about the first occurrence."""
 
 
 class Findings:
@@ -120,7 +120,7 @@ class Findings:
     def add(
         self, code: str, file: Path, line: int | None = None, detail: str | None = None
     ) -> None:
-        """Count one; `detail` is kept of the first."""
+        """Count one; `detail` is kept for the first."""
         key = (code, file.name)
         known = self._found.get(key) or FileFinding(*key, 0, *_KINDS[code], detail=detail)
         lines = known.lines
@@ -129,10 +129,10 @@ class Findings:
         self._found[key] = replace(known, count=known.count + 1, lines=lines)
 
     def include(self, found: Iterable[FileFinding]) -> None:
-        """Take over what was found elsewhere; of two with one code and file, the first stays."""
+        """Add findings from elsewhere; with the same code and file, the first is kept."""
         for each in found:
             self._found.setdefault((each.code, each.file), each)
 
     def all(self) -> tuple[FileFinding, ...]:
-        """Give what was found, in the order of the first of each."""
+        """Return the findings, in the order of their first occurrences."""
         return tuple(self._found.values())

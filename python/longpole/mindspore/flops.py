@@ -1,7 +1,7 @@
-"""How many operations the operators of an Ascend device computed: `flops_{rank}.txt`.
+"""Floating-point operations of an Ascend device's operators: `flops_{rank}.txt`.
 
-MindSpore's own summary divides a sum of rates by a sum of times. Here the rate of all is the sum of
-the operations by the sum of the times, each time being operations by rate.
+MindSpore's own summary divides a sum of rates by a sum of times. Here the total rate is the sum of
+operations divided by the sum of times, where each time is operations divided by rate.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ _SCALE: Final = {"M": 1e6, "G": 1e9}
 
 @dataclass(frozen=True, slots=True)
 class FlopsSummary:
-    """What all operators of one file computed together.
+    """Totals over all operators of one file.
 
-    A figure is None where the header names no unit (`unit_not_named`), or where a rate is 0 for
-    an operator that computed.
+    A value is None if the header has no unit (`unit_not_named`), or if the rate is 0 for an
+    operator that computed.
     """
 
     rank: int
     n_operators: int
     operations: float | None
-    """The floating-point operations of all."""
+    """Floating-point operations of all operators."""
     operations_per_s: float | None
     """Their rate while the operators ran."""
     operations_as_written: float | None = None
-    """The sum of the column, if its header names no unit."""
+    """Sum of the column, if its header has no unit."""
 
 
 def read_flops(path: Path, rank: int, findings: Findings) -> FlopsSummary:
@@ -78,6 +78,6 @@ def read_flops(path: Path, rank: int, findings: Findings) -> FlopsSummary:
 
 
 def _scale(name: str) -> float | None:
-    """Read the unit that a column names: `MFLOPs(10^6)`, `FLOPs(M)`, `GFLOPS`, `FLOPS(G/s)`."""
+    """Parse the unit of a column: `MFLOPs(10^6)`, `FLOPs(M)`, `GFLOPS`, `FLOPS(G/s)`."""
     found = next((letter for letter in _SCALE if f"({letter}" in name or name[0] == letter), None)
     return None if found is None else _SCALE[found]

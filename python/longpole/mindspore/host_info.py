@@ -1,7 +1,7 @@
-"""What MindSpore recorded of its host stages: `host_info_{rank}.csv`.
+"""Host stages recorded by MindSpore: `host_info_{rank}.csv`.
 
-A stage is written as two lines, a start and an end, which belong together by event, stage,
-thread and process. Stages of one name may nest: an end closes the last start that is open.
+A stage is written as two lines, a start and an end, matched by event, stage, thread and process.
+Stages with one name may nest: an end closes the last open start.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ COLUMNS: Final = (
 
 
 class HostEvent(NamedTuple):
-    """A stage (`phase` X), a point (i), or a stage that never ended (B).
+    """A stage (`phase` X), a point (i), or a stage without an end (B).
 
-    `end_us` is None where it is not known; `line` is that of its start.
+    `end_us` is None if unknown; `line` is that of its start.
     """
 
     phase: Literal["X", "i", "B"]
@@ -64,11 +64,11 @@ class DatasetStage:
 
 @dataclass(frozen=True, slots=True)
 class HostInfo:
-    """What one file says.
+    """Contents of one file.
 
-    `events` stand in the order of their last lines, those that never ended after them;
-    `memory` has the rows with a memory usage, in the order of `COLUMNS`; `dataset` the means
-    of the dataset stages, in the order in which they ended first.
+    `events` are in the order of their last lines, followed by those without an end; `memory` has
+    the rows with a memory usage, in the order of `COLUMNS`; `dataset` has the means of the dataset
+    stages, in the order in which they first ended.
     """
 
     path: Path
@@ -91,7 +91,7 @@ def read_host_info(path: str | os.PathLike[str], *, developer_rows: bool = True)
     Raises
     ------
     ProfileError
-        The file is empty, or has no header with the columns that are needed.
+        The file is empty, or its header lacks the required columns.
     OSError
         The file cannot be read.
     """
@@ -118,12 +118,12 @@ def read_host_info(path: str | os.PathLike[str], *, developer_rows: bool = True)
 
 
 def _recorded(file: CsvFile, cell: str) -> int | None:
-    """Read a number; MindSpore writes 0 for what was not recorded, and other tools N/A."""
+    """Parse a number; MindSpore writes 0 for missing values, and other tools N/A."""
     return 0 if cell == "N/A" else file.stamp(cell)
 
 
 class _Pairs:
-    """Joins starts and ends as they come; what is open is kept as an event that never ended."""
+    """Matches starts and ends in file order; open starts become events without an end."""
 
     def __init__(self, file: CsvFile) -> None:
         self._file = file
@@ -162,12 +162,12 @@ class _Pairs:
             self._dataset[group] = (count + 1, total_us + stamp_us - start.start_us)
 
     def dataset(self) -> list[DatasetStage]:
-        """Give the means of the dataset stages."""
+        """Return the means of the dataset stages."""
         groups = self._dataset.items()
         return [DatasetStage(*group, count, total / count) for group, (count, total) in groups]
 
     def close(self) -> list[HostEvent]:
-        """Give all events; what is open still is reported."""
+        """Return all events; report those still open."""
         left = [start for starts in self._open.values() for start in starts]
         left.sort(key=lambda start: start.line)
         for start in left:

@@ -1,8 +1,7 @@
-"""The files that MindSpore r2.3 makes of `host_info_{rank}.csv`, byte for byte.
+"""The files that MindSpore r2.3 creates from `host_info_{rank}.csv`, byte for byte.
 
-Its faults are kept: a start is lost when its stage starts again, stages that never end are named
-otherwise than those that do, and a row that is not as expected ends the whole in the exception
-that MindSpore raises.
+Its faults are reproduced: a start is lost if its stage starts again, stages without an end are
+named differently, and an unexpected row raises the same exception as in MindSpore.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ _Row = dict[str, str]
 def compatible_memory_and_timeline(
     path: Path, *, developer_rows: bool = True
 ) -> tuple[str | None, str | None]:
-    """Return the text of `host_memory_{rank}.csv` and `timeline_{rank}.json`; None where none is.
+    """Return the text of `host_memory_{rank}.csv` and `timeline_{rank}.json`; None if empty.
 
     Raises
     ------
     TypeError, ValueError
-        Where MindSpore does.
+        Where MindSpore raises them.
     """
     starts: dict[str, int] = {}
     events: list[dict[str, Any]] = []
@@ -88,7 +87,7 @@ def _each_row(path: Path, add: Callable[[_Row], None], *, developer_rows: bool) 
 
 
 def _event(row: _Row, starts: dict[str, int]) -> dict[str, Any] | None:
-    """Make an event of an end with its start, or of a point; a start is kept until then."""
+    """Create an event from an end with its start, or from a point; store starts."""
     key = f"{row['event']}_{row['stage']}_{row['tid']}_{row['pid']}"
     stamp_us, mark = int(row["time_stamp(us)"]), row["start_end"]
     timed: dict[str, Any] = {"ts": stamp_us, "ph": "i"}
@@ -110,7 +109,7 @@ def _event(row: _Row, starts: dict[str, int]) -> dict[str, Any] | None:
 
 
 def _open_event(key: str, start_us: int) -> dict[str, Any]:
-    """Take name, thread and process from the key again, as MindSpore does."""
+    """Extract name, thread and process from the key again, as MindSpore does."""
     last = key.rfind("_")
     second = key.rfind("_", 0, last - 1)
     name, tid, pid = key[:second], key[second + 1 : last], key[last + 1 :]
@@ -118,7 +117,7 @@ def _open_event(key: str, start_us: int) -> dict[str, Any]:
 
 
 def _memory_text(rows: list[_Row]) -> str | None:
-    """Return the rows with the columns in MindSpore's own order, whatever that of the file is."""
+    """Return the rows with the columns in MindSpore's own order."""
     if not rows:
         return None
     text = io.StringIO()

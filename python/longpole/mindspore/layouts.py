@@ -1,7 +1,8 @@
-"""Finds the files of each rank in a profile folder, in every layout that MindSpore has written.
+"""Finds the files of each rank in a profile folder, in every layout of MindSpore.
 
-`OUT/profiler/` with the rank behind each name, `OUT/{host}_{pid}_{time}_ascend_ms/FRAMEWORK/`,
-`rank-{rank}_{time}_ascend_ms`, and any of these folders itself.
+`OUT/profiler/` with the rank at the end of each name,
+`OUT/{host}_{pid}_{time}_ascend_ms/FRAMEWORK/`, `rank-{rank}_{time}_ascend_ms`, and any of these
+folders itself.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ WITHOUT_TIMELINE: Final = frozenset(_ANALYSED).difference(_TIMED) | {
     "device_queue_profiling",
     "minddata_cpu_utilization",
 }
-"""Kinds of files that an analysis reads, and that are no timeline."""
+"""Kinds of files that an analysis reads and that are not timelines."""
 _INNER: Final = frozenset({"host_info", "FRAMEWORK", "ASCEND_PROFILER_OUTPUT"})
 _TIME: Final = re.compile(r"_([0-9]{14,17})_ascend_ms$")
 _DIGITS: Final = 17
@@ -81,7 +82,7 @@ _EXPORT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RankFiles:
-    """The files of one rank: by kind, such as `cpu_framework`, without the rank and ending."""
+    """The files of one rank by kind, such as `cpu_framework`, without rank and suffix."""
 
     rank: int
     folder: Path
@@ -94,7 +95,7 @@ class RankFiles:
         return self.files.get(kind)
 
     def need(self, kind: str) -> Path:
-        """Give the file of a kind; that there is none is an error."""
+        """Return the file of a kind; raise if it is missing."""
         found = self.files.get(kind)
         if found is None:
             message = f"rank {self.rank} has no file {kind}_{self.rank}"
@@ -103,7 +104,7 @@ class RankFiles:
 
 
 def contents(folder: Path) -> Literal["timelines", "other files"] | None:
-    """Tell what text files of MindSpore's profiler a folder has."""
+    """Return which text files of MindSpore's profiler a folder has."""
     kinds = {kind for _, kind, _, _ in _files_below(folder)}
     if not kinds.isdisjoint(_TIMED):
         return "timelines"
@@ -111,19 +112,19 @@ def contents(folder: Path) -> Literal["timelines", "other files"] | None:
 
 
 def named(path: Path) -> tuple[str, int] | None:
-    """Read from a file's name what it holds, such as `cpu_framework`, and the rank."""
+    """Parse the kind, such as `cpu_framework`, and the rank in a file name."""
     found = _NAME.fullmatch(path.name) or _BARE.fullmatch(path.name)
     return (f"{found['stem']}{found['tail'] or ''}", int(found["rank"])) if found else None
 
 
 def rank_of_file(path: Path) -> int | None:
-    """Read the rank from the name of a text file that has a timeline; None for other files."""
+    """Return the rank in the name of a text file with a timeline; None for other files."""
     kind, rank = named(path) or ("", 0)
     return rank if kind in _TIMED else None
 
 
 def files_beside(path: Path) -> RankFiles | None:
-    """Give the files of the rank that a file with a timeline is of; None for other files."""
+    """Return the files of the rank of a file with a timeline; None for other files."""
     rank = rank_of_file(path)
     if rank is None:
         return None
@@ -136,7 +137,7 @@ def files_beside(path: Path) -> RankFiles | None:
 
 
 def drawn_timelines(folder: Path) -> list[tuple[Path, int | None]]:
-    """List the timelines that MindSpore itself drew, `*timeline_display_{rank}.json`, by rank."""
+    """List the timelines written by MindSpore, `*timeline_display_{rank}.json`, by rank."""
     found = {
         int(match["rank"]): path
         for path in _walk(folder, 0)
@@ -146,7 +147,7 @@ def drawn_timelines(folder: Path) -> list[tuple[Path, int | None]]:
 
 
 def timeline_files(folder: Path) -> list[tuple[Path, int | None]]:
-    """List a file of the timeline of each rank that has one, which `read_trace` takes for it."""
+    """List one file of each rank's timeline, which represents it for `read_trace`."""
     ranks = find_ranks(folder)
     for files in ranks:
         _one_profile(folder, files)
@@ -155,7 +156,7 @@ def timeline_files(folder: Path) -> list[tuple[Path, int | None]]:
 
 
 def _one_profile(folder: Path, files: RankFiles) -> None:
-    """Check that a rank has one profile, where a timeline must not be chosen for the reader."""
+    """Check that a rank has only one profile, so that no timeline is chosen silently."""
     if files.others:
         message = (
             f"rank {files.rank} has several profiles, in {files.folder} and {files.others[-1]}"
@@ -164,7 +165,7 @@ def _one_profile(folder: Path, files: RankFiles) -> None:
 
 
 def find_ranks(folder: str | os.PathLike[str]) -> list[RankFiles]:
-    """Return the files of all ranks, by rank; of several profiles of a rank, the newest.
+    """Return the files of all ranks by rank; of several profiles of a rank, the newest.
 
     Raises
     ------
@@ -177,7 +178,7 @@ def find_ranks(folder: str | os.PathLike[str]) -> list[RankFiles]:
     folder = Path(folder)
     if not folder.is_dir():
         folder.stat()
-        raise ProfileError(folder, "no_folder", "this is no folder", hint=_NO_PROFILE)
+        raise ProfileError(folder, "no_folder", "this is not a folder", hint=_NO_PROFILE)
     homes: dict[int, dict[Path, dict[str, Path]]] = {}
     for rank, kind, path, home in _files_below(folder):
         homes.setdefault(rank, {}).setdefault(home, {}).setdefault(kind, path)
@@ -189,7 +190,7 @@ def find_ranks(folder: str | os.PathLike[str]) -> list[RankFiles]:
 
 
 def _newest_profile(rank: int, homes: Mapping[Path, Mapping[str, Path]]) -> RankFiles | None:
-    """Return the newest folder of a rank that has something to analyse, or None."""
+    """Return the newest folder of a rank with something to analyse, or None."""
     having = [home for home, files in homes.items() if any(kind in _ANALYSED for kind in files)]
     if not having:
         return None
@@ -201,13 +202,13 @@ def _newest_profile(rank: int, homes: Mapping[Path, Mapping[str, Path]]) -> Rank
 
 
 def _recorded_at(home: Path) -> str | None:
-    """Return the time of the recording from the name of its folder, as digits; None without one."""
+    """Return the time of the recording in the name of its folder, as digits; None without one."""
     found = _TIME.search(home.name)
     return found[1].ljust(_DIGITS, "0") if found else None
 
 
 def _written_at(files: Mapping[str, Path]) -> str:
-    """Return when the last of some files was written, as digits that sort by time."""
+    """Return the last modification time of some files, as digits that sort by time."""
     return f"{max(path.stat().st_mtime_ns for path in files.values()):020}"
 
 
@@ -224,7 +225,7 @@ def _nothing(folder: Path) -> ProfileError:
 
 
 def _files_below(folder: Path) -> Iterator[tuple[int, str, Path, Path]]:
-    """Give rank, kind, path and the profile's own folder, in the order of the names."""
+    """Yield rank, kind, path and the profile's own folder, sorted by name."""
     for path in _walk(folder, 0):
         found = named(path)
         if found:

@@ -1,4 +1,4 @@
-"""How much memory was in use: `cpu_ms_memory_record_{rank}.txt`, and RSS in `host_info`."""
+"""Memory usage: `cpu_ms_memory_record_{rank}.txt`, and RSS in `host_info`."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _NEEDED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class MemorySummary:
-    """The most of what one file recorded, in bytes; None is not recorded."""
+    """Maxima recorded in one file, in bytes; None if not recorded."""
 
     source: Literal["allocator", "process"]
-    """What MindSpore's allocator gave out, reserved from the system, and has in use; or the
+    """Memory that MindSpore's allocator allocated, reserved from the system, and has in use; or the
     resident set of the process."""
     n_records: int
     peak_at_ns: int | None
-    """When `peak_allocated_bytes`, or `peak_rss_bytes`, was reached first."""
+    """When `peak_allocated_bytes`, or `peak_rss_bytes`, was first reached."""
     peak_allocated_bytes: int | None = None
     peak_reserved_bytes: int | None = None
     peak_active_bytes: int | None = None
@@ -41,7 +41,7 @@ class MemorySummary:
 
 
 def read_memory_record(path: Path, findings: Findings) -> MemorySummary:
-    """Read what the allocator of one rank recorded."""
+    """Read the allocator's record of one rank."""
     file = CsvFile(path, findings)
     file.find(_NEEDED)
     count, at_ns = 0, None
@@ -59,7 +59,7 @@ def read_memory_record(path: Path, findings: Findings) -> MemorySummary:
 
 
 def host_memory(host_info: HostInfo) -> MemorySummary | None:
-    """Find the most memory that the process used at a host stage; None where none is recorded."""
+    """Return the maximum memory of the process at a host stage; None if not recorded."""
     if not host_info.memory:
         return None
     peak = max(host_info.memory, key=lambda row: int(row[9]))

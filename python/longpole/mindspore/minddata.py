@@ -1,6 +1,6 @@
-"""How busy a data pipeline was: queues, workers, CPU use, times of batches, and its bottleneck.
+"""Load of a data pipeline: queues, workers, CPU use, batch times, and its bottleneck.
 
-The operators stand in `pipeline_profiling_{rank}.json`, their CPU use in
+The operators are in `pipeline_profiling_{rank}.json`, their CPU use in
 `minddata_cpu_utilization_{rank}.json`, and the batches in `device_queue_profiling_{rank}.txt` or
 `dataset_iterator_profiling_{rank}.txt`.
 """
@@ -27,14 +27,14 @@ __all__ = ["BatchTimes", "DataPipeline", "PipelineOp", "read_data_pipeline"]
 
 _FIELDS: Final = 5
 _SAMPLES: Final = 10
-"""Fewer samples of the queues say nothing about which operator holds up the pipeline."""
+"""With fewer samples of the queues, no operator is called the bottleneck."""
 _TIME, _SIZE = 0, 1
 _HIGHEST: Final = 2**63
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineOp:
-    """An operator of the pipeline; None is not recorded, shares are of 1."""
+    """An operator of the pipeline. None if not recorded; shares are fractions."""
 
     op_id: int
     name: str
@@ -44,11 +44,11 @@ class PipelineOp:
     queue_length: int | None
     queue_mean: float | None
     queue_share: float | None
-    """How full its output queue was on average."""
+    """Mean fill level of its output queue."""
     empty_share: float | None
     """How often its output queue was empty."""
     cpu_share: float | None
-    """The CPU use of all its workers; 1 is one core."""
+    """CPU use of all its workers; 1 is one core."""
 
     @property
     def label(self) -> str:
@@ -58,15 +58,15 @@ class PipelineOp:
 
 @dataclass(frozen=True, slots=True)
 class BatchTimes:
-    """Mean times of a batch in milliseconds, without the first; None is not recorded."""
+    """Mean times of a batch in milliseconds, without the first; None if not recorded."""
 
     n_batches: int
     batch_ms: float | None
     """From one batch to the next."""
     pipeline_ms: float | None
-    """The wait for the pipeline."""
+    """Wait for the pipeline."""
     push_ms: float | None
-    """The wait for the queue of the device."""
+    """Wait for the queue of the device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class DataPipeline(Data):
     """By number; the root has 0."""
     batches: BatchTimes | None
     bottleneck: Bottleneck | None
-    """None where the CPU use is not known, or with fewer than 10 samples."""
+    """None without CPU use, or with fewer than 10 samples."""
 
 
 def read_data_pipeline(files: RankFiles, findings: Findings) -> DataPipeline:
@@ -88,7 +88,7 @@ def read_data_pipeline(files: RankFiles, findings: Findings) -> DataPipeline:
     Raises
     ------
     ProfileError
-        The rank has no pipeline file, or it is damaged or not as MindSpore writes it.
+        The rank has no pipeline file, or it is damaged or has another format.
     """
     path = files.need("pipeline_profiling")
     document = json_of(path, findings)
@@ -117,7 +117,7 @@ def read_data_pipeline(files: RankFiles, findings: Findings) -> DataPipeline:
 
 
 def _rows(path: Path, document: Any) -> dict[int, dict[str, Any]]:
-    """Give the operators as the file has them, by number."""
+    """Return the operators in the file by number."""
     rows = document.get("op_info") if isinstance(document, dict) else None
     if not isinstance(rows, list) or not rows:
         message = "the file has no operators (op_info)"
@@ -143,7 +143,7 @@ def _children(row: Mapping[str, Any]) -> Any:
 
 
 def _queue(row: Mapping[str, Any]) -> tuple[int | None, Sequence[int]]:
-    """Give the length of its output queue, and how many rows were in it at each sample."""
+    """Return the length of its output queue, and its fill level at each sample."""
     metrics = row.get("metrics")
     queue = metrics.get("output_queue") if isinstance(metrics, dict) else None
     known: dict[str, Any] = queue if isinstance(queue, dict) else {}
@@ -187,7 +187,7 @@ def _worker(op: PipelineOp) -> Worker:
 def _cpu_use(
     path: Path | None, operators: Collection[int], findings: Findings
 ) -> dict[int, float | None]:
-    """Give the mean CPU use of each operator, as far as it is known."""
+    """Return the mean CPU use of each operator, if known."""
     if path is None:
         return {}
     document = json_of(path, findings)
@@ -203,7 +203,7 @@ def _cpu_use(
 
 
 def _use(path: Path, metrics: Mapping[str, Any], findings: Findings) -> float | None:
-    """Add up the means of the use by the system and by the user, in percent of a core."""
+    """Sum the means of system and user time, in percent of a core."""
     means = []
     lengths = set()
     for key in ("sys_utilization", "user_utilization"):
@@ -218,7 +218,7 @@ def _use(path: Path, metrics: Mapping[str, Any], findings: Findings) -> float | 
 
 
 def _batches(files: RankFiles, findings: Findings) -> BatchTimes | None:
-    """Read `type extra batch value stamp` lines; the first batch warms up and is left out."""
+    """Read `type extra batch value stamp` lines; the first batch is a warm-up and left out."""
     path = files.get("device_queue_profiling") or files.get("dataset_iterator_profiling")
     if path is None:
         return None
@@ -239,7 +239,7 @@ def _batches(files: RankFiles, findings: Findings) -> BatchTimes | None:
                 between.append(stamp_ms - before)
             before = stamp_ms
     is_queue = path.name.startswith("device_queue")
-    # The iterator writes how long it waited for a batch as its batch time, not the whole period.
+    # The iterator's batch time is its wait for a batch, not the whole period.
     pipeline, push, batch_times = times
     periods = batch_times if is_queue else between
     return BatchTimes(max(map(len, (*times, between))), *map(_mean, (periods, pipeline, push)))

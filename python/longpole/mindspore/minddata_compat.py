@@ -36,7 +36,7 @@ _NONE: Final = -1
 
 
 def compatible_pipeline_raw(files: RankFiles) -> str:
-    """Give the text of `minddata_pipeline_raw_{rank}.csv`."""
+    """Return the text of `minddata_pipeline_raw_{rank}.csv`."""
     document = _json(files, "pipeline_profiling")
     nodes = {node["op_id"]: dict(node, parent_id=None) for node in document["op_info"]}
     rows: list[Sequence[Any]] = [_RAW]
@@ -63,7 +63,7 @@ def _queue(node: Mapping[str, Any]) -> Any:
 def _with_queues(
     children: Sequence[int] | None, nodes: Mapping[int, Mapping[str, Any]]
 ) -> list[int] | None:
-    """Put the children of those without a queue in their place, breadth first."""
+    """Replace children without a queue by their own children, breadth first."""
     if not children:
         return None
     found, waiting, seen = [], deque(children), 0
@@ -81,7 +81,7 @@ def _with_queues(
 
 
 def _check_circle(seen: int, nodes: Mapping[int, object]) -> None:
-    """End where MindSpore would not: a tree has each operator once."""
+    """Raise for a cycle, on which MindSpore would not end: a tree has each operator once."""
     if seen > len(nodes):
         message = "the operators of the pipeline do not form a tree"
         raise ValueError(message)
@@ -97,7 +97,7 @@ def _raw_row(node: Mapping[str, Any], interval: int) -> list[Any]:
 
 
 def compatible_pipeline_summary(files: RankFiles) -> tuple[str, str]:
-    """Give the text of `minddata_pipeline_summary_{rank}`, as JSON and as CSV."""
+    """Return the text of `minddata_pipeline_summary_{rank}`, as JSON and as CSV."""
     summary = _pipeline(_json(files, "pipeline_profiling"))
     use = _cpu_use(_json(files, "minddata_cpu_utilization"))
     summary |= {"avg_cpu_pct": use, **_batch_times(files)}

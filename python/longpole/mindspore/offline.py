@@ -32,7 +32,7 @@ _ENDING: Final = (
     TypeError,
     ValueError,
 )
-"""What MindSpore's own code ends in on damaged files."""
+"""Exceptions that MindSpore's own code raises on damaged files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class FailedRank(Data):
     code: str
     path: str | None
     line: int | None
-    """The line (from 1); None where the whole file is meant."""
+    """Line (from 1); None for the whole file."""
     message: str
     hint: str | None
 
@@ -55,16 +55,16 @@ class FailedRank(Data):
 
 @dataclass(frozen=True, slots=True)
 class Analysis(Data):
-    """What was found of each rank, by rank, and where files were written."""
+    """The results by rank, and the written files."""
 
     output: Path | None
     ranks: Sequence[RankAnalysis]
     failed: Sequence[FailedRank] = ()
     """The ranks that could not be analysed."""
     devices: Sequence[DeviceTables] = ()
-    """What the exported files of Ascend devices contain."""
+    """Contents of the exported files of Ascend devices."""
     written: Sequence[Path] = ()
-    """The files of devices that were written; those of a rank are in the rank."""
+    """Written files of devices; those of a rank are in the rank."""
 
 
 @overload
@@ -102,9 +102,9 @@ def offline_analyse(
     developer_rows: bool = True,
     timeline_limit: int | None = None,
 ) -> Analysis | Future[Analysis]:
-    """Analyse a MindSpore profile of all its ranks.
+    """Analyse all ranks of a MindSpore profile.
 
-    Nothing is deleted, nothing is written over, and only `output` is written to.
+    Nothing is deleted or overwritten, and only `output` is written to.
 
     Parameters
     ----------
@@ -113,29 +113,29 @@ def offline_analyse(
     pretty
         Indent the JSON files.
     step_list
-        The steps (from 1) that the step trace and the timeline are cut to: whole numbers that
-        follow one another. Tables of operators are of the whole run, as MindSpore sums them up.
+        Consecutive step numbers (from 1) to which the step trace and the timeline are cut. Tables
+        of operators cover the whole run, as in MindSpore.
     mode
-        `"async"` gives a `Future` at once; the analysis runs in a thread.
+        `"async"` returns a `Future` at once; the analysis runs in a thread.
     output
-        The folder for the files; without one, nothing is written.
+        Folder for the files; by default nothing is written.
     compat
-        `"mindspore"` writes the files that MindSpore r2.3 would, byte for byte.
+        `"mindspore"` writes the same files as MindSpore r2.3, byte for byte.
     developer_rows
         Whether to use the rows of level 0 of `host_info`.
     timeline_limit
-        With `compat`, the most MiB of the timeline; beyond, its last events are left out, as
-        MindSpore does.
+        With `compat`, maximum size of the timeline in MiB; its last events are left out beyond
+        that, as in MindSpore.
 
     Raises
     ------
     TypeError
-        `step_list` is no list of whole numbers.
+        `step_list` is not a list of integers.
     ValueError
-        Its numbers do not follow one another, or `mode` or `compat` is another word.
+        The step numbers are not consecutive, or `mode` or `compat` is invalid.
     RankError
-        No rank can be analysed; the error names the first rank, the file and the line. If only
-        some ranks fail, they are in `failed`.
+        No rank can be analysed; the error has the first rank, the file and the line. If only some
+        ranks fail, they are in `failed`.
     ProfileError
         The folder has no profile, or only what must be exported first.
     FileExistsError
@@ -164,14 +164,14 @@ def offline_analyse(
 
 
 def checked_steps(step_list: Sequence[int]) -> list[int]:
-    """Give the steps in order; the list itself is left as it is.
+    """Return the steps sorted, without modifying the list.
 
     Raises
     ------
     TypeError
-        It is no list of whole numbers.
+        It is not a list of integers.
     ValueError
-        It is empty, or its numbers do not follow one another.
+        It is empty, or its numbers are not consecutive.
 
     Examples
     --------
@@ -223,7 +223,7 @@ def _analyse(path: Path, output: Path | None, asked: Asked, *, is_compatible: bo
 
 
 def _compatible(files: RankFiles, output: Path, asked: Asked, n_ranks: int) -> list[Path]:
-    """Write MindSpore's files; where a damaged file ends MindSpore, say so as an error of ours."""
+    """Write MindSpore's files; raise our own error if a damaged file ends MindSpore's code."""
     try:
         return write_compatible(files, output, asked, n_ranks)
     except _ENDING as error:

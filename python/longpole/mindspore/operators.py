@@ -1,7 +1,7 @@
-"""What each operator cost, by the shapes of its inputs: `op_analyse`.
+"""The cost of each operator by input shapes: `op_analyse`.
 
-The launches stand in `{cpu,gpu}_framework`, a line each; the times in `{cpu,gpu}_op_detail_info`
-and, of a GPU's kernels, in `gpu_activity_data`.
+The launches are in `{cpu,gpu}_framework`, one per line; the times in `{cpu,gpu}_op_detail_info`
+and, for GPU kernels, in `gpu_activity_data`.
 """
 
 from __future__ import annotations
@@ -55,31 +55,31 @@ _NS: Final = {"(ms)": 1_000_000, "(us)": 1_000}
 
 @dataclass(frozen=True, slots=True)
 class OpRow:
-    """The runs of an operator, or of a type of operators, with inputs of one shape."""
+    """The runs of an operator, or of an operator type, with the same input shapes."""
 
     asked: str
-    """The operator, or the type, that was asked for."""
+    """The requested operator or type."""
     op_side: Literal["cpu", "gpu"]
     op_type: str
     input_shapes: str
     n_runs: int
     total_ns: int | None
-    """None where the runs cannot be assigned to shapes."""
+    """None if the runs cannot be assigned to shapes."""
     kernels_ns: int | None
-    """None where kernels are shared with operators of other rows, and on the CPU."""
+    """None if kernels are shared with operators of other rows, and on the CPU."""
     mean_ns: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class OpAnalysis:
-    """Rows in the order of the question, the dearest first; and what was wrong with the files."""
+    """Rows in the order of the question, most expensive first; and problems of the files."""
 
     device_id: int
     rows: Sequence[OpRow]
     findings: Sequence[FileFinding] = field(default=())
 
     def frame(self) -> pl.DataFrame:
-        """Give the rows as a frame."""
+        """Return the rows as a frame."""
         import polars as pl
 
         texts = dict.fromkeys(("asked", "op_side", "op_type", "input_shapes"), pl.String)
@@ -111,27 +111,27 @@ def op_analyse(
     *,
     compat: Literal["mindspore"] | None = None,
 ) -> OpAnalysis | str:
-    """Say what operators cost, by the shapes of their inputs, on the CPU and on a GPU.
+    """Return the cost of operators by input shapes, on the CPU and on a GPU.
 
     Parameters
     ----------
     path
         A MindSpore profile folder, in any layout.
     op_name
-        Types (`"MatMul"`) or names (`"MatMul-op79"`) of operators, one or several. A name that
-        is not in the profile is a finding.
+        One or more types (`"MatMul"`) or names (`"MatMul-op79"`) of operators. A name that is not
+        in the profile becomes a finding.
     device_id
-        The device; it may be left out where the profile has one.
+        The device; optional if the profile has only one.
     compat
-        `"mindspore"` gives the JSON text of MindSpore r2.3's `Profiler.op_analyse`, with its
-        faults; the page on MindSpore lists them.
+        `"mindspore"` returns the JSON text of MindSpore r2.3's `Profiler.op_analyse`, with its
+        faults, which the page on MindSpore lists.
 
     Raises
     ------
     TypeError
-        `op_name` or `device_id` is of another type, or `op_name` is empty.
+        `op_name` or `device_id` has the wrong type, or `op_name` is empty.
     ProfileError
-        There is no profile, not that device, or a file of the pair is missing.
+        The profile or the device does not exist, or a file of the pair is missing.
     RuntimeError
         `compat="mindspore"`, where MindSpore raises it.
     """
@@ -177,7 +177,7 @@ def _chosen(ranks: Sequence[RankFiles], device_id: int | None) -> RankFiles:
 
 
 def analyse_operators(files: RankFiles, names: Sequence[str] | None = None) -> OpAnalysis:
-    """Answer for one rank; with no names, for each type of operators."""
+    """Return the answer for one rank; without names, for each operator type."""
     findings = Findings()
     sides = [side for side in ("cpu", "gpu") if files.get(f"{side}_op_detail_info")]
     rows: list[OpRow] = []
@@ -218,7 +218,7 @@ class _Side:
         return list(dict.fromkeys(operator.kind for operator in self._operators))
 
     def rows(self, asked: str) -> list[OpRow]:
-        """Group what was asked for by shape, the dearest first."""
+        """Group the requested operators by shape, most expensive first."""
         chosen: dict[str, list[_Operator]] = {}
         for operator in self._operators:
             if asked in (operator.kind, operator.name, operator.full):
@@ -245,7 +245,7 @@ class _Side:
     def _by_shape(
         self, name: str, operators: Sequence[_Operator]
     ) -> Mapping[str, tuple[int, int | None]]:
-        """Give runs and time of the operators of one short name, for each shape they ran with."""
+        """Return runs and time of the operators with one short name, for each of their shapes."""
         shapes = self._launches.get(name, Counter())
         count = sum(operator.count for operator in operators)
         total_ns = sum(operator.total_ns for operator in operators)
@@ -268,7 +268,7 @@ class _Side:
         return read_executions(path, self._findings) if path else Executions()
 
     def _times_in_order(self, operators: Sequence[_Operator]) -> list[int]:
-        """Give the time of each run of some operators, by start."""
+        """Return the time of each run of some operators, by start."""
         runs, names = self._runs, {operator.full for operator in operators}
         chosen = {row for row, name in enumerate(runs.operators) if name in names}
         rows = (row for row, operator in enumerate(runs.operator) if operator in chosen)
@@ -278,7 +278,7 @@ class _Side:
 
     @cached_property
     def _shapes_in_order(self) -> dict[str, list[str]]:
-        """Give the shapes of each launch of the operators that were launched with several."""
+        """Return the shapes of each launch of operators that were launched with several shapes."""
         path = self._files.need(f"{self._side}_framework")
         found: dict[str, list[str]] = {}
         for text in TextFile(path, Findings()).lines():
@@ -289,7 +289,7 @@ class _Side:
 
     @cached_property
     def _booked(self) -> Counter[str]:
-        """Give the kernel time by the full name of the operator that launched a kernel first."""
+        """Return the kernel time by the full name of the operator that first launched a kernel."""
         booked: Counter[str] = Counter()
         for kernel in read_kernels(self._files.need("gpu_activity_data"), self._findings):
             booked[kernel.operator] += round(1000 * (kernel.total_us or 0))
@@ -297,13 +297,13 @@ class _Side:
 
     @cached_property
     def _kernel_costs(self) -> dict[str, int]:
-        """Give the kernel time that each operator caused, by full name."""
+        """Return the kernel time that each operator caused, by full name."""
         file = CsvFile(self._files.need("gpu_op_detail_info"), Findings())
         file.find({"full": _DETAIL["full"], "cost": ("cuda_activity_cost_time(us)",)})
         return {row["full"]: exact_ns(row["cost"], 1000, LONGEST_NS) or 0 for row in file.rows()}
 
     def _kernels(self, members: Mapping[str, Sequence[_Operator]]) -> dict[str, int]:
-        """Give the kernel time of each shape, where no kernel is shared with other shapes."""
+        """Return the kernel time of each shape, if no kernel is shared with other shapes."""
         path = self._files.get("gpu_activity_data")
         if path is None:
             return {}
@@ -330,7 +330,7 @@ def _operators(path: Path, findings: Findings) -> Iterable[_Operator]:
 
 
 def _launches(path: Path, findings: Findings) -> dict[str, Counter[str]]:
-    """Count the launches of each operator by shape; most lines are the same as one before."""
+    """Count the launches of each operator by shape; most lines repeat an earlier one."""
     seen: Counter[str] = Counter()
     places: dict[str, int] = {}
     file = TextFile(path, findings)

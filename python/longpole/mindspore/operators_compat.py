@@ -1,7 +1,8 @@
 """The JSON text of MindSpore's `Profiler.op_analyse`, with its faults.
 
-The shape is cut at its last bracket, an operator with several shapes counts its whole time for
-each, occurrences on a GPU are those of the type, and one unknown operator ends the whole.
+The shape is truncated at its last bracket, an operator with several shapes counts its whole time
+for each, occurrences on a GPU are those of the type, and one unknown operator makes the whole call
+fail.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _Cost = tuple[float, float, float, str]
 def compatible_op_analyse(
     ranks: Mapping[int, RankFiles], device_id: int, names: Sequence[str]
 ) -> str:
-    """Answer as MindSpore does.
+    """Return the same answer as MindSpore.
 
     Raises
     ------

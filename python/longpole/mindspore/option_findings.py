@@ -1,4 +1,4 @@
-"""What is wrong with the options of a profiler: warnings, and errors with their class."""
+"""Problems with the options of a profiler: warnings, and errors with their class."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ class OptionTypeError(LongpoleError, TypeError):
 
 
 class OptionValueError(LongpoleError, ValueError):
-    """An option has a value that cannot be."""
+    """An option has an invalid value."""
 
 
 class OptionStateError(LongpoleError, RuntimeError):
-    """The device or the environment allows no profiler."""
+    """The device or the environment does not allow a profiler."""
 
 
 @dataclass(frozen=True, slots=True)
 class OptionFinding:
-    """Something about one option: a warning, or an error where there is what it `raises`.
+    """A problem with one option: a warning, or an error if it `raises`.
 
-    `used` is the value in use instead, where there is one.
+    `used` is the replacement value, if any.
     """
 
     code: str
@@ -42,5 +42,5 @@ class OptionFinding:
 
     @property
     def severity(self) -> Literal["warning", "error"]:
-        """How bad it is."""
+        """Severity of the problem."""
         return "warning" if self.raises is None else "error"

@@ -1,4 +1,4 @@
-"""The options of MindSpore's profiler: one table."""
+"""The table of options of MindSpore's profiler."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _UNSET: Final = object()
 
 
 class Option(NamedTuple):
-    """An option: its default, which devices have it, and what it may be."""
+    """An option: its default, the devices that have it, and its valid values."""
 
     default: Any
     devices: frozenset[str]
     needs_op_time: bool
-    """Whether it means nothing without `op_time`."""
+    """Whether it has no effect without `op_time`."""
     check: Callable[[Any], str | None]
-    """Say what a value must be; None where it is so."""
+    """Returns what a value must be, or None if it is valid."""
     instead: Any
-    """What is taken in place of a value that cannot be."""
+    """Value used instead of an invalid one."""
 
 
 def _option(

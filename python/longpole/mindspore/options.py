@@ -42,8 +42,8 @@ _LONGEST: Final = 2048
 class ProfilerOptions:
     """What to record, on which device, and where to write it.
 
-    Make one with `ProfilerOptions.check` or `ProfilerOptions.validate`; an option that a device
-    does not have keeps its default. `timeline_limit` is in MiB. `findings` says what was wrong.
+    Create it with `ProfilerOptions.check` or `ProfilerOptions.validate`; an option that a device
+    does not have keeps its default. `timeline_limit` is in MiB. `findings` lists the problems.
     """
 
     device: Device
@@ -70,16 +70,16 @@ class ProfilerOptions:
 
     @classmethod
     def validate(cls, device: str = "cpu", **options: Any) -> Self:
-        """Check options as `check` does; warnings stand in `findings`, errors are raised.
+        """Check options as `check` does; warnings are in `findings`, errors are raised.
 
         Raises
         ------
         OptionTypeError
-            `start_profile` is no bool.
+            `start_profile` is not a bool.
         OptionValueError
             `ascend_job_id` does not exist, or the options for msprof have over 2,048 characters.
         OptionStateError
-            The device is none of cpu, gpu and ascend, or PROFILING_MODE is set.
+            The device is not cpu, gpu or ascend, or PROFILING_MODE is set.
 
         Examples
         --------
@@ -134,7 +134,7 @@ class ProfilerOptions:
         return replace(made, findings=tuple(findings))
 
     def msprof_options(self) -> str:
-        """Return the options as the JSON text that MindSpore hands to Ascend's profiler."""
+        """Return the options as the JSON text that MindSpore passes to Ascend's profiler."""
         settings = self.environment
         metrics = self.aicore_metrics if self.profiler_level != "Level0" else -1
         values = {
@@ -176,7 +176,7 @@ def _device(device: str, findings: list[OptionFinding]) -> Device:
 def _supported(
     device: Device, asked: Mapping[str, Any], findings: list[OptionFinding], *, is_quiet: bool
 ) -> dict[str, Any]:
-    """Leave out what the device does not have; say so, unless the environment chose."""
+    """Drop options that the device does not have; report them, unless the environment set them."""
     left = {name: asked[name] for name in asked if device in _devices_of(name)}
     for name in () if is_quiet else asked:
         if name not in left:
@@ -194,7 +194,7 @@ def _devices_of(name: str) -> frozenset[str]:
 
 
 def _checked(name: str, value: Any, findings: list[OptionFinding]) -> Any:
-    """Give a value that can be: the one asked for, or what MindSpore takes instead."""
+    """Return a valid value: the requested one, or MindSpore's replacement."""
     rule, instead = OPTIONS[name].check(value), OPTIONS[name].instead
     if rule is None:
         return value
@@ -213,7 +213,7 @@ def _told(value: Any) -> str:
 
 
 def _apply_level(values: dict[str, Any]) -> None:
-    """Let a level switch off what it does not have; and take the name of a member of an enum."""
+    """Disable options that a level does not have; convert an enum member to its name."""
     level = values["profiler_level"]
     values["profiler_level"] = level = getattr(level, "name", level)
     if level in ("Level0", "Level1"):
@@ -228,7 +228,7 @@ def _output(
     settings: Environment,
     findings: list[OptionFinding],
 ) -> Path:
-    """Choose the folder: the job's, the one asked for, the environment's, or `data`."""
+    """Choose the folder: the job's, the requested one, the environment's, or `data`."""
     job, named = values["ascend_job_id"], values["output_path"]
     if job:
         if os.path.exists(job):  # noqa: PTH110 (false where the text can be no path)

@@ -1,4 +1,4 @@
-"""Writes what was made of a profile: CSV texts, and new files that only their owner may read."""
+"""Writes the results about a profile: CSV texts, and new files that only their owner may read."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _FOLDER, _FILE = 0o700, 0o600
 
 
 def csv_text(rows: Iterable[Sequence[Any]], line_end: str = "\r\n") -> str:
-    """Give rows as CSV; MindSpore ends its lines as DOS does."""
+    """Return rows as CSV; MindSpore's lines end in CR LF."""
     text = io.StringIO()
     csv.writer(text, lineterminator=line_end).writerows(rows)
     return text.getvalue()
 
 
 def new_folder(path: Path) -> None:
-    """Make a folder that is not there yet, with mode 0700."""
+    """Create a new folder with mode 0700."""
     path.mkdir(mode=_FOLDER, parents=True, exist_ok=True)
 
 
 def write_new(path: Path, content: str | Iterable[bytes]) -> Path:
-    """Write a file that is not there yet, with mode 0600, as a whole or not at all.
+    """Write a new file with mode 0600, completely or not at all.
 
     Raises
     ------
     FileExistsError
-        The file exists; nothing is written over.
+        The file exists; it is not overwritten.
     """
     if path.exists():
         message = f"{path} already exists; name another folder"
@@ -46,7 +46,7 @@ def write_new(path: Path, content: str | Iterable[bytes]) -> Path:
         with os.fdopen(descriptor, "wb") as file:
             chunks = (content.encode(),) if isinstance(content, str) else content
             file.writelines(chunks)
-        # A link fails where somebody made the file in the meantime; a rename would replace it.
+        # A link fails if another program created the file meanwhile; a rename would replace it.
         os.link(unfinished, path)
     finally:
         unfinished.unlink()

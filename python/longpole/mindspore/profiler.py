@@ -1,4 +1,4 @@
-"""A profiler with MindSpore's states and options, over torch.profiler or MindSpore's own."""
+"""A profiler with MindSpore's states and options, using torch.profiler or MindSpore's own."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class ProfilerStateError(LongpoleError, RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What was recorded: the folder, a trace for each start and stop, and what was found.
+    """The recording: the folder, a trace for each start and stop, and the findings.
 
-    `traces` is empty where MindSpore recorded; its files are in `folder`.
+    `traces` is empty if MindSpore recorded; its files are in `folder`.
     """
 
     folder: Path
@@ -44,10 +44,10 @@ class Recording:
 
 
 class Profiler:
-    """Records between `start()` and `stop()`, and writes and analyses it with `analyse()`.
+    """Records between `start()` and `stop()`; `analyse()` writes and analyses the recording.
 
     It has the options, states and errors of MindSpore r2.3's `Profiler`. With torch, every start
-    and stop gives a trace for `longpole.read_trace`; with MindSpore, its profiler records.
+    and stop writes a trace for `longpole.read_trace`; with MindSpore, its own profiler records.
 
     Parameters
     ----------
@@ -57,8 +57,8 @@ class Profiler:
     device
         cpu, gpu or ascend; by default that of the backend.
     counters
-        Counters of CUPTI to take for each kernel, with torch on CUDA. Recording them slows the
-        program down and runs kernels one by one.
+        CUPTI counters to record for each kernel, with torch on CUDA. Recording them slows the
+        program down and serialises kernels.
     torch_options
         Arguments for `torch.profiler.profile`, such as `{"with_stack": True}`.
     environment
@@ -69,7 +69,7 @@ class Profiler:
     Raises
     ------
     OptionTypeError, OptionValueError, OptionStateError
-        See `ProfilerOptions.validate`. Other mistakes are warnings, in `options.findings`.
+        See `ProfilerOptions.validate`. Other problems are warnings in `options.findings`.
     MissingDependencyError
         Neither torch nor MindSpore is installed.
 
@@ -98,7 +98,7 @@ class Profiler:
         self._traces: list[Path] = []
         self._done: Recording | None = None
         self._folder: Path | None = None
-        # Where Ascend's msprof records, every method returns at once.
+        # If Ascend's msprof records, every method returns at once.
         self._is_idle = bool(variables.get("PROFILER_SAMPLECONFIG"))
         if self._is_idle:
             self.options = ProfilerOptions.check(device or "cpu", environment=variables)
@@ -118,12 +118,12 @@ class Profiler:
             self.start()
 
     def start(self) -> None:
-        """Begin to record; it may be called again after `stop()`.
+        """Start recording; may be called again after `stop()`.
 
         Raises
         ------
         ProfilerStateError
-            The profiler records already.
+            The profiler is already recording.
         """
         if self._is_idle:
             return
@@ -139,7 +139,7 @@ class Profiler:
         self._is_started = True
 
     def step(self) -> None:
-        """Mark the end of a step; before `start()` and after `stop()` it does nothing."""
+        """Mark the end of a step; does nothing before `start()` and after `stop()`."""
         if self._is_started:
             self._backend.step()
 
@@ -149,7 +149,7 @@ class Profiler:
         Raises
         ------
         ProfilerStateError
-            The profiler does not record.
+            The profiler is not recording.
         """
         if self._is_idle:
             return
@@ -188,7 +188,7 @@ class Profiler:
         step_list: Sequence[int] | None = None,
         mode: Literal["sync", "async"] = "sync",
     ) -> Recording | Analysis | Future[Analysis] | None:
-        """Stop, where it records, and say what was recorded; or analyse an earlier profile.
+        """Stop recording and return the result, or analyse an earlier profile.
 
         Parameters
         ----------
@@ -199,7 +199,7 @@ class Profiler:
 
         Returns
         -------
-        The recording; with `offline_path`, its analysis; None where msprof records.
+        The recording; with `offline_path`, its analysis; None if msprof records.
 
         Raises
         ------
@@ -227,14 +227,14 @@ class Profiler:
         return Recording(folder, tuple(self._traces), info, tuple(self._findings))
 
     def op_analyse(self, op_name: str | list[str], device_id: int | None = None) -> OpAnalysis:
-        """Say what operators cost in what MindSpore recorded.
+        """Return the cost of operators in MindSpore's recording.
 
         Raises
         ------
         ProfilerStateError
-            On Ascend, as in MindSpore; and where torch recorded.
+            On Ascend, as in MindSpore; and if torch recorded.
         TypeError, ProfileError
-            As `longpole.mindspore.op_analyse`.
+            As for `longpole.mindspore.op_analyse`.
         """
         if self.options.device == "ascend":
             message = "The Interface 'Profiler.op_analyse()' is not supported on Ascend currently."
@@ -259,13 +259,13 @@ class Profiler:
         return offline_analyse(path, pretty, step_list)
 
     def __enter__(self) -> Self:
-        """Start, where it does not record yet."""
+        """Start, unless it is already recording."""
         if not self._is_started:
             self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop, where it records."""
+        """Stop, if it is recording."""
         if self._is_started:
             self.stop()
 

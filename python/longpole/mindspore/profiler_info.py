@@ -1,4 +1,4 @@
-"""`profiler_info_{rank}.json`: when and where was recorded, as MindSpore writes it."""
+"""`profiler_info_{rank}.json`: time and place of the recording, as written by MindSpore."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ __all__ = ["ProfilerInfo"]
 
 @dataclass(slots=True)
 class ProfilerInfo:
-    """What one rank's file will say; times are local, as in MindSpore."""
+    """Contents of one rank's file; times are local, as in MindSpore."""
 
     rank_id: int
     rank_size: int
     context_mode: str
     times: dict[str, str] = field(default_factory=dict)
     diff_time: int | None = None
-    """From the monotonic clock to the calendar, in microseconds."""
+    """Offset from the monotonic clock to the calendar time, in microseconds."""
 
     def mark(self, name: str) -> None:
-        """Take the time of an event, such as `profiling_start_time`."""
+        """Record the time of an event, such as `profiling_start_time`."""
         self.times[name] = time.strftime("%Y-%m-%d %H:%M:%S")
         if name == "profiling_start_time":
             self.diff_time = (time.time_ns() - time.monotonic_ns()) // 1000

@@ -1,4 +1,4 @@
-"""Everything that one rank's files say, and the files that are made of it."""
+"""Reads and analyses all files of one rank, and writes the results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TIMED = ("cpu_op_execute_timestamp", "gpu_op_execute_timestamp", "output_timeli
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What of a rank is asked for; `steps` None are all."""
+    """What to analyse of a rank; `steps` None means all."""
 
     steps: Sequence[int] | None
     developer_rows: bool
@@ -61,18 +61,18 @@ class StepTimes:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was read of one rank's files, for who writes files."""
+    """The contents of one rank's files, for writing files."""
 
     files: RankFiles
     host_info: HostInfo | None
     step_trace: StepTrace | None
     window_ns: tuple[int, int] | None
-    """The stretch that the timeline is cut to; None is all."""
+    """The time span to which the timeline is cut; None for all."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankAnalysis(Data):
-    """What one rank's files say; None where it has no such file."""
+    """The analysis of one rank's files; None for missing files."""
 
     rank: int
     folder: Path
@@ -88,7 +88,7 @@ class RankAnalysis(Data):
 
 
 def analyse_rank(files: RankFiles, asked: Asked) -> RankAnalysis:
-    """Read all that can be read of one rank."""
+    """Read everything readable of one rank."""
     findings, of_steps = Findings(), Findings()
     refuse(files, of_steps)
     for other in files.others:
@@ -134,7 +134,7 @@ def _host_info(files: RankFiles, findings: Findings, asked: Asked) -> HostInfo |
 
 
 def _has_operators(files: RankFiles, findings: Findings) -> bool:
-    """Whether there are operators with their launches; one without the other is a finding."""
+    """Whether operators and their launches exist; one without the other is a finding."""
     having = [side for side in ("cpu", "gpu") if files.get(f"{side}_op_detail_info")]
     missing = [f"{side}_framework" for side in having if not files.get(f"{side}_framework")]
     for kind in missing:
@@ -143,7 +143,7 @@ def _has_operators(files: RankFiles, findings: Findings) -> bool:
 
 
 def _steps(files: RankFiles, findings: Findings) -> StepTrace | None:
-    """Read the step trace, or the table that MindSpore made of it."""
+    """Read the step trace, or MindSpore's table of it."""
     trace, detail = files.get("step_trace_profiling"), files.get("step_trace_raw_detail_time")
     if trace is not None:
         return read_steps(trace, findings)
@@ -156,7 +156,7 @@ def _times(step: StepPoints) -> StepTimes:
 
 
 def write_rank(found: RankAnalysis, output: Path, asked: Asked) -> RankAnalysis:
-    """Write the files of one rank; give the analysis with their names and what was found."""
+    """Write the files of one rank; return the analysis with their names and the findings."""
     findings = Findings()
     findings.include(found.findings)
     contents = _contents(found, findings, asked)

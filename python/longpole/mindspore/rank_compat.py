@@ -1,4 +1,4 @@
-"""The files that MindSpore r2.3 itself would write of one rank, under its names, byte for byte."""
+"""Writes the same files of one rank as MindSpore r2.3, with its names, byte for byte."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["HINT", "write_compatible"]
 
 HINT: Final = "without compat, the intact part of the files is read"
-"""What to do where a damaged file ends MindSpore."""
+"""What to do if a damaged file ends MindSpore's code."""
 
 
 def write_compatible(files: RankFiles, output: Path, asked: Asked, n_ranks: int) -> list[Path]:
@@ -45,7 +45,7 @@ def write_compatible(files: RankFiles, output: Path, asked: Asked, n_ranks: int)
 
 
 _Content = tuple[str, "str | Iterable[bytes]"]
-"""The name of a file and what it holds."""
+"""File name and contents."""
 
 
 def _host(files: RankFiles, *, developer_rows: bool) -> Iterator[_Content]:
@@ -71,7 +71,7 @@ def _timeline(files: RankFiles, n_ranks: int, limit_bytes: int | None) -> Iterat
     yield f"{target}_timeline_display_{rank}.json", display
     yield f"{target}_timeline_summary_{rank}.json", made.summary
     if made.cluster is not None:
-        # Offline, MindSpore takes a run to be data-parallel with one stage.
+        # Offline, MindSpore assumes a data-parallel run with one stage.
         yield f"gpu_cluster_analyse_data-parallel_1_{n_ranks}_{rank}.csv", made.cluster
 
 

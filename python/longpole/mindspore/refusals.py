@@ -40,7 +40,7 @@ _REFUSED: Final[Mapping[str, str]] = {
 
 
 def refused_file(path: Path) -> ProfileError | None:
-    """Say why a file of MindSpore's profiler is no timeline; None where it may be one."""
+    """Return why a file of MindSpore's profiler is not a timeline; None if it may be one."""
     kind, _ = named(path) or ("", 0)
     if kind in _REFUSED and kind != "ascend_timeline_display":
         return ProfileError(path, "refused", _REFUSED[kind])
@@ -51,7 +51,7 @@ def refused_file(path: Path) -> ProfileError | None:
 
 
 def refuse(files: RankFiles, findings: Findings) -> None:
-    """Add a finding for each file that is there and not used."""
+    """Add a finding for each existing file that is not used."""
     for kind, reason in _REFUSED.items():
         if (path := files.get(kind)) is not None:
             findings.add("refused", path, None, reason)

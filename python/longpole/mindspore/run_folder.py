@@ -1,4 +1,4 @@
-"""The folder of a recording: whose it is, and what was in it before."""
+"""The folder of a recording, and files that were in it before."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["run_folder"]
 
 
 def run_folder(options: ProfilerOptions) -> tuple[Path, list[OptionFinding]]:
-    """Make `output_path/profiler` with mode 0700; the next free one where it has files."""
+    """Create `output_path/profiler` with mode 0700, or the next free name if it has files."""
     first = options.output_path / "profiler"
     folder, number = first, 1
     while folder.is_dir() and any(folder.iterdir()):

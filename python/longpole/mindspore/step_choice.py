@@ -1,4 +1,4 @@
-"""Which stretch of a profile some steps are, to cut its step trace and timeline to them."""
+"""The time span of selected steps, to cut the step trace and timeline of a profile."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ S = TypeVar("S", Step, StepPoints)
 def cut_to_steps(
     files: RankFiles, trace: StepTrace | None, numbers: Sequence[int]
 ) -> tuple[StepTrace | None, tuple[int, int] | None]:
-    """Keep some steps of a step trace; give the first start and the last end of them in ns.
+    """Keep some steps of a step trace; return their first start and last end in ns.
 
-    Without a step trace, the steps are those that the timeline of the CPU infers.
+    Without a step trace, the steps are inferred from the timeline of the CPU.
 
     Raises
     ------
     ProfileError
-        None of the steps is there (`no_such_step`).
+        None of the steps exists (`no_such_step`).
     """
     path = files.get("cpu_op_execute_timestamp")
     if trace is not None:

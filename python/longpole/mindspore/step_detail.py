@@ -1,7 +1,7 @@
-"""The steps in a table that MindSpore made: `step_trace_raw_{rank}_detail_time.csv`.
+"""The steps in a table written by MindSpore: `step_trace_raw_{rank}_detail_time.csv`.
 
-Where the trace that the table was made from is missing, as with Ascend devices, the table has the
-same points, in units of 10 ns. Its last row, the mean, is left out.
+If the step trace is missing, as with Ascend devices, the table has the same points, in units of 10
+ns. Its last row, the mean, is left out.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _step(number: int, times: dict[str, int | None], spans: Sequence[str]) -> St
     reduces = tuple(
         Reduce(name, known[name + _START], known[name + _END])
         for name in spans
-        if known[name + _END]  # 0 where the step did not have it
+        if known[name + _END]  # 0 if the step did not have it
     )
     points = (known["start_point"], known["fp_point"], known.get("bp_point"), known["end_point"])
     return StepPoints(number, *points, "", "", reduces)

@@ -1,9 +1,9 @@
-"""The steps of a training on a GPU: `step_trace_profiling_{rank}.txt`.
+"""Training steps on a GPU: `step_trace_profiling_{rank}.txt`.
 
-A step has a start, the points where forward propagation starts (fp) and backward propagation ends
-(bp), an end, and the collective operations in it. MindSpore writes one of two shapes: where kernels
-are launched asynchronously, a line for each step, in nanoseconds; otherwise a line for each point
-with its interval in each step, in units of 10 ns.
+A step has a start, the points at which forward propagation starts (fp) and backward propagation
+ends (bp), an end, and its collective operations. MindSpore writes one of two forms: for
+asynchronous kernel launches one line per step, in nanoseconds; otherwise one line per point with
+its interval in each step, in units of 10 ns.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Reduce(NamedTuple):
 
 
 class StepPoints(NamedTuple):
-    """A step; all times in nanoseconds of one clock. `bp_ns` is None in an inference."""
+    """A step; all times in nanoseconds of one clock. `bp_ns` is None for inference."""
 
     number: int
     start_ns: int
@@ -76,7 +76,7 @@ class StepPoints(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StepTrace:
-    """All steps of one file; `launch` is how kernels were launched, None where it is not said."""
+    """All steps of one file; `launch` is how kernels were launched, None if not recorded."""
 
     path: Path
     launch: Literal["async", "sync"] | None
@@ -85,19 +85,19 @@ class StepTrace:
     findings: Sequence[FileFinding] = field(default=())
 
     def spans(self) -> list[Step]:
-        """Give the steps as spans."""
+        """Return the steps as spans."""
         return [Step(step.number, step.start_ns, step.end_ns) for step in self.steps]
 
 
 def read_step_trace(path: str | os.PathLike[str]) -> StepTrace:
     """Read the steps of one rank.
 
-    Steps of a sync file do not overlap: each but the first begins where the one before ended.
+    Steps of a sync file do not overlap: each but the first begins at the end of the previous one.
 
     Raises
     ------
     ProfileError
-        The file is empty (`empty_file`), or has not all points (`missing_points`).
+        The file is empty (`empty_file`), or lacks points (`missing_points`).
     OSError
         The file cannot be read.
     """
@@ -106,9 +106,9 @@ def read_step_trace(path: str | os.PathLike[str]) -> StepTrace:
 
 
 def read_steps(path: Path, findings: Findings, *, as_mindspore: bool = False) -> StepTrace:
-    """Read the steps, as `read_step_trace` does, and add to the findings of a caller.
+    """Read the steps, as `read_step_trace` does, and add to the caller's findings.
 
-    With `as_mindspore`, steps of a sync file begin where the last operator of the one before
+    With `as_mindspore`, steps of a sync file begin where the last operator of the previous one
     *started*, and those of an inference have a `bp_ns` too.
     """
     file = TextFile(path, findings)
@@ -167,7 +167,7 @@ class _Point(NamedTuple):
 
 
 def _point(file: TextFile, words: Sequence[str]) -> _Point:
-    """Read the intervals of a point up to the first that is damaged: what follows would shift."""
+    """Parse the intervals of a point up to the first damaged one, after which all would shift."""
     spans = []
     for word in words[1:]:
         times = [file.stamp(part) for part in word.split(",")]
@@ -181,7 +181,7 @@ def _point(file: TextFile, words: Sequence[str]) -> _Point:
 def _sync_steps(
     path: Path, points: Sequence[_Point], findings: Findings, *, edge: int
 ) -> list[StepPoints]:
-    """Put the points together; a step begins at an edge of the `end` of the one before."""
+    """Combine the points; a step begins at the given edge of the previous `end` interval."""
     if len(points) < _LINES:
         message = f"the file has {len(points)} of the three points of a step (fp, bp, end)"
         raise ProfileError(path, "missing_points", message, hint=_POINTS_HINT)

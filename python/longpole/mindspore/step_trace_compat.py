@@ -1,7 +1,7 @@
 """MindSpore's `step_trace_raw_{rank}_detail_time.csv` and its point info, byte for byte.
 
 Times are in units of 10 ns. With collective operations in a file of synchronous launches, MindSpore
-itself ends in an IndexError; the columns of them are then written as in the other shape.
+itself raises an IndexError; their columns are then written as in the other form.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _NUMBER: Final = "step_num"
 
 def compatible_step_trace(trace: StepTrace, *, is_training: bool) -> str:
     """Return the text of `step_trace_raw_{rank}_detail_time.csv`."""
-    # MindSpore names collectives by their place in the first step.
+    # MindSpore names collectives by their position in the first step.
     names = [reduce.operator.rpartition("/")[2] for step in trace.steps for reduce in step.reduces]
     header: list[str] = []
     table: list[list[int | str]] = []
     for step in trace.steps:
         row = _row(step, names)
         header += [name for name in row if name not in header]
-        # A row is as long as the header was when MindSpore read its step.
+        # A row has as many cells as the header had when MindSpore read its step.
         table.append([row.get(name, 0) for name in header])
     if not table:
         return ""
@@ -52,7 +52,7 @@ def compatible_point_info(trace: StepTrace, *, is_training: bool) -> str:
 
 
 def _row(step: StepPoints, names: Sequence[str]) -> dict[str, int | str]:
-    """Return the columns of a step; the times of collectives are texts, as in MindSpore."""
+    """Return the columns of a step; times of collectives are strings, as in MindSpore."""
     edges = (step.start_ns, step.fp_ns, step.bp_ns or 0, step.end_ns)
     start, fp, bp, end = (time_ns // _TICK_NS for time_ns in edges)
     row: dict[str, int | str] = {
@@ -75,7 +75,7 @@ def _row(step: StepPoints, names: Sequence[str]) -> dict[str, int | str]:
 
 
 def _means(table: Sequence[Sequence[int | str]]) -> list[int | str]:
-    """Return means, rounded half to even, as far as the shortest row goes."""
+    """Return means, rounded half to even, up to the length of the shortest row."""
     columns = list(zip(*table, strict=False))[1:]
     means = (round(Fraction(sum(map(int, column)), len(table))) for column in columns)
     return ["-", *means]
@@ -84,9 +84,9 @@ def _means(table: Sequence[Sequence[int | str]]) -> list[int | str]:
 def _without_backward(
     header: list[str], table: list[list[int | str]]
 ) -> tuple[list[str], list[list[int | str]]]:
-    """Leave out bp and the tail, as MindSpore does of an inference: by their places.
+    """Remove bp and the tail by position, as MindSpore does for inference.
 
-    With collectives, the last two columns are theirs, and MindSpore joins their texts.
+    With collectives, the last two columns are theirs, and MindSpore joins their strings.
     """
     backward, forward, tail = 5, -2, -1
     header[forward] = "fp"

@@ -1,7 +1,7 @@
-"""Which steps a run of operators had, where the files do not say so.
+"""Infers the steps of a run of operators if the files do not contain them.
 
-A step is taken to begin with the first operator that runs as often as most operators do, and to
-end with the last run that starts before the next step. That is a guess, and it is marked as such.
+A step is assumed to begin with the first operator that runs as often as most operators, and to end
+with the last run that starts before the next step. The result is marked as inferred.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Step", "enclosing_steps", "inferred_steps"]
 
 
 _DIGITS: Final = 100_000
-"""Durations are known to one part in this many, at the worst."""
+"""Worst relative precision of durations: one part in this number."""
 
 
 class Step(NamedTuple):
@@ -30,9 +30,9 @@ class Step(NamedTuple):
 
 
 def inferred_steps(runs: Executions, order: Sequence[int]) -> list[Step]:
-    """Find the steps; none where no operator runs as often as most do, or only once.
+    """Infer the steps; empty if no operator runs as often as most do, or only once.
 
-    `order` are the rows of the runs by start.
+    `order` has the rows of the runs sorted by start.
     """
     counts = Counter(runs.operator)
     if not counts:
@@ -44,7 +44,7 @@ def inferred_steps(runs: Executions, order: Sequence[int]) -> list[Step]:
     steps: list[Step] = []
     start_ns: int | None = None
     end_ns = 0
-    # What ran before the first step, such as the queue of the data set, belongs to none.
+    # What ran before the first step, such as the queue of the data set, belongs to no step.
     for row in order:
         if runs.operator[row] == opener:
             if start_ns is not None:
@@ -57,10 +57,10 @@ def inferred_steps(runs: Executions, order: Sequence[int]) -> list[Step]:
 def enclosing_steps(
     steps: Sequence[Step], runs: Executions, order: Sequence[int]
 ) -> list[Step] | None:
-    """Move the ends of steps by what rounding takes, so that they enclose the runs in them.
+    """Move the ends of steps by the rounding error, so that they enclose their runs.
 
-    Durations have six digits, so a run may seem to end behind its step. None where a run lies
-    across the border of a step by more than that: then steps and runs are on threads of their own.
+    Durations have six digits, so a run may seem to end after its step. None if a run crosses the
+    end of a step by more than that: then steps and runs are on different threads.
     """
     found, place = [], 0
     before_ns = -(2**63)

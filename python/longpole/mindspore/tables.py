@@ -1,4 +1,4 @@
-"""The tables of an analysis as text: CSV with units in the names of its columns, and JSON."""
+"""The tables of an analysis as text: CSV with units in the column names, and JSON."""
 
 from __future__ import annotations
 
@@ -43,30 +43,30 @@ _STEPS: Final = (
 
 
 def _text(rows: Iterable[Iterable[Any]], line_end: str) -> str:
-    """Return rows as CSV in which no text is a formula."""
+    """Return rows as CSV in which no string is a formula."""
     cells = ([harmless(each) if isinstance(each, str) else each for each in row] for row in rows)
     return csv_text(cells, line_end)
 
 
 def memory_text(host_info: HostInfo) -> str:
-    """Write the rows with a memory usage, as they came."""
+    """Format the rows with a memory usage, in file order."""
     return _text([COLUMNS, *host_info.memory], "\n")
 
 
 def dataset_text(stages: Iterable[DatasetStage]) -> str:
-    """Write the mean times of the dataset stages, in microseconds."""
+    """Format the mean times of the dataset stages, in microseconds."""
     header = ("operation", "stage", "n_runs", "mean_us", "custom_info")
     rows = ((s.operation, s.stage, s.count, s.mean_us, s.custom_info) for s in stages)
     return _text([header, *rows], "\n")
 
 
 def operators_text(rows: Iterable[OpRow]) -> str:
-    """Write what operators cost by shape, times in nanoseconds."""
+    """Format the cost of operators by shape, times in nanoseconds."""
     return _text([_OPERATORS, *([getattr(row, name) for name in _OPERATORS] for row in rows)], "\n")
 
 
 def steps_text(trace: StepTrace) -> str:
-    """Write the steps in nanoseconds, with a pair of columns for each collective operation."""
+    """Format the steps in nanoseconds, with two columns for each collective operation."""
     names = list(dict.fromkeys(reduce.operator for step in trace.steps for reduce in step.reduces))
     header = [*_STEPS, *(f"{name} {end}" for name in names for end in ("start_ns", "end_ns"))]
     rows = []
@@ -78,7 +78,7 @@ def steps_text(trace: StepTrace) -> str:
 
 
 def write_devices(devices: Sequence[DeviceTables], output: Path) -> list[Path]:
-    """Write the tables of each device that have rows, under its rank, else its place."""
+    """Write the non-empty tables of each device, named by rank, else by index."""
     written = []
     ranks = [each.rank for each in devices]
     is_clear = None not in ranks and len(set(ranks)) == len(ranks)

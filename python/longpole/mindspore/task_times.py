@@ -1,7 +1,7 @@
-"""When each operator ran on an Ascend device, as older versions wrote it to a text file.
+"""Runs of operators on an Ascend device, from a text file of older versions.
 
 `output_timeline_data_{rank}.txt`: operator, stream, start and duration, with the units in the
-header (the start in ms or us). Stamps are decimal numbers and are read exactly.
+header (the start in ms or us). Timestamps are decimal numbers and are parsed exactly.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class TaskTime(NamedTuple):
 
 
 def read_task_times(path: Path, findings: Findings) -> Iterator[TaskTime]:
-    """Give each run, in the order of the file."""
+    """Yield each run, in file order."""
     file = CsvFile(path, findings)
     file.find(_NEEDED)
     scales = {key: _NS_IN[file.name_of(key)[-4:]] for key in ("start", "duration")}
@@ -51,5 +51,5 @@ def read_task_times(path: Path, findings: Findings) -> Iterator[TaskTime]:
 
 
 def _time_ns(cell: str, scale: int) -> int | None:
-    """Read a time; in scientific notation, as a spreadsheet writes it, its digits are lost."""
+    """Parse a time; None in scientific notation, as a spreadsheet writes it, which lost digits."""
     return None if "e" in cell.lower() else exact_ns(cell, scale)

@@ -1,8 +1,7 @@
-"""Reads the text files of a profile: lines, CSV rows by the names of their columns, numbers.
+"""Reads the text files of a profile: lines, CSV rows by column names, numbers.
 
-A last line without a line end may have been cut, and what its last number would have been is not
-known. Such a line is left out. A field may have a tab
-behind it, and `N/A` stands for what was not recorded.
+A last line without a line end may be truncated, with an unknown last number, and is left out. A
+field may be followed by a tab, and `N/A` means not recorded.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _HIGHEST: Final = 2**63
 
 
 class TextFile:
-    """A file that is read line by line; what is wrong is reported at the line it is at."""
+    """A file read line by line; problems are reported with their line."""
 
     def __init__(self, path: Path, findings: Findings) -> None:
         self.path = path
@@ -39,13 +38,13 @@ class TextFile:
         self.line = 0
 
     def report(self, code: str, detail: str | None = None, line: int | None = None) -> None:
-        """Add a finding, about the line that was given last unless it is said."""
+        """Add a finding about the given line, by default the one yielded last."""
         self._findings.add(code, self.path, line or self.line, detail)
 
     def lines(self, *, keep_words: bool = False) -> Iterator[str]:
-        """Give each whole line that is not empty.
+        """Yield each complete non-empty line.
 
-        With `keep_words`, a last line that was cut is given up to its last space.
+        With `keep_words`, a truncated last line is yielded up to its last space.
         """
         with open_file(self.path, is_named=False) as file:
             for self.line, line in enumerate(file, 1):
@@ -66,7 +65,7 @@ class TextFile:
             return line.decode(errors="replace")
 
     def stamp(self, text: str) -> int | None:
-        """Read a whole number of at most 64 bits; what is none is a finding and None."""
+        """Parse an integer of at most 64 bits; otherwise add a finding and return None."""
         try:
             value = int(text) if text.isdecimal() else _unusual(text.strip())
         except ValueError:
@@ -79,7 +78,7 @@ class TextFile:
         return value
 
     def number(self, text: str) -> float | None:
-        """Read a finite number; what is none is a finding and None."""
+        """Parse a finite number; otherwise add a finding and return None."""
         try:
             value = float(text)
         except ValueError:
@@ -97,7 +96,7 @@ def _unusual(text: str) -> int:
 
 
 def exact_ns(text: str, scale: int, most_ns: int = _HIGHEST) -> int | None:
-    r"""Read a decimal number of units of `scale` ns, exactly; None below 0, or above the most.
+    r"""Parse a decimal number in units of `scale` ns, exactly; None below 0 or above the maximum.
 
     Examples
     --------
@@ -106,13 +105,13 @@ def exact_ns(text: str, scale: int, most_ns: int = _HIGHEST) -> int | None:
     """
     try:
         value = Decimal(text.strip()) * scale
-    except ArithmeticError:  # not a number, or an exponent beyond those of Decimal
+    except ArithmeticError:  # not a number, or an exponent beyond that of Decimal
         return None
     return round(value) if value.is_finite() and 0 <= value < most_ns else None
 
 
 class CsvFile(TextFile):
-    """A CSV file with a header; `header` are the names of its columns.
+    """A CSV file with a header; `header` has the names of its columns.
 
     Raises
     ------
@@ -130,7 +129,7 @@ class CsvFile(TextFile):
         self._places: dict[str, int] = {}
 
     def _split(self) -> Iterator[list[str]]:
-        """Give each row; a quote cannot reach over lines."""
+        """Yield each row; quotes cannot span lines."""
         for line in self.lines():
             if '"' not in line:
                 yield line.split(",")
@@ -143,12 +142,12 @@ class CsvFile(TextFile):
             yield row
 
     def find(self, needed: Mapping[str, Sequence[str]], known: Sequence[str] = ()) -> None:
-        """Find the columns that are needed, each by one of its names; others are a finding.
+        """Find the required columns, each by one of its names; other columns are a finding.
 
         Raises
         ------
         ProfileError
-            A column that is needed is missing.
+            A required column is missing.
         """
         self._places = {key: self._place(names) for key, names in needed.items()}
         missing = [needed[key][0] for key, place in self._places.items() if place < 0]
@@ -169,13 +168,13 @@ class CsvFile(TextFile):
         return next((self.header.index(name) for name in names if name in self.header), -1)
 
     def name_of(self, key: str) -> str:
-        """Give the name under which a needed column stands in the file."""
+        """Return the name of a required column in the file."""
         return self.header[self._places[key]]
 
     def rows(self, *, surplus: str = "bad_row") -> Iterator[dict[str, str]]:
-        """Give the needed cells of each row that has a cell for each column.
+        """Yield the required cells of each row that has a cell for each column.
 
-        Other rows are findings: `surplus` those with more cells.
+        Other rows are findings; those with more cells are `surplus`.
         """
         for row in self._rows:
             if len(row) == len(self.header):
@@ -185,7 +184,7 @@ class CsvFile(TextFile):
 
 
 def json_of(path: Path, findings: Findings) -> Any:
-    """Read a JSON file; None, with a finding, where it is damaged."""
+    """Read a JSON file; None, with a finding, if it is damaged."""
     try:
         return json.loads(
             read_bytes(path, is_named=False).removeprefix(_MARK).decode(errors="replace")

@@ -1,7 +1,7 @@
-"""A timeline of a MindSpore profile that has none: a Chrome trace that `read_trace` understands.
+"""Creates a Chrome trace for `read_trace` from a MindSpore profile without a timeline.
 
 Operators of the host are `cpu_op`, kernels and copies `kernel`, `gpu_memcpy` and `gpu_memset`, and
-steps annotations `ProfilerStep#N`. MindSpore records no launching calls, so nothing is linked.
+steps are annotations `ProfilerStep#N`. MindSpore records no launch calls, so nothing is linked.
 """
 
 from __future__ import annotations
@@ -39,38 +39,38 @@ _HOST: Final = 11_000
 _STEPS: Final = 100_000
 _GPU_OPS: Final = 100_002
 _EPOCH_NS: Final = 10**17
-"""Stamps above are of the calendar (from 1973 on), others count from the start of a machine."""
+"""Timestamps above are calendar times (from 1973 on); others count from the start of a machine."""
 
 
 class _Span(NamedTuple):
-    """A span to write; sorted by start, the longer first."""
+    """A span to write; sorted by start, longest first."""
 
     start_ns: int
     minus_duration_ns: int
     fields: str
-    """What of the JSON is the same for all runs of an operator."""
+    """The part of the JSON that all runs of an operator share."""
 
     def is_between(self, start_ns: int, end_ns: int) -> bool:
-        """Whether it ran in part between two times."""
+        """Whether it overlaps the span between two times."""
         return self.start_ns < end_ns and self.start_ns - self.minus_duration_ns > start_ns
 
 
 def timeline_events(folder: str | os.PathLike[str], *, rank: int | None = None) -> bytes:
-    """Make a Chrome trace of a MindSpore profile folder, in memory.
+    """Create a Chrome trace of a MindSpore profile folder, in memory.
 
-    What is wrong with the files stands behind the events, under `findings`.
+    Problems of the files follow the events, under `findings`.
 
     Parameters
     ----------
     folder
         The profile, in any layout.
     rank
-        Which rank; it may be left out where the profile has one.
+        The rank; optional if the profile has only one.
 
     Raises
     ------
     ProfileError
-        The folder has no MindSpore profile (`no_profile`), several ranks and none was chosen
+        The folder has no MindSpore profile (`no_profile`), several ranks without a choice
         (`several_ranks`), not that rank (`no_such_rank`), or nothing with a time (`no_timeline`).
     OSError
         A file cannot be read.
@@ -79,7 +79,7 @@ def timeline_events(folder: str | os.PathLike[str], *, rank: int | None = None) 
 
 
 def rank_events(files: RankFiles) -> bytes:
-    """Make a Chrome trace of the files of one rank, in memory; see `timeline_events`."""
+    """Create a Chrome trace of the files of one rank, in memory; see `timeline_events`."""
     return b"".join(rank_timeline(files, Findings()))
 
 
@@ -103,9 +103,9 @@ def rank_timeline(
     developer_rows: bool = True,
     between_ns: tuple[int, int] | None = None,
 ) -> Iterator[bytes]:
-    """Give the trace of one rank in pieces, and add to `findings` what was wrong.
+    """Return the trace of one rank in chunks, and add its problems to `findings`.
 
-    With `between_ns`, only what ran in part between these two times.
+    With `between_ns`, only events that overlap the span between these two times.
     """
     spans = list(_device_spans(files, findings))
     spans += _host_spans(files, findings)
@@ -126,7 +126,7 @@ def rank_timeline(
 
 
 def host_info_trace(host_info: HostInfo) -> Iterator[bytes]:
-    """Give the trace of a `host_info` file alone, with its points and open stages, in pieces."""
+    """Yield the trace of only a `host_info` file, with its points and open stages, in chunks."""
     yield b'{"schemaVersion":1,"profiler":"mindspore","traceEvents":[\n'
     for place, event in enumerate(host_info.events):
         text: dict[str, Any] = {
@@ -169,7 +169,7 @@ def _fields(category: str, name: str, pid: int | str, tid: int | str, args: dict
 
 
 def _host_spans(files: RankFiles, findings: Findings) -> Iterator[_Span]:
-    """Give the operators of the host on the clock of the device, where there is one."""
+    """Yield the operators of the host, on the clock of the device if there is one."""
     path = files.get("cpu_op_execute_timestamp")
     if path is None:
         return
@@ -186,7 +186,7 @@ def _host_spans(files: RankFiles, findings: Findings) -> Iterator[_Span]:
 
 
 def _offset_ns(runs: Executions, files: RankFiles, findings: Findings) -> int | None:
-    """Say what to add to stamps of the host for those of the device; None is not known."""
+    """Return the offset from host timestamps to the device's; None if unknown."""
     if runs.start_ns and _is_calendar(runs.start_ns[0]):
         return 0
     clocks = files.get("start_time")
@@ -245,7 +245,7 @@ def _runs(runs: Executions, offset_ns: int, first_thread: int) -> Iterator[_Span
 def _step_spans(
     steps: Sequence[Step], runs: Executions, first_thread: int, *, inferred: bool = False
 ) -> Iterator[_Span]:
-    """Give steps on the thread of the operators, where that is one and they enclose them."""
+    """Yield steps on the thread of the operators, if there is only one and steps enclose them."""
     order = runs.by_start()
     enclosing = enclosing_steps(steps, runs, order) if len(runs.threads) == 1 else None
     thread = _STEPS if enclosing is None else first_thread

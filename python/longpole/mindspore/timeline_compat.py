@@ -1,6 +1,6 @@
-"""`{cpu,gpu}_timeline_display_{rank}.json` and its summary, as MindSpore 2.0 to 2.3 write them.
+"""`{cpu,gpu}_timeline_display_{rank}.json` and its summary, as written by MindSpore 2.0 to 2.3.
 
-Metadata is written anew for each event, as MindSpore does, for comparison with files that it wrote.
+Metadata is repeated for each event, as in MindSpore, for comparison with its files.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _LANES: Final = {
 
 @dataclass(slots=True)
 class CompatibleTimeline:
-    """The text of the two files, and of the cluster file where there are collectives.
+    """The text of the two files, and of the cluster file if there are collectives.
 
-    `display` comes in pieces, once: the file is hundreds of times as long as what it is made of.
+    `display` is an iterator of chunks: the file is hundreds of times as long as its source.
     """
 
     display: Iterator[str]
@@ -55,10 +55,10 @@ class CompatibleTimeline:
 
 
 def compatible_timeline(files: RankFiles, limit_bytes: int | None = None) -> CompatibleTimeline:
-    """Make the timeline of a GPU where the profile has one, else of the CPU.
+    """Create the timeline of a GPU if the profile has one, else of the CPU.
 
-    Beyond `limit_bytes`, MindSpore leaves out what comes last in the file. It compares with what
-    is on the disk already, so its own file is some kilobytes longer.
+    Beyond `limit_bytes`, MindSpore drops the end of the file. It compares with what is already on
+    disk, so its own file is some kilobytes longer.
     """
     found = timeline_rows(files)
     display = _display(found, files.rank)
@@ -69,7 +69,7 @@ def compatible_timeline(files: RankFiles, limit_bytes: int | None = None) -> Com
 
 
 def _limited(texts: Iterator[str], limit_bytes: int) -> Iterator[str]:
-    """Give texts until they are longer than the limit, as MindSpore does."""
+    """Yield strings until the limit is exceeded, as MindSpore does."""
     size = 0
     for text in texts:
         yield text
@@ -79,7 +79,7 @@ def _limited(texts: Iterator[str], limit_bytes: int) -> Iterator[str]:
 
 
 def _summary(found: Rows) -> str:
-    """Count the runs of operators: no kernels, no analysis, no scopes and no steps."""
+    """Format the number of operator runs, without kernels, analysis, scopes and steps."""
     total_time, runs = 0.0, []
     for row in found.rows:
         if not row.more and row.lane not in {"Scope Name", "Steps"}:
@@ -101,7 +101,7 @@ def _cluster_text(columns: Mapping[str, Sequence[float]]) -> str:
 
 
 def _display(found: Rows, rank: int) -> Iterator[str]:
-    """Write the metadata of all events, then the events, with no space between them."""
+    """Yield the metadata of all events, then the events, without spaces in between."""
     for is_metadata in (True, False):
         for row in found.rows:
             event = _event(row, rank, found.keys)
@@ -125,7 +125,7 @@ def _event(row: Row, rank: int, keys: Sequence[str] | None) -> dict[str, Any]:
 
 
 def _named(event: dict[str, Any], rank: int) -> Sequence[dict[str, Any]]:
-    """Give the thread of an event its number; give its metadata: twice the same, as MindSpore."""
+    """Set the number of an event's thread; return its metadata twice, as MindSpore does."""
     lane = event["tid"]
     if lane in _THREADS:
         place, event["tid"] = _THREADS[lane]
@@ -139,7 +139,7 @@ def _named(event: dict[str, Any], rank: int) -> Sequence[dict[str, Any]]:
 
 
 def _labels(device: str, target: str) -> list[dict[str, Any]]:
-    """Give the metadata of a device, in MindSpore's order."""
+    """Return the metadata of a device, in MindSpore's order."""
     processes: dict[Any, str] = {device: target, **_PROCESSES}
     order: dict[Any, int] = {device: 0, **_ORDER}
     return [

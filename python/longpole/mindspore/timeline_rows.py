@@ -1,6 +1,7 @@
-"""The rows of a timeline as MindSpore 2.0 to 2.3 computes them, in floating point.
+"""The rows of a timeline as computed by MindSpore 2.0 to 2.3, in floating point.
 
-The stamps of a GPU lose up to 256 ns in it; `timeline` has the same events without this fault.
+This loses up to 256 ns of the timestamps of a GPU; `timeline` has the same events without this
+fault.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ _LANES: Final = {
     "free_time": 8002,
 }
 _PER_NS: Final = 1e-3
-"""Microseconds in a nanosecond, as MindSpore multiplies."""
+"""Microseconds in a nanosecond, as a factor in MindSpore."""
 
 
 class Row(NamedTuple):
     """A row of the timeline: its start in ns, duration in us.
 
-    `more` are the arguments of a kernel, or the process of what was computed of others.
+    `more` has the arguments of a kernel, or the process of a computed row.
     """
 
     name: str
@@ -47,10 +48,10 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows in MindSpore's order, and what its other files say.
+    """The rows in MindSpore's order, and the contents of its other files.
 
-    `keys` name the arguments of kernels, None on the CPU. `cluster` are the columns of the cluster
-    file in microseconds, None where there are no collectives.
+    `keys` are the names of kernel arguments, None on the CPU. `cluster` has the columns of the
+    cluster file in microseconds, None without collectives.
     """
 
     rows: Sequence[Row]
@@ -64,7 +65,7 @@ _start = attrgetter("start")
 
 
 def timeline_rows(files: RankFiles) -> Rows:
-    """Compute the rows of a GPU where the profile has one, else of the CPU."""
+    """Compute the rows of a GPU if the profile has one, else of the CPU."""
     return _of_gpu(files) if files.get("gpu_op_execute_timestamp") else _of_cpu(files)
 
 
@@ -105,7 +106,7 @@ def _of_gpu(files: RankFiles) -> Rows:
 def _without_collectives(
     runs: Iterable[Row], reduces: Iterable[str]
 ) -> tuple[list[Row], list[Row]]:
-    """Separate the runs of collectives, which the words `reduces` of the step trace name."""
+    """Separate the runs of collectives, which the step trace names as `reduces`."""
     names = {word.partition(",")[0].rpartition("/")[2] for word in reduces}
     others: list[Row] = []
     collectives: list[Row] = []
@@ -120,7 +121,7 @@ def _lines(files: RankFiles, kind: str) -> list[str]:
 
 
 def _runs(files: RankFiles, kind: str, offset_ns: int = 0) -> Iterator[Row]:
-    """Read runs of operators; durations of the CPU from ms to us, by division, as MindSpore."""
+    """Yield runs of operators; CPU times are divided to convert ms to us, as in MindSpore."""
     unit = _PER_NS if kind.startswith("cpu_") else 1
     for line in _lines(files, kind):
         parts = line.strip().split(";")
@@ -151,7 +152,7 @@ def _depth(runs: Sequence[Row]) -> int:
 
 
 def _step_operators(runs: Sequence[Row]) -> tuple[str, str]:
-    """Give the first operator and the last one before it comes again."""
+    """Return the first operator, and the last one before it occurs again."""
     if not runs:
         return "", ""
     skip = int(runs[0].name.startswith("Default/InitDataSetQueue"))
@@ -184,10 +185,10 @@ def _steps_of_trace(trace: Sequence[Sequence[str]]) -> list[Row]:
 
 
 def _scope_bars(runs: Sequence[Row], last: str) -> Iterator[Row]:
-    """Give each stretch of operators in one scope: `{level}-{scope}`.
+    """Yield each sequence of operators in one scope: `{level}-{scope}`.
 
-    A bar ends where the next operator is of another scope, at the operator `last` of a step, and
-    at the end.
+    A span ends where the next operator has another scope, at the operator `last` of a step, and at
+    the end.
     """
     for subgraph in ("Default", "Gradients", "recompute_Default"):
         bars = list(_closed(runs, subgraph, last))
@@ -221,7 +222,7 @@ class _Merged(NamedTuple):
 
 
 def _merged(runs: Sequence[Row], name: str, *, gaps: bool = False) -> _Merged:
-    """Join what touches; with `gaps`, the parts given are what is between."""
+    """Merge adjacent spans; with `gaps`, the returned parts are those in between."""
     edges: list[float] = []
     for run in runs:
         end = run.start + run.duration / _PER_NS
@@ -246,7 +247,7 @@ def _overlap(
     collectives: Sequence[Row],
     steps: Sequence[Row],
 ) -> tuple[list[Row], dict[str, list[float]]]:
-    """Give the rows about communication, and the columns of the cluster file."""
+    """Return the rows about communication, and the columns of the cluster file."""
     communication = _merged(collectives, "communication")
     computing = sorted([*runs, *kernels], key=_start)
     compute = _merged(computing, "computation_op", gaps=True)
@@ -268,7 +269,7 @@ def _overlap(
 def _common(
     first: Sequence[tuple[float, float]], second: Sequence[tuple[float, float]], name: str
 ) -> list[Row]:
-    """Give the rows of the time that lies in spans of both."""
+    """Return rows for the time covered by spans of both."""
     found = []
     at_first, at_second = 0, 0
     while at_first < len(first) and at_second < len(second):

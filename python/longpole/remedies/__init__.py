@@ -1,8 +1,8 @@
-"""What somebody can change in a program, and what that saves.
+"""What to change in a program, and the resulting gain.
 
-A remedy is one file of this folder and one line of `catalogue.CATALOGUE`: what it looks like in a
-trace, which changes of the dependency graph stand for it, and what is said. A package of the user
-adds its own with an entry point of the group `longpole.remedies` that names a `Remedy`.
+A remedy is one file of this folder and one line of `catalogue.CATALOGUE`: how to recognise it in a
+trace, the changes of the dependency graph that model it, and its advice. User packages add their
+own with an entry point of the group `longpole.remedies` that refers to a `Remedy`.
 """
 
 from longpole.remedies.facts import Facts

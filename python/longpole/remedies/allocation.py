@@ -1,7 +1,7 @@
 """Memory that is allocated and freed in every step.
 
-`cudaMalloc` and `cudaFree` are slow and wait for the GPU. A framework that keeps its memory calls
-neither in a steady step; `torch.cuda.empty_cache()` makes it call both.
+`cudaMalloc` and `cudaFree` are slow and wait for the GPU. A framework with a caching allocator
+calls neither in a steady step; `torch.cuda.empty_cache()` makes it call both.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# Allocations of this share of the windows are a habit, those of fewer are the first use of memory.
+# Allocations in this share of the windows are recurring; in fewer, they are the first use of
+# memory.
 _STEADY: Final = 0.6
 
-# With kept memory, an operator that allocates does little: this share of its time.
+# With cached memory, an allocating operator takes this share of its time.
 _REST_OF_OPERATOR: Final = 0.1
 
-# Calls that free closer to each other than this are one emptying of the cache.
+# Freeing calls closer together than this belong to one emptying of the cache.
 _APART_NS: Final = 1_000_000
 
 
@@ -70,7 +71,7 @@ def _operator(facts: Facts, call: OnThread) -> Iterator[int]:
 
 
 def _runs(calls: list[OnThread]) -> list[Stretch]:
-    """Return the time of threads in which calls follow each other closely."""
+    """Return the time spans of threads in which calls follow each other closely."""
     of_lane: dict[int, list[list[int]]] = defaultdict(list)
     for call in sorted(calls, key=lambda call: (call.lane, call.start_ns)):
         runs = of_lane[call.lane]
@@ -87,7 +88,7 @@ REMEDY: Final = Remedy(
     effort="one_line",
     needs="runtime calls",
     seen_by="`cudaMalloc` or `cudaFree` (`hipMalloc` ...) in steady steps",
-    change="the calls and their waits; at the most also the work of the operators around them",
+    change="the calls and their waits; at most also the work of the operators around them",
     not_when="few steps have any, or the call creates the context of the GPU",
     find=_find,
 )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# The most places that are asked about, those that wait longest, besides all of them together.
+# Maximum number of call sites evaluated, longest wait first, besides all of them together.
 _MOST_PLACES: Final = 4
 _WIDEST: Final = 60
 
@@ -62,7 +62,7 @@ def _waited_ns(waits: list[DeviceWait]) -> int:
 
 
 def _place(facts: Facts, wait: DeviceWait) -> str:
-    """Return what a reader knows the place by: the operator, and the function that calls it."""
+    """Return the name of a call site: the operator, and the function that calls it."""
     what = facts.name(wait.operator if wait.operator is not None else wait.call.event)
     frame = facts.own_frame(wait.call.event)
     return f"{what} in {short_name(frame, _WIDEST)}" if frame else what
@@ -71,7 +71,7 @@ def _place(facts: Facts, wait: DeviceWait) -> str:
 def _found(facts: Facts, place: str, waits: list[DeviceWait], change: RemoveWait) -> Found:
     n_waits = max(round(facts.per_window(len(waits))), 1)
     synchronizing = facts.once(_synchronizing)
-    # A call that only waits goes with its wait; one inside an operator also copies.
+    # A call that only waits is removed with its wait; one inside an operator also copies.
     gone = [
         wait.call for wait in waits if wait.operator is None and wait.call.event in synchronizing
     ]
@@ -95,7 +95,7 @@ REMEDY: Final = Remedy(
     effort="code",
     needs="runtime calls; Python stacks name the place",
     seen_by="calls that return after the work they wait for",
-    change="the waits of each place, and of all; at the most also the calls that only wait and the "
+    change="the waits of each place, and of all; at most also the calls that only wait and the "
     "Python before each; whether the data is needed is not considered",
     not_when="no call waits",
     is_upper_bound=True,

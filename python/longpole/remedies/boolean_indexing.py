@@ -1,4 +1,4 @@
-"""Elements chosen by a mask: the host waits to learn how many there are."""
+"""Indexing with a boolean mask: the host waits to learn the number of selected elements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# Operators that ask `nonzero` where a mask is set.
+# Operators that call `nonzero` for a mask.
 _BY_MASK: Final = (
     "aten::index",
     "aten::index_put_",
@@ -24,14 +24,15 @@ _BY_MASK: Final = (
     "aten::masked_select",
 )
 
-# Host time of one operator instead of about ten calls: the most and the least of what it takes now.
+# Host time of one operator instead of about ten calls: upper and lower bound as a fraction of the
+# current time.
 _OF_HOST: Final = (0.5, 0.2)
 
-# What is computed on all elements instead, such as their number, takes at most this part of what
-# choosing them takes now.
+# Work on all elements instead, such as counting them, takes at most this fraction of the current
+# time of selecting them.
 _OF_KERNELS: Final = 0.5
 
-# Part of the bandwidth of memory that a pass over the elements reaches.
+# Fraction of the memory bandwidth that a pass over the elements reaches.
 _OF_BANDWIDTH: Final = 0.8
 _SHORTEST_NS: Final = 2_000
 
@@ -79,7 +80,7 @@ def _find(facts: Facts) -> Iterator[Found]:
 
 
 def _by_mask(facts: Facts) -> list[OnThread]:
-    """List the operators that choose by a mask, the outermost around each `nonzero`."""
+    """List the operators that index by a mask, the outermost around each `nonzero`."""
     outer: set[int] = set()
     for row in facts.operators("aten::nonzero"):
         names = [(event, name) for event, _, name in facts.around(row.event)]
@@ -95,7 +96,7 @@ def _chosen(facts: Facts, operator: OnThread) -> _Chosen:
 
 
 def _pass_ns(facts: Facts, chosen: _Chosen) -> float:
-    """Return the time of a pass over the elements; what gathering takes, if that is longer."""
+    """Return the time of a pass over the elements, or of gathering if that is longer."""
     call, peaks = facts.called(chosen.operator.event), facts.peaks
     last_ns = float(chosen.kernels[-1].duration_ns)
     if call is None or peaks is None or peaks.bandwidth is None:

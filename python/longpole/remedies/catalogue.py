@@ -1,4 +1,4 @@
-"""The list of remedies, and what each gains in the windows of a verdict."""
+"""The list of remedies, and the gain of each in the windows of a verdict."""
 
 from __future__ import annotations
 
@@ -56,16 +56,16 @@ CATALOGUE: Final = (
     "small_batch",
     "host_threads",
 )
-"""The files of this folder that hold a remedy, in the order in which equal gains are listed."""
+"""The files of this folder with a remedy, in the order in which equal gains are listed."""
 
 ENTRY_POINTS: Final = "longpole.remedies"
-"""The group of entry points with which other packages add remedies."""
+"""The entry point group with which other packages add remedies."""
 
-# The most places of one remedy that are tried, and the remedies that are counted one after another.
+# Maximum number of places tried per remedy, and of remedies evaluated one after another.
 _MOST_OF_ONE: Final = 8
 _MOST_IN_TURN: Final = 6
 
-# Remedies save about as much where one saves this share of what the other does.
+# Gains count as similar if one is at least this fraction of the other.
 _ALIKE: Final = 0.8
 
 
@@ -81,26 +81,26 @@ class RemedyId(str):
 
 @dataclass(frozen=True, slots=True)
 class Gained:
-    """A remedy that fits a place of the program, with what it saves there."""
+    """A remedy that applies to a place in the program, with its gain there."""
 
     remedy: Remedy
     found: Found
     gain_ns: int
-    """Of the mean window, by what surely goes; below 0 it would cost."""
+    """Certain gain of the mean window; negative for a loss."""
     gain: float
     low: float
-    """The least share that it saves: by what surely goes, whatever is missing from the trace."""
+    """Lower bound of the gain, regardless of missing records."""
     high: float
-    """The most: by what may go."""
+    """Upper bound: with the changes that may be possible."""
     low_by: Fact
     high_by: Fact
     then: float
-    """The share that it saves after those listed before it."""
+    """Gain after the remedies listed before it."""
 
 
 @cache
 def remedies() -> tuple[Remedy, ...]:
-    """Return all remedies: those of the catalogue, then those that other packages add."""
+    """Return all remedies: those of the catalogue, then those of other packages."""
     own = [import_module(f"longpole.remedies.{name}").REMEDY for name in CATALOGUE]
     return (*own, *_added())
 
@@ -118,7 +118,7 @@ def _added() -> Iterator[Remedy]:
 
 
 def _failing(name: str, error: Exception) -> Remedy:
-    """Return a remedy that raises when it is asked, so that it is named among the failures."""
+    """Return a remedy that raises when it is used, so that it is listed among the failures."""
 
     def find(_facts: Facts) -> list[Found]:
         raise error
@@ -129,12 +129,12 @@ def _failing(name: str, error: Exception) -> Remedy:
 
 
 def gained(facts: Facts) -> tuple[list[Gained], list[str]]:
-    """Ask every remedy, and compute what each place that it fits saves.
+    """Evaluate every remedy, and compute the gain of each place to which it applies.
 
     Returns
     -------
     tuple of list
-        The places, by what they surely save, and a sentence for each remedy that failed.
+        The places by certain gain, and a sentence for each remedy that failed.
     """
     places, failures = [], []
     for remedy in remedies():
@@ -164,19 +164,19 @@ def _with_gains(facts: Facts, places: list[tuple[Remedy, Found]]) -> list[Gained
         if gain > most:
             gain, gain_ns = most, min(gain_ns, round(most * facts.mean_ns))
         low = min(low, most)
-        if high_by != "recording_cost":  # which the side itself does not account for
+        if high_by != "recording_cost":  # for which the side itself does not account
             high = min(high, max(most, at_most))
         rows.append(Gained(remedy, found, gain_ns, gain, low, high, low_by, high_by, then=low))
     return _ordered(rows)
 
 
 def _sure(row: Gained) -> float:
-    """Return the share that a remedy surely saves; of an upper bound half."""
+    """Return the certain gain of a remedy; half of an upper bound."""
     return row.low / 2 if row.remedy.is_upper_bound else row.low
 
 
 def _ordered(rows: list[Gained]) -> list[Gained]:
-    """Order by what surely goes; of those that save about as much, the cheapest comes first."""
+    """Sort by certain gain; of similar gains, the cheapest remedy comes first."""
     left = sorted(rows, key=lambda row: (-round(_sure(row), 4), -round(row.high, 4)))
     ordered = []
     while left:
@@ -204,10 +204,10 @@ _SIDES: Final[dict[str, Side]] = {
 
 
 def _most(facts: Facts, changes: Sequence[Change]) -> float:
-    """Return the most that changes of one side can save: no more than if the side took no time.
+    """Return the upper bound of the gain on one side: that of the side taking no time.
 
-    Work that the host had launched before the first window hides what the host takes: with faster
-    kernels alone, the windows would seem shorter than the host lets steps be.
+    Work launched before the first window hides host time: with faster kernels alone, the windows
+    would seem shorter than the host allows.
     """
     sides = {_side(facts, change) for change in changes}
     [side, *others] = sides or {None}
@@ -217,7 +217,7 @@ def _most(facts: Facts, changes: Sequence[Change]) -> float:
 
 
 def _side(facts: Facts, change: Change) -> Side | None:
-    """Return the side whose time a change is about, if it is one."""
+    """Return the side whose time a change affects, if it is one."""
     if isinstance(change, RemoveWait):
         return None
     if change.stretches is not None:
@@ -228,9 +228,9 @@ def _side(facts: Facts, change: Change) -> Side | None:
 
 
 def _in_turn(facts: Facts, rows: list[Gained]) -> list[Gained]:
-    """Count each of the first remedies after those before it: some make others pointless.
+    """Evaluate each of the first remedies after the previous ones, as some make others pointless.
 
-    What may not be possible makes nothing pointless, and is counted last.
+    Remedies that may not be possible make nothing pointless, and are evaluated last.
     """
     if len(rows) < 2:  # noqa: PLR2004 - one has none before it
         return rows

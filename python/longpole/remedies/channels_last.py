@@ -22,11 +22,13 @@ _CONVERSION: Final = re.compile(r"nchw_?(to|2)_?nhwc|nhwc_?(to|2)_?nchw", re.IGN
 
 _NORM: Final = re.compile(r"batch_norm")
 
-# A batch norm reads and writes its images so often, at this part of the bandwidth of memory.
+# Number of passes of a batch norm over its images, and the fraction of the memory bandwidth it
+# reaches.
 _PASSES: Final = 5
 _OF_BANDWIDTH: Final = 0.6
 
-# A part of the conversions stays: of inputs with few channels, and of what is not a convolution.
+# Some conversions remain: of inputs with few channels, and around operators other than
+# convolutions.
 _STAYS: Final = 0.1
 
 _IMAGE: Final = 4
@@ -57,9 +59,9 @@ def _find(facts: Facts) -> Iterator[Found]:
 
 
 def _normalizing(facts: Facts) -> dict[int, float]:
-    """Return what the kernels of batch norms take at the bandwidth of memory.
+    """Return the time of batch norm kernels at the memory bandwidth.
 
-    They are far slower in NCHW: they were 3.3 times as fast in channels_last on an H100.
+    They are far slower in NCHW: channels_last made them 3.3 times as fast on an H100.
     """
     if facts.peaks is None or facts.peaks.bandwidth is None:
         return {}
@@ -80,7 +82,7 @@ def _conversions(facts: Facts, row: Sized) -> list[Activity]:
 
 
 def _is_channels_last(row: Sized) -> bool:
-    """Whether the images that a convolution is given lie in memory pixel by pixel already."""
+    """Whether the input images of a convolution are already stored pixel by pixel."""
     images = [tensor for tensor in row.tensors if len(tensor.shape) == _IMAGE][:1]
     return any(
         tensor.strides is not None and tensor.strides[1] == 1 and tensor.shape[1] > 1
@@ -94,7 +96,7 @@ REMEDY: Final = Remedy(
     effort="one_line",
     needs="kernels linked to their operators",
     seen_by="kernels that convert between NCHW and NHWC inside convolutions",
-    change="the conversions are gone; at the least a tenth of their time stays, at the most batch "
+    change="the conversions are gone; at least a tenth of their time stays, at most batch "
     "norms reach 60 % of the bandwidth of memory",
     not_when="the images are channels_last already",
     find=_find,

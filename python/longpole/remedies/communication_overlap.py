@@ -1,4 +1,4 @@
-"""Communication that nothing hides."""
+"""Communication without concurrent computation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# Of exposed communication at least half can be started earlier or sent in fewer bytes.
+# At least half of the exposed communication can start earlier or send fewer bytes.
 _CAREFUL: Final = 0.5
 
 
@@ -40,7 +40,7 @@ REMEDY: Final = Remedy(
     effort="configuration",
     needs="kernels that communicate",
     seen_by="communication on the critical path",
-    change="half of its time; at the most, all of it",
+    change="half of its time; at most, all of it",
     not_when="other work hides it, or it mostly waits (see `late_rank`)",
     find=_find,
 )

@@ -1,4 +1,4 @@
-"""Functions that `torch.compile` compiles again in steps that should be steady."""
+"""Functions that `torch.compile` recompiles in steps that should be steady."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# What torch calls the compilation of a function, from its bytecode to its kernels.
+# torch's names for the compilation of a function, from its bytecode to its kernels.
 _COMPILING: Final = (
     "_compile.compile_inner",
     "entire_frame_compile",
@@ -23,7 +23,7 @@ _COMPILING: Final = (
     "backward._backward_impl",
 )
 
-# Compilations in this share of several windows come again and again.
+# Compilations in this share of several windows are recurring.
 _STEADY: Final = 0.6
 
 
@@ -55,7 +55,7 @@ def _find(facts: Facts) -> Iterator[Found]:
 
 
 def _outermost(rows: list[OnThread]) -> list[OnThread]:
-    """Leave out what lies within another of the rows."""
+    """Leave out rows inside another row."""
     outermost: list[OnThread] = []
     for row in sorted(rows, key=lambda row: (row.lane, row.start_ns, -row.end_ns)):
         last = outermost[-1] if outermost else None

@@ -1,4 +1,4 @@
-"""Additions to few rows by index, far slower than memory allows: threads wait for each other."""
+"""Index additions to few rows, far slower than the memory bandwidth: threads contend for them."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _ADDING: Final = frozenset(
     }
 )
 
-# What sorting first, or adding within a block first, reaches of the bandwidth of memory, and the
-# most and the least that it reads and writes beyond once.
+# Fraction of the memory bandwidth reached by sorting first, or by adding within a block first, and
+# the upper and lower bound of the bytes read and written beyond one pass.
 _OF_BANDWIDTH: Final = 0.8
 _PASSES: Final = (2.0, 1.0)
 _SHORTEST_NS: Final = 10_000
 
-# Kernels that take less than this many times what memory allows do not wait for each other: an
-# addition to many rows on an H100 took 1.8 times, one to few rows 3.4 times.
+# Kernels that take less than this multiple of the bandwidth-limited time are not contended: an
+# addition to many rows on an H100 took 1.8 times that, one to few rows 3.4 times.
 _LEAST_RATIO: Final = 3.0
 
 
@@ -88,7 +88,7 @@ def _find(facts: Facts) -> Iterator[Found]:
 
 
 def _moved(row: Sized) -> int:
-    """Return the bytes of all inputs and of what is added to."""
+    """Return the bytes of all inputs and of the target."""
     sizes = [tensor.stored * (tensor.item_bytes or 0) for tensor in row.tensors]
     if not sizes:
         return 0
@@ -96,7 +96,7 @@ def _moved(row: Sized) -> int:
 
 
 def _gradient(row: Sized) -> int:
-    """Return the bytes of the gradient of an embedding, which is set to zero first."""
+    """Return the bytes of an embedding's gradient, which is zeroed first."""
     n_rows = None if row.call is None else row.call.value(2)
     first = row.tensors[0]
     width = first.shape[-1] if first.shape else 1
@@ -104,7 +104,7 @@ def _gradient(row: Sized) -> int:
 
 
 def _times(row: Sized, time_ns: float) -> list[tuple[int, float]]:
-    """Return the time of each kernel of an operator that takes a time in all."""
+    """Return the time of each kernel of an operator for a given total."""
     time_ns = min(max(time_ns, _SHORTEST_NS), row.duration_ns)
     return [(it.event, time_ns * it.duration_ns / row.duration_ns) for it in row.kernels]
 

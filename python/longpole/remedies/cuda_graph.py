@@ -41,7 +41,7 @@ _LEAST_OF_HOST: Final = 0.05
 
 
 class _Run(NamedTuple):
-    """Launches of a window without anything between them that cannot be captured."""
+    """Consecutive launches of a window, with nothing between them that prevents a capture."""
 
     window: int
     works: tuple[Activity, ...]

@@ -1,6 +1,6 @@
-"""What remedies were measured to save, beside what was predicted from a trace before.
+"""Measured gains of remedies, with the gains predicted from an earlier trace.
 
-`examples/remedies/measure.py` writes the file. What turned out wrong stays in.
+`examples/remedies/measure.py` writes the file. Wrong predictions are kept.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["Measurement", "in_words", "measured", "predictions"]
 
 
 class Measurement(Row):
-    """A program that was timed slow and mended, in turns, and recorded."""
+    """A program that was timed without and with a fix, in turns, and recorded."""
 
     remedy: str
     program: str
@@ -24,20 +24,21 @@ class Measurement(Row):
     torch: str
     date: str
     slow_ms: float
-    """A step without a profiler."""
+    """Time of a step without a profiler."""
     mended_ms: float
     gain: list[float]
-    """The median of the shares that are saved, the second least and the second greatest."""
+    """Median gain as a fraction, the second smallest and the second largest."""
     predicted_first: list[float] | None
-    """The least and the most, from the trace of the slow program, by the longpole that recorded it;
-    null if the remedy is not found, or its gain not computed."""
+    """Lower and upper bound from the trace of the slow program, by the version of longpole that
+    recorded it; null if the remedy was not found or its gain not computed."""
     predicted: list[float] | None
-    """The same by the longpole that the file came with, which may have learned from it."""
+    """The same by the version of longpole that contains the file, which may have learned from
+    it."""
     is_named_first: bool
     is_named: bool
-    """Whether the verdict of the slow program names the remedy, then and now."""
+    """Whether the verdict of the slow program reports the remedy, then and now."""
     is_named_after: bool
-    """Whether that of the mended program still does."""
+    """Whether the verdict of the fixed program still reports it."""
 
 
 @cache
@@ -47,15 +48,15 @@ def _all() -> tuple[Measurement, ...]:
 
 
 def measured(remedy: str) -> list[Measurement]:
-    """List what a remedy was measured to save; nothing where it was not measured."""
+    """List the measured gains of a remedy; empty if it was not measured."""
     return [row for row in _all() if row["remedy"] == remedy]
 
 
 def in_words(row: Measurement) -> str:
-    """Return a measurement as a clause: the gain, what was predicted, and where."""
+    """Return a measurement as a clause: the gain, the prediction, and the machine."""
     gain, least, most = row["gain"]
     first, now = predictions(row)
-    after = "; still named when mended" if row["is_named_after"] else ""
+    after = "; still named when fixed" if row["is_named_after"] else ""
     return (
         f"{row['program']}: {row['slow_ms']:.2f} to {row['mended_ms']:.2f} ms, saves "
         f"{100 * gain:.0f} % ({100 * least:.0f} to {100 * most:.0f}); predicted when it was "
@@ -65,7 +66,7 @@ def in_words(row: Measurement) -> str:
 
 
 def predictions(row: Measurement) -> tuple[str, str]:
-    """Return in words what was predicted when the program was recorded, and what is now."""
+    """Return the predictions at the time of the recording and now, as text."""
     first = _in_words(row["predicted_first"], is_named=row["is_named_first"])
     return first, _in_words(row["predicted"], is_named=row["is_named"])
 

@@ -1,4 +1,4 @@
-"""What remedies ask of a trace: rows of what the program did in the windows of a verdict.
+"""The facts that remedies use: what the program did in the windows of a verdict, as rows.
 
 The core answers from its graph; nothing here needs polars. Times are in ns, events are rows of
 `Trace.events`, windows are counted from 0.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from longpole.recording import Options
     from longpole.remedies.parts import VerdictParts
 
-# A thread with a smaller share of the launches of kernels is not one that launches the program.
+# A thread with a smaller share of the kernel launches does not count as launching the program.
 _LEAST_LAUNCHED: Final = 0.05
 
 Built = TypeVar("Built")
@@ -44,14 +44,14 @@ __all__ = [
 ]
 
 ARGUMENTS: Final = (*INPUT_ARGUMENTS, "bytes", "grid")
-"""The arguments of events that remedies read: inputs of operators, sizes of copies and kernels."""
+"""Event arguments that remedies use: inputs of operators, sizes of copies and kernels."""
 
-# A call that takes this share of a window is what to look at.
+# Minimum share of a window for a call to be examined.
 _MUCH: Final = 0.4
 
 
 class OnThread(NamedTuple):
-    """An event of a thread that begins in a window."""
+    """A thread's event that begins in a window."""
 
     event: int
     lane: int
@@ -61,39 +61,39 @@ class OnThread(NamedTuple):
 
     @property
     def duration_ns(self) -> int:
-        """How long it took."""
+        """Duration of the event."""
         return self.end_ns - self.start_ns
 
     @property
     def stretch(self) -> Stretch:
-        """Its time on its thread, for the changes that are made to it."""
+        """Its time on its thread, for changes."""
         return (self.lane, self.start_ns, self.end_ns)
 
 
 class ThreadGap(NamedTuple):
-    """Time of a thread in which no operator and no runtime API call is open."""
+    """Time of a thread without an open operator or runtime API call."""
 
     lane: int
     start_ns: int
     end_ns: int
     window: int
     idle_ns: int
-    """How long no GPU worked meanwhile."""
+    """How long all GPUs were idle meanwhile."""
     before: int | None
-    """The operator or call that ended before."""
+    """The previous operator or call."""
     after: int | None
-    """The operator or call that begins after it."""
+    """The next operator or call."""
     is_loading: bool
-    """Whether it lies in a data loader."""
+    """Whether it is inside a data loader."""
 
     @property
     def duration_ns(self) -> int:
-        """How long it took."""
+        """Duration of the gap."""
         return self.end_ns - self.start_ns
 
     @property
     def stretch(self) -> Stretch:
-        """Its time on its thread, for the changes that are made to it."""
+        """Its time on its thread, for changes."""
         return (self.lane, self.start_ns, self.end_ns)
 
 
@@ -126,19 +126,19 @@ class DeviceWait(NamedTuple):
 
 
 class Named(NamedTuple):
-    """Events of one name within some time of a thread."""
+    """Events with one name within some time of a thread."""
 
     name: str
     kind: str
     n_events: int
     total_ns: int
     first: int
-    """The event of least depth."""
+    """The event with the smallest depth."""
     depth: int
 
 
 class Place(NamedTuple):
-    """Where and when an event was."""
+    """Thread and time of an event."""
 
     kind: str
     lane: int
@@ -147,7 +147,7 @@ class Place(NamedTuple):
 
 
 class Facts:
-    """What remedies ask of the windows of a verdict."""
+    """The facts about the windows of a verdict."""
 
     def __init__(
         self,
@@ -158,9 +158,9 @@ class Facts:
     ) -> None:
         self.core = core
         self.parts = parts
-        """What the core found for the verdict: sides, gains, who loads data."""
+        """Results of the core for the verdict: sides, gains, the data loader."""
         self.options = options
-        """What the profiler of the trace calls what advice asks for."""
+        """Names of options in the trace's profiler, for advice."""
         self._devices = devices
         self._once: dict[Callable[[Facts], Any], Any] = {}
         self._calls: dict[int, tuple[Call, Work | None] | None] = {}
@@ -168,55 +168,55 @@ class Facts:
 
     @cached_property
     def windows(self) -> list[tuple[int, int]]:
-        """When each window begins and ends."""
+        """Start and end of each window."""
         return self.core.windows
 
     @property
     def n_windows(self) -> int:
-        """The number of windows."""
+        """Number of windows."""
         return len(self.windows)
 
     @cached_property
     def mean_ns(self) -> float:
-        """How long a window takes in the mean."""
+        """Mean duration of a window."""
         return sum(end_ns - start_ns for start_ns, end_ns in self.windows) / self.n_windows
 
     def once(self, build: Callable[[Facts], Built]) -> Built:
-        """Return what a function makes of the facts, made once for all remedies that ask."""
+        """Return what a function computes from the facts, computed once for all remedies."""
         if build not in self._once:
             self._once[build] = build(self)
         built: Built = self._once[build]
         return built
 
     def per_window(self, number: float) -> float:
-        """Return the mean of a window of a number that is of all of them."""
+        """Return the mean per window of a total over all windows."""
         return number / self.n_windows
 
     def is_worth(self, time_ns: float, share: float = 0.01) -> bool:
-        """Whether a time of all windows is at least a share of them."""
+        """Whether a total time is at least a share of all windows."""
         return time_ns >= share * self.mean_ns * self.n_windows
 
     def annotations(self, *prefixes: str) -> list[OnThread]:
-        """List the annotations of threads whose names begin with one of some texts."""
+        """List the annotations of threads whose names have one of some prefixes."""
         rows = self.core.on_threads(["annotation"], 0, list(prefixes))
         return [OnThread(*row) for row in rows]
 
     def long_events(self, share: float) -> list[OnThread]:
-        """List operators, calls, functions and annotations that take a share of a window."""
+        """List operators, calls, functions and annotations that take a given share of a window."""
         kinds = ["operator", "runtime", "driver", "python", "annotation"]
         rows = self.core.on_threads(kinds, round(share * self.mean_ns), [])
         return [OnThread(*row) for row in rows]
 
     def operators(self, *prefixes: str) -> list[OnThread]:
-        """List the operators whose names begin with one of some texts."""
+        """List the operators whose names have one of some prefixes."""
         return [OnThread(*row) for row in self.core.on_threads(["operator"], 0, list(prefixes))]
 
     def calls(self, *roles: str) -> list[OnThread]:
-        """List the runtime API calls of some roles; see `Trace.api_roles`."""
+        """List the runtime API calls with some roles; see `Trace.api_roles`."""
         return [OnThread(*row) for row in self.core.calls(list(roles))]
 
     def creates_context(self) -> list[int]:
-        """Return the call that creates the context of a GPU, if it takes much of the windows."""
+        """Return the call that creates a GPU context, if it takes much of the windows."""
         if self.parts["busiest"] is None:
             return []
         name, _, _, longest, role, is_first_use = self.parts["busiest"]
@@ -228,7 +228,7 @@ class Facts:
 
     @cached_property
     def kernels(self) -> list[Activity]:
-        """The kernels of the windows, those that communicate included."""
+        """The kernels of the windows, including communication kernels."""
         return [Activity(*row) for row in self.core.activities(["kernel"])]
 
     @cached_property
@@ -243,27 +243,27 @@ class Facts:
         return [DeviceWait(OnThread(*call), operator, work) for call, operator, work in rows]
 
     def gaps(self, least_ns: int) -> list[ThreadGap]:
-        """List the time of threads in which no operator and no call is open, from a length on."""
+        """List gaps of threads without an open operator or call, from a length on."""
         return [ThreadGap(*row) for row in self.core.thread_gaps(least_ns)]
 
     def launched_in(self, stretches: Sequence[Stretch]) -> list[Activity]:
-        """List the GPU activities that were launched in some time of threads."""
+        """List the GPU activities launched in some time spans of threads."""
         return [Activity(*row) for row in self.core.launched_in(list(stretches))]
 
     def names_in(self, stretches: Sequence[Stretch]) -> list[Named]:
-        """List the events that begin in some time of threads, by name."""
+        """List the events that begin in some time spans of threads, by name."""
         return [Named(*row) for row in self.core.names_in(list(stretches))]
 
     def name(self, event: int | None) -> str:
-        """Return the name of an event; empty for none."""
+        """Return the name of an event; empty without one."""
         return "" if event is None else self.core.name(event)
 
     def place(self, event: int) -> Place:
-        """Return where and when an event was."""
+        """Return the thread and time of an event."""
         return Place(*self.core.place(event))
 
     def around(self, event: int) -> list[tuple[int, str, str]]:
-        """List an event and those that enclose it, from the inside: event, kind and name."""
+        """List an event and those that enclose it, innermost first: event, kind and name."""
         return self.core.around(event)
 
     def own_frame(self, event: int) -> str | None:
@@ -272,11 +272,11 @@ class Facts:
         return next((name for name in frames if is_own_frame(name)), None)
 
     def number(self, event: int, key: str) -> int | None:
-        """Return an argument of an event that is a number."""
+        """Return a numeric argument of an event."""
         return self.core.number(event, key)
 
     def text(self, event: int, key: str) -> str | None:
-        """Return an argument of an event that is a text."""
+        """Return a string argument of an event."""
         return self.core.text(event, key)
 
     @cached_property
@@ -291,7 +291,7 @@ class Facts:
 
     @cached_property
     def n_processors(self) -> int | None:
-        """The number of multiprocessors of the devices; None if unknown, or if they differ."""
+        """Number of multiprocessors of the devices; None if unknown, or if they differ."""
         numbers = {it.get("numSms") for it in self._devices.values()}
         [number, *others] = numbers or {None}
         return number if isinstance(number, int) and not others else None
@@ -302,12 +302,12 @@ class Facts:
         return None if both is None else both[0]
 
     def work(self, operator: int | None) -> Work | None:
-        """Return what an operator has to compute and to move; None where that is not known."""
+        """Return the FLOPs and bytes of an operator; None if unknown."""
         both = self._both(operator)
         return None if both is None else both[1]
 
     def _both(self, operator: int | None) -> tuple[Call, Work | None] | None:
-        """Return a call and its work, read once for each operator."""
+        """Return a call and its work, parsed once per operator."""
         if operator is None:
             return None
         if operator not in self._calls:
@@ -315,7 +315,7 @@ class Facts:
         return self._calls[operator]
 
     def _read(self, operator: int) -> tuple[Call, Work | None] | None:
-        """Read a call and its work, computed once for equal texts."""
+        """Parse a call and its work, computed once for equal strings."""
         dims = self.text(operator, "Input Dims") or self.text(operator, "Input dims")
         if not dims:
             return None
@@ -329,18 +329,18 @@ class Facts:
 
     @cached_property
     def launch_lanes(self) -> frozenset[int]:
-        """The threads that launch work: those with at least a twentieth of the kernels."""
+        """The launching threads: those with at least a twentieth of the kernels."""
         calls = (work.call for work in self.kernels if work.call is not None)
         lanes = Counter(self.core.place(call)[1] for call in calls)
         least = _LEAST_LAUNCHED * sum(lanes.values())
         return frozenset(lane for lane, number in lanes.items() if number >= least)
 
     def is_alone(self, gap: ThreadGap) -> bool:
-        """Whether no other thread launches work during a gap, so that the gap is no handoff."""
+        """Whether no other thread launches work during a gap, which would make it a handoff."""
         others = [(lane, gap.start_ns, gap.end_ns) for lane in self.launch_lanes - {gap.lane}]
         return not self.launched_in(others)
 
     def longest(self, activities: Iterable[Activity | OnThread], most: int = 8) -> list[int]:
-        """Return the events that took longest, the longest first."""
+        """Return the longest events, longest first."""
         ranked = sorted(activities, key=lambda row: (-row.duration_ns, row.event))
         return [row.event for row in ranked[:most]]

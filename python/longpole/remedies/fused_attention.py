@@ -29,21 +29,21 @@ _FORWARD: Final = "aten::_softmax"
 _BACKWARD: Final = "aten::_softmax_backward_data"
 _BATCHED: Final = frozenset({"aten::bmm", "aten::baddbmm"})
 
-# Operators that make a mask take less than this part of the softmax, and are at most so many in a
-# row.
+# Operators that make a mask take less than this fraction of the softmax, and there are at most this
+# many in a row.
 _OF_SOFTMAX: Final = 0.1
 _MOST_OF_MASK: Final = 8
 
-# Fused kernels take heads of at most so many elements.
+# Maximum number of elements per head in fused kernels.
 _LARGEST_HEAD: Final = 256
 
-# Part of the peak of 16 bit that fused kernels reach: the least and the most.
+# Fraction of the 16-bit peak that fused kernels reach: lower and upper bound.
 _OF_PEAK: Final = (0.3, 0.6)
 
-# Without a peak, or with float32, the products are compared with what they take now.
+# Without a peak, or with float32, the fused time is estimated from the current products.
 _OF_PRODUCTS: Final = (1.5, 0.8)
 
-# The backward pass of a fused kernel makes the scores again: five products instead of four.
+# The backward pass of a fused kernel recomputes the scores: five products instead of four.
 _AGAIN: Final = 5 / 4
 
 _SHORTEST_NS: Final = 5_000
@@ -52,7 +52,7 @@ _PRECISIONS: Final = {"c10::Half": "fp16", "c10::BFloat16": "bf16"}
 
 
 class _Attention(NamedTuple):
-    """Operators in a row that all read or write the scores."""
+    """Consecutive operators that all read or write the scores."""
 
     softmax: Sized
     rows: list[Sized]
@@ -130,9 +130,10 @@ def _is_other(row: Sized) -> bool:
 
 
 def _between_products(rows: list[Sized], softmax: int) -> list[Sized]:
-    """Return what lies from the product that makes the scores to the last one that reads them.
+    """Return the operators from the product that writes the scores to the last one that reads them.
 
-    Backward, two products on either side belong to it: by scores and value, by query and key.
+    In a backward pass, it includes two products on either side: for scores and value, and for query
+    and key.
     """
     scores = rows[softmax].tensors[0].numel
     products = [place for place, row in enumerate(rows) if row.name in _BATCHED]
@@ -160,7 +161,7 @@ def _reads(row: Sized, n_elements: int) -> bool:
 
 
 def _is_attention(found: _Attention, scores: int) -> bool:
-    """Whether products make the scores and use them, with heads that fused kernels take."""
+    """Whether products write and use the scores, with head sizes that fused kernels support."""
     products = found.products
     if len(products) < 2 or any(row.work is None for row in products):  # noqa: PLR2004
         return False
@@ -171,13 +172,13 @@ def _is_attention(found: _Attention, scores: int) -> bool:
 
 
 def _is_fallback(facts: Facts, row: Sized) -> bool:
-    """Whether torch chose to write the scores: the arguments do not suit its fused kernels."""
+    """Whether torch wrote the scores because its fused kernels do not support the inputs."""
     names = [name for _, _, name in facts.around(row.operator)]
     return any("scaled_dot_product_attention" in name for name in names)
 
 
 def _fused_ns(peaks: Peaks | None, found: _Attention) -> tuple[float, float]:
-    """Return the most and the least time that a fused kernel takes."""
+    """Return the upper and lower bound of a fused kernel's time."""
     works = [row.work for row in found.products if row.work is not None]
     again = _AGAIN if found.softmax.name == _BACKWARD else 1.0
     precision = _PRECISIONS.get(works[0].dtype)
@@ -204,7 +205,7 @@ REMEDY: Final = Remedy(
     change=(
         "one kernel that computes the products at 30 to 60 % of the peak of 16 bit; for float32 or "
         "a device of unknown peak, one that takes 0.8 to 1.5 times what the products take; copies "
-        "between them are gone, and at the most the host time of all operators but the first"
+        "between them are gone, and at most the host time of all operators but the first"
     ),
     not_when=(
         "heads have more than 256 elements, the scores are used elsewhere, or torch fell back "

@@ -1,4 +1,4 @@
-"""Elementwise kernels in a row that each read and write the same elements."""
+"""Consecutive elementwise kernels that each read and write the same elements."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# With fewer kernels in a row, or smaller tensors, there is little to save.
+# With fewer consecutive kernels, or smaller tensors, there is little to gain.
 _LEAST_IN_ROW: Final = 3
 _LEAST_BYTES: Final = 1 << 20
 
-# Part of the best bandwidth of the row that a fused kernel reaches.
+# Fraction of the row's best bandwidth that a fused kernel reaches.
 _OF_BEST: Final = 0.85
 
-# Kernels that reach less of the bandwidth of memory are limited by something else.
+# Kernels that reach less of the memory bandwidth are limited by something else.
 _MEMORY_BOUND: Final = 0.3
 
 
 class _Row(NamedTuple):
-    """Operators of one size, of which each can use the result of the one before."""
+    """Operators of one size, each of which can use the result of the previous one."""
 
     operators: list[Sized]
     n_elements: int
@@ -41,7 +41,7 @@ class _Row(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """The best bandwidth of its kernels, in bytes a ns."""
+        """The best bandwidth of its kernels, in bytes per ns."""
         return max(_bytes(it) / max(it.duration_ns, 1) for it in self.operators)
 
 
@@ -103,7 +103,7 @@ def _appended(row: list[Sized], it: Sized) -> list[Sized]:
 
 
 def _is_elementwise(it: Sized) -> bool:
-    """Whether an operator computes elements in the order in which they lie in memory."""
+    """Whether an operator computes elements in their memory order."""
     if not is_pointwise(it.name) or _bytes(it) < _LEAST_BYTES:
         return False
     n_elements = _elements(it)
@@ -114,8 +114,8 @@ def _is_elementwise(it: Sized) -> bool:
 def _continues(row: list[Sized], it: Sized) -> bool:
     """Whether an operator can use the last result of a row.
 
-    One that changes its input again, or copies again, does so with another tensor: a loop over
-    parameters of one size.
+    A repeated in-place operator or copy works on another tensor, as in a loop over parameters of
+    one size.
     """
     is_again = it.name.endswith("_") and any(one.name == it.name for one in row)
     return _elements(it) == _elements(row[0]) and not is_again
@@ -136,9 +136,9 @@ def _is_memory_bound(peaks: Peaks | None, row: _Row) -> bool:
 
 
 def _fused_ns(peaks: Peaks | None, row: _Row) -> tuple[float, float]:
-    """Return the most and the least time of one kernel for a row.
+    """Return the upper and lower bound of the time of one kernel for a row.
 
-    At the most every further tensor is read, at the least only those that the first one reads.
+    The upper bound reads every further tensor, the lower bound only those of the first operator.
     """
     n_bytes = float(_bytes(row.operators[0]))
     further = sum(_further(it, row.n_elements) for it in row.operators[1:])
@@ -149,7 +149,7 @@ def _fused_ns(peaks: Peaks | None, row: _Row) -> tuple[float, float]:
 
 
 def _further(it: Sized, n_elements: int) -> int:
-    """Return the bytes of the inputs of an operator besides the result of the one before."""
+    """Return the bytes of an operator's inputs other than the previous result."""
     full = [tensor for tensor in it.tensors if tensor.numel == n_elements]
     return sum(tensor.stored * (tensor.item_bytes or 0) for tensor in full[1:])
 
@@ -164,9 +164,9 @@ REMEDY: Final = Remedy(
         "least 1 MB, that memory limits"
     ),
     change=(
-        "one kernel instead of a row: it reads the inputs once and writes one result; at the least "
-        "every further tensor is an input of its own; at the most the host time of all operators "
-        "but the first is gone"
+        "one kernel instead of a row: it reads the inputs once and writes one result; at least "
+        "every further tensor is a separate input; at most the host time of all operators but the "
+        "first is gone"
     ),
     not_when=(
         "the kernels are those of an optimizer, or one operator changes one tensor after the other"

@@ -1,7 +1,7 @@
 """Compiled functions that return to Python in the middle: graph breaks.
 
-A function that cannot be compiled as a whole goes on in a second one, which torch calls from the
-first: its region lies within that of the first. Each checks its guards and prepares its arguments.
+A function that cannot be compiled as a whole continues in a second one, which torch calls from the
+first: its region is inside that of the first. Each checks its guards and prepares its arguments.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _PREPARING: Final = (
     "AOTDispatcher Runtime Wrapper Prologue",
 )
 
-# With fewer breaks in a window there is little to save.
+# With fewer breaks in a window there is little to gain.
 _LEAST_BREAKS: Final = 2
 
 
 class _Whole(NamedTuple):
-    """A region with those that lie within it."""
+    """A region with the regions inside it."""
 
     region: OnThread
     inner: list[OnThread]
@@ -69,7 +69,7 @@ def _find(facts: Facts) -> Iterator[Found]:
 
 
 def _wholes(regions: list[OnThread]) -> list[_Whole]:
-    """List the outermost regions, each with those within it."""
+    """List the outermost regions, each with those inside it."""
     wholes: list[_Whole] = []
     for row in sorted(regions, key=lambda row: (row.lane, row.start_ns, -row.end_ns)):
         last = wholes[-1].region if wholes else None
@@ -81,7 +81,7 @@ def _wholes(regions: list[OnThread]) -> list[_Whole]:
 
 
 def _is_of_inner(broken: list[_Whole], row: OnThread) -> bool:
-    """Whether a preparation is that of a region within another one."""
+    """Whether a preparation belongs to a region inside another one."""
     keys = [(it.region.lane, it.region.start_ns) for it in broken]
     place = bisect_left(keys, (row.lane, row.start_ns)) - 1
     if place < 0 or broken[place].region.lane != row.lane:
@@ -93,7 +93,7 @@ def _is_of_inner(broken: list[_Whole], row: OnThread) -> bool:
 
 
 def _lookup_ns(whole: _Whole, first_ns: int) -> int:
-    """Return the time from which preparations are those of inner regions.
+    """Return the time from which preparations belong to inner regions.
 
     The outermost region prepares at its start: in the first half of the time to the first inner
     one, which looks up its code right before it begins.
@@ -102,7 +102,7 @@ def _lookup_ns(whole: _Whole, first_ns: int) -> int:
 
 
 def _outside_operators(facts: Facts, broken: list[_Whole]) -> list[Stretch]:
-    """List the time of broken regions in which no operator and no call of the program is open."""
+    """List the time of broken regions without an open operator or call of the program."""
     skipped = (_REGION, *_PREPARING)
     inside = [
         row
@@ -141,7 +141,7 @@ REMEDY: Final = Remedy(
     needs="operators of torch",
     seen_by="`Torch-Compiled Region` within another one, at least twice a step",
     change=(
-        "what the inner regions do before their kernels: guards, arguments; at the most all host "
+        "what the inner regions do before their kernels: guards, arguments; at most all host "
         "time of the broken regions outside operators and calls, and their waits"
     ),
     not_when="no region lies within another one, or it happens once a step",

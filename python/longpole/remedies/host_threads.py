@@ -1,6 +1,6 @@
-"""A launching thread that stands still at another place in every step: it has no processor.
+"""A launching thread that is stopped at a different place in every step: it has no processor.
 
-Work of the program takes its time at the same place of every step. Where the operating system runs
+The program's own work takes its time at the same place in every step. If the operating system runs
 something else, the thread stops anywhere.
 """
 
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# A stop is at least this long, where the usual time is a fifth of it at most.
+# Minimum length of a stop, where the usual time is at most a fifth of it.
 _LEAST_NS: Final = 1_000_000
 _USUAL: Final = 0.2
 
-# Stops are at the same place where another window has one within this share of its launches.
+# Stops are at the same place if another window has one within this share of its launches.
 _NEAR: Final = 0.02
 _LEAST_ELSEWHERE: Final = 0.7
 
-# There are at least so many windows, stops in each, and this share of the time.
+# Minimum number of windows, of stops in each, and share of the time.
 _LEAST_WINDOWS: Final = 2
 _LEAST_STOPS: Final = 2
 _LEAST_SHARE: Final = 0.1
 
-# In a window with fewer launches, places cannot be told apart.
+# In a window with fewer launches, places cannot be distinguished.
 _LEAST_LAUNCHES: Final = 50
 
 
 class _Stop(NamedTuple):
     window: int
     place: float
-    """The share of the launches of the window that come before."""
+    """Share of the launches of the window that come before."""
     duration_ns: int
     event: int | None
 
@@ -106,7 +106,7 @@ def _stops(facts: Facts) -> list[_Stop]:
 
 
 def _follows_wait(facts: Facts, before: int | None, waits: set[int]) -> bool:
-    """Whether a gap follows a call that waited: the program works on what it waited for."""
+    """Whether a gap follows a call that waited: the program processes the result of the wait."""
     return before is not None and (
         before in waits or any(wait.operator == before for wait in facts.waits)
     )

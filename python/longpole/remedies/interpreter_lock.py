@@ -1,6 +1,6 @@
 """Another Python thread that holds the interpreter lock while the launching thread needs it.
 
-Then even operators that do next to nothing take milliseconds: the lock changes hands every 5 ms.
+Then even trivial operators take milliseconds, because the lock is handed over every 5 ms.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ VIEWS: Final = (
     "aten::expand",
     "aten::reshape",
 )
-"""Operators that only describe a tensor anew: a microsecond or two of work."""
+"""Operators that only create a view of a tensor: one or two microseconds of work."""
 
-# The interpreter lets another thread run every 5 ms: an operator that waits takes about as long.
+# The interpreter lets another thread run every 5 ms: a waiting operator takes about that long.
 _LEAST_NS: Final = 4_000_000
 
-# In a window, at least so many cheap operators wait, and for this share of it.
+# Minimum number of waiting cheap operators per window, and their minimum share of it.
 _LEAST_WAITING: Final = 3
 _LEAST_SHARE: Final = 0.1
 
-# One in ten of a name does not wait, or all of them do: then they take this long at the most. The
-# least gain allows for several times as much.
+# Either one in ten operators with a name does not wait, or all of them do and then take at most
+# this long. The lower bound of the gain allows for several times as much.
 _MOST_WORK_NS: Final = 10_000
 _CAREFUL: Final = 5
 
@@ -73,7 +73,7 @@ def _find(facts: Facts) -> Iterator[Found]:
 
 
 def _usual_ns(facts: Facts, cheap: list[OnThread]) -> int:
-    """Return what these operators would take at the speed of the first tenth of their name."""
+    """Return the time of these operators at the speed of the fastest tenth with their name."""
     of_name: dict[str, list[int]] = defaultdict(list)
     for row in cheap:
         of_name[facts.name(row.event)].append(row.duration_ns)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY", "is_late"]
 
-# From this share of their time on, collectives are said to wait.
+# From this share of their time on, collectives are reported as waiting.
 _MOSTLY_WAITING: Final = 0.5
 
 
@@ -52,7 +52,7 @@ REMEDY: Final = Remedy(
     needs="tasks of collectives, as profilers of Ascend record them; else traces of all ranks "
     "(`longpole ranks`)",
     seen_by="collectives that wait for other ranks for at least half of their time",
-    change="the wait for the rank that is awaited longest in one collective; at the most, all "
+    change="the wait for the rank that is awaited longest in one collective; at most, all "
     "waiting of collectives",
     not_when="collectives mostly transfer, or the trace does not show for whom they wait",
     find=_find,

@@ -52,7 +52,7 @@ def _find(facts: Facts) -> Iterator[Found]:
 
 
 def _before_products(rows: list[Sized]) -> Iterator[Sized]:
-    """List the copies with nothing else between them and a product of as many elements."""
+    """List the copies directly before a product with the same number of elements."""
     waiting: list[Sized] = []
     for row in rows:
         if _is_transposition(row):
@@ -65,7 +65,7 @@ def _before_products(rows: list[Sized]) -> Iterator[Sized]:
 
 
 def _is_transposition(row: Sized) -> bool:
-    """Whether an operator only swaps the last two dimensions, which products can read swapped."""
+    """Whether an operator only swaps the last two dimensions, which products can read directly."""
     if row.name != "aten::copy_" or row.call is None:
         return False
     target, source = row.call.tensor(0), row.call.tensor(1)
@@ -83,7 +83,7 @@ def _is_row_major(tensor: Tensor) -> bool:
 
 
 def _is_column_major(tensor: Tensor) -> bool:
-    """Whether each matrix of a tensor lies in memory column by column."""
+    """Whether each matrix of a tensor is stored by columns."""
     *batch, rows, columns = tensor.shape
     *outer, last, inner = _dense((*batch, columns, rows))
     return tensor.strides == (*outer, inner, last)

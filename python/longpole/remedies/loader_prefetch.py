@@ -1,4 +1,4 @@
-"""Workers of a data loader that the launching thread waits for."""
+"""Data loader workers that the launching thread waits for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# The part of the wait that stays with four times as many workers.
+# Fraction of the wait that remains with four times as many workers.
 _CAREFUL: Final = 0.25
 
 
@@ -40,7 +40,7 @@ REMEDY: Final = Remedy(
     effort="configuration",
     needs="Python functions or annotations of the data loader",
     seen_by="waiting for the workers of a data loader on the thread that launches work",
-    change="three quarters of the wait, as with four times as many workers; at the most, all",
+    change="three quarters of the wait, as with four times as many workers; at most, all",
     not_when="batches are ready, or are made on the launching thread (see `loader_workers`)",
     find=_find,
 )

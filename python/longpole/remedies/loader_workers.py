@@ -1,4 +1,4 @@
-"""Batches that are made on the thread that launches work."""
+"""Batches that are loaded on the thread that launches work."""
 
 from __future__ import annotations
 

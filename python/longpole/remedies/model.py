@@ -1,4 +1,4 @@
-"""What a remedy is, and what it finds in a trace."""
+"""The interface of a remedy, and of its matches in a trace."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ if TYPE_CHECKING:
 __all__ = ["EFFORTS", "Effort", "Found", "Remedy"]
 
 Effort = Literal["one_line", "configuration", "code", "kernel"]
-"""What a remedy costs: a line, a setting, a part of the program, a kernel of one's own."""
+"""Effort of a remedy: one line, a setting, a part of the program, a custom kernel."""
 
 EFFORTS: Final[tuple[Effort, ...]] = get_args(Effort)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """A place in the program that a remedy fits, with the changes that stand for it."""
+    """A place in the program to which a remedy applies, with the changes that model it."""
 
     careful: Sequence[Change]
-    """What surely goes: they give the least that it saves."""
+    """Changes certain to be possible, for the lower bound of the gain."""
     hopeful: Sequence[Change] = ()
-    """What may go: they give the most that it saves; empty where that is the same."""
+    """Changes that may be possible, for the upper bound; empty if it is the same."""
     advice: str
     """What to change, in the imperative, without a full stop: "Let AdamW update all tensors at
     once (`fused=True`)"."""
     evidence: str = ""
     """What the trace shows, as a clause after a colon."""
     name: str | None = None
-    """The place, function or kernel that it is about."""
+    """The place, function or kernel it applies to."""
     events: Sequence[int] = ()
-    """Rows of `Trace.events` that show it best, the best first."""
+    """Rows of `Trace.events` that show it, best first."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Remedy:
-    """Something that can be changed in a program: how it is seen, computed and said."""
+    """A possible change of a program: its detection, model and advice."""
 
     id: str
     """Its name in data and on the command line."""
@@ -49,16 +49,16 @@ class Remedy:
     """The part of the program that it shortens."""
     effort: Effort
     needs: str
-    """What must be recorded to see it."""
+    """What must be recorded to detect it."""
     seen_by: str
     """What the trace shows, for the documentation."""
     change: str
-    """What is changed in the graph, and what the new mechanism costs."""
+    """The change of the graph, and the cost of the new mechanism."""
     not_when: str
     """When it does not apply."""
     is_upper_bound: bool = False
-    """Whether even its least gain is an upper bound: whether it can be done is not known."""
+    """Whether even its lower bound is an upper bound, because it may not be possible."""
     is_computed: bool = True
-    """Whether the changes stand for what it saves; otherwise it has none and is only said."""
+    """Whether its changes model the gain; otherwise it has none and is only reported."""
     find: Callable[[Facts], Iterable[Found]] = field(repr=False)
-    """Returns the places that it fits; nothing where it does not apply."""
+    """Returns the places to which it applies; empty if none."""

@@ -1,4 +1,4 @@
-"""Copies between host and GPU, or on the GPU, that nothing hides."""
+"""Copies between host and GPU, or on the GPU, without concurrent computation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# Of copies that nothing hides at least half can be left out or done beside other work.
+# At least half of the exposed copies can be avoided or overlapped.
 _CAREFUL: Final = 0.5
 
 
@@ -30,7 +30,7 @@ def _find(facts: Facts) -> Iterator[Found]:
     yield Found(
         careful=[Scale(by=_CAREFUL, kind="copy", events=events)],
         hopeful=[Drop(kind="copy", events=events)],
-        advice="Copy less, or beside other work on a stream of its own",
+        advice="Copy less, or concurrently with other work on a separate stream",
         evidence=(
             f"{count(n_copies, 'copy', 'copies')} a {facts.parts['unit']} "
             f"{'takes' if n_copies == 1 else 'take'} {duration(round(facts.per_window(total_ns)))}"
@@ -45,7 +45,7 @@ REMEDY: Final = Remedy(
     effort="code",
     needs="memcpys",
     seen_by="copies between pinned memory and the GPU on the critical path",
-    change="half of their time; at the most, all of it",
+    change="half of their time; at most, all of it",
     not_when="the memory is pageable (see `pinned_copies`), or other work hides the copies",
     find=_find,
 )

@@ -1,4 +1,4 @@
-"""What the core finds for a verdict, before it is put into words."""
+"""Results of the core for a verdict, before they are worded."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ Fact = Literal[
     "unexplained_time",
     "recording_cost",
 ]
-"""What bounds a gain: nothing is missing, a stream is busy the rest of the time, launched work is
-not recorded, launches are missing, time has no explanation, or recording may have cost less or more
-than estimated."""
+"""What determines a bound of a gain: nothing is missing, a stream is busy the rest of the time,
+launched work is not recorded, launches are missing, time is unexplained, or the recording overhead
+may differ from the estimate."""
 BoundsParts = tuple[float, float, Fact, Fact]
-"""The least and the greatest gain, and what bounds each."""
+"""Lower and upper bound of a gain, and what determines each."""
 Cause = Literal[
     "unlinked",
     "remaining",
@@ -44,12 +44,12 @@ Cause = Literal[
     "after_last_event",
     "sync_return",
 ]
-"""Why a trace does not show what holds it up."""
+"""Why a trace does not show what limits it."""
 Unit = Literal["step", "repetition", "annotation", "stretch", "trace"]
 
 
 class HoleParts(TypedDict):
-    """A piece of time that nothing explains, which the answer leaves out."""
+    """Unexplained time that the answer leaves out."""
 
     duration_ns: int
     event: int
@@ -66,61 +66,61 @@ class HoleParts(TypedDict):
 
 
 class AwaitedParts(TypedDict):
-    """How long collectives waited for other ranks, where the profile shows their tasks."""
+    """How long collectives waited for other ranks, if the profile shows their tasks."""
 
     name: str
     """The collective with the longest wait for one peer."""
     event: int
     peer: int
-    """That peer, by its number in the group of the collective."""
+    """That peer, by its index in the collective's group."""
     peer_ns: int
     waiting_ns: int
     total_ns: int
 
 
 class RecordedParts(TypedDict):
-    """What the trace holds of the window that is shown; shares are of its time."""
+    """What the trace contains for the shown window; shares are of its time."""
 
     busy: list[tuple[Side, float]]
-    """What the busiest device did, as the table of the summary has it: computing before
-    communicating before copying."""
+    """What the busiest device did, as in the table of the summary: computing, else communicating,
+    else copying."""
     device: float
     """Time with a GPU activity."""
     host: float
-    """Time with an operator, a call or a function of Python."""
+    """Time with an operator, a call or a Python function."""
     n_activities: int
     n_unlinked: int
-    """GPU activities, and those whose launching call is not known."""
+    """Number of GPU activities, and of those whose launch is unknown."""
     host_collectives: tuple[str, float] | None
-    """The collective of a library of the CPU that is open longest, and for how long any is."""
+    """The CPU library collective that is open longest, and how long any is open."""
     has_operators: bool
-    """Whether operators or functions of Python are recorded anywhere."""
+    """Whether operators or Python functions are recorded anywhere."""
     n_silent_threads: int
-    """Threads that launch work without operators, while other threads have some."""
+    """Number of launching threads without operators, if other threads have some."""
     stopped_ns: int
     """How long before the end of the window the profiler stopped."""
     n_launching: int
-    """Calls of the whole trace that launch."""
+    """Number of launching calls in the whole trace."""
     n_counter_ranges: int
-    """Kernels of the whole trace with performance counters."""
+    """Number of kernels with performance counters in the whole trace."""
 
 
 class VerdictParts(TypedDict):
-    """What holds a program up, in plain values."""
+    """What limits a program, as plain values."""
 
     status: Status
     sides: list[Side]
     holes: list[HoleParts]
     gains: list[tuple[Side, float]]
     bounds: list[tuple[Side, BoundsParts]]
-    """The least and the greatest gain of each."""
+    """Lower and upper bound of each gain."""
     kernels_and_host: float
     unit: Unit
     numbers: list[int]
     shown: int
     n_windows: int
     lengths_ns: tuple[int, int, int, int]
-    """Of the shown window, the shortest, the longest, and all together."""
+    """Lengths: of the shown window, the shortest, the longest, and the total."""
     outliers: list[int]
     doubt: dict[str, float]
     cause: Cause | None
@@ -129,16 +129,16 @@ class VerdictParts(TypedDict):
     nearly_balanced: bool
     function: tuple[str, float] | None
     busiest: tuple[str, float, int, float, str | None, bool] | None
-    """What the host did longest on the path: its name, its share of the time, the number of events,
-    the share of the longest of them, what it does if it is a runtime API call, and whether it is
-    the first use of the GPU."""
+    """The host's longest work on the path: its name, its share of the time, the number of events,
+    the share of the longest one, its role if it is a runtime API call, and whether it is the first
+    use of the GPU."""
     n_launched: int
-    """GPU activities that were launched meanwhile."""
+    """Number of GPU activities launched meanwhile."""
     loader: Literal["workers", "main_thread", "own"] | None
     usual: tuple[list[Side], float] | None
     awaited: AwaitedParts | None
     recorded: RecordedParts
     profiler: Profiler
-    """Which one wrote the trace: whose options advice names."""
+    """Profiler of the trace, whose options advice names."""
     is_of_server: bool
-    """Whether an inference server marks its iterations: advice is for who has no loop."""
+    """Whether an inference server marks its iterations, so that there is no loop to change."""

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# A queue of CUDA has 1,024 entries, of which no profiler shows all.
+# A CUDA queue has 1,024 entries, some of which profilers do not show.
 _FULL: Final = 950
 
-# What a launch takes at the most that does not wait.
+# Maximum time of a launch that does not wait.
 _LONGEST_NS: Final = 20_000
 
 

@@ -1,4 +1,4 @@
-"""Values that are read from the GPU one by one, each with a wait of its own."""
+"""Values read from the GPU one by one, each with its own wait."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# Fewer values in a row could be read together at little gain.
+# Fewer consecutive values could be read together with little gain.
 _LEAST_IN_RUN: Final = 4
 
-# A copy of a single value has at most so many bytes.
+# Maximum number of bytes of a copy with a single value.
 _MOST_BYTES: Final = 64
 
-# Values are read in a row where no more than so many GPU activities are launched between two.
+# Maximum number of GPU activities launched between two consecutive reads.
 _MOST_BETWEEN: Final = 3
 
 
@@ -38,7 +38,7 @@ def _find(facts: Facts) -> Iterator[Found]:
 
 
 def _runs(facts: Facts) -> Iterator[list[DeviceWait]]:
-    """List waits of one operator that follow each other with hardly any launch between them."""
+    """Yield consecutive waits of one operator with hardly any launch in between."""
     run: list[DeviceWait] = []
     for wait in sorted(facts.waits, key=lambda wait: (wait.call.lane, wait.call.start_ns)):
         if run and _continues(facts, run[-1], wait):
@@ -105,7 +105,7 @@ REMEDY: Final = Remedy(
     effort="code",
     needs="operators and the calls that wait",
     seen_by="a run of `item` or of small copies to the host, each of which waits",
-    change="one wait, one copy and one operator instead of all; at the most also one stretch of "
+    change="one wait, one copy and one operator instead of all; at most also one stretch of "
     "Python instead of all",
     not_when="fewer than 4 in a row, or work is launched between them",
     find=_find,

@@ -1,4 +1,4 @@
-"""Forward work that the backward pass does again: activation checkpoints."""
+"""Forward work repeated in the backward pass: activation checkpointing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["REMEDY"]
 
 _NODE: Final = "autograd::engine::evaluate_function"
 
-# Operators that no formula of a backward pass calls.
+# Operators that no backward formula calls.
 _FORWARD: Final = (
     "aten::linear",
     "aten::conv1d",
@@ -35,7 +35,7 @@ _FORWARD: Final = (
     "aten::embedding",
 )
 
-# A function of the user may call one of them backward; a checkpoint calls several.
+# A user function may call one of them in its backward pass; a checkpoint calls several.
 _LEAST_IN_NODE: Final = 2
 
 
@@ -86,7 +86,7 @@ def _forward(facts: Facts) -> list[OnThread]:
 
 
 def _node(facts: Facts, event: int) -> int | None:
-    """Return the innermost node of a backward pass around an operator; None in a forward pass."""
+    """Return the innermost backward node around an operator; None in a forward pass."""
     around = facts.around(event)
     return next((it for it, _, name in around if name.startswith(_NODE)), None)
 

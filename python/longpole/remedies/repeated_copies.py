@@ -1,7 +1,7 @@
-"""Copies of one size to the GPU again and again within a step, with work between them.
+"""Copies of one size to the GPU that are repeated within a step, with work in between.
 
-What a batch needs is copied together, before the work. Copies of one size between pieces of work
-are often one tensor that should stay on the GPU: a mask, positions, a table.
+The data of a batch is copied together, before the work. Copies of one size in between are often one
+tensor that should stay on the GPU: a mask, positions, a table.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# A step copies at least this often, at least these bytes, with at least these launches between.
+# Minimum numbers per step of copies, of their bytes, and of launches in between.
 _LEAST_COPIES: Final = 3
 _LEAST_BYTES: Final = 1 << 18
 _LEAST_BETWEEN: Final = 3
@@ -65,7 +65,7 @@ def _is_between_work(facts: Facts, copies: list[Activity]) -> bool:
 
 
 def _in_turn(facts: Facts, copies: list[Activity]) -> Iterator[tuple[int, int]]:
-    """List the times of each two copies of a window that follow each other."""
+    """Yield the times of each two consecutive copies of a window."""
     of_window: dict[int, list[int]] = defaultdict(list)
     for copy in copies:
         of_window[copy.window].append(facts.place(copy.call or 0).start_ns)

@@ -1,4 +1,4 @@
-"""Kernels with what their operators have to compute and to move, and the changes of their times."""
+"""Kernels with the FLOPs and bytes of their operators, and changes of their times."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ __all__ = [
     "sizes_of",
 ]
 
-# The most shapes of an operator that are shown.
+# Maximum number of shapes shown for an operator.
 _SHOWN: Final = 3
 
-# Where faster kernels save less than this, none is looked at.
+# If faster kernels save less than this, kernels are not examined.
 _LEAST_OF_KERNELS: Final = 0.01
 
 _PRODUCTS: Final = ("aten::mm", "aten::bmm", "aten::addmm", "aten::baddbmm")
@@ -51,17 +51,17 @@ class Sized(NamedTuple):
 
     @property
     def work(self) -> Work | None:
-        """What it has to compute and to move; None where that is not known."""
+        """Its FLOPs and bytes; None if unknown."""
         return self.facts.work(self.operator)
 
     @property
     def duration_ns(self) -> int:
-        """How long the kernels took together."""
+        """Total duration of the kernels."""
         return sum(kernel.duration_ns for kernel in self.kernels)
 
     @property
     def event(self) -> int:
-        """The kernel that took longest."""
+        """The longest kernel."""
         return max(self.kernels, key=lambda kernel: (kernel.duration_ns, -kernel.event)).event
 
     @property
@@ -76,7 +76,7 @@ class Sized(NamedTuple):
 
 
 def sized_kernels(facts: Facts) -> list[Sized]:
-    """List the operators that launched kernels directly; none where kernels limit nothing."""
+    """List the operators that launched kernels directly; empty if kernels do not limit."""
     return facts.once(_sized_kernels)
 
 
@@ -92,7 +92,7 @@ def _sized_kernels(facts: Facts) -> list[Sized]:
 
 
 def in_launch_order(facts: Facts) -> list[list[Sized]]:
-    """List the operators with kernels of each thread and window in the order of their launches."""
+    """List the operators with kernels of each thread and window in launch order."""
     return facts.once(_in_launch_order)
 
 
@@ -113,7 +113,7 @@ def is_product(row: Sized) -> bool:
 
 
 def sizes_of(row: Sized) -> set[int]:
-    """Return the numbers of elements of the inputs, and of the result of a product."""
+    """Return the numbers of elements of the inputs, and of a product's result."""
     found = {tensor.numel for tensor in row.tensors}
     if is_product(row) and row.call is not None:
         first = 1 if row.name in {"aten::addmm", "aten::baddbmm"} else 0
@@ -124,7 +124,7 @@ def sizes_of(row: Sized) -> set[int]:
 
 
 def replaced(times: Mapping[int, float]) -> list[Change]:
-    """Return the changes that let kernels take given times: those of one time together."""
+    """Return changes that set kernels to given times, one change per time."""
     of_time: dict[int, list[int]] = defaultdict(list)
     for event, time_ns in times.items():
         of_time[round(time_ns)].append(event)
@@ -137,7 +137,7 @@ def replaced(times: Mapping[int, float]) -> list[Change]:
 
 
 def most_often(rows: Iterable[Sized]) -> Sized:
-    """Return the operator whose calls with one shape took longest together; the longest call."""
+    """Return the longest call of the operator and shape with most total time."""
     together: dict[tuple[str, str], list[Sized]] = defaultdict(list)
     for row in rows:
         together[row.name, in_shape(row)].append(row)
@@ -151,7 +151,7 @@ def in_shape(row: Sized) -> str:
 
 
 def in_words(facts: Facts, operator: int) -> str:
-    """Return an operator with the shapes of its tensors where they are recorded."""
+    """Return an operator with the shapes of its tensors, if recorded."""
     return _words(facts.name(operator), facts.called(operator))
 
 

@@ -1,4 +1,4 @@
-"""Kernels that reach far less of what the device can do than others of their kind in the trace."""
+"""Kernels that reach far less of the device's peak than others of their kind in the trace."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ __all__ = ["REMEDY"]
 # Shorter kernels have too little work to fill the device.
 _LEAST_NS: Final = 50_000
 
-# Kernels of one shape that take less of the time are not worth a kernel of their own.
+# For kernels of one shape with less of the time, a custom kernel is not worthwhile.
 _LEAST_SHARE: Final = 0.04
 
-# Kernels are slow that reach less than this share of the best of their kind, and that is good.
+# Kernels are slow below this fraction of the best of their kind, if that is good.
 _SLOW: Final = 0.4
 _GOOD: Final = 0.5
 
-# The part of the distance to the best that is closed at the least.
+# Minimum part of the distance to the best that a better kernel recovers.
 _CLOSED: Final = 0.5
 
-# Where what limits products and what limits memory are this close, neither is the roofline.
+# If compute and memory limits are this close, neither is the roofline.
 _CLEARLY: Final = 2.0
 
-# Operators that read or write at random, or in another order, reach less whatever is done.
+# Operators with random or permuted access reach less with any kernel.
 _ANY_ORDER: Final = frozenset({"aten::embedding", "aten::index_select", "aten::gather"})
 
 _PRECISIONS: Final = {"c10::Half": "fp16", "c10::BFloat16": "bf16"}
@@ -41,7 +41,7 @@ _FLOPS_OF_NS: Final = 1e3
 
 
 class _Rated(NamedTuple):
-    """An operator with the part of the peak that it reaches."""
+    """An operator with the fraction of the peak it reaches."""
 
     row: Sized
     part: float
@@ -74,7 +74,7 @@ def _kinds(facts: Facts) -> dict[str, list[_Rated]]:
 
 
 def _reached(peaks: Peaks | None, row: Sized) -> tuple[str, float]:
-    """Return which peak limits an operator and the part of it that is reached; empty for none."""
+    """Return the limiting peak of an operator and the fraction reached; empty for none."""
     work, none = row.work, ("", 0.0)
     if work is None or work.n_bytes is None or peaks is None or peaks.bandwidth is None:
         return none
@@ -131,7 +131,7 @@ REMEDY: Final = Remedy(
         "kernels of at least 50 us that reach less than 0.4 of what the best of their kind reaches "
         "in the trace, where that is at least half of the peak"
     ),
-    change="the kernels as good as the best of their kind; at the least half of the way there",
+    change="the kernels become as fast as the best of their kind; at least half of the way",
     not_when="nothing of their kind in the trace does better, or memory is read in another order",
     is_upper_bound=True,
     find=_find,

@@ -1,4 +1,4 @@
-"""Kernels too small to fill the device, one after another: more work at once costs hardly more."""
+"""Kernels too small to fill the device, one after another: a larger batch costs hardly more."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["REMEDY"]
 _FILLED: Final = 0.5
 _LONGEST_NS: Final = 30_000
 
-# Small kernels take this share of the windows, on one stream. Elsewhere the host is what limits.
+# Minimum share of the windows with small kernels on one stream. Otherwise the host is the limit.
 _LEAST_SHARE: Final = 0.5
 _OF_STREAM: Final = 0.95
 _MOST_OF_HOST: Final = 0.1

@@ -1,4 +1,4 @@
-"""Collectives of few bytes that follow each other: one for each parameter, say."""
+"""Consecutive collectives of few bytes, for example one for each parameter."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# A run has at least this many collectives of one name, each shorter than this.
+# A run has at least this many collectives with one name, each shorter than this.
 _LEAST_IN_RUN: Final = 8
 _LONGEST_NS: Final = 100_000
 
-# Together they take as long as the longest, at the most three times that.
+# Together they take as long as the longest, or at most three times that.
 _CAREFUL: Final = 3
 
 
@@ -50,7 +50,7 @@ def _find(facts: Facts) -> Iterator[Found]:
 
 
 def _of_lane(facts: Facts) -> list[list[Activity]]:
-    """Return the kernels of each thread and window in the order of their launches."""
+    """Return the kernels of each thread and window in launch order."""
     lanes: dict[tuple[int, int], list[tuple[int, Activity]]] = defaultdict(list)
     for work in facts.kernels:
         if work.call is not None:
@@ -63,7 +63,7 @@ def _of_lane(facts: Facts) -> list[list[Activity]]:
 
 
 def _runs(facts: Facts, works: list[Activity]) -> Iterator[list[Activity]]:
-    """List collectives of one name that are launched with nothing else between them."""
+    """List collectives with one name that are launched with nothing else in between."""
     run: list[Activity] = []
     for work in [*works, None]:
         is_small = (
@@ -81,7 +81,7 @@ def _runs(facts: Facts, works: list[Activity]) -> Iterator[list[Activity]]:
 
 
 def _together(run: list[Activity], factor: int) -> list[Change]:
-    """Return the changes that let a run be one collective."""
+    """Return the changes that turn a run into one collective."""
     first, *others = [work.event for work in run]
     total_ns = sum(work.duration_ns for work in run)
     time_ns = min(factor * max(work.duration_ns for work in run), total_ns)
@@ -103,7 +103,7 @@ REMEDY: Final = Remedy(
         "8 collectives or more of one name, each shorter than 100 us, that one thread launches "
         "with no other kernel between them"
     ),
-    change="each run takes three times as long as its longest collective; at the most, once",
+    change="each run takes three times as long as its longest collective; at most, once",
     not_when="other work is launched between them, as by tensor parallelism",
     find=_find,
 )

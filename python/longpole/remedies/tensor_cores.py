@@ -1,4 +1,4 @@
-"""Products and convolutions of float32 that do not use the tensor cores of the device."""
+"""float32 products and convolutions that do not use the tensor cores of the device."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# Kernels of float32 on the vector units, and those that round to TF32.
+# float32 kernels on the vector units, and those that round to TF32.
 _VECTOR: Final = re.compile(r"sgemm|_ffma_|f32f32_f32f32_f32|scudnn|_simt_")
 _TENSOR: Final = re.compile(r"tf32|s1688|s16816|tensorop")
 _CONVOLUTION: Final = re.compile(r"convolution|conv\dd")
 
-# Part of the peaks that products reach on tensor cores: the least with TF32, the most with 16 bit.
+# Fraction of the tensor core peaks that products reach: lower bound with TF32, upper with 16 bit.
 _OF_TF32: Final = 0.6
 _OF_HALF: Final = 0.7
 
 _FLOPS_OF_NS: Final = 1e3
 
-# Products that reach less of the peak of the vector units are limited by something else, too: what
-# they take longer stays.
+# Products that reach less of the vector peak are also limited by something else: the excess
+# remains.
 _USUAL: Final = 0.7
 
-# Part of the bandwidth of memory that kernels reach, and the shortest kernel.
+# Fraction of the memory bandwidth that kernels reach, and the shortest kernel time.
 _OF_BANDWIDTH: Final = 0.8
 _SHORTEST_NS: Final = 3_000
 
@@ -65,12 +65,12 @@ def _find(facts: Facts) -> Iterator[Found]:
 
 
 def _has_tensor_cores(peaks: Peaks) -> bool:
-    """Whether the device rounds products of float32 on request: those of NVIDIA."""
+    """Whether the device rounds float32 products on request, as those of NVIDIA do."""
     return peaks.source.startswith("NVIDIA")
 
 
 def _is_allowed(facts: Facts, row: Sized) -> bool:
-    """Whether an operator that may be of float32 uses tensor cores."""
+    """Whether an operator that may use float32 uses tensor cores."""
     uses = any(_TENSOR.search(facts.name(kernel.event)) for kernel in row.kernels)
     return uses and (row.work is None or _is_float32(row.work))
 
@@ -122,7 +122,7 @@ def _found(facts: Facts, peaks: Peaks, products: list[_Product], *, is_convoluti
 
 
 def _times(peaks: Peaks, product: _Product) -> tuple[float, float]:
-    """Return the least time of a product on tensor cores, with 16 bit, and the most, with TF32."""
+    """Return the bounds of a product's time on tensor cores: lower with 16 bit, upper with TF32."""
     now_ns = product.vector_ns
     vector, tf32 = (peak * _FLOPS_OF_NS for peak in (peaks.vector["fp32"], peaks.matrix["tf32"]))
     half = peaks.matrix.get("bf16", peaks.matrix["tf32"]) * _FLOPS_OF_NS
@@ -144,9 +144,8 @@ REMEDY: Final = Remedy(
     needs="the device in the table of peaks; with recorded shapes the roofline holds, too",
     seen_by="products or convolutions of float32 in kernels of the vector units (`sgemm`, `ffma`)",
     change=(
-        "at the least the time that TF32 takes at 60 % of its peak, at the most that of 16 bit at "
-        "70 %, neither faster than memory allows; what a product takes longer than is usual for "
-        "float32 stays at the least"
+        "at least the gain of TF32 at 60 % of its peak, at most that of 16 bit at 70 %, neither "
+        "faster than memory allows; the time beyond what is usual for float32 remains in the former"
     ),
     not_when="a kernel of the same kind uses TF32 already, or the device cannot",
     find=_find,

@@ -1,4 +1,4 @@
-"""Products of 16 bit or less whose dimensions do not suit the tensor cores."""
+"""Products with 16 bits or fewer whose dimensions do not suit the tensor cores."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# Kernels that read one or two elements at a time, as their names tell.
+# Kernels that read one or two elements at a time, according to their names.
 _UNALIGNED: Final = re.compile(r"align[12](?!\d)")
 
 _PRECISIONS: Final = {"c10::Half": "fp16", "c10::BFloat16": "bf16"}
 _MULTIPLE: Final = 8
 
-# Part of the peak that padded products reach: the least, and the most where no aligned product of
-# the trace reaches more.
+# Fraction of the peak that padded products reach: the lower bound, and the upper bound unless an
+# aligned product of the trace reaches more.
 _OF_PEAK: Final = (0.3, 0.6)
 _OF_BANDWIDTH: Final = (0.6, 0.9)
 _SHORTEST_NS: Final = 3_000
@@ -87,7 +87,7 @@ def _is_unaligned(facts: Facts, row: Sized) -> bool:
 
 
 def _padded(peaks: Peaks, row: Sized) -> _Unaligned | None:
-    """Return how long a product takes with padded dimensions; None where that is not known."""
+    """Return the time of a product with padded dimensions; None if unknown."""
     work = row.work
     peak = None if work is None else peaks.matrix.get(_PRECISIONS.get(work.dtype, ""))
     if work is None or work.n_bytes is None or peak is None or peaks.bandwidth is None:

@@ -1,4 +1,4 @@
-"""Work of the first use that was recorded with the steps: a context, kernels that are loaded."""
+"""One-time work recorded with the steps: creating a context, loading kernels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["REMEDY"]
 
 _WIDEST: Final = 60
 
-# Loading in this share of several windows comes again and again.
+# Loading in this share of several windows is recurring.
 _STEADY: Final = 0.6
 
 
@@ -44,7 +44,7 @@ def _find(facts: Facts) -> Iterator[Found]:
 
 
 def _context(facts: Facts) -> Iterator[Found]:
-    """Yield the call that creates the context of a GPU, if it takes much of the time."""
+    """Yield the call that creates a GPU context, if it takes much of the time."""
     calls = facts.creates_context()
     if calls:
         name = short_name(facts.name(calls[0]), _WIDEST)

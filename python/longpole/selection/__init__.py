@@ -1,4 +1,4 @@
-"""Which rows an answer is about, and in which order."""
+"""Filtering and sorting of the rows of any table."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _SHOWN_CHARACTERS: Final = 200
 
 
 def matching(rows: pl.DataFrame, where: pl.Expr | str | None) -> pl.DataFrame:
-    """Keep the rows for which a condition holds.
+    """Return the rows that match a condition.
 
     Parameters
     ----------
     rows
         A frame.
     where
-        An expression of polars, or a condition as a text, such as
-        `name LIKE '%gemm%' AND stream = 7`. None keeps all rows. A text is parsed here and only
-        looks at the columns of the frame: it cannot read files or open connections.
+        A polars expression, or an SQL condition as a string, such as `name LIKE '%gemm%' AND stream
+        = 7`. None keeps all rows. A string is parsed here and only accesses the columns of the
+        frame: it cannot read files or open connections.
 
     Raises
     ------
     ValueError
-        The condition is invalid; the message has the place in it and the reason.
+        The condition is invalid; the message contains the position and the reason.
 
     Examples
     --------
@@ -47,16 +47,16 @@ def matching(rows: pl.DataFrame, where: pl.Expr | str | None) -> pl.DataFrame:
 
 
 def sorted_by(rows: pl.DataFrame, column: str | None, titles: Sequence[str] = ()) -> pl.DataFrame:
-    """Sort rows by a column: the largest numbers first, all else ascending, nulls last.
+    """Sort rows by a column: numbers in descending order, all else ascending, nulls last.
 
     Parameters
     ----------
     rows
-        A frame; rows that are equal in the column stay in their order.
+        A frame. Rows with equal values keep their order.
     column
-        Its name, or its title as it is printed; None keeps the order.
+        Column name, or its printed title; None keeps the order.
     titles
-        The titles that the columns are printed with, in their order.
+        Printed titles of the columns, in their order.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def sorted_by(rows: pl.DataFrame, column: str | None, titles: Sequence[str] = ()
     if dtype.is_nested():
         message = f"the column {column!r} has lists, which have no order"
         raise ValueError(message)
-    # Not `pl.col(column)`: names from a trace such as "^.*$" would be patterns there.
+    # Not `pl.col(column)`, which treats names from a trace such as "^.*$" as patterns.
     values = rows.get_column(column)
     key = values if dtype.is_numeric() else values.cast(pl.String)
     order = key.to_frame("key").with_row_index("row")
@@ -90,7 +90,7 @@ def sorted_by(rows: pl.DataFrame, column: str | None, titles: Sequence[str] = ()
 
 
 def _column_named(asked: str, columns: Sequence[str], titles: Sequence[str]) -> str:
-    """Return the column of this name or title; `duration` and `host self` are as printed."""
+    """Return the column with a name or title; `duration` and `host self` are printed titles."""
     if asked in columns:
         return asked
     words = _words(asked)
@@ -115,14 +115,14 @@ def _of_text(rows: pl.DataFrame, where: str) -> pl.Series:
         return holds(parse(where), rows)
     except ConditionError as error:
         place, why = error.position, str(error)
-    # Raised outside the handler, so that the exception carries no other one.
+    # Raised outside the handler, so that the exception has no context.
     shown = where if len(where) <= _SHOWN_CHARACTERS else f"{where[:_SHOWN_CHARACTERS]}…"
     message = f"invalid condition {shown!r}, at character {place}: {why}"
     raise ValueError(message)
 
 
 def _of_expression(rows: pl.DataFrame, where: pl.Expr) -> pl.Series:
-    """Evaluate an expression of polars, with categories as texts, which have more operations."""
+    """Evaluate a polars expression, with categoricals as strings, which support more operations."""
     import polars as pl
     from polars.exceptions import ColumnNotFoundError, PolarsError
 

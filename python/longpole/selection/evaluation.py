@@ -1,9 +1,9 @@
 """The value of a condition for each row of a frame.
 
-Each operation takes columns and gives a column, computed at once: a literal is a column of one
-row, which polars repeats. A null operand makes a null result, but for IS NULL, `coalesce`, and AND
-and OR where the other operand decides. Integers are exact up to 128 bits, beyond that they become
-floats. What is not a number, such as x / 0, is null.
+Each operation takes columns and returns a column, computed at once: a literal is a column of one
+row, which polars broadcasts. A null operand makes a null result, except for IS NULL, `coalesce`,
+and AND and OR where the other operand decides. Integers are exact up to 128 bits and become floats
+beyond that. What is not a number, such as x / 0, is null.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["holds"]
 
 Kind: TypeAlias = Literal["truth value", "number", "text", "list", "null"]
-Arithmetic: TypeAlias = "Callable[[Any, Any], Any]"  # of columns, and of integers
+Arithmetic: TypeAlias = "Callable[[Any, Any], Any]"  # on columns or integers
 
 _MOST_LISTED: Final = 60
 _LARGEST_64: Final = 2**63 - 1
@@ -37,14 +37,14 @@ _WILDCARDS: Final[Mapping[str, str]] = {"%": ".*", "_": "."}
 
 
 def holds(tree: Node, rows: pl.DataFrame) -> pl.Series:
-    """Return whether a condition holds for each row, null where that is unknown.
+    """Return whether a condition holds for each row; null if unknown.
 
-    A condition without columns is one value.
+    A condition without columns returns one value.
 
     Raises
     ------
     ConditionError
-        There is no such column or function, the types do not fit, or it is not a condition.
+        A column or function does not exist, the types do not fit, or it is not a condition.
 
     Examples
     --------
@@ -190,7 +190,7 @@ class _Evaluation:
         return _COMPARISONS[symbol](*_alike(left[1], right[1]))
 
     def _fit(self, node: Node, *sides: tuple[Node, pl.Series]) -> Kind:
-        """Return the common type of two operands; refuse lists and operands of two types."""
+        """Return the common type of two operands; raise for lists and differing types."""
         kinds = [_kind(value) for _, value in sides]
         told = [
             f"{_described(side)} is a {kind}" for (side, _), kind in zip(sides, kinds, strict=True)
@@ -209,8 +209,8 @@ class _Evaluation:
         listed = ", ".join(names[:_MOST_LISTED]) + (" …" if len(names) > _MOST_LISTED else "")
         near = _near(name, names)
         return (
-            f"there is no column {quoted(name)}{near}; the columns are {listed}; texts need quotes,"
-            " as in kind = 'kernel'"
+            f"there is no column {quoted(name)}{near}; the columns are {listed}; strings need"
+            " quotes, as in kind = 'kernel'"
         )
 
 
@@ -260,7 +260,7 @@ def _kind(values: pl.Series) -> Kind:
 
 
 def _plain(values: pl.Series) -> pl.Series:
-    """Return a column as truth values, texts, 64-bit integers or floats, if it is one of them."""
+    """Return a column as booleans, strings, 64-bit integers or floats, if it is one of these."""
     dtype = values.dtype
     if dtype in (pl.Categorical, pl.Enum):
         return values.cast(pl.String)
@@ -297,7 +297,7 @@ def _kind_of_literal(value: object) -> Kind:
 
 
 def _alike(left: pl.Series, right: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """Bring two columns of one kind to one dtype; integers stay exact unless one side is float."""
+    """Convert two columns of one kind to one dtype; integers stay exact unless one is float."""
     dtypes = {left.dtype, right.dtype} - {pl.Null}
     widest = [each for each in (pl.Float64, pl.Int128) if each in dtypes]
     common: Any = [*widest, *dtypes, pl.Boolean][0]
@@ -317,7 +317,7 @@ def _computed(compute: Arithmetic, left: pl.Series, right: pl.Series) -> pl.Seri
 
 
 def _largest(compute: Arithmetic, left: pl.Series, right: pl.Series) -> int:
-    """Return a bound for the size of the results of an operation on integers."""
+    """Return a bound on the size of the results of an integer operation."""
     if compute is operator.mod:
         return 0  # smaller than the divisor
     ends = [[end for end in (side.min(), side.max()) if end is not None] for side in (left, right)]
@@ -330,7 +330,7 @@ def _absolute(number: pl.Series) -> pl.Series:
 
 
 def _like(pattern: str, *, ignore_case: bool) -> str:
-    """Write a pattern of LIKE as a regular expression: % is any text, _ any character."""
+    """Convert a LIKE pattern to a regular expression: % is any text, _ any character."""
     inner = pattern.strip("%")
     start = "" if pattern.startswith("%") else "^"
     end = "" if pattern.endswith("%") else "$"
@@ -360,4 +360,4 @@ _FUNCTIONS: Final[Mapping[str, tuple[tuple[Kind, ...], Callable[..., pl.Series]]
     "ends_with": (("text", "text"), lambda text, part: text.str.ends_with(part[0])),
     "abs": (("number",), _absolute),
 }
-"""What each function takes, and how it is computed."""
+"""Parameter types of each function, and its implementation."""

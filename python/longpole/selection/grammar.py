@@ -1,4 +1,4 @@
-"""The grammar of conditions: a text as a tree of operations.
+"""The grammar of conditions: parses a string into a tree of operations.
 
     condition  = term { OR term }             term     = factor { AND factor }
     factor     = { NOT } predicate            sum      = product { (+ | -) product }
@@ -11,7 +11,7 @@
     signed     = { - | + } primary
     primary    = number | text | TRUE | FALSE | column | function ( condition, ... ) | ( condition )
 
-The tree knows nothing of the columns; `evaluation` looks them up and checks the types.
+The tree does not depend on the columns; `evaluation` looks them up and checks the types.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def parse(text: str) -> Node:
 
 
 class _Parser:
-    """Reads the words of a condition from left to right."""
+    """Reads the tokens of a condition from left to right."""
 
     def __init__(self, tokens: list[Token]) -> None:
         self._tokens = tokens
@@ -86,7 +86,7 @@ class _Parser:
         return self._tokens[self._place]
 
     def _accept(self, kind: str, *values: str) -> Token | None:
-        """Step over the next word if it is one of these."""
+        """Consume the next token if it is one of these."""
         token = self._next
         if token.kind != kind or (values and token.value not in values):
             return None
@@ -103,7 +103,7 @@ class _Parser:
         raise ConditionError(self._next.position, f"expected {expected}, found {self._next}")
 
     def _node(self, operation: str, at: Token, *operands: Node, value: Any = None) -> Node:
-        """Make an operation, unless the condition has too many or nests them too deeply."""
+        """Create an operation; raise if the condition has too many or nests them too deeply."""
         self._n_operations += _PATTERN_COST if operation in _PATTERNS else 1
         if self._n_operations > _MOST_OPERATIONS:
             why = f"it has more than {_MOST_OPERATIONS} operations; shorten it, e.g. with IN (...)"
@@ -115,7 +115,7 @@ class _Parser:
         return Node(operation, at.position, operands, value, depth)
 
     def _joined(self, word: str, part: Callable[[], Node]) -> Node:
-        """Read parts with AND or OR between them as one operation."""
+        """Parse parts joined by AND or OR into one operation."""
         parts = [part()]
         first = self._next
         while self._accept("keyword", word):
@@ -158,7 +158,7 @@ class _Parser:
         return found if is_not is None else self._node("NOT", is_not, found)
 
     def _literals(self) -> tuple[Node, ...]:
-        """Read the list of IN."""
+        """Parse the list of IN."""
         self._expect("symbol", "(")
         found = [self._literal()]
         while self._accept("symbol", ","):
@@ -178,7 +178,7 @@ class _Parser:
         return found
 
     def _constant(self) -> Node | None:
-        """Read a literal without a sign, if one follows."""
+        """Parse an unsigned literal, if one follows."""
         if token := self._accept("number") or self._accept("text"):
             return Node("literal", token.position, value=token.value)
         if token := self._accept("keyword", "TRUE", "FALSE"):
@@ -189,7 +189,7 @@ class _Parser:
         return self._chain(("+", "-"), lambda: self._chain(("*", "/", "%"), self._signed))
 
     def _chain(self, symbols: tuple[str, ...], part: Callable[[], Node]) -> Node:
-        """Read operations of one precedence, which group from the left."""
+        """Parse left-associative operations of one precedence."""
         found = part()
         while token := self._accept("symbol", *symbols):
             found = self._node(str(token.value), token, found, part())

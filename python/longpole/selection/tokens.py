@@ -1,4 +1,4 @@
-"""The words of a condition, with their places in its text."""
+"""The tokens of a condition, with their positions."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class ConditionError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word of a condition.
+    """A token of a condition.
 
-    `value` is the number, the text without quotes, the name of a column (`column` is one in
-    quotes, `word` a name without), the keyword in capitals, or the symbol.
+    `value` is the number, the string without quotes, the name of a column (`column` if quoted,
+    `word` if not), the keyword in capitals, or the symbol.
     """
 
     kind: Kind
@@ -61,17 +61,17 @@ class Token:
 
 
 def quoted(text: str) -> str:
-    """Return a text in quotes, shortened, with control characters escaped."""
+    """Return a string in quotes, shortened, with control characters escaped."""
     return repr(text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…")
 
 
 def tokens_of(text: str) -> Iterator[Token]:
-    """Split a condition into words; the last one is the end.
+    """Split a condition into tokens; the last one marks the end.
 
     Raises
     ------
     ConditionError
-        It is too long, or has a character or a number that has no meaning.
+        It is too long, or contains an invalid character or number.
 
     Examples
     --------

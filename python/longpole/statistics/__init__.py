@@ -1,1 +1,1 @@
-"""What samples say: of one run in `samples`, of several runs in `ranks`."""
+"""Statistics of samples: of one run in `samples`, of several runs in `ranks`."""

@@ -1,4 +1,4 @@
-"""Where something lies."""
+"""Intervals."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ __all__ = ["Interval"]
 
 
 class Ends(Row):
-    """Both ends of an interval."""
+    """The ends of an interval."""
 
     low: float
     high: float
 
 
 class Interval(NamedTuple):
-    """Between which two values something lies, at the confidence that was asked for."""
+    """An interval that contains a value with the requested confidence."""
 
     low: float
     high: float
 
     def __data__(self) -> Ends:
-        """Give both ends by name."""
+        """Return the ends by name."""
         return Ends(low=self.low, high=self.high)

@@ -1,9 +1,9 @@
-"""Exact intervals by ranks: where a median lies, and by how much two sets of runs are shifted.
+"""Exact rank intervals: for a median, and for the shift between two sets of runs.
 
-Both rest on counting alone. If nothing changed, a difference is above zero as often as below,
-and every order of two sets of runs is equally likely, whatever shape the noise has. So the
-intervals hold at any number of runs and bear wild ones; no normal distribution is assumed, and
-nothing is resampled.
+Both are based on counting alone. If nothing changed, a difference is above zero as often as below,
+and every order of two sets of runs is equally likely, for any distribution of the noise. So
+the intervals hold for any number of runs and are robust against outliers, without assuming a normal
+distribution or resampling.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ __all__ = [
     "sign_p_value",
 ]
 
-# Up to here the distribution of the rank sum is counted, above the normal one is as good.
+# Up to here the distribution of the rank sum is counted; above, the normal one is as good.
 _COUNTED_UP_TO: Final = 50
 
-# Up to here all differences between two sets are made.
+# Up to here all differences between two sets are computed.
 _DIFFERENCES_UP_TO: Final = 250_000
 
 
 def median_limits(numbers: ArrayLike, level: float) -> tuple[float, Interval | None]:
-    """Give the median, and between which two values it lies but for a chance of `level`.
+    """Return the median, and its confidence interval at `level`.
 
-    The limits are two of the sorted numbers (the sign test turned round). None where even the
-    least and the greatest are not sure enough.
+    The limits are two of the sorted numbers (an inverted sign test). None if even the smallest and
+    the largest are not certain enough.
 
     Examples
     --------
@@ -63,10 +63,10 @@ def median_limits(numbers: ArrayLike, level: float) -> tuple[float, Interval | N
 
 
 def shift_limits(base: ArrayLike, new: ArrayLike, level: float) -> tuple[float, Interval | None]:
-    """Give by how much the new numbers are shifted (Hodges and Lehmann), and its limits.
+    """Return the shift of the new numbers (Hodges and Lehmann), and its limits.
 
-    Both are order statistics of all differences new - base (rank-sum limits). None where
-    even the least and the greatest difference are not sure enough.
+    Both are order statistics of all differences new - base (rank-sum limits). None if even the
+    smallest and the largest difference are not certain enough.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def shift_limits(base: ArrayLike, new: ArrayLike, level: float) -> tuple[float, 
 
 @cache
 def sign_limit(n: int, level: float) -> int:
-    """Give the largest c with P(X <= c) <= level / 2, X binomial (n, 1/2); -1 where there is none.
+    """Return the largest c with P(X <= c) <= level / 2, X binomial (n, 1/2); -1 without one.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def sign_limit(n: int, level: float) -> int:
 
 @cache
 def rank_sum_limit(n: int, m: int, level: float) -> int:
-    """Give the largest c with P(U <= c) <= level / 2, U the rank-sum statistic; -1 if none.
+    """Return the largest c with P(U <= c) <= level / 2, U the rank-sum statistic; -1 without one.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def rank_sum_limit(n: int, m: int, level: float) -> int:
 
 
 def sign_p_value(numbers: ArrayLike) -> float:
-    """Give the chance of so uneven signs if the median were zero; zeros count half to each side.
+    """Return the two-sided p-value of the sign test for a median of zero; zeros count half.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def sign_p_value(numbers: ArrayLike) -> float:
 
 
 def shift_p_value(base: ArrayLike, new: ArrayLike) -> float:
-    """Give the chance of so uneven ranks if both sides came from one source.
+    """Return the two-sided p-value of the rank-sum test for equal distributions.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def shift_p_value(base: ArrayLike, new: ArrayLike) -> float:
 
 
 def robust_spread(numbers: ArrayLike) -> float:
-    """Give the spread of numbers as a standard deviation, estimated by the median deviation.
+    """Return a standard deviation estimated from the median absolute deviation.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def robust_spread(numbers: ArrayLike) -> float:
 
 @cache
 def _rank_sum_tail(n: int, m: int) -> NDArray[np.float64]:
-    """Give P(U <= u) for each u: sums of the coefficients of the Gaussian binomial."""
+    """Return P(U <= u) for each u: sums of the coefficients of the Gaussian binomial."""
     counts = [1] + [0] * (n * m)
     for factor in range(1, n + 1):
         for place in range(n * m, m + factor - 1, -1):
@@ -178,7 +178,7 @@ def _rank_sum_tail(n: int, m: int) -> NDArray[np.float64]:
 def _differences_at(
     old: NDArray[np.float64], now: NDArray[np.float64], places: list[int]
 ) -> list[float]:
-    """Give the differences now - old at these places of their order."""
+    """Return the differences now - old at these positions of their sorted order."""
     if old.size * now.size <= _DIFFERENCES_UP_TO:
         differences = np.subtract.outer(now, old).ravel()
         differences.partition(sorted(set(places)))
@@ -187,7 +187,7 @@ def _differences_at(
 
 
 def _difference_at(old: NDArray[np.float64], now: NDArray[np.float64], place: int) -> float:
-    """Find one difference by bisection, without making them all."""
+    """Find one difference by bisection, without computing all of them."""
     low, high = float(now[0] - old[-1]), float(now[-1] - old[0])
     for _ in range(100):
         middle = (low + high) / 2

@@ -1,9 +1,9 @@
-"""What the samples of one run say.
+"""Statistics of the samples of one run.
 
-Timings are skewed, hold outliers and drift. So everything here rests on ranks and medians:
-one sample in ten may be wild without moving an answer. Nothing is thrown away; what looks
-odd is counted and said in words. Samples of one run say nothing about other runs, so there is
-no interval here: `ranks` gives those, from the numbers of several runs.
+Timings are skewed, contain outliers and drift. So everything here is based on ranks and medians:
+one sample in ten may be an outlier without changing a result. Nothing is dropped; what looks odd is
+counted and reported in words. Samples of one run say nothing about other runs, so there is no
+interval here: `ranks` computes those from the numbers of several runs.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ __all__ = [
     "warnings_about",
 ]
 
-# Above this many a side the normal approximation of the rank sum is as good.
+# Above this number per side the normal approximation of the rank sum is as good.
 _EXACT_UP_TO: Final = 30
 
-# Iglewicz and Hoaglin, "How to Detect and Handle Outliers" (1993), name 3.5 for the modified
-# z-score; the two factors make either deviation one standard deviation of a normal sample.
+# Iglewicz and Hoaglin, "How to Detect and Handle Outliers" (1993), recommend 3.5 for the modified
+# z-score; the two factors scale each deviation to one standard deviation of a normal sample.
 _OUTLIER_SCORE: Final = 3.5
 MEDIAN_DEVIATION_TO_SIGMA: Final = 1.4826
 _MEAN_DEVIATION_TO_SIGMA: Final = 1.2533
 
-# Fewer samples a third cannot reach the certainty asked for.
+# With fewer samples per third the required certainty cannot be reached.
 _FEWEST_FOR_DRIFT: Final = 15
 _DRIFT_P_VALUE: Final = 0.01
 
-# A drift that is smaller disturbs no verdict.
+# A smaller drift does not affect a verdict.
 _WORTH_SAYING: Final = 0.01
 
 # One sample in ten is usual on a shared machine.
@@ -54,11 +54,11 @@ _MANY_OUTLIERS: Final = 0.2
 
 
 class MannWhitney(NamedTuple):
-    """How often a sample of one side exceeds one of the other, and how odd that would be.
+    """How often a sample of one side exceeds one of the other, with the p-value.
 
-    `n_exceeding` is the number of pairs in which the second side is larger, a tie counting
-    one half. `p_value` is the chance of a number as far from one half of all pairs, or
-    further, if both sides were drawn from one source.
+    `n_exceeding` is the number of pairs in which the second side is larger; ties count one half.
+    `p_value` is the probability of a number at least as far from one half of all pairs if both
+    sides came from one distribution.
     """
 
     n_exceeding: float
@@ -67,20 +67,20 @@ class MannWhitney(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What the samples of one key say.
+    """Statistics of the samples of one key.
 
     Parameters
     ----------
     n_samples
-        How many there are, outliers among them.
+        Number of samples, including outliers.
     median_ns
-        The middle.
+        Median.
     deviation_ns
-        The median distance from the middle (MAD), as it is: not scaled to a standard deviation.
+        Median absolute deviation (MAD), not scaled to a standard deviation.
     n_outliers
-        How many samples lie far from the rest.
+        Number of samples far from the rest.
     warnings
-        What makes the samples doubtful, in words.
+        Warnings about the samples, as sentences.
     """
 
     n_samples: int
@@ -91,17 +91,17 @@ class Summary:
 
 
 def summarise(samples_ns: ArrayLike) -> Summary:
-    """Say what samples of one quantity say together.
+    """Compute the statistics of samples of one quantity.
 
     Parameters
     ----------
     samples_ns
-        In the order they were taken in, which only the search for drift looks at.
+        The samples in time order, which only the detection of drift uses.
 
     Raises
     ------
     ValueError
-        There is no sample, or one that is no finite number.
+        There is no sample, or one is not a finite number.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def summarise(samples_ns: ArrayLike) -> Summary:
 
 
 def median_deviation(samples: ArrayLike) -> float:
-    """Give the median distance of samples from their median (MAD).
+    """Return the median absolute deviation of samples (MAD).
 
     Examples
     --------
@@ -132,10 +132,11 @@ def median_deviation(samples: ArrayLike) -> float:
 
 
 def outliers(samples: ArrayLike) -> NDArray[np.bool_]:
-    """Mark the samples that lie far from the rest.
+    """Mark the outliers among samples.
 
-    Far is 3.5 standard deviations, as the median deviation estimates one. Where more than half
-    of the samples are equal it would be zero: there the mean deviation takes its place.
+    An outlier is more than 3.5 standard deviations from the median, estimated from the median
+    deviation. If more than half of the samples are equal, that would be zero, and the mean
+    deviation is used instead.
 
     Examples
     --------
@@ -151,10 +152,10 @@ def outliers(samples: ArrayLike) -> NDArray[np.bool_]:
 
 
 def mann_whitney(base: ArrayLike, new: ArrayLike) -> MannWhitney:
-    """Ask whether one side tends to larger samples than the other.
+    """Test whether one side tends to larger samples than the other.
 
-    Exact with up to 30 samples a side, ties or not; above that the normal approximation with
-    corrections for ties and continuity. Two-sided.
+    Exact with up to 30 samples per side, with or without ties; above that the normal approximation
+    with corrections for ties and continuity. Two-sided.
 
     Examples
     --------
@@ -173,10 +174,10 @@ def mann_whitney(base: ArrayLike, new: ArrayLike) -> MannWhitney:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Raise p-values so that they hold for all questions together.
+    """Adjust p-values so that they hold for all questions together.
 
-    Who asks a hundred questions finds five surprises at 5 % where there are none. After Holm
-    (1979), the chance of even one false surprise is what one question alone would have had.
+    With a hundred questions at 5 %, about five appear significant by chance. After the correction
+    of Holm (1979), the probability of even one false positive is that of a single question.
 
     Examples
     --------
@@ -192,7 +193,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def warnings_about(samples: ArrayLike) -> tuple[str, ...]:
-    """Say in words what makes samples doubtful; nothing where nothing does.
+    """Return the warnings about samples as sentences; empty without any.
 
     Examples
     --------
@@ -205,10 +206,10 @@ def warnings_about(samples: ArrayLike) -> tuple[str, ...]:
 
 
 def drift(samples: ArrayLike) -> float:
-    """Give the relative change from the first third of the samples to the last.
+    """Return the relative change from the first third of the samples to the last.
 
-    Zero where there are fewer than 15 samples, or where the thirds cannot be told apart with a
-    certainty of 99 %. A swing that ends where it began is not seen.
+    Zero with fewer than 15 samples, or if the thirds do not differ at the 99 % level. A change that
+    returns to its start is not detected.
 
     Examples
     --------
@@ -237,7 +238,7 @@ def _checked(samples: ArrayLike | range) -> Samples:
 
 
 def _doubled_ranks(values: Samples) -> NDArray[np.int64]:
-    """Give twice the rank of each value; equal values share their mean rank, so it is whole."""
+    """Return twice the rank of each value; ties share their mean rank, so this is an integer."""
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     doubled: NDArray[np.int64] = (2 * last - counts + 1)[places]
@@ -245,7 +246,7 @@ def _doubled_ranks(values: Samples) -> NDArray[np.int64]:
 
 
 def _exact_p_value(ranks: NDArray[np.int64], rank_sum: int, n_new: int) -> float:
-    """Count every choice of n ranks by its sum (Streitberg and Röhmel 1986)."""
+    """Count all choices of n ranks by their sum (Streitberg and Röhmel 1986)."""
     choices = np.zeros((n_new + 1, int(ranks.sum()) + 1))
     choices[0, 0] = 1
     for rank in ranks:
@@ -278,4 +279,4 @@ def _outliers_warning(samples: Samples) -> str | None:
     n_outliers = int(outliers(samples).sum())
     if n_outliers < _MANY_OUTLIERS * samples.size:
         return None
-    return f"outliers: {n_outliers} of {samples.size} samples lie far from the rest"
+    return f"outliers: {n_outliers} of {samples.size} samples are far from the rest"

@@ -1,4 +1,4 @@
-"""Bandwidths of calls, by NCCL's formulas, from the transfer and never from the kernel."""
+"""Bandwidths of collectives by NCCL's formulas, from the transfer time, not the kernel time."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _ONCE: Final = ("broadcast", "reduce", "send", "recv", "send_receive")
 
 
 def bus_factor(operation: pl.Expr, n_ranks: pl.Expr) -> pl.Expr:
-    """Give what a link carries as a share of the bytes, by nccl-tests (doc/PERFORMANCE.md).
+    """Return the factor from algorithm to bus bandwidth, as in doc/PERFORMANCE.md of nccl-tests.
 
-    With it, a bandwidth is that of a link, whatever the number of ranks. Null where operation or
-    number are not known.
+    Bus bandwidth is comparable across numbers of ranks. Null where the operation or the number of
+    ranks is not known.
     """
     import polars as pl
 
@@ -36,7 +36,7 @@ def bus_factor(operation: pl.Expr, n_ranks: pl.Expr) -> pl.Expr:
 
 
 def with_bandwidth(frame: pl.DataFrame) -> pl.DataFrame:
-    """Add bandwidths, and how the transfer compares to those of calls alike."""
+    """Add bandwidths, and each transfer time relative to that of similar calls."""
     import polars as pl
 
     known = (

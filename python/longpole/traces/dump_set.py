@@ -1,4 +1,4 @@
-"""Dumps of several ranks, joined: which call hangs, who lacks it, and who waits for whom."""
+"""Flight recorder dumps of several ranks, joined: which call hangs and which ranks cause it."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _STATES: Final = ("completed", "started", "scheduled")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """Where a rank called something, or what it called last."""
+    """Where a rank made a call, or the last call it made."""
 
     rank: int
     place: str
-    """The innermost frame that is not the library's."""
+    """The innermost frame outside the library."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,49 +46,49 @@ class OpenCall:
     sequence: int
     operation: str
     last_complete: int | None
-    """The last number of the group that all ranks completed; None where none is in the dumps."""
+    """The last sequence number that all ranks completed; None if the dumps hold none."""
     missing: tuple[int, ...]
-    """Ranks of the group that have not called it."""
+    """Ranks of the group that have not made the call."""
     scheduled: tuple[int, ...]
-    """Ranks that called it and on whose GPU it has not started."""
+    """Ranks that made the call but whose GPU has not started it."""
     started: tuple[int, ...]
-    """Ranks whose GPU waits in it."""
+    """Ranks whose GPU is waiting in the call."""
     completed: tuple[int, ...]
     absent: tuple[int, ...]
     """Ranks of the group without a dump."""
     places: tuple[Place, ...]
-    """Where ranks called it, or what they called last instead."""
+    """Where ranks made the call, or the last call of those that did not."""
     waits_for: tuple[int, ...]
     """The ranks that the others wait for."""
     is_root: bool
-    """Whether none of these waits in another open call."""
+    """Whether none of these ranks waits in another open call."""
 
 
 def dump_paths(sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
-    """List the dumps among the files that are given, or that a directory or a pattern holds.
+    """List the dumps among the given files, or in the given directory or pattern.
 
     Raises
     ------
     RanksError
-        There is no such file.
+    No file matches.
     """
     found = find_sources(sources, is_file=is_dump)
     return [it.path for it in found if is_dump(it.path)]
 
 
 def read_dumps(sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> DumpSet:
-    """Read PyTorch flight recorder dumps as JSON, one for each rank.
+    """Read PyTorch flight recorder dumps in JSON, one per rank.
 
     Parameters
     ----------
     sources
-        A directory, a glob pattern, or a list of files. A rank is the number in the name of
-        its file: dumps do not say it.
+        A directory, a glob pattern, or a list of files. The rank is the number in the file name: a
+        dump does not contain it.
 
     Raises
     ------
     RanksError
-        There is no dump, or every one is a pickle or damaged.
+        There is no dump, or all are pickles or damaged.
 
     Examples
     --------
@@ -133,7 +133,7 @@ class DumpSet:
         )
 
     def __len__(self) -> int:
-        """How many dumps were read."""
+        """Return the number of dumps read."""
         return len(self._dumps)
 
     @property
@@ -143,7 +143,7 @@ class DumpSet:
 
     @cached_property
     def members(self) -> pl.DataFrame:
-        """The share of each rank in each call.
+        """One row per call and rank.
 
         Columns: `call`, `group`, `sequence`, `operation`, `rank`, `record`, `state`,
         `in_elements`, `data_type`, `created_ns`, `place`.
@@ -175,7 +175,7 @@ class DumpSet:
 
     @cached_property
     def calls(self) -> pl.DataFrame:
-        """Each call, in order of its number.
+        """One row per call, in order of the sequence number.
 
         Columns: `call`, `group`, `sequence`, `operation`, `pair`, `members`, `absent`, `n_missing`,
         `n_absent`, and how many ranks are `completed`, `started` and `scheduled`.
@@ -194,7 +194,7 @@ class DumpSet:
 
     @cached_property
     def findings(self) -> tuple[RankFinding, ...]:
-        """What the ranks disagree about, and what dumps lack."""
+        """What the ranks disagree about, and what the dumps lack."""
         found = list(self._file_findings)
         found += [
             disagreement(row, self.rank_numbers, may_lie_outside=False)
@@ -214,7 +214,7 @@ class DumpSet:
         return tuple(sorted(marked, key=lambda it: (not it.is_root, it.group, it.sequence)))
 
     def _first_open(self) -> list[dict[str, Any]]:
-        """Give the first open call of each group; of messages, of each pair."""
+        """Return the first open call of each group, or of each pair for point-to-point messages."""
         import polars as pl
 
         is_open = (pl.col("completed") < pl.col("members")) | (pl.col("n_missing") > 0)
@@ -268,7 +268,7 @@ class DumpSet:
         )
 
     def _last_complete(self, row: dict[str, Any]) -> int | None:
-        """Give the number of the call before the first open one; messages of pairs have none."""
+        """Return the number of the call before the first open one; None for messages of pairs."""
         import polars as pl
 
         is_before = (pl.col("group") == row["group"]) & (pl.col("sequence") < row["sequence"])
@@ -276,7 +276,7 @@ class DumpSet:
         return None if row["pair"] or not before else before[-1]
 
     def _missing(self, row: dict[str, Any], own: dict[int, Entry]) -> tuple[int, ...]:
-        """Give the ranks with a dump that should take part and have not called."""
+        """Return the ranks whose dump lacks the call although they take part in it."""
         if row["n_missing"] == 0:
             return ()
         for finding in self.findings:
@@ -287,7 +287,7 @@ class DumpSet:
         return ()
 
     def _last_place(self, rank: int) -> str | None:
-        """Say what a rank called last, for it is behind that."""
+        """Return the place of the last call of a rank that has not reached the open one."""
         entries = self._dumps[rank].entries
         if not entries:
             return None
@@ -324,9 +324,9 @@ def _facts(entry: Entry) -> tuple[Any, ...]:
 
 
 def _firsts(dumps: Iterable[Dump]) -> dict[tuple[str, bool], int]:
-    """Give the first number of each group that no rank has written over.
+    """Return the first sequence number of each group that no rank has overwritten.
 
-    The recorder is a ring: a rank that called more has forgotten more.
+    The recorder is a ring buffer: a rank that made more calls has overwritten more of them.
     """
     found: dict[tuple[str, bool], int] = {}
     for dump in dumps:
@@ -339,7 +339,7 @@ def _firsts(dumps: Iterable[Dump]) -> dict[tuple[str, bool], int]:
 
 
 def _with_root(call: OpenCall, every: Sequence[OpenCall]) -> OpenCall:
-    """Tell whether those that others wait for wait themselves, in another call."""
+    """Set `is_root`: whether none of the awaited ranks waits in another open call."""
     others = [it for it in every if it is not call]
     stuck = {rank for it in others for rank in (*it.started, *it.scheduled)}
     is_caught = bool(call.waits_for) and all(rank in stuck for rank in call.waits_for)

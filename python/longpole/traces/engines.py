@@ -1,8 +1,8 @@
-"""Where the ranks are read: threads, processes, or the workers of a Ray cluster.
+"""Where ranks are read: in threads, processes, or workers of a Ray cluster.
 
-Every engine calls one function for each item and gives the results in the order of the items. When
-a worker dies, its items are tried again; an item that kills its worker each time is `Lost`, and so
-are those that a Ray cluster does not answer in time.
+Every engine calls one function for each item and returns the results in the order of the items. If
+a worker dies, its items are retried. An item whose worker dies each time is `Lost`, and so is one
+that a Ray cluster does not finish in time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Engine = Literal["threads", "processes", "ray"]
 ENGINES: Final = ("threads", "processes", "ray")
 
 TIMEOUT_S: Final = 600.0
-"""So long a Ray cluster may finish nothing."""
+"""Time after which a Ray cluster that has finished nothing is given up."""
 
 _RETRIES: Final = 2
 _Item = TypeVar("_Item")
@@ -33,7 +33,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """What became of an item whose worker died each time, or did not answer in time."""
+    """The result of an item whose worker died each time, or did not finish in time."""
 
     reason: str
 
@@ -49,7 +49,7 @@ def run(
 ) -> list[_Result | Lost]:
     """Call a function for every item, at most `workers` calls at once.
 
-    Where Ray finishes none for `timeout_s`, those left are given up.
+    If Ray finishes no item for `timeout_s`, the remaining items are `Lost`.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def run(
     RanksError
         Ray does not start.
     ValueError
-        There is no such engine.
+        The engine is not known.
     """
     if engine not in ENGINES:
         message = f"no engine is called {engine!r}; there are {', '.join(ENGINES)}"
@@ -73,7 +73,7 @@ def run(
 
 
 class _Count:
-    """Counts what is done."""
+    """Counts finished items."""
 
     def __init__(self, total: int, progress: Callable[[int, int], object] | None) -> None:
         self.total = total
@@ -100,7 +100,7 @@ def _in_threads(
 def _in_processes(
     work: Callable[[Any], Any], items: Sequence[Any], workers: int, done: _Count
 ) -> list[Any]:
-    """Work in a pool; when one of its processes dies, what ran then is tried again, alone."""
+    """Run items in a process pool; items of a process that died are retried one at a time."""
     found: dict[int, Any] = {}
     left = list(range(len(items)))
     while left:
@@ -108,7 +108,7 @@ def _in_processes(
             found[at] = result
             done.one()
         left = [at for at in left if at not in found]
-        # The pool starts its work in order, one ahead of what runs.
+        # The pool starts items in order and at most one ahead of the running ones.
         for at in left[: workers + 1]:
             alone = dict(_one_pool(work, items, [at], 1))
             found[at] = alone.get(
@@ -122,7 +122,7 @@ def _in_processes(
 def _one_pool(
     work: Callable[[Any], Any], items: Sequence[Any], places: Sequence[int], workers: int
 ) -> Iterator[tuple[int, Any]]:
-    """Give the results as they come, each with its place; none of what a dead process left."""
+    """Yield each result with its index as it completes, except those lost with a dead process."""
     from concurrent.futures import ProcessPoolExecutor, as_completed
     from concurrent.futures.process import BrokenProcessPool
     from multiprocessing import get_context
@@ -141,10 +141,10 @@ def _one_pool(
 def _with_ray(
     work: Callable[[Any], Any], items: Sequence[Any], workers: int, timeout_s: float, done: _Count
 ) -> list[Any]:
-    """Work on a cluster. Ray itself starts anew what ran on a worker that died.
+    """Run items on a Ray cluster. Ray itself restarts those of a worker that died.
 
-    It does so for ever where it kills workers for want of memory, and waits for ever for workers
-    that never come. Hence the time limit.
+    Ray retries forever where it kills workers for lack of memory, and waits forever for workers
+    that never start. Hence the time limit.
     """
     ray = started_ray(RanksError, workers)
     task = ray.remote(max_retries=_RETRIES)(_done)

@@ -22,7 +22,7 @@ _MOST_SHOWN: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class RankFinding:
-    """Something that the files of a run disagree about, or lack."""
+    """A disagreement between the files of a run, or something they lack."""
 
     kind: str
     message: str
@@ -34,13 +34,14 @@ class RankFinding:
     sequence: int | None = None
     count: int = 1
     values: tuple[str, ...] = ()
-    """What each of `ranks` and then `others` says."""
+    """The value of each of `ranks`, then of `others`."""
 
 
 def in_order(read: Sequence[ReadRank]) -> tuple[list[ReadRank], list[RankFinding]]:
-    """Put ranks in order; name files that cannot be read, and ranks that are there twice.
+    """Sort the ranks; report unreadable files and duplicate ranks.
 
-    A file that is no trace stands for a rank only where its name gives one that no trace has.
+    A file that is not a trace counts as a rank only if its name contains a number that no trace
+    has.
     """
     kept: dict[int, ReadRank] = {}
     unnumbered: list[ReadRank] = []
@@ -63,7 +64,7 @@ def in_order(read: Sequence[ReadRank]) -> tuple[list[ReadRank], list[RankFinding
             kept[number] = rank
     if unnumbered and kept:
         for rank in unnumbered:
-            message = f"{rank.source.path} does not give its rank and is ignored"
+            message = f"{rank.source.path} does not contain its rank and is ignored"
             findings.append(RankFinding("unknown rank", message))
         unnumbered = []
     ordered = [kept[number] for number in sorted(kept)] or unnumbered
@@ -81,7 +82,7 @@ def _unread(rank: ReadRank, named_ranks: Container[int | None]) -> RankFinding:
 def disagreement(
     row: tuple[Any, ...], numbers: Sequence[int], *, may_lie_outside: bool = True
 ) -> RankFinding:
-    """Put what ranks disagree about into words; a call may lie outside of a recording."""
+    """Describe what ranks disagree about; a missing call may lie outside the recording."""
     kind, group, sequence, n_calls, ranks, others, values, _, is_at_edge = row
     these = tuple(numbers[place] for place in ranks)
     those = tuple(numbers[place] for place in others)
@@ -92,7 +93,7 @@ def disagreement(
         if n_calls > 1:
             message += f", as are the {n_calls - 1} after it"
         if is_at_edge and may_lie_outside:
-            message += "; it may lie outside of the recording there"
+            message += "; it may be outside the recording there"
     elif kind == "ambiguous alignment":
         message = f"{where}: several alignments fit the calls of {listed((*these, *those))}"
     elif kind == "unmatched call":
@@ -104,7 +105,7 @@ def disagreement(
 
 
 def finding_notes(findings: Sequence[RankFinding]) -> list[Notes]:
-    """Show the first findings, and how many more there are."""
+    """Return the first findings as notes, and the number of further ones."""
     notes = [escape(finding.message) for finding in findings[:_MOST_SHOWN]]
     if len(findings) > len(notes):
         notes.append(f"and {count(len(findings) - len(notes), 'finding')} more: see --json")

@@ -1,6 +1,6 @@
-"""Reads dumps of PyTorch's flight recorder: which collectives a rank called, and how far they got.
+"""Reads dumps of PyTorch's flight recorder: the collectives a rank called, and their states.
 
-A dump is JSON. The default form is a pickle, which runs code when it is read; it is refused.
+A dump is JSON. The default form, a pickle, is refused because reading it runs code.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _KEYS: Final = re.compile(rb'"(?:collective_seq_id|profiling_name|pg_status|comm
 _TRACE: Final = re.compile(rb'"(?:traceEvents|deviceProperties|schemaVersion)"')
 _PEER: Final = re.compile(r"\b(?P<own>\d{1,9})(?P<way>->|<-)(?P<peer>\d{1,9})\b")
 MAX_CALLS: Final = 100_000
-"""Maximum number of calls of a dump; a recorder holds 2,000 by default."""
+"""Maximum number of calls in a dump; a recorder holds 2,000 by default."""
 _LONGEST_TEXT: Final = 1_000
 _MOST_DIMENSIONS: Final = 64
 _TOO_LARGE: Final = 1 << 63
@@ -43,12 +43,12 @@ _PICKLE_HINT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One call of one rank, as the recorder saw it when the dump was written."""
+    """One call of one rank, as recorded when the dump was written."""
 
     record: int
     group: str
     sequence: int
-    """The number within the group, or within the pair of a message."""
+    """Sequence number within the group, or within the pair of a point-to-point message."""
     operation: str
     state: str
     """`scheduled` (called), `started` (its kernel runs) or `completed`."""
@@ -57,7 +57,7 @@ class Entry:
     data_type: str | None
     created_ns: int | None
     place: str | None
-    """Where the program called it, if the dump has stacks."""
+    """Where the program made the call, if the dump has stacks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +69,19 @@ class _Group:
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """What the flight recorder of one rank holds."""
+    """The flight recorder dump of one rank."""
 
     source: RankSource
     groups: tuple[_Group, ...]
     entries: tuple[Entry, ...]
     is_full: bool
-    """Whether older calls were written over."""
+    """Whether older calls were overwritten."""
     n_damaged: int = 0
-    """How many calls have values of the wrong type, or were left out for them."""
+    """Number of calls with values of the wrong type, including those left out for them."""
     _places: dict[str, int] = field(default_factory=dict)
 
     def reduced(self, rank: int | None, firsts: Mapping[tuple[str, bool], int]) -> ReducedRank:
-        """Give the calls as those of a trace, from the first number that all ranks still hold."""
+        """Return the calls as those of a trace, from the first number that all ranks still hold."""
         numbers = {group.name: place for place, group in enumerate(self.groups)}
         groups = [
             (group.name, group.description, None, list(group.ranks) if group.ranks else None)
@@ -94,7 +94,7 @@ class Dump:
         return rank_of_calls(rank, world_size=None, groups=groups, calls=calls)
 
     def shown(self, firsts: Mapping[tuple[str, bool], int]) -> list[Entry]:
-        """Leave out calls whose partners another rank may have written over."""
+        """Leave out calls whose counterparts another rank may have overwritten."""
         return [
             it
             for it in self.entries
@@ -103,13 +103,13 @@ class Dump:
 
 
 def is_pickle(path: str | Path) -> bool:
-    """Whether a file is a pickle, by its first bytes."""
+    """Whether a file is a pickle, judged by its first bytes."""
     head = first_bytes(path, _HEAD_BYTES)
     return len(head) > 1 and head[0] == 0x80 and head[1] in _PICKLE_PROTOCOLS  # noqa: PLR2004
 
 
 def is_dump(path: str | Path) -> bool:
-    """Whether a file is a dump of the flight recorder, in JSON or as a pickle."""
+    """Whether a file is a flight recorder dump, in JSON or as a pickle."""
     head = first_bytes(path, _HEAD_BYTES)
     if is_pickle(path):
         return True
@@ -120,13 +120,13 @@ def is_dump(path: str | Path) -> bool:
 def read_dump(source: RankSource) -> Dump:
     """Read one dump.
 
-    Calls without a number, name or state are left out, and values of the wrong type are None;
+    Calls without a number, name or state are left out, and values of the wrong type become None;
     `n_damaged` counts the calls with either.
 
     Raises
     ------
     RanksError
-        The file is a pickle, is not a dump, or holds more than a recorder can.
+        The file is a pickle, is not a dump, or holds more calls than a recorder can.
     """
     if is_pickle(source.path):
         message = f"{source.path} is a pickle, which can run code when it is read\n{_PICKLE_HINT}"
@@ -139,16 +139,16 @@ def read_dump(source: RankSource) -> Dump:
         message = f"{source.path} is not read: {error}"
         raise RanksError(message) from error
     except (ValueError, OSError) as error:
-        message = f"{source.path} is no dump of a flight recorder: {error!r}"
+        message = f"{source.path} is not a flight recorder dump: {error!r}"
         raise RanksError(message) from error
     if not parts.has_entries:
-        message = f"{source.path} is no dump of a flight recorder: it has no list of entries"
+        message = f"{source.path} is not a flight recorder dump: it has no list of entries"
         raise RanksError(message)
     return parts.dump(source)
 
 
 class _Parts:
-    """The parts of a dump, as they come."""
+    """Collects the parts of a dump while it is parsed."""
 
     def __init__(self) -> None:
         self.has_entries = False
@@ -180,7 +180,7 @@ class _Parts:
             self._entries.append(entry)
 
     def _add_group(self, key: str, row: object) -> None:
-        """Keep a group by the number or name under which it stands, and by its own name."""
+        """Store a group under its number or name in the dump, and under its own name."""
         if len(self._groups) >= MAX_CALLS:
             message = f"it holds more than {MAX_CALLS // 2:,} groups"
             raise JsonLimitError(message)
@@ -190,7 +190,7 @@ class _Parts:
         self._groups[key] = self._groups[name] = group
 
     def dump(self, source: RankSource) -> Dump:
-        """Return the dump: dumps number the peers of messages within their group."""
+        """Return the dump. Peers are numbered within their group."""
         found = sorted((self._with_peer(entry) for entry in self._entries), key=_record)
         named = {group.name: group for group in self._groups.values()}
         for entry in found:
@@ -208,28 +208,28 @@ class _Parts:
 
 
 class _Fields:
-    """The fields of one call, with a count of those of the wrong type."""
+    """The fields of one call; counts those of the wrong type."""
 
     def __init__(self, row: Mapping[str, Any]) -> None:
         self._row = row
         self.n_damaged = 0
 
     def value(self, name: str) -> Any:
-        """Return a field as it is."""
+        """Return a field unchanged."""
         return self._row.get(name)
 
     def text(self, name: str) -> str | None:
-        """Return a text that is not too long to be one."""
+        """Return a string field, or None if it is implausibly long."""
         found: str | None = self.checked(self._row.get(name), _is_text)
         return found
 
     def integer(self, name: str) -> int | None:
-        """Return an integer that is not negative and fits 64 bits."""
+        """Return a non-negative integer that fits 64 bits."""
         found: int | None = self.checked(self._row.get(name), _is_integer)
         return found
 
     def checked(self, value: Any, is_sound: Callable[[Any], bool]) -> Any:
-        """Return a value, or None where it is of the wrong type."""
+        """Return a value, or None if it has the wrong type."""
         if value is None or is_sound(value):
             return value
         self.n_damaged += 1
@@ -249,7 +249,7 @@ def _is_integer(value: object) -> bool:
 
 
 def _ranks(given: object) -> tuple[int, ...] | None:
-    """Return a list of ranks, which may be text; None for one that is cut short."""
+    """Return a list of ranks, which may be given as text; None for a truncated list."""
     if isinstance(given, str):
         try:
             given = json.loads(given)
@@ -261,7 +261,7 @@ def _ranks(given: object) -> tuple[int, ...] | None:
 
 
 def _entry(fields: _Fields) -> Entry | None:
-    """Return the call of a row, its peer as the dump numbers it; None without a number or name."""
+    """Return the call of a row, its peer numbered as in the dump; None without a number or name."""
     record, name = fields.integer("record_id"), fields.text("profiling_name")
     name = None if name is None else name.removeprefix("nccl:")
     state = fields.text("state")
@@ -301,7 +301,7 @@ def _group(fields: _Fields) -> str:
 
 
 def _elements(fields: _Fields) -> int | None:
-    """Return how many elements the inputs have together."""
+    """Return the total number of elements of the inputs."""
     sizes = fields.checked(fields.value("input_sizes"), _are_sizes)
     return fields.checked(sum(map(prod, sizes)), _is_integer) if sizes else None
 
@@ -314,7 +314,7 @@ def _are_sizes(value: object) -> bool:
 
 
 def _place(frames: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the innermost frame of the program itself, else the innermost."""
+    """Return the innermost frame of the user's program, or else the innermost frame."""
     known = [
         (str(frame.get("name", "?")), frame["filename"], frame.get("line", "?"))
         for frame in frames

@@ -32,8 +32,8 @@ def read_traces(
 ) -> TraceSet:
     """Read the traces of several ranks of one run.
 
-    Each trace is read, reduced to what the other ranks can feel, and dropped: at most
-    `workers` traces are in memory at once. A rank that cannot be read is named in
+    Each trace is read, reduced to the events that affect other ranks, and dropped: at most
+    `workers` traces are in memory at once. A rank that cannot be read is reported in
     `TraceSet.findings` and left out.
 
     Parameters
@@ -42,25 +42,25 @@ def read_traces(
         A directory, a glob pattern, or a list of files. Addresses such as `s3://bucket/run` are
         opened by fsspec.
     workers
-        How many traces to read at once; by default one for each CPU, at most four.
+        How many traces to read at once; by default one per CPU, at most four.
     engine
-        `threads` of this process; `processes`, of which one may die without the others; or
-        `ray`: the workers of the cluster that `RAY_ADDRESS` names or that was joined before, else
-        of one started on this machine. With the last two, no trace is read in this process.
+        `threads` of this process; `processes`, so that one may die without the others; or `ray`:
+        workers of the cluster at `RAY_ADDRESS` or already joined, else of one started on this
+        machine. With the last two, no trace is read in this process.
     timeout_s
-        With `ray`: when the cluster finishes no rank for so long, the ranks that are left are
-        named in `TraceSet.findings`, and the rest is answered.
+        With `ray`: if the cluster finishes no rank within this time, the remaining ranks are
+        reported in `TraceSet.findings`, and the others are analysed.
     data_load, step_name
         As for `Trace.critical_path`.
     vocabulary
         As for `read_trace`.
     progress
-        Called with how many files were read, and how many there are.
+        Called with the number of files read and the total number.
 
     Raises
     ------
     RanksError
-        There is no trace, none of them can be read, or Ray does not start.
+        There is no trace, none can be read, or Ray does not start.
     MissingDependencyError
         Ray or fsspec is needed and not installed.
 
@@ -79,7 +79,7 @@ def read_traces(
 
 
 def join_traces(traces: Sequence[tuple[str, Trace]], *, step_name: str | None = None) -> TraceSet:
-    """Join ranks whose traces are in memory: each with the path that it was read from.
+    """Join the ranks of traces in memory, each with the path it was read from.
 
     Raises
     ------

@@ -1,8 +1,8 @@
-"""Which ranks the others wait for, why, and what mending that would gain.
+"""Which ranks the others wait for, why, and the gain of fixing the cause.
 
-Neither durations nor arrivals tell: a rank is late by what it does itself. So the time that
-each rank needs, by class and step, is compared with the median rank, and what stands out is
-set to the median in the joint graph. What the run then gains ranks the causes.
+Neither durations nor arrival times show which rank is late: that follows from its own work. So the
+time of each rank, by class and step, is compared with the median rank, and each outlier is set to
+the median in the joint graph. The resulting gain of the run ranks the causes.
 """
 
 from __future__ import annotations
@@ -47,38 +47,38 @@ _DOES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class RankRemedy:
-    """One cause for which the run waits for a rank."""
+    """One cause for which the other ranks wait for a rank."""
 
     rank: int
     cause: str
     """`data loading`, `host functions`, `slow core`, `slow kernel`, `GPU clock`, `more work`,
     `copies`."""
     time_class: str
-    """Which time of the rank is longer than that of the median rank."""
+    """The class of time in which the rank exceeds the median rank."""
     name: str | None
-    """The function or kernel that it is mostly, where one stands out."""
+    """The function or kernel that accounts for most of it, if one stands out."""
     own_ns: int
-    """How long the rank needs for it."""
+    """Time of the rank in this class."""
     median_ns: int
-    """How long the median rank does."""
+    """Time of the median rank in this class."""
     duration_ns: int
-    """How long the run takes."""
+    """Duration of the run."""
     changed_ns: int
-    """How long it would take with this time as on the median rank, step by step."""
+    """Duration of the run if this time were as on the median rank, step by step."""
 
     @computed
     def gain_ns(self) -> int:
-        """What the run would gain, at most."""
+        """Upper bound of the time that the run would gain."""
         return self.duration_ns - self.changed_ns
 
     @property
     def gain_share(self) -> float:
-        """The gain as a share of the run."""
+        """Gain as a fraction of the run."""
         return self.gain_ns / self.duration_ns if self.duration_ns else 0.0
 
     @property
     def sentence(self) -> str:
-        """Say who makes the others wait, why, and what mending it gains."""
+        """Return the rank that others wait for, why, and the gain of a fix, as a sentence."""
         what = f", mostly {short_name(self.name)}" if self.name else ""
         return (
             f"Rank {self.rank} makes the others wait ({self.cause}{what}). It "
@@ -95,7 +95,7 @@ def late_ranks(
     pace_ns: int,
     changed_paces_ns: Callable[[Sequence[tuple[int, list[tuple[Any, ...]]]]], list[int]],
 ) -> tuple[RankRemedy, ...]:
-    """Try what stands out on each rank as on the median rank; keep what gains 2 % or more."""
+    """Set each outlier to the median rank, and keep those that gain 2 % or more."""
     totals = _totals(ranks)
     candidates = _joined(ranks, _candidates(totals))
     scalings = [
@@ -115,7 +115,7 @@ def late_ranks(
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """Time of a rank that stands out."""
+    """A rank's time in one class that stands out."""
 
     place: int
     classes: tuple[str, ...]
@@ -124,9 +124,9 @@ class _Candidate:
 
 
 def _joined(ranks: Sequence[ReducedRank], candidates: Sequence[_Candidate]) -> Sequence[_Candidate]:
-    """Make one candidate of the threads of a rank if all are slow by one factor.
+    """Merge the threads of a rank into one candidate if all are slow by the same factor.
 
-    A slow core, or a share of one, is one cause, and mending it mends all of them.
+    A slow or shared core is a single cause, and its fix speeds up all threads.
     """
     threads: dict[int, list[_Candidate]] = {}
     for it in candidates:
@@ -145,7 +145,7 @@ def _joined(ranks: Sequence[ReducedRank], candidates: Sequence[_Candidate]) -> S
 
 
 def _totals(ranks: Sequence[ReducedRank]) -> pl.DataFrame:
-    """Give the time of each rank, class and step, beside that of the median rank."""
+    """Return the time of each rank, class and step, with that of the median rank."""
     import polars as pl
 
     frames = [
@@ -183,7 +183,7 @@ def _candidates(totals: pl.DataFrame) -> list[_Candidate]:
 
 
 def _scaling(totals: pl.DataFrame, place: int, time_class: str) -> tuple[Any, ...]:
-    """Set a class of time of one rank to that of the median rank, step by step."""
+    """Scale a class of time of one rank to that of the median rank, step by step."""
     import polars as pl
 
     rows = totals.filter(
@@ -198,10 +198,9 @@ def _scaling(totals: pl.DataFrame, place: int, time_class: str) -> tuple[Any, ..
 def _scalings(
     ranks: Sequence[ReducedRank], totals: pl.DataFrame, place: int, time_class: str
 ) -> list[tuple[Any, ...]]:
-    """Scale what is longer than on the median rank: some functions or kernels, else the class.
+    """Scale what exceeds the median rank: a few functions or kernels, else the whole class.
 
-    To shorten a slow kernel and those beside it alike would gain less where ranks meet between
-    them.
+    Scaling a slow kernel and its neighbours alike would gain less where ranks meet between them.
     """
     whole = _scaling(totals, place, time_class)
     if time_class not in _NAMED or _is_uniform(_by_name(ranks, place, time_class)):
@@ -213,7 +212,8 @@ def _scalings(
     total_ns, total_excess_ns = sum(medians_ns.values()), sum(excess_ns.values())
     if 2 * sum(more for _, more, _ in slow) < total_excess_ns or not total_ns:
         return [whole]
-    # Totals of names are not known by step: what they exceed is where the class does.
+    # Totals by name are not known per step: their excess is assumed in the steps where the class
+    # exceeds the median.
     return [
         (
             time_class,
@@ -229,7 +229,7 @@ def _scalings(
 
 
 def _slow_names(names: pl.DataFrame) -> list[tuple[str, int, int]]:
-    """Give what other ranks run too and this one longer: name, excess and median."""
+    """Return names that other ranks run too but this one runs longer: name, excess and median."""
     import polars as pl
 
     rows = names.filter(
@@ -239,7 +239,7 @@ def _slow_names(names: pl.DataFrame) -> list[tuple[str, int, int]]:
 
 
 def _cause(ranks: Sequence[ReducedRank], place: int, time_class: str) -> tuple[str, str | None]:
-    """Name what makes a class of time of a rank longer than that of others."""
+    """Return the cause of a rank's longer time in a class, and the function or kernel."""
     if time_class == "data_loading":
         return "data loading", _largest_excess(ranks, place, time_class)
     if time_class == "copies":
@@ -263,7 +263,7 @@ def _by_name(
     time_class: str,
     keys: tuple[str, ...] = ("name", "shape"),
 ) -> pl.DataFrame:
-    """Compare each name and shape of a rank with the median of all ranks."""
+    """Compare each name and shape of a rank with the median over all ranks."""
     import polars as pl
 
     totals = [_name_totals(rank, time_class, keys) for rank in ranks]
@@ -293,7 +293,7 @@ def _name_totals(rank: ReducedRank, time_class: str, keys: tuple[str, ...]) -> p
 
 
 def _is_uniform(names: pl.DataFrame) -> bool:
-    """Whether all that is common takes longer by one factor."""
+    """Whether all common names take longer by the same factor."""
     import polars as pl
 
     same = names.filter(
@@ -322,7 +322,7 @@ def _first_name(names: pl.DataFrame) -> str | None:
 
 
 def _has_same_work(names: pl.DataFrame, name: str | None) -> bool:
-    """Whether the rank launches a kernel as often, and with the same shapes, as others."""
+    """Whether the rank launches a kernel as often, and with the same shapes, as the others."""
     import polars as pl
 
     rows = names.filter(pl.col("name") == name)

@@ -1,6 +1,6 @@
-"""The execution traces of several ranks: paired with their Kineto traces, linked, written.
+"""Execution traces of several ranks: paired with their Kineto traces, linked and written.
 
-Which calls of the ranks belong together is what `TraceSet` says; nothing is matched here.
+`TraceSet` determines which calls of the ranks belong together; nothing is matched here.
 """
 
 from __future__ import annotations
@@ -39,13 +39,14 @@ _SUFFIXES: Final = (".json", ".json.gz")
 
 @dataclass(frozen=True, slots=True)
 class RankPair:
-    """The two files of one rank, and how they were found to belong together."""
+    """The two files of one rank, and how they were paired."""
 
     rank: int
     execution: str
     kineto: str
     paired_by: Literal["process", "rank"]
-    """`process`: the two name the same process; `rank`: the names of the files the same rank."""
+    """`process`: both contain the same process id; `rank`: both file names contain the same
+    rank."""
 
 
 def link_ranks(executions: Sources, kinetos: Sources) -> LinkedRanks:
@@ -54,12 +55,12 @@ def link_ranks(executions: Sources, kinetos: Sources) -> LinkedRanks:
     Parameters
     ----------
     executions, kinetos
-        A directory, a glob pattern or a list of files each.
+        For each, a directory, a glob pattern or a list of files.
 
     Raises
     ------
     PairError
-        A file has no counterpart, or several may be meant.
+        A file has no counterpart, or more than one.
     LongpoleError
         There are no files, or no trace can be read.
 
@@ -87,9 +88,9 @@ class LinkedRanks:
         Raises
         ------
         KeyError
-            There is no such rank.
+        The rank does not exist.
         PairError
-            The two files do not belong together.
+        The two files do not belong together.
         """
         pair = {pair.rank: pair for pair in self.pairs}[rank]
         linked = link_execution_trace(pair.execution, pair.kineto)
@@ -99,10 +100,10 @@ class LinkedRanks:
 
     @cached_property
     def collectives(self) -> pl.DataFrame:
-        """The share of each rank in each call of several ranks, with its `node`.
+        """One row per call of several ranks and rank, with its `node`.
 
         Columns: `call`, `rank`, `node`, `group`, `sequence`, `operation`, `bytes`, `matched_by`,
-        `n_missing` (ranks whose share was not found), `arrival_ns` (on the common clock),
+        `n_missing` (ranks whose call was not found), `arrival_ns` (on the common clock),
         `wait_ns` (for the last rank) and `transfer_ns`; see `TraceSet.calls`.
         """
         import polars as pl
@@ -133,7 +134,7 @@ class LinkedRanks:
 
     @property
     def groups(self) -> dict[str, list[int]]:
-        """The ranks of each process group, by its name, as the traces give them."""
+        """Ranks of each process group by group name, as recorded in the traces."""
         self._link_all()
         return dict(sorted(self._groups.items()))
 
@@ -147,13 +148,13 @@ class LinkedRanks:
     ) -> list[Path]:
         """Write `PREFIX.RANK.et` for each rank, and `PREFIX.groups.json`.
 
-        The last file holds the ranks of each process group, as ASTRA-sim's
-        `--comm-group-configuration` takes them.
+        The last file holds the ranks of each process group in the form of ASTRA-sim's
+        `--comm-group-configuration`.
 
         Raises
         ------
         FileExistsError
-            There is one of the files already, and `overwrite` is not set.
+            One of the files exists and `overwrite` is not set.
         """
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
@@ -172,7 +173,7 @@ class LinkedRanks:
 
 
 def _paired(executions: Sources, kinetos: Sequence[str]) -> list[RankPair]:
-    """Pair files by the process that both name, else by the ranks in their names."""
+    """Pair files by the process id in both, else by the rank in their names."""
     sources = find_sources(_executions(executions, kinetos))
     by_pid: dict[str, list[str]] = {}
     ranks: dict[str, int | None] = {}
@@ -198,7 +199,7 @@ def _paired(executions: Sources, kinetos: Sequence[str]) -> list[RankPair]:
 
 
 def _executions(executions: Sources, kinetos: Sequence[str]) -> Sources:
-    """Take of a directory what is not a Kineto trace."""
+    """List the execution traces: of a directory, the files that are not Kineto traces."""
     if not isinstance(executions, str | os.PathLike) or not Path(executions).is_dir():
         return executions
     taken = {Path(path).resolve() for path in kinetos}
@@ -207,7 +208,7 @@ def _executions(executions: Sources, kinetos: Sequence[str]) -> Sources:
 
 
 def _check_once(pairs: Sequence[RankPair], kinetos: Sequence[str]) -> None:
-    """Refuse a trace without an execution trace, and one with several."""
+    """Raise if a Kineto trace has no execution trace, or several."""
     taken = [pair.kineto for pair in pairs]
     for path in kinetos:
         if taken.count(path) != 1:
@@ -217,7 +218,7 @@ def _check_once(pairs: Sequence[RankPair], kinetos: Sequence[str]) -> None:
 
 
 def _groups_of(trace: Trace) -> dict[str, list[int]]:
-    """Read the ranks of process groups from what the file says of itself, then from its calls."""
+    """Read the ranks of process groups from the metadata of the file, then from its calls."""
     known = trace.collectives.select("group", "group_ranks").drop_nulls().unique()
     found = {
         str(group): [int(rank) for rank in str(ranks).split()] for group, ranks in known.iter_rows()
@@ -227,6 +228,6 @@ def _groups_of(trace: Trace) -> dict[str, list[int]]:
     for group in listed if isinstance(listed, list) else []:
         if isinstance(group, dict) and isinstance(group.get("ranks"), list):
             members = [rank for rank in group["ranks"] if isinstance(rank, int)]
-            # A group of all ranks may list none.
+            # a group of all ranks may list none
             found[str(group.get("pg_name"))] = members or list(range(trace.world_size or 0))
     return found

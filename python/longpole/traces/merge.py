@@ -1,4 +1,4 @@
-"""Writes the ranks of a run as one Perfetto trace on a common clock, with the path across them."""
+"""Writes the ranks of a run as one Perfetto trace on a common clock, with the critical path."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Merged", "merge"]
 _IN_ARCHIVE: Final = "run.pftrace"
 _WIDEST: Final = 120
 _LARGE_BYTES: Final = 1 << 29
-"""Of the traces; a merged file is smaller, and zip64 begins at four times this."""
+"""Total size of the traces; a merged file is smaller, and zip64 begins at four times this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Merged:
     n_bytes: int
     n_ranks: int
     n_segments: int
-    """Of the path across ranks."""
+    """Number of segments of the path across ranks."""
 
 
 def merge(
@@ -49,26 +49,26 @@ def merge(
 ) -> Merged:
     """Write the ranks as one trace for ui.perfetto.dev.
 
-    All times are on the clock of the first rank. The critical path across ranks is a process
-    of its own, with an arrow from each segment to the next. One trace is read at a time.
+    All times are on the clock of the first rank. The critical path across ranks is a process of its
+    own, with an arrow from each segment to the next. One trace is read at a time.
 
     Parameters
     ----------
     traces
         From `read_traces`.
     output
-        A file that ends in `.pftrace`, or in `.zip` for a compressed one.
+        A file name ending in `.pftrace`, or in `.zip` to compress the file.
     force
-        Replace the file if it exists; the traces themselves are never replaced.
+        Replace the file if it exists. The traces themselves are never replaced.
     progress
-        Called with how many ranks were written, and how many there are.
+        Called with the number of ranks written and the total number.
 
     Raises
     ------
     FileExistsError
         The file exists and `force` is not given, or it is one of the traces.
     ValueError
-        The name of the file ends otherwise.
+        The file name has another ending.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def _is_large(traces: TraceSet) -> bool:
 
 def _write(traces: TraceSet, file: BinaryIO, progress: Callable[[int, int], object] | None) -> int:
     path = traces.path()
-    # Perfetto knows no times before 0; clocks that count from a start may be shifted there.
+    # Perfetto does not show times before 0; clocks that count from a start may be shifted there.
     earlier_ns = min(traces.run_ns[0], 0)
     rows = path.select("rank", "start_ns", "end_ns", "kind", "name").iter_rows()
     file.write(

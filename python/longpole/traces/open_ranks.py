@@ -1,4 +1,4 @@
-"""Ranks that were reduced, opened again: for the path through them, and after changes."""
+"""Reopens reduced ranks, to list the path through them and to solve them after changes."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ __all__ = ["OpenRanks"]
 
 
 class OpenRanks:
-    """The files of the ranks, opened again where the engine reads them.
+    """The files of the ranks, reopened in the workers of the engine.
 
-    With threads, the last traces are kept: as many as there are workers.
+    With threads, the most recent traces are kept, as many as there are workers.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class OpenRanks:
         return self._run(self._reading.change, changes)
 
     def expanded(self, stretches: Mapping[int, Stretch]) -> Mapping[int, Expanded]:
-        """Give the segments of the path in some ranks, by their place."""
+        """Return the segments of the path in some ranks, by rank index."""
         if self._engine == "threads":
             return {
                 place: self._reading.expanded(self.trace(place), stretch)

@@ -1,4 +1,4 @@
-"""The critical path across ranks: each rank on it is opened again for its segments."""
+"""The critical path across ranks: each rank on it is reopened to list its segments."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class PathRanks:
-    """The ranks of a path: their numbers and files, and how they are opened again."""
+    """The ranks of a path: their numbers, their files, and how to reopen them."""
 
     numbers: Sequence[int]
     files: Sequence[str]
     expand: Callable[[Mapping[int, Stretch]], Mapping[int, Expanded]]
 
     def opened(self, legs: pl.DataFrame, solution: JointSolution) -> Mapping[int, Expanded]:
-        """Open every rank on the path once, for its hops and the names of its transfers."""
+        """Open every rank on the path once, for its segments and the names of its transfers."""
         import polars as pl
 
         stretches = {}
@@ -64,7 +64,7 @@ def path_frame(
     calls: pl.DataFrame,
     window_ns: tuple[int, int],
 ) -> pl.DataFrame:
-    """Put the parts of a path together, so that they tile the window."""
+    """Join the parts of a path so that they tile the window."""
     import polars as pl
 
     opened = ranks.opened(legs, solution)
@@ -78,7 +78,7 @@ def path_frame(
 
 
 def _within(legs: pl.DataFrame, place: int, expanded: Expanded) -> pl.DataFrame:
-    """Give the segments within a rank, each with the number of its leg."""
+    """Return the segments within a rank, each with the number of its leg."""
     import polars as pl
 
     own = legs.filter(pl.col("kind") == "within", pl.col("place") == place)
@@ -93,7 +93,7 @@ def _within(legs: pl.DataFrame, place: int, expanded: Expanded) -> pl.DataFrame:
 def _transfers(
     legs: pl.DataFrame, opened: Mapping[int, Expanded], calls: pl.DataFrame
 ) -> pl.DataFrame:
-    """Name the time from the last arrival of each call; it may be waiting for an absent rank."""
+    """Return the segments from the last arrival of each call, which may wait for an absent rank."""
     import polars as pl
 
     named = [
@@ -121,7 +121,7 @@ def _transfers(
 
 
 def _tiled(frame: pl.DataFrame, start_ns: int, end_ns: int) -> pl.DataFrame:
-    """Let segments follow each other without gaps; what is before the first has a name."""
+    """Remove the gaps between segments and name the time before the first one."""
     import polars as pl
 
     frame = frame.with_columns(pl.col("end_ns").clip(upper_bound=end_ns))

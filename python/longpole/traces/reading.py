@@ -1,7 +1,7 @@
-"""Reads ranks and reduces each to what the others can feel.
+"""Reads ranks and reduces each to the events that affect other ranks.
 
-Only what is left of a trace is kept; the trace itself is dropped where it was read. What is
-asked of a trace later is a function of its own, so that any worker can answer it.
+Only the reduced rank is kept; the trace itself is dropped where it was read. Each later question
+about a trace is a function of its own, so that any worker can answer it.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ __all__ = [
 
 _Parts = tuple[Any, ...]
 TaskWait = tuple[int, int, int, int | None, int | None]
-"""A collective of a rank: its event, ns of waiting and of moving, the peer, and ns for that one."""
+"""A collective of a rank: event, waiting ns, transfer ns, awaited peer, and ns waited for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A rank that is reduced again, after changes."""
+    """A rank to reduce again, after changes."""
 
     path: str
     rank: int | None
@@ -62,18 +62,18 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """What is asked of a rank on the path: its hops, and the names of some events."""
+    """What to expand of a rank on the path: its stretches, and the names of some events."""
 
     path: str
     hops: Sequence[tuple[int | None, int]]
     events: Sequence[int]
     clock: tuple[int, float, int]
-    """The offset, drift and origin that bring its times to the common clock."""
+    """Offset, drift and origin that convert its times to the common clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expanded:
-    """The answer: for each segment its hop, common times and facts; the names by event."""
+    """The expanded stretches: per segment its stretch, common times and facts; names by event."""
 
     segments: pl.DataFrame
     names: dict[int, str | None]
@@ -81,14 +81,14 @@ class Expanded:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How the ranks are read."""
+    """How to read the ranks."""
 
     vocabulary: str | None = None
     data_load: str | None = None
     step_name: str | None = None
 
     def open(self, path: str) -> Trace:
-        """Read one rank, in one thread: others are read beside it."""
+        """Read one rank in a single thread, since other ranks are read at the same time."""
         if not is_address(path):
             return read_trace(path, vocabulary=self.vocabulary, threads=1)
         files, name = file_system(path)
@@ -96,7 +96,7 @@ class Reading:
             return read_trace(file, vocabulary=self.vocabulary, threads=1)
 
     def read(self, source: RankSource) -> ReadRank:
-        """Read and reduce one file; what is wrong with it is part of the answer."""
+        """Read and reduce one file; errors are part of the result."""
         try:
             read = self.reduce(source, self.open(source.path))
         except (TraceError, WindowError, OSError) as error:
@@ -123,7 +123,7 @@ class Reading:
         return self.reduced(self.open(change.path), change)
 
     def expand(self, stretch: Stretch) -> Expanded:
-        """Read a rank on the path again for its segments there."""
+        """Reopen a rank on the path and return its segments."""
         return self.expanded(self.open(stretch.path), stretch)
 
     def reduced(self, trace: Trace, change: Change) -> ReducedRank:
@@ -138,7 +138,7 @@ class Reading:
         )
 
     def expanded(self, trace: Trace, stretch: Stretch) -> Expanded:
-        """Give the segments of some stretches of the path, on the common clock."""
+        """Return the segments of some stretches of the path, on the common clock."""
         hops = list(stretch.hops)
         segments = expand_hops(trace.core, hops, stretch.clock, data_load=self.data_load)
         names = trace.core.event_names(list(stretch.events))
@@ -147,7 +147,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class ReadRank:
-    """What became of one file: the rank, reduced, or why it could not be read."""
+    """The result of reading one file: the reduced rank, or why it could not be read."""
 
     source: RankSource
     reduced: ReducedRank | None = None
@@ -156,9 +156,9 @@ class ReadRank:
     is_recovered: bool = False
     problem: str | None = None
     is_trace: bool = True
-    """False where the file is JSON of some other kind."""
+    """False if the file is JSON of another kind."""
     waits: Sequence[TaskWait] = ()
-    """What it recorded of waiting inside its collectives, where the profile shows their tasks."""
+    """Recorded waiting inside its collectives, if the profile shows their tasks."""
 
 
 def read_ranks(
@@ -170,7 +170,7 @@ def read_ranks(
     timeout_s: float,
     progress: Callable[[int, int], object] | None,
 ) -> list[ReadRank]:
-    """Read and reduce every file, at most `workers` at once; the result is in their order."""
+    """Read and reduce every file, at most `workers` at once; return the results in file order."""
     found = run(
         engine, reading.read, sources, workers=workers, timeout_s=timeout_s, progress=progress
     )
@@ -181,14 +181,14 @@ def read_ranks(
 
 
 def give_back_memory() -> None:
-    """Give the system back what the traces that were dropped took.
+    """Return the memory of dropped traces to the operating system.
 
-    glibc keeps it, in pieces into which the next trace does not fit: eight ranks read in turn
-    took a third more than one.
+    glibc keeps freed memory in pieces too small for the next trace: reading eight ranks in turn
+    took a third more memory than reading one.
     """
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-        if trim is not None:  # other C libraries have none
+        if trim is not None:  # not in other C libraries
             trim(0)
 
 

@@ -15,7 +15,7 @@ _STILL_LATE: Final = 0.2
 
 
 def with_skew(frame: pl.DataFrame, then_late_ns: Sequence[int], *, bound_ns: int) -> pl.DataFrame:
-    """Name them: `then_late_ns` is how late the last ranks are if all recordings begin together."""
+    """Set their cause. `then_late_ns`: lateness of last ranks if all began recording together."""
     import polars as pl
 
     late = pl.Series("then_late_ns", then_late_ns, dtype=pl.Int64)

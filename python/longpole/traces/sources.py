@@ -1,4 +1,4 @@
-"""Which files hold the ranks of a run, and what their names say."""
+"""Which files hold the ranks of a run, and which rank their names contain."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ADDRESS: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+://")
 
 @dataclass(frozen=True, slots=True)
 class RankSource:
-    """A file of a rank, and the rank that its name gives, if any."""
+    """A file of a rank, and the rank in its name, if any."""
 
     path: str
     named_rank: int | None
@@ -36,9 +36,9 @@ def find_sources(
     *,
     is_file: Callable[[str], bool] | None = None,
 ) -> list[RankSource]:
-    """List the traces of a directory, of a glob pattern, or those given, in order of their names.
+    """List the traces of a directory or glob pattern, or the given ones, in order of their names.
 
-    The ranks of Ascend profiles may stand in folders of their own.
+    Ascend profiles may have one folder per rank.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def find_sources(
         A directory, a glob pattern, or a list of these and of files. Addresses such as
         `s3://bucket/run` need fsspec.
     is_file
-        Which files of a directory count; by default those with the name of a trace.
+        Which files of a directory to list; by default those named like a trace.
 
     Raises
     ------
@@ -75,12 +75,12 @@ def is_address(path: str) -> bool:
 
 
 def file_system(address: str) -> tuple[Any, str]:
-    """Give the file system of an address, and the path within it.
+    """Return the file system of an address, and the path within it.
 
     Raises
     ------
     MissingDependencyError
-        fsspec, or what it needs for this kind of address, is not installed.
+    fsspec, or the package it needs for this kind of address, is not installed.
     """
     try:
         from fsspec.core import url_to_fs
@@ -127,13 +127,13 @@ def _is_trace(path: str) -> bool:
 
 
 def _natural(path: str) -> list[tuple[int, int, str]]:
-    """Order `rank10` behind `rank9`."""
+    """Sort key that places `rank10` after `rank9`."""
     parts = re.split(r"(\d+)", path)
     return [(1, int(part), "") if part.isdecimal() else (0, 0, part) for part in parts]
 
 
 def _named_ranks(names: Sequence[str]) -> list[int | None]:
-    """Read ranks from names; of files of other kinds, those most alike are numbered."""
+    """Read ranks from file names; if these contain none, number the most similar names."""
     numbered = _numbered(names)
     if numbered is not None:
         return list(numbered)

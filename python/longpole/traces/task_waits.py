@@ -1,6 +1,6 @@
-"""Waiting inside collectives as each rank recorded it: profiles of Ascend show their tasks.
+"""Waiting inside collectives as recorded by each rank: Ascend profiles show the tasks inside.
 
-Such a rank can tell how long it waited, and for whom, where the others are not among the traces.
+Such a rank shows how long it waited, and for which peer, even if the other ranks have no trace.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _MOSTLY_MOVING: Final = 0.3
 
 
 def recorded_waits(read: Sequence[ReadRank], numbers: Sequence[int]) -> pl.DataFrame:
-    """Give what the ranks recorded of their collectives, a row for each.
+    """Return the recorded waits and transfers of the collectives, one row for each.
 
     Columns: `rank`, `event`, `recorded_wait_ns`, `moving_ns`, `awaited` (the peer of the longest
-    wait, by its number in the group), `awaited_ns`.
+    wait, by its index in the group), `awaited_ns`.
     """
     import polars as pl
 
@@ -45,7 +45,7 @@ def recorded_waits(read: Sequence[ReadRank], numbers: Sequence[int]) -> pl.DataF
 def with_recorded(
     members: pl.DataFrame, waits: pl.DataFrame, unknown_last: pl.Series
 ) -> pl.DataFrame:
-    """Take waiting and transfer as recorded in the calls whose last rank is not known."""
+    """Use the recorded waits and transfers in calls whose last rank is not known."""
     import polars as pl
 
     joined = members.join(waits, on=["rank", "event"], how="left", maintain_order="left")
@@ -59,7 +59,7 @@ def with_recorded(
 
 
 def with_recorded_cause(calls: pl.DataFrame) -> pl.DataFrame:
-    """Say what makes the calls long whose last rank is not known, where `wait_share` is."""
+    """Set the cause of long calls whose last rank is not known, where `wait_share` is."""
     import polars as pl
 
     share = pl.col("wait_share")

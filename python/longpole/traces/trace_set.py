@@ -1,7 +1,4 @@
-"""Several ranks, joined: their calls, clocks, critical path, and what changes would gain.
-
-Most of its lines say what a frame holds.
-"""
+"""Several ranks, joined: their calls, clocks, critical path, and the effect of changes."""
 
 from __future__ import annotations
 
@@ -43,7 +40,7 @@ _SKEW_SHARE: Final = 0.02
 
 
 _MOST_STEPS: Final = 8
-"""Steps that a message lists."""
+"""Maximum number of steps listed in a message."""
 
 
 class TraceSet:
@@ -71,11 +68,11 @@ class TraceSet:
         self._joint = JointRanks([self._reduced(place) for place in range(len(self._read))])
 
     def __len__(self) -> int:
-        """How many ranks were read."""
+        """Return the number of ranks read."""
         return len(self._read)
 
     def __repr__(self) -> str:
-        """Name what it holds."""
+        """Return a one-line summary."""
         return f"<longpole.TraceSet: {len(self)} ranks, {self.calls.height} calls>"
 
     @property
@@ -84,18 +81,18 @@ class TraceSet:
         return self._joint
 
     def _repr_html_(self) -> str:
-        # Notebooks ask the object for what stands above it.
+        # Notebooks access this attribute of the object to draw it.
         answer = import_module("longpole.analyses.ranks").ranks(self)
         return html(answer.blocks())
 
     @cached_property
     def rank_numbers(self) -> tuple[int, ...]:
-        """The number of each rank, ascending; other tables name ranks by these."""
+        """Rank numbers, ascending; other tables refer to ranks by these."""
         return tuple(self._number(place) for place in range(len(self)))
 
     @property
     def world_size(self) -> int | None:
-        """How many ranks the program had, if the files of all ranks agree on it."""
+        """Number of ranks of the program, or None if the files disagree or do not contain it."""
         sizes = {self._reduced(place).world_size for place in range(len(self))}
         return sizes.pop() if len(sizes) == 1 else None
 
@@ -121,7 +118,7 @@ class TraceSet:
 
     @cached_property
     def steps(self) -> tuple[int, ...]:
-        """The numbers of the steps that every rank has."""
+        """Numbers of the steps that every rank has."""
         common = set(self._reduced(0).steps)
         for place in range(1, len(self)):
             common &= set(self._reduced(place).steps)
@@ -129,14 +126,14 @@ class TraceSet:
 
     @cached_property
     def clocks(self) -> pl.DataFrame:
-        """How each clock is brought to that of the first rank.
+        """How the clock of each rank is converted to that of the first.
 
-        Columns: `rank`, `offset_ns` (added to its times), `base_ns` (the part of it that the
-        files say), `drift`, `residual_ns`, `worst_residual_ns` (what ends of calls still
-        differ), `bound_ns` (how far it may be off from its first call to its last),
-        `edge_bound_ns` (the same over the whole recording; both if clocks drift by 20 ppm at
-        most where not all ranks have calls), `calls`, `connected`,
-        `entry_ns` (when its program begins in the recording, on the common clock).
+        Columns: `rank`, `offset_ns` (added to its times), `base_ns` (the part of it recorded in the
+        files), `drift`, `residual_ns`, `worst_residual_ns` (remaining differences between ends of
+        calls), `bound_ns` (largest possible error between its first and last call), `edge_bound_ns`
+        (the same over the whole recording; both assume a drift of at most 20 ppm where not all
+        ranks have calls), `calls`, `connected`, `entry_ns` (start of its program in the recording,
+        on the common clock).
         """
         import polars as pl
 
@@ -145,13 +142,13 @@ class TraceSet:
 
     @cached_property
     def members(self) -> pl.DataFrame:
-        """The share of each rank in each call, on the common clock.
+        """One row per call and rank, on the common clock.
 
-        Columns: `call`, `rank`, `event` (in its trace), `arrival_ns`, `end_ns`, `wait_ns` (for
-        the last rank), `transfer_ns`, `in_elements`, `awaited` and `awaited_ns`. Where the last
-        rank is not known and the profile shows the tasks of the collective (Ascend), waiting and
-        transfer are as the rank itself recorded them; `awaited` is then the rank that it waited for
-        longest, by its number in the group, and `awaited_ns` how long.
+        Columns: `call`, `rank`, `event` (in its trace), `arrival_ns`, `end_ns`, `wait_ns` (for the
+        last rank), `transfer_ns`, `in_elements`, `awaited` and `awaited_ns`. If the last rank is
+        not known and the profile shows the tasks of the collective (Ascend), wait and transfer are
+        as recorded by the rank itself. `awaited` is then the rank it waited for longest, by its
+        index in the group, and `awaited_ns` the time it waited.
         """
         frame = frame_of(self._joint.members())
         frame = frame.with_columns(rank=self._ranks_of(frame["place"])).select(
@@ -175,12 +172,11 @@ class TraceSet:
         Columns: `call`, `group`, `sequence`, `step`, `operation`, `pair`, `data_type`, `bytes`,
         `members`, `n_absent` (ranks that take part and are not among the traces), `absent`,
         `n_missing`, `matched_by` (`call_id`, `sequence`, `pair`, or `order`, which is inferred),
-        `last` (the rank that came last), `late_ns` (later than the median rank), `wait_share`,
-        `awaited` (where the last rank is not known: the one that was waited for longest, by its
-        number in the group, as the members recorded it), `transfer_ns` (median; null
-        where it cannot be told from waiting),
-        `algorithm_gb_per_s`, `bus_gb_per_s`, `slow_transfer` (over that of
-        calls alike), `cause`.
+        `last` (the rank that came last), `late_ns` (relative to the median rank), `wait_share`,
+        `awaited` (if the last rank is not known: the one the members recorded the longest wait for,
+        by its index in the group), `transfer_ns` (median; null where it cannot be separated from
+        waiting), `algorithm_gb_per_s`, `bus_gb_per_s`, `slow_transfer` (relative to similar calls),
+        `cause`.
         """
         import polars as pl
 
@@ -209,7 +205,7 @@ class TraceSet:
 
     @cached_property
     def findings(self) -> tuple[RankFinding, ...]:
-        """What files lack or disagree about, the gravest first."""
+        """What files lack or disagree about, most severe first."""
         found = list(self._file_findings)
         found += [disagreement(row, self.rank_numbers) for row in self._joint.findings()]
         absent = sorted({int(rank) for text in self.calls["absent"] for rank in text.split()})
@@ -236,17 +232,17 @@ class TraceSet:
 
     @property
     def run_ns(self) -> tuple[int, int]:
-        """From the earliest start to the last completion, on the common clock."""
+        """Earliest start and last completion, on the common clock."""
         return self.solution.run
 
     @property
     def duration_ns(self) -> int:
-        """How long the run takes."""
+        """Duration of the run."""
         return self.run_ns[1] - self.run_ns[0]
 
     @cached_property
     def start_skew_ns(self) -> int:
-        """By how much the run would be shorter if all recordings began together."""
+        """How much shorter the run would be if all recordings began together."""
         start, end = self.together.run
         return max(self.duration_ns - (end - start), 0)
 
@@ -257,16 +253,16 @@ class TraceSet:
 
     @property
     def pace_ns(self) -> int:
-        """How long the run takes, without start skew where there is much of it."""
+        """Duration of the run; without the start skew if that is large."""
         return self.duration_ns - (self.start_skew_ns if self.has_start_skew else 0)
 
     @cached_property
     def step_times(self) -> pl.DataFrame:
-        """How each rank fared in each step.
+        """Completion of each step on each rank.
 
         Columns: `step`, `rank`, `completion_ns` (on the common clock), `duration_ns` (from the
-        completion of the recorded step before, over all ranks; of the first one null),
-        `late_ns` (its completion after that of the median rank).
+        completion of the previous recorded step, over all ranks; null for the first), `late_ns`
+        (its completion relative to that of the median rank).
         """
         import polars as pl
 
@@ -291,13 +287,13 @@ class TraceSet:
         Parameters
         ----------
         step
-            The number of a step: from the completion of the recorded step before, over all ranks,
-            to its own. Without it, the whole run.
+            Number of a step. Its window is from the completion of the previous recorded step, over
+            all ranks, to its own completion. By default, the whole run.
 
         Returns
         -------
         DataFrame
-            Segments that tile the window, in order of time: `rank`, `start_ns`, `end_ns`,
+            Segments that tile the window, in time order: `rank`, `start_ns`, `end_ns`,
             `duration_ns` (on the common clock), `kind` (as in `CriticalPath.segments`, and
             `transfer`), `event` (in the trace of the rank), `name`, `evidence`, `certainty`,
             `call`.
@@ -327,18 +323,18 @@ class TraceSet:
         done = frame_of(self.solution.completions())
         last = done.group_by("step").agg(pl.col("time_ns").max())
         times = dict(last.filter(pl.col("step").is_not_null()).rows())
-        # Numbers may have gaps: the step before is the last recorded one.
+        # Step numbers may have gaps, so the previous step is the last recorded one.
         before = max((number for number in times if number < step), default=None)
         start_ns = self.run_ns[0] if before is None else times[before]
         return start_ns, max(times[step], start_ns)
 
     def what_if(self, changes: Mapping[int, Sequence[PathChange]]) -> int:
-        """Say how long the run would take after changes of some ranks, in ns.
+        """Return the duration of the run after changes of some ranks, in ns.
 
         Parameters
         ----------
         changes
-            For each rank its changes, as `CriticalPath.what_if` takes them.
+            Changes by rank, in the form of `CriticalPath.what_if`.
 
         Examples
         --------
@@ -348,21 +344,21 @@ class TraceSet:
         return end - start
 
     def changed(self, changes: Mapping[int, Sequence[PathChange]]) -> JointSolution:
-        """Solve the joint graph with changes of some ranks, as `what_if` takes them."""
+        """Solve the joint graph with changes of some ranks, in the form of `what_if`."""
         places = {self._place(rank): list(map(parts_of, these)) for rank, these in changes.items()}
         asked = [self._change(at, changes=these) for at, these in sorted(places.items())]
         reduced = self._opened.reduced(asked)
         return self._joint.solve(list(zip(sorted(places), reduced, strict=True)), together=False)
 
     def late_ranks(self) -> tuple[RankRemedy, ...]:
-        """Say which ranks the others wait for, why, and what mending that gains, most first."""
+        """Return the ranks that others wait for, why, and the gain of a fix, largest gain first."""
         return self._late_ranks
 
     @property
     def lacks_waits(self) -> bool:
-        """Whether most calls run beside the threads that wait for them, as with gloo.
+        """Whether most calls run on other threads than the ones that wait for them, as with gloo.
 
-        Nothing in a trace joins the two: the path does not run through such calls.
+        A trace does not link the two, so the path does not pass through such calls.
         """
         n_joined = sum(
             int((frame_of(self._reduced(at).boundary_nodes())["kind"] == "arrival").sum())
@@ -372,13 +368,13 @@ class TraceSet:
 
     @property
     def tells_waits(self) -> bool:
-        """Whether the ranks recorded whom they wait for in most calls without a known last rank."""
+        """Whether the ranks recorded their awaited peer in most calls without a known last rank."""
         unknown = self.calls.filter(self.calls["last"].is_null())
         return bool(2 * unknown["awaited"].is_not_null().sum() > unknown.height)
 
     @property
     def lacks_ranks(self) -> bool:
-        """Whether ranks that are not among the traces take part in half of the calls."""
+        """Whether ranks without a trace take part in half of the calls."""
         return bool(2 * (self.calls["last"].is_null()).sum() > self.calls.height)
 
     @cached_property
@@ -393,11 +389,11 @@ class TraceSet:
         )
 
     def trace(self, rank: int) -> Trace:
-        """Read the trace of one rank again; the last few are kept."""
+        """Read the trace of one rank again; the most recent ones are kept."""
         return self._opened.trace(self._place(rank))
 
     def _scaled_paces_ns(self, scalings: Sequence[tuple[int, list[tuple[Any, ...]]]]) -> list[int]:
-        """Say how long the run takes without start skew, with each of some times scaled."""
+        """Return the duration of the run without start skew, with each of some times scaled."""
         asked = [self._change(place, scalings=these) for place, these in scalings]
         found = []
         for (place, _), reduced in zip(scalings, self._opened.reduced(asked), strict=True):

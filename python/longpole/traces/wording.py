@@ -1,4 +1,4 @@
-"""Ranks in words."""
+"""Phrases for ranks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["has_or_have", "listed"]
 
 
 def listed(ranks: Sequence[int]) -> str:
-    """Name ranks.
+    """Return ranks as a phrase.
 
     Examples
     --------
@@ -32,5 +32,5 @@ def listed(ranks: Sequence[int]) -> str:
 
 
 def has_or_have(ranks: Sequence[int]) -> str:
-    """Give the form of `have` that agrees with so many ranks."""
+    """Return `has` or `have`, to agree with the number of ranks."""
     return "has" if len(ranks) == 1 else "have"

@@ -1,7 +1,7 @@
-"""What holds a program up, and what somebody can do about it.
+"""What limits a program, and what to do about it.
 
 A verdict compares gains: how much shorter the program would be if something took no time,
-by the graph of the critical path timed anew. `docs/verdict.md` gives every rule.
+recomputed with the graph of the critical path. `docs/verdict.md` has every rule.
 """
 
 from longpole.verdict.findings import Doubt, Remedy, Span

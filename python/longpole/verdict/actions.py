@@ -1,4 +1,4 @@
-"""What can be done, in at most three lines: what to change, what that saves, and where to look."""
+"""What to do, in at most three lines: what to change, the gain, and where to look."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ if TYPE_CHECKING:
 
 __all__ = ["actions", "left_out_of", "named_of", "others_of", "saving", "told_interval"]
 
-# The most remedies that are named, and the least that one surely saves.
+# Maximum number of remedies reported, and minimum certain gain of each.
 _MOST: Final = 3
 _LEAST: Final = 0.02
 
-# The least upper bound that is named.
+# Minimum upper bound of a reported remedy.
 _LEAST_BOUND: Final = 0.05
 
-# After those before it, a remedy that saves less is made pointless by them; one that saves less
-# than this share of its own gain is said to come after them.
+# A remedy with a smaller gain after earlier ones is made pointless by them; one with less than this
+# share of its own gain is listed as following them.
 _LEAST_THEN: Final = 0.01
 _MUCH_LESS: Final = 0.6
 
-# Where the best remedy saves less than this share of its side, what the time is spent on is said,
+# If the best remedy saves less than this share of its side, the most expensive work is reported
 # too.
 _ENOUGH: Final = 0.4
 
-# Ends of an interval that are closer are one number.
+# An interval narrower than this is shown as one number.
 _ALIKE: Final = 0.015
 
 
 def named_of(rows: list[Gained], parts: VerdictParts) -> list[Gained]:
-    """List the remedies that a verdict names: those that surely save enough, the best first."""
+    """List the remedies to report: those with a sufficient certain gain, best first."""
     if parts["status"] not in {"ok", "balanced"} or mostly_stopped(parts):
         return []
     best = max(dict(parts["gains"]).values())
@@ -46,14 +46,14 @@ def named_of(rows: list[Gained], parts: VerdictParts) -> list[Gained]:
 
 
 def _may_be_named(row: Gained, best: float, certain: float) -> bool:
-    """Whether an upper bound is large beside the best side, or beside all that surely helps."""
+    """Whether an upper bound is large compared with the best side, or with every certain gain."""
     return not row.remedy.is_upper_bound or row.low >= max(
         _LEAST_BOUND, min(_ENOUGH * best, certain)
     )
 
 
 def actions(named: list[Gained], facts: Facts) -> list[str]:
-    """Return what can be done, the best first.
+    """Return the actions, best first.
 
     Examples
     --------
@@ -71,12 +71,12 @@ def actions(named: list[Gained], facts: Facts) -> list[str]:
 
 
 def left_out_of(rows: list[Gained], named: list[Gained], facts: Facts) -> list[str]:
-    """Return the remedies that save enough and are not named, as lines."""
+    """Return as lines the remedies with a sufficient gain that are not reported."""
     return [_line(row) for row in others_of(rows, named, facts)]
 
 
 def others_of(rows: list[Gained], named: list[Gained], facts: Facts) -> list[Gained]:
-    """Return the remedies that save enough and are not named."""
+    """Return the remedies with a sufficient gain that are not reported."""
     if facts.parts["status"] not in {"ok", "balanced"} or mostly_stopped(facts.parts):
         return []
     others = [row for row in rows if row not in named and row.low >= _LEAST]
@@ -84,7 +84,7 @@ def others_of(rows: list[Gained], named: list[Gained], facts: Facts) -> list[Gai
 
 
 def _best(facts: Facts) -> float:
-    """Return what removing the side that limits saves."""
+    """Return the gain of removing the limiting side."""
     return max((dict(facts.parts["gains"])[side] for side in facts.parts["sides"]), default=1.0)
 
 
@@ -95,7 +95,7 @@ def _line(row: Gained) -> str:
 
 
 def saving(row: Gained) -> str:
-    """Return what a remedy saves, between what surely goes and what may go."""
+    """Return the gain of a remedy, between its certain and its possible gain."""
     if not row.remedy.is_computed:
         return "what it saves is not computed"
     told = _between(*told_interval(row))
@@ -106,19 +106,19 @@ def saving(row: Gained) -> str:
 
 
 def told_interval(row: Gained) -> tuple[float, float]:
-    """Return the least and the most that a remedy saves, of one that comes after others then."""
+    """Return the lower and upper bound of a gain; of a remedy after others, the remaining gain."""
     if _is_little_then(row):
         return row.then, max(row.high - row.low + row.then, row.then)
     return row.low, row.high
 
 
 def _is_little_then(row: Gained) -> bool:
-    """Whether the remedies listed before it take away most of what it saves."""
+    """Whether the remedies listed before it take away most of its gain."""
     return row.then < _MUCH_LESS * row.low
 
 
 def _between(low: float, high: float) -> str:
-    """Write a gain as an interval.
+    """Format a gain as an interval.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Why there is no verdict, and what to record so that there is one."""
+"""Why a trace has no verdict, and what to record to get one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MOSTLY_UNNAMED", "advice", "ends_in_time", "mostly_stopped", "options_in", "why"]
 
-# What the trace lacks, and what to record instead; the blanks are those of `Options`.
+# What the trace lacks and what to record; placeholders are those of `Options`.
 _SCHEDULE: Final = "with {schedule}, so that the launches before the window are known"
 _CAUSES: Final = {
     "unlinked": (
@@ -52,18 +52,18 @@ _SHARE_OF: Final = {
     "host_waits": "host_waits",
 }
 
-# With more of the host's time without a name, the function is not known.
+# If more of the host time has no name, the function is unknown.
 MOSTLY_UNNAMED: Final = 0.5
 
-# Beyond this share of a window behind the end of the recording, that is what to mend first.
+# If more of the window lies after the end of the recording, that is reported first.
 _MUCH_STOPPED: Final = 0.4
 
-# Where threads and devices are seen to work for less than this, events were taken out of the trace.
+# If threads and devices are active for less than this, events were removed from the trace.
 _LITTLE_RECORDED: Final = 0.1
 
 
 def why(parts: VerdictParts) -> str:
-    """Say what makes a trace inconclusive, with its share."""
+    """Return why a trace is inconclusive, with the share of the window."""
     code = str(parts["cause"])
     if code == "unlinked" and parts["recorded"]["n_unlinked"]:
         return _unlinked(parts["recorded"])
@@ -84,9 +84,9 @@ def _unlinked(recorded: RecordedParts) -> str:
 
 
 def options_in(parts: VerdictParts) -> Options:
-    """Return the options of the profiler of a trace, by what it was already told to record.
+    """Return the options of the profiler of a trace, given the options it already used.
 
-    Where operators are recorded of some threads only, the option is the one for the others.
+    If operators are recorded on some threads only, the option is the one for the others.
     """
     options = options_of(parts["profiler"], is_of_server=parts["is_of_server"])
     if parts["recorded"]["n_silent_threads"] and options.all_threads:
@@ -107,7 +107,7 @@ def advice(parts: VerdictParts) -> tuple[str, str | None]:
 
 
 def _blanks(options: Options) -> dict[str, str]:
-    """Give the options, and what fits where nothing records who waits for whom."""
+    """Return the options, and the fitting one if nothing records which call waits for which."""
     waits = options.waits and f"with {options.waits}"
     with_waits = waits or _SCHEDULE.format(schedule=options.schedule)
     and_waits = waits and f", {waits}"
@@ -115,12 +115,12 @@ def _blanks(options: Options) -> dict[str, str]:
 
 
 def mostly_stopped(parts: VerdictParts) -> bool:
-    """Whether most of the shown window lies behind the end of the recording."""
+    """Whether most of the shown window lies after the end of the recording."""
     return parts["recorded"]["stopped_ns"] > _MUCH_STOPPED * parts["lengths_ns"][0]
 
 
 def ends_in_time(parts: VerdictParts) -> str:
-    """Say what to record where the profiler stopped too early."""
+    """Return what to record if the profiler stopped too early."""
     step = options_of(parts["profiler"], is_of_server=parts["is_of_server"]).step
     return f"a {parts['unit']} that ends before the profiler stops ({step})"
 
@@ -131,7 +131,7 @@ def _is_nearly_empty(parts: VerdictParts) -> bool:
 
 
 def _device(parts: VerdictParts, options: Options) -> str:
-    """Say what records GPU activities, by what shows that they are missing."""
+    """Return the option that records GPU activities, by the evidence that they are missing."""
     if parts["recorded"]["n_counter_ranges"]:
         return f"once more {options.no_counters}"
     if parts["recorded"]["n_launching"]:
@@ -143,7 +143,7 @@ def _device(parts: VerdictParts, options: Options) -> str:
 
 
 def _better(parts: VerdictParts, options: Options) -> str | None:
-    """Say which recording would tell more than this one does."""
+    """Return which recording would contain more than this one."""
     if parts["status"] == "no_device":
         return _device(parts, options)
     if mostly_stopped(parts):

@@ -1,4 +1,4 @@
-"""What takes much of a device's time and yet does not hold the program up, in words."""
+"""Sentences about what keeps a device busy without limiting the program."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["ONE_RANK", "beside"]
 
 ONE_RANK: Final = "One rank cannot tell whether others are late: compare the traces of all."
 
-# A device does one thing for so much of the time: who reads that asks whether it matters ...
+# A share of the device time from which readers ask whether one kind of work matters ...
 _MUCH_TIME: Final = 0.2
 
-# ... and where it gains less than this, the answer is no.
+# ... and the gain below which it does not.
 _LEAST_GAIN: Final = 0.05
 
-# With more left over without a cause, of what remains and of the whole, it is worth a sentence.
+# Unexplained time from these shares, of the rest and of the whole, is reported.
 _MUCH_LEFT: Final = 0.2
 _LEAST_LEFT: Final = 0.02
 
@@ -30,9 +30,9 @@ _NOUNS: Final = {"copies": "memory copies"}
 
 
 def beside(parts: VerdictParts, most: Callable[[float], str]) -> list[str]:
-    """Say of what keeps a device busy that it is not what holds the program up, and what is left.
+    """Return sentences on what keeps a device busy without limiting the program.
 
-    Where only host and kernels together gain much, the sentence has said so already.
+    Nothing is added if only host and kernels together gain much: the sentence already says so.
     """
     rows = [] if parts["nearly_balanced"] else _busy_in_vain(parts)
     told = [_graph_gaps(parts)] if parts["doubt"]["graph_gaps"] > _MUCH_LEFT else []
@@ -45,7 +45,7 @@ def beside(parts: VerdictParts, most: Callable[[float], str]) -> list[str]:
 
 
 def _left(parts: VerdictParts) -> str | None:
-    """Say how much time has no recorded cause, if that is much."""
+    """Report how much time has no recorded cause, if that is much."""
     gains: dict[str, float] = dict(parts["gains"])
     floor, rest = parts["doubt"]["floor"], parts["doubt"]["rest"]
     remains = 1.0 - max((gains[side] for side in parts["sides"]), default=0.0)
@@ -59,7 +59,7 @@ def _left(parts: VerdictParts) -> str | None:
 
 
 def _busy_in_vain(parts: VerdictParts) -> list[tuple[str, float]]:
-    """List the sides that a device is busy with for long, and that gain little."""
+    """List the sides that keep a device busy for long but gain little."""
     gains = dict(parts["gains"])
     return [
         (side, share)
@@ -69,7 +69,7 @@ def _busy_in_vain(parts: VerdictParts) -> list[tuple[str, float]]:
 
 
 def _graph_gaps(parts: VerdictParts) -> str:
-    """Say what may be kernels, so that the greatest gain counts it as such."""
+    """Report time that may be kernels, so that the upper bound counts it as such."""
     graph = options_of(parts["profiler"], is_of_server=parts["is_of_server"]).graph
     share = whole_percent(parts["doubt"]["graph_gaps"])
     return (
@@ -92,6 +92,6 @@ def _shortening(
 
 
 def _shown(parts: VerdictParts) -> str:
-    """Name the window of which shares are."""
+    """Return the window that shares refer to."""
     numbers, unit = parts["numbers"], parts["unit"]
     return f"{unit} {numbers[parts['shown']]}" if unit == "step" else f"the {unit} shown"

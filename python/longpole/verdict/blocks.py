@@ -1,4 +1,4 @@
-"""A verdict for people: its sentence and what to do, and all remedies with what they gain."""
+"""A verdict as blocks: its sentence, what to do, and all remedies with their gains."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ __all__ = ["left_out_of", "table_of", "verdict_blocks"]
 
 
 def verdict_blocks(verdict: Findings) -> list[Block]:
-    """Show a verdict: what holds the program up, what to do, and what speaks against the answer."""
+    """Show a verdict: what limits the program, what to do, and the strongest caveat."""
     blocks: list[Block] = [Sentence(verdict.sentence)]
     blocks += [Notes(verdict.actions, are_numbered=True)] if verdict.actions else []
     return [*blocks, Notes([verdict.caveat])] if verdict.caveat else blocks
 
 
 def left_out_of(verdict: Findings) -> list[str]:
-    """List what a verdict leaves out where it must be short, for places that have room."""
+    """List what a short verdict leaves out, for outputs with more room."""
     return [f"Also for the verdict: {line}" for line in verdict.left_out]
 
 
 def table_of(remedies: Sequence[Remedy], *, n_windows: int = 1) -> Table:
-    """Return remedies as rows, with what each saves: of several steps, in the mean."""
+    """Return remedies as rows with their gains; of several steps, the mean."""
     columns: dict[Column, Value] = {
         Column("saves (mean)" if n_windows > 1 else "saves"): _interval,
         Column("remedy"): lambda row: row.remedy,

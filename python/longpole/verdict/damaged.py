@@ -1,6 +1,6 @@
-"""What a verdict still says of a damaged trace: nothing that damage may have made.
+"""The verdict on a damaged trace: only what the damage cannot have caused.
 
-It gives no advice but to use the whole file: what is missing may have been recorded.
+The only advice is to use the whole file, since what is missing may have been recorded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["damaged"]
 
 
 def damaged(verdict: Verdict, parts: VerdictParts, damage: Damage) -> Verdict:
-    """Take back what the damage may have made, and say the damage first."""
+    """Remove what the damage may have caused, and report the damage first."""
     if damage.is_grave:
         reason, told = "the trace is damaged", damage.sentence
         return replace(
@@ -53,12 +53,12 @@ def damaged(verdict: Verdict, parts: VerdictParts, damage: Damage) -> Verdict:
 
 
 def _rest(parts: VerdictParts) -> str:
-    """Say what the rest of the trace tells."""
+    """Describe what the rest of the trace shows."""
     match parts["status"]:
         case "no_device":
             return "; no GPU activity was read"
         case "inconclusive":
-            return "; the trace does not tell what limits it"
+            return "; the trace does not show what limits it"
         case _ if parts["waits_lead"]:
             return "; waits limit it more than any work does"
         case _ if not parts["sides"]:

@@ -1,4 +1,4 @@
-"""What a verdict finds, as plain values."""
+"""The results of a verdict, as plain values."""
 
 from __future__ import annotations
 
@@ -16,51 +16,51 @@ __all__ = ["Bounds", "Doubt", "Findings", "Gap", "Remedy", "Span"]
 
 @dataclass(frozen=True, slots=True)
 class Remedy(Data):
-    """Something to change in the program, and what that saves.
+    """A change of the program, and its gain.
 
-    Gains of several remedies overlap and are never added.
+    Gains of several remedies overlap and must not be added.
     """
 
     remedy: RemedyId
-    """Which one of the catalogue."""
+    """Identifier of the remedy."""
     side: Side
     effort: Effort
     name: str | None
-    """The place, function or kernel it is about; None for all."""
+    """The place, function or kernel it applies to; None for all."""
     named: bool
-    """Whether the verdict names it."""
+    """Whether the verdict reports it."""
     advice: str
     """What to change."""
     evidence: str
-    """What the trace shows; empty where the advice says it."""
+    """What the trace shows; empty if the advice contains it."""
     gain_ns: int
-    """Of the mean step, by what surely goes, rounded down. Below 0 it would cost."""
+    """Certain gain of the mean step, rounded down; negative for a loss."""
     gain: float
-    """The same as a share of the time."""
+    """The same as a fraction of the time."""
     gain_low: float
-    """The least gain: by what surely goes, whatever is missing from the trace."""
+    """Lower bound of the gain, regardless of missing records."""
     gain_high: float
-    """The greatest gain: by what may go."""
+    """Upper bound of the gain."""
     gain_then: float
-    """The gain after the remedies listed before it."""
+    """Gain after the remedies listed before it."""
     low_by: Fact
-    """What bounds the least gain."""
+    """What determines the lower bound."""
     high_by: Fact
-    """What bounds the greatest."""
+    """What determines the upper bound."""
     changes: tuple[Change, ...]
-    """What surely goes: `CriticalPath.what_if` gives `gain`."""
+    """Changes certain to be possible: `CriticalPath.what_if` with these returns `gain`."""
     hopeful_changes: tuple[Change, ...]
-    """What may go; the same where nothing else may."""
+    """Changes that may be possible; the same if there are no others."""
     events: tuple[int, ...]
     """Rows of `Trace.events` that show it best."""
     told: Hidden[tuple[float, float, str] | None] = None
-    """What the verdict says that it saves: the least, the most and the words; None where the
-    verdict does not list it."""
+    """Lower bound, upper bound and text of the gain in the verdict; None if it is not listed
+    there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The window that stands for the rest: the one of median length."""
+    """The representative window: the one of median length."""
 
     unit: Unit
     number: int | None
@@ -69,26 +69,26 @@ class Span:
     max_ns: int
     n: int
     outliers: tuple[int, ...]
-    """The numbers of those longer than 1.5 times the median."""
+    """Numbers of the windows longer than 1.5 times the median."""
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """What speaks against a verdict, as shares."""
+    """Warnings about a verdict, as fractions."""
 
     unknown: float
-    """Of the path: the trace does not say what it was."""
+    """Of the path: not explained by the trace."""
     floor: float
-    """Of the time: it remains if all recorded work takes no time."""
+    """Of the time: remains if all recorded work takes no time."""
     unlinked: float
-    """Of the device work, by number or by time: its launch is not known."""
+    """Of the GPU activities, by number or by time: their launch is not known."""
     inferred: float
     """Of the path: inferred, not recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds(Data):
-    """What a side gains at least and at most, whatever is missing from the trace."""
+    """Lower and upper bound of a side's gain, regardless of missing records."""
 
     low: float
     high: float
@@ -98,7 +98,7 @@ class Bounds(Data):
 
 @dataclass(frozen=True, slots=True)
 class Gap(Data):
-    """A piece of unexplained time that the answer leaves out."""
+    """Unexplained time that the answer leaves out."""
 
     duration_ns: int
     event: int
@@ -109,36 +109,36 @@ class Gap(Data):
 
 @dataclass(frozen=True, slots=True)
 class Findings(Data):
-    """What holds a program up, and what can be done about it."""
+    """What limits a program, and what to do about it."""
 
     status: Status
     sides: tuple[Side, ...]
-    """What holds it up, the greatest first."""
+    """What limits it, largest first."""
     remedies: tuple[Remedy, ...]
-    """What can be done, by what it surely saves."""
+    """What to do, by certain gain."""
     gains: dict[Side, float]
     """How much shorter it would be without each side."""
     bounds: dict[Side, Bounds]
-    """The least and the greatest of each gain; both are the gain where nothing is missing."""
+    """Lower and upper bound of each gain; both equal the gain without missing records."""
     gaps: tuple[Gap, ...]
-    """Unexplained time that lengths and gains leave out, the longest piece first."""
+    """Unexplained time left out of lengths and gains, longest first."""
     steps: tuple[int, ...]
-    """The steps over which gains hold, together."""
+    """The steps that the gains cover together."""
     window: Span
     doubt: Doubt
     cause: Cause | Literal["damaged"] | None
-    """Why there is no verdict, if there is none."""
+    """Why there is no verdict, if so."""
     reason: str
-    """Why this window, and why there is no verdict if there is none."""
+    """Why this window was chosen, and why there is no verdict, if so."""
     record: str | None
-    """What to record so that the trace tells more."""
+    """What to record so that the trace contains more."""
     sentence: str
-    """What holds it up, and by how much."""
+    """What limits the program, and by how much."""
     actions: tuple[str, ...]
-    """What can be done, in at most three lines."""
+    """What to do, in at most three lines."""
     caveat: str | None
-    """What speaks against the answer first of all, if anything does."""
+    """The strongest caveat, or None."""
     left_out: tuple[str, ...]
-    """More that can be done, and the caveat, where a short answer has no room for them."""
+    """Further actions, and the caveat, if a short answer has no room for them."""
     limit: Hidden[tuple[str, str] | None] = None
-    """What limits the program and by how much, in a few words; None where that is not known."""
+    """What limits the program and by how much, in a few words; None if unknown."""

@@ -1,4 +1,4 @@
-"""Gains in words: shares, rounded as coarsely as they are known."""
+"""Formats gains as percentages, rounded as coarsely as they are known."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ if TYPE_CHECKING:
 __all__ = ["MOST_WORDS", "Gains", "n_words"]
 
 MOST_WORDS: Final = 60
-"""The sentence, what to do and the caveat have so many words together."""
+"""Maximum number of words of the sentence, the actions and the caveat together."""
 
-# Gains that rest on inference are given in whole tens.
+# Inferred gains are rounded to tens of percent.
 _MUCH_INFERRED: Final = 0.2
 
-# Bounds of a gain that are closer to each other are one number, and less than this at least is
-# nothing to build on.
+# Bounds of a gain that are closer than this are shown as one number; a lower bound below the second
+# value is not shown.
 _WIDE: Final = 0.03
 _LEAST_TOLD: Final = 0.01
 
 
 class Gains:
-    """What sides and remedies of one verdict gain, in words."""
+    """The gains of the sides and remedies of one verdict, as text."""
 
     def __init__(self, parts: VerdictParts) -> None:
         self.sides = dict(parts["gains"])
@@ -30,7 +30,7 @@ class Gains:
         self._is_inferred = parts["doubt"]["inferred"] > _MUCH_INFERRED
 
     def of_side(self, side: Side) -> str:
-        """Say what a side gains: between two bounds where missing records leave it open."""
+        """Return the gain of a side; as an interval if missing records leave it open."""
         return self._between(self.sides[side], self._bounds[side])
 
     def _between(self, gain: float, bounds: BoundsParts) -> str:
@@ -42,7 +42,7 @@ class Gains:
         return f"at least {self.percent(low)}, at most {self.percent(high)}"
 
     def percent(self, gain: float) -> str:
-        """Write a gain as a whole per cent, or as whole tens where it is inferred."""
+        """Format a gain as a whole percentage, or in tens if it is inferred."""
         if gain <= 0:
             return "nothing"
         if self._is_inferred:
@@ -50,13 +50,13 @@ class Gains:
         return f"{100 * gain:.0f} %" if gain >= 0.005 else "less than 1 %"  # noqa: PLR2004
 
     def most(self, gain: float) -> str:
-        """Write a gain as an upper bound."""
+        """Format a gain as an upper bound."""
         told = self.percent(gain)
         return told if told.startswith(("nothing", "less")) else f"up to {told}"
 
 
 def n_words(text: str) -> int:
-    """Count the words and numbers of a text.
+    """Return the number of words and numbers of a text.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What is still true of a trace that holds too little, in words."""
+"""Sentences that hold even if a trace lacks much of its data."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ __all__ = ["WIDEST_NAME", "inconclusive", "no_device", "stopped", "window"]
 
 WIDEST_NAME: Final = 60
 
-# Windows whose lengths differ by less are as long as their mean.
+# Windows whose lengths differ by less are described by their mean.
 _ALIKE: Final = 1.02
 
-# The longest of so many windows is named if it alone raises their mean so much.
+# The longest of at most this many windows is named if it alone raises their mean this much.
 _FEWEST_OTHERS: Final = 3
 _RAISES: Final = 1.1
 
-# A device that is busy for less of a gap is as good as idle.
+# A device that is busy for less of a gap counts as idle.
 _HARDLY_BUSY: Final = 0.01
 
-# From this share of the time on, collectives of the CPU are worth a sentence.
+# From this share of the time on, CPU collectives are mentioned.
 _MUCH_COLLECTIVE: Final = 0.1
 
 
 def window(parts: VerdictParts) -> str:
-    """Say how long the window takes; of several the mean, as gains are of the mean."""
+    """Return the length of the window; of several the mean, since gains refer to the mean."""
     _, min_ns, max_ns, total_ns = parts["lengths_ns"]
     n_windows = parts["n_windows"]
     noun = "A repetition" if parts["unit"] == "repetition" else f"The {_noun(parts)}"
@@ -48,13 +48,13 @@ def window(parts: VerdictParts) -> str:
 
 
 def _range(min_ns: int, max_ns: int) -> str:
-    """Write two times, with their unit once where it is the same."""
+    """Format two times, with a common unit only once."""
     (least, unit), most = duration(min_ns).split(), duration(max_ns)
     return f"{least} to {most}" if most.endswith(f" {unit}") else f"{least} {unit} to {most}"
 
 
 def _without(holes: list[HoleParts]) -> str:
-    """Name the gaps that the answer leaves out, and what went on around the longest."""
+    """Describe the gaps that the answer leaves out, and what happened around the longest."""
     first, *others = holes
     if others:
         total = duration(sum(hole["duration_ns"] for hole in holes))
@@ -70,7 +70,7 @@ def _where(hole: HoleParts) -> str:
 
 
 def _around(hole: HoleParts) -> str:
-    """Say what host and device did in a gap, and what it is likely to be."""
+    """Describe what host and device did in a gap, and what it probably is."""
     name, waits = hole["host"] or ("", False)
     host = f"the host {'waits' if waits else 'is'} in {short_name(name, WIDEST_NAME // 2)}"
     is_named = name and hole["is_activity"]
@@ -88,7 +88,7 @@ def _noun(parts: VerdictParts) -> str:
 
 
 def stopped(parts: VerdictParts) -> str:
-    """Say that the profiler stopped long before the window ended."""
+    """Report that the profiler stopped long before the window ended."""
     stopped_ns = parts["recorded"]["stopped_ns"]
     return (
         f"the profiler stopped {duration(stopped_ns)} before the {_noun(parts)} ended, and nothing "
@@ -97,7 +97,7 @@ def stopped(parts: VerdictParts) -> str:
 
 
 def no_device(parts: VerdictParts) -> list[str]:
-    """Say what is known of a program of which no GPU activity is recorded."""
+    """Describe a program without recorded GPU activities."""
     first = f"{window(parts)}; no GPU activity is recorded{_although(parts)}."
     told = [f"{stopped(parts).capitalize()}."] if mostly_stopped(parts) else []
     _, record = advice(parts)
@@ -107,14 +107,14 @@ def no_device(parts: VerdictParts) -> list[str]:
 
 
 def _within(first: str, between: list[str], last: str) -> list[str]:
-    """Leave out the last of what stands between where all together are too many words."""
+    """Drop the last sentences in between if all together have too many words."""
     while between and sum(map(n_words, (first, *between, last))) > MOST_WORDS:
         between = between[:-1]
     return [first, *between, last]
 
 
 def _although(parts: VerdictParts) -> str:
-    """Say what shows that GPU activities are missing rather than absent."""
+    """Report the evidence that GPU activities are missing rather than absent."""
     recorded = parts["recorded"]
     if recorded["n_counter_ranges"]:
         kernels = count(recorded["n_counter_ranges"], "kernel")
@@ -125,7 +125,7 @@ def _although(parts: VerdictParts) -> str:
 
 
 def _host(parts: VerdictParts) -> list[str]:
-    """Say what the host did: its collectives, what it was busy with, what has no name."""
+    """Describe the host: its collectives, its main work, and unnamed time."""
     told = []
     collectives = parts["recorded"]["host_collectives"]
     if collectives is not None and collectives[1] >= _MUCH_COLLECTIVE:
@@ -146,12 +146,12 @@ def _host(parts: VerdictParts) -> list[str]:
 
 
 def inconclusive(parts: VerdictParts) -> list[str]:
-    """Say why the trace does not tell, what it holds, and what to record."""
+    """Explain why the trace is inconclusive, what it contains, and what to record."""
     recorded = parts["recorded"]
     fill = (
         f"GPU activities fill {whole_percent(recorded['device'])} of the time, operators and "
         f"calls {whole_percent(recorded['host'])}."
     )
     _, record = advice(parts)
-    first = f"{window(parts)}; the trace does not tell what limits it: {why(parts)}."
+    first = f"{window(parts)}; the trace does not show what limits it: {why(parts)}."
     return _within(first, [fill] if parts["cause"] == "unlinked" else [], f"Record {record}.")

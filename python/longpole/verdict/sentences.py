@@ -1,4 +1,4 @@
-"""A verdict in words: what holds the program up, and one line about what speaks against it."""
+"""The sentences of a verdict: what limits the program, and one caveat."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["caveat", "limit", "sentence"]
 
-# Host and kernels hide one another where either gains less than this, and both together so many
-# times as much.
+# Host and kernels hide each other if either gains less than this and both together this many times
+# as much.
 _LITTLE: Final = 0.25
 _HIDDEN: Final = 3.0
 
@@ -35,7 +35,7 @@ _LIMITS: Final = {
 
 
 def sentence(parts: VerdictParts) -> str:
-    """Say what holds the program up, and by how much.
+    """Return the sentence on what limits the program, and by how much.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def sentence(parts: VerdictParts) -> str:
 
 
 def _named(parts: VerdictParts) -> str:
-    """Name what holds the program up."""
+    """Return the part of the sentence that names what limits the program."""
     gains, taken = Gains(parts), window(parts)
     if parts["waits_lead"]:
         return f"{taken}; waits limit it more than any work does."
@@ -73,7 +73,7 @@ def _named(parts: VerdictParts) -> str:
 
 
 def limit(parts: VerdictParts) -> tuple[str, str] | None:
-    """Return what limits the program and by how much, as the sentence has it, in a few words.
+    """Return what limits the program and by how much, as in the sentence, in a few words.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def _limit_of(parts: VerdictParts) -> tuple[str, str]:
 
 
 def _nearly_balanced(parts: VerdictParts) -> str:
-    """Say that only both sides together gain much."""
+    """Return the sentence for a program in which only both sides together gain much."""
     gains = Gains(parts)
     host, kernels = (gains.most(gains.sides[side]) for side in ("host", "kernels"))
     return (
@@ -117,7 +117,7 @@ def _nearly_balanced(parts: VerdictParts) -> str:
 
 
 def _balanced(parts: VerdictParts) -> str:
-    """Say that nothing gains much by itself."""
+    """Return the sentence for a program in which no side gains much by itself."""
     gains = Gains(parts)
     best = sorted(gains.sides.items(), key=lambda row: -row[1])[:2]
     sides = ", ".join(f"{_NOUNS[side]} {gains.percent(gain)}" for side, gain in best)
@@ -126,7 +126,7 @@ def _balanced(parts: VerdictParts) -> str:
 
 
 def caveat(parts: VerdictParts) -> str | None:
-    """Say the first of what speaks against the answer, if anything does."""
+    """Return the strongest caveat, or None."""
     if parts["status"] not in {"ok", "balanced"}:
         return None
     lines = [*_usual(parts)]
@@ -138,7 +138,7 @@ def caveat(parts: VerdictParts) -> str | None:
 
 
 def _hidden(parts: VerdictParts) -> list[str]:
-    """Say where host and kernels hide one another: either takes the place of the other."""
+    """Report that host and kernels hide each other: speeding up one leaves the other as limit."""
     gains, both = Gains(parts), parts["kernels_and_host"]
     best = max(gains.sides["host"], gains.sides["kernels"])
     is_theirs = parts["sides"][:1] in (["host"], ["kernels"]) and not parts["nearly_balanced"]
@@ -149,7 +149,7 @@ def _hidden(parts: VerdictParts) -> list[str]:
 
 
 def _usual(parts: VerdictParts) -> list[str]:
-    """Say what limits the median step alone, where that is something else."""
+    """Report what limits the median step alone, if that is something else."""
     usual = parts["usual"]
     if usual is None or usual[0][:1] == parts["sides"][:1]:
         return []

@@ -1,4 +1,4 @@
-"""What the time is spent on, where no remedy fits: by operator or function."""
+"""What the time is spent on if no remedy fits: by operator or function."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 __all__ = ["spent_on", "what_to_record"]
 
-# A name with less of the time is not what it is spent on.
+# A name with less of the time is not reported.
 _LEAST: Final = 0.1
 _WIDEST: Final = 60
 
 
 def spent_on(facts: Facts) -> Iterator[str]:
-    """Yield what takes most of the time of the side that limits."""
+    """Yield what takes most of the limiting side's time."""
     sides = facts.parts["sides"]
     if sides[:1] == ["host"]:
         yield from _host(facts)
@@ -43,15 +43,15 @@ def _host(facts: Facts) -> Iterator[str]:
 
 
 def what_to_record(facts: Facts) -> list[str]:
-    """Return what to record, if the trace does not show what most host time is spent on."""
+    """Return what to record if the trace does not show what most host time is spent on."""
     parts = facts.parts
     if "host" not in parts["sides"] or parts["doubt"]["unnamed_host"] <= MOSTLY_UNNAMED:
         return []
     if parts["recorded"]["has_operators"] and not parts["recorded"]["n_silent_threads"]:
         stack = f"record Python stacks ({facts.options.stack})"
-        return [f"Most host time lies outside operators and calls; {stack}."]
+        return [f"Most host time is outside operators and calls; {stack}."]
     operators = f"record {facts.options.operators}"
-    return [f"Most host time lies outside runtime API calls and may be waiting; {operators}."]
+    return [f"Most host time is outside runtime API calls and may be waiting; {operators}."]
 
 
 def _kernels(facts: Facts) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""A verdict, as Python and data see it."""
+"""A verdict as seen by Python and as data."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Verdict(Findings):
         return " ".join([self.sentence, *self.actions, *([self.caveat] if self.caveat else [])])
 
     def blocks(self) -> list[Block]:
-        """Show it to people, as the report does."""
+        """Show it in the form of the report."""
         return verdict_blocks(self)
 
     def _repr_html_(self) -> str:
@@ -49,7 +49,7 @@ class Verdict(Findings):
 
 
 def verdict_of(parts: VerdictParts, facts_of: Callable[[Options], Facts]) -> Verdict:
-    """Put what the core found into values and words."""
+    """Convert the results of the core to values and sentences."""
     doubt = parts["doubt"]
     facts = facts_of(options_in(parts))
     rows, failures = gained(facts) if parts["status"] != "no_device" else ([], [])

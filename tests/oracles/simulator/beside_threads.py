@@ -52,7 +52,7 @@ class _Draft:
         return Launch((work,), stream, nominal_ns=nominal_ns, rings_early=self.dice.random() < 0.5)
 
     def record(self, stream: Stream) -> RecordEvent:
-        """Return a call that records an event behind the work of a stream."""
+        """Return a call that records an event after the work of a stream."""
         self.recorded.append(next(self.events))
         return RecordEvent(self.recorded[-1], stream)
 

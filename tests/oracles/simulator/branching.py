@@ -127,7 +127,7 @@ def _stage(
     before: int | None,
     done: int,
 ) -> Iterator[Item]:
-    """Yield the work of one device for one batch, some of it beside the rest."""
+    """Yield the work of one device for one batch, partly concurrent."""
     device, scale = of_devices
     stream, side = Stream(device, _COMPUTE), Stream(device, _SIDE)
     beside = dice.random() < 0.3

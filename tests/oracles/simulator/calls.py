@@ -56,7 +56,7 @@ class Calls:
         self._end(thread, call, self._own_end_ns(call, _EVENT_CALL_NS))
 
     def wait_event(self, thread: Thread, item: WaitEvent, place: Place) -> None:
-        """Let a stream wait for an event."""
+        """Make a stream wait for an event."""
         call = self._begin(thread, "cuda_runtime", "cudaStreamWaitEvent", place)
         recorded = self._events.get(item.event)
         if recorded is not None:

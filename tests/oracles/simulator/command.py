@@ -1,4 +1,4 @@
-"""The command behind `benches/workloads.py`: writes the trace of a simulated program."""
+"""The command of `benches/workloads.py`: writes the trace of a simulated program."""
 
 from __future__ import annotations
 

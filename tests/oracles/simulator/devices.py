@@ -75,7 +75,7 @@ class Devices:
         return Recorded(stream, call.correlation, self.last_on(stream))
 
     def let_wait(self, stream: Stream, event: Recorded) -> None:
-        """Let the next work of a stream wait for an event."""
+        """Make the next work of a stream wait for an event."""
         if event.last is not None:
             self._queue(stream).awaited.append(event.last)
 
@@ -171,7 +171,7 @@ class Devices:
         return activity
 
     def _let_wait_by_legacy(self, stream: Stream) -> None:
-        """Let the legacy stream wait for all others of its device, and the others for it."""
+        """Make the legacy stream wait for all others of its device, and the others for it."""
         if self._legacy_stream is None:
             return
         is_legacy = stream.number == self._legacy_stream
@@ -232,7 +232,7 @@ class _Start:
     others: list[tuple[Activity, Kind]] = field(default_factory=list)
 
     def after(self, other: Activity | None, kind: Kind) -> None:
-        """Let the node begin after something else."""
+        """Make the node begin after something else."""
         name = self.node.work.name
         if other is None or (kind == Kind.EVENT_WAIT and not self.conditions.waits(kind, name)):
             return

@@ -1,4 +1,4 @@
-"""Lets the threads of a program run on a machine.
+"""Runs the threads of a program on a simulated machine.
 
 Time is an integer of nanoseconds. The thread that is furthest behind does its next item, so items
 happen in the order of their times. What happens goes into a timeline, with its causes, at the
@@ -87,7 +87,7 @@ class _Engine:
         self._ready = [main, *(self._helpers[i] for i in at_once)]
 
     def run(self) -> Timeline:
-        """Let the thread that is furthest behind go on, until none has anything to do."""
+        """Run the thread with the earliest time next, until none has anything to do."""
         while self._ready:
             thread = min(self._ready, key=lambda ready: ready.clock_ns)
             item = self._next_item(thread)
@@ -108,7 +108,7 @@ class _Engine:
             self._close(thread)
 
     def _finish(self, thread: Thread) -> None:
-        """Let a thread rest, and the one that waits for it go on."""
+        """Suspend a thread, and resume the one that waits for it."""
         self._ready.remove(thread)
         waiter = thread.waiting_for
         if waiter is not None:
@@ -223,7 +223,7 @@ class _Engine:
             self._ready.remove(thread)
 
     def _get(self, thread: Thread, item: Get, place: Place) -> None:
-        """Take an entry and let who waits for room go on, or wait for an entry."""
+        """Use a queue entry and resume threads that wait for room, or wait for an entry."""
         queue = self._queues[item.queue]
         if queue.n_held == 0:
             queue.takers.append(thread)

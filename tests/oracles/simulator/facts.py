@@ -1,4 +1,4 @@
-"""What a trace says about itself beside its events: its name, its ranks, its devices."""
+"""What a trace contains besides its events: its name, its ranks, its devices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ N_PROCESSORS = 132
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a trace says about itself beside its events."""
+    """What a trace contains besides its events."""
 
     trace_name: str
     n_devices: int

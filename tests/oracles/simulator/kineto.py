@@ -1,4 +1,4 @@
-"""Turns what happened into the records that Kineto would have written, with all their arguments.
+"""Converts simulated events to the records that Kineto would write, with all arguments.
 
 Records come with the metadata of processes and threads first.
 

@@ -43,7 +43,7 @@ def write_large(
     python_frames: bool = False,
     sync_records: bool = False,
 ) -> int:
-    """Write a training trace of about so many megabytes of JSON.
+    """Write a training trace of about a given number of megabytes of JSON.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class _Section:
         return self.template % tuple(self.numbers)
 
     def times(self, n_blocks: int) -> int:
-        """Return how often the section stands in a file of so many blocks."""
+        """Return how often the section occurs in a file of `n_blocks` blocks."""
         return n_blocks if self.repeats else 1
 
     def note(self, role: str, value: int) -> str:

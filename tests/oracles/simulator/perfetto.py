@@ -69,7 +69,7 @@ def perfetto(records: Iterable[Record]) -> bytes:
 
 
 def _placed(entries: Iterable[Record]) -> list[tuple[tuple[str, str, int], Record]]:
-    """Give each record its track: process, thread, and how many others it crosses."""
+    """Return each record its track: process, thread, and how many others it crosses."""
     open_ns: dict[tuple[str, str, int], list[int]] = {}
     placed = []
     key = lambda entry: (entry["start_ns"], -entry.get("duration_ns", 0))  # noqa: E731

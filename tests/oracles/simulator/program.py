@@ -230,7 +230,7 @@ Item: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What the main thread does, and what helper threads do beside it.
+    """What the main thread does, and what helper threads do concurrently.
 
     `late_helpers` begin when they are started, the others at once. `legacy_stream` is the number
     of the stream that waits for all others of its device, and they for it.

@@ -246,7 +246,7 @@ def _accumulate(layer: Layer) -> Frame:
 
 
 def _reduce_bucket(layer: Layer, bucket: int, world_size: int) -> Frame:
-    """Return an all-reduce of gradients, beside the rest of the backward pass."""
+    """Return an all-reduce of gradients, concurrent with the rest of the backward pass."""
     return all_reduce(
         100_000 * (1 + layer.variant),
         20_000 + 2 * layer.kernel_ns,

@@ -152,7 +152,7 @@ def _ending(draft: _Draft) -> Iterator[Item]:
 
 
 def _helper(draft: _Draft) -> tuple[Item, ...]:
-    """Return what a thread does that nobody waits for."""
+    """Return thread work that no other thread waits for."""
     work = [operator("aten::pin_memory", draft.host(90_000), view("aten::view")) for _ in range(6)]
     return (python("torch/utils/data/_utils/pin_memory.py(20): _pin_memory_loop", *work),)
 
@@ -240,7 +240,7 @@ def _fork(draft: _Draft) -> Iterator[Item]:
 
 
 def _late_record(draft: _Draft) -> Iterator[Item]:
-    """Yield work on two streams, an event behind the first, and work that waits for it."""
+    """Yield work on two streams, an event after the first, and work that waits for it."""
     waiter, other, event = draft.other_stream(), draft.other_stream(), draft.next_event()
     yield operator("aten::mul", draft.host(), _kernel(draft), draft.host(2_000))
     if other != waiter:

@@ -93,7 +93,7 @@ class Job:
         return self._sequences[key]
 
     def join(self, transfer_ns: Callable[[Call, int], int]) -> None:
-        """Let the members of each call end when the last of them has arrived, and data moved."""
+        """End the members of each call when the last of them has arrived and data has moved."""
         for call in self.calls.values():
             for rank, event in call.members.items():
                 moved = Latency(transfer_ns(call, rank), rank, "transfer", call.operation)
@@ -126,7 +126,7 @@ class Job:
         return times
 
     def slack_ns(self, times: list[int]) -> list[int]:
-        """Give by how much each node may come later before the run ends later."""
+        """Return by how much each node may come later before the run ends later."""
         order = sorted(range(len(times)), key=lambda node: (times[node], node), reverse=True)
         end = max(times)
         latest = [end] * len(times)
@@ -138,7 +138,7 @@ class Job:
         return [last - time for last, time in zip(latest, times, strict=True)]
 
     def makespan_ns(self, changed: Callable[[Latency], float] | None = None) -> int:
-        """Give how long the run takes, from the earliest beginning."""
+        """Return how long the run takes, from the earliest beginning."""
         times = self.times_ns(changed)
         starts = (times[event.start] for event in self.events)
         return max(times[event.end] for event in self.events) - min(starts)
@@ -227,11 +227,11 @@ class RankBuilder:
         self._write("cpu_op", f"c10d::{operation}_", start, {})
 
     def await_stream(self, stream: int = COMMUNICATION_STREAM) -> None:
-        """Let the computation wait for what a stream holds."""
+        """Make the computation wait for the work of a stream."""
         self._wait_event(COMPUTE_STREAM, stream)
 
     def synchronize(self, stream: int = COMPUTE_STREAM) -> None:
-        """Let the host wait for a stream."""
+        """Make the host wait for a stream."""
         start = self._now
         reasons = [(start, self._latency(4_000, "host", "cudaStreamSynchronize"))]
         if stream in self._streams:
@@ -240,7 +240,7 @@ class RankBuilder:
         self._write("cuda_runtime", "cudaStreamSynchronize", start, self._next({"stream": stream}))
 
     def backward(self, body: Callable[[], None]) -> None:
-        """Let the thread of autograd do the body while the main thread waits."""
+        """Run the body on the autograd thread while the main thread waits."""
         before = self._now
         self._thread = BACKWARD_THREAD
         self._now = self.job.node((before, Latency(_HANDOVER_NS)))
@@ -303,5 +303,5 @@ class RankBuilder:
 
 
 def _way(rank: int, peer: tuple[str, int]) -> str:
-    """Tell the direction of a message between two ranks."""
+    """Return the direction of a message between two ranks."""
     return "up" if (peer[0] == "Dst Rank") == (rank < peer[1]) else "down"

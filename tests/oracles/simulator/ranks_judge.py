@@ -23,7 +23,7 @@ class Judged:
     stragglers: tuple[tuple[float, str], ...]
     """What each is worth, as a share of the run, and whether its `cause` or `rank` is named."""
     n_false: int
-    """Remedies for a rank that is no straggler."""
+    """Remedies for a rank that is not a straggler."""
     n_remedies: int
     path_share: float
     """The part of the path's time that is really critical, but for 5 us."""
@@ -90,7 +90,7 @@ def _path_share(
     rows: Mapping[tuple[int, int], Event],
     ranks: TraceSet,
 ) -> float:
-    """Give the part of the path's time whose events are critical; idle follows its neighbour."""
+    """Return the part of the path's time whose events are critical; idle follows its neighbour."""
     slack = run.job.slack_ns(list(times))
     right = total = 0
     is_right = True
@@ -104,7 +104,7 @@ def _path_share(
 
 
 def _clocks_within(run: RankRun, times: Sequence[int], ranks: TraceSet) -> list[bool]:
-    """Tell for each rank whether its clock is right within the bound, while it recorded."""
+    """Return for each rank whether its clock is right within the bound during its recording."""
     zero = run.clocks[0]
     found = []
     for place, (clock, row) in enumerate(

@@ -21,7 +21,7 @@ class RankClock:
     drift: float = 0.0
 
     def shown_ns(self, time_ns: int) -> int:
-        """Give what the clock shows at a time."""
+        """Return what the clock shows at a time."""
         return time_ns + self.offset_ns + round(self.drift * time_ns)
 
 

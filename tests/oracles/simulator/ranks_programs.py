@@ -41,7 +41,7 @@ class Straggler:
     every: int
 
     def factor_at(self, step: int) -> float:
-        """Give by what its time is longer in a step."""
+        """Return by what its time is longer in a step."""
         return self.factor if step % self.every == 0 else 1.0
 
 
@@ -56,7 +56,7 @@ class RankRun:
     build: Callable[[tuple[Straggler, ...]], Job]
 
     def without_ns(self, straggler: Straggler) -> int:
-        """Give how long the run takes without one of its stragglers, the others left."""
+        """Return how long the run takes without one of its stragglers, the others left."""
         others = tuple(one for one in self.stragglers if one != straggler)
         return self.build(others).makespan_ns()
 

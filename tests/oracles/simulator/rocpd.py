@@ -206,7 +206,7 @@ class _Document:
         self._buffers |= {name: [] for _, _, name in _INTERFACES}
 
     def add(self, entry: Record) -> None:
-        """Put an entry into its buffer."""
+        """Add an entry to its buffer."""
         row: dict[str, Any] = {
             "thread_id": entry["tid"],
             "start_timestamp": entry["start_ns"],
@@ -259,7 +259,7 @@ class _Document:
         return {"kind": _KINDS.index(kind), "operation": of_kind.setdefault(name, len(of_kind))}
 
     def records(self) -> dict[str, Any]:
-        """Give the buffers with the names of operations, markers and kernels."""
+        """Return the buffers with the names of operations, markers and kernels."""
         return {
             "strings": {
                 "buffer_records": [
@@ -276,7 +276,7 @@ class _Document:
 
 
 def written(run: Run) -> Iterator[Record]:
-    """Give what rocprofv3 records of a run."""
+    """Yield what rocprofv3 records of a run."""
     categories = {"kernel", "gpu_memcpy", *(category for category, _, _ in _INTERFACES)}
     for entry in run.events:
         if entry["ph"] == "X" and entry.get("cat") == "gpu_memset":
@@ -286,7 +286,7 @@ def written(run: Run) -> Iterator[Record]:
 
 
 def _as_fill_kernel(entry: Record) -> Record:
-    """Give a memset as HIP performs and rocprofv3 records it: as a kernel of the runtime."""
+    """Return a memset as HIP performs and rocprofv3 records it: as a kernel of the runtime."""
     blocks = -(-entry["args"]["bytes"] // (16 * _FILL_BLOCK))
     launch = {"grid": [blocks, 1, 1], "block": [_FILL_BLOCK, 1, 1], "shared memory": 0}
     args = {**entry["args"], **launch}
@@ -294,5 +294,5 @@ def _as_fill_kernel(entry: Record) -> Record:
 
 
 def direction(entry: Record) -> str:
-    """Give the direction of a copy."""
+    """Return the direction of a copy."""
     return _DIRECTIONS[entry["name"].split()[1]]

@@ -154,7 +154,7 @@ def _times(entry: Record) -> dict[str, int]:
 
 
 def _as_rocpd(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the columns in the case in which rocpd writes them."""
+    """Return the columns in the case in which rocpd writes them."""
     return {"_".join(map(str.capitalize, name.split("_"))): row[name] for name in row}
 
 
@@ -184,7 +184,7 @@ def _row_of_v2(number: int, entry: Record) -> dict[str, Any]:
 
 
 def _sizes(entry: Record, grid: str, block: str, shared: str) -> dict[str, int]:
-    """Give the products over the dimensions: the older versions have no others."""
+    """Return the products over the dimensions: the older versions have no others."""
     args = entry["args"]
     n_threads = args["block"][0] * args["block"][1] * args["block"][2]
     n_blocks = args["grid"][0] * args["grid"][1] * args["grid"][2]

@@ -60,7 +60,7 @@ def head(facts: Facts) -> str:
 
 
 def tail(facts: Facts) -> str:
-    """Write what stands behind the events."""
+    """Write what follows the events."""
     return f"""
   ],"traceName": "{facts.trace_name}" }}"""
 

@@ -95,7 +95,7 @@ def truth_of(timeline: Timeline, position: Position, clock_offsets_ns: Sequence[
 
 
 def _whole(timeline: Timeline) -> Iterator[Window]:
-    """Yield the window of all work of the main thread and of devices. Annotations are no work."""
+    """Yield the window of all work of the main thread and of devices. Annotations do not count."""
     activities = [activity for activity in timeline.activities if activity.is_recorded]
     host = [
         activity

@@ -75,7 +75,7 @@ def trace_viewer(records: Iterable[Record], *, repeated: bool = True) -> bytes:
 
 
 def xplane(records: Iterable[Record]) -> bytes:
-    """Write an `XSpace`: names of events and values stand behind the events of a plane."""
+    """Write an `XSpace`: names of events and values follow the events of a plane."""
     return b"".join(message(1, _plane(plane)) for plane in _planes(records)) + text(4, "simulated")
 
 
@@ -180,6 +180,6 @@ def _meta(what: str, pid: int, tid: int | None, value: str) -> dict[str, Any]:
 
 
 def _microseconds(time_ns: int) -> str:
-    """Give a number that `trace_viewer` writes without quotes, with all its digits."""
+    """Return a number that `trace_viewer` writes without quotes, with all its digits."""
     sign = "-" if time_ns < 0 else ""
     return f"@{sign}{abs(time_ns) // 1_000}.{abs(time_ns) % 1_000:03}@"

@@ -1,8 +1,9 @@
-"""What changed from one run to another, and whether it matters.
+"""What changed between two runs, and whether it matters.
 
-`sides` choose steps, `stacks` and `sequences` say what was done in them, `matching` which of it
-is the same, `changes` how long it took, `noise` and `judgement` whether that is more than
-chance, `effects` what one change does to the step, by the what-if of the critical path.
+`sides` chooses steps; `stacks` and `sequences` list what ran in them; `matching` pairs the work of
+both sides; `changes` measures how long it took; `noise` and `judgement` decide whether a change is
+more than chance; `effects` computes the effect of one change on the step with the what-if of the
+critical path.
 """
 
 from longpole.analyses.diff.answer import Diff

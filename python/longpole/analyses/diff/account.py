@@ -1,4 +1,4 @@
-"""The critical paths of two sides, shared out over kinds and over what changed."""
+"""The critical paths of both sides, divided by kind and by changed work."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 __all__ = ["path_changes", "path_times"]
 
-# Work of these kinds is told apart by its name alone.
+# Work of these kinds is distinguished only by name.
 _NAMED: Final = ("runtime", "host_gap", "data_loading")
 
 
 def path_changes(base: Side, new: Side) -> tuple[PathChange, ...]:
-    """Give the path of a mean step by kind, what changed most first; changes sum to the whole."""
+    """Return the path of a mean step by kind, largest change first; changes sum to the whole."""
     together = [_by_kind(side.account_path, side.n_account) for side in (base, new)]
     alone = [_by_kind(side.step_path(side.median_row), 1) for side in (base, new)]
     columns = [*together, *alone]
@@ -37,7 +37,7 @@ def path_changes(base: Side, new: Side) -> tuple[PathChange, ...]:
 
 
 def path_times(side: Side, number: int, groups: Sequence[Group]) -> list[float]:
-    """Give the time of each group on the path of a mean step of a side."""
+    """Return the time of each group on the path of one side's mean step."""
     import numpy as np
     import polars as pl
 
@@ -57,10 +57,10 @@ def path_times(side: Side, number: int, groups: Sequence[Group]) -> list[float]:
 def _rows_of(
     segments: pl.DataFrame, kind: str, groups: Mapping[int, Group], number: int, side: Side
 ) -> NDArray[np.int64]:
-    """Give the group of each segment of a kind: by its event, else by its name; -1 for none."""
+    """Return the group of each segment of a kind, by event or else by name; -1 without a group."""
     import numpy as np
 
-    of_event = np.full(side.events.height + 1, -1)  # the last one is of no event
+    of_event = np.full(side.events.height + 1, -1)  # the last one is for segments without an event
     for row, group in groups.items():
         of_event[group.events[number]] = row
     found: NDArray[np.int64] = of_event[segments["event"].fill_null(side.events.height).to_numpy()]
@@ -76,12 +76,12 @@ def _rows_of(
 
 
 def _told_name(kind: str, name: str | None) -> str | None:
-    """Give the name that a group without events has."""
+    """Return the name of a group without events."""
     if kind == "data_loading" or name is None:
         return None
     return re.sub(r"^(ProfilerStep#)\d+$", r"\1N", name)
 
 
 def _by_kind(path: CriticalPath, n_steps: int) -> dict[str, float]:
-    """Give the time of each kind on a path through some steps, in a step."""
+    """Return the time of each kind per step, on a path through some steps."""
     return {str(row["kind"]): row["duration_ns"] / n_steps for row in path.kind_totals}

@@ -30,10 +30,10 @@ class Diff(Findings):
 
     @property
     def table(self) -> pl.DataFrame:
-        """Give the work of both sides by name, with the columns of HTA's trace comparison.
+        """Return the work of both sides by name, with the columns of HTA's trace comparison.
 
         Columns: `kind`, `name`, `base_counts`, `base_total_duration_ns`, `new_counts`,
-        `new_total_duration_ns`, `diff_counts`, `diff_duration_ns` (all a step's mean) and
+        `new_total_duration_ns`, `diff_counts`, `diff_duration_ns` (all as the mean per step) and
         `counts_change_categories` (`added`, `removed`, `increased`, `decreased`, `unchanged`).
         """
         import polars as pl
@@ -44,7 +44,7 @@ class Diff(Findings):
         return html(self.blocks())
 
     def records(self) -> list[Record]:
-        """Give a row for each kind and name, the greatest change of time first."""
+        """Return a row for each kind and name, largest change of time first."""
         rows: dict[tuple[str, str], list[float]] = {}
         for change in self.changes:
             for number, names in enumerate((change.base_names, change.new_names)):
@@ -60,7 +60,7 @@ class Diff(Findings):
         )
 
     def blocks(self, top: int = 10) -> list[Block]:
-        """Show the answer to people, with the `top` changes."""
+        """Show the answer, with the `top` changes."""
         return diff_blocks(self, top)
 
 
@@ -70,14 +70,14 @@ def _add(
     names: tuple[str | None, ...],
     number: int,
 ) -> None:
-    """Add one side of a change to the row of its name; fused work has one row together."""
+    """Add one side of a change to the row of its name; fused work has one joint row."""
     row = rows.setdefault((change.kind, joined(names)), [0.0, 0.0, 0.0, 0.0])
     row[2 * number] += change.new_count if number else change.base_count
     row[2 * number + 1] += change.new_ns if number else change.base_ns
 
 
 def _record(kind: str, name: str, base: tuple[float, float], new: tuple[float, float]) -> Record:
-    """Give the count and the time of both sides."""
+    """Return the count and the time of both sides."""
     (base_count, base_ns), (new_count, new_ns) = base, new
     if not base_count or not new_count:
         category = _HTA[0] if new_count else _HTA[1]

@@ -1,4 +1,4 @@
-"""A comparison for people: the verdict, what changed, and what became of what."""
+"""A comparison as blocks: the verdict, what changed, and which work replaced which."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["diff_blocks"]
 _LEAST_GAIN: Final = 0.005
 _LEAST_PATH: Final = 0.002
 
-# Where so much of a step lies on another kind, the path of one step is another path.
+# If this share of a step is on other kinds, the path of one step counts as different.
 _OTHER_PATH: Final = 0.1
 
 _BECAME: Final = ("renamed", "reshaped", "fused", "split", "replaced", "added", "removed")
@@ -57,7 +57,7 @@ def diff_blocks(diff: Findings, top: int) -> list[Block]:
 
 
 def _setups(diff: Findings) -> Table:
-    """Show in what the machines and the software of the two sides differ."""
+    """Show the differences in machine and software."""
     columns = {
         Column("what differs"): "what",
         Column("base", "name"): "base",
@@ -67,7 +67,7 @@ def _setups(diff: Findings) -> Table:
 
 
 def _lengths(diff: Findings) -> Table:
-    """Show how long steps take, and how much they differ."""
+    """Show the length of the steps, and its spread."""
     columns: dict[Column, Value] = {
         Column("side"): lambda side: "base" if side is diff.base else "new",
         Column(f"mean {diff.base.unit}", "duration"): "mean_ns",
@@ -118,7 +118,7 @@ def _number(value: float) -> str:
 
 
 def _predictions(diff: Findings) -> Table:
-    """Show what the verdict on the base predicted of what was applied, and what was measured."""
+    """Show the predicted and the measured gain of the applied remedies."""
     columns: dict[Column, Value] = {
         Column("remedy applied"): lambda it: it.remedy,
         Column("predicted"): predicted,
@@ -149,7 +149,7 @@ def _path(diff: Findings) -> Table:
 
 
 def _gains(diff: Findings) -> Table:
-    """Show what holds each side up, as its verdict has it."""
+    """Show what limits each side, according to its verdict."""
     columns = (
         Column("shorter without, up to"),
         Column("base", "share"),
@@ -189,7 +189,7 @@ def _signed(time_ns: float) -> str:
 
 
 def _paths_of_one_step(diff: Findings) -> Iterator[str]:
-    """Say where the path of one step, which `longpole path` shows, is of other work."""
+    """Report where the path of one step, as in `longpole path`, contains other work."""
     for name, side in (("base", diff.base), ("new", diff.new)):
         times = [
             (row.kind, getattr(row, f"{name}_ns"), getattr(row, f"{name}_alone_ns"))

@@ -1,4 +1,4 @@
-"""What changed of the kernels, calls and functions of two sides: time and number in a step."""
+"""What changed in the kernels, calls and functions of both sides: time and number per step."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ _DEVICE_KINDS: Final = ("kernel", "copy", "communication")
 _BY_NAME: Final = ("runtime", "host_gap")
 
 STEP_NAME: Final = (r"^(ProfilerStep#)\d+$", "${1}N")
-"""What the annotations of steps are called, whatever their number."""
+"""Names of step annotations, with any number."""
 _CLOSE: Final = ("same", "reshaped", "renamed")
 
 
 @dataclass(frozen=True)
 class Group:
-    """Work of one kind that is the same on both sides, or took each other's place."""
+    """Work of one kind that is the same on both sides, or replaced each other."""
 
     kind: str
     relation: Relation
     base_names: Names
     new_names: Names
     times_ns: tuple[NDArray[np.float64], NDArray[np.float64]]
-    """Of each step of either side."""
+    """For each step of both sides."""
     counts: tuple[NDArray[np.int64], NDArray[np.int64]]
     events: tuple[NDArray[np.uint32], NDArray[np.uint32]]
 
     @property
     def has_same_counts(self) -> bool:
-        """Whether each step of either side has as many, of the same names."""
+        """Whether each step of both sides has the same number, with the same names."""
         import numpy as np
 
         base, new = self.counts
@@ -60,7 +60,7 @@ class Group:
 
     @property
     def differs(self) -> bool:
-        """Whether anything differs: its names, numbers or times."""
+        """Whether names, numbers or times differ."""
         import numpy as np
 
         is_same = all(
@@ -72,23 +72,23 @@ class Group:
 
 @dataclass(frozen=True)
 class Work:
-    """All groups, and how far the two sides are the same program."""
+    """All groups, and how similar the two programs are."""
 
     groups: tuple[Group, ...]
     t: tuple[float | None, ...]
-    """By how many standard errors of the steps each group differs."""
+    """Difference of each group, in standard errors of the steps."""
     stands_out: tuple[bool, ...]
     similarity: float
-    """The share of the launches, operators and their names that both sides have in common."""
+    """Share of launches, operators and their names that both sides have in common."""
 
     @cached_property
     def n_differences(self) -> int:
-        """Count the groups that differ in anything."""
+        """Return the number of groups that differ in any way."""
         return sum(group.differs for group in self.groups)
 
 
 def work_of(base: Side, new: Side) -> Work:
-    """Match all work of two sides, and weigh its changes against the noise of the steps."""
+    """Match all work of both sides, and compare its changes with the noise of the steps."""
     collected = _Collected(base, new)
     similar = [
         collected.sequences(activities, _DEVICE_KINDS),
@@ -111,13 +111,13 @@ def work_of(base: Side, new: Side) -> Work:
 
 
 def _is_structural(group: Group) -> bool:
-    """Tell whether a group is there on one side only, or more often: no noise explains that."""
+    """Whether a group is on one side only, or more frequent there, which noise does not explain."""
     base, new = group.counts
     return bool(base.min() > new.max() or new.min() > base.max())
 
 
 def _standard_errors(groups: list[Group]) -> list[float | None]:
-    """Weigh groups against the others of their kind: host and device differ in their noise."""
+    """Compare groups with others of their kind, since host and device have different noise."""
     import numpy as np
 
     found: list[float | None] = [None] * len(groups)
@@ -142,7 +142,7 @@ class _Collected:
         self.rows: tuple[list[pl.DataFrame], list[pl.DataFrame]] = ([], [])
 
     def sequences(self, of: Callable[[Side], list[Sequence]], kinds: tuple[str, ...]) -> float:
-        """Match the sequences of the median steps; give the share of them that is the same."""
+        """Match the sequences of the median steps; return the share that is the same."""
         works = [_work_by_event(side, kinds) for side in self.sides]
         steps = [of(side) for side in self.sides]
         usual = [each[side.median_row] for each, side in zip(steps, self.sides, strict=True)]
@@ -157,7 +157,7 @@ class _Collected:
         return _similarity(matches, usual)
 
     def names(self) -> None:
-        """Add the work of the host outside operators, by name."""
+        """Add host work outside operators, by name."""
         import polars as pl
 
         text = pl.col("name").cast(pl.String)
@@ -171,7 +171,7 @@ class _Collected:
             self._add(number, rows, [_alone(None), *alone])
 
     def groups(self) -> list[Group]:
-        """Give all groups in a fixed order."""
+        """Return all groups in a deterministic order."""
         base, new = (
             _summed(rows, len(self.numbers), side.n_steps)
             for rows, side in zip(self.rows, self.sides, strict=True)
@@ -193,7 +193,7 @@ class _Collected:
         return sorted(found, key=order)
 
     def _add(self, number: int, rows: pl.DataFrame, told: list[Told]) -> None:
-        """Add rows of one side; their code is the place in `told` of what they are."""
+        """Add rows of one side; their code is an index into `told`."""
         import polars as pl
 
         pairs = rows.select("kind", "code").unique(maintain_order=True)
@@ -206,7 +206,7 @@ class _Collected:
 
 @dataclass(frozen=True)
 class _Sums:
-    """The time and the number of each group in each step of a side, and its events."""
+    """Time and count of each group in each step of a side, and its events."""
 
     times_ns: NDArray[np.float64]
     counts: NDArray[np.int64]
@@ -232,7 +232,7 @@ def _summed(rows: list[pl.DataFrame], n_groups: int, n_steps: int) -> _Sums:
 
 
 def _codes_of_places(matches: Iterable[Match], number: int, n_places: int) -> NDArray[np.int64]:
-    """Give the place of the match of each place of the median step of a side; -1 for none."""
+    """Return the index of the match for each position of a side's median step; -1 without one."""
     import numpy as np
 
     codes = np.full(n_places, -1)
@@ -244,14 +244,15 @@ def _codes_of_places(matches: Iterable[Match], number: int, n_places: int) -> ND
 def _coded(
     side: Side, steps: list[Sequence], usual: Sequence, codes: NDArray[np.int64], first: int
 ) -> tuple[pl.DataFrame, list[Told]]:
-    """Give the events of all steps with the code of their place in the median step.
+    """Return the events of all steps with the code of their position in the median step.
 
-    What has no place has the code of its name, from `first` on; what these are is given, too.
+    An event without a position gets a code for its name, from `first` on. The meaning of these
+    codes is returned too.
     """
     import numpy as np
     import polars as pl
 
-    of_place = np.append(codes, -1)  # of the place -1, which is none
+    of_place = np.append(codes, -1)  # -1: no position
     found = pl.DataFrame(
         {
             "event": np.concatenate([step.events for step in steps]).astype(np.uint32),
@@ -272,7 +273,7 @@ def _coded(
 def _coded_by_name(
     rows: pl.DataFrame, first: int, plain: pl.Expr
 ) -> tuple[pl.DataFrame, list[Told]]:
-    """Give names a code from `first` on, and what each stands for: the `plain` name alone."""
+    """Return codes for names from `first` on, and the `plain` name for each code."""
     import polars as pl
 
     each = rows.select("name").unique(maintain_order=True)
@@ -287,7 +288,7 @@ def _alone(name: str | None) -> Told:
 
 
 def _told(match: Match, names: list[list[str | None]]) -> Told:
-    """Tell what moved, and kept its name, like what stayed: its work is the same."""
+    """Describe moved work with an unchanged name like work that stayed: it is the same."""
     base = tuple(names[0][place] for place in match.base)
     new = tuple(names[1][place] for place in match.new)
     return "same" if match.relation == "moved" and base == new else match.relation, base, new
@@ -298,7 +299,7 @@ def _names(side: Side, events: NDArray[np.int64]) -> list[str | None]:
 
 
 def _work_by_event(side: Side, kinds: tuple[str, ...]) -> pl.DataFrame:
-    """Give the kind and time of the work of each event; of several, the last."""
+    """Return the kind and time of each event's work; of several, the last."""
     import polars as pl
 
     rows = side.work.select("event", "kind", "work_ns").filter(one_of("kind", kinds))
@@ -306,14 +307,14 @@ def _work_by_event(side: Side, kinds: tuple[str, ...]) -> pl.DataFrame:
 
 
 def _similarity(matches: Iterable[Match], usual: list[Sequence]) -> float:
-    """Give the share of both sides that has a counterpart of the same stack or name."""
+    """Return the share of both sides that has a counterpart with the same stack or name."""
     n_all = len(usual[0].events) + len(usual[1].events)
     n_close = sum(match.relation in _CLOSE and _is_close(match, usual) for match in matches)
     return 2 * n_close / n_all if n_all else 0.0
 
 
 def _is_close(match: Match, usual: list[Sequence]) -> bool:
-    """Tell whether a pair has a key in common, and not its place alone."""
+    """Whether a pair has a key in common, beyond its position."""
     [old], [now] = match.base, match.new
     return any(
         usual[0].keys[round_][old] == usual[1].keys[round_][now]

@@ -1,4 +1,4 @@
-"""Compares two sides: what changed, by how much, and whether that matters."""
+"""Compares two sides: what changed, by how much, and whether it matters."""
 
 from __future__ import annotations
 
@@ -47,52 +47,52 @@ __all__ = ["diff", "diff_steps"]
 
 _GATE: Final = 0.03
 
-# With less in common, two traces are not of the same program. Runs of one program on two devices
-# share their operators, two models of one library the operators that every model has.
+# With less in common, two traces are from different programs. Runs of one program on two devices
+# share their operators; two models of one library share only the common operators.
 _LEAST_SIMILAR: Final = 0.4
 
-# Fewer steps in common than this are no sample.
+# With fewer common steps there is no usable sample.
 _FEWEST_STEPS: Final = 4
 
 _DEVICE_KINDS: Final = ("kernel", "copy", "communication")
 
-# So many changes are timed anew by the graph.
+# Maximum number of changes whose effect is computed with the graph.
 _MOST_EFFECTS: Final = 8
 
 
-_DAMAGED: Final = "A trace is damaged: what is lost cannot be told from what changed."
+_DAMAGED: Final = "A trace is damaged: lost records cannot be distinguished from changes."
 
 
 @dataclass(frozen=True)
 class _Runs:
-    """The runs of one side, each the traces of its ranks."""
+    """The runs of one side, each with the traces of its ranks."""
 
     runs: tuple[tuple[Side, ...], ...]
 
     @property
     def traces(self) -> list[Trace]:
-        """Give the traces of all runs."""
+        """Return the traces of all runs."""
         return [side.trace for run in self.runs for side in run]
 
     @property
     def damage(self) -> tuple[Damage, ...]:
-        """Give what reading lost of its traces."""
+        """Return the damage of its traces."""
         return tuple(trace.damage for trace in self.traces if trace.damage)
 
     @property
     def means_ns(self) -> list[float]:
-        """Give the mean step of each run."""
+        """Return the mean step of each run."""
         return [sum(run.values()) / len(run) for run in map(_lengths_ns, self.runs)]
 
     @property
     def recorded_means_ns(self) -> list[float]:
-        """The mean step of each run as recorded."""
+        """Return the mean step of each run as recorded."""
         recorded = [[max(side.recorded_mean_ns for side in run)] for run in self.runs]
         return [sum(run) for run in recorded]
 
     @property
     def usual(self) -> tuple[Side, ...]:
-        """Give the run whose mean step is the median."""
+        """Return the run with the median mean step."""
         means = self.means_ns
         order = sorted(range(len(means)), key=lambda run: (means[run], run))
         return self.runs[order[(len(order) - 1) // 2]]
@@ -113,25 +113,25 @@ def diff(
     Parameters
     ----------
     base, new
-        A trace or the ranks of a run, as `read_traces` gives them, or several of these:
-        traces of different ranks are one run, traces of the same rank several runs. Shapes
-        are compared where the traces were read with `args=["Input Dims"]`.
+        A trace, the ranks of a run from `read_traces`, or several of these: traces of different
+        ranks are one run, traces of the same rank several runs. Shapes are compared if the traces
+        were read with `args=["Input Dims"]`.
     gate
-        The smallest change of the mean step that matters, as a share.
+        The smallest change of the mean step that matters, as a fraction.
     step_name, data_load
         As for `Trace.verdict`.
     as_recorded
-        Compare the steps as recorded, not without the profiler.
+        Compare steps as recorded, including the profiler's overhead.
     step_times_ns
-        The time of a step of each side without the profiler, where it is known.
+        The time of a step of each side without the profiler, if known.
 
     Raises
     ------
     WindowError
-        A trace has nothing with a duration.
+        A trace has no event with a duration.
     ValueError
-        A side has no trace, the gate is no share, a pattern is not a regular expression, or no
-        cost of recording explains a step time.
+        A side has no trace, the gate is not a fraction, a pattern is not a regular expression, or
+        no recording overhead explains a step time.
 
     Examples
     --------
@@ -175,15 +175,15 @@ def diff_steps(
     step
         The number of the step.
     against
-        The number of another step; by default all other complete steps, with the path of the
-        one of median length.
+        The number of another step; by default all other complete steps, with the path of the step
+        of median length.
     gate, step_name, data_load, as_recorded
         As for `diff`.
 
     Raises
     ------
     WindowError
-        There is no such step, or no other one.
+        The step does not exist, or is the only one.
     """
     window: dict[str, Any] = {"step_name": step_name, "data_load": data_load}
     trace = trace if as_recorded else trace.without_profiler(**window)
@@ -201,7 +201,7 @@ def diff_steps(
 
 
 def _runs_of(side: Trace | TraceSet | Sequence[Trace | TraceSet], window: dict[str, Any]) -> _Runs:
-    """Sort traces into runs: the first of every rank, the second of every rank, and so on."""
+    """Sort traces into runs: the first of every rank, then the second of every rank, and so on."""
     given = _traces_of([side] if isinstance(side, Trace | TraceSet) else side)
     if not given:
         message = "each side needs a trace"
@@ -217,10 +217,10 @@ def _runs_of(side: Trace | TraceSet | Sequence[Trace | TraceSet], window: dict[s
 
 
 def _counted_alike(sides: list[_Runs]) -> list[_Runs]:
-    """Keep the steps that one run of each side has by number, where that leaves most of them.
+    """Keep the step numbers that a run of each side has in common, if that keeps most of them.
 
-    The first step of a recording that has a step before it is often longer than the others: it
-    must not count on one side alone.
+    The first step of a recording that has a step before it is often longer than the others: it must
+    not count on one side alone.
     """
     if any(len(runs.runs) != 1 or len(runs.runs[0]) != 1 for runs in sides):
         return sides
@@ -234,7 +234,7 @@ def _counted_alike(sides: list[_Runs]) -> list[_Runs]:
 
 
 def _traces_of(side: Sequence[Trace | TraceSet]) -> list[Trace]:
-    """Give the traces of one side; those of ranks are read again."""
+    """Return the traces of one side; a run of ranks is read again."""
     found: list[Trace] = []
     for part in side:
         if isinstance(part, TraceSet):
@@ -245,7 +245,7 @@ def _traces_of(side: Sequence[Trace | TraceSet]) -> list[Trace]:
 
 
 def _lengths_ns(run: Sequence[Side]) -> dict[int, int]:
-    """Give how long each step of a run takes: as long as on the rank that takes longest."""
+    """Return the length of each step of a run: that of its longest rank."""
     of_ranks = [dict(zip(side.steps["step"], side.lengths_ns, strict=True)) for side in run]
     common = set.intersection(*(set(each) for each in of_ranks))
     if not common:
@@ -254,7 +254,7 @@ def _lengths_ns(run: Sequence[Side]) -> dict[int, int]:
 
 
 def _details(base: Sequence[Side], new: Sequence[Side]) -> tuple[Side, Side]:
-    """Choose the rank whose steps changed most, of those that both sides have."""
+    """Choose the rank whose steps changed most, among those on both sides."""
     others = {side.trace.rank: side for side in new}
     pairs = [(side, others[side.trace.rank]) for side in base if side.trace.rank in others]
     if not pairs:
@@ -284,14 +284,14 @@ def _judged(sides: list[_Runs], work: Work, gate: float, machine: Machine | None
 
 
 def _have_steps(sides: list[_Runs]) -> bool:
-    """Whether both sides mark steps, which can be compared whatever runs in them."""
+    """Whether both sides mark steps, which are comparable regardless of their contents."""
     return all(side.unit == "step" for runs in sides for run in runs.runs for side in run)
 
 
 def _on_one_machine(
     found: Judgement, sides: tuple[_Runs, _Runs], machine: Machine, gate: float
 ) -> Judgement:
-    """Judge the change that is left when the new side's host work is as fast as the base's."""
+    """Judge the change that remains if the new side's host is as fast as the base's."""
     [[old, *_]], [[new, *_]] = (side.runs for side in sides)
     middle_ns, least_ns, most_ns = means_on_one_machine_ns(new, machine)
     base_ns = max(old.mean_ns, 1.0)
@@ -376,7 +376,7 @@ def _facts(side: Side, runs: _Runs) -> DiffSide:
 
 
 def _rests_on_host(work: Work) -> bool:
-    """Whether both sides do the same work equally often, and devices take as long for it."""
+    """Whether both sides do the same work equally often, with unchanged device times."""
     is_same = all(group.has_same_counts for group in work.groups)
     devices = [group for group in work.groups if group.kind in _DEVICE_KINDS]
     base_ns, new_ns = (
@@ -390,7 +390,7 @@ def _is_related(work: Work) -> bool:
 
 
 def _changes(pair: tuple[Side, Side], work: Work) -> tuple[Change, ...]:
-    """Put what changed in order: what stands out first, by what it does to the step."""
+    """Sort the changes: those beyond the noise first, by their effect on the step."""
     paths = [path_times(side, number, work.groups) for number, side in enumerate(pair)]
     worth = _worth_timing(work) if _is_related(work) else []
     effects = {row: effect_ns(*pair, work.groups[row]) for row in worth}
@@ -402,7 +402,7 @@ def _changes(pair: tuple[Side, Side], work: Work) -> tuple[Change, ...]:
 
 
 def _worth_timing(work: Work) -> list[int]:
-    """Choose the changes whose effect is computed: those that stand out, or else come closest."""
+    """Choose the changes whose effect is computed: those beyond the noise, or else the closest."""
     moved = [row for row, group in enumerate(work.groups) if _size(group)]
     rows = [row for row in moved if work.stands_out[row]]
     rows.sort(key=lambda row: -_size(work.groups[row]))
@@ -457,5 +457,5 @@ def _change(
 
 
 def _longest(side: Side, events: NDArray[np.uint32]) -> int | None:
-    """Give the longest of some events."""
+    """Return the longest of some events."""
     return int(events[side.durations_ns[events].argmax()]) if len(events) else None

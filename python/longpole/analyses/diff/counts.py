@@ -1,4 +1,4 @@
-"""How much there is of what in a step: launches, activities, blocking calls, memory."""
+"""Counts per step: launches, activities, blocking calls, memory."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["counts_of", "peak_memory_bytes"]
 
 
 def counts_of(base: Side, new: Side) -> tuple[Counts, ...]:
-    """Count what a mean step of either side holds."""
+    """Count the contents of the mean step of both sides."""
     sides = [_counts(side) for side in (base, new)]
     return tuple(Counts(what, sides[0][what], sides[1][what]) for what in sides[0])
 
 
 def peak_memory_bytes(side: Side) -> int | None:
-    """Give the most that was allocated on a device during the steps; None where unknown."""
+    """Return the peak of allocated memory on a device during the steps; None if unknown."""
     import polars as pl
 
     start_ns, end_ns = side.steps["window_start_ns"][0], side.steps["window_end_ns"][-1]

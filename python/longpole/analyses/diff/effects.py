@@ -1,4 +1,4 @@
-"""What one change does to the length of a step, by the what-if of the critical path."""
+"""The effect of one change on the length of a step, by the what-if of the critical path."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 __all__ = ["effect_ns"]
 
-# The last steps of a run, of which the graph is timed anew; more take time and tell no more.
+# The graph of this many last steps is recomputed; more take time without changing the result.
 _MOST_STEPS: Final = 6
 
 _ANY_STEP: Final = "ProfilerStep#N"
 
 
 def effect_ns(base: Side, new: Side, group: Group) -> float | None:
-    """Give by how much a step is longer if only this work were as on the new side.
+    """Return how much longer a step is if only this work is as on the new side.
 
-    Work that the base has takes as long as on the new side; work that it does not have is taken
-    out of the new side. None where the work cannot be told apart by name or event.
+    Work of the base takes as long as on the new side; work that the base lacks is removed from the
+    new side. None if the work cannot be distinguished by name or event.
     """
     before, after = (float(times.mean()) for times in group.times_ns)
     if before:
@@ -35,7 +35,7 @@ def effect_ns(base: Side, new: Side, group: Group) -> float | None:
 
 
 def _changed(group: Group, number: int, by: float | None) -> Change | None:
-    """Give the change of this work on one side."""
+    """Return the change of this work on one side."""
     names = (group.base_names, group.new_names)[number]
     what: dict[str, Any] = {"kind": group.kind}
     if group.kind in {"kernel", "copy", "communication", "operator"}:
@@ -54,7 +54,7 @@ def _pattern(name: str | None) -> str:
 
 
 def _gain_ns(side: Side, change: Change) -> float:
-    """Give the mean gain of the last steps."""
+    """Return the mean gain of the last steps."""
     if not side.has_steps:
         return float(side.path.what_if(change).gain_ns)
     paths = [side.step_path(row) for row in range(side.n_steps)[-_MOST_STEPS:]]

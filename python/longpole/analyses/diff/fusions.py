@@ -1,8 +1,8 @@
-"""Which launches were fused into which, by the names that compilers give to fused kernels.
+"""Which launches were fused into which kernel, by the names of fused kernels.
 
 Inductor names a kernel after the operators in it: `triton_poi_fused_add_relu_0`. Where several
-kernels took the place of more, neighbours are shared out in order so that each fused kernel gets
-the operators it is named after.
+fused kernels replaced a longer sequence, the sequence is divided in order so that each fused kernel
+gets the operators it is named after.
 """
 
 from __future__ import annotations
@@ -16,26 +16,27 @@ __all__ = ["shared_out"]
 
 _FUSED: Final = "fused"
 
-# Beyond so many steps of the search a gap is told as a whole.
+# A gap that takes more steps of the search is reported as a whole.
 _MOST_STEPS: Final = 200_000
 
 
 def shared_out(
     operators: Sequence[Sequence[str]], fused: Sequence[str]
 ) -> list[tuple[int, int]] | None:
-    """Share out launches to the fused kernels that took their place, in order.
+    """Assign launches to the fused kernels that replaced them, in order.
 
     Parameters
     ----------
     operators
-        Of each launch, the operators around it.
+        The operators around each launch.
     fused
-        The names of the kernels that took their place, fewer than the launches.
+        The names of the kernels that replaced them, fewer than the launches.
 
     Returns
     -------
     list or None
-        For each fused kernel, from which launch to before which; None where names do not tell.
+        For each fused kernel, its range of launches (end excluded); None if the names do not show
+        it.
 
     Examples
     --------
@@ -53,13 +54,13 @@ def shared_out(
 
 
 def _word(operator: str) -> str:
-    """Give the name of an operator as it stands in the name of a fused kernel."""
+    """Return the name of an operator in the form used in names of fused kernels."""
     return operator.rpartition("::")[2].strip("_").lower()
 
 
 def _best(matched: list[list[set[str]]], n_launches: int) -> list[tuple[int, int]] | None:
-    """Find the borders at which most launches, and most words, are accounted for."""
-    # scores[end]: the best score with the kernels so far taking the launches before `end`.
+    """Find the boundaries that assign the most launches and words."""
+    # scores[end]: the best score if the kernels so far cover the launches before `end`.
     scores: dict[int, tuple[int, list[tuple[int, int]]]] = {0: (0, [])}
     for nth, words in enumerate(matched):
         last = n_launches - (len(matched) - nth - 1)
@@ -74,5 +75,5 @@ def _best(matched: list[list[set[str]]], n_launches: int) -> list[tuple[int, int
                     found[end] = (total, [*borders, (start, end)])
         scores = found
     total, borders = scores.get(n_launches, (0, []))
-    # Each kernel has to account for something, or the names say nothing about the gap.
+    # Each kernel has to cover something, or the names say nothing about the gap.
     return borders if total >= 2 * len(matched) else None

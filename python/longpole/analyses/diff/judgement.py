@@ -1,8 +1,8 @@
-"""Whether a change matters: intervals by exact ranks, held against the smallest that does.
+"""Whether a change matters: exact rank intervals, compared with the smallest relevant change.
 
-With several runs a side each run gives one number, as in `longpole bench compare`. With one run
-a side the steps are the numbers: their spread is the noise within a run, and nothing is known of
-the noise between runs, which is often larger.
+With several runs per side, each run contributes one number, as in `longpole bench compare`. With
+one run per side, each step does: their spread is the noise within a run. The noise between runs is
+often larger and then unknown.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LEVEL: Final = 0.05
 _FEWEST: Final = 4
 _FEWEST_PAIRS: Final = 6
 
-# Steps are paired where that leaves so much of their spread.
+# Steps are paired if that reduces their spread to this share.
 _PAIRED_BELOW: Final = 0.7
 
 _BETWEEN_RUNS: Final = (
@@ -37,34 +37,34 @@ _BETWEEN_RUNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A verdict, the interval it rests on, and why."""
+    """A verdict, its interval, and the reason."""
 
     outcome: Outcome
     interval: tuple[float, float] | None
     reasons: tuple[str, ...]
     change: float | None = None
-    """The change without what the machine did, where that is known."""
+    """The change without the effect of the machine, if known."""
 
 
 def judge_runs(
     base: Sequence[float], new: Sequence[float], gate: float, *, change: float
 ) -> Judgement:
-    """Judge several runs a side by the mean step of each."""
+    """Compare two sets of runs by their mean step."""
     if min(len(base), len(new)) < _FEWEST:
         few = f"{len(base)} and {len(new)} runs are too few: each side needs {_FEWEST}."
         return Judgement("inconclusive", None, (few,))
     limits = _limits(base, new)
     told = f"{len(base)} and {count(len(new), 'run')}, each by its mean step."
-    # The sides were recorded one after the other: only what lies beyond the gate is a claim.
+    # The sides were recorded one after the other: only a change beyond the gate is reported.
     return _held(limits, gate, change, (told,), beyond=gate)
 
 
 def judge_steps(
     base: Mapping[int, float], new: Mapping[int, float], gate: float, *, change: float
 ) -> Judgement:
-    """Judge one run a side by its steps, given by their numbers.
+    """Compare two single runs by their steps, given by number.
 
-    Steps of the same number are paired where that takes noise away, as where every second step
+    Steps with the same number are paired if that reduces noise, for example if every second step
     does something else.
     """
     if min(len(base), len(new)) < _FEWEST:
@@ -82,20 +82,20 @@ def judge_machine(
     found: Judgement,
     ratio: float,
 ) -> Judgement:
-    """Judge one run a side that were recorded on machines, or under loads, of different speed.
+    """Compare two single runs from machines, or under loads, of different speed.
 
     Parameters
     ----------
     interval
-        The change of the mean step if the host of the base had run both sides.
+        The change of the mean step if the base's host had run both sides.
     change
-        The middle of it.
+        Its middle.
     gate
         The smallest change that matters.
     found
-        What the steps say as they are.
+        The judgement of the steps as recorded.
     ratio
-        How long unchanged operators take on the new side, of those of the base.
+        Time of unchanged operators on the new side divided by that of the base.
     """
     slower = "slower" if ratio > 1 else "faster"
     times = max(ratio, 1 / ratio)
@@ -118,7 +118,7 @@ def judge_machine(
 
 
 def judge_step(others: Sequence[float], length_ns: float, gate: float) -> Judgement:
-    """Judge one step by where it lies among the others of its run."""
+    """Compare one step with the other steps of its run."""
     if len(others) < _FEWEST:
         few = f"{count(len(others), 'other step')} are too few to tell what is usual."
         return Judgement("inconclusive", None, (few,))
@@ -137,7 +137,7 @@ def judge_step(others: Sequence[float], length_ns: float, gate: float) -> Judgem
 def _paired_limits(
     base: Mapping[int, float], new: Mapping[int, float]
 ) -> tuple[float, float] | None:
-    """Give the limits of the median change of a step, where the same steps of both sides vary."""
+    """Return the limits of a step's median change if the same steps vary on both sides."""
     if [*base] != [*new] or len(base) < _FEWEST_PAIRS:
         return None
     changes = [math.log(max(new[step], 1.0) / max(base[step], 1.0)) for step in base]
@@ -163,7 +163,7 @@ def _held(
     *,
     beyond: float,
 ) -> Judgement:
-    """Hold an interval and the change of the mean against the gate."""
+    """Compare an interval and the change of the mean with the gate."""
     if limits is None:
         return Judgement("inconclusive", None, ("There are too few for an interval.", *told))
     low, high = limits

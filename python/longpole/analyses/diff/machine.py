@@ -1,7 +1,7 @@
-"""Whether the machine or its load changed between two recordings: how fast unchanged code ran.
+"""Whether the machine or its load changed between two recordings: speed of unchanged code.
 
-An operator that both sides call equally often from the same place does the same work on the
-host. Where most of these operators take longer, the processor was slower or busier.
+An operator that both sides call equally often from the same place does the same host work. If most
+of these operators take longer, the processor was slower or busier.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Machine", "machine_of", "means_on_one_machine_ns"]
 
-# Within this of 1 the same machine is taken to have run both sides.
+# Within this distance from 1, the machine counts as unchanged.
 _ALIKE: Final = 0.10
 
-# Fewer operators than this say nothing of a machine.
+# With fewer operators, nothing is concluded about the machine.
 _FEWEST: Final = 8
 
-# What a faster processor does faster.
+# Kinds of work that a faster processor speeds up.
 _HOST_KINDS: Final[tuple[WorkKind, ...]] = ("operator", "runtime", "host_gap", "data_loading")
 
 _NUMBERS: Final = r"\d+"
@@ -34,16 +34,16 @@ _NUMBERS: Final = r"\d+"
 
 @dataclass(frozen=True, slots=True)
 class Machine(Data):
-    """How long operators that both sides call alike take on the new side, of those on the base."""
+    """Times of operators called alike on both sides: new divided by base."""
 
     ratio: float
-    """The median over operators."""
+    """Median over operators."""
     low: float
-    """The lower quartile."""
+    """Lower quartile."""
     high: float
-    """The upper quartile."""
+    """Upper quartile."""
     n_operators: int
-    """How many different operators are compared, by name and caller."""
+    """Number of operators compared, distinct by name and caller."""
 
     @property
     def differs(self) -> bool:
@@ -52,7 +52,7 @@ class Machine(Data):
 
 
 def machine_of(base: Side, new: Side) -> Machine | None:
-    """Compare the unchanged operators of two sides; None where there are too few."""
+    """Compare the unchanged operators of both sides; None if there are too few."""
     import numpy as np
     import polars as pl
 
@@ -75,9 +75,9 @@ _HALF: Final = 0.5
 
 
 def _self_times(side: Side) -> pl.DataFrame:
-    """Return the median self time and the number in a step of each operator, by name and caller.
+    """Return each operator's median self time and number per step, by name and caller.
 
-    Times are as recorded: the cost of recording is work of the processor, too.
+    Times are as recorded, since recording overhead is work of the processor too.
     """
     import numpy as np
     import polars as pl
@@ -101,19 +101,19 @@ def _self_times(side: Side) -> pl.DataFrame:
 
 
 def means_on_one_machine_ns(side: Side, machine: Machine) -> tuple[float, float, float]:
-    """Return the mean step of the new side, had it run on the machine of the base.
+    """Return the mean step of the new side as if it had run on the base's machine.
 
     Returns
     -------
     tuple
-        With the median ratio, and with the quartiles: the shortest and the longest.
+        With the median ratio, and the shortest and longest with the quartiles.
     """
     at = {ratio: _mean_ns(side, ratio) for ratio in {machine.ratio, machine.low, machine.high}}
     return at[machine.ratio], min(at.values()), max(at.values())
 
 
 def _mean_ns(side: Side, ratio: float) -> float:
-    """Return the mean step with host work that takes that many times less."""
+    """Return the mean step with host times divided by a ratio."""
     changes: list[Change] = [Scale(by=round(1 / ratio, 9), kind=kind) for kind in _HOST_KINDS]
     path = side.account_path
     return max(0.0, side.mean_ns - path.what_if(changes).gain_ns / side.n_account)

@@ -1,9 +1,9 @@
-"""Which work of one run is which work of another.
+"""Matches the work of one run with the work of another.
 
-The launches of the median steps are aligned in order, by the strictest key first: what has the
-same stack, shape and name; then the same stack. What lies between two pairs on both sides took
-each other's place: one for one it was renamed, several for fewer they were fused. What is left
-is paired wherever in the step it stands, if its name is the same; the rest was added or removed.
+The launches of the median steps are aligned in order, by the strictest key first: equal stack,
+shape and name; then equal stack. Launches between the same two pairs on both sides replaced each
+other: one for one they were renamed, several for fewer they were fused. The rest is paired by name
+anywhere in the step; what then remains was added or removed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Relation = Literal[
     "same", "reshaped", "renamed", "moved", "fused", "split", "replaced", "added", "removed"
 ]
 
-# Which key of `Sequence.keys` says what about a pair.
+# The relation that each key of `Sequence.keys` establishes.
 _OF_ROUND: Final[tuple[Relation, ...]] = (
     "same",
     "same",
@@ -41,7 +41,7 @@ _STRICT, _BY_STACK, _BY_NAME = 0, 1, 5
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Places of one step on either side that stand for each other."""
+    """Matching positions of one step on both sides."""
 
     relation: Relation
     base: tuple[int, ...]
@@ -49,7 +49,7 @@ class Match:
 
 
 def match_sequences(base: Sequence, new: Sequence) -> list[Match]:
-    """Match two steps; each place is in one match."""
+    """Match two steps; each position is in one match."""
     pairs = align([_ints(key) for key in base.keys], [_ints(key) for key in new.keys])
     found = [Match(_relation(base, new, pair), (pair[0],), (pair[1],)) for pair in pairs]
     open_base, open_new = [], []
@@ -64,7 +64,7 @@ def match_sequences(base: Sequence, new: Sequence) -> list[Match]:
 
 
 def places_of(step: Sequence, usual: Sequence) -> NDArray[np.int64]:
-    """Give the place in a usual step of the same run of each event of a step; -1 for none."""
+    """Return the position of a step's events in a usual step of the run; -1 without one."""
     import numpy as np
 
     if len(step.events) == len(usual.events) and (step.keys[0] == usual.keys[0]).all():
@@ -77,7 +77,7 @@ def places_of(step: Sequence, usual: Sequence) -> NDArray[np.int64]:
 
 
 def _relation(base: Sequence, new: Sequence, pair: tuple[int, int, int]) -> Relation:
-    """Say what a pair has in common, whichever round found it."""
+    """Return what a pair has in common, regardless of the round that found it."""
     old, now, found_in = pair
     for round_ in (_STRICT, _BY_STACK):
         if base.keys[round_][old] == new.keys[round_][now]:
@@ -88,7 +88,7 @@ def _relation(base: Sequence, new: Sequence, pair: tuple[int, int, int]) -> Rela
 def _gaps(
     pairs: list[tuple[int, int, int]], n_base: int, n_new: int
 ) -> list[tuple[list[int], list[int]]]:
-    """List what lies between pairs."""
+    """List the launches between pairs."""
     gaps = []
     old, now = 0, 0
     for base, new, _ in [*pairs, (n_base, n_new, 0)]:
@@ -100,7 +100,7 @@ def _gaps(
 def _by_class(
     base: Sequence, new: Sequence, old: list[int], now: list[int]
 ) -> list[tuple[list[int], list[int]]]:
-    """Part a gap: a kernel never takes the place of a copy."""
+    """Split a gap by type, since a kernel never replaces a copy."""
     classes = {int(base.classes[place]) for place in old}
     classes |= {int(new.classes[place]) for place in now}
     return [
@@ -113,7 +113,7 @@ def _by_class(
 
 
 def _in_gap(base: Sequence, new: Sequence, old: list[int], now: list[int]) -> list[Match]:
-    """Say what took whose place."""
+    """Match the launches in a gap: renamed, fused or unmatched."""
     if len(old) == len(now):
         return [Match("renamed", (one,), (other,)) for one, other in zip(old, now, strict=True)]
     if len(now) == 1:
@@ -131,7 +131,7 @@ def _in_gap(base: Sequence, new: Sequence, old: list[int], now: list[int]) -> li
 
 
 def _moved(base: Sequence, new: Sequence, old: list[int], now: list[int]) -> list[Match]:
-    """Pair what stands elsewhere in the step; the rest was added or removed."""
+    """Pair moved launches; the rest was added or removed."""
     found = []
     for round_ in (_STRICT, _BY_NAME):
         waiting = defaultdict(list)

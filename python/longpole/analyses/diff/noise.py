@@ -1,8 +1,8 @@
-"""Which changes of work stand out of the noise between the steps of a run.
+"""Which changes of work exceed the noise between the steps of a run.
 
-A handful of steps says little about the spread of one kernel. So what one kernel's steps say is
-joined with what all work of its kind says, as a moderated t-test does (Smyth, "Linear models and
-empirical Bayes methods", 2004). All changes together are held to one chance of a false one.
+A handful of steps says little about the spread of one kernel. So the variance of each kernel's
+steps is combined with that of all work of its kind, as in a moderated t-test (Smyth, "Linear models
+and empirical Bayes methods", 2004). The error rate holds for all changes together.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ if TYPE_CHECKING:
 
 __all__ = ["is_beyond_noise", "moderated_t"]
 
-# What all work of a kind says counts like so many further steps.
+# Weight of the variance of all work of a kind, as a number of further steps.
 _PRIOR_DEGREES: Final = 4.0
 
-# The chance of any false change among all.
+# Probability of any false change among all.
 _LEVEL: Final = 0.05
 
-# Clocks tick; no spread is smaller than this share of a time.
+# Clock resolution: a spread is at least this fraction of the time.
 _LEAST_SPREAD: Final = 1e-4
 
 
 def moderated_t(base: Steps, new: Steps) -> Steps | None:
-    """Give by how many standard errors of its steps each row differs.
+    """Return the difference of each row in standard errors of its steps.
 
     Parameters
     ----------
     base, new
-        The time of each work (row) in each step (column).
+        The time of each group of work (row) in each step (column).
 
     Returns
     -------
     array or None
-        None where there is one step a side, which has no spread.
+        None with one step per side, which has no spread.
     """
     import numpy as np
 
@@ -60,7 +60,7 @@ def moderated_t(base: Steps, new: Steps) -> Steps | None:
 
 
 def is_beyond_noise(t: float, n_steps: int, n_changes: int) -> bool:
-    """Tell whether a difference in standard errors stands out among so many others.
+    """Whether a difference in standard errors is significant among `n_changes` others.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def is_beyond_noise(t: float, n_steps: int, n_changes: int) -> bool:
 
 
 def _quantile(share: float, degrees: float) -> float:
-    """Give the quantile of the t distribution (Fisher and Cornish, 1960)."""
+    """Return the quantile of the t distribution (Fisher and Cornish, 1960)."""
     z = NormalDist().inv_cdf(share)
     terms = (
         (z**3 + z) / 4,

@@ -1,12 +1,12 @@
-"""What the verdict on the base predicted of the remedies that the new side applied.
+"""What the base's verdict predicted for the remedies that the new side applied.
 
-A remedy counts as applied where it fits the base and no longer fits the new side: it would surely
-save at most a third of what it did.
+A remedy counts as applied if it fits the base and no longer fits the new side: there its certain
+gain is at most a third of the former one.
 
-Where a part of it was applied, the length of the step is convex in what remains, so that the gain
-is at least that part of the least gain.
+If it was applied in part: the length of the step is convex in the remaining part, so the gain is at
+least the same part of the minimum gain.
 
-Limits: the measured change is that of the whole step. Whatever else differs is in it.
+Limits: the measured change is that of the whole step and includes all other differences.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ if TYPE_CHECKING:
 
 __all__ = ["predictions"]
 
-# What surely saves this share of what it did was applied, for the rest of it.
+# If this fraction of the certain gain remains, the rest of the remedy was applied.
 _APPLIED: Final = 1 / 3
 
-# A remedy that surely saves less of a step is not worth a prediction.
+# Minimum certain gain, as a fraction of the step, for a prediction.
 _LEAST: Final = 0.02
 
-# Nor is one that those listed before it make pointless.
+# No prediction for remedies made pointless by earlier ones.
 _LEAST_THEN: Final = 0.01
 
-# Noise: a gain beyond what was promised, as a share of the step.
+# Noise: a gain beyond the predicted one, as a fraction of the step.
 _BEYOND: Final = 0.05
 
-# A gain of more than so many times what was promised has another cause; a smaller miss is shown.
+# A gain of more than this multiple of the predicted one has another cause; a smaller miss is shown.
 _MISSED: Final = 2
 
 
 def predictions(base: Verdict, new: Verdict, measured: float | None) -> tuple[Prediction, ...]:
-    """List the remedies that the new side evidently applied, with what was predicted of each.
+    """List the remedies that the new side evidently applied, with their predictions.
 
     Parameters
     ----------
     base, new
         The verdicts on both sides.
     measured
-        The gain of the mean step, as a share; None where it is not known.
+        The gain of the mean step, as a fraction; None if unknown.
     """
     if measured is None or "inconclusive" in {base.status, new.status}:
         return ()
@@ -59,7 +59,7 @@ def predictions(base: Verdict, new: Verdict, measured: float | None) -> tuple[Pr
         for row in first.values()
         if left.get(row.remedy, 0) <= _APPLIED * row.gain_ns
     ]
-    # Remedies that together promised much less than was gained are not what was done.
+    # Remedies that together predict much less than the gain are not its cause.
     highs = [_predicted(row, left_ns)[1] for row, left_ns in applied]
     if measured > _MISSED * sum(highs) + _BEYOND:
         return ()
@@ -71,6 +71,6 @@ def predictions(base: Verdict, new: Verdict, measured: float | None) -> tuple[Pr
 
 
 def _predicted(remedy: Remedy, left_ns: float) -> tuple[float, float]:
-    """Return the gain of as much of a remedy as was applied."""
+    """Return the gain of the applied part of a remedy."""
     part = 1 - left_ns / max(remedy.gain_ns, 1)
     return part * remedy.gain_low, remedy.gain_high

@@ -1,4 +1,4 @@
-"""A comparison in words."""
+"""A comparison as sentences."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _WIDEST: Final = 60
 _LEAST_EFFECT: Final = 0.001
 _LEAST: Final = 0.0005
 
-# Below this share of the step, what recording cost is not mentioned.
+# Below this fraction of the step, recording overhead is not mentioned.
 _LEAST_COST: Final = 0.05
 
-# A change that does less of the whole than this does not explain it; judgement, not measured.
+# A change with a smaller share of the whole does not explain it (a judgement, not measured).
 _LEAST_SHARE: Final = 0.1
 
 _BECAME: Final = {
@@ -42,13 +42,13 @@ _BECAME: Final = {
 
 
 def sentence(diff: Findings) -> str:
-    """Say whether the step changed, by how much, and through what; the damage of a trace first."""
+    """Return whether the step changed, by how much, and why; damage comes first."""
     damage = _damage(diff)
     return " ".join(damage if diff.is_lost else [*damage, _compared(diff)])
 
 
 def _damage(diff: Findings) -> list[str]:
-    """Say what reading lost of each side: what is grave alone, and one of several traces."""
+    """Describe the damage of each side: severe damage alone, or one of several traces."""
     base, new = (
         max(side.damage, key=lambda it: it.is_grave, default=None) for side in (diff.base, diff.new)
     )
@@ -85,7 +85,7 @@ def _compared(diff: Findings) -> str:
 
 
 def _without_profiler(diff: Findings) -> str:
-    """Note that times are without the profiler, if that changes them."""
+    """Note that times exclude the profiler, if that changes them."""
     sides = (diff.base, diff.new)
     matters = any(side.mean_ns < (1 - _LEAST_COST) * side.recorded_mean_ns for side in sides)
     return " without the profiler" if matters else ""
@@ -131,7 +131,7 @@ def _most(diff: Findings, number: int) -> str | None:
 
 
 def predicted(prediction: Prediction) -> str:
-    """Write what was predicted of a remedy, as one gain or an interval.
+    """Format the prediction of a remedy, as one gain or an interval.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def predicted(prediction: Prediction) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Write a change with its sign.
+    """Format a change with its sign.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def percent(share: float | None) -> str:
 
 
 def _predicted(diff: Findings) -> list[str]:
-    """Say of a remedy that was applied what was predicted and measured."""
+    """Compare the predicted and the measured gain of an applied remedy."""
     return [
         f"Remedy {row.remedy} was applied: {predicted(row)} predicted, "
         f"{100 * row.measured:.1f} % measured for the whole step."
@@ -169,7 +169,7 @@ def _predicted(diff: Findings) -> list[str]:
 
 
 def cause(change: Change) -> str:
-    """Say what changed about some work, and what that does to the step."""
+    """Describe a change of work and its effect on the step."""
     told = f"{_subject(change)}: {_times(change)} a step"
     if change.effect_ns is None:
         return told
@@ -180,7 +180,7 @@ def cause(change: Change) -> str:
 
 
 def _causes(diff: Findings) -> list[str]:
-    """Name what changed most."""
+    """List the largest changes."""
     certain = [change for change in diff.changes if change.stands_out]
     if not certain and min(diff.base.n_steps, diff.new.n_steps) == 1:
         return ["One step does not show how much steps differ, so no change is named."]
@@ -198,7 +198,7 @@ def _causes(diff: Findings) -> list[str]:
 
 
 def _explains(change: Change, diff: Findings) -> bool:
-    """Tell whether a change does enough to the step to be called its cause."""
+    """Whether the effect of a change is large enough to call it the cause."""
     if change.effect_ns is None:
         return True
     return abs(change.effect_ns) >= _LEAST_SHARE * abs(diff.new.mean_ns - diff.base.mean_ns)

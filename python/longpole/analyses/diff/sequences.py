@@ -1,4 +1,4 @@
-"""What was launched, and which operators ran, in each step, in order."""
+"""Launches and operators of each step, in order."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class Sequence:
     events: NDArray[np.int64]
     keys: tuple[NDArray[np.uint64], ...]
     classes: NDArray[np.uint64]
-    """Of what an event is: a kernel never takes the place of a copy."""
+    """Class of each event: a kernel never replaces a copy."""
     calls: NDArray[np.int64]
-    """The call that launched it, or the operator itself."""
+    """The launching call, or the operator itself."""
     side: Side
 
     def name(self, place: int) -> str:
-        """Give the name of an event."""
+        """Return the name of an event."""
         return str(self.side.events["name"][int(self.events[place])])
 
     def operators_around(self, place: int) -> list[str]:
-        """Name the operators around a launch, the innermost first."""
+        """Return the names of the operators around a launch, innermost first."""
         events = self.side.events
         names = []
         row: int | None = int(self.calls[place])
@@ -50,7 +50,7 @@ class Sequence:
 
 
 def activities(side: Side) -> list[Sequence]:
-    """Give the GPU activities of each step, in the order of their launches."""
+    """Return the GPU activities of each step, in launch order."""
     launches = side.trace.launches.select("event", "call", "work_class").drop_nulls("call")
     known = launches.hstack(
         side.at(launches["event"], kind="kind", start_ns="start_ns", stream="stream")
@@ -61,7 +61,7 @@ def activities(side: Side) -> list[Sequence]:
 
 
 def operators(side: Side) -> list[Sequence]:
-    """Give the operators of each step in the order in which they began, thread by thread."""
+    """Return the operators of each step in start order, thread by thread."""
     import polars as pl
 
     events = side.work.filter(pl.col("kind") == "operator")["event"].drop_nulls().unique()
@@ -75,7 +75,7 @@ def operators(side: Side) -> list[Sequence]:
 def _sequences(
     side: Side, known: pl.DataFrame, order: list[str], *, call: str, by: str
 ) -> list[Sequence]:
-    """Cut events into steps; threads follow each other in the order in which they begin."""
+    """Split events into steps, with threads in the order of their starts."""
     import numpy as np
     import polars as pl
 
@@ -108,9 +108,10 @@ def _keys(
     calls: NDArray[np.int64],
     kind: NDArray[np.uint64],
 ) -> tuple[NDArray[np.uint64], ...]:
-    """Give the keys of the rounds, from the strictest to the loosest.
+    """Return the keys of the rounds, strictest first.
 
-    What has another name is the same only if its operator launched as many others beside it.
+    An event with another name counts as the same only if its operator launched the same number of
+    activities.
     """
     import numpy as np
 
@@ -130,7 +131,7 @@ def _keys(
 
 
 def _class_keys(events: pl.DataFrame) -> NDArray[np.uint64]:
-    """Give a key of what each event is."""
+    """Return a key of the class of each event."""
     import numpy as np
     import polars as pl
 
@@ -142,7 +143,7 @@ def _class_keys(events: pl.DataFrame) -> NDArray[np.uint64]:
 
 
 def _places_in_call(operators: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Give which of the events of its operator each is, and of how many."""
+    """Return the position of each event within its operator, and the operator's event count."""
     import numpy as np
 
     order = np.argsort(operators, kind="stable")

@@ -1,4 +1,4 @@
-"""What two sides ran on: devices, world size and software, as far as their files record them."""
+"""What both sides ran on: devices, world size and software, as recorded in their files."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ _CUDA: Final = ("CUDA runtime", "CUDA driver")
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """Something that both sides ran on, or with."""
+    """A property of the machine or software of both sides."""
 
     what: str
-    """`device`, `world size`, `backend`, or some software."""
+    """`device`, `world size`, `backend`, or the name of a program or library."""
     base: str | None
-    """None where it is not recorded."""
+    """None if not recorded."""
     new: str | None
 
     @computed
     def differs(self) -> bool:
-        """Whether both sides record it, and not the same."""
+        """Whether both sides record it with different values."""
         return None not in (self.base, self.new) and self.base != self.new
 
 
 def setups_of(base: Sequence[Trace], new: Sequence[Trace]) -> tuple[Setup, ...]:
-    """List what the traces of either side record, the machine first."""
+    """List what the traces of both sides record, the machine first."""
     sides = [_recorded(side) for side in (base, new)]
     names = dict.fromkeys(name for side in sides for name in side)
     order = [*_MACHINE, "backend", *_VERSIONS.values(), "NCCL"]
@@ -58,12 +58,12 @@ def setups_of(base: Sequence[Trace], new: Sequence[Trace]) -> tuple[Setup, ...]:
 
 
 def differing(setups: Iterable[Setup]) -> list[Setup]:
-    """List what is known to differ of the machine: the device and the world size."""
+    """List known differences of the machine: device and world size."""
     return [setup for setup in setups if setup.differs and setup.what in _MACHINE]
 
 
 def described(setups: Iterable[Setup]) -> str:
-    """Say across what the machines differ; nothing where they do not.
+    """Describe how the machines differ; empty if they do not.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def _value(what: str, value: str | None) -> str:
 
 
 def _recorded(traces: Sequence[Trace]) -> dict[str, str]:
-    """Give each fact of a side; traces that differ give all of theirs."""
+    """Return the properties of a side, with all values if its traces differ."""
     facts: dict[str, set[str]] = {}
     for trace in traces:
         for name, value in _facts(trace):
@@ -108,7 +108,7 @@ def _facts(trace: Trace) -> Iterable[tuple[str, Any]]:
 
 
 def _devices(trace: Trace) -> str:
-    """Name the devices that work ran on, else those that the trace describes."""
+    """Return the devices with GPU activities, else those described in the trace."""
     used = set(trace.lanes["device"].drop_nulls())
     names = trace.device_names
     found = {names.get(device) for device in used} - {None, ""} or {*names.values()}
@@ -116,7 +116,7 @@ def _devices(trace: Trace) -> str:
 
 
 def _version(name: str, value: Any) -> Any:
-    """Write a version of CUDA as CUDA does: 12040 is 12.4."""
+    """Format a CUDA version: 12040 is 12.4."""
     if name in _CUDA and isinstance(value, int):
         return f"{value // 1000}.{value % 1000 // 10}"
     return value if isinstance(value, int | str) else None

@@ -1,4 +1,4 @@
-"""The shapes of the inputs that some work was done on."""
+"""The input shapes of some work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST: Final = 3
 
 
 def shapes_of(side: Side, kind: str, events: NDArray[np.uint32]) -> tuple[str, ...]:
-    """Give the shapes of the operators of some events, the most frequent first."""
+    """Return the shapes of the operators of some events, most frequent first."""
     import polars as pl
 
     rows = pl.Series("event", events, pl.UInt32).to_frame()

@@ -1,4 +1,4 @@
-"""One side of a comparison: the steps of a run, and the work that was done in each."""
+"""One side of a comparison: the steps of a run and the work in each."""
 
 from __future__ import annotations
 
@@ -41,60 +41,60 @@ _EVENT_COLUMNS: Final = (
 
 @dataclass(frozen=True)
 class Side:
-    """A run, and the steps of it that are compared."""
+    """A run with the steps to compare."""
 
     trace: Trace
     recorded: Trace
-    """The same trace as recorded, where `trace` is without the profiler."""
+    """The same trace as recorded, if `trace` excludes the profiler's overhead."""
     verdict: Verdict
     unit: Unit
     steps: pl.DataFrame
-    """The columns of `Trace.steps`; one row for the window where there are no steps."""
+    """The columns of `Trace.steps`; one row for the window if there are no steps."""
     has_steps: bool
     _step_paths: dict[int, CriticalPath] = field(default_factory=dict)
 
     @cached_property
     def events(self) -> pl.DataFrame:
-        """Give the columns of `Trace.events` that are compared."""
+        """Return the columns of `Trace.events` to compare."""
         return frame_of(self.trace.core.events(list(_EVENT_COLUMNS)))
 
     @cached_property
     def recorded_events(self) -> pl.DataFrame:
-        """The same columns as recorded."""
+        """Return the same columns as recorded."""
         return frame_of(self.recorded.core.events(list(_EVENT_COLUMNS)))
 
     def at(self, rows: pl.Series, **columns: str) -> pl.DataFrame:
-        """Give some columns of events, by new names, at some rows."""
+        """Return some columns of events, renamed, at some rows."""
         return self.events.select(**columns)[rows]
 
     @cached_property
     def durations_ns(self) -> NDArray[np.int64]:
-        """Give how long each event took; -1 where it has no duration."""
+        """Return the duration of each event; -1 without one."""
         return self.events["duration_ns"].fill_null(-1).to_numpy()
 
     @cached_property
     def keys(self) -> Keys:
-        """Give the keys of events."""
+        """Return the keys of events."""
         return keys_of(self.trace, self.events)
 
     @property
     def n_steps(self) -> int:
-        """How many steps there are."""
+        """Return the number of steps."""
         return self.steps.height
 
     @cached_property
     def lengths_ns(self) -> list[int]:
-        """Give how long each step took, from the end of the step before to its own."""
+        """Return the length of each step, from the end of the previous step to its own."""
         return list((self.steps["window_end_ns"] - self.steps["window_start_ns"]).to_list())
 
     @property
     def mean_ns(self) -> float:
-        """Give how long a step takes on average."""
+        """Return the mean length of a step."""
         return sum(self.lengths_ns) / self.n_steps
 
     @cached_property
     def recorded_mean_ns(self) -> float:
-        """How long a step takes on average as recorded."""
+        """Return the mean length of a step as recorded."""
         import polars as pl
 
         if self.recorded is self.trace or not self.has_steps:
@@ -105,34 +105,34 @@ class Side:
 
     @property
     def median_row(self) -> int:
-        """Give the row of the step of median length, the lower of two."""
+        """Return the row of the step of median length, the lower of two."""
         order = sorted(range(self.n_steps), key=lambda row: (self.lengths_ns[row], row))
         return order[(self.n_steps - 1) // 2]
 
     @cached_property
     def path(self) -> CriticalPath:
-        """Give the critical path through all steps."""
+        """Return the critical path through all steps."""
         start_ns, end_ns = self.steps["window_start_ns"][0], self.steps["window_end_ns"][-1]
         return self.trace.critical_path(between=(start_ns, end_ns))
 
     @property
     def account_path(self) -> CriticalPath:
-        """Give the path that the account is about: through all steps, or of the median one."""
+        """Return the path to report: through all steps, or that of the median step."""
         return self.path if self.is_contiguous else self.step_path(self.median_row)
 
     @property
     def n_account(self) -> int:
-        """How many steps that path goes through."""
+        """Return the number of steps on that path."""
         return self.n_steps if self.is_contiguous else 1
 
     @property
     def is_contiguous(self) -> bool:
-        """Whether each step begins where the one before ended."""
+        """Whether each step begins where the previous one ended."""
         starts, ends = self.steps["window_start_ns"], self.steps["window_end_ns"]
         return bool((starts[1:] == ends[:-1]).all())
 
     def step_path(self, row: int) -> CriticalPath:
-        """Give the critical path of one step; it is kept."""
+        """Return the critical path of one step, cached."""
         if not self.has_steps:
             return self.path
         if row not in self._step_paths:
@@ -141,10 +141,10 @@ class Side:
 
     @cached_property
     def host_times_ns(self) -> list[tuple[int, int]]:
-        """Give when the host was in each step."""
+        """Return the host's start and end time in each step."""
         starts_ns = self.steps["start_ns"]
         ends_ns = starts_ns + self.steps["duration_ns"]
-        # Between two steps the host is still on its way from the one before.
+        # Between two steps the host still finishes the previous one.
         goes_on = self.steps["window_end_ns"] == self.steps["window_start_ns"].shift(-1)
         next_ns = starts_ns.shift(-1)
         until_ns = ends_ns.zip_with(
@@ -153,14 +153,14 @@ class Side:
         return list(zip(starts_ns.to_list(), until_ns.to_list(), strict=True))
 
     def with_steps(self, numbers: Collection[int]) -> Side:
-        """Return the same run with these steps only."""
+        """Return the same run with only these steps."""
         import polars as pl
 
         steps = self.steps.filter(pl.col("step").is_in(list(numbers)))
         return replace(self, steps=steps, _step_paths={})
 
     def rows_at(self, times_ns: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Give the row of the step in which the host was at these times; -1 for none."""
+        """Return the row of the step that the host was in at each time; -1 for none."""
         import numpy as np
 
         starts, until = np.array(self.host_times_ns).T
@@ -178,7 +178,7 @@ class Side:
 
 
 def one_of(column: str, values: Iterable[str]) -> pl.Expr:
-    """Test a column of categories without making texts of it."""
+    """Whether a categorical column has one of some values, without converting it to strings."""
     import polars as pl
 
     return pl.any_horizontal(pl.col(column) == value for value in values)
@@ -192,25 +192,25 @@ def side_of(
     step_time_ns: int | None = None,
     **window: Any,
 ) -> Side:
-    """Choose the steps of a run: those that its verdict rests on.
+    """Choose the steps of a run: those its verdict is based on.
 
     Parameters
     ----------
     trace
         The run.
     steps
-        The numbers of steps to take instead.
+        Numbers of steps to use instead.
     as_recorded
-        Keep the time that the profiler added.
+        Keep the time added by the profiler.
     step_time_ns
-        The time of a step without the profiler, if it is known.
+        The time of a step without the profiler, if known.
     **window
         `step_name` and `data_load`, as for `Trace.verdict`.
 
     Raises
     ------
     WindowError
-        The trace has no such step, or nothing with a duration.
+        The step does not exist, or nothing has a duration.
     """
     import polars as pl
 

@@ -1,4 +1,4 @@
-"""Keys of events that mean the same in two traces: by stack, shape and name."""
+"""Keys that identify the same event in two traces: by stack, shape and name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SECOND: Final = 0x94D049BB133111EB
 
 _NUMBER: Final = r"\d+"
 
-# What compilers add to names of kernels: files and lines of OpenMP regions, and hashes.
+# Suffixes that compilers add to kernel names: files and lines of OpenMP regions, and hashes.
 _OPENMP: Final = r"(__omp_offloading_)[0-9a-f]+_[0-9a-f]+_"
 _LINE: Final = r"_l\d+(?:\.kd)?$"
 _HASH: Final = r"[0-9a-f]{8,}"
@@ -30,22 +30,22 @@ _MODULE: Final = "nn.Module: "
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """A key of each row of `Trace.events`; equal keys mean the same in any trace."""
+    """Keys of the rows of `Trace.events`; equal keys mean the same event in any trace."""
 
     name: NDArray[np.uint64]
     shape: NDArray[np.uint64]
-    """Of the shapes of the inputs; 0 where they were not recorded."""
+    """Of the input shapes; 0 if not recorded."""
     stack: NDArray[np.uint64]
-    """Of operators, modules and annotations around an event, and its own."""
+    """Of the operators, modules and annotations around an event, and the event itself."""
     operators: NDArray[np.uint64]
-    """The same with operators alone."""
+    """The same with operators only."""
 
 
 def keys_of(trace: Trace, events: pl.DataFrame) -> Keys:
-    """Make the keys of all events of a trace.
+    """Compute the keys of all events of a trace.
 
-    Numbers within the names of annotations and modules do not count, nor do Python frames,
-    whose lines move with every change of a file.
+    Numbers in the names of annotations and modules are ignored, and so are Python frames, whose
+    lines change with every edit of a file.
     """
     import numpy as np
 
@@ -62,7 +62,7 @@ def keys_of(trace: Trace, events: pl.DataFrame) -> Keys:
 
 
 def mixed(*keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Make one key of several.
+    """Combine several keys into one.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def mixed(*keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _name_keys(events: pl.DataFrame) -> NDArray[np.uint64]:
-    """Hash names, those of annotations and modules without their numbers."""
+    """Hash names; those of annotations and modules without their numbers."""
     import numpy as np
     import polars as pl
 
@@ -115,7 +115,7 @@ def _by_code(codes: pl.Series, keys: pl.Series) -> NDArray[np.uint64]:
 
 
 def _frames(events: pl.DataFrame, trace: Trace) -> pl.Series:
-    """List the annotations, but those of steps, and the modules of the model."""
+    """List the annotations, except those of steps, and the modules of the model."""
     import polars as pl
 
     columns = events.select("event", "kind", "name")
@@ -146,7 +146,7 @@ def _shape_keys(trace: Trace, n_events: int) -> NDArray[np.uint64]:
 
 
 def _stacked(events: pl.DataFrame, own: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Mix the keys of what stands around each event, from the outside in; 0 adds nothing."""
+    """Combine the keys of the events around each event, outermost first; 0 adds nothing."""
     import numpy as np
 
     parents = events["parent"].fill_null(0).to_numpy()

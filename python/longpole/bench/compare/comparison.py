@@ -1,16 +1,16 @@
-"""Two measurements of the same keys: faster, slower, the same, or inconclusive.
+"""Compare two measurements of the same keys: faster, slower, the same, or inconclusive.
 
-A run, one process, is the unit: its samples give one number, and only the spread of these
-numbers between runs says how sure a change is. From them comes an interval of the change by
-exact ranks, and from the interval and the gate, the smallest change that matters, the verdict:
+A run, one process, is the unit: its samples yield one number, and only the spread of these numbers
+between runs determines the certainty of a change. They yield an interval of the change by exact
+ranks; the verdict follows from the interval and the gate, the smallest change that matters:
 
 * `same`: the interval lies within the gate on both sides;
-* `slower`, `faster`: it leaves out zero, or, where the sides were measured one after the other,
-  lies wholly beyond the gate; for all keys together (Holm);
-* `inconclusive`: all else, too few runs first of all.
+* `slower`, `faster`: it excludes zero or, if the sides were measured one after the other, lies
+entirely beyond the gate; for all keys together (Holm);
+* `inconclusive`: all else, in particular too few runs.
 
-So a key passes when it was shown to be no slower than the gate allows, not when nothing was
-shown. What no verdict can tell is said in `docs/comparing.md`.
+So a key passes if it was shown to be no slower than the gate allows, not if nothing was shown.
+`docs/comparing.md` lists what no verdict can show.
 """
 
 from __future__ import annotations
@@ -41,27 +41,27 @@ def compare(
     base_key: str | None = None,
     new_key: str | None = None,
 ) -> Comparison:
-    """Say of each key whether it became faster or slower, and how surely.
+    """Determine for each key whether it became faster or slower, and how certain that is.
 
     Parameters
     ----------
     base, new
-        Each a file of records, the name of a baseline, records, or times by key, one for
-        each run. They may be the same file, with `base_key` and `new_key`.
+        For each side a file of records, the name of a baseline, records, or times by key, one per
+        run. Both may be the same file, with `base_key` and `new_key`.
     gate
         The smallest relative change that matters.
     confidence
-        Of all verdicts together, over all looks that were planned.
+        Confidence of all verdicts together, over all planned looks.
     base_key, new_key
-        Compare these keys in place of keys of the same name. A name that is followed by
-        points of axes (`kernels:old n=64`) stands for all of its points.
+        Compare these keys instead of keys with the same name. A name followed by points of axes
+        (`kernels:old n=64`) stands for all of its points.
 
     Raises
     ------
     FileNotFoundError
-        There is neither a file nor a baseline of a name.
+        A name is neither a file nor a baseline.
     ResultsError
-        A file holds no record of a measurement.
+        A file contains no measurement.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def _located(source: Source) -> Source:
 
 
 def _differences(found: list[tuple[str, Evidence]], gate: float) -> Iterator[Difference]:
-    """Judge each key; a claim has to hold for all of them together."""
+    """Judge each key; a change has to be significant for all keys together."""
     from longpole.statistics.samples import holm
 
     p_values = [evidence.p_value if evidence.limits is not None else None for _, evidence in found]
@@ -210,7 +210,7 @@ def _too_noisy(evidence: Evidence, gate: float) -> str:
 
 
 def _warnings(base: Measurements, new: Measurements, *, only_common: bool) -> Iterator[str]:
-    """Say what is true of the comparison as a whole."""
+    """Yield warnings about the comparison as a whole."""
     added = [key for key in new.runs if key not in base.runs] if only_common else []
     if added:
         yield f"only in new, so not compared: {', '.join(added)}"

@@ -1,4 +1,4 @@
-"""What a comparison found: the verdict on each key, its figures, and how they are shown."""
+"""The result of a comparison: the verdict on each key, its figures, and their display."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _COLUMNS: Final = (
 
 
 class Verdict(StrEnum):
-    """What is said of a key, and of all keys together."""
+    """The verdict on a key, or on all keys together."""
 
     FASTER = "faster"
     SLOWER = "slower"
@@ -47,41 +47,41 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Difference(Data):
-    """What became of one key."""
+    """The change of one key."""
 
     key: str
-    """Of the base; of both measurements unless keys were paired."""
+    """Key of the base; of both measurements unless keys were paired."""
     verdict: Verdict
     reason: str
-    """Why, in a sentence."""
+    """Reason for the verdict, as a sentence."""
     base: Side | None = None
-    """What the runs of the base say; None where there is none."""
+    """Summary of the runs of the base; None without any."""
     new: Side | None = None
-    """What the runs of the new side say; None where there is none."""
+    """Summary of the runs of the new side; None without any."""
     change: float | None = None
-    """Of the time, relative to the base: 0.05 is 5 % slower."""
+    """Relative change of the time: 0.05 is 5 % slower."""
     interval: Interval | None = None
-    """Where the change lies."""
+    """Confidence interval of the change."""
     p_value: float | None = None
-    """The chance of such a change if there were none (none beyond the gate, where the sides were
-    measured apart), raised for the number of keys."""
+    """Probability of such a change if there were none (or none beyond the gate, if the sides were
+    measured separately), adjusted for the number of keys."""
     n_runs: int = 0
-    """Of each side, or pairs of them."""
+    """Number of runs per side, or of pairs of runs."""
     design: Literal["in turns", "separate"] = "separate"
-    """How the sides were measured."""
+    """Whether the sides were measured in turns or separately."""
     is_interleaved: bool = False
     """Whether the runs of both sides alternated."""
     smallest_change: float | None = None
-    """That would be found in 80 of 100 such comparisons."""
+    """Change that would be detected in 80 of 100 such comparisons."""
     runs_needed: int | None = None
-    """Of each side, to find a change as large as the gate in 80 of 100."""
+    """Runs per side needed to detect a change of the size of the gate in 80 of 100 comparisons."""
     warnings: tuple[str, ...] = ()
-    """What makes the verdict doubtful."""
+    """Warnings about the verdict."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All keys of two measurements, those of the base first and in its order."""
+    """All keys of two measurements, first those of the base in its order."""
 
     differences: tuple[Difference, ...]
     gate: float
@@ -95,7 +95,7 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
-        """The gravest of all: slower, then inconclusive, then faster, then same."""
+        """Most severe verdict of all: slower, then inconclusive, then faster, then same."""
         found = {difference.verdict for difference in self.differences}
         for verdict in (Verdict.SLOWER, Verdict.INCONCLUSIVE, Verdict.FASTER, Verdict.SAME):
             if verdict in found:
@@ -104,14 +104,14 @@ class Comparison:
 
 
 def comparison_blocks(comparison: Comparison) -> list[Block]:
-    """Give the table of differences, and what is open and doubtful below it."""
+    """Return the table of differences, and below it what is inconclusive or doubtful."""
     notes = [*_open_questions(comparison), *warnings_of(comparison)]
     table = Table(_COLUMNS, [_cells(each) for each in comparison.differences])
     return [table, *([Notes(notes)] if notes else [])]
 
 
 def warnings_of(comparison: Comparison) -> Iterator[str]:
-    """Say what makes the verdicts doubtful."""
+    """Yield the warnings about the verdicts."""
     yield from comparison.warnings
     for difference in comparison.differences:
         yield from (f"{difference.key}: {warning}" for warning in difference.warnings)

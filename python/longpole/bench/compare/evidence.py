@@ -1,4 +1,4 @@
-"""What the runs of two sides say about the change between them, before any verdict."""
+"""What the runs of both sides show about the change, before any verdict."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["Evidence", "side_of", "weigh"]
 FEWEST_PAIRS: Final = 6
 FEWEST_SEPARATE: Final = 4
 
-# One side ahead of the other by so many runs was measured apart from it.
+# One side that is ahead by this many runs was measured separately.
 _MOST_AHEAD: Final = 2
 
 _TURNS_A_BLOCK: Final = 10
@@ -37,26 +37,27 @@ _MOST_DISTURBED: Final = 0.25
 _MOST_DROPPED_MORE: Final = 0.10
 _MOST_CLOCK_APART: Final = 0.01
 
-# Smallest change found in 80 of 100 comparisons, in spreads of the runs: normal noise, with
-# the efficiency of the median and of rank sums.
+# Smallest change detected in 80 of 100 comparisons, in units of the runs' spread: normal noise,
+# with the efficiency of the median and of rank sums.
 _FOUND_IN_TURNS: Final = 3.8
 _FOUND_SEPARATE: Final = 3.1
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Logarithms of new over base, or the obstacle that stands before them.
+    """Logarithms of new divided by base, or the obstacle to a comparison.
 
     Parameters
     ----------
     is_strict
-        The sides were measured apart: only a change wholly beyond the gate is a claim.
+        Whether the sides were measured separately: then only a change entirely beyond the gate is
+        reported.
     numbers
-        One for each pair of runs, where they were taken in turns.
+        One per pair of runs if they were taken in turns.
     level
-        Of the look that this is.
+        Significance level of this look.
     p_value
-        The chance of such numbers if there were no change, or none beyond the gate.
+        Probability of such numbers if there were no change, or none beyond the gate.
     """
 
     base: Side | None
@@ -73,7 +74,7 @@ class Evidence:
     warnings: tuple[str, ...] = ()
 
     def smallest_change(self) -> float | None:
-        """Give the change that would be found in 80 of 100 such comparisons."""
+        """Return the change that would be detected in 80 of 100 such comparisons."""
         if self.spread is None or not self.n_runs:
             return None
         if self.design == "in turns":
@@ -81,7 +82,7 @@ class Evidence:
         return math.expm1(_FOUND_SEPARATE * self.spread * math.sqrt(2 / self.n_runs))
 
     def runs_for(self, change: float) -> int | None:
-        """Give the runs of each side that it takes to find a change in 80 of 100."""
+        """Return the number of runs per side that detects a change in 80 of 100 comparisons."""
         if self.spread is None or change <= 0:
             return None
         effect = math.log1p(change)
@@ -93,7 +94,7 @@ class Evidence:
 def weigh(
     base: Runs, new: Runs, *, gate: float, level: float, environments_agree: bool
 ) -> Evidence:
-    """Weigh the runs of one key on two sides."""
+    """Evaluate the runs of one key on both sides."""
     sides = side_of(base), side_of(new)
     if obstacle := _obstacle(base, new):
         return Evidence(*sides, obstacle=obstacle, warnings=tuple(_warnings(base, new)))
@@ -170,19 +171,19 @@ def _weigh_separate(
 
 
 def _common_spread(base: Runs, new: Runs) -> float | None:
-    """Give the root mean square of the spreads of both sides."""
+    """Return the root mean square of the spreads of both sides."""
     spreads = [robust_spread(each.log_times) for each in (base, new) if len(each.log_times) > 1]
     return math.sqrt(sum(each**2 for each in spreads) / len(spreads)) if spreads else None
 
 
 def _by_session(base: Runs, new: Runs) -> tuple[Runs, Runs] | None:
-    """Give one number for each session, where both sides have enough of them."""
+    """Return one number per session if both sides have enough sessions."""
     found = base.sessions(), new.sessions()
     return found if min(len(each.log_times) for each in found) >= FEWEST_SEPARATE else None
 
 
 def _shift_p_value(base: Runs, new: Runs, estimate: float, gate: float) -> float:
-    """Give the chance of a change beyond the gate, in the direction of the estimate."""
+    """Return the probability of a change beyond the gate in the direction of the estimate."""
     if estimate < 0 and gate >= 1:
         return 1.0
     moved = math.log1p(gate if estimate >= 0 else -gate)
@@ -194,7 +195,7 @@ def _log_changes(base: Sequence[float], new: Sequence[float]) -> list[float]:
 
 
 def side_of(runs: Runs) -> Side | None:
-    """Sum up the runs of one side; None where there is none."""
+    """Summarise the runs of one side; None without any."""
     times = runs.log_times
     if not times:
         return None
@@ -211,7 +212,7 @@ def side_of(runs: Runs) -> Side | None:
 
 
 def _obstacle(base: Runs, new: Runs) -> str | None:
-    """Say why two sides cannot be compared at all, if so."""
+    """Return why two sides cannot be compared at all, or None."""
     for name, runs in (("base", base), ("new", new)):
         if not runs.log_times:
             return f"no run in {name} succeeded{_failures(runs)}"
@@ -225,9 +226,10 @@ def _obstacle(base: Runs, new: Runs) -> str | None:
 
 
 def _uneven_conditions(base: Runs, new: Runs) -> str | None:
-    """Abstain where a side lost more samples, or ran at another clock, than the other.
+    """Return a reason to abstain if a side lost more samples, or ran at another clock.
 
-    A kernel that draws more power throttles itself; to drop these samples would hide its cost.
+    A kernel that draws more power causes throttling itself; dropping these samples would hide its
+    cost.
     """
     shares = [runs.n_dropped / (runs.n_samples + runs.n_dropped) for runs in (base, new)]
     if abs(shares[0] - shares[1]) > _MOST_DROPPED_MORE:
@@ -246,9 +248,9 @@ def _uneven_conditions(base: Runs, new: Runs) -> str | None:
 
 
 def _crowded(base: Runs, new: Runs) -> str | None:
-    """Abstain where other programs held the processors while one side was measured.
+    """Return a reason to abstain if other programs used the processors while one side was measured.
 
-    Sides in turns, or that alternate, bear that alike; sides measured apart do not.
+    Sides measured in turns or alternating are affected alike; separate ones are not.
     """
     for name, runs in (("base", base), ("new", new)):
         n_crowded = sum(each > HIGH_PRESSURE for each in runs.cpu_pressures)
@@ -274,7 +276,7 @@ def _too_few(  # noqa: PLR0917 - two sides, and what is asked of them
 
 
 def _one_run(changes: Sequence[float], level: float) -> str:
-    """Say what one process tells of itself."""
+    """Describe what a single process shows."""
     blocks = [
         median(changes[start : start + _TURNS_A_BLOCK])
         for start in range(0, len(changes) - _TURNS_A_BLOCK + 1, _TURNS_A_BLOCK)
@@ -288,7 +290,7 @@ def _one_run(changes: Sequence[float], level: float) -> str:
 
 
 def _interleaved(base: Runs, new: Runs) -> bool:
-    """Tell whether the runs of both sides alternated, from when they began."""
+    """Whether the runs of both sides alternated, by their start times."""
     begins = [(at, 1) for at in base.begins_s] + [(at, -1) for at in new.begins_s]
     if any(math.isnan(at) for at, _ in begins):
         return False
@@ -301,7 +303,7 @@ def _interleaved(base: Runs, new: Runs) -> bool:
 
 
 def _widened(limits: Interval | None, base: Runs, new: Runs) -> Interval | None:
-    """Give the limits what the clock cannot tell: equal ticks are not equal times."""
+    """Widen the limits by the clock resolution, since equal ticks are not equal times."""
     if limits is None:
         return None
     steps = [
@@ -314,7 +316,7 @@ def _widened(limits: Interval | None, base: Runs, new: Runs) -> Interval | None:
 
 
 def _warnings(base: Runs, new: Runs, n_pairs: int | None = None) -> Iterator[str]:
-    """Say what the verdict should be doubted for."""
+    """Yield the warnings about the verdict."""
     for name, runs in (("base", base), ("new", new)):
         if runs.log_times and (failures := _failures(runs)):
             yield f"{name}: left out{failures}"

@@ -1,4 +1,4 @@
-"""What one side of a comparison says."""
+"""Summary of one side of a comparison."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ __all__ = ["Side"]
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What the runs of one side say."""
+    """Summary of the runs of one side."""
 
     n_runs: int
-    """Runs that gave a time."""
+    """Number of runs with a time."""
     n_samples: int
-    """The samples in them."""
+    """Number of their samples."""
     median_ns: float
-    """The median of the runs."""
+    """Median over the runs."""
     spread: float | None
-    """How far runs lie from one another, robust, as a share; None for a single run."""
+    """Robust spread of the runs, as a fraction; None for a single run."""
     n_failed: int = 0
     n_unusable: int = 0
-    """Times that cannot be one."""
+    """Number of invalid times."""
     n_dropped: int = 0
-    """Samples that were dropped for the conditions they were taken in."""
+    """Number of samples dropped for the conditions in which they were taken."""
     n_disturbed: int = 0
-    """Runs with too many of these."""
+    """Number of runs with too many dropped samples."""

@@ -1,8 +1,8 @@
-"""How often one may look at a comparison that goes on, and how sure each look has to be.
+"""How often a running comparison may be evaluated, and the significance level of each look.
 
-Whoever looks after every run and stops as soon as something seems different finds a difference
-in one of five comparisons where there is none. Three looks, after 7, 14 and 28 runs, at levels
-that sum to the one wanted, keep to it.
+Stopping as soon as a look after any run shows a difference finds one in one of five comparisons
+without a difference. Three looks, after 7, 14 and 28 runs, at levels that sum to the requested one,
+keep the error rate.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
 __all__ = ["LOOKS", "level_at"]
 
 LOOKS: Final = (7, 14, 28)
-"""Runs of each side after which a comparison is looked at."""
+"""Runs of each side after which a comparison is evaluated."""
 
-# For 5 % in all. 2 / 2**7 is what seven runs can reach; the rest is shared by the others.
+# For 5 % in all. Seven runs can reach 2 / 2**7; the others share the rest.
 _LEVELS: Final = (0.0157, 0.0171, 0.0171)
 _WHOLE: Final = 0.05
 
 
 def level_at(n_runs: int, plans: Collection[tuple[int, ...]], level: float) -> float:
-    """Give the level of a look at so many runs.
+    """Return the significance level of a look after `n_runs` runs.
 
     Parameters
     ----------
     n_runs
-        Of each side.
+        Runs of each side.
     plans
-        The looks that the runs were planned with; `(10,)` or none is one look.
+        The planned looks; `(10,)` or none is one look.
     level
-        Of all looks together.
+        Level of all looks together.
 
     Examples
     --------
@@ -44,5 +44,5 @@ def level_at(n_runs: int, plans: Collection[tuple[int, ...]], level: float) -> f
     if all(len(plan) <= 1 for plan in plans):
         return level
     shares = dict(zip(LOOKS, _LEVELS, strict=True))
-    # Where it was stopped by hand, the look is one more: it gets the strictest level.
+    # Stopped by hand: this is an additional look and gets the strictest level.
     return shares.get(n_runs, min(_LEVELS)) / _WHOLE * level

@@ -1,4 +1,4 @@
-"""Interfaces of other tools, for programs that were written for them."""
+"""Interfaces of other tools, for programs written for them."""
 
 from longpole.bench.compatible.profile_result import ProfileResult, extract_profile_result
 

@@ -1,12 +1,12 @@
 """AITemplate's two profiler runners, over `longpole.bench.Runner`.
 
-The names, the arguments and the order of events are AITemplate's, so that
-`from longpole.bench.compatible.aitemplate import ProfilerRunner` is all there is to change.
-What differs is what went wrong there: a hung profiler is ended, a device is never lost, and a
-profiler that crashed or printed nothing is no result. `docs/aitemplate.md` lists every
-difference with its reason, and the names that are not provided.
+Names, arguments and the order of events are AITemplate's, so that only the import changes to `from
+longpole.bench.compatible.aitemplate import ProfilerRunner`. The differences fix its failures: a
+hung profiler is ended, a device is never lost, and a profiler that crashed or printed nothing
+yields no result. `docs/aitemplate.md` lists every difference with its reason, and the names that
+are not provided.
 
-Both runners and AITemplate's rules stand in one file, so that it can be read beside AITemplate's.
+Both runners and AITemplate's rules are in one file, for comparison with AITemplate's file.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from longpole.devices import Device, Found
 
     class Delegate(Protocol):
-        """What makes something of all results together."""
+        """Combines all results into something."""
 
         def postprocess_results(self) -> object: ...
 
@@ -68,7 +68,7 @@ PROFILER_RUN_RETRY_DELAY_SECONDS: Final = 5
 _FORMAT: Final = "aitemplate"
 _LOGGER: Final = logging.getLogger(__name__)
 
-# What AITemplate's module has, and this one has not.
+# Names of AITemplate's module that are missing here.
 _NOT_PROVIDED: Final = {
     "BaseRunner": "the processes of a task are held by a guard; derive from `Runner`",
     "Task": "a task is a `longpole.bench.Job`; its results come from `Runner.pull`",
@@ -80,7 +80,7 @@ _NOT_PROVIDED: Final = {
 
 
 class NotProvidedError(LongpoleError, ImportError):
-    """A name of AITemplate's module that this one does not have."""
+    """A name of AITemplate's module that is not provided here."""
 
 
 def __getattr__(name: str) -> NoReturn:
@@ -102,20 +102,20 @@ class _Pushed:
 
 
 class ProfilerRunner:
-    """Runs profilers on several devices and hands their results to a delegate.
+    """Runs profilers on several devices and passes their results to a delegate.
 
     Parameters
     ----------
     devices
-        Numbers as this process counts its devices, or tokens of a visibility
-        variable. None or an empty list is device 0.
+        Device numbers as seen by this process, or tokens of a visibility variable. None or an empty
+        list is device 0.
     postprocessing_delegate
         Its `postprocess_results()` is called once, after all callbacks.
     timeout
         Seconds that `join` waits for all profilers together.
     strict
-        Let `join` raise when a profiler gave no result or a callback raised, in place of
-        logging it, and leave `postprocess_results` out.
+        Make `join` raise if a profiler has no result or a callback raised, instead of logging it,
+        and skip `postprocess_results`.
     """
 
     def __init__(
@@ -156,14 +156,14 @@ class ProfilerRunner:
         )
 
     def join(self) -> None:
-        """Wait for all profilers and their callbacks, then let the delegate do its part.
+        """Wait for all profilers and their callbacks, then call the delegate.
 
         Raises
         ------
         RuntimeError
-            The time was over: all profilers that were not done are ended and named. The
-            callbacks of all others have been called. With `strict`, also when a profiler gave
-            no result: it is named with the reason, and the delegate is not called.
+            The time limit was reached: all unfinished profilers are ended and listed; the callbacks
+            of all others have been called. With `strict`, also if a profiler has no result: it is
+            listed with the reason, and the delegate is not called.
         """
         pushed, self._pushed = self._pushed, []
         try:
@@ -201,7 +201,7 @@ class ProfilerRunner:
         future: Future[Record],
         callback: Callable[[ProfileResult, Any], object],
     ) -> None:
-        """Call back with a result, or note why there is none; whatever it raises ends nothing."""
+        """Call back with a result, or note why there is none; log any exception."""
         try:
             if not future.cancelled():
                 result = _result(_best(pushed.cmds, future.result()))
@@ -214,7 +214,7 @@ class ProfilerRunner:
             pushed.handed_on.set()
 
     def _close(self) -> None:
-        """Give the devices back; the next push takes them again."""
+        """Return the devices; the next push takes them again."""
         if self._engine is not None:
             self._engine.cancel()
             self._engine.close()
@@ -222,16 +222,16 @@ class ProfilerRunner:
 
 
 class Runner:
-    """Runs profiling tasks on several devices and gives back their results.
+    """Runs profiling tasks on several devices and returns their results.
 
     Parameters
     ----------
     devs
         As for `ProfilerRunner`.
     op_name
-        What is profiled, for the log.
+        Name of what is profiled, for the log.
     timeout
-        Seconds for each task.
+        Time limit of each task in seconds.
     """
 
     def __init__(
@@ -254,12 +254,12 @@ class Runner:
         Parameters
         ----------
         idx
-            What the result is given back with. It may occur more than once.
+            Index to return with the result. It may occur more than once.
         cmd
-            The command. No shell sees it.
+            The command; it is not run in a shell.
         return_ops
-            Give back a list with the results of these operations, in the order
-            of printing, in place of the best result.
+            Return a list with the results of these operations, in printed order, instead of the
+            best result.
 
         Raises
         ------
@@ -273,7 +273,7 @@ class Runner:
         self._tasks.append((idx, Job(parse_argv(cmd), format=_FORMAT), wanted))
 
     def join(self) -> None:
-        """Run all tasks to their end. Their results wait for `pull`."""
+        """Run all tasks to completion. `pull` returns their results."""
         tasks, self._tasks = self._tasks, []
         if not tasks:
             return
@@ -292,9 +292,9 @@ class Runner:
         self._results = results
 
     def pull(self) -> list[tuple[str | int, ProfileResult | list[ProfileResult]]]:
-        """Give the results of the tasks that succeeded, in the order of the pushes.
+        """Return the results of the tasks that succeeded, in the order of the pushes.
 
-        Tasks that `join` has not run are run first.
+        Runs tasks first that `join` has not run.
         """
         self.join()
         results, self._results = self._results or [], None
@@ -302,7 +302,7 @@ class Runner:
 
 
 def _policy(timeout_s: float | None) -> Policy:
-    """Give the limits of AITemplate, and its patience with a system that refuses to start."""
+    """Return AITemplate's limits, and its retries if the system refuses to start a process."""
     return Policy(
         timeout_s=timeout_s,
         launch_attempts=PROFILER_RUN_MAX_ATTEMPTS,
@@ -318,13 +318,13 @@ def _best(cmds: Sequence[str], record: Record) -> Measurement:
 
 
 def _together(failures: Sequence[BaseException]) -> BaseException:
-    """Give one exception for all: the first of a callback, else all reasons in one."""
+    """Combine exceptions into one: the first of a callback, else all reasons."""
     own = next((each for each in failures if not isinstance(each, RuntimeError)), None)
     return own or RuntimeError("\n".join(map(str, failures)))
 
 
 def _devices(wanted: Sequence[str | int] | None) -> Found | list[Device]:
-    """Take devices as they are known here; on a machine that knows none take the bare names."""
+    """Find the devices by name; on a machine without known devices, use the bare names."""
     found = discover()
     if any(device.vendor != "cpu" for device in found):
         return select(wanted, found)

@@ -1,9 +1,9 @@
-"""What AITemplate makes of a profiler's output, exactly, oddities included.
+"""Parses a profiler's output exactly as AITemplate does, oddities included.
 
-For programs that were written for it and count on its answers. `longpole.bench.extract`
-reads the same rows without the oddities: here a time in scientific notation loses
-its exponent, a row with an odd name is lost or loses its name, and the 0 that a
-crashed kernel prints is the best time of all.
+For programs that were written for AITemplate and rely on its answers. `longpole.bench.extract`
+reads the same rows without the oddities: here a time in scientific notation loses its exponent, a
+row with an odd name is lost or loses its name, and the 0 printed by a crashed kernel is the best
+time of all.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ __all__ = [
     "update_inplace",
 ]
 
-# Unanchored, and `\d` takes the digits of any script: so does AITemplate.
+# Unanchored, and `\d` matches the digits of any script, as in AITemplate.
 PROF_RUNTIME_PATTERN: Final = re.compile(r"OP:([a-zA-Z0-9_]+),TIME:([\d\.]+),WS:([\d]+)")
 RUNTIME_PATTERN: Final = re.compile(r"TIME:([\d\.]+)")
 WORKSPACE_PATTERN: Final = re.compile(r"WS:([\d]+)")
 
 
 class ProfileResult(NamedTuple):
-    """An operation, its time in the milliseconds that were printed, its workspace in bytes."""
+    """An operation, its time in milliseconds as printed, and its workspace in bytes."""
 
     op_config: str
     duration: float
@@ -48,17 +48,15 @@ def extract_profile_result(
     stdout
         What the profiler printed.
     return_ops
-        The operations to list. Without it the fastest row is the answer, the first
-        of those that are equally fast.
+        The operations to list. By default the fastest row is returned, or the first of several
+        equally fast ones.
 
     Returns
     -------
     tuple
-        The fastest row, or the list of rows in the order of printing; and whether
-        this failed. A failure is told by this flag only: the row that comes with it
-        is that of an operation without a name that took no time. Where there is no
-        row but a time and a workspace, these are the answer, not in a list, whatever
-        was asked for.
+        The fastest row, or the list of rows in printed order; and whether this failed. Only the
+        flag shows a failure: the row with it is that of an operation without a name and with time
+        0. If there is no row but a time and a workspace, these are returned, never in a list.
 
     Examples
     --------
@@ -72,7 +70,7 @@ def extract_profile_result(
 
 
 def optimization_key(result: Sequence[str]) -> float:
-    """Give what results are ordered by: the time of a row.
+    """Return the time of a row, by which results are ordered.
 
     Examples
     --------
@@ -83,7 +81,7 @@ def optimization_key(result: Sequence[str]) -> float:
 
 
 def update_inplace(d: dict[str, str], new_d: Mapping[str, str]) -> dict[str, str]:
-    """Update a dictionary, and give it back.
+    """Update a dictionary and return it.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What was measured, as records: on disk, in memory, and under a name as a baseline."""
+"""Records of measurements: on disk, in memory, and as named baselines."""
 
 from longpole.bench.records.baselines import save_baseline
 from longpole.bench.records.choice import best_records, final_records

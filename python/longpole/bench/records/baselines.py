@@ -1,8 +1,8 @@
-"""Measurements kept under a name, to compare later ones with.
+"""Measurements stored under a name, to compare later ones with.
 
-A baseline is a copy of a file of records, `NAME.jsonl`, in the folder `.longpole/baselines` of
-the working directory, or in the one that `LONGPOLE_BASELINES` names. It is written whole or not
-at all, and never over another one unless told to.
+A baseline is a copy of a file of records, `NAME.jsonl`, in the folder `.longpole/baselines` of the
+working directory, or in the one of `LONGPOLE_BASELINES`. It is written completely or not at all,
+and replaces another one only on request.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 
 
 def baseline_folder() -> Path:
-    """Give the folder that baselines are kept in; it need not exist."""
+    """Return the folder of the baselines; it need not exist."""
     return Path(os.environ.get("LONGPOLE_BASELINES") or Path(".longpole", "baselines"))
 
 
 def baseline_path(name: str) -> Path:
-    """Give the file of a baseline; it need not exist.
+    """Return the file of a baseline; it need not exist.
 
     Raises
     ------
@@ -43,12 +43,12 @@ def baseline_path(name: str) -> Path:
 
 
 def find_measurements(name: str) -> Path:
-    """Give the file of that path, or else the baseline of that name.
+    """Return the file at a path, or else the baseline with that name.
 
     Raises
     ------
     FileNotFoundError
-        There is neither.
+        Neither exists.
     """
     path = Path(name)
     if path.exists():
@@ -60,23 +60,23 @@ def find_measurements(name: str) -> Path:
 
 
 def save_baseline(name: str, source: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-    """Keep a file of records under a name.
+    """Store a file of records under a name.
 
     Parameters
     ----------
     name
         Letters, digits, dots, dashes and underscores.
     source
-        The file; it is copied as it is.
+        The file; it is copied unchanged.
     overwrite
-        Take the place of a baseline of the same name.
+        Replace a baseline with the same name.
 
     Raises
     ------
     ResultsError
-        The file holds no measurement.
+        The file contains no measurement.
     FileExistsError
-        There is a baseline of that name.
+        A baseline with that name exists.
     """
     target = baseline_path(name)
     if not any(runs.log_times for runs in read_measurements(source).runs.values()):

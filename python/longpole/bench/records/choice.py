@@ -1,4 +1,4 @@
-"""The best result: by time, and by name between equals, whatever came in first."""
+"""Chooses the best result: by time, then by name, independent of the order of completion."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["best_of_final", "best_records", "fastest", "final_records"]
 
 
 def fastest(results: Iterable[Measurement]) -> Measurement | None:
-    """Choose the fastest result. A time that is none never wins (see `is_duration_ns`)."""
+    """Return the fastest result. An invalid time never wins (see `is_duration_ns`)."""
     sound = [result for result in results if is_duration_ns(result.time_ns)]
     return min(sound, key=lambda result: (result.time_ns, result.name), default=None)
 
 
 def final_records(records: Iterable[Record]) -> dict[str, Record]:
-    """Give the last word on each job, by its id, in the order of the ids' first mention."""
+    """Return the last record of each job by id, in the order in which ids first occur."""
     last: dict[str, Record] = {}
     for record in records:
         if record.is_final:
@@ -33,10 +33,10 @@ def final_records(records: Iterable[Record]) -> dict[str, Record]:
 def best_records(
     records: Iterable[Record], by: Callable[[Record], str] = lambda record: record.key
 ) -> dict[str, Record]:
-    """Choose the record with the fastest result of each group, of runs that were sound.
+    """Return the record with the fastest result of each group, among successful runs.
 
-    Ties go to the name of the result, then to the id of the job, so that the
-    order in which jobs were done has no say. Groups are in the order of their names.
+    Ties are decided by the name of the result, then the id of the job, so that the order in which
+    jobs ran does not matter. Groups are in the order of their names.
     """
     last = final_records(records)
     chosen = best_of_final(last.values(), by)
@@ -46,10 +46,10 @@ def best_records(
 def best_of_final(
     records: Iterable[Record], by: Callable[[Record], str] = lambda record: record.key
 ) -> dict[str, Record]:
-    """Choose as `best_records` does from final records, one a job, which are read once.
+    """Choose as `best_records` does, from final records, one per job, which are read once.
 
-    Of the chosen records only what a choice rests on is kept: they come without their
-    environment, their output and their other results.
+    To save memory, the chosen records come without their environment, their output and their other
+    results.
     """
     chosen: dict[str, Record] = {}
     for record in records:

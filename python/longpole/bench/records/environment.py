@@ -1,4 +1,4 @@
-"""The surroundings of a measurement: a number means little without them."""
+"""The environment of a measurement, without which a number means little."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RECORDED_VARIABLES", "fingerprint", "fingerprint_changes", "variables_on_record"]
 
-# Asked for by their metadata: none of them is imported.
+# Versions are read from package metadata: none of these is imported.
 LIBRARIES: Final = (
     "torch",
     "triton",
@@ -29,7 +29,7 @@ LIBRARIES: Final = (
     "nvidia-cudnn-cu12",
     "numpy",
 )
-# The device stands in every record beside these; what changes them changes the figures.
+# Every record also contains the device; these variables change the figures.
 COMPARED: Final = (
     "host",
     "boot",
@@ -59,12 +59,12 @@ RECORDED_VARIABLES: Final = frozenset(
         "ZE_AFFINITY_MASK",
     }
 )
-"""Variables whose values stand in records; of all others only a digest does."""
+"""Variables whose values are recorded; of all others only a digest is."""
 
 
 @cache
 def fingerprint() -> Mapping[str, Any]:
-    """Say on what this process measures."""
+    """Return the machine and software of this process."""
     return {
         "host": socket.gethostname(),
         "boot": _first_line("/proc/sys/kernel/random/boot_id"),
@@ -81,7 +81,7 @@ def fingerprint() -> Mapping[str, Any]:
 
 
 def fingerprint_changes(before: Mapping[str, Any]) -> list[str]:
-    """Say in words what has changed since an earlier fingerprint, as far as it matters."""
+    """Describe relevant changes since an earlier fingerprint."""
     now = fingerprint()
     return [
         f"{name} was {before.get(name)!r} and is {now.get(name)!r}"
@@ -93,14 +93,14 @@ def fingerprint_changes(before: Mapping[str, Any]) -> list[str]:
 def variables_on_record(
     variables: Mapping[str, str | None], recorded: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Say which variables a job was given, without what may be a secret.
+    """Return the environment variables of a job without possible secrets.
 
     Parameters
     ----------
     variables
-        Names and values; None is a variable that is taken away.
+        Names and values; None for a removed variable.
     recorded
-        Names whose values may be told, beside `RECORDED_VARIABLES`.
+        Names whose values may be recorded, in addition to `RECORDED_VARIABLES`.
 
     Examples
     --------
@@ -115,13 +115,13 @@ def variables_on_record(
 
 
 def _digest(name: str, value: str) -> str:
-    """Give the same for the same value of a variable: whether it changed can be told."""
+    """Return a digest of a variable, which shows whether its value changed."""
     text = f"{name}={value}".encode("utf-8", "surrogatepass")
     return hashlib.sha256(text).hexdigest()[:16]
 
 
 def _boost() -> str | None:
-    """Say whether the processor may raise its clock; two drivers say so in two ways."""
+    """Return whether the processor may boost its clock; two drivers report it differently."""
     if (allowed := _first_line("/sys/devices/system/cpu/cpufreq/boost")) is not None:
         return "on" if allowed == "1" else "off"
     forbidden = _first_line("/sys/devices/system/cpu/intel_pstate/no_turbo")

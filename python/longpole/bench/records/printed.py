@@ -1,7 +1,7 @@
-"""What benchmark tools printed, as rows of records: one for each operation of each run.
+"""The output of benchmark tools as rows of records: one per operation and run.
 
-A run is what the tool says is one (`run` among the fields), or else the whole output: rows of one
-process are its samples. Rows that cannot be compared are attempts that failed.
+A run is defined by the tool (`run` among the fields), or else is the whole output: rows of one
+process are its samples. Rows that cannot be compared are failed attempts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SAID = ("run", "statistic", "started_at")
 
 
 def printed_rows(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
-    """Give what the tools that wrote a file measured, none where no format is recognised."""
+    """Yield the rows of the tools that wrote a file; none if no format is recognised."""
     found = extract(path)
     said = _said(found)
     runs: dict[tuple[str, ...], dict[str, Any]] = {}

@@ -1,7 +1,7 @@
-"""Results files, read row by row in memory that does not grow with their length.
+"""Reads results files row by row, in memory independent of their length.
 
-Every row is checked as it is read: a row that is no record, or a record with a value that it
-cannot have, is counted and left out.
+Every row is checked: a row that is not a record, or a record with an invalid value, is counted and
+left out.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _OURS: Final = "longpole.bench."
 
 
 class RowKind(Enum):
-    """What a line of a file is: a record, one of ours that is damaged, or something else."""
+    """Kind of a line in a file: a record, a damaged one of ours, or something else."""
 
     RECORD = 1
     DAMAGED = 2
@@ -48,14 +48,14 @@ class RowKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StoredResults:
-    """The records of a file in the order of writing, and how many of its rows are not records."""
+    """The records of a file in the order of writing, and the number of other rows."""
 
     records: tuple[Record, ...]
     skipped: int
 
 
 class ResultsFile:
-    """The records of a file, one after the other.
+    """The records of a file, read one at a time.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class ResultsFile:
     Raises
     ------
     FileNotFoundError
-        There is no such file; raised by the first look at it.
+        The file does not exist; raised on first access.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -74,7 +74,7 @@ class ResultsFile:
         self.n_skipped = 0
 
     def records(self) -> Iterator[Record]:
-        """Give every record in the order of writing; count records and damaged rows."""
+        """Yield every record in the order of writing; count records and damaged rows."""
         self.n_records = self.n_skipped = 0
         for line in rows_of(self.path):
             record = parse_record(line)
@@ -85,14 +85,14 @@ class ResultsFile:
                 yield record
 
     def decided(self) -> dict[tuple[str, str], Record]:
-        """Find the last word on each job, by its id and digest, where it was said."""
+        """Return the last record of each job by id and digest."""
         return {(each.id, each.digest): each for each in self.records() if each.is_decided}
 
     def final_records(self) -> Iterator[Record]:
-        """Give the last word on each job, in the order of writing.
+        """Yield the last record of each job, in the order of writing.
 
-        The file is read twice: first to find the last row of each job, for which 16 bytes
-        a row are kept, then to give these.
+        The file is read twice: first to find the last row of each job, which takes 16 bytes per
+        row, then to yield these.
         """
         import numpy as np
 
@@ -114,16 +114,15 @@ class ResultsFile:
 
 
 def read_results(path: str | os.PathLike[str]) -> StoredResults:
-    """Read a results file, also while it is being written.
+    """Read a results file, which may still be written to.
 
-    Rows that are no records, half a last one among them, and records with a value that they
-    cannot have are left out and counted. All records are held in memory; `ResultsFile` gives
-    them one by one.
+    Rows that are not records (including an incomplete last row) and records with invalid values are
+    left out and counted. All records are held in memory; `ResultsFile` yields them one at a time.
 
     Raises
     ------
     FileNotFoundError
-        There is no such file.
+        The file does not exist.
     """
     file = ResultsFile(path)
     records = tuple(file.records())
@@ -131,7 +130,7 @@ def read_results(path: str | os.PathLike[str]) -> StoredResults:
 
 
 def rows_of(path: Path) -> Iterator[bytes]:
-    """Give the lines of a file that are not blank; one that is too long for a row in pieces."""
+    """Yield the non-blank lines of a file; a line too long for a row comes in pieces."""
     with open_file(path) as file:
         while line := file.readline(MAX_ROW_BYTES):
             if line.strip():
@@ -139,7 +138,7 @@ def rows_of(path: Path) -> Iterator[bytes]:
 
 
 def row_kind(line: bytes) -> RowKind:
-    """Say what a line is."""
+    """Return the kind of a line."""
     fields = json_object(line)
     if _record(fields) is not None:
         return RowKind.RECORD
@@ -148,14 +147,14 @@ def row_kind(line: bytes) -> RowKind:
 
 
 def parse_record(line: bytes) -> Record | None:
-    """Make a record of a line; None where it is none."""
+    """Parse a line as a record; None if it is not one."""
     return _record(json_object(line))
 
 
 def json_object(line: bytes) -> dict[str, Any] | None:
-    """Read a line; None where it holds broken JSON, broken UTF-8, or no object.
+    """Parse a line; None for broken JSON, broken UTF-8, or a value other than an object.
 
-    A number that is infinite or NaN, which no answer in JSON can hold, is None.
+    A number that is infinite or NaN, which JSON cannot represent, is None.
     """
     try:
         fields = json.loads(line, parse_constant=lambda _: None, parse_float=_finite)
@@ -170,7 +169,7 @@ def _finite(digits: str) -> float | None:
 
 
 def _record(fields: dict[str, Any] | None) -> Record | None:
-    """Make a record of what a line holds; None where it is none."""
+    """Create a record from the fields of a line; None if it is not one."""
     if fields is None:
         return None
     try:

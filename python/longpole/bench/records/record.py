@@ -1,4 +1,4 @@
-"""One attempt at one job: what was run, where, and what came of it."""
+"""One attempt at one job: what was run, where, and the result."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ __all__ = ["HIGH_PRESSURE", "Measurement", "Omitted", "Outcome", "Record", "is_d
 SCHEMA: Final = "longpole.bench.record/1"
 
 HIGH_PRESSURE: Final = 0.20
-"""Work that waited for a processor for more than this share of the time was disturbed by other
-programs; judgement, not measured."""
+"""A run that waited for a processor for more than this fraction of the time was disturbed by other
+programs (a judgement, not measured)."""
 
 LONGEST_NS: Final = 10**18
 """Thirty years. A longer time is a misprint."""
 
 
 def is_duration_ns(value: object) -> bool:
-    """Say whether a value can be how long something took: positive, finite, at most 30 years.
+    """Whether a value can be a duration: positive, finite, at most 30 years.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def is_duration_ns(value: object) -> bool:
 
 
 class Outcome(StrEnum):
-    """How an attempt ended. Exit status and signal decide, never what was printed on stderr."""
+    """How an attempt ended, judged by exit status and signal, never by the text on stderr."""
 
     OK = "ok"
     TIMEOUT = "timeout"
@@ -52,7 +52,7 @@ class Outcome(StrEnum):
     NO_TIME = "no_time"
 
 
-# After these nothing is known about the job itself: a resumed run does it again.
+# These show nothing about the job itself: a resumed run repeats it.
 UNDECIDED: Final = frozenset({Outcome.DEVICE_ERROR, Outcome.CANCELLED, Outcome.GUARD_LOST})
 
 
@@ -62,33 +62,33 @@ class Measurement(Data):
 
     name: str
     time_ns: float
-    """An integer unless it was printed with parts of a nanosecond."""
+    """An integer unless fractions of a nanosecond were printed."""
     workspace_bytes: int | None = None
     original: Mapping[str, str] = field(default_factory=dict)
-    """What stood there, in its own units."""
+    """The printed values, in their own units."""
 
 
 @dataclass(frozen=True, slots=True)
 class Omitted:
-    """The results of one name beyond those that are kept."""
+    """Summary of the results with one name that were not kept."""
 
     name: str
-    """Empty where they have none, or where these are of several names."""
+    """Empty if they have no name, or several."""
     count: int
-    """How many rows there were."""
+    """Number of rows."""
     min_ns: float | None = None
-    """The shortest time that may be compared."""
+    """Shortest comparable time."""
     last_ns: float | None = None
-    """The time of the last row; None where it has none."""
+    """Time of the last row; None without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record(Data):
-    """What is written down about one attempt."""
+    """The record of one attempt."""
 
     schema: str = field(default_factory=lambda: SCHEMA, init=False, repr=False)
     id: str
-    """Unique among the jobs of a run: the key, and its number from the second repetition on."""
+    """Unique among the jobs of a run: the key, with a number from the second repetition on."""
     key: str
     outcome: Outcome
     attempt: int = 1
@@ -102,11 +102,12 @@ class Record(Data):
     signal: str | None = None
     message: str = ""
     results: tuple[Measurement, ...] = ()
-    """What the job printed. Those of an attempt that was not `ok` are kept and never chosen."""
+    """Results printed by the job. Those of an attempt that was not `ok` are kept but never
+    chosen."""
     best: Measurement | None = None
-    """The fastest; it may be one of those that were not kept."""
+    """The fastest result, possibly one that was not kept."""
     omitted: tuple[Omitted, ...] = ()
-    """A summary of the results beyond those that are kept."""
+    """Summary of the results that were not kept."""
     unparsed: int = 0
     unstable: bool = False
     strays: tuple[str, ...] = ()
@@ -120,27 +121,27 @@ class Record(Data):
     run: str = ""
     """The process."""
     pair: str = ""
-    """Records with the same text were sampled in turns: the n-th sample of each belongs to the
-    n-th turn."""
+    """Records with the same text were sampled in turns: the n-th sample of each belongs to the n-th
+    turn."""
     samples_ns: tuple[float, ...] = ()
-    """The time of one call, from each batch, of what was timed here, not by a job."""
+    """Time of one call for each batch, if timed here rather than by a job."""
     sampling: Mapping[str, Any] = field(default_factory=dict)
-    """How it was sampled: clock, cache, calls of a batch, `step_ns` (one step of the clock for
-    one call), warm-up, what was dropped and why."""
+    """How it was sampled: clock, cache, calls per batch, `step_ns` (clock resolution per call),
+    warm-up, and what was dropped and why."""
 
     @property
     def is_decided(self) -> bool:
-        """Whether a resumed run may leave this job out."""
+        """Whether a resumed run may skip this job."""
         return self.is_final and self.outcome not in UNDECIDED
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Self:
-        """Make a record of what `to_dict` gave; fields of later versions are left out.
+        """Create a record from the result of `to_dict`; fields of later versions are left out.
 
         Raises
         ------
         KeyError, TypeError, ValueError
-            It is no record, or one of its values cannot be what it is said to be.
+            It is not a record, or a value is invalid.
         """
         names = cls.__dataclass_fields__.keys() - {"schema"}
         known = {name: fields[name] for name in names if name in fields}
@@ -155,7 +156,7 @@ class Record(Data):
         return cls(**known)
 
 
-# What a value read back may be, where more than its presence matters.
+# Valid values of fields that are read back, where their presence alone is not enough.
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "id": (str,),
     "key": (str,),

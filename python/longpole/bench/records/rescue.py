@@ -1,4 +1,4 @@
-"""Rows that a results file cannot keep any more, in a file beside it."""
+"""A file for rows that the results file can no longer store."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 class SideFile:
-    """A new file for rows, made when the first one comes.
+    """A new file for rows, created with the first one.
 
-    It stands beside the results, or in the folder for temporary files where that is not
-    possible. No file that is there is touched.
+    It is in the folder of the results, or in the folder for temporary files if that is not
+    possible. Existing files are not touched.
     """
 
     def __init__(self, results: Path) -> None:
@@ -27,12 +27,12 @@ class SideFile:
         self._n_lost = 0
 
     def append(self, row: bytes) -> None:
-        """Keep a row, or count it as lost where no file takes it."""
+        """Store a row, or count it as lost if no file can be written."""
         if row and not self._write(row):
             self._n_lost += 1
 
     def copy_from(self, descriptor: int) -> None:
-        """Keep all that an open file holds."""
+        """Copy the contents of an open file."""
         at = 0
         while chunk := os.pread(descriptor, CHUNK_BYTES, at):
             if not self._write(chunk):
@@ -40,7 +40,7 @@ class SideFile:
             at += len(chunk)
 
     def whereabouts(self) -> str:
-        """Say where the rows are, as the end of a sentence."""
+        """Return where the rows are, as the end of a sentence."""
         kept = f"; rows that it cannot keep are in {self._path}" if self._path else ""
         lost = f"; rows that could be kept nowhere: {self._n_lost}" if self._n_lost else ""
         return kept + lost

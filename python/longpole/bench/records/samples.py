@@ -1,14 +1,13 @@
-"""Records of measurements, gathered into runs for each key.
+"""Groups records of measurements into runs by key.
 
-A run is one process, and gives one number: the median of its samples, or of the times that a
-job printed, or the time the whole job took. Samples of one process are not independent of one
-another, so they are never taken together with those of others. Records that were sampled in
-turns share the name of their pair; their samples belong together by their place.
+A run is one process and yields one number: the median of its samples or of the times that a job
+printed, or else the time of the whole job. Samples of one process are not independent, so they are
+never pooled with those of others. Records sampled in turns share the name of their pair; their
+samples belong together by position.
 
-An attempt that failed is counted and gives no run; a duration that is no positive finite
-number is counted and gives no sample. Records are read as they are found: what is not
-understood is counted, not fatal, since the file may have been written by an older version or
-cut off by a crash.
+A failed attempt is counted and yields no run; a duration that is not a positive finite number is
+counted and yields no sample. Unreadable parts of a record are counted, not fatal, since the file
+may have been written by an older version or truncated by a crash.
 """
 
 from __future__ import annotations
@@ -37,30 +36,29 @@ Row: TypeAlias = Mapping[str, Any]
 Source: TypeAlias = str | os.PathLike[str] | Mapping[str, Iterable[float]] | Iterable[Row]
 
 SESSION_GAP_S: Final = 3600.0
-"""Runs that began further apart are of two sessions."""
+"""Runs that began further apart belong to different sessions."""
 
 UNIT_NS: Final = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
 @dataclass(slots=True)
 class Runs:
-    """What the runs of one key gave, in the order they were recorded in.
+    """The runs of one key, in the order of recording.
 
     Parameters
     ----------
     log_times
-        Of each run, the natural logarithm of its time in nanoseconds.
+        Natural logarithm of each run's time in nanoseconds.
     begins_s
-        When each run began, in seconds since 1970; nan where that is not known.
+        Start of each run, in seconds since 1970; nan if unknown.
     turns
-        The samples of the runs that were taken in turns, by the name of their pair.
+        Samples of the runs taken in turns, by the name of their pair.
     step_ns
-        What one step of the clock is for one call; 0 where that is not known.
+        Clock resolution per call; 0 if unknown.
     n_repeated
-        Runs that were disturbed and made again; their samples count for nothing.
+        Disturbed runs that were repeated; their samples do not count.
     cpu_pressures
-        Of each run, the share of its time in which something waited for a processor, where
-        that is known.
+        Fraction of each run's time in which something waited for a processor, if known.
     """
 
     log_times: array[float] = field(default_factory=lambda: array("d"))
@@ -105,10 +103,10 @@ class Runs:
             self.turns[str(pair)] = tuple(samples)
 
     def sessions(self) -> Runs:
-        """Give one number for each session: the median of its runs.
+        """Return one number per session: the median of its runs.
 
-        A session ends where nothing began for an hour. Where it is not known when runs began,
-        there is one session, with the first of them.
+        A session ends if nothing begins for an hour. If start times are unknown, there is one
+        session, with the first of the runs.
         """
         if any(map(math.isnan, self.begins_s)):
             return replace(self, log_times=self.log_times[:1], begins_s=self.begins_s[:1])
@@ -133,7 +131,7 @@ class Runs:
 
 @dataclass(slots=True)
 class Measurements:
-    """All keys of one source, and what is true of the whole of it."""
+    """All keys of one source, and properties of the whole source."""
 
     runs: dict[str, Runs] = field(default_factory=dict)
     environment: dict[str, set[str]] = field(default_factory=dict)
@@ -142,11 +140,11 @@ class Measurements:
     _seen: set[tuple[str, str]] = field(default_factory=set)
 
     def of(self, key: str) -> Runs:
-        """Give the runs of a key, new ones where there are none yet."""
+        """Return the runs of a key, empty for a new key."""
         return self.runs.setdefault(key, Runs())
 
     def add(self, row: Row) -> None:
-        """Add what a record says."""
+        """Add the contents of a record."""
         _add_environment(self.environment, row.get("environment"))
         _add_environment(self.environment, {"device": row.get("device")})
         key = row.get("key")
@@ -159,7 +157,7 @@ class Measurements:
             self.of(f"{key} {name}" if name else key).add(durations_ns, row)
 
     def _is_repeated(self, key: str, run: object) -> bool:
-        """Tell whether the same run stands in the file again, as in two copies put together."""
+        """Whether the file already contains the run, as in two concatenated copies."""
         if not (isinstance(run, str) and run):
             return False
         is_repeated = (key, run) in self._seen
@@ -169,9 +167,9 @@ class Measurements:
 
 
 def gather(source: Source) -> Measurements:
-    """Gather the runs of each key from a file, from records, or from times by key.
+    """Group the runs of each key from a file, from records, or from times by key.
 
-    Times by key are one number for each run.
+    Times by key are one number per run.
 
     Examples
     --------
@@ -197,12 +195,12 @@ def gather(source: Source) -> Measurements:
 
 
 def read_measurements(path: str | os.PathLike[str]) -> Measurements:
-    """Read a file of records, or what benchmark tools printed.
+    """Read a file of records, or the output of benchmark tools.
 
     Raises
     ------
     ResultsError
-        The file holds neither a record that names a key nor a row of a known format.
+        The file contains neither a record with a key nor a row of a known format.
     """
     measurements = Measurements()
     for line in rows_of(Path(path)):
@@ -222,7 +220,7 @@ def read_measurements(path: str | os.PathLike[str]) -> Measurements:
 
 
 def _durations(row: Row) -> dict[str, list[Any]]:
-    """Give the durations of a run, by the name of the result where there are several."""
+    """Return the durations of a run, by the name of the result if there are several."""
     samples_ns = row.get("samples_ns")
     if isinstance(samples_ns, list | tuple) and samples_ns:
         return {"": list(samples_ns)}
@@ -251,7 +249,7 @@ def _is_usable(duration_ns: Any) -> bool:
 
 
 def _condition(sampling: Row) -> str:
-    """Say how a run was measured: runs that differ in it are never compared."""
+    """Describe how a run was measured; runs that differ in it are never compared."""
     clock, cache = sampling.get("clock"), sampling.get("cache")
     words = [f"{clock} clock" if clock else "", f"{cache} cache" if cache else ""]
     return ", ".join(word for word in words if word) or "no clock named"
@@ -265,7 +263,7 @@ def _begin_s(row: Row) -> float:
 
 
 def _step_ns(row: Row, sampling: Row) -> float:
-    """Give the step of the clock for one call, or what the last printed digit stands for."""
+    """Return the clock resolution per call, or the unit of the last printed digit."""
     step_ns = sampling.get("step_ns")
     if isinstance(step_ns, int | float) and is_duration_ns(step_ns):
         return float(step_ns)
@@ -296,7 +294,7 @@ def _count(value: Any) -> int:
 
 
 def _add_environment(environment: dict[str, set[str]], found: Any, prefix: str = "") -> None:
-    """Collect what is said in words; numbers (clocks, temperatures) differ in every run."""
+    """Collect textual values; numbers (clocks, temperatures) differ in every run."""
     if not isinstance(found, Mapping):
         return
     for name, value in found.items():

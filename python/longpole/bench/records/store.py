@@ -1,14 +1,14 @@
-"""Results on disk: append-only JSON Lines, one row an attempt, whole or not there.
+"""Results on disk: append-only JSON Lines, one row per attempt, complete or absent.
 
-A row is one write and one fsync, done before the next job begins, so that a runner killed at
-any time loses the job in hand and no other.
+A row is one write and one fsync before the next job begins, so that a runner killed at any time
+loses only the current job.
 
-Nothing that is not ours is touched. A file is taken for results by what it holds, never by its
-name: rows that are records, or nothing. Before each row the file is compared with what this
-store left: when another program deleted, renamed, replaced, truncated or wrote to it, the run
-ends with an error that names the change, and what cannot be kept in the file goes to one beside
-it. The last row is compared before each new one, all others when the file is closed. Rows that
-another program cut off or overwrote are lost.
+Files of other programs are never touched. A file counts as results by its contents, never by its
+name: it consists of records, or is empty. Before each row, the file is compared with what this
+store wrote. If another program deleted, renamed, replaced, truncated or wrote to it, the run ends
+with an error that names the change, and rows that cannot be stored go to another file in the same
+folder. The last row is compared before each new one, all others when the file is closed. Rows that
+another program truncated or overwrote are lost.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     class Row(Protocol):
-        """Anything that becomes a row."""
+        """An object that can be written as a row."""
 
         def to_dict(self) -> Mapping[str, Any]: ...
 
@@ -51,21 +51,21 @@ _OVERWRITTEN: Final = (
 
 
 class Store:
-    """A results file, open for one writer to append to.
+    """A results file, open for appending by one writer.
 
     Parameters
     ----------
     path
-        The file. It is made, readable by its owner only, if it is not there.
+        The file. If it does not exist, it is created readable only by its owner.
     resume
-        Go on with a file that holds records. Without it such a file is refused:
-        results are never overwritten, nor mixed by accident.
+        Continue a file with records. Without this such a file is refused, so that results are never
+        overwritten or mixed by accident.
 
     Raises
     ------
     ResultsError
-        The file holds something else, holds records and is not to be resumed, cannot be
-        written, or another runner writes to it.
+        The file contains something else, contains records without `resume`, cannot be written, or
+        is in use by another runner.
     FileExistsError
         The file is an input of the command.
     """
@@ -92,13 +92,13 @@ class Store:
             raise
 
     def append(self, record: Row) -> None:
-        """Write one row and wait until it is on disk.
+        """Write one row and sync it to disk.
 
         Raises
         ------
         ResultsError
-            It could not be written, or the file is not what it was. The message says where
-            the row is kept instead.
+            The row could not be written, or the file was changed by another program. The message
+            says where the row is stored instead.
         """
         row = json.dumps(record.to_dict()).encode() + b"\n"
         with self._mutex:
@@ -113,12 +113,12 @@ class Store:
             self._last_row = row
 
     def close(self) -> None:
-        """Let another runner write to the file.
+        """Release the file for other runners.
 
         Raises
         ------
         ResultsError
-            The file is not what it was after the last row.
+            The file was changed after the last row.
         """
         with self._mutex:
             if self._descriptor < 0:
@@ -139,7 +139,7 @@ class Store:
         self.close()
 
     def _change(self) -> str:
-        """Say what has become of the file since the last row; empty when nothing has."""
+        """Describe how the file changed since the last row; empty if it did not."""
         now = os.fstat(self._descriptor)
         try:
             there = os.lstat(self._real_path)
@@ -163,12 +163,12 @@ class Store:
         return "" if found.digest() == self._digest.digest() else _OVERWRITTEN
 
     def _fail(self, fault: str, row: bytes = b"") -> None:
-        """Keep what the file cannot keep beside it, and raise."""
+        """Store what the file cannot hold in another file, and raise."""
         is_new = not self._fault
         self._fault = fault
         self._side = self._side or SideFile(self.path)
         if is_new and os.fstat(self._descriptor).st_nlink == 0:
-            self._side.copy_from(self._descriptor)  # with the last name the rows would go
+            self._side.copy_from(self._descriptor)  # without any name the rows would be lost
         self._side.append(row)
         message = f"{self.path} {fault}{self._side.whereabouts()}"
         raise ResultsError(message)
@@ -183,13 +183,13 @@ def _digest(descriptor: int, size: int) -> hashlib.blake2b:
 
 
 def make_room(path: str | os.PathLike[str], *, force: bool) -> None:
-    """See that results can be begun; with `force` remove those of an earlier run.
+    """Check that results can be started; with `force` remove those of an earlier run.
 
     Raises
     ------
     ResultsError
-        Something is there that is not to be replaced: results without `force`, results that
-        another runner writes to, or anything that is no file of results.
+        The path must not be replaced: results without `force`, results in use by another runner, or
+        anything but a results file.
     FileExistsError
         The file is an input of the command.
     """
@@ -232,7 +232,7 @@ def _claim(descriptor: int, path: Path) -> None:
 
 
 def _check_ours(path: Path, *, resume: bool) -> None:
-    """Refuse a file that holds no record, and one that does but is not to be resumed."""
+    """Raise for a file without records, and for one with records that is not to be resumed."""
     if not any(row_kind(line) is RowKind.RECORD for line in rows_of(path)):
         raise ResultsError(_no_record(path))
     if not resume:
@@ -245,7 +245,7 @@ def _check_ours(path: Path, *, resume: bool) -> None:
 
 
 def _no_record(path: Path) -> str:
-    """Say what a file without records is: perhaps one whose first row was cut short."""
+    """Describe a file without records, perhaps one whose first row was truncated."""
     with path.open("rb") as file:
         begins_as_ours = file.read(len(_FIRST_ROW_BEGINS)) == _FIRST_ROW_BEGINS
         is_one_line = b"\n" not in file.read(MAX_ROW_BYTES)
@@ -262,7 +262,7 @@ def _no_record(path: Path) -> str:
 
 
 def _check_all_ours(path: Path) -> None:
-    """Refuse to remove a file with any line that is not ours, the cut last one aside."""
+    """Raise before removing a file with any line that is not ours, except a truncated last one."""
     _check_ours(path, resume=True)
     for line in rows_of(path):
         if row_kind(line) is RowKind.FOREIGN and line.endswith(b"\n"):
@@ -274,7 +274,7 @@ def _check_all_ours(path: Path) -> None:
 
 
 def _end_last_row(descriptor: int, path: Path) -> None:
-    """Give the last row its line end; cut it if it was not written to its end."""
+    """Terminate the last row with a line end, or remove it if incomplete."""
     size = os.fstat(descriptor).st_size
     start = _start_of_last_row(descriptor, size)
     if start == size:
@@ -300,7 +300,7 @@ def _start_of_last_row(descriptor: int, end: int) -> int:
 
 
 def _write_whole(descriptor: int, row: bytes, at: int) -> None:
-    """Append all of a row, or leave the file as it was."""
+    """Append a complete row, or leave the file unchanged."""
     try:
         n_written = os.pwrite(descriptor, row, at)
         if n_written < len(row):
@@ -321,7 +321,7 @@ def _absence(now: os.stat_result, there: os.stat_result | None) -> str:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make sure that the file itself is found again after a power cut."""
+    """Sync the folder, so that the file itself survives a power failure."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
         try:

@@ -1,7 +1,7 @@
 """Run jobs on devices, one at a time on each.
 
-`Runner` hands `Job`s to devices and gives a record for each attempt. A guard process
-beside each device enforces time limits and ends every process that a job leaves behind.
+`Runner` distributes `Job`s over devices and returns a record for each attempt. One guard process
+per device enforces time limits and ends every process that a job leaves running.
 """
 
 from longpole.bench.run.job import Job, read_jobs

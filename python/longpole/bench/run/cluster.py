@@ -1,9 +1,9 @@
-"""Devices of a Ray cluster: an actor beside each runs the same worker as on this machine.
+"""Devices of a Ray cluster: one actor per device runs the same worker as on this machine.
 
-The actor is pinned to the node of its device, takes the lease there and starts the guard there.
-It holds nothing that could be lost: the schedule and the only file of records are those of the
-process that runs the runner. Where an actor dies, its guard ends the job; the attempt is recorded
-as lost, and tried again by a new actor, or on another device if the node is gone too.
+The actor is pinned to the node of its device, and takes the lease and starts the guard there. It
+keeps no state: the schedule and the only file of records belong to the process that runs the
+runner. If an actor dies, its guard ends the job; the attempt is recorded as lost and repeated by a
+new actor, or on another device if the node is gone too.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["Cluster"]
 
 START_S: Final = 180.0
-"""How long a node may take to start an actor; a busy one takes a minute and more."""
+"""Maximum time for a node to start an actor; a busy node takes a minute or more."""
 
-# Ray would hide the devices from an actor, or count them anew: the worker chooses by UUID.
+# Ray would hide the devices from an actor or renumber them; the worker chooses by UUID.
 _ENVIRONMENT: Final = {
     "env_vars": {
         f"RAY_EXPERIMENTAL_NOSET_{name}_VISIBLE_DEVICES": "1" for name in ("CUDA", "HIP", "ROCR")
@@ -41,14 +41,14 @@ _ENVIRONMENT: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A device of a node. `name` is what it is called there; `device` what it is called here."""
+    """A device of a node. `name` is its name there; `device` is its name here."""
 
     node: str
     names: tuple[str, ...]
     name: str
     device: Device
     n_gpus: int
-    """What Ray is to count the actor as."""
+    """Number of GPUs that Ray counts for the actor."""
 
 
 class Cluster:
@@ -59,12 +59,12 @@ class Cluster:
 
     @classmethod
     def find(cls, names: Sequence[str]) -> Self:
-        """Look for devices on every node. No name means every GPU.
+        """Find devices on every node. Without a name, every GPU is selected.
 
         Raises
         ------
         DeviceError
-            A name fits no device of the cluster, or there is none, or Ray does not start.
+            A name matches no device of the cluster, or it has none, or Ray does not start.
         MissingDependencyError
             Ray is not installed.
         """
@@ -85,13 +85,13 @@ class Cluster:
     def workers(
         self, *, policy: Policy, lock_folder: Path | None, record_env: Collection[str]
     ) -> Iterator[RayWorker]:
-        """Give a worker for each device. Nothing is started yet."""
+        """Yield a worker for each device, without starting it."""
         for place in self.places:
             yield RayWorker(place, policy, lock_folder, tuple(record_env))
 
 
 class Here(NamedTuple):
-    """The devices of a node, and the names that fit none."""
+    """The devices of a node, and the names that match none."""
 
     devices: list[Device]
     missing: set[str]
@@ -103,7 +103,7 @@ def _found(ray: Any, nodes: Sequence[Mapping[str, Any]], names: Sequence[str]) -
 
 
 def _here(ray: Any, node: Mapping[str, Any], look: Any, names: Sequence[str]) -> Here:
-    """Wait for what a node has; one that has died has nothing."""
+    """Wait for the devices of a node; a dead node has none."""
     try:
         here: Here = ray.get(look, timeout=START_S)
     except ray.exceptions.RayError as error:
@@ -115,7 +115,7 @@ def _here(ray: Any, node: Mapping[str, Any], look: Any, names: Sequence[str]) ->
 
 
 def _devices_here(names: Sequence[str]) -> Here:
-    """Look for devices on the node where this runs."""
+    """Find devices on the node where this runs."""
     if not names:
         return Here([device for device in discover() if device.vendor != "cpu"], set())
     here = Here([], set())
@@ -139,9 +139,9 @@ def _places(
 
 
 def _unique(device: Device, node: str) -> str:
-    """Tell apart what is called the same on several nodes.
+    """Distinguish devices with the same name on several nodes.
 
-    These are processors, devices that are not there, and AMD boards without a serial number.
+    These are processors, simulated devices, and AMD boards without a serial number.
     """
     is_alike = device.vendor in {"cpu", "fake"} or device.uuid.startswith("AMD-")
     return f"{device.uuid}-{node[:12]}" if is_alike else device.uuid
@@ -156,7 +156,7 @@ def _pinned(ray: Any, work: Any, node: str, **options: Any) -> Any:
 
 
 class Given(NamedTuple):
-    """A task on its way to an actor."""
+    """A task sent to an actor."""
 
     job: Job
     id: str
@@ -167,7 +167,7 @@ class Given(NamedTuple):
 
 
 class RayWorker:
-    """Runs jobs on a device of a node, by an actor there."""
+    """Runs jobs on a device of a node, through an actor there."""
 
     def __init__(
         self, place: Place, policy: Policy, lock_folder: Path | None, record_env: tuple[str, ...]
@@ -188,7 +188,7 @@ class RayWorker:
         Raises
         ------
         DeviceError
-            The node does not start it, or is gone.
+            The node does not start it, or no longer exists.
         """
         options = {"num_gpus": self._place.n_gpus, "max_concurrency": 2, "max_restarts": 0}
         actor = _pinned(self._ray, DeviceActor, self._place.node, **options)
@@ -201,7 +201,7 @@ class RayWorker:
             raise DeviceError(message) from error
 
     def attempt(self, task: Task) -> Tried:
-        """Run the job once, there."""
+        """Run the job once, on the node."""
         left_s = None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
         given = Given(
             *(task.job, task.id, task.digest),
@@ -218,12 +218,12 @@ class RayWorker:
         return tried
 
     def cancel(self, task: Task) -> None:
-        """End the job in hand."""
+        """End the current job."""
         if self._actor is not None:
             self._actor.cancel.remote(task.id)
 
     def kill(self) -> None:
-        """End the actor, and with it its guard and what that runs; for good."""
+        """End the actor for good, and with it its guard and the running job."""
         self._is_over = True
         self._end_actor()
 
@@ -233,14 +233,14 @@ class RayWorker:
             self._ray.kill(actor)
 
     def close(self) -> None:
-        """Let the device go."""
+        """Release the device."""
         if self._actor is not None:
             with contextlib.suppress(self._ray.exceptions.RayError):
                 self._ray.get(self._actor.close.remote(), timeout=START_S)
         self.kill()
 
     def _lost(self, task: Task, reason: str) -> Tried:
-        """Start another actor; where the node gives none, the device is lost."""
+        """Start another actor; if the node has none, the device is lost."""
         self._end_actor()
         task.attempts += 1
         reason = f"the worker on node {self._place.node[:12]} died: {reason}"
@@ -253,13 +253,13 @@ class RayWorker:
 
 
 def _said(error: BaseException) -> str:
-    """Give the first line of what an error says; what follows is for those who look into Ray."""
+    """Return the first line of an error; the rest is about Ray's internals."""
     cause = getattr(error, "cause", None) or error
     return str(cause).strip().partition("\n")[0] or type(cause).__name__
 
 
 class DeviceActor:
-    """The actor: the worker of one device, where the device is."""
+    """The actor: the worker of one device, on the node of the device."""
 
     def __init__(
         self, place: Place, policy: Policy, lock_folder: Path | None, record_env: tuple[str, ...]
@@ -278,11 +278,11 @@ class DeviceActor:
         self._cancelled: set[str] = set()
 
     def open(self) -> None:
-        """Take part in the turns on the device."""
+        """Join the queue for the device."""
         self._worker.open()
 
     def attempt(self, given: Given, left_s: float | None) -> tuple[Tried, int, int]:
-        """Run the job once. Gives its counts too, which are those of the task."""
+        """Run the job once; also return its counts, which are those of the task."""
         task = Task(given.job, given.id, given.digest)
         task.attempts, task.device_errors = given.attempts, given.device_errors
         self._task = task
@@ -294,7 +294,7 @@ class DeviceActor:
             self._task = None
 
     def cancel(self, name: str) -> None:
-        """End a job, also one that has not come yet."""
+        """End a job, including one that has not arrived yet."""
         self._cancelled.add(name)
         task = self._task
         if task is not None and task.id == name:
@@ -302,7 +302,7 @@ class DeviceActor:
             self._worker.cancel(task)
 
     def close(self) -> None:
-        """Let the device go."""
+        """Release the device."""
         self._worker.close()
 
 

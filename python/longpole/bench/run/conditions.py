@@ -1,8 +1,8 @@
-"""The conditions in which times were taken, as the guard's sampler read them during the run.
+"""The conditions in which times were taken, as sampled by the guard during the run.
 
-A sample is dropped for what was read about it, never for its value. What counts for a sample is
-what was read from the last reading before it to the first after it: clock, slowdowns by hardware
-or heat, and counters that moved in between.
+A sample is dropped because of the conditions, never because of its value. The relevant readings are
+those from the last one before the sample to the first one after it: clock, slowdowns by hardware or
+heat, and counters that increased in between.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ __all__ = [
     "summarise_conditions",
 ]
 
-# NVBench's rule: a clock below this share of the usual one is that of a throttled device.
+# NVBench's rule: a clock below this fraction of the usual one means a throttled device.
 _LOWEST_CLOCK: Final = 0.75
 
-# More samples than this share are not dropped for pressure: the run is crowded as a whole.
+# If more samples would be dropped for pressure, none are: the whole run is crowded.
 _MOST_DROPPED: Final = 0.20
 
 _DEVICE_INTERVAL_S: Final = 0.02
@@ -55,24 +55,24 @@ _MILLI: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One reading. None is what could not be read.
+    """One reading. None for values that could not be read.
 
     Parameters
     ----------
     at_ns
-        When, on the clock of `time.perf_counter_ns`.
+        Time, on the clock of `time.perf_counter_ns`.
     clock_mhz
-        The clock of the device.
+        Clock of the device.
     reasons
-        Why it is not faster.
+        Reasons for not being faster.
     violations
-        How long, or how often, heat, the board or reliability held it down so far.
+        How long, or how often, heat, the board or reliability limited it so far.
     temperature_c, power_w
-        Of the device.
+        Temperature and power of the device.
     waited_us
-        How long work has waited for a processor so far, all programs together.
+        Total time that tasks of all programs have waited for a processor so far.
     thermal_events
-        Of the processor so far.
+        Number of thermal events of the processor so far.
     """
 
     at_ns: int
@@ -86,7 +86,7 @@ class Moment:
 
     @classmethod
     def parse(cls, line: str) -> Self | None:
-        """Read a line of the sampler; None where it is not one."""
+        """Parse a line of the sampler; None if it is invalid."""
         try:
             at_ns, clock, reasons, violations, celsius, power_mw, *counters = json.loads(line)
         except (ValueError, TypeError):
@@ -96,19 +96,19 @@ class Moment:
 
     @property
     def is_slowed(self) -> bool:
-        """Whether hardware or heat slows the device down; the cap of its power does not count."""
+        """Whether hardware or heat slows the device down; a power cap does not count."""
         return bool(SLOWDOWNS.intersection(self.reasons))
 
 
 class Conditions:
-    """Readings of a file that grows.
+    """Readings from a growing file.
 
     Parameters
     ----------
     path
         The file.
     interval_s
-        How often the sampler reads.
+        Interval between readings.
     """
 
     def __init__(self, path: str | os.PathLike[str], interval_s: float) -> None:
@@ -118,16 +118,16 @@ class Conditions:
         self.moments: list[Moment] = []
 
     def disturbed(self, windows: Sequence[Window], *, heeds_pressure: bool) -> list[bool]:
-        """Say of each window of time whether a sample that was taken in it is to be dropped.
+        """Return for each time window whether to drop a sample taken in it.
 
         Parameters
         ----------
         windows
-            Begin and end, one after the other.
+            Start and end of consecutive windows.
         heeds_pressure
-            Whether it counts that other programs waited for a processor: it does not where
-            several functions take turns, since it is the same for all. Where most windows would
-            go, none does: then the run as a whole was crowded, which its record says.
+            Whether processor waits of other programs count. They do not if several functions take
+            turns, since they affect all alike. If most windows would be dropped, none is: the whole
+            run was crowded, which its record says.
         """
         self._read()
         if not windows or not (heeds_pressure or any(map(_tells_of_throttling, self.moments))):
@@ -142,14 +142,14 @@ class Conditions:
         return [slow or full for slow, full in zip(throttled, crowded, strict=True)]
 
     def summary(self, begin_ns: int, end_ns: int) -> dict[str, Any]:
-        """Sum up what was read in a stretch of time."""
+        """Summarise the readings of a time span."""
         self._read()
         return summarise_conditions(
             [each for each in self.moments if begin_ns <= each.at_ns <= end_ns]
         )
 
     def _any_of(self, windows: Sequence[Window], stretches: Sequence[bool]) -> list[bool]:
-        """Say of each window whether a stretch that meets it is marked."""
+        """Return for each window whether it overlaps a marked span."""
         found, first = [], 0
         for begin_ns, end_ns in windows:
             while first < len(stretches) and self.moments[first + 1].at_ns < begin_ns:
@@ -162,7 +162,7 @@ class Conditions:
         return found
 
     def _wait_until(self, at_ns: int) -> None:
-        """Wait for the first reading after a time; not long, for there may be none."""
+        """Wait for the first reading after a time, but not long, as there may be none."""
         deadline = time.monotonic() + _LATE_READINGS * self._interval_s
         while True:
             self._read()
@@ -181,14 +181,14 @@ class Conditions:
 
 
 class Sampling:
-    """What a guard is to read while its jobs run, and the file that it writes it to.
+    """What a guard should read while its jobs run, and the file it writes to.
 
     Parameters
     ----------
     device, provider
-        What is measured on; None for the processor.
+        The measured device; None for the processor.
     lock_mhz
-        The clock to hold.
+        The clock to lock.
     """
 
     def __init__(
@@ -207,16 +207,16 @@ class Sampling:
         self.text = json.dumps(fields)
 
     def conditions(self) -> Conditions:
-        """Read what was written."""
+        """Return the readings written so far."""
         return Conditions(self.path, self.interval_s)
 
     def wait_for_lock(self) -> None:
-        """Wait until the clock is locked, where that was asked for.
+        """Wait until the clock is locked, if requested.
 
         Raises
         ------
         DeviceError
-            It cannot be.
+            The clock cannot be locked.
         """
         if self.lock_mhz is None:
             return
@@ -232,18 +232,18 @@ class Sampling:
             raise DeviceError(message)
 
     def clear(self) -> None:
-        """Forget what was read so far."""
+        """Discard the readings so far."""
         with suppress(OSError):
             os.truncate(self.path, 0)
 
     def remove(self) -> None:
-        """Remove the file, where the guard has not done it."""
+        """Remove the file if the guard has not done so."""
         with suppress(OSError):
             Path(self.path).unlink()
 
 
 def summarise_conditions(moments: Iterable[Moment]) -> dict[str, Any]:
-    """Sum up readings, for a record; what was never read is left out.
+    """Summarise readings for a record; unavailable values are left out.
 
     Examples
     --------
@@ -275,17 +275,17 @@ def summarise_conditions(moments: Iterable[Moment]) -> dict[str, Any]:
 
 
 def is_disturbed_by(n_dropped: int, n_kept: int) -> bool:
-    """Say whether more samples had to be dropped than a run can bear."""
+    """Whether too many samples of a run were dropped."""
     return n_dropped > _MOST_DROPPED * (n_dropped + n_kept)
 
 
 def is_disturbed(summary: Mapping[str, Any]) -> bool:
-    """Say whether a device was throttled for more of a run than a comparison can bear."""
+    """Whether a device was throttled for too much of a run."""
     return bool(summary.get("throttled_share", 0.0) > _MOST_DROPPED)
 
 
 def _throttled(moments: Sequence[Moment]) -> list[bool]:
-    """Say of each stretch between two readings whether the device was throttled in it."""
+    """Return for each interval between readings whether the device was throttled."""
     clocks = [each.clock_mhz for each in moments if each.clock_mhz]
     least_mhz = _LOWEST_CLOCK * median(clocks) if clocks else 0.0
     return [_is_throttled(*pair, least_mhz) for pair in pairwise(moments)]
@@ -303,7 +303,7 @@ def _is_throttled(before: Moment, after: Moment, least_mhz: float) -> bool:
 
 
 def _tells_of_throttling(moment: Moment) -> bool:
-    """Say whether a reading has anything by which a device or a processor can be throttled."""
+    """Whether a reading has any value that can show throttling."""
     told = (moment.clock_mhz, moment.violations, moment.thermal_events)
     return bool(moment.reasons) or any(each is not None for each in told)
 
@@ -318,7 +318,7 @@ def _is_crowded(before: Moment, after: Moment) -> bool:
 
 
 def _pressure(before: Moment, after: Moment) -> float | None:
-    """Give the share of the time between two readings in which work waited for a processor."""
+    """Return the fraction of time between two readings in which tasks waited for a processor."""
     if before.waited_us is None or after.waited_us is None or after.at_ns <= before.at_ns:
         return None
     waited_ns = _NS_PER_US * (after.waited_us - before.waited_us)

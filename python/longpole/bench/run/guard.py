@@ -1,6 +1,6 @@
-"""The runner's end of a guard: orders out, output and endings in.
+"""The runner's side of a guard: sends orders, receives output and exit states.
 
-The other end, and why there is one, is described in `rust/longpole-guard`.
+`rust/longpole-guard` describes the other side, and why there is one.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ HEADER: Final = struct.Struct("<cI")
 READ_BYTES: Final = 1 << 16
 STREAMS: Final[Mapping[bytes, Stream]] = {b"o": "stdout", b"e": "stderr"}
 
-# The guard gives up on a process a minute after SIGKILL; one that is silent
-# for longer than that after the limit is itself out of order.
+# The guard gives up on a process a minute after SIGKILL; a guard that is silent for longer than
+# that after the limit is broken itself.
 SILENCE_S: Final = 90.0
 FAREWELL_S: Final = 5.0
 
@@ -47,7 +47,7 @@ class GuardLostError(LongpoleError):
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a guard is to run. `env` is the whole environment of the job."""
+    """What a guard should run. `env` is the whole environment of the job."""
 
     argv: Sequence[str]
     env: Mapping[str, str]
@@ -61,9 +61,8 @@ class Order:
 class Ending:
     """How a job ended.
 
-    `refused` is set when the system did not start it: the number of the error
-    and its text. `stopped` says that it was told to end. `forced` says that
-    SIGKILL was needed for that.
+    `refused` is set if the system did not start it: the error number and its text. `stopped`: it
+    was told to end. `forced`: that required SIGKILL.
     """
 
     exit_code: int | None = None
@@ -82,17 +81,17 @@ class Guard:
     Parameters
     ----------
     leases
-        The descriptors of the leases that the guard shall share.
+        File descriptors of the leases that the guard shares.
     sampling
-        What it is to read while jobs run; nothing by default. The file of readings is removed
-        when the guard ends.
+        What to read while jobs run; nothing by default. The file of readings is removed when the
+        guard ends.
 
     Raises
     ------
     GuardLostError
-        The system does not start it.
+        The system does not start the guard.
     DeviceError
-        A clock was to be locked and cannot be.
+        The clock cannot be locked.
     """
 
     def __init__(self, leases: Sequence[int] = (), sampling: Sampling | None = None) -> None:
@@ -105,7 +104,7 @@ class Guard:
                 stdout=subprocess.PIPE,
                 bufsize=0,
                 pass_fds=leases,
-                start_new_session=True,  # Ctrl-C on the terminal is for the runner alone
+                start_new_session=True,  # Ctrl-C on the terminal is meant for the runner alone
             )
         except OSError as error:
             message = f"the guard of the device cannot be started: {error}"
@@ -131,12 +130,12 @@ class Guard:
         take: Callable[[Stream, bytes], None],
         is_cancelled: Callable[[], bool] = lambda: False,
     ) -> Ending:
-        """Run a job to its end, and hand on what it prints.
+        """Run a job to its end, and pass on its output.
 
         Raises
         ------
         GuardLostError
-            The guard is out of order. What is left of the job has been sent SIGKILL.
+            The guard is broken. SIGKILL has been sent to the rest of the job.
         """
         self._number += 1
         self._send(b"r", _order_fields(self._number, order))
@@ -150,33 +149,33 @@ class Guard:
             raise
 
     def cancel(self) -> None:
-        """End the job in hand, if there is one. Its ending is told as usual."""
+        """End the current job, if any. Its end is reported as usual."""
         with contextlib.suppress(GuardLostError):
             self._send(b"c", [str(self._number).encode()])
 
     def close(self) -> None:
-        """Let the guard go, and with it whatever still runs."""
+        """Release the guard, and end everything that still runs."""
         with self._mutex, contextlib.suppress(OSError):
             if self._process.stdin:
                 self._process.stdin.close()
         try:
             self._process.wait(FAREWELL_S)
         except subprocess.TimeoutExpired:
-            return  # it waits for a process that does not die
+            return  # it waits for a process that cannot be killed
         if self._process.stdout:
-            with self._reading:  # another thread may be about to read; it meets the end soon
+            with self._reading:  # another thread may be about to read and will see the end soon
                 self._process.stdout.close()
         if self._sampling is not None and self._process.returncode != 0:
             self._undo(self._sampling)
 
     def _undo(self, sampling: Sampling) -> None:
-        """Do what a guard does at its end, where it was killed before."""
+        """Undo what the guard would have undone at its end, if it was killed before."""
         if sampling.lock_mhz is not None:
             release_clock(sampling.text)
         sampling.remove()
 
     def kill(self) -> None:
-        """Put an end to a guard that is out of order, and to the group of its job."""
+        """Kill a broken guard and the process group of its job."""
         self._process.kill()
         if self._job_pid is not None:
             with contextlib.suppress(ProcessLookupError, PermissionError):

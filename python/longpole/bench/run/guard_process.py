@@ -1,10 +1,9 @@
-"""The process that guards a device: started by path, so that it imports nothing of longpole.
+"""The process that guards a device: started by path, so that it does not import longpole.
 
-Only the extension module and the sampler are loaded, by path. The first argument is the
-file of the module, the second what to sample as JSON, empty for nothing. The others are
-the descriptors of leases: open here, they keep the device taken until the last process of
-a job is gone, also when the runner is not there any more. Requests come on standard input,
-events go to standard output.
+Only the extension module and the sampler are loaded, by path. The first argument is the file of the
+module, the second what to sample as JSON, empty for nothing. The others are the file descriptors of
+leases: kept open here, they hold the device until the last process of a job is gone, even if the
+runner has died. Requests arrive on standard input, events go to standard output.
 """
 
 import os
@@ -19,11 +18,11 @@ __all__ = ["main"]
 
 def main(core_path: str, sampling: str, *leases: str) -> None:
     """Guard until the runner closes its end of the pipe."""
-    # The runner decides when this process ends, not who signals a whole group.
-    # A handler, unlike an ignored or a blocked signal, is not handed down to the jobs.
+    # Only the runner ends this process, not a signal to the whole group. A handler, unlike an
+    # ignored or a blocked signal, is not inherited by the jobs.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, _take_no_notice)
-    # Python ignores it; a job is to find it as it usually is.
+    # Python ignores it; a job should have the default.
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     for lease in leases:
         os.set_inheritable(int(lease), False)  # noqa: FBT003 - its only form

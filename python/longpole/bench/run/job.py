@@ -1,4 +1,4 @@
-"""What to run: a command, and the name under which its result is looked for."""
+"""What to run: a command, and the name under which its result is stored."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Job", "parse_argv", "read_jobs"]
 
-# What `shlex` splits off when a shell would act on it.
+# Tokens that `shlex` splits off where a shell would interpret them.
 SHELL_CHARACTERS: Final = frozenset("();<>|&")
 
-# What a field of a job may be, and how that is said.
+# Valid types of a job's fields, and their names in messages.
 FIELDS: Final = {
     "argv": ((str, list), "a list of words or a command"),
     "key": ((str,), "a string"),
@@ -39,23 +39,21 @@ class Job:
     Parameters
     ----------
     argv
-        Program and arguments. A string is split as a shell would split it; no
-        shell ever sees it.
+        Program and arguments. A string is split as a shell would split it, but not run in a shell.
     key
-        What is measured. Jobs with the same key are repetitions of one
-        another. By default the command itself.
+        Name of what is measured. Jobs with the same key are repetitions. By default the command
+        itself.
     tags
-        Whatever shall stand beside the results.
+        Additional fields to store with the results.
     format
-        How results are found in the output, as for `longpole.bench.extract`:
-        `auto` recognises profilers. With `none` no result is expected, and the
-        exit status alone decides.
+        How to find results in the output, as for `longpole.bench.extract`: `auto` recognises
+        profilers. With `none` no result is expected, and only the exit status counts.
     timeout_s
-        A limit for this job in place of the runner's.
+        Time limit of this job, instead of the runner's.
     env
-        Variables beside those of the runner.
+        Environment variables in addition to those of the runner.
     folder
-        Where to start it; by default where the runner took its devices.
+        Working directory; by default that of the runner when it took its devices.
     """
 
     argv: tuple[str, ...]
@@ -82,7 +80,7 @@ class Job:
         return html([Table([Column("field"), Column("value")], rows)])
 
     def digest(self) -> str:
-        """Give a short name to all that decides what is run."""
+        """Return a digest of everything that determines what is run."""
         text = json.dumps(
             [self.argv, dict(self.env), self.folder, self.format, dict(self.tags)],
             sort_keys=True,
@@ -91,7 +89,7 @@ class Job:
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the fields that are set, as `read_jobs` takes them."""
+        """Return the fields that are set, in the form of `read_jobs`."""
         fields = {
             "key": self.key,
             "argv": list(self.argv),
@@ -105,12 +103,12 @@ class Job:
 
 
 def parse_argv(command: str | Iterable[str]) -> tuple[str, ...]:
-    """Split a command, and refuse what only a shell could do.
+    """Split a command; raise if it needs a shell.
 
     Raises
     ------
     ValueError
-        The command is empty, holds a NUL, has an open quote, or needs a shell.
+        The command is empty, contains a NUL, has an open quote, or needs a shell.
     """
     if isinstance(command, str):
         words = shlex.shlex(command, posix=True, punctuation_chars=True)
@@ -135,7 +133,7 @@ def parse_argv(command: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def _check_environment(env: Mapping[str, str], folder: str | None) -> None:
-    """Refuse what no process can be given."""
+    """Raise for variables or a folder that no process can have."""
     for name, value in env.items():
         if not name or "=" in name or "\0" in f"{name}{value}":
             message = f"{name!r} cannot be a variable of the environment with value {value!r}"
@@ -146,19 +144,19 @@ def _check_environment(env: Mapping[str, str], folder: str | None) -> None:
 
 
 def read_jobs(lines: Iterable[str], default_format: str = "auto") -> Iterator[Job]:
-    """Read jobs, one JSON object a line; blank lines and lines with `#` in front are left out.
+    """Read jobs, one JSON object per line; skip blank lines and comments (`#`).
 
     Parameters
     ----------
     lines
         The lines.
     default_format
-        For jobs that name no format.
+        Format of jobs that do not set one.
 
     Raises
     ------
     ValueError
-        A line is no job. The message names the line.
+        A line is not a job. The message has the line number.
     """
     for number, line in enumerate(lines, start=1):
         if not line.strip() or line.lstrip().startswith("#"):
@@ -185,7 +183,7 @@ def _parse_job(fields: Any, default_format: str) -> Job:
 
 
 def _check_types(fields: Mapping[str, Any]) -> None:
-    """Refuse values that would be found out only when the job is run."""
+    """Raise for values that would only fail when the job is run."""
     for name, value in fields.items():
         types, words = FIELDS[name]
         if not isinstance(value, types) or isinstance(value, bool):

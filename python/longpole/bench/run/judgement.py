@@ -1,8 +1,7 @@
-"""What an ending means: an outcome, and a sentence that says why.
+"""The meaning of a job's end: an outcome, and a sentence that explains it.
 
-Exit status and signal decide. What a job printed on stderr explains, and never
-turns a success into a failure; it is looked at after a failure only, to tell a
-device that is gone from a job that is wrong.
+Exit status and signal decide. Text on stderr only explains, and never turns a success into a
+failure; it is read only after a failure, to distinguish a lost device from a faulty job.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Judgement", "judge", "launch_can_pass", "spread_of_repeats"]
 
-# What drivers and runtimes say when the device itself is the trouble.
+# Messages of drivers and runtimes for a failing device.
 DEVICE_TROUBLE: Final = re.compile(
     r"no CUDA-capable device|no ROCm-capable device|fallen off the bus|GPU is lost"
     r"|cudaErrorDevicesUnavailable|devices are busy or unavailable|hipErrorNoDevice"
@@ -33,8 +32,7 @@ DEVICE_TROUBLE: Final = re.compile(
     r"|cudaErrorSystemNotReady|hardware failure on the device|GPU has been reset",
     re.IGNORECASE,
 )
-# Errors of the system that may be over in a few seconds. A file that is not
-# there or not executable will not be so.
+# System errors that may disappear in a few seconds, unlike a missing or non-executable file.
 PASSING_ERRORS: Final = frozenset(
     {
         errno.EAGAIN,
@@ -53,7 +51,7 @@ QUOTED_CHARACTERS: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """An outcome and its reason. `device_trouble` names what makes the device unusable."""
+    """An outcome and its reason. `device_trouble` says what makes the device unusable."""
 
     outcome: Outcome
     message: str = ""
@@ -62,7 +60,7 @@ class Judgement:
 
 
 def judge(ending: Ending, output: Output, found: Found, *, expects_result: bool) -> Judgement:
-    """Say what the ending of a job means."""
+    """Return the outcome of a job from its end."""
     judgement = _judge(ending, output, found, expects_result=expects_result)
     if n_omitted := sum(each.count for each in found.omitted):
         said = f"{n_omitted:,} rows beyond the first {len(found.results):,} are summed up"
@@ -84,12 +82,12 @@ def _judge(ending: Ending, output: Output, found: Found, *, expects_result: bool
 
 
 def launch_can_pass(ending: Ending) -> bool:
-    """Say whether starting the same job again may work in a few seconds."""
+    """Whether starting the same job again may work in a few seconds."""
     return ending.refused is not None and ending.refused[0] in PASSING_ERRORS
 
 
 def spread_of_repeats(results: Sequence[Measurement]) -> dict[str, float]:
-    """Say by how much the repeats of each result differ, as a share of the fastest."""
+    """Return the spread of each result's repeats, as a fraction of the fastest."""
     times_ns: defaultdict[str, list[float]] = defaultdict(list)
     for result in results:
         times_ns[result.name].append(result.time_ns)
@@ -97,7 +95,7 @@ def spread_of_repeats(results: Sequence[Measurement]) -> dict[str, float]:
 
 
 def signal_name(number: int) -> str:
-    """Name a signal."""
+    """Return the name of a signal."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -136,7 +134,7 @@ def _judge_success(ending: Ending, found: Found) -> Judgement:
     ]
     unstable = bool(notes)
     if ending.strays:
-        notes.append(f"left processes behind, killed: {', '.join(ending.strays)}")
+        notes.append(f"left processes running, killed: {', '.join(ending.strays)}")
     if found.unparsed:
         notes.append(f"{found.unparsed} rows are not results")
     trouble = f"cannot be killed: {', '.join(ending.unkillable)}" if ending.unkillable else None
@@ -150,7 +148,7 @@ def _nothing_found(output: Output, found: Found) -> str:
 
 
 def _quote(output: Output) -> str:
-    """Give what was said last, which is most often the reason."""
+    """Return the last words of the output, usually the reason."""
     return (output.stderr.telling_line() or output.stdout.telling_line())[-QUOTED_CHARACTERS:]
 
 

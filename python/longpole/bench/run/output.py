@@ -1,4 +1,4 @@
-"""What a job prints: counted, searched for results as it comes, and only its end kept."""
+"""The output of a job: counted, searched for results while it arrives, only its end kept."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ NO_RESULTS: Final = "none"
 TAIL_BYTES: Final = 64 << 10
 
 KEPT_RESULTS: Final = 10_000
-"""Of one job; what it prints beyond is summed up by name."""
+"""Maximum number of results kept per job; further ones are summarised by name."""
 
 SPEAKS_OF_ERROR: Final = re.compile(r"error|fail|fatal|exception|what\(\)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The results in an output, in the order of printing, and how many rows are not results.
+    """The results in an output, in printed order, and the number of rows that are not results.
 
-    `omitted` sums up the rows beyond those that are kept, and `fastest_omitted` are the
-    fastest of each name there.
+    `omitted` summarises the rows that were not kept, and `fastest_omitted` has the fastest of each
+    name among them.
     """
 
     results: tuple[Measurement, ...] = ()
@@ -47,24 +47,24 @@ class Tail:
         self._kept = bytearray()
 
     def feed(self, chunk: bytes) -> None:
-        """Take the next piece."""
+        """Process the next chunk."""
         self.n_bytes += len(chunk)
         self._kept += chunk[-TAIL_BYTES:]
         if len(self._kept) > 2 * TAIL_BYTES:
             del self._kept[:-TAIL_BYTES]
 
     def text(self, n_bytes: int = TAIL_BYTES) -> str:
-        """Give the end as text; bytes that are no UTF-8 are replaced."""
+        """Return the end as text; invalid UTF-8 is replaced."""
         return bytes(self._kept[-n_bytes:]).decode("utf-8", "replace")
 
     def telling_line(self) -> str:
-        """Give the last line that speaks of an error, or else the last that is not blank."""
+        """Return the last line that mentions an error, else the last non-blank line."""
         lines = [line.strip() for line in reversed(self.text().splitlines())]
         return next(filter(SPEAKS_OF_ERROR.search, lines), next(filter(None, lines), ""))
 
 
 class Output:
-    """Both streams of a job. Results are looked for on standard output.
+    """Both output streams of a job. Results are extracted from standard output.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class Output:
         self._extractor = None if format_name == NO_RESULTS else _extractor(format_name)
 
     def take(self, stream: Stream, chunk: bytes) -> None:
-        """Take what the job printed."""
+        """Process output of the job."""
         if stream == "stderr":
             self.stderr.feed(chunk)
             return
@@ -87,7 +87,7 @@ class Output:
             self._extractor.feed(chunk)
 
     def finish(self, *, died: bool) -> Found:
-        """Say what was found. Where the job died, a last line without its end is no result."""
+        """Return the results. If the job died, an incomplete last line is not a result."""
         if self._extractor is None:
             return Found()
         return _found(self._extractor.finish(died=died))
@@ -95,12 +95,12 @@ class Output:
 
 @cache
 def check_format(name: str) -> None:
-    """Refuse a format that there is not.
+    """Raise for an invalid format.
 
     Raises
     ------
     ValueError
-        The name is unknown, or the pattern cannot be used.
+        The name is unknown, or the pattern is invalid.
     """
     if name != NO_RESULTS:
         _extractor(name)

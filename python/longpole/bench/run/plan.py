@@ -1,4 +1,4 @@
-"""What a run was asked to do, kept beside its results so that it can be resumed."""
+"""The jobs of a run, stored with its results so that it can be resumed."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _SCHEMA: Final = "longpole.bench.plan/1"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The jobs of a run, and the limits and devices it was given.
+    """The jobs of a run, and its limits and devices.
 
-    The file holds the environment variables of jobs with their values, without which they
-    could not be run again. It can be read by its owner only.
+    The file contains the environment variables of jobs with their values, which are needed to run
+    them again. It is readable only by its owner.
     """
 
     jobs: tuple[Job, ...]
@@ -37,7 +37,7 @@ class Plan:
         Raises
         ------
         ResultsError
-            There is no such file, or it holds no plan.
+            The file does not exist, or is not a plan.
         """
         try:
             fields = _fields(path)
@@ -45,8 +45,8 @@ class Plan:
             return cls(jobs, dict(fields["given"]))
         except FileNotFoundError:
             message = (
-                f"{path} is missing, which says what to run\n"
-                "hint: `longpole bench run` writes it beside the results"
+                f"{path} is missing; it lists the jobs to run\n"
+                "hint: `longpole bench run` writes it next to the results"
             )
             raise ResultsError(message) from None
         except (ValueError, KeyError, TypeError) as error:
@@ -54,13 +54,13 @@ class Plan:
             raise ResultsError(message) from error
 
     def write(self, path: Path, *, force: bool) -> None:
-        """Write the plan; with `force` in place of an earlier one.
+        """Write the plan; with `force` replace an earlier one.
 
         Raises
         ------
         ResultsError
-            There is a plan already and no `force`, or a file that is no plan. It is left as
-            it is. Or the plan cannot be written.
+            A plan exists without `force`, or a file that is not a plan (it is left unchanged), or
+            the plan cannot be written.
         """
         check_plan_can_be_written(path, force=force)
         text = json.dumps(
@@ -79,17 +79,17 @@ class Plan:
 
 
 def plan_path(results: Path) -> Path:
-    """Give the file of the plan of some results; it need not exist."""
+    """Return the plan file of a results file; it need not exist."""
     return results.with_suffix(".plan.json")
 
 
 def check_plan_can_be_written(path: Path, *, force: bool) -> None:
-    """Refuse to write over anything but, with `force`, an earlier plan.
+    """Raise if a file exists, unless it is an earlier plan and `force` is given.
 
     Raises
     ------
     ResultsError
-        Something is there that is not to be replaced.
+        A file exists that must not be replaced.
     """
     if not (path.exists() or path.is_symlink()):
         return
@@ -101,7 +101,7 @@ def check_plan_can_be_written(path: Path, *, force: bool) -> None:
         raise ResultsError(message)
     if not force:
         message = (
-            f"{path} holds the plan of another run\n"
+            f"{path} contains the plan of another run\n"
             "hint: give another name for the results, or replace it with -f"
         )
         raise ResultsError(message)

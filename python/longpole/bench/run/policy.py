@@ -1,4 +1,4 @@
-"""How long to wait, and how often to try."""
+"""Time limits and retries."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ if TYPE_CHECKING:
 __all__ = ["LONGEST_S", "Policy"]
 
 LONGEST_S = 1_000_000_000
-"""The longest time that can be asked for; 30 years are as good as no limit."""
+"""The longest time limit; 30 years are as good as none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Limits and retries of a runner. All times are seconds on a clock that never jumps.
+    """Limits and retries of a runner. All times are seconds on a monotonic clock.
 
     Parameters
     ----------
     timeout_s
-        How long a job may take that has no limit of its own; None is no limit.
+        Time limit of a job without its own; None for no limit.
     total_timeout_s
-        How long all jobs together may take, from the first on.
+        Time limit of all jobs together, from the first on.
     grace_s
-        How long a job has to clean up between SIGTERM and SIGKILL.
+        Time for a job to clean up between SIGTERM and SIGKILL.
     drain_s
-        How long what a job left behind may go on after the job itself has ended.
+        Time that processes left by a job may run after the job itself has ended.
     retries
-        How often a job that failed (by exit status or signal) is run again.
-        Neither a hang nor an output without results gets better by itself.
+        How often a failed job (by exit status or signal) is repeated. Hangs and outputs without
+        results are not repeated.
     launch_attempts
-        How often to try to start a job when the system refuses for a reason
-        that can pass: no memory, no process to spare, a file being written.
+        How often to try to start a job if the system refuses for a temporary reason: out of memory
+        or processes, a file being written.
     launch_delay_s
-        How long to wait in between.
+        Time to wait between these attempts.
     busy
-        What to do with a device that somebody else uses when the first job is to begin
-        there: `refuse` it, `wait` until it is idle, or `allow` it.
+        What to do if another program uses a device when its first job is about to start: `refuse`
+        the device, `wait` until it is idle, or `allow` it.
     lock_clock_mhz
-        The clock at which a device is held while jobs run on it; None leaves it alone. The guard
-        of the device lets it go at its end, even where the runner was killed.
+        Clock to lock while jobs run on a device; None leaves it unchanged. The guard of the device
+        releases it at its end, even if the runner was killed.
     """
 
     timeout_s: float | None = 60.0

@@ -1,4 +1,4 @@
-"""Runs jobs on devices, one at a time on each, and writes down what came of every attempt."""
+"""Runs jobs on devices, one at a time on each, and records every attempt."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ENGINES: Final = ("local", "ray")
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What a device is doing. `waits_for` names who holds it, while its turn is not come."""
+    """The state of a device. `waits_for` names its current holder while it is taken."""
 
     id: str
     seconds: float
@@ -48,7 +48,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How far a runner is. `n_known` jobs were done by the run that is resumed."""
+    """Progress of a runner. `n_known` jobs were done by the resumed run."""
 
     n_jobs: int
     n_open: int
@@ -59,44 +59,44 @@ class Status:
 
 
 class Runner:
-    """A pool of devices that jobs are handed to.
+    """A pool of devices that runs jobs.
 
-    Every attempt is on disk before the next one begins on the same device. A
-    device that fails is left alone and named, and its job goes to another. No
-    process of a job outlives the runner, not even when the runner is killed.
+    Every attempt is on disk before the next one begins on the same device. A device that fails is
+    no longer used and is reported, and its job goes to another. No process of a job outlives the
+    runner, even if the runner is killed.
 
-    May be used from several threads, and again after a run. Leaving the `with`
-    block waits for all jobs; leaving it by an exception ends them.
+    May be used from several threads, and again after a run. Leaving the `with` block waits for all
+    jobs; leaving it by an exception ends them.
 
     Parameters
     ----------
     devices
-        What `longpole.devices.select` gives, or the names it takes, or devices.
-        None is device 0.
+        The result of `longpole.devices.select`, or the names it accepts, or devices. None is device
+        0.
     engine
         Where the devices are: `local` for this machine, `ray` for every node of a Ray cluster.
-        Names of devices are then looked for on each node, and None is every GPU of the
-        cluster. Programs and folders of jobs have to be there.
+        Device names are then searched on each node, and None is every GPU of the cluster. The
+        programs and folders of jobs have to exist there.
     results
         The file to append records to. None keeps them in memory only.
     resume
-        Go on with a results file: what it has decided is not run again.
+        Continue a results file: decided jobs are not run again.
     policy
         Limits and retries.
     lock_folder
-        Where device locks lie; by default where every runner of this machine looks.
+        Folder of device locks; by default the one shared by all runners of this machine.
     record_env
-        Names of environment variables of jobs whose values may stand in records. Of all
-        others but a few that are no secrets a record holds the name and a digest.
+        Names of environment variables of jobs whose values may be recorded. Of all others, except a
+        few that are not secret, only the name and a digest are recorded.
 
     Raises
     ------
     DeviceError
-        A device is not there, or Ray does not start.
+        A device does not exist, or Ray does not start.
     MissingDependencyError
         Ray is not installed.
     ResultsError
-        The results file cannot be written, is in use, or already holds results.
+        The results file cannot be written, is in use, or already contains results.
 
     Examples
     --------
@@ -143,27 +143,25 @@ class Runner:
             return {device.uuid: reason for device, reason in self._quarantined.items()}
 
     def submit(self, job: Job) -> Future[Record]:
-        """Hand in a job; its future gives the record of its last attempt.
+        """Submit a job; its future returns the record of its last attempt.
 
-        A job with a key that was handed in before is a repetition of it. The
-        future of a job that the results file has decided is done already; when
-        no device is left, the record says so.
+        A job with a known key is a repetition. The future of a job that the results file has
+        decided is done already; if no device is left, the record says so.
         """
         return self._submit(job).future
 
     def run(
         self, jobs: Iterable[Job], on_record: Callable[[Record], object] | None = None
     ) -> list[Record]:
-        """Run jobs to their end, and give their last records in the order of the jobs.
+        """Run jobs to completion, and return their last records in the order of the jobs.
 
         Parameters
         ----------
         jobs
-            What to run.
+            The jobs to run.
         on_record
-            Called in this thread with each record that this run makes, in the order
-            of completion, after it is on disk. What it raises ends these jobs and is
-            raised here.
+            Called in this thread with each record of this run, in order of completion, after it is
+            on disk. An exception ends these jobs and is raised here.
         """
         tasks: list[Task] = []
         try:
@@ -178,11 +176,11 @@ class Runner:
         return [task.future.result() for task in tasks]
 
     def cancel(self) -> None:
-        """End what runs and forget what waits. Records that are written stay."""
+        """End running jobs and drop waiting ones. Records on disk are kept."""
         self._cancel(self._schedule.open_tasks())
 
     def close(self) -> None:
-        """Wait for all jobs and give the devices back. The runner takes no more jobs."""
+        """Wait for all jobs and release the devices. The runner accepts no more jobs."""
         with self._mutex:
             self._is_closed = True
         self._schedule.close()
@@ -198,7 +196,7 @@ class Runner:
                 self._store.close()
 
     def status(self) -> Status:
-        """Say how far the runner is, for a progress line."""
+        """Return the progress of the runner, for a progress line."""
         now = time.monotonic()
         running = {}
         for slot in self._slots:
@@ -219,7 +217,7 @@ class Runner:
         self.close()
 
     def write(self, record: Record) -> None:
-        """Put an attempt on disk. Called by the slots."""
+        """Write an attempt to disk. Called by the slots."""
         if self._store is not None and record.attempt:
             self._store.append(record)
         if record.is_final:
@@ -227,12 +225,12 @@ class Runner:
                 self._outcomes[record.outcome] += 1
 
     def quarantine(self, device: Device, reason: str) -> None:
-        """Leave a device alone from now on. Called by the slots."""
+        """Stop using a device. Called by the slots."""
         with self._mutex:
             self._quarantined.setdefault(device, reason)
 
     def fail(self, error: BaseException) -> None:
-        """End everything: results cannot be written, or longpole has made a mistake.
+        """End everything: results cannot be written, or longpole has an internal error.
 
         Called by the slots.
         """
@@ -245,7 +243,7 @@ class Runner:
         self._cancel(tasks)
 
     def leave(self) -> None:
-        """Take note that a slot has ended. Called by the slots."""
+        """Note that a slot has ended. Called by the slots."""
         with self._mutex:
             self._n_working -= 1
         if not self._n_working:
@@ -275,7 +273,7 @@ class Runner:
         return task
 
     def _name(self, key: str) -> str:
-        """Give an id of its own to each repetition of a key."""
+        """Return a unique id for each repetition of a key."""
         while True:
             self._repetitions[key] += 1
             count = self._repetitions[key]
@@ -285,7 +283,7 @@ class Runner:
                 return name
 
     def _start_slots(self) -> None:
-        """Start the devices with the first job: who hands in none takes none."""
+        """Start the devices with the first job, so that without jobs none is taken."""
         with self._mutex:
             if self._slots:
                 return
@@ -307,7 +305,7 @@ class Runner:
         self._schedule.hurry()
 
     def _strand(self) -> None:
-        """Answer for the jobs that no device is left for."""
+        """Answer the jobs for which no device is left."""
         for task in self._schedule.open_tasks():
             if task.begin() and not task.future.done():
                 record = task.record(Outcome.DEVICE_ERROR, self._no_device_left())

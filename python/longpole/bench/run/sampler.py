@@ -1,14 +1,13 @@
-"""Reads the conditions of a device while jobs run on it: a thread in the process of its guard.
+"""Reads the conditions of a device while jobs run on it: a thread in the guard's process.
 
-The guard is there before a job begins and after its runner has died, so it also holds what has to
-be undone: a locked clock is released when the guard ends, even where the runner was killed. The
-module is loaded by path and imports nothing of longpole: a guard stays small.
+The guard exists before a job begins and after its runner has died, so it also undoes changes: a
+locked clock is released when the guard ends, even if the runner was killed. The module is loaded by
+path and does not import longpole, which keeps the guard small.
 
-Readings are lines of a file, each a JSON list, null for what is unknown: the time in nanoseconds
+Readings are lines of a file, each a JSON list with null for unknown values: the time in nanoseconds
 (`time.perf_counter_ns`, the same for all processes of a machine), the clock in MHz, a list of the
-reasons for it, nanoseconds or counts of violations so far, degrees Celsius, milliwatts, the
-microseconds that work has waited for a processor so far, and the thermal events of the processor
-so far.
+reasons for it, nanoseconds or counts of violations so far, degrees Celsius, milliwatts, the total
+microseconds that tasks have waited for a processor, and the thermal events of the processor so far.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ __all__ = ["THERMAL", "Sampler", "release_clock", "thermal_events", "waited_us"]
 
 _PRESSURE = "/proc/pressure/cpu"
 
-# Of the whole package, whichever core a program runs on. Virtual machines have none.
+# Of the whole package, independent of the core of a program. Virtual machines have none.
 THERMAL = "/sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count"
 
-# A file that has grown so far is written half as often.
+# A file of this size is written half as often.
 _BYTES_A_RATE = 4 << 20
 _RESETS = {"nvidia": "nvidia-smi --reset-gpu-clocks", "amd": "rocm-smi --resetperfdeterminism"}
 _UNKNOWN = (None, (), None, None, None)
@@ -37,13 +36,13 @@ _MILLI = 1000
 
 
 class Sampler:
-    """Writes readings until it is closed.
+    """Writes readings until closed.
 
     Parameters
     ----------
     text
-        What to read, as JSON: `path` (of the file), `interval_s`, `vendor`, `uuid` and `pci` (of
-        the device), `binding` (the folder of its library for Python, or None), `reasons` (names
+        The configuration as JSON: `path` (of the file), `interval_s`, `vendor`, `uuid` and `pci`
+        (of the device), `binding` (the folder of its library for Python, or None), `reasons` (names
         of the bits of NVML) and `lock_mhz` (the clock to hold, or None).
     """
 
@@ -59,7 +58,7 @@ class Sampler:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop, and undo what was done to the device."""
+        """Stop, and undo the changes to the device."""
         self._end.set()
         self._thread.join(timeout=5)
         if self._is_locked:
@@ -68,7 +67,7 @@ class Sampler:
             os.unlink(self._wanted["path"])  # noqa: PTH108 - the guard loads no more than it needs
 
     def _locked(self, mhz: int) -> str:
-        """Hold the clock, and say whether that was possible."""
+        """Lock the clock; return why that failed, or an empty string."""
         if self._device is None:
             return "refused nothing here can lock the clock of this device\n"
         try:
@@ -93,7 +92,7 @@ class Sampler:
         return json.dumps([time.perf_counter_ns(), *fields, waited_us(), thermal_events()]) + "\n"
 
     def _write(self, line: str) -> None:
-        with suppress(OSError):  # a full disk is no reason to end a job
+        with suppress(OSError):  # a full disk must not end a job
             os.write(self._file, line.encode())
 
 
@@ -104,7 +103,7 @@ def release_clock(text: str) -> None:
 
 
 def _release(device: _Nvidia | _Amd | None, wanted: dict[str, Any]) -> str | None:
-    """Release the clock of a device; the reason, as a sentence, if that fails."""
+    """Release the clock of a device; return the reason as a sentence if that fails."""
     why = "its library cannot be opened"
     if device is not None:
         try:
@@ -121,7 +120,7 @@ def _release(device: _Nvidia | _Amd | None, wanted: dict[str, Any]) -> str | Non
 
 
 def _tell(failure: str | None) -> None:
-    """Print a failure: the guard has no other way to its user, and nobody else can mend it."""
+    """Print a failure: the guard has no other way to report it, and only its user can fix it."""
     if failure is not None:
         with suppress(OSError, ValueError, AttributeError):  # standard error may be closed
             sys.stderr.write(f"longpole: {failure}\n")
@@ -129,7 +128,7 @@ def _tell(failure: str | None) -> None:
 
 
 class _Nvidia:
-    """A device, through NVML."""
+    """A device read through NVML."""
 
     def __init__(self, wanted: dict[str, Any]) -> None:
         import pynvml
@@ -153,15 +152,15 @@ class _Nvidia:
         ]
 
     def lock(self, mhz: int) -> None:
-        """Hold the clock."""
+        """Lock the clock."""
         self._nvml.nvmlDeviceSetGpuLockedClocks(self._handle, mhz, mhz)
 
     def release(self) -> None:
-        """Let the clock go."""
+        """Release the clock."""
         self._nvml.nvmlDeviceResetGpuLockedClocks(self._handle)
 
     def _violations_ns(self) -> int | None:
-        """Add up how long heat and the board held the clock down; the power cap does not count."""
+        """Sum the time that heat and the board limited the clock; a power cap does not count."""
         nvml = self._nvml
         policies = (
             nvml.NVML_PERF_POLICY_THERMAL,
@@ -180,12 +179,12 @@ class _Nvidia:
 
 
 class _Amd:
-    """A device, through the AMD SMI library."""
+    """A device read through the AMD SMI library."""
 
     _LIMITS = ("prochot_thrm", "socket_thrm", "vr_thrm", "hbm_thrm")
 
     def __init__(self, wanted: dict[str, Any]) -> None:
-        with redirect_stdout(StringIO()):  # it prints what it does not find
+        with redirect_stdout(StringIO()):  # it prints missing devices
             import amdsmi
 
         self._smi = amdsmi
@@ -215,11 +214,11 @@ class _Amd:
         ]
 
     def lock(self, mhz: int) -> None:
-        """Hold the clock: AMD calls it determinism, and the clock stays at or below."""
+        """Lock the clock: AMD's determinism mode, in which the clock stays at or below."""
         self._smi.amdsmi_set_gpu_perf_determinism_mode(self._handle, mhz)
 
     def release(self) -> None:
-        """Let the clock go."""
+        """Release the clock."""
         level = self._smi.AmdSmiDevPerfLevel.AUTO
         self._smi.amdsmi_set_gpu_perf_level(self._handle, level)
 
@@ -236,7 +235,7 @@ class _Amd:
 
 
 def _device(wanted: dict[str, Any]) -> _Nvidia | _Amd | None:
-    """Open the library of the device; None where that is not possible."""
+    """Open the device's library; None if that is not possible."""
     kinds: dict[str | None, type[_Nvidia | _Amd]] = {"nvidia": _Nvidia, "amd": _Amd}
     kind = kinds.get(wanted["vendor"])
     if kind is None or wanted["binding"] is None:
@@ -253,13 +252,13 @@ def _number(value: Any) -> int | None:
 
 
 def waited_us() -> int | None:
-    """Give how long work has waited for a processor, all programs together."""
+    """Return how long tasks of all programs together have waited for a processor."""
     text = _content(_PRESSURE).partition("\n")[0].rpartition("total=")[2]
     return int(text) if text.isdecimal() else None
 
 
 def thermal_events(counter: str = THERMAL) -> int | None:
-    """Give how often the processor was slowed down because it was too hot."""
+    """Return how often the processor was throttled for heat."""
     text = _content(counter).strip()
     return int(text) if text.isdecimal() else None
 

@@ -1,4 +1,4 @@
-"""Who is next: the jobs that wait, those that wait for a second try, and those in hand."""
+"""The order of jobs: waiting ones, those waiting for a retry, and running ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Schedule", "Task"]
 
 @dataclass(eq=False, slots=True)
 class Task:
-    """A job on its way through the runner. One that `is_known` was done by an earlier run."""
+    """A job in the runner. `is_known`: done by an earlier run."""
 
     job: Job
     id: str
@@ -33,7 +33,7 @@ class Task:
     is_known: bool = False
 
     def begin(self) -> bool:
-        """Mark the job as running. False when its future was cancelled or answered before."""
+        """Mark the job as running. False if its future was cancelled or answered before."""
         if self.future.running():
             return True
         if self.future.done() and not self.future.cancelled():
@@ -41,7 +41,7 @@ class Task:
         return self.future.set_running_or_notify_cancel()
 
     def record(self, outcome: Outcome, message: str, device: str | None = None) -> Record:
-        """Write down what is known without the ending of an attempt."""
+        """Record what is known without the end of an attempt."""
         return Record(
             id=self.id,
             key=self.job.key,
@@ -56,11 +56,10 @@ class Task:
 
 
 class Schedule:
-    """The jobs of one runner, in the order in which they came.
+    """The jobs of one runner, in order of submission.
 
-    A job counts as open until `finish`: as long as one is in hand it may come
-    back, for a second attempt or for want of its device, and nobody who takes
-    jobs may leave.
+    A job is open until `finish`: while it runs it may come back, for a second attempt or because
+    its device failed, so that workers must not leave.
     """
 
     def __init__(self) -> None:
@@ -79,10 +78,10 @@ class Schedule:
             self._changed.notify()
 
     def put_back(self, task: Task, delay_s: float = 0.0) -> None:
-        """Let a job be taken again, before all others or after a delay."""
+        """Return a job to the queue, before all others or after a delay."""
         with self._changed:
             if delay_s > 0:
-                self._n_put += 1  # orders those that are ready at the same time
+                self._n_put += 1  # orders jobs that are ready at the same time
                 ready_at = time.monotonic() + delay_s
                 heapq.heappush(self._later, (ready_at, self._n_put, task))
             else:
@@ -90,7 +89,7 @@ class Schedule:
             self._changed.notify_all()
 
     def take(self) -> Task | None:
-        """Wait for a job. None when the schedule is closed and no job is open."""
+        """Wait for a job. None if the schedule is closed and no job is open."""
         with self._changed:
             while True:
                 now = time.monotonic()
@@ -103,7 +102,7 @@ class Schedule:
                 self._changed.wait(self._later[0][0] - now if self._later else None)
 
     def finish(self, task: Task) -> None:
-        """Take a job off the books."""
+        """Remove a finished job."""
         with self._changed:
             self._open.discard(task)
             if not self._open:
@@ -116,7 +115,7 @@ class Schedule:
             self._changed.notify_all()
 
     def hurry(self) -> None:
-        """Let nobody wait for a second try who has been cancelled."""
+        """Drop cancelled tasks from the retry queue."""
         with self._changed:
             self._ready.extend(entry[2] for entry in self._later if entry[2].is_cancelled)
             self._later = [entry for entry in self._later if not entry[2].is_cancelled]
@@ -124,6 +123,6 @@ class Schedule:
             self._changed.notify_all()
 
     def open_tasks(self) -> list[Task]:
-        """List the jobs that are not finished."""
+        """List the unfinished jobs."""
         with self._changed:
             return list(self._open)

@@ -1,4 +1,4 @@
-"""A device at work: one thread, one worker, one job after the other."""
+"""A device at work: one thread, one worker, one job at a time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from longpole.devices import Device
 
     class Journal(Protocol):
-        """What a slot tells its runner."""
+        """The notifications of a slot to its runner."""
 
         def write(self, record: Record) -> None: ...
         def quarantine(self, device: Device, reason: str) -> None: ...
@@ -29,7 +29,7 @@ __all__ = ["Slot"]
 
 
 class Slot(Thread):
-    """Hands jobs to the worker of one device until none is left or the device fails."""
+    """Passes jobs to the worker of one device until none is left or the device fails."""
 
     def __init__(self, worker: Worker, *, schedule: Schedule, journal: Journal) -> None:
         super().__init__(name=f"longpole {worker.device.uuid}", daemon=True)
@@ -42,11 +42,11 @@ class Slot(Thread):
 
     @property
     def waits_for(self) -> str | None:
-        """Who holds the device, while its turn is not come."""
+        """Current holder of the device, until it is free."""
         return self._worker.waits_for
 
     def run(self) -> None:
-        """Work until there is nothing left to do."""
+        """Work until no job is left."""
         try:
             self._worker.open()
             while (task := self._schedule.take()) is not None:
@@ -61,16 +61,16 @@ class Slot(Thread):
             self._journal.leave()
 
     def cancel(self, task: Task) -> None:
-        """End the job in hand if it is this one."""
+        """End the current job if it is this one."""
         if self.task is task:
             self._worker.cancel(task)
 
     def kill(self) -> None:
-        """End what runs."""
+        """End the running job."""
         self._worker.kill()
 
     def _work(self, task: Task) -> bool:
-        """Do one attempt. False when the device must not be used any more."""
+        """Make one attempt. False if the device must not be used any more."""
         self.task, self.task_since = task, time.monotonic()
         try:
             if not task.begin():

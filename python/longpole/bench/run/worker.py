@@ -1,4 +1,4 @@
-"""What is done where the device is: its lease, its guard, and one attempt after the other."""
+"""The part that runs at the device: its lease, its guard, and the attempts."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ CAN_BE_RETRIED: Final = frozenset({Outcome.NONZERO, Outcome.SIGNAL})
 
 
 class Tried(NamedTuple):
-    """What came of an attempt: its record, what is wrong with the device, when to try again.
+    """The result of an attempt: its record, the fault of the device, and the time of a retry.
 
-    `retry_s` is the delay before the next attempt, None where this was the last.
+    `retry_s` is the delay before the next attempt; None if this was the last.
     """
 
     record: Record
@@ -47,7 +47,7 @@ class Tried(NamedTuple):
 
 
 class Worker(Protocol):
-    """Runs jobs on one device, wherever that is. `LocalWorker` says what each of these does."""
+    """Runs jobs on one device, on any machine. `LocalWorker` documents the methods."""
 
     device: Device
     waits_for: str | None
@@ -61,7 +61,7 @@ class Worker(Protocol):
 
 
 def worker_lost(task: Task, reason: str, device: Device, policy: Policy) -> Tried:
-    """Say that what runs the jobs of a device has died. The job is tried again."""
+    """Report that the worker of a device has died. The job is retried."""
     again = task.attempts < policy.launch_attempts and not task.is_cancelled
     record = task.record(Outcome.GUARD_LOST, reason, device.uuid)
     delay_s = policy.launch_delay_s if again else None
@@ -69,7 +69,7 @@ def worker_lost(task: Task, reason: str, device: Device, policy: Policy) -> Trie
 
 
 def device_lost(task: Task, reason: str, device: Device) -> Tried:
-    """Say that a device is not to be used any more. The job goes to another one."""
+    """Report that a device must not be used any more. The job goes to another one."""
     record = task.record(Outcome.DEVICE_ERROR, reason, device.uuid)
     delay_s = None if task.is_cancelled else 0.0
     return Tried(replace(record, is_final=task.is_cancelled), reason, delay_s)
@@ -113,7 +113,7 @@ class LocalWorker:
         self._held: Lease | None = None
 
     def open(self) -> None:
-        """Take part in the turns on the device.
+        """Join the queue for the device.
 
         Raises
         ------
@@ -123,20 +123,20 @@ class LocalWorker:
         self._held = Lease(self.device.uuid, self._lock_folder, parent=self.device.parent)
 
     def close(self) -> None:
-        """Let the guard go and what it runs, and then the device."""
+        """Release the guard and its job, then the device."""
         self.kill()
         held, self._held = self._held, None
         if held is not None:
             held.close()
 
     def cancel(self, _: Task) -> None:
-        """End the job in hand."""
+        """End the current job."""
         guard = self._guard
         if guard is not None:
             guard.cancel()
 
     def kill(self) -> None:
-        """Let the guard go, and what it runs."""
+        """Release the guard and its job."""
         guard, self._guard = self._guard, None
         if guard is not None:
             guard.close()
@@ -194,7 +194,7 @@ class LocalWorker:
             self.waits_for = None
 
     def _occupied(self, task: Task) -> str | None:
-        """Say who else uses the device, before the first job there; None when it is ours."""
+        """Return who else uses the device, before its first job; None if nothing does."""
         if self._is_ours:
             return None
         try:
@@ -215,7 +215,7 @@ class LocalWorker:
         changes = child_changes(self.device, os.environ)
         limit_s, limited_by_total = self._limit(job)
         output = Output(job.format)
-        before = self._read_device()  # a device that is lost is given no job
+        before = self._read_device()  # a lost device gets no job
         sampling.clear()
         began_ns = time.perf_counter_ns()
         started_at = datetime.now(UTC).isoformat()
@@ -247,7 +247,7 @@ class LocalWorker:
         )
 
     def _ready(self, lease: Lease) -> tuple[Guard, Sampling]:
-        """Give the guard of the device, and what it reads; both are new after it was lost."""
+        """Return the guard of the device, and what it samples; both are new after a loss."""
         if self._guard is None or self._sampling is None:
             self._sampling = Sampling(self.device, self._provider, self._policy.lock_clock_mhz)
             self._guard = Guard(lease.filenos(), self._sampling)
@@ -255,11 +255,11 @@ class LocalWorker:
 
     @cached_property
     def _settings(self) -> dict[str, str]:
-        """Say how the device is set, once: it takes a while."""
+        """Return the settings of the device, read once because that is slow."""
         return {} if self._provider is None else self._provider.settings(self.device)
 
     def _limit(self, job: Job) -> tuple[float | None, bool]:
-        """Give the time a job may take, and whether the limit of the whole run cuts it."""
+        """Return the time limit of a job, and whether the limit of the whole run shortens it."""
         own_s = job.timeout_s if job.timeout_s is not None else self._policy.timeout_s
         if self.deadline is None:
             return own_s, False
@@ -273,20 +273,20 @@ class LocalWorker:
         return f"the limit of {self._policy.total_timeout_s:g} s for all jobs was reached"
 
     def _read_device(self) -> dict[str, Any] | None:
-        """Read clocks and temperature where that costs little. None is unknown."""
+        """Read clocks and temperature if that is cheap. None if unknown."""
         if self._provider is None or not self._provider.reads_fast:
             return None
         return self._provider.read(self.device).to_dict()
 
     def _look_again(self) -> tuple[dict[str, Any] | None, str | None]:
-        """Read the device after a job; give the reason where it does not answer any more."""
+        """Read the device after a job; return the reason if it does not respond."""
         try:
             return self._read_device(), None
         except DeviceLostError as error:
             return None, str(error)
 
     def _delay_before_retry(self, task: Task, ending: Ending, judgement: Judgement) -> float | None:
-        """Say how long to wait before the next attempt; None when this was the last."""
+        """Return the delay before the next attempt; None if this was the last."""
         policy = self._policy
         if task.is_cancelled or judgement.outcome is Outcome.CANCELLED:
             return None
@@ -330,7 +330,7 @@ class LocalWorker:
 
 
 def _sampling_of(attempt: Attempt) -> dict[str, Any]:
-    """Say in which conditions the job ran, as far as comparisons go by them."""
+    """Return the conditions of the job that comparisons consider."""
     during = attempt.environment["during"]
     return {
         "clock_mhz": during.get("clock_mhz"),
@@ -340,9 +340,9 @@ def _sampling_of(attempt: Attempt) -> dict[str, Any]:
 
 
 def _blame(task: Task, judgement: Judgement) -> Judgement:
-    """Blame the device, or the job when it says the same of a second one.
+    """Attribute a fault to the device, or to the job if a second device reports it too.
 
-    A broken job must not take down one device after the other.
+    This keeps a broken job from disabling one device after the other.
     """
     task.device_errors += 1
     return judgement if task.device_errors == 1 else replace(judgement, device_trouble=None)

@@ -1,4 +1,4 @@
-"""Time functions, on the processor or on a device, and commands, in one or several processes."""
+"""Time functions, on the processor or on a device, and commands, in one or more processes."""
 
 from longpole.bench.time.candidates import Candidates
 from longpole.bench.time.clocks import CpuClock, FakeClock

@@ -1,9 +1,9 @@
-"""Candidates timed one after the other in a process that lives on a device.
+"""Candidates timed one after the other in a single process on a device.
 
-Tuners try thousands of candidates, and a fresh process for each costs seconds: imports, a
-context. Here one process times all of them, under the guard of the device, which is leased for
-as long. A candidate that crashes it, hangs, or breaks its context costs itself only: the next
-one gets a new process.
+Tuners try thousands of candidates, and a fresh process for each costs seconds for imports and a
+context. Here one process times all of them, under the guard of the device, which is leased
+meanwhile. A candidate that crashes the process, hangs, or breaks its context affects only itself:
+the next one gets a new process.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ class Candidates:
         `cpu`, `torch`, `cupti`, or the name `MODULE:FUNC` of a function that
         makes a clock.
     cache
-        What the caches of a device hold: `cold`, `hot` or `graph`.
+        Cache state before each call on a device: `cold`, `hot` or `graph`.
     busy
-        What to do with a device that somebody else uses.
+        What to do if another program uses the device.
     lock_clock_mhz
-        The clock to hold the device at; None leaves it alone.
+        Clock to lock the device at; None leaves it unchanged.
     timeout_s
-        For one candidate, from its request to its answer.
+        Time limit of one candidate, from its request to its answer.
 
     Raises
     ------
     DeviceError
-        The device is not there, or somebody else uses it.
+        The device does not exist, or another program uses it.
 
     Examples
     --------
@@ -91,7 +91,7 @@ class Candidates:
         self.close()
 
     def close(self) -> None:
-        """End the process and give the device back."""
+        """End the process and release the device."""
         self._drop()
         self._resources.close()
 
@@ -115,24 +115,24 @@ class Candidates:
         name
             The function, as `MODULE:FUNC`.
         point
-            Its arguments, as JSON can hold them.
+            Its arguments, as JSON values.
         factory
-            Whether it makes the function to time.
+            Whether it returns the function to time.
         key
-            What to compare it under; the name and the arguments by default.
+            Key for comparisons; by default the name and the arguments.
         n_samples, budget_s
-            As of `Effort`.
+            As for `Effort`.
         reference
-            What its result has to be. The outcome of another one is `wrong`.
+            Expected result. The outcome of any other result is `wrong`.
         folder
-            Where the file of the reference is found.
+            Folder of the reference file.
         config
             An autotuned Triton kernel, as `MODULE:KERNEL`, and the label of its configuration.
 
         Returns
         -------
         Record
-            With `samples_ns` where it was `ok`; else the outcome says what became of it.
+            With `samples_ns` if it is `ok`; otherwise the outcome says what happened.
         """
         key = key_of(name, point or {}) if key is None else key
         request = {
@@ -163,7 +163,7 @@ class Candidates:
 
 
 class _Process:
-    """One process and its guard, until the first candidate that breaks it."""
+    """One process and its guard, until a candidate breaks it."""
 
     def __init__(self, clock: str, cache: str | None, device: DeviceInUse | None) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="longpole-candidates-")
@@ -182,7 +182,7 @@ class _Process:
         self._is_ready = False
 
     def ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-        """Have a candidate timed; the answer says whether the process can go on."""
+        """Time a candidate; the answer says whether the process can continue."""
         if not self._is_ready:
             first = self._next(IMPORT_S)
             if "ready" not in first:
@@ -225,7 +225,7 @@ class _Process:
         return answer if isinstance(answer, dict) else self._ended(answer)
 
     def _ended(self, ending: Ending) -> dict[str, Any]:
-        """Say how the process ended while a candidate was timed."""
+        """Report how the process ended while a candidate was timed."""
         outcome, how = outcome_of(ending)
         message = ": ".join(filter(None, [how, self._stderr.telling_line()]))
         return {"outcome": outcome, "message": message, "is_usable": False}

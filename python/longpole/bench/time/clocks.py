@@ -1,8 +1,8 @@
-"""What times a function: the processor's clock, or a script.
+"""Clocks that time a function: the processor's, or a script.
 
-A clock times several calls at once, since one alone may be shorter than the clock can tell.
-What a time means depends on the clock and on what the caches held, so both stand in every
-record, and times taken in different ways are never compared.
+A clock times several calls at once, since one call may be shorter than its resolution. The meaning
+of a time depends on the clock and on the cache state, so both are in every record, and times taken
+in different ways are never compared.
 """
 
 from __future__ import annotations
@@ -38,35 +38,35 @@ class Clock(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in a record."""
+        """The name of the clock in a record."""
 
     @property
     def device(self) -> str:
-        """What it times: the model of a processor or a device."""
+        """The timed hardware: the model of a processor or a device."""
 
     @property
     def cache(self) -> Cache | None:
-        """What the caches hold when a call begins; None where nobody sees to that."""
+        """Cache state before each timed call; None if the clock does not control it."""
 
     @property
     def shortest_sample_ns(self) -> int:
-        """What it can time to within a percent."""
+        """Shortest time that it can measure to within a percent."""
 
     @property
     def step_ns(self) -> float:
-        """The least that two times can differ by."""
+        """Resolution: the smallest possible difference between two times."""
 
     def now_ns(self) -> int:
-        """Tell the time that budgets are measured in."""
+        """Return the current time on the clock of budgets."""
 
     def time_ns(self, function: Function, n_calls: int) -> float:
-        """Call a function `n_calls` times, and say how long all calls took together."""
+        """Call a function `n_calls` times, and return the total time."""
 
     def is_undisturbed(self) -> bool:
-        """Say whether nothing was read that spoils the last sample, such as throttling."""
+        """Whether nothing disturbed the last sample, such as throttling."""
 
     def notes(self, function: Function) -> tuple[str, ...]:
-        """Return what a reader has to know about the times of a function."""
+        """Return notes that a reader needs about the times of a function."""
 
     def host_ns(self, function: Function) -> float | None:
         """Return how long the host takes to launch a call; None if that is not measured."""
@@ -92,10 +92,10 @@ class Steady:
 
 @dataclass(frozen=True, slots=True)
 class CpuClock(Steady):
-    """Wall time on this processor, the cost of the call and of the loop included: some 30 ns.
+    """Wall time on this processor, including the cost of the call and of the loop, about 30 ns.
 
-    A sample counts as disturbed when the processor was slowed down by heat meanwhile, where the
-    system counts that.
+    A sample counts as disturbed if the processor was throttled for heat meanwhile, where the system
+    counts that.
 
     Examples
     --------
@@ -114,15 +114,15 @@ class CpuClock(Steady):
     thermal: ThermalEvents = field(default_factory=ThermalEvents, repr=False, compare=False)
 
     def is_undisturbed(self) -> bool:
-        """Say whether there was no thermal event since this was last asked."""
+        """Whether there was no thermal event since the last call."""
         return not self.thermal.any_new()
 
     def now_ns(self) -> int:
-        """Tell the time."""
+        """Return the current time."""
         return time.perf_counter_ns()
 
     def time_ns(self, function: Function, n_calls: int) -> float:
-        """Call a function `n_calls` times, and say how long all calls took together."""
+        """Call a function `n_calls` times, and return the total time."""
         start_ns = time.perf_counter_ns()
         for _ in repeat(None, n_calls):
             function()
@@ -135,18 +135,18 @@ class CpuClock(Steady):
 
 @dataclass(slots=True)
 class FakeClock(Steady):
-    """A clock that moves when a function says `work`: for tests, and to try out a plan.
+    """A simulated clock that advances when a function calls `work`, for tests and dry runs.
 
     Parameters
     ----------
     noise_share
         Spread of the logarithm of a duration.
     outlier_share, outlier_factor
-        How many durations are wild, and how much longer they take.
+        Fraction of outliers, and how much longer they take.
     drift_share_per_s
-        By how much of itself everything gets slower in a second.
+        Relative slowdown per second.
     seed
-        The same script plays the same way every time.
+        Seed; runs with the same seed are identical.
 
     Examples
     --------
@@ -172,7 +172,7 @@ class FakeClock(Steady):
         self._random = random.Random(self.seed)  # noqa: S311 - noise, not a secret
 
     def work(self, duration_ns: float) -> None:
-        """Let time pass, as the script has it."""
+        """Advance the clock by a duration with the configured noise."""
         duration_ns *= self._random.lognormvariate(0, self.noise_share)
         duration_ns *= 1 + self.drift_share_per_s * self._elapsed_ns / 1e9
         if self._random.random() < self.outlier_share:
@@ -180,11 +180,11 @@ class FakeClock(Steady):
         self._elapsed_ns += duration_ns
 
     def now_ns(self) -> int:
-        """Tell the time."""
+        """Return the current time."""
         return round(self._elapsed_ns)
 
     def time_ns(self, function: Function, n_calls: int) -> float:
-        """Call a function `n_calls` times, and say how long all calls took together."""
+        """Call a function `n_calls` times, and return the total time."""
         start_ns = self._elapsed_ns
         for _ in repeat(None, n_calls):
             function()
@@ -194,7 +194,7 @@ class FakeClock(Steady):
 def _is_gpu_busy() -> bool:
     """Whether work is queued on the current stream of torch, if the process uses a GPU with it."""
     torch = sys.modules.get("torch")
-    with suppress(Exception):  # a device that has failed answers with whatever error it has
+    with suppress(Exception):  # a failed device returns arbitrary errors
         return (
             torch is not None
             and torch.cuda.is_initialized()

@@ -1,9 +1,8 @@
 """One run of commands: a process that executes them in turns and writes a row for each.
 
-Started as a script with one argument, what to do as JSON. It imports nothing but the standard
-library and stays small, for the system counts the memory of the starting process as that of
-the command where the command needs less. Times are those of the whole process, from its start
-until it is reaped.
+Started as a script with one argument, its configuration as JSON. It imports only the standard
+library to stay small, since the system reports the memory of the starting process for a command
+that needs less. Times are those of the whole process, from its start until it is reaped.
 """
 
 from __future__ import annotations
@@ -39,12 +38,12 @@ class Subject:
         self.n_warm_up = 0
 
     def fail(self, outcome: str, message: str) -> None:
-        """Give up: what was measured counts no more."""
+        """Mark as failed and discard the measurements."""
         self.outcome, self.message = outcome, message
 
 
 class Sample:
-    """One execution: its times in nanoseconds, and the most memory it held."""
+    """One execution: its times in nanoseconds, and its peak memory."""
 
     def __init__(self, pid: int, began_ns: int, limit_s: float) -> None:
         with _limit(pid, limit_s) as passed:
@@ -58,7 +57,7 @@ class Sample:
 
 
 def main(text: str) -> int:
-    """Time what is asked for.
+    """Time the requested commands.
 
     The fields of the JSON object: `commands` (name and arguments), `shell` (its arguments),
     `n_warm_up`, `prepare`, `cleanup`, `timeout_s`, `allows_failure`, `budget_s`, `seed`.
@@ -87,7 +86,7 @@ def main(text: str) -> int:
 
 
 def _take_turns(order: list[Subject], wanted: dict[str, Any]) -> None:
-    """Execute all in turns, forwards and backwards, for as long as the budget lasts."""
+    """Execute all in turns, forwards and backwards, while the budget lasts."""
     deadline = time.monotonic() + wanted["budget_s"]
     for turn in range(_MOST_TURNS):
         alive = [each for each in order if each.outcome == "ok"]
@@ -126,7 +125,7 @@ def _prepared(subject: Subject, command: str | None) -> bool:
 
 
 def _hook(name: str, command: str, subjects: list[Subject]) -> bool:
-    """Run a command of a shell that is not timed; what depends on it fails with it."""
+    """Run an untimed shell command; the commands that depend on it fail with it."""
     status = os.waitstatus_to_exitcode(_run(["sh", "-c", command], None).status)
     for subject in subjects if status else []:
         subject.fail("not_started", f"--{name} ended with exit status {status}: {command}")
@@ -134,7 +133,7 @@ def _hook(name: str, command: str, subjects: list[Subject]) -> bool:
 
 
 def _run(argv: list[str], limit_s: float | None) -> Sample:
-    """Execute a command; nothing is to be read, and what it prints is thrown away."""
+    """Execute a command without input; its output is discarded."""
     nothing = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1)]
     began_ns = time.perf_counter_ns()
     pid = os.posix_spawnp(argv[0], argv, os.environ, file_actions=nothing, setpgroup=0)
@@ -143,7 +142,7 @@ def _run(argv: list[str], limit_s: float | None) -> Sample:
 
 @contextlib.contextmanager
 def _limit(pid: int, seconds: float) -> Iterator[list[bool]]:
-    """Kill a process and what it started in its group once its time is up."""
+    """Kill a process and its process group when its time is up."""
     passed: list[bool] = []
 
     def kill(_number: int, _frame: object) -> None:
@@ -160,14 +159,14 @@ def _limit(pid: int, seconds: float) -> Iterator[list[bool]]:
 
 
 def _shell_ns(shell: list[str] | None) -> float | None:
-    """Learn how long a shell takes that has nothing to do."""
+    """Measure the time of a shell that does nothing."""
     if shell is None:
         return None
     return median(_run([*shell, ""], None).wall_ns for _ in range(_SHELL_STARTS))
 
 
 def _waited_s() -> float | None:
-    """Give how long work has waited for a processor, all programs together."""
+    """Return how long tasks of all programs together have waited for a processor."""
     try:
         with open("/proc/pressure/cpu", encoding="ascii") as counters:  # noqa: PTH123 - stays small
             return int(counters.readline().rpartition("total=")[2]) / 1e6
@@ -176,7 +175,7 @@ def _waited_s() -> float | None:
 
 
 def _pressure(begin_s: float, waited_s: float | None) -> float | None:
-    """Give the share of the time since then in which work waited."""
+    """Return the fraction of the time since then in which tasks waited."""
     now_s = _waited_s()
     if waited_s is None or now_s is None:
         return None
@@ -186,14 +185,14 @@ def _pressure(begin_s: float, waited_s: float | None) -> float | None:
 def _row(
     subject: Subject, shell_ns: float | None, began_at: float, pressure: float | None
 ) -> dict[str, Any]:
-    # An execution that is quicker than the shell usually is took no time, not less than none.
+    # An execution faster than the usual shell time counts as 0, not as negative.
     walls = [max(1.0, sample.wall_ns - (shell_ns or 0)) for sample in subject.samples]
     if walls and median(walls) <= 1.0:
         subject.fail(
             "no_time", "it takes no longer than the shell that starts it: leave out --shell"
         )
     is_ok = subject.outcome == "ok" and bool(walls)
-    # What the system tells is at least what this process held when it started the command.
+    # The system reports at least the memory of this process when it started the command.
     floor_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _KIB
     peak_bytes = max((sample.peak_rss_bytes for sample in subject.samples), default=0)
     return {

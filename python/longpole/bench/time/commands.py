@@ -1,4 +1,4 @@
-"""Commands, timed as whole processes: what a run is asked for, and its rows as records."""
+"""Commands timed as whole processes: the configuration of a run, and its rows as records."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ class CommandPlan:
     Parameters
     ----------
     shell
-        What starts them, such as `("sh", "-c")`; None starts them without a shell.
+        Shell that starts them, such as `("sh", "-c")`; None for no shell.
     n_warm_up
-        Executions in each run that are not timed.
+        Number of untimed executions in each run.
     prepare
-        A command of `sh` before each execution, which is not timed.
+        A `sh` command to run before each execution, untimed.
     cleanup
-        A command of `sh` after each run.
+        A `sh` command to run after each run.
     timeout_s
-        For one execution.
+        Time limit of one execution.
     allows_failure
-        Whether the time of an execution counts that ended with another exit status than 0.
+        Whether executions with a non-zero exit status count.
     """
 
     shell: tuple[str, ...] | None = None
@@ -55,25 +55,25 @@ class CommandPlan:
     allows_failure: bool = False
 
     def argv_of(self, text: str) -> list[str]:
-        """Give the arguments of a command.
+        """Return the arguments of a command.
 
         Raises
         ------
         ValueError
-            It is empty, or needs a shell and has none.
+            The command is empty, or needs a shell and has none.
         """
         if self.shell is not None:
             return [*self.shell, text]
         return list(parse_argv(text))
 
     def limit_s(self, names: Sequence[str], budget_s: float) -> float:
-        """Give the time after which a run is out of order."""
+        """Return the time limit of a run."""
         executions = (self.n_warm_up + _SPARE_EXECUTIONS) * len(names)
         return budget_s + self.timeout_s * executions
 
 
 def command_argv(plan: CommandPlan, names: Sequence[str], budget_s: float, seed: str) -> list[str]:
-    """Give the process that executes commands in turns."""
+    """Return the process that executes commands in turns."""
     wanted = {
         "commands": [(name, plan.argv_of(name)) for name in names],
         "shell": plan.shell,
@@ -92,7 +92,7 @@ def command_argv(plan: CommandPlan, names: Sequence[str], budget_s: float, seed:
 def without_disturbed(
     rows: Sequence[dict[str, Any]], conditions: Conditions
 ) -> list[dict[str, Any]]:
-    """Leave out the turns that were taken in bad conditions, and count them."""
+    """Drop the turns taken in bad conditions, and count them."""
     alive = [row for row in rows if row["samples_ns"]]
     windows = [
         (min(begin for begin, _ in turn), max(end for _, end in turn))
@@ -112,7 +112,7 @@ def without_disturbed(
 def command_records(
     plan: CommandPlan, rows: Sequence[dict[str, Any]], stderr_line: str
 ) -> Iterator[Record]:
-    """Make the records of a run of what its process wrote."""
+    """Yield the records of a run from the output of its process."""
     run = uuid4().hex[:12]
     for row in rows:
         outcome = Outcome(row["outcome"])

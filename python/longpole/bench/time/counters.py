@@ -1,4 +1,4 @@
-"""What Linux counts of the processor: time that work waited for one, and when it was too hot."""
+"""Linux counters of the processor: time waited for a processor, and thermal events."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["Pressure", "ThermalEvents"]
 
 
 class Pressure:
-    """The share of the time since it was made in which something waited for a processor.
+    """Fraction of the time since creation in which something waited for a processor.
 
-    All programs of the machine count, ours among them (pressure stall information).
+    All programs of the machine count, including ours (pressure stall information).
 
     Examples
     --------
@@ -25,7 +25,7 @@ class Pressure:
         self._begin = time.monotonic(), waited_us()
 
     def share(self) -> float | None:
-        """Give the share; None where the system does not count it."""
+        """Return the fraction; None if the system does not count it."""
         passed_s = time.monotonic() - self._begin[0]
         before, now = self._begin[1], waited_us()
         if before is None or now is None or passed_s <= 0:
@@ -34,12 +34,12 @@ class Pressure:
 
 
 class ThermalEvents:
-    """Tells of new events each time it is asked; none where they are not counted.
+    """Reports new events on each query; none if they are not counted.
 
     Parameters
     ----------
     counter
-        The file with their number.
+        The file with the count.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class ThermalEvents:
         self._seen = thermal_events(counter)
 
     def any_new(self) -> bool:
-        """Say whether there were some since the last time."""
+        """Whether there were new events since the last query."""
         if self._seen is None:
             return False
         before, self._seen = self._seen, thermal_events(self._counter)

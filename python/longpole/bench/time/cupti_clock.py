@@ -1,9 +1,9 @@
-"""Device time as the profiler of torch records it: CUPTI on NVIDIA devices, roctracer on AMD.
+"""Device time recorded by torch's profiler: CUPTI on NVIDIA devices, roctracer on AMD.
 
-The profiler stamps the begin and the end of every kernel, memcpy and memset, on any stream. The
-time of a function is how long at least one of them ran: neither launches nor gaps between kernels
-count, so that there is no need to hide them, and no stream is missed. Recording itself makes
-kernels a little slower to start, not slower.
+The profiler records start and end of every kernel, memcpy and memset, on any stream. The time of a
+function is how long at least one of them ran: launches and gaps between kernels do not count, so
+that they need not be hidden, and no stream is missed. Recording delays the start of kernels
+slightly but does not slow them down.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class CuptiClock(Steady):
 
     shortest_sample_ns = 200_000
 
-    # NVIDIA devices stamp times in steps of 32 ns; AMD's are finer.
+    # NVIDIA devices have timestamps in steps of 32 ns; AMD's are finer.
     step_ns = 32.0
 
     def __init__(self, cache: Cache) -> None:
@@ -59,16 +59,16 @@ class CuptiClock(Steady):
         self._flushed = flush_buffer(torch)
 
     def now_ns(self) -> int:
-        """Tell the time of the host."""
+        """Return the time of the host."""
         return time.perf_counter_ns()
 
     def time_ns(self, function: Callable[[], object], n_calls: int) -> float:
-        """Call a function `n_calls` times, and say how long its kernels ran.
+        """Call a function `n_calls` times, and return how long its kernels ran.
 
         Raises
         ------
         DeviceError
-            It put no work on the device.
+            The function launched nothing on the device.
         """
         if self.cache == "hot":
             return self._recorded_ns(function, n_calls)
@@ -98,7 +98,7 @@ class CuptiClock(Steady):
 
 
 def _covered(intervals: Iterable[tuple[float, float]]) -> float:
-    """Give how long at least one of the intervals lasts.
+    """Return the total length of the union of the intervals.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The device that functions are timed on: leased, idle, and read while it works."""
+"""The device on which functions are timed: leased, idle, and sampled during the run."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ __all__ = ["DeviceInUse", "device_in_use", "guard_of"]
 
 @dataclass(frozen=True, slots=True)
 class DeviceInUse:
-    """A device that is ours for a while: how a process is told to use it alone, and what it is.
+    """A leased device: how a process uses only this one, and its model.
 
-    `sampling` makes what a guard is to read while it is used; each guard needs one of its own.
+    `sampling` creates the configuration of a guard's sampler; each guard needs its own.
     """
 
     uuid: str
@@ -38,21 +38,21 @@ class DeviceInUse:
 def device_in_use(
     clock: str, busy: Busy, lock_mhz: int | None = None
 ) -> Iterator[DeviceInUse | None]:
-    """Take the first visible device for a clock that times one; None for the processor.
+    """Lease the first visible device for a clock that times one; None for the processor.
 
     Parameters
     ----------
     clock
-        As of `longpole bench time`.
+        As for `longpole bench time`.
     busy
-        What to do with a device that somebody else uses.
+        What to do if another program uses the device.
     lock_mhz
-        The clock to hold it at while a guard with its `sampling` lives.
+        Clock to lock while a guard with its `sampling` runs.
 
     Raises
     ------
     DeviceError
-        There is none, or somebody else uses it.
+        There is no device, or another program uses it.
     """
     if clock == "cpu" or ":" in clock:
         yield None
@@ -72,7 +72,7 @@ def device_in_use(
 
 
 def guard_of(device: DeviceInUse | None) -> tuple[Guard, Sampling]:
-    """Start a guard that holds the lease of a device and reads how it is.
+    """Start a guard that holds the lease of a device and samples its state.
 
     Raises
     ------

@@ -53,7 +53,7 @@ _HEAD_START: Final = 1.5
 # Twice the pad is tried before fewer calls are.
 _DOUBLINGS: Final = 2
 
-# Work that the events do not see: the device is busy so much longer than they say.
+# Work that the events do not see: the device is busy this much longer than they say.
 _UNSEEN_FACTOR: Final = 5.0
 _UNSEEN_NS: Final = 20_000.0
 

@@ -1,9 +1,9 @@
-"""Functions, timed in this process: one run.
+"""Times functions in this process: one run.
 
-Each function is called once and its result checked. It is then called until its time settles,
-in batches where one call is too short for the clock. From there on the functions take turns.
+Each function is called once and its result checked. It is then called until its time settles, in
+batches if one call is too short for the clock. After that the functions take turns.
 
-More samples of one process do not make a comparison surer; more processes do (`processes`).
+More samples of one process do not make a comparison more certain; more processes do (`processes`).
 """
 
 from __future__ import annotations
@@ -55,17 +55,17 @@ def measure(
     function
         Called without arguments.
     key
-        What to compare it under; its own name if there is none.
+        Key for comparisons; by default its own name.
     clock
-        Wall time on the processor if there is none.
+        The clock; by default wall time on the processor.
     check
-        Gets the result of the first call and of one after the last. Where it says False, or
+        Receives the result of the first call and of one after the last. If it returns False or
         raises, the function has no time.
     effort
-        When to stop.
+        Limits on samples and time.
     bytes, flops, dtype
-        What one call moves and computes, and in which type (`bf16`, `fp32`, ...): for
-        `Timing.rates`, which gives shares of the device's peaks where they are published.
+        Bytes moved and operations computed by one call, and their type (`bf16`, `fp32`, ...), for
+        `Timing.rates`, which returns fractions of the device's published peaks.
 
     Examples
     --------
@@ -88,19 +88,19 @@ def measure_in_turns(
     effort: Effort | None = None,
     conditions: Conditions | None = None,
 ) -> dict[str, Timing]:
-    """Time functions against one another.
+    """Time several functions in turns.
 
-    They take turns, and every other round goes backwards: drift of the machine then falls on
-    all alike. All take equally many samples.
+    Every other round goes backwards, so that drift of the machine affects all alike. All have
+    equally many samples.
 
     Parameters
     ----------
     functions
-        By key.
+        The functions by key.
     clock, check, effort
-        As of `measure`; all functions together share one budget.
+        As for `measure`; all functions share one budget.
     conditions
-        What a guard's sampler reads meanwhile, by which samples are dropped.
+        Readings of a guard's sampler, by which samples are dropped.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def measure_in_turns(
 
 
 def _with_each(subjects: Sequence[Subject], step: Callable[..., object], *given: object) -> None:
-    """Do a step with each subject; one that fails is not measured."""
+    """Run a step with each subject; one that fails is no longer measured."""
     for subject in subjects:
         with failures_noted(subject):
             step(subject, *given)
@@ -146,7 +146,7 @@ def _with_each(subjects: Sequence[Subject], step: Callable[..., object], *given:
 
 @contextmanager
 def _garbage_kept() -> Iterator[None]:
-    """Keep the garbage collector from falling into a sample."""
+    """Disable the garbage collector within the context."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

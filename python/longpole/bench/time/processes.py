@@ -1,8 +1,7 @@
-"""Functions timed in several processes, until it is clear which is faster.
+"""Times functions in several processes, until it is clear which is faster.
 
 A run is a fresh process in which all functions take turns. After 7, 14 and 28 runs the first
-function is compared with each of the others; points of the axes that are decided are measured
-no further.
+function is compared with each of the others; decided points of the axes are not measured further.
 """
 
 from __future__ import annotations
@@ -45,14 +44,14 @@ __all__ = [
 ]
 
 ALONE: Final = 7
-"""Runs of a function that is compared with none."""
+"""Number of runs of a function without a comparison."""
 
-# A run that was disturbed is made again twice at most.
+# A disturbed run is repeated twice at most.
 _MOST_ATTEMPTS: Final = 3
 
 
 class TargetError(ValueError):
-    """What is to be timed cannot be: there is no such function, module, clock."""
+    """A target cannot be timed: the function, module or clock does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,40 +61,41 @@ class Campaign:
     Parameters
     ----------
     names
-        Functions, as `MODULE:FUNC`, or commands. The first is what the others are compared with.
+        Functions, as `MODULE:FUNC`, or commands. The others are compared with the first.
     points
-        Arguments to call them with.
+        Arguments of the calls.
     factory
-        Whether they make the function to time.
+        Whether they return the function to time.
     clock, cache
-        As of `longpole bench time`. Without a cache state, the first run of each point chooses
-        the one for the length of its calls.
+        As for `longpole bench time`. Without a cache state, the first run of each point chooses the
+        one for the length of its calls.
     n_processes
-        Of each point; None looks at the comparison after 7, 14 and 28, or is 7 where there is
-        nothing to compare.
+        Number of processes per point; None compares after 7, 14 and 28, or uses 7 without a
+        comparison.
     budget_s
-        Time for the runs of one look of one point.
+        Time for the runs of one point up to one look.
     gate, confidence
-        As of `compare`.
+        As for `compare`.
     seed
-        Of the order in which functions are loaded.
+        Seed of the order in which functions are loaded.
     busy
-        What to do with a device that somebody else uses.
+        What to do if another program uses the device.
     lock_clock_mhz
-        The clock to hold the device at; None leaves it alone.
+        Clock to lock the device at; None leaves it unchanged.
     commands
-        How to execute the names as commands; None where they are functions.
+        How to execute the names as commands; None for functions.
     configs
-        A Triton kernel, as `MODULE:KERNEL`: each of its configurations is timed, and a name is
+        A Triton kernel, as `MODULE:KERNEL`: each of its configurations is timed, and names are
         `MODULE:FUNC@CONFIGURATION`. See `configurations`.
     copies
-        Of what a factory makes; calls rotate through them, each with buffers of its own.
+        Number of instances of a factory's function; calls rotate through them, each with its own
+        buffers.
     arguments
-        A point for each name that ends in `@LABEL`, where they are not called alike.
+        A point for each name that ends in `@LABEL`, if their arguments differ.
     reference, folder
-        What results have to be, and where the file of that is found.
+        Expected result, and the folder of its file.
     work
-        What a call moves and computes.
+        Bytes and operations of a call.
     """
 
     names: Sequence[str]
@@ -119,21 +119,21 @@ class Campaign:
     work: WorkPlan = field(default_factory=WorkPlan)
 
     def looks(self) -> tuple[int, ...]:
-        """Give the numbers of runs after which to look."""
+        """Return the numbers of runs after which to compare."""
         if self.n_processes is not None:
             return (self.n_processes,)
         return LOOKS if len(self.names) > 1 else (ALONE,)
 
 
 def time_in_processes(campaign: Campaign) -> Iterator[Record]:
-    """Time functions, and give the record of each run as it is made.
+    """Time functions, and yield the record of each run as it completes.
 
     Raises
     ------
     TargetError
-        A function, module or clock is not there.
+        A function, module or clock does not exist.
     DeviceError
-        The device is not there, or somebody else uses it.
+        The device does not exist, or another program uses it.
     """
     with device_in_use(campaign.clock, campaign.busy, campaign.lock_clock_mhz) as device:
         guard, sampling = guard_of(device)
@@ -145,7 +145,7 @@ def time_in_processes(campaign: Campaign) -> Iterator[Record]:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where runs are made: the guard, what it reads, and the device; None is the processor.
+    """Where runs are made: the guard, its sampling, and the device; None for the processor.
 
     `caches` has the cache state that the first run of a point has chosen.
     """
@@ -157,17 +157,17 @@ class _Place:
 
 
 def configurations(kernel: str) -> list[str]:
-    """Give the labels of the configurations of a Triton kernel, as a process of its own sees them.
+    """Return the labels of a Triton kernel's configurations, as seen by a separate process.
 
     Parameters
     ----------
     kernel
-        As `MODULE:KERNEL`.
+        The kernel, as `MODULE:KERNEL`.
 
     Raises
     ------
     TargetError
-        It is no autotuned kernel.
+        It is not an autotuned kernel.
     """
     guard, said = Guard(), _Said()
     wanted = {"configs": kernel, "lists_configs": True}
@@ -200,7 +200,7 @@ def _looked_at(campaign: Campaign, place: _Place) -> Iterator[Record]:
 
 
 def compare_points(campaign: Campaign, records: Sequence[Record]) -> list[tuple[str, Comparison]]:
-    """Compare the first function with each of the others, by the name of the other."""
+    """Compare the first function with each of the others; return the results by name."""
     rows = [record.to_dict() for record in records]
     base, *others = campaign.names
     return [
@@ -236,7 +236,7 @@ def _undecided(
 def _undisturbed_run(
     campaign: Campaign, place: _Place, point: Mapping[str, int | float | str], number: int
 ) -> Iterator[Record]:
-    """Make a run; one that was disturbed is recorded as such and made again, twice at most."""
+    """Make a run; a disturbed one is recorded as such and repeated, twice at most."""
     for attempt in range(_MOST_ATTEMPTS):
         found = list(
             _run(campaign, place, point, f"{number}.{attempt}" if attempt else str(number))
@@ -299,7 +299,7 @@ def _wanted(
     budget_s: float,
     seed: str,
 ) -> dict[str, Any]:
-    """Say what a process is to time in turns."""
+    """Return what a process should time in turns."""
     return {
         "names": list(campaign.names),
         "point": dict(point),
@@ -319,7 +319,7 @@ def _wanted(
 
 
 def _told(record: Record, looks: list[int], device: DeviceInUse | None) -> Record:
-    """Add what the process of the run does not know: the plan, and what the device is."""
+    """Add what the run's process does not know: the plan, and the model of the device."""
     environment = dict(record.environment)
     if device is not None:
         environment |= device.facts
@@ -329,7 +329,7 @@ def _told(record: Record, looks: list[int], device: DeviceInUse | None) -> Recor
 def _failures(
     campaign: Campaign, point: Mapping[str, int | float | str], ending: Ending, said: _Said
 ) -> Iterator[Record]:
-    """Say of each function that its process did not end well."""
+    """Yield a record for each function of a process that failed."""
     outcome, how = outcome_of(ending)
     message = ": ".join(filter(None, [how, said.stderr.telling_line()]))
     run = uuid4().hex[:12]
@@ -347,21 +347,21 @@ def _failures(
 
 
 class _Said:
-    """What a worker printed: its rows, and the end of what else was said."""
+    """The output of a worker: its rows, and the end of other output."""
 
     def __init__(self) -> None:
         self.stderr = Tail()
         self._rows = bytearray()
 
     def take(self, stream: Stream, chunk: bytes) -> None:
-        """Take the next piece."""
+        """Process the next chunk."""
         if stream == "stderr":
             self.stderr.feed(chunk)
         else:
             self._rows += chunk
 
     def rows(self) -> list[dict[str, Any]]:
-        """Give the rows that are whole; raises `TargetError` where one says what is wrong."""
+        """Return the complete rows; raise `TargetError` if one contains an error."""
         lines = bytes(self._rows).split(b"\n")[:-1]
         rows = [json.loads(line) for line in lines]
         if error := next((row["error"] for row in rows if "error" in row), None):

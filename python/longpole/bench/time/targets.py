@@ -1,4 +1,4 @@
-"""What to time, by name: a function of a module, at a point of the axes."""
+"""Finds what to time by name: a function of a module, at a point of the axes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["bound", "find_function", "find_member", "key_of", "rotating"]
 
 
 def find_function(name: str) -> Function:
-    """Find a function as `python -m` would find its module.
+    """Find a function, and its module as `python -m` would.
 
     Raises
     ------
     ValueError
-        There is none of that name, or its module cannot be imported.
+        The name does not exist, or its module cannot be imported.
     """
     function = find_member(name)
     if not callable(function):
@@ -35,12 +35,12 @@ def find_function(name: str) -> Function:
 
 
 def find_member(name: str) -> object:
-    """Find what a module holds under a name, a function or not.
+    """Find an object of a module by name, a function or not.
 
     Raises
     ------
     ValueError
-        There is none of that name, or its module cannot be imported.
+        The name does not exist, or its module cannot be imported.
     """
     module_name, _, function_name = name.partition(":")
     if not (module_name and function_name):
@@ -60,7 +60,7 @@ def find_member(name: str) -> object:
 
 
 def key_of(name: str, point: Point) -> str:
-    """Give the key of a function at a point.
+    """Return the key of a function at a point.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def key_of(name: str, point: Point) -> str:
 
 
 def bound(function: Function, point: Point, *, factory: bool) -> Function:
-    """Give a function without arguments; one that cannot be made fails as it is timed."""
+    """Return a function without arguments; if it cannot be created, timing it fails."""
     if not factory:
         return partial(function, **point)
     try:
@@ -84,7 +84,7 @@ def bound(function: Function, point: Point, *, factory: bool) -> Function:
 
 
 def rotating(functions: Iterable[Callable[[], object]]) -> Callable[[], object]:
-    """Give a function that calls several in rotation: each has buffers of its own.
+    """Return a function that calls several in rotation, each with its own buffers.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What was measured of a function in one process, and when to stop measuring."""
+"""The measurement of a function in one process, and when to stop measuring."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Effort", "Stop", "Timing"]
 
 
 class Stop(StrEnum):
-    """Why no more samples were taken."""
+    """Why sampling ended."""
 
     SAMPLES = "samples"
     BUDGET = "budget"
@@ -28,15 +28,15 @@ class Stop(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """When to stop.
+    """Limits of a measurement.
 
     Parameters
     ----------
     n_samples
-        Of each function; None is 25, or 100 where several take turns, and as many as
-        take 20 ms on the processor.
+        Samples per function; None for 25, or 100 if several take turns, and as many as take 20 ms
+        on the processor.
     budget_s
-        Time for all of it, warm-up included, of which warm-up takes a fifth at most.
+        Total time including warm-up, which takes at most a fifth of it.
 
     Examples
     --------
@@ -50,44 +50,42 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """What was measured of one function in one process.
+    """The measurement of one function in one process.
 
     Parameters
     ----------
     key
-        What to compare it under.
+        Key for comparisons.
     outcome
-        `ok`; `raised`, where the function did; `wrong`, where its result failed the check;
-        `no_time`, where the clock saw none pass.
+        `ok`; `raised`: the function raised; `wrong`: its result failed the check; `no_time`: no
+        time passed on the clock.
     message
-        Why it is not `ok`.
+        Reason for another outcome than `ok`.
     samples_ns
-        Time of one call, from each batch, in the order they were taken in. Empty where the
-        outcome is not `ok`.
+        Time of one call for each batch, in the order of sampling. Empty unless the outcome is `ok`.
     run, pair
-        The process, and the turns that this function took part in; empty where it was alone.
+        The process, and the turns of this function; empty if it was alone.
     n_calls
-        Of each batch.
+        Calls per batch.
     n_warm_up_calls
-        That came before, and are not among the samples.
+        Calls before the first sample.
     n_dropped
-        Samples dropped for the conditions that they were taken in, such as throttling.
+        Samples dropped for the conditions in which they were taken, such as throttling.
     is_settled
-        Whether the time had settled by then.
+        Whether the time had settled before sampling.
     stopped_by
-        Why there are no more samples.
+        Why sampling ended.
     clock, cache, device, step_ns
-        What took the time, how the caches were left, what was timed, and the step of the clock
-        for one call.
+        The clock, the cache state, the timed hardware, and the clock's resolution per call.
     started_at
-        When sampling began.
+        Start of sampling.
     cpu_pressure
-        The share of the time of sampling in which something on the machine waited for a
-        processor; None where the system does not count it.
+        Fraction of the sampling time in which something waited for a processor; None if the system
+        does not count it.
     during
-        What a guard's sampler read meanwhile, summed up; empty where there was none.
+        Summary of the readings of a guard's sampler; empty without one.
     work
-        What one call does, as far as that was said.
+        Work of one call, as far as given.
     host_ns
         How long the host takes to launch a call on a device; None if the clock does not measure it.
     """
@@ -117,23 +115,23 @@ class Timing:
 
     @property
     def is_disturbed(self) -> bool:
-        """Whether more samples had to be dropped than a run can bear."""
+        """Whether too many samples were dropped."""
         return is_disturbed_by(self.n_dropped, len(self.samples_ns))
 
     def summarise(self) -> Summary | None:
-        """Say what the samples say together; None where there is none."""
+        """Return the statistics of the samples; None without samples."""
         from longpole.statistics.samples import summarise
 
         return summarise(self.samples_ns) if self.samples_ns else None
 
     def rates(self) -> dict[str, float | None]:
-        """Give bytes and operations a second, and their shares of the peaks of the device."""
+        """Return bytes and operations per second, and their fractions of the device's peaks."""
         if not self.samples_ns:
             return dict.fromkeys(("bytes_per_s", "flops_per_s", "bandwidth_share", "flops_share"))
         return self.work.rates(median(self.samples_ns), self.device)
 
     def record(self) -> Record:
-        """Give the record, as a file of measurements holds it."""
+        """Return the record, in the form of a file of measurements."""
         sampling = {
             "clock": self.clock,
             "cache": self.cache,
@@ -168,5 +166,5 @@ class Timing:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the fields of the record."""
+        """Return the fields of the record."""
         return self.record().to_dict()

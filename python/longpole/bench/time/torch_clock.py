@@ -1,4 +1,4 @@
-"""The GPU clock on the device library of torch, CUDA or HIP."""
+"""The GPU clock with torch as its device library, for CUDA and HIP."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class TorchClock(GpuClock):
 
 
 class _TorchGpu(GpuLibrary):
-    """What the clock needs of torch."""
+    """The functions of torch that the clock needs."""
 
     def __init__(self) -> None:
         self._torch = torch = torch_with_device("timing on a device")
@@ -77,14 +77,14 @@ class _TorchGpu(GpuLibrary):
 
 
 def flush_buffer(torch: Any) -> Any:
-    """Allocate more bytes on the current device than its last cache holds."""
+    """Allocate more bytes on the current device than its last-level cache holds."""
     properties = torch.cuda.get_device_properties(torch.cuda.current_device())
     n_bytes = flush_size_bytes(getattr(properties, "L2_cache_size", 0))
     return torch.empty(n_bytes, dtype=torch.int8, device="cuda")
 
 
 def torch_with_device(purpose: str) -> Any:
-    """Import torch, and make sure that it sees a device.
+    """Import torch, and check that it sees a device.
 
     Raises
     ------

@@ -1,7 +1,8 @@
-"""Configurations of an autotuned Triton kernel, each timed as a function of its own.
+"""Configurations of an autotuned Triton kernel, each timed as a separate function.
 
-A kernel under `triton.autotune` has a list of configurations and picks one. Here it is left one
-at a time, so that the function that launches it can be timed under each of them.
+A kernel under `triton.autotune` has a list of configurations and picks one. Here the list is
+reduced to one at a time, so that the function that launches the kernel can be timed with each of
+them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _OPTIONS: Final = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 
 
 def config_labels(name: str) -> list[str]:
-    """Return a label for each configuration of a kernel: all that it sets.
+    """Return a label for each configuration of a kernel, with everything it sets.
 
     Parameters
     ----------
@@ -31,7 +32,7 @@ def config_labels(name: str) -> list[str]:
     Raises
     ------
     ValueError
-        It is no autotuned kernel.
+        It is not an autotuned kernel.
     """
     labels = [_label(config) for config in _configs(name)]
     if len(set(labels)) != len(labels):
@@ -41,22 +42,22 @@ def config_labels(name: str) -> list[str]:
 
 
 def under_config(function: Callable[[], object], name: str, label: str) -> Callable[[], object]:
-    """Return a function that calls another while a kernel has one configuration only.
+    """Return a function that calls another one while a kernel has only one configuration.
 
     Parameters
     ----------
     function
-        What launches the kernel.
+        The function that launches the kernel.
     name
         The kernel, as `MODULE:KERNEL`.
     label
-        The configuration: one of `config_labels`, or the same without options that have the
-        default of `triton.Config`, as source code leaves them out.
+        The configuration: one of `config_labels`, or the same without options at the defaults of
+        `triton.Config`, which source code leaves out.
 
     Raises
     ------
     ValueError
-        Not exactly one configuration of the kernel has that label.
+        The label does not identify exactly one configuration of the kernel.
     """
     kernel: Any = find_member(name)
     found = [each for each in _configs(name) if label in _labels(each)]
@@ -86,12 +87,12 @@ def _configs(name: str) -> list[Any]:
 
 
 def _label(config: Any) -> str:
-    """Return all that a configuration sets, separated by commas."""
+    """Return everything that a configuration sets, separated by commas."""
     return _joined([*_arguments(config), *_options(config)])
 
 
 def _labels(config: Any) -> set[str]:
-    """Return every label of a configuration: with and without the options at their defaults."""
+    """Return all labels of a configuration: with and without options at their defaults."""
     defaults = inspect.signature(type(config).__init__).parameters
     choices = [
         (True, False) if name in defaults and defaults[name].default == value else (True,)
@@ -108,7 +109,7 @@ def _arguments(config: Any) -> list[tuple[str, Any]]:
 
 
 def _options(config: Any) -> list[tuple[str, Any]]:
-    """Return the options of the launch that are set."""
+    """Return the launch options that are set."""
     found = ((name, getattr(config, name, None)) for name in _OPTIONS)
     return [(name, value) for name, value in found if value is not None]
 

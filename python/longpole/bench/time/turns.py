@@ -1,7 +1,7 @@
-"""Functions that take turns: each warms up, then gives one sample a turn, in the order A B, B A.
+"""Functions in turns: each warms up, then takes one sample per turn, in the order A B, B A.
 
-What slows the machine down then slows all of them. Every sample is kept unless its conditions
-were read to be bad, and then the whole turn goes.
+So a slowdown of the machine affects all of them. Every sample is kept unless the conditions
+were bad, in which case the whole turn is dropped.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ __all__ = [
     "warm_up",
 ]
 
-# A function is warm when two windows of samples, one after the other, agree so well.
+# A function is warm when two consecutive windows of samples agree this well.
 _WINDOW: Final = 5
 _SETTLED: Final = 0.02
 
-# In shortest samples of the clock, which are 1 ms on the processor.
+# In units of the clock's shortest sample, which is 1 ms on the processor.
 _SHORTEST_WARM_UP: Final = 30
 _SHORTEST_SAMPLING: Final = 20
 
 _ALONE: Final = 25
 _IN_TURNS: Final = 100
 
-# A batch grows no further, even where the clock still sees no time pass.
+# Maximum size of a batch, even if no time passes on the clock.
 _MOST_CALLS: Final = 1 << 20
 
-# Functions in turns have batches of one size, unless that makes a sample so much too long.
+# Functions in turns have the same batch size, unless that makes a sample this much too long.
 _LONGEST_SAMPLE: Final = 20
 
-# So many turns are tried for each that is wanted, where some are dropped.
+# Maximum number of turns per requested turn, if some are dropped.
 _MOST_TURNS: Final = 5
 
-# A device that was throttled is given time to cool down, as NVBench does.
+# A throttled device gets time to cool down, as in NVBench.
 _SHORTEST_PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 0.5
 
@@ -73,12 +73,12 @@ class Subject:
     is_settled: bool = False
 
     def fail(self, outcome: Outcome, error: BaseException | str) -> None:
-        """Give up: what was measured so far counts no more."""
+        """Mark as failed and discard the measurements."""
         self.outcome = outcome
         self.message = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
 
     def take_sample(self, clock: Clock) -> float | None:
-        """Time one batch, and give the time of one call."""
+        """Time one batch, and return the time of one call."""
         call_ns = clock.time_ns(self.function, self.n_calls) / self.n_calls
         if is_duration_ns(call_ns):
             return call_ns
@@ -88,7 +88,7 @@ class Subject:
     def timing(
         self, clock: Clock, run: str, pair: str, started_at: str, stopped_by: Stop | None
     ) -> Timing:
-        """Say what was measured."""
+        """Return the measurement."""
         is_ok = self.outcome is Outcome.OK
         return Timing(
             key=self.key,
@@ -115,7 +115,7 @@ class Subject:
 
 @contextmanager
 def failures_noted(subject: Subject) -> Iterator[None]:
-    """Make whatever a function raises its outcome, so that the others go on."""
+    """Turn exceptions of a function into its outcome, so that the others continue."""
     try:
         yield
     except (Exception, SystemExit) as error:  # noqa: BLE001 - it is the function's own
@@ -123,12 +123,12 @@ def failures_noted(subject: Subject) -> Iterator[None]:
 
 
 def alive(subjects: Sequence[Subject]) -> list[Subject]:
-    """Give the functions that still have a time."""
+    """Return the functions that have not failed."""
     return [subject for subject in subjects if subject.outcome is Outcome.OK]
 
 
 def check_result(subject: Subject, check: Callable[[Any], object] | None) -> None:
-    """Call once and look at the result. A check that returns nothing is content."""
+    """Call once and check the result. A check that returns None passes."""
     result = subject.function()
     if check is None:
         return
@@ -140,7 +140,7 @@ def check_result(subject: Subject, check: Callable[[Any], object] | None) -> Non
 
 
 def warm_up(subject: Subject, clock: Clock, limit_ns: int) -> None:
-    """Call until the time settles or the limit is reached, and find the size of a batch."""
+    """Call until the time settles or the limit is reached, and determine the batch size."""
     begin_ns = clock.now_ns()
     shortest_ns = _SHORTEST_WARM_UP * clock.shortest_sample_ns
     recent_ns: list[float] = []
@@ -161,7 +161,7 @@ def warm_up(subject: Subject, clock: Clock, limit_ns: int) -> None:
 
 
 def make_batches_alike(subjects: Sequence[Subject], clock: Clock) -> None:
-    """Give all functions batches of one size, unless one of them is very much slower."""
+    """Set the same batch size for all functions, unless one of them is much slower."""
     n_calls = max((subject.n_calls for subject in subjects), default=1)
     longest_ns = _LONGEST_SAMPLE * clock.shortest_sample_ns
     if all(subject.call_ns * n_calls <= longest_ns for subject in subjects):
@@ -183,10 +183,9 @@ def sample_in_turns(
     deadline_ns: int,
     conditions: Conditions | None = None,
 ) -> Stop | None:
-    """Take samples until there is a reason to stop; None where nothing is left to measure.
+    """Sample until there is a reason to stop; None if no function is left.
 
-    Once there are enough, those are dropped that were taken in bad conditions, and others are
-    taken in their place.
+    When there are enough, those taken in bad conditions are dropped and replaced.
     """
     n_wanted = effort.n_samples or (_ALONE if len(subjects) == 1 else _IN_TURNS)
     begin_ns = clock.now_ns()
@@ -217,7 +216,7 @@ def sample_in_turns(
 def _drop_disturbed(
     subjects: Sequence[Subject], windows: list[tuple[int, int]], conditions: Conditions
 ) -> list[tuple[int, int]]:
-    """Drop the turns that were taken in bad conditions, and give the windows of the others."""
+    """Drop the turns taken in bad conditions, and return the windows of the others."""
     drops = conditions.disturbed(windows, heeds_pressure=len(subjects) == 1)
     for subject in subjects:
         if len(subject.samples_ns) == len(windows):
@@ -228,7 +227,10 @@ def _drop_disturbed(
 
 
 def _take_turn(subjects: Sequence[Subject], clock: Clock) -> bool:
-    """Take a sample of each; whether they are kept. One that is dropped takes all with it."""
+    """Sample each function once; return whether the samples are kept.
+
+    One dropped sample drops the whole turn.
+    """
     samples_ns: list[float | None] = []
     is_undisturbed = True
     for subject in subjects:

@@ -1,4 +1,4 @@
-"""The work of a call: the bytes it moves and the operations it does, as rates and shares of a peak.
+"""The work of a call, in bytes and operations, as rates and fractions of a peak.
 
 Peaks are those of `longpole.devices.peaks`, which the roofline uses too.
 """
@@ -23,16 +23,16 @@ _NS_PER_S: Final = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one call does.
+    """The work of one call.
 
     Parameters
     ----------
     bytes
-        That it reads and writes.
+        Bytes that it reads and writes.
     flops
-        Operations on numbers.
+        Floating-point or integer operations.
     dtype
-        Of the operations, as the table of peaks names it: `fp64`, `fp32`, `tf32`, `bf16`,
+        Type of the operations, as in the table of peaks: `fp64`, `fp32`, `tf32`, `bf16`,
         `fp16`, `fp8`, `int8`.
     """
 
@@ -42,29 +42,29 @@ class Work:
 
     @classmethod
     def of(cls, sampling: Mapping[str, Any]) -> Self:
-        """Read it from how a run was sampled."""
+        """Read it from the sampling fields of a run."""
         return cls(sampling.get("bytes"), sampling.get("flops"), sampling.get("dtype"))
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what is known by name, for a record."""
+        """Return the known values by name, for a record."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     def rates(
         self, time_ns: float, device: str | None = None, memory_bytes: int | None = None
     ) -> dict[str, float | None]:
-        """Give the rates of a call that took `time_ns`, and their shares of the device's peaks.
+        """Return the rates of a call that took `time_ns`, and fractions of the device's peaks.
 
         Parameters
         ----------
         time_ns
-            Of one call.
+            Time of one call.
         device, memory_bytes
-            The model, and its memory where models differ in it.
+            The model, and its memory, in which models may differ.
 
         Returns
         -------
         dict
-            `bytes_per_s`, `flops_per_s`, `bandwidth_share` and `flops_share`; None is unknown.
+            `bytes_per_s`, `flops_per_s`, `bandwidth_share` and `flops_share`; None if unknown.
 
         Examples
         --------
@@ -91,19 +91,19 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class WorkPlan:
-    """The work of a call at any point of the axes, as expressions of their names."""
+    """The work of a call at any point of the axes, as expressions of axis names."""
 
     bytes: str | None = None
     flops: str | None = None
     dtype: str | None = None
 
     def at(self, point: Mapping[str, int | float | str]) -> Work:
-        """Give the work at a point.
+        """Return the work at a point.
 
         Raises
         ------
         ValueError
-            An expression names no axis, or is none.
+            An expression is invalid, or uses an unknown axis.
 
         Examples
         --------
@@ -116,12 +116,12 @@ class WorkPlan:
 
 
 def evaluate(text: str, names: Mapping[str, int | float | str]) -> float:
-    """Compute an expression of numbers and axes, as `expressions.compute`.
+    """Evaluate an expression of numbers and axes, as `expressions.compute` does.
 
     Raises
     ------
     ValueError
-        It is none, or its value is not a positive number.
+        It is invalid, or its value is not a positive number.
 
     Examples
     --------
@@ -130,11 +130,11 @@ def evaluate(text: str, names: Mapping[str, int | float | str]) -> float:
     """
     numbers = {name: value for name, value in names.items() if isinstance(value, int | float)}
     if unknown := sorted(names_in(text) - numbers.keys()):
-        message = f"{unknown[0]!r} is no axis with numbers"
+        message = f"{unknown[0]!r} is not an axis of numbers"
         raise ValueError(message)
     value = compute(text, numbers)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        message = f"{text!r} is no number"
+        message = f"{text!r} is not a number"
         raise ValueError(message)  # noqa: TRY004 - what was asked for is wrong
     if not 0 < value < math.inf:
         message = f"{text!r} is {value:g}, not a positive number"

@@ -1,12 +1,11 @@
 """A process that times functions and writes a row for each: one run, or candidates on request.
 
-Started with one argument, what to do as JSON. Rows go to the standard output that the process
-was started with; what the functions print goes to standard error instead.
+Started with one argument, its configuration as JSON. Rows go to the standard output that the
+process was started with; output of the functions goes to standard error instead.
 
-Candidates come as lines of JSON from a pipe with a name, for the jobs of a guard have nothing to
-read. After one that failed the device is asked whether it still works. Where it does not, as after
-an illegal memory access, the row says so and the process ends: no later candidate can be timed in
-it.
+Candidates are lines of JSON from a named pipe, since the jobs of a guard have no input. After one
+that failed, the device is checked. If it no longer works, as after an illegal memory access, the
+row says so and the process ends, since it cannot time further candidates.
 """
 
 from __future__ import annotations
@@ -44,22 +43,22 @@ CLOCKS: Final[Mapping[str, Callable[[Cache], Clock]]] = {
     "torch": TorchClock,
     "cupti": CuptiClock,
 }
-"""Clocks of devices, by the name that the command line knows them by."""
+"""Clocks of devices, by their names on the command line."""
 
 
 def main(text: str) -> int:
-    """Time what is asked for.
+    """Time the requested functions.
 
     The fields of the JSON object: `names`, `point`, `factory`, `clock`, `cache`, `n_samples`,
     `budget_s`, `seed`, `path`, `readings` (file and interval of the guard's sampler), `copies` of
     what a factory makes, `configs` (a Triton kernel whose configurations are timed; names end with
-    theirs) and `work` of a call. `arguments` gives some names a point of their own. With
+    the configuration) and `work` of a call. `arguments` has separate points for some names. With
     `reference` (fields of a `Reference`) and its `folder`, results are checked. With
-    `lists_configs` the rows are the labels of the configurations. A row with `error` says what
-    of it cannot be done.
+    `lists_configs` the rows are the labels of the configurations. A row with `error` says what of
+    it cannot be done.
 
-    With `requests`, the path of a pipe, `clock` and `cache` are of all candidates that come from
-    it until it ends. The fields of a request: `name` (`MODULE:FUNC`), `point`, `factory`, `key`,
+    With `requests`, the path of a pipe, `clock` and `cache` apply to all candidates read from it
+    until it ends. The fields of a request: `name` (`MODULE:FUNC`), `point`, `factory`, `key`,
     `n_samples`, `budget_s`, `reference`, `folder`, `config` (kernel and label).
     """
     with os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1) as rows:
@@ -80,12 +79,12 @@ def _rows(wanted: dict[str, Any]) -> Iterable[dict[str, Any]]:
 
 
 def make_clock(name: str, cache: str | None) -> Clock:
-    """Make a clock by its name; `MODULE:FUNC` names a function that makes one.
+    """Return a clock by its name; `MODULE:FUNC` is a function that creates one.
 
     Raises
     ------
     ValueError
-        There is no such function.
+        The function does not exist.
     """
     if name == "cpu":
         return CpuClock()
@@ -102,7 +101,7 @@ def _labels(wanted: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _timed(wanted: dict[str, Any]) -> list[dict[str, Any]]:
     names = list(wanted["names"])
-    # Which function is loaded and warmed first is drawn anew in each run.
+    # The order of loading and warm-up is drawn anew in each run.
     random.Random(wanted["seed"]).shuffle(names)  # noqa: S311 - an order, not a secret
     keys = [key_of(name, wanted["point"]) for name in names]
     effort = Effort(wanted["n_samples"], wanted["budget_s"])
@@ -121,7 +120,7 @@ def _timed(wanted: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _candidates(wanted: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Time candidates until the pipe ends or the device is out of order."""
+    """Time candidates until the pipe ends or the device fails."""
     clock = make_clock(wanted["clock"], wanted["cache"])
     yield {"ready": True}
     conditions = Conditions(*wanted["readings"])
@@ -155,7 +154,7 @@ def _candidate(request: dict[str, Any], clock: Clock, conditions: Conditions) ->
 
 
 def _check(wanted: Mapping[str, Any]) -> Callable[[Any], None] | None:
-    """Make what looks at results; None where anything is right."""
+    """Return the check of results; None if any result is correct."""
     if not wanted.get("reference"):
         return None
     reference = Reference(**wanted["reference"])
@@ -164,7 +163,7 @@ def _check(wanted: Mapping[str, Any]) -> Callable[[Any], None] | None:
 
 
 def _is_usable(clock: Clock) -> bool:
-    """Ask the device whether it still works."""
+    """Check whether the device still works."""
     try:
         clock.time_ns(_nothing, 1)
     except Exception:  # noqa: BLE001 - whatever it raises, it raises for all that follow

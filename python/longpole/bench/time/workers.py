@@ -1,4 +1,4 @@
-"""Processes that time something under a guard: how they are started, and how they ended."""
+"""Processes that time something under a guard: how to start them, and how they ended."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ if TYPE_CHECKING:
 __all__ = ["IMPORT_S", "order", "outcome_of", "worker_order"]
 
 IMPORT_S: Final = 300.0
-"""What imports, and whatever else a process prepares, may take."""
+"""Time limit for imports and other preparation."""
 
 _GRACE_S: Final = 1.0
 _DRAIN_S: Final = 0.3
 
 
 def order(argv: Sequence[str], env: Mapping[str, str], limit_s: float | None) -> Order:
-    """Order a process; `env` is its whole environment."""
+    """Return the order for a process; `env` is its whole environment."""
     return Order(argv, env, None, limit_s, _GRACE_S, _DRAIN_S)
 
 
 def worker_order(
     wanted: Mapping[str, Any], limit_s: float | None, device: DeviceInUse | None = None
 ) -> Order:
-    """Order a worker that times functions; it finds modules where this process finds them.
+    """Return the order for a worker that times functions, with this process's module path.
 
     Parameters
     ----------
     wanted
-        What it is told, as `worker.main` has it; `path` is added.
+        Its configuration, as for `worker.main`; `path` is added.
     limit_s
-        How long it may take.
+        Its time limit.
     device
-        What it is to see alone.
+        The only device that it should see.
     """
     text = json.dumps({**wanted, "path": sys.path})
     path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -53,7 +53,7 @@ def worker_order(
 
 
 def outcome_of(ending: Ending) -> tuple[Outcome, str]:
-    """Say how a process ended that did not do what it was started for."""
+    """Return the outcome and reason for a process that did not complete its task."""
     if ending.refused is not None:
         return Outcome.NOT_STARTED, ending.refused[1]
     if ending.stopped is not None:

@@ -1,8 +1,7 @@
-r"""Read, check, merge, split and edit the files of PyTorch's TunableOp, and drive its tuning.
+r"""Read, check, merge, split and edit PyTorch's TunableOp files, and drive its tuning.
 
-TunableOp measures every GEMM solution of rocBLAS, hipBLASLt or cuBLASLt for the shapes of a
-program and keeps the fastest in CSV files. Nothing here needs torch or a GPU, except tuning
-itself.
+TunableOp measures every GEMM solution of rocBLAS, hipBLASLt or cuBLASLt for the shapes of a program
+and stores the fastest in CSV files. Nothing here needs torch or a GPU, except tuning itself.
 
 Examples
 --------

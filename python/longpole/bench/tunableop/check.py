@@ -1,4 +1,4 @@
-"""Looks for what makes torch ignore a file, lose rows of it, or choose badly."""
+"""Finds what makes torch ignore a file, lose its rows, or choose badly."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check"]
 
-# What torch asks for before anything else.
+# The validator that torch checks first.
 _MANDATORY: Final = "PT_VERSION"
 
 # The first version whose rows have leading dimensions.
@@ -31,7 +31,7 @@ _REASONS: Final = {
     "too_few_fields": "has too few fields",
     "too_many_fields": "has too many fields",
     "operator": "names an unknown operator or data type",
-    "parameters": "has parameters of no known form",
+    "parameters": "has parameters in an unknown form",
     "solution": "has no solution name",
     "time": "has a time that is not a number",
     "encoding": "is not UTF-8",
@@ -44,17 +44,17 @@ def check(
     expected: Mapping[str, str] | None = None,
     is_complete: bool = False,
 ) -> list[Problem]:
-    r"""Look for problems in TunableOp files.
+    r"""Find problems of TunableOp files.
 
     Parameters
     ----------
     sources
         Files of results or untuned GEMMs. Several are also compared with one another.
     expected
-        The validators of the torch that shall read them, as far as they are known;
-        `installed_validators` asks the one that is installed.
+        Known validators of the torch that will read them; `installed_validators` returns those of
+        the installed one.
     is_complete
-        Whether `expected` names all of them, so that a further one is a problem, too.
+        Whether `expected` has all of them, so that any other is a problem too.
 
     Returns
     -------
@@ -94,12 +94,12 @@ def _problems(
 
 
 def _place(problem: Problem) -> tuple[tuple[int, ...], int, str]:
-    """Order by the first line, then the worst first."""
+    """Sort key: first line, then severity, worst first."""
     return problem.lines[:1], _SEVERITIES.index(problem.severity), problem.code
 
 
 def _texts(file: TunableFile, rows: list[dict[str, Any]]) -> Iterator[Problem]:
-    """Look at lines and their ends, whatever they say."""
+    """Check lines and their ends, independent of their contents."""
 
     def problem(code: str, row: Mapping[str, Any], message: str) -> Problem:
         return Problem(code, file.name, (row["line"],), message)
@@ -117,7 +117,7 @@ def _texts(file: TunableFile, rows: list[dict[str, Any]]) -> Iterator[Problem]:
         elif is_last and row["ending"] == "nothing":
             yield problem("no_final_newline", row, "the last line has no line end")
         if row["ending"] == "nothing" and not is_last and row["kind"] != "byte_order_mark":
-            yield problem("glued_rows", row, "two rows stand on one line")
+            yield problem("glued_rows", row, "two rows are on one line")
     yield from _carriage_returns(file, rows)
 
 
@@ -133,14 +133,14 @@ def _carriage_returns(file: TunableFile, rows: list[dict[str, Any]]) -> Iterator
 
 
 def _rows(file: TunableFile, rows: list[dict[str, Any]]) -> Iterator[Problem]:
-    """Look at each row by itself."""
+    """Check each row on its own."""
     version = release_of(file.validators.get(_MANDATORY, ""))
     for row in rows:
         for code, message in _faults(row, version):
             yield Problem(code, file.name, (row["line"],), message)
     untuned = tuple(row["line"] for row in rows if row["kind"] == "untuned")
     if untuned and file.results.height:
-        message = "rows without a solution stand among the results"
+        message = "rows without a solution are among the results"
         yield Problem("untuned_rows", file.name, untuned, message)
 
 
@@ -159,11 +159,11 @@ def _faults(row: Mapping[str, Any], version: tuple[int, int] | None) -> Iterator
     elif row["status"] not in {"ok", "missing"}:
         yield "unusable_time", f"the time is {row['time']}"
     if row["family"] not in FAMILIES:
-        yield "unknown_solution", f"{row['solution']} is no solution of a library that is known"
+        yield "unknown_solution", f"{row['solution']} is not a solution of a known library"
 
 
 def _validators(file: TunableFile, rows: list[dict[str, Any]]) -> Iterator[Problem]:
-    """Look at what the file is tied to."""
+    """Check the validators."""
     found = [row for row in rows if row["kind"] == "validator"]
     results = [row["line"] for row in rows if row["kind"] == "result"]
     if not found:
@@ -186,7 +186,7 @@ def _validators(file: TunableFile, rows: list[dict[str, Any]]) -> Iterator[Probl
 
 
 def _mixed(file: TunableFile) -> Problem:
-    """Return the rows of each set of validators."""
+    """Return the problem of rows with different validators."""
     blocks = [
         f"{len(block.results)} rows{_from(block.results)} under "
         f"{dict(block.validators).get(_MANDATORY, 'no version')}"
@@ -203,7 +203,7 @@ def _from(results: list[Line]) -> str:
 def _against(
     file: TunableFile, expected: Mapping[str, str] | None, *, is_complete: bool
 ) -> Iterator[Problem]:
-    """Compare the validators with those of the torch that shall read the file."""
+    """Compare the validators with those of the torch that will read the file."""
     lines = {
         row["key"]: row["line"]
         for row in file.pieces.iter_rows(named=True)
@@ -220,7 +220,10 @@ def _against(
             yield Problem("foreign_validator", file.name, (lines[key],), message)
     for key in sorted(lines.keys() - (expected or {}).keys()) if is_complete else ():
         yield Problem(
-            "unexpected_validator", file.name, (lines[key],), f"{key} is none of torch's validators"
+            "unexpected_validator",
+            file.name,
+            (lines[key],),
+            f"{key} is not one of torch's validators",
         )
 
 
@@ -230,7 +233,7 @@ def _name(file: TunableFile) -> Iterator[Problem]:
 
 
 def _repeated(file: TunableFile) -> Iterator[Problem]:
-    """Look for rows of one GEMM."""
+    """Check for several rows of one GEMM."""
     by_key: dict[Key, list[Line]] = defaultdict(list)
     for line in file.lines:
         by_key[line.key].append(line)
@@ -257,7 +260,7 @@ def _time(line: Line) -> str:
 
 
 def _differing(files: list[TunableFile]) -> Iterator[Problem]:
-    """Compare the validators of files that may be meant to be used together."""
+    """Compare the validators of files that may be used together."""
     tied = [file for file in files if file.blocks and file.validators]
     for file in tied[1:]:
         first, mine = tied[0].validators, file.validators

@@ -1,4 +1,4 @@
-"""Which GEMMs a results file answers for, and which are still to be tuned."""
+"""Which GEMMs a results file covers, and which remain to be tuned."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ __all__ = [
 ]
 
 MatchKind: TypeAlias = Literal["tuned", "wildcard", "same_size", "missing"]
-"""`tuned` by its own row, or `missing`. `wildcard`: only a row with wildcards matches, which torch
-uses with `WILDCARD_FALLBACK=1` and no tuning; not counted as tuned. `same_size`: there is a row
-of that size and type, but what is known of the GEMM does not tell whether it is the one."""
+"""`tuned`: by its own row. `missing`: no row. `wildcard`: only a wildcard row matches, which torch
+uses with `WILDCARD_FALLBACK=1` and without tuning; not counted as tuned. `same_size`: a row has the
+same size and type, but the GEMM is not known well enough to tell whether it is the same."""
 
 
 ProductKind: TypeAlias = Literal[MatchKind, "not_tunable", "unknown"]
-"""`not_tunable`: torch runs the product without TunableOp. `unknown`: its arguments do not tell
-what it is looked up by."""
+"""`not_tunable`: torch runs the product without TunableOp. `unknown`: its arguments do not
+determine the key of its row."""
 
 
 class Match(NamedTuple):
-    """What a results file has for a GEMM."""
+    """The entry of a results file for a GEMM."""
 
     kind: MatchKind
     key: Key
@@ -56,7 +56,7 @@ class Match(NamedTuple):
 
 
 class Product(NamedTuple):
-    """What a results file has for a matrix product: the row that it is found by, and in it."""
+    """The entry of a results file for a matrix product: its key, and the row."""
 
     kind: ProductKind
     operator: str | None = None
@@ -67,12 +67,12 @@ class Product(NamedTuple):
 
 
 class Tuned:
-    """The rows of a results file, to look GEMMs up in as torch does.
+    """The rows of a results file, for looking up GEMMs as torch does.
 
     Parameters
     ----------
     source
-        A results file; where several rows are for one GEMM, the first counts.
+        A results file; of several rows for one GEMM, the first counts.
     """
 
     def __init__(self, source: Source) -> None:
@@ -86,7 +86,7 @@ class Tuned:
         self._file = file
 
     def product(self, name: str, arguments: Sequence[Argument]) -> Product:
-        """Find the row for a matrix product of torch, by its operator and its arguments."""
+        """Find the row for a matrix product of torch by its operator and arguments."""
         if name not in PRODUCTS:
             return Product("not_tunable")
         gemms = gemms_of(name, arguments)
@@ -96,10 +96,10 @@ class Tuned:
         return Product(kind, *key, line and line.solution, line and line.time_ns, gemms[0].flops)
 
     def look_up(self, gemms: Sequence[Gemm]) -> Match:
-        """Find the row for a GEMM, given by all the names that it may go under.
+        """Find the row for a GEMM, given all its possible names.
 
-        One without leading dimensions whose file has them is found by size and type only. In
-        a file of torch up to 2.6, which has none, they do not count.
+        A GEMM without leading dimensions is found only by size and type if the file has them. In a
+        file of torch up to 2.6, which has none, they are ignored.
         """
         names = [self._as_in_file(gemm) for gemm in gemms]
         if gemms[0].leading is None:
@@ -114,20 +114,20 @@ class Tuned:
         return Match("missing", min(names, key=self._is_foreign).key, None)
 
     def _as_in_file(self, gemm: Gemm) -> Gemm:
-        """Leave out what the version of torch that wrote the file does not write."""
+        """Remove fields that the torch version of the file does not write."""
         return gemm if self._has_leading else replace(gemm, leading=None)
 
     def _is_foreign(self, gemm: Gemm) -> bool:
-        """Whether a scaled product is named as a build for other GPUs names it."""
+        """Whether a scaled product has the name that a build for other GPUs uses."""
         return gemm.tail.startswith("_a_") != ("CUBLASLT_VERSION" in self._file.validators)
 
     @cached_property
     def _has_leading(self) -> bool:
-        """Whether rows have leading dimensions; so does a file without rows."""
+        """Whether rows have leading dimensions; true for a file without rows."""
         return not self._lines or any("_ld_" in parameters for _, parameters in self._lines)
 
     def row_for(self, key: Key) -> Match:
-        """Find the row for a GEMM by its signatures: its own, or else one with wildcards."""
+        """Find the row for a GEMM by its signatures: its own, or else a wildcard row."""
         if key in self._lines:
             return Match("tuned", key, self._lines[key])
         for operator, pattern, line in self._patterns:
@@ -145,21 +145,21 @@ class Tuned:
 
 
 class ProductRow(Row):
-    """A distinct matrix product that a trace records, and what the results file has for it."""
+    """A distinct matrix product of a trace, and its entry in the results file."""
 
     name: str
     """The operator of torch."""
     operator: str | None
-    """The operator signature; null where the inputs do not tell."""
+    """Operator signature; null if the inputs do not determine it."""
     parameters: str | None
-    """The parameter signature; null where the inputs do not tell."""
+    """Parameter signature; null if the inputs do not determine it."""
     match: ProductKind
     solution: str | None
     calls: int
 
 
 class CoverageRow(Row):
-    """A recorded GEMM, and what the results file has for it."""
+    """A recorded GEMM, and its entry in the results file."""
 
     operator: str
     parameters: str
@@ -176,21 +176,21 @@ class Coverage:
     """How much of a list of GEMMs is tuned."""
 
     rows: pl.DataFrame
-    """A `CoverageRow` for each GEMM, the dearest that is not tuned first."""
+    """A `CoverageRow` for each GEMM, most expensive untuned first."""
 
     @property
     def n_gemms(self) -> int:
-        """How many GEMMs there are."""
+        """Number of GEMMs."""
         return self.rows.height
 
     @property
     def n_tuned(self) -> int:
-        """How many of them have a row of their own."""
+        """Number of GEMMs with their own row."""
         return int((self.rows["match"] == "tuned").sum())
 
     @property
     def n_wildcard(self) -> int:
-        """How many have only a row with wildcards.
+        """Number of GEMMs with only a wildcard row.
 
         torch 2.15 uses it with `PYTORCH_TUNABLEOP_WILDCARD_FALLBACK=1` and tuning off.
         """
@@ -198,12 +198,12 @@ class Coverage:
 
     @property
     def share_of_flops(self) -> float | None:
-        """The share of the tuned ones, by operations; None where there are none."""
+        """Fraction of FLOPs covered by tuned GEMMs; None without GEMMs."""
         return self._share("tuned")
 
     @property
     def wildcard_share_of_flops(self) -> float | None:
-        """The share of those with only a row with wildcards; None where there are none."""
+        """Fraction of FLOPs with only a wildcard row; None without GEMMs."""
         return self._share("wildcard")
 
     def _share(self, kind: MatchKind) -> float | None:
@@ -213,7 +213,7 @@ class Coverage:
 
 
 def coverage(untuned: Iterable[Source] | Source, results: Source) -> Coverage:
-    r"""Say which of the recorded GEMMs a results file has a row for.
+    r"""Report which of the recorded GEMMs a results file has a row for.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ def _price(files: Iterable[TunableFile]) -> dict[Key, int]:
 
 
 def _pattern(parameters: str) -> re.Pattern[str]:
-    """Let every `*` stand for any size."""
+    """Return a pattern in which every `*` matches any size."""
     return re.compile(re.escape(parameters).replace(r"\*", r"\d+"))
 
 

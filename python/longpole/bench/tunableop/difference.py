@@ -1,4 +1,4 @@
-"""Two results files, row by row: what differs, and what was gained over the default."""
+"""Compares two results files by row: the differences, and the gain over the default."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["DiffRow", "Speedup", "SpeedupRow", "diff", "loaded", "speedup"]
 
 
 class DiffRow(Row):
-    """A GEMM that differs; null on a side that has no row of it."""
+    """A GEMM that differs; null on a side without a row for it."""
 
     change: Literal["added", "removed", "solution", "time"]
-    """What differs; `time` for the same solution."""
+    """Kind of difference; `time` for the same solution."""
     operator: str
     parameters: str
     line_before: int | None
@@ -32,11 +32,11 @@ class DiffRow(Row):
     solution_after: str | None
     time_ns_after: float | None
     ratio: float | None
-    """The time after by the time before."""
+    """New time divided by the old one."""
 
 
 class SpeedupRow(Row):
-    """A GEMM that has a time on both sides."""
+    """A GEMM with a time on both sides."""
 
     operator: str
     parameters: str
@@ -48,7 +48,7 @@ class SpeedupRow(Row):
 
 
 def loaded(source: Source) -> dict[Key, Line]:
-    r"""Give the row that torch takes for each GEMM: the first one in the file.
+    r"""Return the row that torch uses for each GEMM: the first one in the file.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def loaded(source: Source) -> dict[Key, Line]:
 
 
 def diff(before: Source, after: Source) -> pl.DataFrame:
-    r"""Compare the rows that torch takes from two results files.
+    r"""Compare the rows that torch uses from two results files.
 
     Returns
     -------
@@ -92,38 +92,38 @@ def diff(before: Source, after: Source) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Speedup:
-    """What tuning gained over a baseline, by the times in the files."""
+    """The gain from tuning over a baseline, by the times in the files."""
 
     rows: pl.DataFrame
-    """A `SpeedupRow` for each GEMM that both files have a time for, the largest gain first."""
+    """A `SpeedupRow` for each GEMM with a time in both files, largest gain first."""
     n_unmatched: int
-    """How many GEMMs of the tuned file have no time in one of the files."""
+    """Number of tuned GEMMs without a time in one of the files."""
     n_not_default: int
-    """How many rows of the baseline were not measured with `Default`."""
+    """Number of rows of the baseline that were not measured with `Default`."""
 
     @property
     def geometric_mean(self) -> float | None:
-        """The mean of the ratios, each GEMM counted once; None without any."""
+        """Mean of the ratios, with each GEMM counted once; None without any."""
         ratios = self.rows["speedup"].to_list()
         return exp(sum(map(log, ratios)) / len(ratios)) if ratios else None
 
     @property
     def of_one_call_each(self) -> float | None:
-        """How much faster all of them together are when each is called once; None without any."""
+        """Speedup of all of them together if each is called once; None without any."""
         time_ns = sum(self.rows["time_ns"].to_list())
         return sum(self.rows["baseline_ns"].to_list()) / time_ns if time_ns else None
 
 
 def speedup(tuned: Source, baseline: Source) -> Speedup:
-    r"""Compare a results file with one that was measured with the solution `Default`.
+    r"""Compare a results file with one measured with the solution `Default`.
 
     Parameters
     ----------
     tuned
-        What tuning gave.
+        The results of tuning.
     baseline
-        The same GEMMs with their time under `Default`. Rows of other solutions are used as
-        well and counted.
+        The same GEMMs with their times under `Default`. Rows of other solutions are used too, and
+        counted.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Changes to single rows of a file; all other bytes stay as they are."""
+"""Edits single rows of a file; all other bytes are unchanged."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT", "pin", "select", "unpin"]
 
 DEFAULT: Final = "Default"
-"""The solution that is torch's own choice without tuning."""
+"""The solution that torch chooses without tuning."""
 
 
 def pin(source: Source, keys: Collection[Key], solution: str = DEFAULT) -> TunableFile:
-    r"""Have GEMMs run with a named solution, whatever was measured.
+    r"""Make GEMMs use a given solution, regardless of the measurements.
 
-    The rows lose their time, which was another solution's: torch takes a row without one,
-    and a merge by `fastest` prefers any row that has one.
+    The rows lose their time, which was that of another solution: torch accepts a row without a
+    time, and a merge by `fastest` prefers any row that has one.
 
     Parameters
     ----------
@@ -31,12 +31,12 @@ def pin(source: Source, keys: Collection[Key], solution: str = DEFAULT) -> Tunab
     keys
         The GEMMs, by their signatures; `select` finds them.
     solution
-        The name of the solution; `Default` is what torch does without tuning.
+        Name of the solution; `Default` is torch's choice without tuning.
 
     Raises
     ------
     ResultsError
-        The file has no row for a GEMM, or the name is none of a solution.
+        The file has no row for a GEMM, or the solution name is invalid.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def pin(source: Source, keys: Collection[Key], solution: str = DEFAULT) -> Tunab
 
 
 def unpin(source: Source, keys: Collection[Key]) -> TunableFile:
-    r"""Take GEMMs out of a file, so that torch tunes or records them again.
+    r"""Remove GEMMs from a file, so that torch tunes or records them again.
 
     Raises
     ------
@@ -81,14 +81,14 @@ def select(
     parameters: str | None = None,
     solution: str | None = None,
 ) -> list[Key]:
-    """Find GEMMs of a results file, each once, in the order of the file.
+    """Find distinct GEMMs of a results file, in file order.
 
     Parameters
     ----------
     source
         A results file.
     operator, parameters, solution
-        Regular expressions, found anywhere in the field; all that are given must match.
+        Regular expressions, found anywhere in the field; all given ones must match.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def select(
 
 
 def _rewritten(file: TunableFile, keys: set[Key], change: Any) -> TunableFile:
-    """Put what `change` gives in the place of the results of `keys`; None takes the line out."""
+    """Replace the results of `keys` by the result of `change`; None removes the line."""
     pieces = []
     for row in file.rows():
         whole = file.piece(row)

@@ -1,8 +1,8 @@
-"""The variables that TunableOp reads, and what is wrong with a set of them.
+"""The environment variables of TunableOp, and problems of their values.
 
-torch reads each variable once, at the first GEMM or earlier; what is set later does
-nothing. `os.putenv` changes the process and not `os.environ`, so Python code does not see
-it; set variables in the shell, or in `os.environ` before torch is imported.
+torch reads each variable once, at the first GEMM or earlier; later changes have no effect.
+`os.putenv` changes the process but not `os.environ`, so Python code does not see it; set variables
+in the shell, or in `os.environ` before torch is imported.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 PREFIX: Final = "PYTORCH_TUNABLEOP_"
 
 Phase: TypeAlias = Literal["collect", "tune", "use"]
-"""Record the GEMMs of a program, tune what was recorded or is met, or use what was tuned."""
+"""Record the GEMMs of a program, tune them, or use the results."""
 
 Version: TypeAlias = tuple[int, int]
 
@@ -46,9 +46,9 @@ _NUMERICAL_TOLERANCES_SINCE: Final = (2, 10)
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable, without its prefix: torch's default and what it means.
+    """A variable without its prefix: torch's default and its meaning.
 
-    `since` is the first version of torch that has it, where that is later than 2.3.
+    `since` is the first version of torch with it, if later than 2.3.
     """
 
     name: str
@@ -98,10 +98,10 @@ VARIABLES: Final = (
         _INTEGER,
         (2, 14),
     ),
-    Variable("MAX_TUNING_DURATION_MS", "30", "time for a solution; 0 is no limit", _INTEGER),
-    Variable("MAX_TUNING_ITERATIONS", "100", "calls of a solution; 0 is no limit", _INTEGER),
-    Variable("MAX_WARMUP_DURATION_MS", "0", "warm-up time of a solution; 0 is none", _INTEGER),
-    Variable("MAX_WARMUP_ITERATIONS", "0", "warm-up calls of a solution; 0 is none", _INTEGER),
+    Variable("MAX_TUNING_DURATION_MS", "30", "time for a solution; 0 for no limit", _INTEGER),
+    Variable("MAX_TUNING_ITERATIONS", "100", "calls of a solution; 0 for no limit", _INTEGER),
+    Variable("MAX_WARMUP_DURATION_MS", "0", "warm-up time of a solution; 0 for none", _INTEGER),
+    Variable("MAX_WARMUP_ITERATIONS", "0", "warm-up calls of a solution; 0 for none", _INTEGER),
     Variable("ICACHE_FLUSH_ENABLED", "1", "1 flushes the instruction cache before a call", _FLAG),
     Variable(
         "ROTATING_BUFFER_SIZE",
@@ -125,19 +125,19 @@ _PHASES: Final[dict[str, dict[str, str]]] = {
 def environment(
     phase: Phase, *, filename: str | None = None, untuned_filename: str | None = None
 ) -> dict[str, str]:
-    """Give the variables for a phase.
+    """Return the variables for a phase.
 
     Parameters
     ----------
     phase
         `collect`, `tune` or `use`.
     filename, untuned_filename
-        The files, where they are not torch's own.
+        The files, if not torch's defaults.
 
     Raises
     ------
     ValueError
-        There is no such phase.
+        The phase does not exist.
 
     Examples
     --------
@@ -158,15 +158,15 @@ def environment(
 def environment_warnings(
     environ: Mapping[str, str] | None = None, version: str | None = None
 ) -> list[str]:
-    """Say what is wrong with the variables of an environment.
+    """Return the problems of the variables in an environment.
 
     Parameters
     ----------
     environ
         The environment; this process's by default.
     version
-        The version of torch; that of the installed one by default. What depends on the
-        version is left out where it is not known.
+        Version of torch, by default the installed one. If unknown, checks that depend on it are
+        skipped.
 
     Examples
     --------
@@ -184,7 +184,7 @@ def environment_warnings(
 
 
 def installed_version() -> str | None:
-    """Give the version of torch as it stands in validators; None where it is not installed.
+    """Return the version of torch as in validators; None if it is not installed.
 
     torch itself is not imported.
     """
@@ -212,11 +212,11 @@ def _of_one(name: str, value: str, version: Version | None) -> Iterator[str]:
     if variable.name == "NUMERICAL_CHECK" and version:
         form = _TOLERANCES if version >= _NUMERICAL_TOLERANCES_SINCE else _FLAG
     if not form.fullmatch(value):
-        yield f"{name}={value!r} is no value that torch understands: {variable.meaning}"
+        yield f"{name}={value!r} is invalid; expected: {variable.meaning}"
 
 
 def _of_all(given: Mapping[str, str]) -> Iterator[str]:
-    """Look for combinations that do nothing, by names without the prefix."""
+    """Check for combinations without effect, by names without the prefix."""
 
     def value(name: str) -> str:
         return given.get(name, _BY_NAME[PREFIX + name].default)
@@ -246,6 +246,6 @@ def _of_all(given: Mapping[str, str]) -> Iterator[str]:
 
 
 def release_of(text: str) -> Version | None:
-    """Read the major and minor number of a version; None where there are none."""
+    """Parse the major and minor number of a version; None without them."""
     found = re.match(r"(\d+)\.(\d+)", text)
     return (int(found[1]), int(found[2])) if found else None

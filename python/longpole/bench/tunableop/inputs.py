@@ -1,4 +1,4 @@
-"""The arguments of an operator, as a trace or an execution trace recorded them."""
+"""The arguments of an operator, as recorded in a trace or an execution trace."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ class Argument(NamedTuple):
     Parameters
     ----------
     shape
-        The sizes; None where the argument is no tensor.
+        The sizes; None if the argument is not a tensor.
     strides
-        None where they were not recorded.
+        None if not recorded.
     dtype
-        The type as torch names it, such as `c10::Half`; empty for None.
+        The type in torch's names, such as `c10::Half`; empty for None.
     value
-        The text of a number, flag or list: `15`, `True`, `[0, 0]`; None where it was not recorded.
+        A number, flag or list as a string: `15`, `True`, `[0, 0]`; None if not recorded.
     """
 
     shape: tuple[int, ...] | None
@@ -32,7 +32,7 @@ class Argument(NamedTuple):
 def recorded(
     shapes: str | None, strides: str | None, types: str | None, values: str | None = None
 ) -> list[Argument]:
-    """Read arguments from the JSON lists of a profiler; empty where they were not recorded.
+    """Parse arguments from the JSON lists of a profiler; empty if not recorded.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def _list(text: str | None) -> list[Any]:
 
 
 def _padded(values: list[Any], length: int) -> list[Any]:
-    """Give the values, or as many times nothing where there are not as many."""
+    """Return the values, or a list of None if the length differs."""
     return values if len(values) == length else [None] * length
 
 
@@ -76,14 +76,14 @@ def _strides(shape: Any, value: Any) -> tuple[int, ...] | None:
 
 
 def _dtype(name: str) -> str:
-    """Take the type of a tensor from the names of execution traces, `Tensor(float)`."""
+    """Parse the type of a tensor in the form of execution traces, `Tensor(float)`."""
     if name in {"None", "Tensor(nullptr (uninitialized))"}:
         return ""
     return name.removeprefix("Tensor(").removesuffix(")") if name.startswith("Tensor(") else name
 
 
 def _text(value: Any) -> str | None:
-    """Write a value as profilers do; execution traces have the values themselves."""
+    """Format a value of an execution trace as a string, the form that profilers record."""
     if value is None or isinstance(value, str):
         return "" if value == "<None>" else value
     return str(value)

@@ -1,4 +1,4 @@
-"""The validators of the torch that is installed."""
+"""The validators of the installed torch."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ __all__ = ["Installed", "installed_validators"]
 
 
 class Installed(NamedTuple):
-    """The validators that are known, and whether these are all."""
+    """Known validators, and whether these are all."""
 
     validators: dict[str, str]
     is_complete: bool
 
 
 def installed_validators() -> Installed:
-    """Ask the installed torch what a results file has to be tied to.
+    """Return the validators of the installed torch.
 
-    torch knows its validators where it sees a GPU; elsewhere only its version is known, and
-    nothing where it is not installed.
+    torch knows its validators if it sees a GPU; otherwise only its version is known, and nothing if
+    it is not installed.
     """
     version = installed_version()
     if version is None:
@@ -32,5 +32,5 @@ def installed_validators() -> Installed:
             found = dict(import_module("torch.cuda.tunable").get_validators())
             return Installed(found, is_complete=bool(found))
     except (ImportError, OSError, RuntimeError, AttributeError):
-        pass  # a build without TunableOp, or whose libraries are missing
+        pass  # a build without TunableOp, or with missing libraries
     return Installed({"PT_VERSION": version}, is_complete=False)

@@ -1,9 +1,8 @@
-"""How torch passes a matrix product to BLAS, from shapes and strides.
+"""How torch passes a matrix product to BLAS, by shapes and strides.
 
-torch passes a product to BLAS without copying where it can: a matrix that is stored by rows
-is a transposed one that is stored by columns. So sizes are swapped, and whether a matrix
-counts as transposed follows from its strides. This repeats the rules of torch for a result
-that is stored by rows, as every fresh result is.
+torch passes a product to BLAS without copying if possible: a row-major matrix is a transposed
+column-major one. So sizes are swapped, and the strides determine whether a matrix counts as
+transposed. This repeats the rules of torch for a row-major result, such as every new tensor.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ _SINGLE = 2  # dimensions of the factors of a single product
 
 
 class _Factor(NamedTuple):
-    """A factor as BLAS takes it."""
+    """A factor as passed to BLAS."""
 
     trans: str
     leading: int | None
 
 
 def multiplies(left: Argument, right: Argument) -> bool:
-    """Whether two arguments are matrices, or batches of them, that fit each other."""
+    """Whether two arguments are matrices, or batches of them, with compatible sizes."""
     a, b = left.shape or (), right.shape or ()
     return len(a) == len(b) >= _SINGLE and a[-1] == b[-2]
 
@@ -41,8 +40,8 @@ def gemm_of(operation: str, dtypes: tuple[str, ...], left: Argument, right: Argu
     left_shape, right_shape = left.shape or (), right.shape or ()
     rows, inner, columns = left_shape[-2], left_shape[-1], right_shape[-1]
     is_batched = len(left_shape) > _SINGLE
-    # A result with one column is stored by rows and by columns alike, and torch's rule for
-    # batches takes the second first: nothing is swapped.
+    # A result with one column is both row-major and column-major, and torch's rule for batches
+    # chooses the latter: nothing is swapped.
     is_swapped = not (is_batched and columns == 1)
     a, b = (right, left) if is_swapped else (left, right)
     factor_a, factor_b = _factor(a, is_swapped=is_swapped), _factor(b, is_swapped=is_swapped)
@@ -64,7 +63,7 @@ def gemm_of(operation: str, dtypes: tuple[str, ...], left: Argument, right: Argu
 
 
 def _factor(tensor: Argument, *, is_swapped: bool) -> _Factor:
-    """Say whether BLAS has to transpose a factor, and how far apart its columns are."""
+    """Whether BLAS has to transpose a factor, and the distance between its columns."""
     shape = tensor.shape or ()
     if tensor.strides is None:
         return _Factor(UNKNOWN, None)
@@ -76,13 +75,13 @@ def _factor(tensor: Argument, *, is_swapped: bool) -> _Factor:
         by_columns = False
     if by_columns and not (by_rows and is_swapped):
         return _Factor("t" if is_swapped else "n", column_stride)
-    # Anything else is copied to rows first.
+    # Any other layout is first copied to row-major.
     leading = row_stride if by_rows or is_contiguous(tensor) else columns
     return _Factor("n" if is_swapped else "t", leading)
 
 
 def is_contiguous(tensor: Argument) -> bool:
-    """Whether it is stored by rows without gaps; a dimension of one may have any stride."""
+    """Whether it is row-major without gaps; a dimension of size one may have any stride."""
     expected = 1
     sizes, strides = tensor.shape or (), tensor.strides or ()
     for size, stride in zip(reversed(sizes), reversed(strides), strict=True):

@@ -1,4 +1,4 @@
-"""Which GEMMs a matrix product of torch looks up, from its arguments."""
+"""Which GEMMs a matrix product of torch looks up, by its arguments."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PRODUCTS: Final = (
     "aten::baddbmm_",
     *SCALED,
 )
-"""The operators that TunableOp is behind. `linear` and `matmul` call one of them."""
+"""Operators that use TunableOp. `linear` and `matmul` call one of them."""
 
 NOT_TUNABLE: Final = (
     "aten::_int_mm",
@@ -41,29 +41,29 @@ NOT_TUNABLE: Final = (
     "aten::_sparse_semi_structured_mm",
     "aten::_sparse_semi_structured_addmm",
 )
-"""Matrix products that torch runs without asking TunableOp: no results file can cover them."""
+"""Matrix products that torch runs without TunableOp: no results file can cover them."""
 
 _SINGLE: Final = 2  # dimensions of the factors of a single product
 _ADDS: Final = ("aten::addmm", "aten::_addmm_activation", "aten::baddbmm")
 
 
 def gemms_of(operator: str, arguments: Sequence[Argument]) -> list[Gemm]:
-    """Name the GEMMs that an operator looks up, the likeliest first.
+    """Return the GEMMs that an operator looks up, most likely first.
 
     Parameters
     ----------
     operator
         One of `PRODUCTS`.
     arguments
-        What it was called with.
+        Its arguments.
 
     Returns
     -------
     list of Gemm
-        Several where it depends on the version or the settings of torch which one is called:
+        Several if the version or the settings of torch determine which one is called:
         an `addmm` with a bias is one GEMM with bias, or one without, and products of `float`
         are looked up as `tf32` where that is allowed. Without strides there is no `leading`,
-        and `transa` and `transb` are `?`. Empty where the arguments do not tell.
+        and `transa` and `transb` are `?`. Empty if the arguments are insufficient.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def gemms_of(operator: str, arguments: Sequence[Argument]) -> list[Gemm]:
 
 
 def _operations(addend: Argument | None, n_dimensions: int) -> list[str]:
-    """Name what BLAS is asked for; whether a bias is part of it depends on the version."""
+    """Return the possible BLAS operations; the version determines whether they include a bias."""
     if n_dimensions > _SINGLE:
         return ["GemmStridedBatched"]
     has_bias = addend is not None and len(addend.shape or ()) == 1
@@ -95,14 +95,14 @@ def _operations(addend: Argument | None, n_dimensions: int) -> list[str]:
 
 
 def _is_odd_result(operator: str, addend: Argument | None) -> bool:
-    """Whether a product is written into a tensor that is not known to be stored by rows."""
+    """Whether a product is written to a tensor that may not be row-major."""
     if not operator.endswith("_") or addend is None:
         return False
     return addend.strides is None or not is_contiguous(addend)
 
 
 def _dtypes(name: str) -> list[str]:
-    """Give the names that TunableOp has for a type: two for float, none for integers."""
+    """Return TunableOp's names for a type: two for float, none for integers."""
     dtype = DTYPES.get(name)
     if dtype is None:
         return []
@@ -112,7 +112,7 @@ def _dtypes(name: str) -> list[str]:
 def _arguments(
     operator: str, arguments: Sequence[Argument]
 ) -> tuple[Argument | None, Sequence[Argument]]:
-    """Tell what is added from what is multiplied."""
+    """Separate the addend from the factors."""
     if operator.removesuffix("_") in _ADDS:
         return (arguments[0], arguments[1:3]) if arguments else (None, [])
     return None, arguments[:2]

@@ -1,4 +1,4 @@
-"""Several results files made one, without losing or mixing anything."""
+"""Merges results files without losing or mixing rows."""
 
 from __future__ import annotations
 
@@ -30,35 +30,35 @@ _POLICIES: Final = ("fastest", "first", "error")
 
 
 class Found(NamedTuple):
-    """A row, and the file it stands in."""
+    """A row, and its file."""
 
     file: TunableFile
     line: Line
 
     @property
     def place(self) -> str:
-        """The file and the line, as compilers write it."""
+        """File and line, in the form of compilers."""
         return f"{self.file.name}:{self.line.line}"
 
 
 class Conflict(NamedTuple):
-    """Rows that give different solutions to one GEMM, the chosen one first."""
+    """Rows with different solutions for one GEMM, the chosen one first."""
 
     key: Key
     rows: tuple[Found, ...]
 
     def __str__(self) -> str:
-        """Name the solutions and where they stand."""
+        """Return the solutions and their places."""
         rows = ", ".join(f"{row.line.solution} ({row.place})" for row in self.rows)
         return f"{','.join(self.key)}: {rows}"
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The results that were tuned under the same validators, in one file.
+    """The results tuned under the same validators, in one file.
 
-    `n_dropped` rows lost to another row of the same GEMM; `conflicts` are the GEMMs for
-    which the sources name different solutions.
+    `n_dropped` rows were dropped for another row of the same GEMM; `conflicts` are the GEMMs for
+    which the sources have different solutions.
     """
 
     file: TunableFile
@@ -68,29 +68,28 @@ class Merged:
 
 
 def merge(sources: Iterable[Source] | Source, *, conflict: Policy = "fastest") -> Merged:
-    r"""Join results files that were tuned under the same validators.
+    r"""Merge results files that were tuned under the same validators.
 
-    The answer is in canonical form: validators, then a row for each GEMM in the order of
-    the signatures, then what was not understood. With `fastest` it does not depend on the
-    order of the sources, nor on which of them were merged before.
+    The result is in canonical form: validators, then a row for each GEMM in the order of the
+    signatures, then unparsed lines. With `fastest` it does not depend on the order of the sources,
+    or on earlier merges.
 
     Parameters
     ----------
     sources
         Files, paths or bytes.
     conflict
-        What to do where sources name different solutions for a GEMM. `fastest` takes the
-        shortest time; a missing, infinite or otherwise unusable time loses, and equal
-        times are decided by the name of the solution. `first` takes the row that comes
-        first, as torch does. `error` refuses.
+        What to do if sources have different solutions for a GEMM. `fastest` chooses the shortest
+        time; a missing, infinite or otherwise unusable time loses, and equal times are decided by
+        the name of the solution. `first` chooses the first row, as torch does. `error` raises.
 
     Raises
     ------
     ResultsError
-        The sources were tuned under different validators, one of them is not a TunableOp
-        file, or `conflict` is `error` and there is one.
+        The sources were tuned under different validators, one of them is not a TunableOp file, or
+        they conflict and `conflict` is `error`.
     ValueError
-        There is no such policy.
+        The policy does not exist.
 
     Examples
     --------
@@ -110,16 +109,16 @@ def merge(sources: Iterable[Source] | Source, *, conflict: Policy = "fastest") -
 def merge_by_validators(
     sources: Iterable[Source] | Source, *, conflict: Policy = "fastest"
 ) -> list[Merged]:
-    """Join results files, one answer for each set of validators, in the order of the sets.
+    """Merge results files into one result for each set of validators, in the order of the sets.
 
-    Lines that are no results stand in every answer that their file has a part in.
+    Lines that are not results are in every result that their file contributes to.
 
     Raises
     ------
     ResultsError
-        A source is not a TunableOp file, or `conflict` is `error` and there is one.
+        A source is not a TunableOp file, or they conflict and `conflict` is `error`.
     ValueError
-        There is no such policy.
+        The policy does not exist.
     """
     if conflict not in _POLICIES:
         message = f"conflict is one of {', '.join(_POLICIES)}, not {conflict!r}"
@@ -142,13 +141,13 @@ def merge_by_validators(
 def render_results(
     validators: Validators, rows: Mapping[Key, bytes], others: Iterable[bytes] = ()
 ) -> bytes:
-    """Return validators, rows in the order of their signatures, and other lines in their order."""
+    """Return validators, rows sorted by signature, and other lines in their order."""
     lines = [*(rows[key] for key in sorted(rows)), *others]
     return render_validators(validators) + b"".join(line + b"\n" for line in lines)
 
 
 def _parts(file: TunableFile) -> Iterator[tuple[Validators, list[Found]]]:
-    """Give the rows by their validators; a file without rows still has validators or lines."""
+    """Yield the rows by their validators; a file without rows still has validators or lines."""
     for validators, results in file.blocks:
         yield validators, [Found(file, line) for line in results]
     if not file.blocks and (file.validators or file.others):
@@ -177,7 +176,7 @@ def _merge_rows(
 
 
 def _difference(sets: list[Validators]) -> str:
-    """Say in which validators the sources differ, and what to do."""
+    """Describe how the validators of the sources differ, and what to do."""
     values = [dict(validators) for validators in sets]
     keys = sorted({key for each in values for key in each})
     differing = [

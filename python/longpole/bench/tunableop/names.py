@@ -1,8 +1,8 @@
-"""Which files a process of torch reads and writes.
+"""Which files a torch process reads and writes.
 
-torch puts the ordinal of the device into the name of a file: in place of `%d`, or else
-before the last dot of the whole path. The ordinal counts the devices that the process
-sees, so processes that see one device each all call it 0 and share a file.
+torch puts the ordinal of the device into the file name: in place of `%d`, or else before the last
+dot of the whole path. The ordinal counts the devices visible to the process, so processes that see
+one device each all call it 0 and share a file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 RESULTS: Final = "tunableop_results.csv"
 UNTUNED: Final = "tunableop_untuned.csv"
 
-# No process sees as many.
+# More devices than any process sees.
 _MOST_DEVICES: Final = 1024
 
 
@@ -44,20 +44,20 @@ class ProcessFile(Data):
 
     process: int
     ordinal: int
-    """Of the device, as the process counts."""
+    """Number of the device within the process."""
     device: str | None
-    """The token in the visibility variable, where there is one."""
+    """Token in the visibility variable, if set."""
     results: Path
     untuned: Path
 
     @computed
     def exists(self) -> bool:
-        """Whether there are results already."""
+        """Whether the results file exists."""
         return self.results.exists()
 
 
 def with_ordinal(name: str, ordinal: int) -> str:
-    """Return the name of a results file with the ordinal where torch puts it.
+    """Return the name of a results file with the ordinal at torch's position.
 
     The ordinal replaces the first `%d`, or comes before the last dot.
 
@@ -74,7 +74,7 @@ def with_ordinal(name: str, ordinal: int) -> str:
 
 
 def untuned_with_ordinal(name: str, ordinal: int) -> str:
-    """Return the name of an untuned file with the ordinal, in which `%d` means nothing to torch.
+    """Return the name of an untuned file with the ordinal; torch ignores `%d` in it.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def untuned_with_ordinal(name: str, ordinal: int) -> str:
 
 
 def ordinal_of(path: str | os.PathLike[str]) -> int | None:
-    """Read the ordinal off the name of a file; None where there is none.
+    """Return the ordinal in the name of a file; None without one.
 
     Examples
     --------
@@ -98,9 +98,9 @@ def ordinal_of(path: str | os.PathLike[str]) -> int | None:
 
 
 def full_name(name: str | os.PathLike[str], ordinal: int) -> Path:
-    """Name the file that a device gets when all results have been gathered.
+    """Return the name of a device's file for the merged results.
 
-    Only the file name changes, whatever digits and dots the path holds.
+    Only the file name changes, regardless of digits and dots in the path.
 
     Examples
     --------
@@ -113,12 +113,12 @@ def full_name(name: str | os.PathLike[str], ordinal: int) -> Path:
 
 
 def all_ordinals(name: str) -> list[Path]:
-    """Find the files of all devices, in the order of the ordinals.
+    """Find the files of all devices, sorted by ordinal.
 
     Parameters
     ----------
     name
-        As torch is given it: `tunableop_results.csv` finds `tunableop_results0.csv` to
+        The name as set in torch: `tunableop_results.csv` finds `tunableop_results0.csv` to
         `tunableop_results12.csv` and beyond; so does `tunableop_results%d.csv`.
     """
     paths = (Path(with_ordinal(name, ordinal)) for ordinal in range(_MOST_DEVICES))
@@ -133,21 +133,19 @@ def files(
     environ: Mapping[str, str] | None = None,
     process: int = 0,
 ) -> list[ProcessFile]:
-    """List the files that a process reads and writes, for each device that it sees.
+    """List the files that a process reads and writes, for each device it sees.
 
     Parameters
     ----------
     results, untuned
-        What the process is told; by default what the variables
-        `PYTORCH_TUNABLEOP_FILENAME` and `PYTORCH_TUNABLEOP_UNTUNED_FILENAME` say, or
-        torch's own defaults.
+        File names of the process; by default those of the variables `PYTORCH_TUNABLEOP_FILENAME`
+        and `PYTORCH_TUNABLEOP_UNTUNED_FILENAME`, or torch's defaults.
     n_devices
-        How many devices the machine has. Without a visibility variable as many are listed,
-        one where this is not given.
+        Number of devices of the machine, listed if no visibility variable is set; by default one.
     environ
         The environment of the process; this process's by default.
     process
-        A number to tell it from others.
+        Number of the process.
 
     Examples
     --------
@@ -174,14 +172,14 @@ def files(
 def name_warnings(
     found: Iterable[ProcessFile], results: str = RESULTS, untuned: str = UNTUNED
 ) -> list[str]:
-    """Say where names lead to something nobody wants.
+    """Report names that lead to unwanted files.
 
     Parameters
     ----------
     found
-        The files of all processes that run together.
+        The files of all concurrent processes.
     results, untuned
-        The names that they were given.
+        Their configured file names.
     """
     warnings = [
         f"{name!r} has no dot in the file name: torch puts the ordinal into the name of a folder"
@@ -203,7 +201,7 @@ def name_warnings(
 
 
 def _visible(environ: Mapping[str, str], n_devices: int | None) -> Sequence[str | None]:
-    """Give the token of each device that a process sees, as the drivers read the variables."""
+    """Return the token of each device visible to a process, reading the variables as drivers do."""
     from longpole.devices.visibility import visible_tokens
 
     tokens = visible_tokens(environ)

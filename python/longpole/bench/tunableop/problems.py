@@ -1,4 +1,4 @@
-"""What can be wrong with a TunableOp file, and what each problem costs."""
+"""Possible problems of TunableOp files, and their effects."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["PROBLEMS", "Problem", "ProblemKind"]
 
 
 Severity: TypeAlias = Literal["error", "warning", "info"]
-"""An error where tuned results are lost or torch fails, a warning where they may be."""
+"""An error if tuned results are lost or torch fails, a warning if they may be."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProblemKind:
-    """A kind of problem: how bad it is, what it means, and what to do."""
+    """A kind of problem: severity, meaning, and what to do."""
 
     severity: Severity
     effect: str
@@ -86,7 +86,7 @@ PROBLEMS: Final = {
         "delete the row to have it tuned again",
     ),
     "unusable_time": ProblemKind(
-        "warning", "torch uses the solution; its time says nothing", "tune it again"
+        "warning", "torch uses the solution; its time has no meaning", "tune it again"
     ),
     "glued_rows": ProblemKind(
         "error",
@@ -150,22 +150,22 @@ class Problem(Data):
     code: str
     file: str
     lines: tuple[int, ...]
-    """Those it is about, from 1; none where it is about the whole file."""
+    """Line numbers from 1; empty if it concerns the whole file."""
     message: str
 
     @property
     def kind(self) -> ProblemKind:
-        """How bad it is, what it means, and what to do."""
+        """Severity, meaning, and what to do."""
         return PROBLEMS[self.code]
 
     @computed
     def severity(self) -> Severity:
-        """An error where tuned results are lost or torch fails, a warning where they may be."""
+        """An error if tuned results are lost or torch fails, a warning if they may be."""
         return self.kind.severity
 
     @computed
     def effect(self) -> str:
-        """What it costs."""
+        """Effect of the problem."""
         return self.kind.effect
 
     @computed

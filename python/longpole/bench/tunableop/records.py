@@ -1,4 +1,4 @@
-"""A TunableOp file, read piece by piece and written back byte for byte."""
+"""A TunableOp file, read in pieces and written back byte for byte."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ __all__ = [
 ]
 
 Validators: TypeAlias = tuple[tuple[str, str], ...]
-"""Keys and values that a file is tied to, in the order in which they are written."""
+"""Keys and values to which a file is tied, in file order."""
 
 FAMILIES: Final = frozenset({"default", "rocblas", "hipblaslt", "cublaslt"})
-"""The libraries whose solutions torch knows."""
+"""Libraries whose solutions torch knows."""
 
 _LINE_COLUMNS: Final = (
     *("line", "offset", "n_bytes", "ending"),
@@ -50,30 +50,30 @@ _NUMBER: Final = re.compile(
     rb"\s*([+-]?(?:\d+\.?\d*(?:e[+-]?\d+)?|\.\d+(?:e[+-]?\d+)?|inf|nan))", re.IGNORECASE
 )
 
-# The one that torch asks for before all others.
+# The validator that torch checks first.
 _FIRST_VALIDATOR: Final = "PT_VERSION"
 
 
 class GemmRow(Row):
-    """A row of a file: a result or an untuned GEMM, and what its signatures say."""
+    """A row of a file: a result or an untuned GEMM, with its parsed signatures."""
 
     line: int
-    """From 1; rows that are glued together share one."""
+    """From 1; rows on the same line share the number."""
     offset: int
     n_bytes: int
-    """With the line end."""
+    """Including the line end."""
     ending: Literal["lf", "crlf", "nothing"]
     kind: Literal["result", "untuned"]
     reason: None
-    """Of what is not understood, which is no GEMM."""
+    """For unparsed lines, which are not GEMMs."""
     key: None
-    """Of a validator, which is no GEMM."""
+    """For validators, which are not GEMMs."""
     value: None
-    """Of a validator, which is no GEMM."""
+    """For validators, which are not GEMMs."""
     operator: str
-    """The operator signature."""
+    """Operator signature."""
     parameters: str
-    """The parameter signature."""
+    """Parameter signature."""
     operation: str
     dtype_a: str
     dtype_b: str
@@ -82,21 +82,21 @@ class GemmRow(Row):
     transa: str
     transb: str
     wildcards: str | None
-    """The sizes that stand for any."""
+    """The sizes that match any."""
     tail: str | None
-    """What follows the sizes."""
+    """The part after the sizes."""
     bias: str | None
     solution: str | None
     family: str | None
-    """The library of the solution."""
+    """Library of the solution."""
     time: str | None
-    """As it was written, in ms."""
+    """As written, in ms."""
     blas_parameters: str | None
-    """What `BLAS_LOG` appends."""
+    """Appended with `BLAS_LOG`."""
     m: int | None
-    """As BLAS counts."""
+    """As in BLAS."""
     n: int | None
-    """As BLAS counts."""
+    """As in BLAS."""
     k: int | None
     batch: int | None
     lda: int | None
@@ -104,17 +104,17 @@ class GemmRow(Row):
     ldc: int | None
     solution_index: int | None
     time_ns: float | None
-    """Null where it is not positive and finite."""
+    """Null unless positive and finite."""
     status: Literal["ok", "zero", "negative", "inf", "nan", "missing"] | None
-    """Of the time."""
+    """Status of the time."""
     matmul_m: int | None
-    """As torch counts."""
+    """As in torch."""
     matmul_n: int | None
-    """As torch counts."""
+    """As in torch."""
 
 
 class Line(NamedTuple):
-    """A result or an untuned GEMM: where it stands, and what decides between two of them."""
+    """A result or an untuned GEMM: its line, and what decides between two of them."""
 
     line: int
     key: Key
@@ -126,26 +126,26 @@ class Line(NamedTuple):
 
     @property
     def rank(self) -> tuple[bool, float, str, bytes]:
-        """The smallest wins: a time before none, the shorter, then by name and spelling."""
+        """Sort key, smallest wins: a time before none, then shorter, then by name and spelling."""
         return self.time_ns is None, self.time_ns or 0.0, self.solution or "", self.text
 
 
 class Block(NamedTuple):
-    """Validators and the results that were tuned under them."""
+    """Validators, and the results tuned under them."""
 
     validators: Validators
     results: list[Line]
 
 
 class TunableFile:
-    r"""A file of results or of untuned GEMMs; made by `read`.
+    r"""A file of results or of untuned GEMMs; returned by `read`.
 
     Parameters
     ----------
     text
         The bytes of the file.
     path
-        Where they came from, if anywhere.
+        Path of the file, if any.
 
     Examples
     --------
@@ -163,15 +163,15 @@ class TunableFile:
 
     @property
     def name(self) -> str:
-        """The path, or `-` where there is none."""
+        """The path, or `-` without one."""
         return "-" if self.path is None else os.fspath(self.path)
 
     @cached_property
     def pieces(self) -> pl.DataFrame:
-        """Every piece of the file, in order; their bytes together are the file.
+        """Every piece of the file, in order; together they have all its bytes.
 
-        The columns are those of `GemmRow`. `kind` may also be `validator` (with `key` and
-        `value`), `blank`, `byte_order_mark`, or `unknown` (`reason` says why).
+        The columns are those of `GemmRow`. `kind` may also be `validator` (with `key` and `value`),
+        `blank`, `byte_order_mark`, or `unknown` (`reason` explains it).
         """
         import polars as pl
 
@@ -183,10 +183,10 @@ class TunableFile:
         return self._with_lenient(values).with_columns(matmul_m="n", matmul_n="m")
 
     def _with_lenient(self, pieces: pl.DataFrame) -> pl.DataFrame:
-        """Read rows again that only torch's lenient parser understands.
+        """Parse rows again that only torch's lenient parser accepts.
 
-        torch takes the first four fields of a row, whatever follows, and the number that the
-        fourth begins with.
+        torch uses the first four fields of a row, ignoring others, and the number at the beginning
+        of the fourth.
         """
         import polars as pl
 
@@ -223,22 +223,22 @@ class TunableFile:
 
     @cached_property
     def validators(self) -> dict[str, str]:
-        """What the file is tied to. Of a key that stands there twice torch takes the last."""
+        """Validators of the file. Of a repeated key, torch uses the last value."""
         return dict(self._of_kind("validator").select("key", "value").iter_rows())
 
     @cached_property
     def lines(self) -> list[Line]:
-        """The results and the untuned GEMMs, in the order of the file."""
+        """The results and the untuned GEMMs, in file order."""
         return [self.line(row) for row in self._narrow("result", "untuned")]
 
     @cached_property
     def blocks(self) -> list[Block]:
-        """The results by their validators.
+        """The results grouped by validators.
 
-        Validators count wherever they are in the file, as in torch. A file that torch wrote has
-        one block. Files that were joined by hand have several: validators that repeat a key
-        after rows begin the next one. Only a block whose validators differ from those of the
-        block before can be without results.
+        Validators count anywhere in the file, as in torch. A file written by torch has one block.
+        Files concatenated by hand have several: validators that repeat a key after rows begin the
+        next block. Only a block whose validators differ from the previous one may be without
+        results.
         """
         blocks: list[tuple[dict[str, str], list[Line]]] = [({}, [])]
         for kind, rows in groupby(self._narrow("validator", "result"), key=itemgetter("kind")):
@@ -255,7 +255,7 @@ class TunableFile:
         return [Block(in_order(validators), results) for validators, results in blocks]
 
     def _narrow(self, *kinds: str) -> Iterator[dict[str, Any]]:
-        """Return the pieces of some kinds, with the few columns that `line` and `blocks` need."""
+        """Yield the pieces of some kinds, with the few columns that `line` and `blocks` need."""
         import polars as pl
 
         columns = (*_LINE_COLUMNS, "kind", "key", "value")
@@ -264,15 +264,15 @@ class TunableFile:
 
     @property
     def others(self) -> list[bytes]:
-        """The texts that are neither validator nor result: unknown ones and untuned GEMMs."""
+        """Return the lines other than validators and results: unparsed ones and untuned GEMMs."""
         return [self.bytes_of(row) for row in self._narrow("unknown", "untuned")]
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Give the pieces one by one."""
+        """Yield the pieces."""
         return self.pieces.iter_rows(named=True)
 
     def line(self, row: Mapping[str, Any]) -> Line:
-        """Give what decides about a piece that has a GEMM."""
+        """Return what decides between pieces with the same GEMM."""
         return Line(
             row["line"],
             (row["operator"], row["parameters"]),
@@ -283,16 +283,16 @@ class TunableFile:
         )
 
     def bytes_of(self, row: Mapping[str, Any]) -> bytes:
-        """Give the bytes of a piece, without its line end."""
+        """Return the bytes of a piece, without its line end."""
         text = self.piece(row)
         return text.removesuffix(b"\n").removesuffix(b"\r") if row["ending"] != "nothing" else text
 
     def piece(self, row: Mapping[str, Any]) -> bytes:
-        """Give the bytes of a piece with its line end."""
+        """Return the bytes of a piece with its line end."""
         return self.text[row["offset"] : row["offset"] + row["n_bytes"]]
 
     def render(self) -> bytes:
-        """Put the pieces together: the bytes that were read."""
+        """Return the bytes that were read."""
         return b"".join(map(self.piece, self.rows()))
 
     def write(
@@ -302,7 +302,7 @@ class TunableFile:
         force: bool = False,
         inputs: Sequence[str | os.PathLike[str]] = (),
     ) -> None:
-        """Write the file, as a whole or not at all.
+        """Write the file, completely or not at all.
 
         Parameters
         ----------
@@ -311,7 +311,7 @@ class TunableFile:
         force
             Replace the file if it exists.
         inputs
-            Files that are never replaced; the file that this one was read from is one.
+            Files that are never replaced, in addition to the file it was read from.
 
         Raises
         ------
@@ -337,10 +337,10 @@ Source: TypeAlias = TunableFile | str | os.PathLike[str] | bytes
 
 
 def read(source: Source) -> TunableFile:
-    """Read a TunableOp file, of results or of untuned GEMMs, whatever is in it.
+    """Read a TunableOp file, of results or of untuned GEMMs, regardless of its contents.
 
-    What torch would not understand is kept with the reason, in `TunableFile.pieces`;
-    `check` says what it costs.
+    What torch cannot parse is kept with the reason, in `TunableFile.pieces`; `check` describes the
+    effect.
 
     Parameters
     ----------
@@ -356,19 +356,19 @@ def read(source: Source) -> TunableFile:
 
 
 def read_all(sources: object) -> list[TunableFile]:
-    """Read one source, or several."""
+    """Read one or more sources."""
     if isinstance(sources, TunableFile | str | os.PathLike | bytes):
         return [read(sources)]
     return [read(source) for source in sources]  # type: ignore[attr-defined]
 
 
 def check_rows(files: Sequence[TunableFile]) -> None:
-    """Refuse files that hold text and neither rows nor validators of TunableOp.
+    """Raise for files with text but without rows or validators of TunableOp.
 
     Raises
     ------
     ResultsError
-        There is such a file.
+        A file has only other text.
     """
     for file in files:
         if file.text and file.pieces["kind"].is_in(["unknown", "blank", "byte_order_mark"]).all():
@@ -376,17 +376,17 @@ def check_rows(files: Sequence[TunableFile]) -> None:
 
 
 def require_rows(files: Sequence[TunableFile]) -> None:
-    """Refuse files that hold no row, neither a result nor an untuned GEMM, in any of them.
+    """Raise if none of the files has a result or an untuned GEMM.
 
     Raises
     ------
     ResultsError
-        There is no row in any file, or `check_rows` refuses one.
+        No file has a row, or `check_rows` raises.
     """
     check_rows(files)
     if not any(file.results.height or file.untuned.height for file in files):
         message = (
-            f"{', '.join(file.name for file in files)}: there is no row of TunableOp in it\n"
+            f"{', '.join(file.name for file in files)}: no TunableOp rows\n"
             "hint: torch writes a file without rows if no GEMM ran while TunableOp was on; set "
             "PYTORCH_TUNABLEOP_ENABLED=1 before torch is imported"
         )
@@ -394,7 +394,7 @@ def require_rows(files: Sequence[TunableFile]) -> None:
 
 
 def _leading_number(field: bytes) -> bytes:
-    """Return the number that a field begins with, as `atof` of C reads it, or 0."""
+    """Return the number at the beginning of a field, as parsed by `atof` in C, or 0."""
     found = _NUMBER.match(field)
     return found[1] if found else b"0"
 
@@ -410,16 +410,16 @@ def _no_rows(file: TunableFile) -> str:
 
 
 def key_of(row: Mapping[str, Any]) -> Key | None:
-    """Give what the GEMM of a piece is found by; None for a piece that has none."""
+    """Return the key of a piece's GEMM; None without a GEMM."""
     has_gemm = row["kind"] in {"result", "untuned"}
     return (row["operator"], row["parameters"]) if has_gemm else None
 
 
 def render_validators(validators: Validators) -> bytes:
-    """Write validators as torch does, a line each."""
+    """Format validators as torch does, one per line."""
     return b"".join(f"Validator,{key},{value}\n".encode() for key, value in validators)
 
 
 def in_order(validators: Mapping[str, str]) -> Validators:
-    """Put the version of torch first and the others by name, whatever order they came in."""
+    """Sort validators: the version of torch first, then by name."""
     return tuple(sorted(validators.items(), key=lambda each: (each[0] != _FIRST_VALIDATOR, each)))

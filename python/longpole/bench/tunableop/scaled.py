@@ -1,8 +1,8 @@
-"""The signatures of scaled matrix products, `_scaled_mm`, from recorded arguments.
+"""Signatures of scaled matrix products, `_scaled_mm`, from recorded arguments.
 
-The kind of scaling decides the signature, and follows from the shapes of the scales. ROCm and
-CUDA builds of torch write different ones, so a product has two. The rules are those of torch
-2.15; microscaled formats (MX, NVFP4), whose scales may be rearranged, are not derived.
+The kind of scaling determines the signature, and follows from the shapes of the scales. ROCm and
+CUDA builds of torch write different ones, so a product has two. The rules are those of torch 2.15;
+microscaled formats (MX, NVFP4), whose scales may be rearranged, are not derived.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["SCALED", "scaled_gemms"]
 
 SCALED: Final = ("aten::_scaled_mm", "aten::_scaled_mm_v2")
-"""The operators: the second, from torch 2.10 on, is told the kind of scaling."""
+"""The operators: the second, from torch 2.10 on, has the kind of scaling as an argument."""
 
-# torch's numbers of its types, and what TunableOp calls them.
+# torch's numbers of its types, and TunableOp's names.
 _SCALAR_TYPES: Final = {
     "5": "Half",
     "6": "float",
@@ -38,7 +38,7 @@ _SCALAR_TYPES: Final = {
 _TENSOR, _ROWS, _ROW_BLOCKS, _SQUARE_BLOCKS = 0, 1, 4, 5
 _BLOCK: Final = 128
 
-# The pairs of scalings that torch looks for, in its order.
+# The pairs of scalings in the order in which torch tries them.
 _PAIRS: Final = (
     (_TENSOR, _TENSOR),
     (_ROWS, _ROWS),
@@ -50,9 +50,9 @@ _PAIRS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Product:
-    """A scaled product, by torch's order of the factors.
+    """A scaled product, with the factors in torch's order.
 
-    `scalings` are torch's numbers of the kinds; `is_fast` is None where it is not known.
+    `scalings` are torch's numbers of the kinds; `is_fast` is None if unknown.
     """
 
     left: Argument
@@ -65,19 +65,19 @@ class _Product:
 
 
 def scaled_gemms(operator: str, arguments: Sequence[Argument]) -> list[Gemm]:
-    """Name the GEMMs that a scaled product looks up, that of ROCm first.
+    """Return the GEMMs that a scaled product looks up, that of ROCm first.
 
     Parameters
     ----------
     operator
         One of `SCALED`.
     arguments
-        What it was called with; the numbers among them have to be recorded.
+        Its arguments; numbers must have been recorded.
 
     Returns
     -------
     list of Gemm
-        Empty where the arguments do not tell.
+        Empty if the arguments are insufficient.
     """
     product = _first(arguments) if operator == SCALED[0] else _second(arguments)
     if product is None or not multiplies(product.left, product.right):
@@ -89,7 +89,7 @@ def scaled_gemms(operator: str, arguments: Sequence[Argument]) -> list[Gemm]:
 
 
 def _first(arguments: Sequence[Argument]) -> _Product | None:
-    """Read `_scaled_mm(a, b, scale_a, scale_b, bias, scale_result, out_dtype, use_fast_accum)`."""
+    """Parse `_scaled_mm(a, b, scale_a, scale_b, bias, scale_result, out_dtype, use_fast_accum)`."""
     if len(arguments) < len(("a", "b", "scale_a", "scale_b", "bias", "scale", "out", "fast")):
         return None
     left, right, scale_left, scale_right, bias, scale, out, fast = arguments[:8]
@@ -99,7 +99,7 @@ def _first(arguments: Sequence[Argument]) -> _Product | None:
 
 
 def _second(arguments: Sequence[Argument]) -> _Product | None:
-    """Read `_scaled_mm_v2`, where each factor has scales, their kinds and how they are stored."""
+    """Parse `_scaled_mm_v2`, in which each factor has scales, their kinds and their layout."""
     if len(arguments) < len(("a", "b", *("scales", "kinds", "stored") * 2, "bias", "out", "", "")):
         return None
     kinds = [_only(arguments[place]) for place in (3, 6)]
@@ -131,7 +131,7 @@ def _product(
 def _scalings(
     left: Argument, right: Argument, scale_left: Argument, scale_right: Argument
 ) -> tuple[int, int] | None:
-    """Find the kinds of scaling as torch does: the first pair that fits the shapes."""
+    """Determine the kinds of scaling as torch does: the first pair that fits the shapes."""
     if {scale_left.dtype, scale_right.dtype} != {"float"} or not multiplies(left, right):
         return None
     rows, inner = left.shape or ()
@@ -146,7 +146,7 @@ def _scalings(
 
 
 def _scale_shape(scaling: int, rows: int, inner: int) -> tuple[int, ...]:
-    """Give the shape that scales have for a factor of so many rows."""
+    """Return the shape of the scales of a factor with `rows` rows."""
     blocks = -(-inner // _BLOCK)
     return {
         _TENSOR: (),
@@ -157,7 +157,7 @@ def _scale_shape(scaling: int, rows: int, inner: int) -> tuple[int, ...]:
 
 
 def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
-    """Compare shapes; one scale for all may have any number of dimensions."""
+    """Compare shapes; a single scale may have any number of dimensions."""
     return all(size == 1 for size in shape) if wanted == () else shape == wanted
 
 
@@ -166,7 +166,7 @@ def _rocm_tail(product: _Product) -> str:
 
 
 def _cuda_tail(product: _Product) -> str | None:
-    """Name the types and scalings by BLAS's order of the factors, which is the other one."""
+    """Return the types and scalings in BLAS's order of the factors, which is reversed."""
     if product.is_fast is None:
         return None
     types = f"_a_{_name(product.right)}_b_{_name(product.left)}_c_{_as_text(product.out)}"
@@ -180,11 +180,11 @@ def _name(argument: Argument) -> str:
 
 
 def _as_text(dtype: str) -> str:
-    """Write a type as torch does outside of TunableOp's names."""
+    """Return a type in torch's own names."""
     return {"float": "Float", "double": "Double"}.get(dtype, dtype)
 
 
 def _only(argument: Argument) -> int | None:
-    """Give the number of a list of one."""
+    """Return the number in a list of length one."""
     text = (argument.value or "").strip("[]")
     return int(text) if text.isdecimal() else None

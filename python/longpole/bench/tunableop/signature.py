@@ -1,4 +1,4 @@
-"""A GEMM as TunableOp names it: an operator signature and a parameter signature."""
+"""A GEMM in TunableOp's names: an operator signature and a parameter signature."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ Size: TypeAlias = int | Literal["*"]
 """A size, or `*` for any size (torch 2.15)."""
 
 Key: TypeAlias = tuple[str, str]
-"""The operator signature and the parameter signature: what a tuned row is found by."""
+"""Operator signature and parameter signature: the key of a tuned row."""
 
 UNKNOWN: Final = "?"
-"""Stands for a `transa` or `transb` that was not recorded; no file has it."""
+"""Represents a `transa` or `transb` that was not recorded; no file has it."""
 
 SIZES: Final = ("m", "n", "k", "batch", "lda", "ldb", "ldc")
 
 _LETTERS: Final = {"n": "N", UNKNOWN: UNKNOWN}
 
-# The names of torch's types, as a profiler and as TunableOp write them.
+# Names of torch's types, in profilers and in TunableOp.
 DTYPES: Final = {
     "float": "float",
     "double": "double",
@@ -36,26 +36,25 @@ DTYPES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gemm:
-    """One matrix product, with the sizes that BLAS is called with.
+    """One matrix product, with the sizes passed to BLAS.
 
-    BLAS counts in column-major order: for `torch.matmul(A, B)` with `A[M, K]` and
-    `B[K, N]`, `m` is N and `n` is M, and `transa` speaks of B. `matmul_shape` gives the
-    sizes as torch has them.
+    BLAS uses column-major order: for `torch.matmul(A, B)` with `A[M, K]` and `B[K, N]`, `m` is N
+    and `n` is M, and `transa` refers to B. `matmul_shape` has the sizes in torch's order.
 
     Parameters
     ----------
     operation
         `Gemm`, `GemmAndBias`, `GemmStridedBatched` or `ScaledGemm`.
     dtypes
-        Of A, B and the result. All but `ScaledGemm` have one.
+        Types of A, B and the result. All but `ScaledGemm` have one.
     transa, transb
-        `n`, `t` or `c`, or `?` where it is not known.
+        `n`, `t` or `c`, or `?` if unknown.
     m, n, k, batch
-        The sizes; no `batch` for a single product.
+        The sizes; without `batch` for a single product.
     leading
         `lda`, `ldb` and `ldc`; None before torch 2.7.
     tail
-        What follows the sizes, such as `_rw_1_bias_None`.
+        The part after the sizes, such as `_rw_1_bias_None`.
 
     Examples
     --------
@@ -80,13 +79,13 @@ class Gemm:
 
     @property
     def operator(self) -> str:
-        """The operator signature."""
+        """Operator signature."""
         layout = "".join(_LETTERS.get(trans, "T") for trans in (self.transa, self.transb))
         return "_".join([f"{self.operation}TunableOp", *self.dtypes, layout])
 
     @property
     def parameters(self) -> str:
-        """The parameter signature."""
+        """Parameter signature."""
         sizes = f"{self.transa}{self.transb}_{self.m}_{self.n}_{self.k}"
         batch = "" if self.batch is None else f"_B_{self.batch}"
         leading = "" if self.leading is None else "_ld_{}_{}_{}".format(*self.leading)
@@ -94,17 +93,17 @@ class Gemm:
 
     @property
     def key(self) -> Key:
-        """What a tuned row is found by."""
+        """Key of a tuned row."""
         return self.operator, self.parameters
 
     @property
     def matmul_shape(self) -> tuple[Size, Size, Size]:
-        """M, N and K of `A[M, K] @ B[K, N]`, as torch sees them."""
+        """M, N and K of `A[M, K] @ B[K, N]`, in torch's order."""
         return self.n, self.m, self.k
 
     @property
     def flops(self) -> int | None:
-        """The floating-point operations, 2 m n k for each product; None with a wildcard."""
+        """Number of floating-point operations, 2 m n k for each product; None with a wildcard."""
         flops = 2
         for size in (self.m, self.n, self.k, 1 if self.batch is None else self.batch):
             if not isinstance(size, int):
@@ -114,7 +113,7 @@ class Gemm:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
-        """Make one of a row of `TunableFile.pieces` that has a GEMM."""
+        """Create a GEMM from a row of `TunableFile.pieces`."""
         wildcards = (row["wildcards"] or "").split()
         sizes: dict[str, Any] = {name: "*" if name in wildcards else row[name] for name in SIZES}
         leading: Any = tuple(sizes.pop(name) for name in SIZES[4:])

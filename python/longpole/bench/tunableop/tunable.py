@@ -1,9 +1,9 @@
-"""The functions of `torch.cuda.tunable`, by their names, with and without torch.
+"""The functions of `torch.cuda.tunable`, under the same names, with and without torch.
 
-Where torch is loaded and can run them, the switches and limits are passed on to it. Without
-torch they are kept here, and reach the workers that `tune_gemm_in_file` and
-`mgpu_tune_gemm_in_file` start. What reads or writes files works on the files themselves.
-`docs/tunableop.md` lists every function.
+If torch is loaded and can run them, the switches and limits are passed on to it. Without torch they
+are stored here, and passed to the workers that `tune_gemm_in_file` and `mgpu_tune_gemm_in_file`
+start. Functions that read or write files work on the files themselves. `docs/tunableop.md` lists
+every function.
 
 Examples
 --------
@@ -71,13 +71,13 @@ _DEFAULTS: Final = {variable.name: variable.default for variable in VARIABLES}
 
 
 class _Settings:
-    """What was set here, below what the environment said when it was first asked."""
+    """Settings made here; those of the environment, when first read, take precedence."""
 
     def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Reset everything."""
         self._environ: Mapping[str, str] | None = None
         self._set: dict[str, str] = {}
         self.file = TunableFile(b"")
@@ -85,11 +85,11 @@ class _Settings:
 
     @property
     def is_torch_name(self) -> bool:
-        """Whether the file name is torch's own or the environment's: it gets the ordinal."""
+        """Whether the file name is torch's default or the environment's, and gets the ordinal."""
         return "FILENAME" not in self._set or PREFIX + "FILENAME" in (self._environ or {})
 
     def get(self, name: str) -> str:
-        """Give a setting: the environment's, or what was set, or torch's default."""
+        """Return a setting: the environment's, else the one set here, else torch's default."""
         if self._environ is None:
             self._environ = {
                 key: value for key, value in os.environ.items() if key.startswith(PREFIX)
@@ -98,11 +98,11 @@ class _Settings:
         return given if given is not None else self._set.get(name, _DEFAULTS[name])
 
     def put(self, name: str, value: object) -> None:
-        """Set what the environment does not."""
+        """Set a value, unless the environment sets it."""
         self._set[name] = str(int(value) if isinstance(value, bool) else value)
 
     def variables(self) -> dict[str, str]:
-        """Give the limits that were set, as a worker reads them."""
+        """Return the limits set here, as environment variables of a worker."""
         passed = set(self._set) - {"ENABLED", "TUNING", "RECORD_UNTUNED", "FILENAME"}
         return {PREFIX + name: self.get(name) for name in sorted(passed)}
 
@@ -111,7 +111,7 @@ _settings = _Settings()
 
 
 def reset() -> None:
-    """Forget everything that was set or read here, and what the environment said."""
+    """Reset all settings and results, and what was read from the environment."""
     _settings.clear()
 
 
@@ -126,72 +126,72 @@ def is_enabled() -> bool:
 
 
 def tuning_enable(val: bool = True) -> None:  # noqa: FBT001, FBT002 - as torch has it
-    """Switch tuning on or off: whether a GEMM without result is tuned."""
+    """Switch tuning of GEMMs without results on or off."""
     _switch("tuning_enable", "TUNING", val)
 
 
 def tuning_is_enabled() -> bool:
-    """Whether GEMMs without result are tuned."""
+    """Whether GEMMs without results are tuned."""
     return bool(_value("tuning_is_enabled", "TUNING"))
 
 
 def record_untuned_enable(val: bool = True) -> None:  # noqa: FBT001, FBT002 - as torch has it
-    """Switch recording on or off: whether a GEMM that is not tuned is written down."""
+    """Switch recording of untuned GEMMs on or off."""
     _switch("record_untuned_enable", "RECORD_UNTUNED", val)
 
 
 def record_untuned_is_enabled() -> bool:
-    """Whether GEMMs that are not tuned are written down."""
+    """Whether untuned GEMMs are recorded."""
     return bool(_value("record_untuned_is_enabled", "RECORD_UNTUNED"))
 
 
 def wildcard_fallback_enable(val: bool = True) -> None:  # noqa: FBT001, FBT002 - as torch has it
-    """Switch rows with wildcards on or off (torch 2.15)."""
+    """Switch wildcard rows on or off (torch 2.15)."""
     _switch("wildcard_fallback_enable", "WILDCARD_FALLBACK", val)
 
 
 def wildcard_fallback_is_enabled() -> bool:
-    """Whether rows with wildcards are looked for (torch 2.15)."""
+    """Whether wildcard rows are used (torch 2.15)."""
     return bool(_value("wildcard_fallback_is_enabled", "WILDCARD_FALLBACK"))
 
 
 def set_max_tuning_duration(duration: int) -> None:
-    """Set the longest time to spend on a solution, in ms; 0 is no limit."""
+    """Set the time limit per solution, in ms; 0 for no limit."""
     _switch("set_max_tuning_duration", "MAX_TUNING_DURATION_MS", duration)
 
 
 def get_max_tuning_duration() -> int:
-    """Give the longest time to spend on a solution, in ms; 0 is no limit."""
+    """Return the time limit per solution, in ms; 0 for no limit."""
     return _value("get_max_tuning_duration", "MAX_TUNING_DURATION_MS")
 
 
 def set_max_tuning_iterations(iterations: int) -> None:
-    """Set the most calls to spend on a solution; 0 is no limit."""
+    """Set the maximum number of calls per solution; 0 for no limit."""
     _switch("set_max_tuning_iterations", "MAX_TUNING_ITERATIONS", iterations)
 
 
 def get_max_tuning_iterations() -> int:
-    """Give the most calls to spend on a solution; 0 is no limit."""
+    """Return the maximum number of calls per solution; 0 for no limit."""
     return _value("get_max_tuning_iterations", "MAX_TUNING_ITERATIONS")
 
 
 def set_rotating_buffer_size(buffer_size: int) -> None:
-    """Set how much memory to spread copies of the inputs over, in MiB; -1 is the L2 cache."""
+    """Set the memory for rotating copies of the inputs, in MiB; -1 is the size of the L2 cache."""
     _switch("set_rotating_buffer_size", "ROTATING_BUFFER_SIZE", buffer_size)
 
 
 def get_rotating_buffer_size() -> int:
-    """Give how much memory copies of the inputs are spread over: MiB here, KiB from torch."""
+    """Return the memory for rotating copies of the inputs: in MiB here, in KiB from torch."""
     return _value("get_rotating_buffer_size", "ROTATING_BUFFER_SIZE")
 
 
 def set_cublaslt_requested_algo_count(count: int) -> None:
-    """Set how many solutions cuBLASLt is asked for, 1 at least (torch 2.14, CUDA)."""
+    """Set the number of solutions requested from cuBLASLt, at least 1 (torch 2.14, CUDA)."""
     _switch("set_cublaslt_requested_algo_count", "CUBLASLT_REQUESTED_ALGO_COUNT", max(count, 1))
 
 
 def get_cublaslt_requested_algo_count() -> int:
-    """Give how many solutions cuBLASLt is asked for (torch 2.14, CUDA)."""
+    """Return the number of solutions requested from cuBLASLt (torch 2.14, CUDA)."""
     return _value("get_cublaslt_requested_algo_count", "CUBLASLT_REQUESTED_ALGO_COUNT")
 
 
@@ -214,7 +214,7 @@ def dynamic_dims_mask(
     K: bool = False,  # noqa: FBT001, FBT002, N803 - as torch has it
     BATCH: bool = False,  # noqa: FBT001, FBT002, N803 - as torch has it
 ) -> Iterator[None]:
-    """Let calls inside the block be tuned with wildcards (torch 2.15, in its own process)."""
+    """Tune calls inside the block with wildcards (torch 2.15, in its own process)."""
     masked = _of_torch("dynamic_dims_mask")
     if masked is None:
         message = "dynamic_dims_mask changes calls of torch itself and needs torch 2.15 or later"
@@ -235,7 +235,7 @@ def set_filename(
 
 
 def get_filename() -> str:
-    """Give the name of the results file; torch's own default has the ordinal 0 in it."""
+    """Return the name of the results file; torch's default contains the ordinal 0."""
     if (asked := _of_torch("get_filename")) and (known := asked()):
         return str(known)
     name = _settings.get("FILENAME")
@@ -244,10 +244,10 @@ def get_filename() -> str:
 
 
 def read_file(filename: str | None = None) -> bool:
-    """Read a results file, the one of `get_filename` by default.
+    """Read a results file, by default that of `get_filename`.
 
-    True where its rows count from now on: torch rejects a file whose validators differ from
-    its own, and takes the first row of each GEMM.
+    Returns whether its rows are used from now on: torch rejects a file whose validators differ from
+    its own, and uses the first row of each GEMM.
     """
     name = filename or get_filename()
     if passed_on := _of_torch("read_file"):
@@ -263,12 +263,12 @@ def read_file(filename: str | None = None) -> bool:
 
 
 def write_file(filename: str | None = None) -> bool:
-    """Write the results that were read, a row for each GEMM; replaces no other file.
+    """Write the results that were read, one row per GEMM; never replaces another file.
 
     Raises
     ------
     FileExistsError
-        There is a file of that name that was not the one that was read.
+        The file exists and is not the one that was read.
     """
     name = filename or get_filename()
     if passed_on := _of_torch("write_file"):
@@ -288,9 +288,9 @@ def write_file_on_exit(val: bool) -> None:  # noqa: FBT001 - as torch has it
 
 
 def get_results() -> tuple[tuple[str, str, str, float], ...]:
-    """Give the operator, parameters, solution and time in ms of each GEMM.
+    """Return the operator, parameters, solution and time in ms of each GEMM.
 
-    A row without a usable time has the time 0, as torch gives it.
+    A row without a usable time has the time 0, as in torch.
     """
     if asked := _of_torch("get_results"):
         return tuple(asked())
@@ -301,16 +301,16 @@ def get_results() -> tuple[tuple[str, str, str, float], ...]:
 
 
 def get_validators() -> tuple[tuple[str, str], ...]:
-    """Give the validators of torch; without it those of the file that was read."""
+    """Return the validators of torch; without torch those of the file that was read."""
     if asked := _of_torch("get_validators"):
         return tuple(asked())
     return tuple(_settings.file.validators.items())
 
 
 def tune_gemm_in_file(filename: str) -> Tuning:
-    """Tune the recorded GEMMs of a file on the first device, in a process of its own.
+    """Tune the recorded GEMMs of a file on the first device, in a separate process.
 
-    The results are in the file of `set_filename`, with `_full0` in its name.
+    The results are written to the file of `set_filename`, with `_full0` in its name.
     """
     return _tuned([filename], 1)
 
@@ -318,14 +318,14 @@ def tune_gemm_in_file(filename: str) -> Tuning:
 def mgpu_tune_gemm_in_file(filename_pattern: str, num_gpus: int) -> Tuning:
     """Tune the recorded GEMMs of several files on several devices; see `tune`.
 
-    The pattern must hold `?` or `*`. No guard for `__main__` is needed: the workers are
-    processes of their own and do not import the program.
+    The pattern must contain `?` or `*`. A guard for `__main__` is not needed: the workers are
+    separate processes that do not import the program.
     """
     return _tuned(filename_pattern, num_gpus)
 
 
 def decide(key: Key) -> str:
-    """Say what torch does at a call of a GEMM, with the settings and the file of now.
+    """Return what torch would do at a call of a GEMM, with the current settings and file.
 
     Parameters
     ----------
@@ -335,8 +335,8 @@ def decide(key: Key) -> str:
     Returns
     -------
     str
-        `use` where there is a result, `tune` where there is none and tuning is on, `record`
-        where tuning is off and recording on, `default` otherwise. `off` where TunableOp is.
+        `use` with a result, `tune` without one if tuning is on, `record` if tuning is off and
+        recording is on, `default` otherwise. `off` if TunableOp is off.
     """
     if not is_enabled():
         return "off"
@@ -351,7 +351,7 @@ def decide(key: Key) -> str:
 
 
 def _tuned(recorded: str | list[str], n_gpus: int) -> Tuning:
-    """Tune as `tune` does, where the switches allow it, with the limits that were set."""
+    """Tune as `tune` does, if the switches allow it, with the current limits."""
     if not (is_enabled() and tuning_is_enabled()):
         message = "tuning needs TunableOp and tuning to be on: call enable() and tuning_enable()"
         raise ResultsError(message)
@@ -360,14 +360,14 @@ def _tuned(recorded: str | list[str], n_gpus: int) -> Tuning:
 
 
 def _switch(function: str, name: str, value: int) -> None:
-    """Pass a setting on to torch, and keep it for workers."""
+    """Pass a setting on to torch, and store it for workers."""
     if passed_on := _of_torch(function):
         passed_on(value)
     _settings.put(name, value)
 
 
 def _value(function: str, name: str) -> int:
-    """Ask torch for a setting, or give the one that is kept; what is no number is 0."""
+    """Return a setting of torch, or the stored one; 0 if it is not a number."""
     if asked := _of_torch(function):
         return int(asked())
     text = _settings.get(name)
@@ -375,7 +375,7 @@ def _value(function: str, name: str) -> int:
 
 
 def _of_torch(function: str) -> Callable[..., Any] | None:
-    """Give a function of `torch.cuda.tunable`, where torch is loaded and has it."""
+    """Return a function of `torch.cuda.tunable`, if torch is loaded and has it."""
     torch: ModuleType | None = sys.modules.get("torch")
     if torch is None or not hasattr(torch._C, "_cuda_tunableop_enable"):  # noqa: SLF001
         return None

@@ -1,9 +1,8 @@
-"""Offline tuning over several GPUs, which survives what kills a worker.
+"""Offline tuning on several GPUs that survives the death of a worker.
 
-The GEMMs of all files are shared out in batches of about the same cost; each GPU has one
-worker at a time. What a worker has written in whole lines is kept however it ended, and the
-rest of its batch goes to the next one. A GEMM that ends a worker before its first result is
-named and left out.
+The GEMMs of all files are divided into batches of about the same cost; each GPU has one worker at a
+time. Complete lines written by a worker are kept however it ended, and the rest of its batch goes
+to the next one. A GEMM that ends a worker before its first result is reported and left out.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ WORKER: Final = (sys.executable, "-m", "longpole.bench.tunableop.worker")
 _TIMEOUT_S: Final = 1800.0
 _BATCH: Final = 32
 
-# When no worker of any GPU has given a result by then, none will.
+# If no worker of any GPU has returned a result after this number, none will.
 _MOST_BARREN: Final = 3
 
 
@@ -60,9 +59,9 @@ class Failure(Data):
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """What came of it: the file for each GPU, and the GEMMs without a result.
+    """The result of tuning: the file for each GPU, and the GEMMs without a result.
 
-    `n_known` of the `n_gemms` were tuned by the run that was resumed.
+    `n_known` of the `n_gemms` were tuned by the resumed run.
     """
 
     file: TunableFile
@@ -90,42 +89,41 @@ def tune(
     Parameters
     ----------
     recorded
-        The recorded files: a list, or a pattern, which must hold `?` or `*`. A `?` stands for
-        one character: from ten GPUs on it takes `*`.
+        The recorded files: a list, or a pattern, which must contain `?` or `*`. A `?` matches one
+        character: with ten or more GPUs, use `*`.
     gpus
-        How many GPUs, or which, as `longpole.devices.select` takes them; all by default.
+        Number of GPUs, or which ones, as for `longpole.devices.select`; all by default.
     filename
-        The name that results have without an ordinal. `results.csv` gives
-        `results_full0.csv`, `results_full1.csv` and so on, a copy for each GPU, and the
-        folder `results_tuning`, in which the run can be resumed.
+        Name of the results without an ordinal. With `results.csv`, the files are
+        `results_full0.csv`, `results_full1.csv` and so on, one copy per GPU, and the folder
+        `results_tuning`, from which the run can be resumed.
     worker
-        What to start for a batch, followed by the file of its GEMMs and the file to write.
-        It has to append whole lines, validators first and then a row for each GEMM, in the
-        order of the file. Exit status 5 says that it cannot tune anything here.
+        The command for a batch, called with the file of its GEMMs and the file to write. It has to
+        append complete lines, validators first and then a row for each GEMM, in file order. Exit
+        status 5 means that it cannot tune anything here.
     timeout_s
-        How long a batch may take; None is no limit.
+        Time limit of a batch; None for no limit.
     batch_size
-        How many GEMMs a worker gets at the most.
+        Maximum number of GEMMs per worker.
     variables
-        Further variables of the environment of the workers.
+        Additional environment variables of the workers.
     resume
-        Go on with an earlier run; GEMMs that failed are tried again.
+        Continue an earlier run; GEMMs that failed are retried.
     force
         Replace output files.
     on_record
-        Called with the record of each worker that has ended.
+        Called with the record of each worker when it ends.
 
     Raises
     ------
     ValueError
         The pattern has no wildcard, or a number is out of range.
     FileExistsError
-        An output file is there already, or the folder of an earlier run.
+        An output file or the folder of an earlier run exists.
     ResultsError
-        Nothing was recorded, nothing could be tuned, or the versions have changed since the
-        run began.
+        No GEMM was recorded or could be tuned, or the versions have changed since the run began.
     DeviceError
-        A GPU is not there, or no worker can tune here.
+        A GPU does not exist, or no worker can tune here.
     """
     devices = _devices(gpus)
     paths = _matching(recorded) if isinstance(recorded, str) else recorded
@@ -153,7 +151,7 @@ def tune(
 
 
 def work_folder(filename: str | os.PathLike[str]) -> Path:
-    """Give the folder in which the batches of a run lie.
+    """Return the folder with the batches of a run.
 
     Examples
     --------
@@ -166,7 +164,7 @@ def work_folder(filename: str | os.PathLike[str]) -> Path:
 
 @dataclass
 class _Folder:
-    """The files of a run: a pair for each batch that was begun."""
+    """The files of a run: a pair for each started batch."""
 
     path: Path
     n_batches: int = 0
@@ -176,15 +174,15 @@ class _Folder:
         begun = sorted(path.glob("batch*.untuned.csv"))
         if begun and not resume:
             message = (
-                f"{path} holds an earlier run, which is not written over\n"
-                "hint: go on with it (`--resume`, or resume=True), or move it away"
+                f"{path} contains an earlier run, which is not overwritten\n"
+                "hint: continue it (`--resume`, or resume=True), or move it away"
             )
             raise FileExistsError(message)
         path.mkdir(parents=True, exist_ok=True)
         return cls(path, len(begun))
 
     def begin(self, keys: Sequence[Key]) -> tuple[str, Path, Path]:
-        """Write the GEMMs of a batch; give its name, that file, and the one for results."""
+        """Write the GEMMs of a batch; return its name, that file, and the one for results."""
         self.n_batches += 1
         name = f"batch{self.n_batches:04d}"
         untuned = self.path / f"{name}.untuned.csv"
@@ -195,14 +193,14 @@ class _Folder:
         return self.path / f"{name}.results.csv"
 
     def tuned(self) -> set[Key]:
-        """Name the GEMMs that earlier workers have tuned."""
+        """Return the GEMMs that earlier workers have tuned."""
         return {line.key for file in self._written() for line in file.lines}
 
     def merged(self, keys: Mapping[Key, int]) -> TunableFile:
-        """Gather the results of all workers for the GEMMs that were asked for."""
+        """Merge the results of all workers for the requested GEMMs."""
         files = [file for file in self._written() if file.results.height]
         if not files:
-            message = f"nothing was tuned; the attempts stand in {self.path / 'attempts.jsonl'}"
+            message = f"nothing was tuned; the attempts are in {self.path / 'attempts.jsonl'}"
             raise ResultsError(message)
         merged = merge(files).file
         kept = [
@@ -217,9 +215,9 @@ class _Folder:
 
 
 def whole_lines(path: Path) -> TunableFile:
-    """Take the validators and results of a file whose lines have their end.
+    """Return the validators and results in the complete lines of a file.
 
-    What its writer left in the middle of a line may lack digits, and is left out.
+    An incomplete last line may lack digits, and is left out.
     """
     if not path.exists():
         return TunableFile(b"")
@@ -234,7 +232,7 @@ def whole_lines(path: Path) -> TunableFile:
 
 @dataclass
 class _Run:
-    """The batches of one run, and what came of them."""
+    """The batches of one run, and their results."""
 
     folder: _Folder
     argv: tuple[str, ...]
@@ -274,7 +272,7 @@ class _Run:
         return name, runner.submit(Job(argv, key=name, format="none", env=self.env))
 
     def _settle(self, record: Record, name: str, batch: list[Key]) -> list[Key]:
-        """Take note of what a worker did, and give the GEMMs that another one has to do."""
+        """Record the result of a worker, and return the GEMMs left for another one."""
         if self.on_record is not None:
             self.on_record(record)
         tuned = {line.key for line in whole_lines(self.folder.results(name)).lines}
@@ -290,7 +288,7 @@ class _Run:
             self.failures += [Failure(*key, reason) for key in rest]
             return []
         if tuned:
-            return rest  # whether the next one is to blame shows when it is the first
+            return rest  # if the next GEMM is to blame, this shows when it is the first
         self.n_barren += 1
         self.failures.append(Failure(*rest[0], reason))
         return rest[1:]
@@ -304,14 +302,14 @@ class _Run:
 
 
 def _reason(record: Record) -> str:
-    """Say in a line why a worker left GEMMs undone."""
+    """Return in one line why a worker left GEMMs undone."""
     if record.outcome is Outcome.OK:
         return "the worker ended without a result for it"
     return f"{record.outcome}: {record.message}" if record.message else str(record.outcome)
 
 
 def _devices(gpus: int | Sequence[str | int] | None) -> Found:
-    """Choose the GPUs; a number `n` takes the first `n`."""
+    """Choose the GPUs; a number `n` selects the first `n`."""
     if gpus is None:
         return select(["all"])
     if not isinstance(gpus, int):
@@ -324,7 +322,7 @@ def _devices(gpus: int | Sequence[str | int] | None) -> Found:
 
 
 def _recorded(recorded: object, paths: Sequence[str | os.PathLike[str]]) -> dict[Key, int]:
-    """Gather the GEMMs of all files, with their costs."""
+    """Collect the GEMMs of all files, with their costs."""
     keys = costs(gather_untuned(paths))
     if not keys:
         message = f"no GEMM is recorded in {recorded}: {len(paths)} files found"
@@ -340,7 +338,7 @@ def _matching(pattern: str) -> Sequence[str]:
 
 
 def _batches(costs: Mapping[Key, int], n_devices: int, batch_size: int) -> list[list[Key]]:
-    """Share the GEMMs out, so that every device has work and no batch is too long."""
+    """Divide the GEMMs so that every device has work and no batch takes too long."""
     if batch_size < 1:
         message = f"a batch has one GEMM at least, not {batch_size}"
         raise ValueError(message)

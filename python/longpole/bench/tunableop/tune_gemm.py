@@ -1,4 +1,4 @@
-"""Ways to multiply matrices, checked against a reference and timed as torch times them."""
+"""Ways to multiply matrices, checked against a reference and timed as in torch."""
 
 from __future__ import annotations
 
@@ -38,24 +38,24 @@ _NUMPY_DTYPES: Final = {
     "c10::complex<double>": "complex128",
 }
 
-# How far apart two sums of k products may lie, relative to the largest result.
+# Maximum difference between two sums of k products, relative to the largest result.
 _TOLERANCES: Final = {"bfloat16": 2e-2, "float16": 2e-2, "float32": 1e-4, "complex64": 1e-4}
 _TIGHT: Final = 1e-10
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long to time a candidate, as the limits of torch.
+    """How long to time a candidate, as in torch's limits.
 
     Parameters
     ----------
     duration_ms, iterations
-        The smaller of the two counts; 0 is no limit. One call is always timed.
+        The smaller of the two applies; 0 for no limit. At least one call is timed.
     warm_up_ms, warm_up_iterations
-        Before that; 0 is none. torch has none by default.
+        The same for the warm-up; 0 for none. torch has none by default.
     rotating_bytes
-        The inputs are copied until they fill so much, and calls take turns over the copies,
-        so that they do not find them in the cache. 0 is no copies.
+        Size to fill with copies of the inputs, over which the calls rotate so that inputs are not
+        in the cache. 0 for no copies.
 
     Examples
     --------
@@ -70,21 +70,21 @@ class Limits:
     rotating_bytes: int = 32 << 20
 
     def calls(self, call_ns: float) -> int:
-        """Say how often to time a call that takes so long."""
+        """Return how often to time a call of a given length."""
         return max(1, _fewer(self.duration_ms, self.iterations, call_ns))
 
     def warm_up_calls(self, call_ns: float) -> int:
-        """Say how often to run it before."""
+        """Return the number of warm-up calls."""
         return _fewer(self.warm_up_ms, self.warm_up_iterations, call_ns)
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A candidate on one GEMM.
+    """A candidate for one GEMM.
 
-    `outcome` is `ok`, `raised`, `wrong` (the result is not the reference's) or `no_time` (the
-    clock saw none pass); only `ok` has a time. `error` is the largest difference from the
-    reference, as a share of the reference's largest value.
+    `outcome` is `ok`, `raised`, `wrong` (the result differs from the reference) or `no_time` (no
+    time passed on the clock); only `ok` has a time. `error` is the largest difference from the
+    reference, as a fraction of the reference's largest value.
     """
 
     shape: Shape
@@ -98,13 +98,13 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class GemmTuning:
-    """All attempts, in the order of the shapes and candidates; the reference is `Default`."""
+    """All attempts, in the order of shapes and candidates; the reference is `Default`."""
 
     attempts: list[Attempt]
 
     @property
     def winners(self) -> dict[Shape, Attempt]:
-        """The fastest sound attempt on each shape; equal times are decided by the name."""
+        """The fastest correct attempt for each shape; ties are decided by name."""
         best: dict[Shape, Attempt] = {}
         for attempt in self.attempts:
             if attempt.time_ns is not None:
@@ -127,17 +127,17 @@ class GemmTuning:
         return pl.DataFrame(rows, schema=schema, orient="row")
 
     def to_tunable(self, validators: Mapping[str, str]) -> TunableFile:
-        """Give the winners as a results file, where their names are names of solutions.
+        """Return the winners as a results file, if their names are those of solutions.
 
         Parameters
         ----------
         validators
-            Those of the torch that shall read it.
+            Validators of the torch that will read it.
 
         Notes
         -----
-        A shape that is no `Gemm`, and a candidate whose name belongs to none of the libraries
-        of torch, have no row: torch would stop with an error.
+        Shapes other than `Gemm`, and candidates without a library of torch in their name, have no
+        row, on which torch would stop with an error.
         """
         rows = {
             shape.key: _row(shape, winner)
@@ -158,28 +158,28 @@ def tune_gemm(
     flush: Callable[[], object] | None = None,
     tolerance: float | None = None,
 ) -> GemmTuning:
-    """Find the fastest way to multiply, of those that multiply right.
+    """Find the fastest candidate with correct results.
 
     Parameters
     ----------
     shapes
-        What to multiply.
+        The shapes to multiply.
     candidates
-        Functions of A and B that give the product, by name.
+        Functions of A and B that return the product, by name.
     reference
-        The function that is right. It is timed as well, as `Default`.
+        The reference function. It is timed too, as `Default`.
     inputs
-        Makes A and B; by default random numpy arrays, the same in every run.
+        Creates A and B; by default random numpy arrays, the same in every run.
     limits
-        How long to time; as torch by default, after one call to warm up.
+        Limits of timing; by default torch's, after one warm-up call.
     clock
-        Wall time on the processor by default; `TorchClock` for a GPU.
+        The clock, by default wall time on the processor; `TorchClock` for a GPU.
     flush
         Function called before each timed call, outside the timing. torch clears the instruction
         cache there, which longpole does not do by itself.
     tolerance
-        How far a result may lie from the reference's, as a share of the reference's largest
-        value; by default 2 % for 16-bit floats, 1e-4 for 32-bit ones, 1e-10 otherwise.
+        Maximum difference from the reference, as a fraction of its largest value; by default 2 %
+        for 16-bit floats, 1e-4 for 32-bit ones, 1e-10 otherwise.
 
     Examples
     --------
@@ -231,7 +231,7 @@ class _Bench:
         return Attempt(shape, name, "ok", "", time_ns, n_calls, error)
 
     def _time(self, function: Multiply, arguments: list[Any]) -> tuple[float, int]:
-        """Give the mean of as many calls as the limits allow."""
+        """Return the mean time of as many calls as the limits allow."""
         copies = _copies(arguments, self.limits.rotating_bytes)
         call = rotating([partial(function, *each) for each in copies])
         call_ns = self.clock.time_ns(call, 1)
@@ -250,7 +250,7 @@ class _Bench:
 
 
 def _fewer(duration_ms: float, iterations: int, call_ns: float) -> int:
-    """Take the smaller of the two limits; 0 is none."""
+    """Return the smaller of the two limits in calls; 0 for no limit."""
     by_time = int(duration_ms * 1e6 / max(call_ns, 1))
     if duration_ms and iterations:
         return min(by_time, iterations)
@@ -258,7 +258,7 @@ def _fewer(duration_ms: float, iterations: int, call_ns: float) -> int:
 
 
 def _copies(arguments: list[Any], n_bytes: int) -> list[list[Any]]:
-    """Copy the inputs until all of them together fill so many bytes."""
+    """Copy the inputs until all copies together have `n_bytes` bytes."""
     if not n_bytes:
         return [arguments]
     size = sum(getattr(each, "nbytes", 0) for each in arguments)
@@ -267,14 +267,14 @@ def _copies(arguments: list[Any], n_bytes: int) -> list[list[Any]]:
 
 
 def _copy(argument: Any) -> Any:
-    """Copy an array of numpy or a tensor, in its own order of memory."""
+    """Copy a numpy array or a tensor, keeping its memory order."""
     if hasattr(argument, "clone"):
         return argument.clone()
     return argument.copy(order="K") if hasattr(argument, "nbytes") else argument
 
 
 def _difference(result: Any, expected: Any) -> tuple[float, float]:
-    """Give the largest difference by the largest expected value, and how large it may be."""
+    """Return the largest difference as a fraction of the largest expected value, and its limit."""
     import numpy as np
 
     found, wanted = as_array(result), as_array(expected)
@@ -317,7 +317,7 @@ def _name(shape: Shape) -> str:
 
 
 def _row(shape: Gemm, winner: Attempt) -> bytes:
-    """Write a row, its time in ms with six digits, as torch does."""
+    """Format a row, with its time in ms with six digits, as torch does."""
     return ",".join([*shape.key, winner.candidate, f"{(winner.time_ns or 0) / 1e6:g}"]).encode()
 
 

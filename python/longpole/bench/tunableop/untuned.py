@@ -1,4 +1,4 @@
-"""GEMMs that are to be tuned: made unique, priced, and shared out over devices."""
+"""GEMMs to be tuned: deduplicated, with their costs, and divided among devices."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ __all__ = ["Share", "costs", "gather_untuned", "share_out", "split", "untuned_fi
 
 
 class Share(NamedTuple):
-    """The part of a file that goes to one device, and its cost in floating-point operations."""
+    """The part of a file for one device, and its cost in floating-point operations."""
 
     file: TunableFile
     flops: int
 
 
 def gather_untuned(sources: Iterable[Source] | Source) -> TunableFile:
-    r"""Join the GEMMs of several files, each once, in the order of their signatures.
+    r"""Merge the GEMMs of several files without duplicates, sorted by signature.
 
-    Tuned rows count as well: their GEMMs are listed to be tuned again. The order does not
-    depend on the order of the sources.
+    Tuned rows are included, to be tuned again. The order does not depend on the order of the
+    sources.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def gather_untuned(sources: Iterable[Source] | Source) -> TunableFile:
 
 
 def costs(file: TunableFile) -> dict[Key, int]:
-    """Price each GEMM of a file by its floating-point operations; 0 for one with wildcards."""
+    """Return the cost of each GEMM of a file in floating-point operations; 0 with wildcards."""
     return {
         key: Gemm.from_row(row).flops or 0
         for row in file.rows()
@@ -57,17 +57,17 @@ def costs(file: TunableFile) -> dict[Key, int]:
 
 
 def share_out(costs: Mapping[Key, int], n_shares: int) -> list[list[Key]]:
-    """Share GEMMs out so that all shares cost about the same.
+    """Divide GEMMs so that all shares have about the same cost.
 
-    The dearest goes first, always to the share that has cost least so far: no share costs
-    more than four thirds of what the best possible one does.
+    The most expensive GEMM comes first, always to the share with the smallest cost so far: no share
+    costs more than four thirds of that of the best possible division.
 
     Parameters
     ----------
     costs
-        What each GEMM costs.
+        Cost of each GEMM.
     n_shares
-        How many shares there are; some stay empty where there are fewer GEMMs.
+        Number of shares; with fewer GEMMs, some stay empty.
     """
     if n_shares < 1:
         message = f"there must be one share at least, not {n_shares}"
@@ -84,22 +84,22 @@ def share_out(costs: Mapping[Key, int], n_shares: int) -> list[list[Key]]:
 def split(source: Source, n_shares: int) -> list[Share]:
     r"""Split a file of results or untuned GEMMs into parts of about the same cost.
 
-    Every part has the validators of the file. Rows keep their order and their bytes; rows
-    of one GEMM stay together. What was not understood goes to the first part.
+    Every part has the validators of the file. Rows keep their order and their bytes; rows of one
+    GEMM stay together. Unparsed lines go to the first part.
 
     Parameters
     ----------
     source
         A file, a path or bytes.
     n_shares
-        How many parts to make.
+        Number of parts.
 
     Raises
     ------
     ValueError
-        There is less than one part to make.
+        The number of parts is less than one.
     ResultsError
-        The file holds results that were tuned under different validators.
+        The file has results that were tuned under different validators.
 
     Examples
     --------
@@ -128,5 +128,5 @@ def split(source: Source, n_shares: int) -> list[Share]:
 
 
 def untuned_file(keys: Sequence[Key]) -> TunableFile:
-    """Make a file of untuned GEMMs, in the order that is given."""
+    """Create a file of untuned GEMMs, in the given order."""
     return TunableFile(b"".join(",".join(key).encode() + b"\n" for key in keys))

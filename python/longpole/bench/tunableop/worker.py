@@ -1,7 +1,7 @@
-"""Tunes the GEMMs of a file with torch, on the one device that this process sees.
+"""Tunes the GEMMs of a file with torch, on the only device visible to this process.
 
-Started by `tune` as `python -m longpole.bench.tunableop.worker UNTUNED RESULTS`. Every result
-is in the file before the next GEMM begins, so a crash costs one GEMM.
+Started by `tune` as `python -m longpole.bench.tunableop.worker UNTUNED RESULTS`. Every result is in
+the file before the next GEMM begins, so a crash loses one GEMM.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from longpole.errors import LongpoleError, MissingDependencyError
 __all__ = ["REFUSED", "main", "tunable_backend"]
 
 REFUSED: Final = 5
-"""The exit status of a worker that cannot tune anything here."""
+"""Exit status of a worker that cannot tune anything here."""
 
-# Before it, builds for CUDA have one solution, the default.
+# Earlier builds for CUDA have only one solution, the default.
 _CUDA_SINCE: Final = (2, 14)
 
 
 def main(argv: list[str]) -> int:
     """Tune each GEMM of the first file, and write the second."""
     untuned, results = map(Path, argv)
-    # The name in the environment would win over the one that is set below.
+    # The name in the environment would override the one set below.
     os.environ.pop("PYTORCH_TUNABLEOP_FILENAME", None)
     try:
         tunable = tunable_backend()
@@ -44,25 +44,25 @@ def main(argv: list[str]) -> int:
             single = Path(folder, "gemm.csv")
             single.write_bytes(line.text + b"\n")
             tunable.tune_gemm_in_file(str(single))
-            if hasattr(tunable, "write_file"):  # from 2.10 on results are appended at once
+            if hasattr(tunable, "write_file"):  # from 2.10 on results are appended immediately
                 _write(tunable, results)
     return 0
 
 
 def _write(tunable: Any, results: Path) -> None:
-    """Replace the results as a whole: torch empties the file before it writes all of them."""
+    """Replace the results as a whole, since torch empties the file before it writes."""
     unfinished = results.with_name(f"{results.name}.part")
     tunable.write_file(str(unfinished))
     unfinished.replace(results)
 
 
 def tunable_backend() -> Any:
-    """Give `torch.cuda.tunable` where it can tune.
+    """Return `torch.cuda.tunable` if it can tune.
 
     Raises
     ------
     MissingDependencyError
-        torch is not installed, sees no device, or its build has nothing to tune with.
+        torch is not installed, sees no device, or its build has no tunable solutions.
     """
     try:
         torch = import_module("torch")

@@ -1,4 +1,4 @@
-"""Search a space of candidates for the best one, and say what it cannot be told from."""
+"""Search a space of candidates for the best one, and report those tied with it."""
 
 from longpole.bench.reference import Reference
 from longpole.bench.tune.effort import Effort

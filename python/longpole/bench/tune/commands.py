@@ -1,4 +1,4 @@
-"""Candidates that are commands: built once, run as jobs, and their output checked."""
+"""Candidates that are commands: built once, run as jobs, with checked output."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _DRAIN_S: Final = 0.3
 _QUOTED: Final = 300
 _IN_TURNS: Final = " in turns"
 
-# A run that takes so many times as long as the fastest so far, or as the baseline, is ended.
+# A run that takes this many times as long as the fastest so far, or as the baseline, is ended.
 _SLOW: Final = 10.0
 _SHORTEST_LIMIT_S: Final = 0.5
 
@@ -49,17 +49,17 @@ class Commands:
     Parameters
     ----------
     task
-        What to tune; its candidate is a `Command`.
+        The task to tune; its candidate is a `Command`.
     runner
-        What runs the jobs; it knows what an earlier search has decided.
+        Runs the jobs; it knows the jobs decided by an earlier search.
     decided
-        Ids and digests of the jobs that need no program any more.
+        Ids and digests of the jobs that no longer need a program.
     n_at_once
-        How many jobs the runner can run at the same time.
+        Number of jobs that the runner can run at the same time.
     timeout_s
-        For a run, and for a build, where the candidate names no limit.
+        Time limit of a run and of a build, if the candidate has none.
     is_final
-        Whether these are the runs of finalists, which have keys of their own and all their time.
+        Whether these are the runs of finalists, which have separate keys and the full time limit.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Commands:
         self._baseline_s: float | None = None
 
     def run(self, points: Sequence[Point]) -> list[Record]:
-        """Run each point once; the records are in the order of the points."""
+        """Run each point once; return the records in the order of the points."""
         records: list[Record] = []
         for start in range(0, len(points), self._n_at_once):
             records += self._run_together(points[start : start + self._n_at_once])
@@ -93,7 +93,7 @@ class Commands:
     def turns(
         self, points: Sequence[Point], number: int, n_turns: int, run_s: float
     ) -> list[list[Record]]:
-        """Run points one after the other, every second turn backwards, as long as they work."""
+        """Run points in turns, every second turn backwards, while they succeed."""
         del run_s  # it was divided into turns
         order = list(range(len(points)))
         random.Random(number).shuffle(order)  # noqa: S311 - an order, not a secret
@@ -106,7 +106,7 @@ class Commands:
 
     @property
     def n_known(self) -> int:
-        """How many runs an earlier search had made."""
+        """Return the number of runs of an earlier search."""
         return self._runner.status().n_known
 
     def _run_together(self, points: Sequence[Point]) -> Iterator[Record]:
@@ -118,7 +118,7 @@ class Commands:
             yield record
 
     def _prepared(self, point: Point) -> tuple[Job, str]:
-        """Make the job of the next run of a point, and its program; say why there is none."""
+        """Return the job of a point's next run and its program, or why there is none."""
         key = label_of(point) + (_IN_TURNS if self._is_final else "")
         count = self._counts[key] = self._counts.get(key, 0) + 1
         output = self._folder / "outputs" / f"{_digest([key, count])}"
@@ -149,7 +149,7 @@ class Commands:
         )
 
     def _limit_s(self, point: Point) -> float | None:
-        """Give a run in the screening no more time than a candidate that may still win needs."""
+        """Limit a screening run to the time that a candidate that can still win needs."""
         usual_s = self._usual_s()
         is_exempt = self._is_final or point == self._task.start or self._command.timeout_s
         if is_exempt or usual_s is None:
@@ -158,10 +158,10 @@ class Commands:
         return slow_s if self._longest_s is None else min(self._longest_s, slow_s)
 
     def _usual_s(self) -> float | None:
-        """Give the time that a run should not exceed many times; None where time does not count.
+        """Return the time of which a run may take a multiple; None if time does not count.
 
-        What prints its time may need longer to set up than the fastest takes in all: it is
-        measured by the baseline.
+        A program that prints its time may need longer to set up than the fastest takes in all: it
+        is measured by the baseline.
         """
         objective = self._task.objective
         if objective.metric != "time":
@@ -169,7 +169,7 @@ class Commands:
         return self._fastest_s if objective.format == NO_RESULTS else self._baseline_s
 
     def _checked(self, job: Job, record: Record, fault: str) -> Record:
-        """Put on record that a run was wrong: a wrong result is no result."""
+        """Mark a run with a wrong result as failed."""
         if fault:
             return self._rewritten(record, Outcome.NOT_STARTED, f"the build failed: {fault}")
         if record.outcome is not Outcome.OK:
@@ -202,7 +202,7 @@ class Commands:
             return reference.fault(reference.printed(record.stdout_tail), self._expected)
         path = Path(output)
         if not path.exists():
-            # The output of a run of an earlier search was removed after it was checked.
+            # The output of an earlier search's run was removed after the check.
             return "" if is_known else "it wrote no output"
         try:
             return reference.fault(read_numbers(path, reference.dtype), self._expected)
@@ -231,7 +231,7 @@ class Commands:
 
     @cached_property
     def _sources(self) -> str:
-        """Give a digest of the files that decide what is run."""
+        """Return a digest of the files that determine what is run."""
         contents = hashlib.sha256()
         for name in self._command.sources:
             contents.update((self._task.folder / name).read_bytes())
@@ -245,7 +245,7 @@ class Commands:
         return self._folder / "programs" / _digest([argv, self._sources, _identity(argv[0])])
 
     def _build(self, point: Point) -> str:
-        """Make the program of a point unless it is there; say why that failed."""
+        """Build the program of a point unless it exists; return why that failed."""
         program = self._program(point)
         if program is None or program.exists() or self._command.build is None:
             return ""
@@ -261,7 +261,7 @@ class Commands:
 
 
 def _built(argv: Sequence[str], folder: Path, limit_s: float | None) -> str:
-    """Run a build under a guard; say how it failed."""
+    """Run a build under a guard; return how it failed."""
     said = Tail()
 
     def take(_stream: Stream, chunk: bytes) -> None:
@@ -283,7 +283,7 @@ def _built(argv: Sequence[str], folder: Path, limit_s: float | None) -> str:
 
 
 def _identity(program: str) -> list[Any]:
-    """Tell one compiler from another of the same name."""
+    """Distinguish compilers with the same name."""
     found = shutil.which(program)
     if found is None:
         return [program]

@@ -1,4 +1,4 @@
-"""What a strategy is given: how much to search, and how to run candidates."""
+"""The inputs of a strategy: how much to search, and how to run candidates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Effort", "Evaluate", "Strategy"]
 
 
 class Evaluate(Protocol):
-    """Runs points until each has `n_runs` runs; gives their costs, None for one that failed."""
+    """Runs points until each has `n_runs` runs; returns their costs, None for a failed one."""
 
     def __call__(self, points: Sequence[Point], n_runs: int) -> list[float | None]:
         """Run points."""
@@ -28,13 +28,13 @@ class Effort:
     Parameters
     ----------
     n_trials
-        Candidates to try; None is what the strategy thinks best.
+        Candidates to try; None for the strategy's default.
     n_runs
-        Of each candidate that is measured in full.
+        Runs of each candidate that is measured in full.
     n_finalists
-        Candidates that are left at the end.
+        Number of candidates left at the end.
     seed
-        Of whatever is drawn at random.
+        Seed of all random draws.
     """
 
     n_trials: int | None = None
@@ -44,7 +44,7 @@ class Effort:
 
 
 class Strategy(Protocol):
-    """A search: asks for candidates and is told their costs."""
+    """A search: requests runs of candidates and receives their costs."""
 
     def __call__(self, space: Space, evaluate: Evaluate, effort: Effort) -> None:
         """Search a space."""

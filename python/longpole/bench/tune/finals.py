@@ -1,4 +1,4 @@
-"""The finalists against one another: in turns, run by run, judged as any comparison is."""
+"""The finals: finalists run in turns, and are compared by runs like any two sides."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Finalist", "Finals", "Turns", "finalists_of", "hold_finals"]
 
 
 class Turns(Protocol):
-    """Makes a run: turns of all points; the costs of each, None where one failed."""
+    """Makes a run in which all points take turns; returns the costs of each, None for a failure."""
 
     def __call__(self, points: Sequence[Point], number: int) -> list[list[float] | None]:
         """Make a run."""
@@ -37,20 +37,21 @@ class Finalist(Data):
     label: str
     point: Mapping[str, Any]
     value: float
-    """The median over its runs."""
+    """Median over its runs."""
     n_runs: int
     is_tied: bool
-    """Whether it cannot be told from the winner, or by no more than the gate; the winner is."""
+    """Whether it is indistinguishable from the winner, or worse by at most the gate; True for the
+    winner."""
     worse_by: float | None = None
-    """Than the winner, relative to it; None for the winner."""
+    """How much worse than the winner, relative to it; None for the winner."""
     worse_interval: Interval | None = None
-    """Where that lies; None where the runs are too few."""
+    """Confidence interval of that; None with too few runs."""
     is_baseline: bool = False
 
 
 @dataclass(slots=True)
 class Finals:
-    """Runs of the finalists so far: costs by label, a list of turns for each run."""
+    """Runs of the finalists so far: costs by label, a list of turns per run."""
 
     points: list[Point]
     gate: float
@@ -60,19 +61,19 @@ class Finals:
 
     @property
     def leader(self) -> str:
-        """The finalist with the least median."""
+        """Return the finalist with the smallest median."""
         return min(self.runs, key=lambda label: (self.cost(label), label))
 
     def cost(self, label: str) -> float:
-        """Give the median over the runs of a finalist."""
+        """Return the median cost of a finalist over its runs."""
         return median(median(run) for run in self.runs[label])
 
     def differences(self) -> dict[str, Difference]:
         """Compare the winner with each of the others.
 
-        The confidence is shared out among the comparisons: whichever finalist is truly the best,
-        the chance that it is called worse than any other is within it, although the winner is
-        chosen by the same runs.
+        The confidence is divided among the comparisons: whichever finalist is truly the best, the
+        probability that it is called worse than any other stays within the limit, although the
+        winner is chosen from the same runs.
         """
         if not self.runs:
             return {}
@@ -92,7 +93,7 @@ class Finals:
         }
 
     def undecided(self) -> set[str]:
-        """Name the finalists that are neither told from the winner nor known to be as good."""
+        """Return the finalists neither distinguished from the winner nor known to be as good."""
         return {
             label
             for label, difference in self.differences().items()
@@ -100,7 +101,7 @@ class Finals:
         }
 
     def _rows(self, label: str) -> list[dict[str, Any]]:
-        """Give the runs of a finalist as records, as far as a comparison needs them."""
+        """Return the runs of a finalist as the records that a comparison needs."""
         return [
             {
                 "key": label,
@@ -115,9 +116,9 @@ class Finals:
 
 
 def hold_finals(points: Sequence[Point], turns: Turns, gate: float, confidence: float) -> Finals:
-    """Measure points in turns, until the best is told from the others or the last look is over.
+    """Measure points in turns until the best is distinguished or after the last look.
 
-    A point that fails takes no further part, nor does one that is decided at a look.
+    A point that fails is dropped, and so is one that is decided at a look.
     """
     finals = Finals(list(points), gate, confidence, _looks(len(points)))
     alive = list(points)
@@ -141,7 +142,7 @@ def hold_finals(points: Sequence[Point], turns: Turns, gate: float, confidence: 
 
 
 def _looks(n_points: int) -> tuple[int, ...]:
-    """Look first where the winner can be told from the others: each doubling takes a run more."""
+    """Return the planned looks: the first comes one run later for each doubling of the points."""
     first = LOOKS[0] + max(0, n_points - 2).bit_length()
     return tuple(sorted({first, *LOOKS[1:]}))
 
@@ -149,7 +150,7 @@ def _looks(n_points: int) -> tuple[int, ...]:
 def finalists_of(
     finals: Finals, value_of: Callable[[float], float], baseline: str
 ) -> list[Finalist]:
-    """Say of each finalist how it compares with the winner, the best first."""
+    """Compare each finalist with the winner, best first."""
     if not finals.runs:
         return []
     winner, differences = finals.leader, finals.differences()

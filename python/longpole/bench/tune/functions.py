@@ -1,4 +1,4 @@
-"""Candidates that are calls of a Python function: screened in one process, final runs in turns."""
+"""Candidates that are calls of a Python function: screened in one process, finals in turns."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ class Functions:
     Parameters
     ----------
     task
-        What to tune; its candidate is a `Function`.
+        The task to tune; its candidate is a `Function`.
     results
         The file to append records to.
     decided
-        What an earlier search has decided, by id and digest.
+        Records decided by an earlier search, by id and digest.
     busy, lock_clock_mhz
-        As of `Candidates`.
+        As for `Candidates`.
     timeout_s
-        For a candidate that names no limit.
+        Time limit of a candidate without its own.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Functions:
         self._resources.close()
 
     def run(self, points: Sequence[Point]) -> list[Record]:
-        """Time each point once; the records are in the order of the points."""
+        """Time each point once; return the records in the order of the points."""
         return [self._run(point) for point in points]
 
     def turns(
@@ -173,7 +173,7 @@ class Functions:
 
     @cached_property
     def _source(self) -> str:
-        """Give a digest of the module of the function; empty where it has no file."""
+        """Return a digest of the function's module; empty if it has no file."""
         module = self._function.function.partition(":")[0]
         try:
             spec = find_spec(module)

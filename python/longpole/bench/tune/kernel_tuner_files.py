@@ -1,4 +1,4 @@
-"""Files of Kernel Tuner: cache files in and out, and T4 results."""
+"""Files of Kernel Tuner: reads and writes cache files, and writes T4 results."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ _INVALIDITY: Final = {
 def read_cache(path: str | os.PathLike[str]) -> tuple[Space, list[Record]]:
     """Read a cache file of Kernel Tuner, closed or not: the space and a record of each run.
 
-    It is read one run at a time, and only parameters and times are kept.
+    Runs are read one at a time, and only parameters and times are kept.
 
     Times are those of `times`, or the one of `time`, in milliseconds.
 
     Raises
     ------
     ValueError
-        It is no such file.
+        It is not a cache file.
     """
     names: list[str] = []
     entries: list[dict[str, Any]] = []
@@ -62,9 +62,8 @@ def read_cache(path: str | os.PathLike[str]) -> tuple[Space, list[Record]]:
             raise ValueError(message)  # noqa: TRY301 - it is about the file, as the others
         space = Space.of_points({name: entry[name] for name in names} for entry in entries)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        message = (
-            f"{path} holds no runs of a search and is no cache file of Kernel Tuner: {error!r}"
-        )
+        neither = "is neither a results file of a search nor a cache file of Kernel Tuner"
+        message = f"{path} {neither}: {error!r}"
         raise ValueError(message) from error
     return space, [
         record
@@ -74,7 +73,7 @@ def read_cache(path: str | os.PathLike[str]) -> tuple[Space, list[Record]]:
 
 
 def _sound(entry: Any, names: Sequence[str]) -> dict[str, Any]:
-    """Return what is read of an entry, where it has a simple value for each parameter."""
+    """Return the used fields of an entry, if it has a simple value for each parameter."""
     if not isinstance(entry, dict):
         message = f"a run is not an object: {str(entry)[:40]!r}"
         raise TypeError(message)
@@ -89,7 +88,7 @@ def _sound(entry: Any, names: Sequence[str]) -> dict[str, Any]:
 def write_cache(
     path: str | os.PathLike[str], found: Tuning, *, kernel: str, force: bool = False
 ) -> None:
-    """Write what was tried as a cache file that Kernel Tuner can continue or simulate.
+    """Write the tried candidates as a cache file that Kernel Tuner can continue or simulate.
 
     Raises
     ------
@@ -116,14 +115,14 @@ def write_cache(
             ",".join(map(str, each.point.values())): _entry(each) for each in found.candidates
         },
     }
-    # Kernel Tuner looks for this ending: it is how it tells a closed file from a cut one.
+    # Kernel Tuner checks this ending to distinguish a closed file from a truncated one.
     text = json.dumps(content, indent="")
     with new_file(Path(path), force=force) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
 
 
 def write_t4(path: str | os.PathLike[str], found: Tuning, *, force: bool = False) -> None:
-    """Write what was tried in the format T4, which auto-tuners share.
+    """Write the tried candidates in the format T4, which auto-tuners share.
 
     Raises
     ------
@@ -139,7 +138,7 @@ def write_t4(path: str | os.PathLike[str], found: Tuning, *, force: bool = False
 
 
 def _records(entry: Mapping[str, Any], point: Mapping[str, Value]) -> list[Record]:
-    """Make a record of each run of a configuration; one that says how it failed."""
+    """Create a record of each run of a configuration, or one that says how it failed."""
     label, tags = label_of(point), {"point": dict(point)}
     times_ms = entry.get("times") or [entry.get("time")]
     if not isinstance(times_ms, list) or not all(map(_is_time, times_ms)):

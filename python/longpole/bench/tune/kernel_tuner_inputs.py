@@ -1,4 +1,4 @@
-"""Spaces of the input files of Kernel Tuner (T1)."""
+"""Reads spaces from input files of Kernel Tuner (T1)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def read_t1(path: str | os.PathLike[str]) -> Space:
     Raises
     ------
     ValueError
-        It is not such a file, or declares values in a way that is not known. No code in it is run.
+        It is not such a file, or declares values in an unknown form. No code in it is run.
     """
     try:
         declared = json.loads(short_text(path, most_bytes=_MOST_BYTES))["ConfigurationSpace"]
@@ -45,7 +45,7 @@ def read_t1(path: str | os.PathLike[str]) -> Space:
 
 
 def _values(given: Any) -> Any:
-    """Read values that are written in Python, without running it."""
+    """Parse values written in Python, without running the code."""
     if not isinstance(given, str):
         return given
     if match := _RANGE.fullmatch(given.strip()):
@@ -59,6 +59,6 @@ def _values(given: Any) -> Any:
 
 
 def _range(start: int, stop: int | None = None, step: int = 1) -> dict[str, list[int]]:
-    """Declare a range of Python, which excludes its end, as a task does."""
+    """Convert a Python range, which excludes its end, to the form of a task."""
     first, end = (0, start) if stop is None else (start, stop)
     return {"range": [first, end - (1 if step > 0 else -1), step]}

@@ -1,4 +1,4 @@
-"""Searches by the strategies of Kernel Tuner (extra `kernel-tuner`)."""
+"""Searches with the strategies of Kernel Tuner (extra `kernel-tuner`)."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _MOST_THREADS: Final = 1_000_000_000
 
 
 def kernel_tuner_search(name: str) -> Strategy:
-    """Give a strategy of Kernel Tuner by its name, such as `genetic_algorithm`.
+    """Return a strategy of Kernel Tuner by name, such as `genetic_algorithm`.
 
     Raises
     ------
     MissingDependencyError
         Kernel Tuner is not installed.
     ValueError
-        It has no such strategy.
+        The strategy does not exist.
     """
     try:
         from kernel_tuner.interface import strategy_map
@@ -71,7 +71,7 @@ def _searched(module: Any, space: Space, evaluate: Evaluate, effort: Effort) -> 
 
 
 class _Bench:
-    """What Kernel Tuner takes for its runner: it measures candidates where longpole does."""
+    """A runner for Kernel Tuner that measures candidates where longpole does."""
 
     def __init__(self, space: Space, evaluate: Evaluate, effort: Effort) -> None:
         self._space, self._evaluate, self._effort = space, evaluate, effort
@@ -97,12 +97,12 @@ class _Bench:
         return results
 
     def add_strategy_time(self, _seconds: float) -> None:
-        """Take no note of the time that the strategy needs."""
+        """Ignore the time that the strategy needs."""
 
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Let the global random numbers, which Kernel Tuner draws, start from a seed for a while."""
+    """Seed the global random numbers, which Kernel Tuner uses, within the context."""
     import numpy as np
 
     states = random.getstate(), np.random.get_state()  # noqa: NPY002 - those that it draws

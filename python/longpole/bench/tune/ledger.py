@@ -1,4 +1,4 @@
-"""What a search has measured so far: values, failures, and the best at every moment."""
+"""The measurements of a search so far: values, failures, and the best over time."""
 
 from __future__ import annotations
 
@@ -28,32 +28,32 @@ class Candidate(Data):
     label: str
     point: Mapping[str, Any]
     outcome: str
-    """`ok`, or how it failed: a candidate that failed once is out."""
+    """`ok`, or how it failed. A candidate that failed once is dropped."""
     value: float | None
-    """The median over its runs; None where it failed."""
+    """Median over its runs; None if it failed."""
     n_runs: int
     measuring_s: float
-    """Seconds that its runs took."""
+    """Total time of its runs in seconds."""
     values: tuple[float, ...] = ()
-    """Of its runs."""
+    """Values of its runs."""
     message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Step(Data):
-    """A moment at which the best so far changed."""
+    """A change of the best candidate so far."""
 
     n_runs: int
-    """Runs until then."""
+    """Number of runs until then."""
     measuring_s: float
-    """Seconds that they took."""
+    """Total time of these runs in seconds."""
     label: str
     value: float
 
 
 @dataclass(slots=True)
 class Ledger:
-    """What the screening has measured."""
+    """The measurements of the screening."""
 
     objective: Objective
     values: dict[str, list[float]] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Ledger:
     device: str = ""
 
     def enter(self, point: Point, record: Record) -> None:
-        """Take down a run. A candidate that failed once is out."""
+        """Add a run. A candidate that failed once is dropped."""
         label = label_of(point)
         self.points.setdefault(label, point)
         self.device = self.device or _device_of(record)
@@ -85,23 +85,23 @@ class Ledger:
         self._follow(label)
 
     def needs_run(self, label: str, n_runs: int) -> bool:
-        """Say whether a candidate is still in and has fewer runs."""
+        """Whether a candidate is still in the search and has fewer runs."""
         return label not in self.failures and len(self.values.get(label, ())) < n_runs
 
     def cost(self, label: str) -> float | None:
-        """Give the cost of a candidate; None where it failed."""
+        """Return the cost of a candidate; None if it failed."""
         values = self.values.get(label)
         return self.objective.cost(median(values)) if values else None
 
     def ranked(self) -> list[Point]:
-        """Give the sound candidates, those with most runs first and the best first of these."""
+        """Return the working candidates, most runs first, then best first."""
         keys = {
             label: (-len(values), self.cost(label), label) for label, values in self.values.items()
         }
         return [self.points[label] for label in sorted(keys, key=lambda each: keys[each])]
 
     def candidates(self) -> list[Candidate]:
-        """Give all that was tried."""
+        """Return all tried candidates."""
         return [self._candidate(label, point) for label, point in self.points.items()]
 
     def _candidate(self, label: str, point: Point) -> Candidate:
@@ -122,9 +122,9 @@ class Ledger:
         )
 
     def _follow(self, label: str) -> None:
-        """Go on with the curve where another candidate, or another value, is the best now."""
+        """Extend the curve if another candidate or value is now the best."""
         cost = self.cost(label)
-        if label == self.best:  # with one more run it may be the best no more
+        if label == self.best:  # after one more run it may no longer be the best
             self.best = min(self.values, key=self._place, default=None)
         elif cost is not None and (
             self.best is None or self._place(label) < self._place(self.best)
@@ -150,7 +150,7 @@ def _device_of(record: Record) -> str:
 
 
 def measuring_s(record: Record) -> float:
-    """Give the seconds that a run took to measure."""
+    """Return the measuring time of a run in seconds."""
     if record.seconds is not None:
         return record.seconds
     n_calls: int = record.sampling.get("n_calls", 1)

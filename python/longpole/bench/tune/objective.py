@@ -1,4 +1,4 @@
-"""What makes a candidate good: its time, its energy, or a number that it prints."""
+"""What to optimise: the time, the energy, or a printed number."""
 
 from __future__ import annotations
 
@@ -22,18 +22,17 @@ _NS_PER_S: Final = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """The figure to minimise or maximise.
+    """The quantity to minimise or maximise.
 
     Parameters
     ----------
     metric
-        `time`: what the candidate prints as its time, or how long it takes; `energy`: in joules,
-        from the power of the device; else a field of what it prints in `format`, or a group of
-        its pattern.
+        `time`: the time that the candidate prints, or its duration; `energy`: in joules, from the
+        power of the device; else a field of its output in `format`, or a group of that pattern.
     goal
         `min` or `max`.
     format
-        Of what candidates print, as of a job; `none` is the time of the whole process.
+        Output format of candidates, as for a job; `none` is the time of the whole process.
     """
 
     metric: str = "time"
@@ -45,30 +44,30 @@ class Objective:
             message = f"a goal is min or max, not {self.goal!r}"
             raise ValueError(message)
         if self.metric not in {"time", "energy"} and self.format == NO_RESULTS:
-            message = f"the format of the output that holds {self.metric!r} has to be given"
+            message = f"set the format of the output that contains {self.metric!r}"
             raise ValueError(message)
         if self.format.startswith(PATTERN_PREFIX):
             check_pattern(self.format.removeprefix(PATTERN_PREFIX))
 
     @property
     def job_format(self) -> str:
-        """What a job needs to print: only times are results."""
+        """Format for the job: only times are results."""
         return self.format if self.metric == "time" else NO_RESULTS
 
     @property
     def unit(self) -> str:
-        """Of its values; empty where only the candidates know."""
+        """Unit of its values; empty if only the candidates know it."""
         return {"time": "ns", "energy": "J"}.get(self.metric, "")
 
     @property
     def missing(self) -> str:
-        """What a run without the figure lacks."""
+        """Description of the missing quantity, for a run without it."""
         if self.metric == "energy":
             return "the power of the device was not read, or the run was too short"
         return f"it printed no {self.metric!r} above 0 in the format of the task"
 
     def value(self, record: Record) -> float | None:
-        """Give the figure of a run; None where it failed or does not say."""
+        """Return the quantity of a run; None if it failed or lacks it."""
         if record.outcome is not Outcome.OK:
             return None
         if self.metric == "time":
@@ -80,18 +79,18 @@ class Objective:
         return value if value is not None and 0 < value < math.inf else None
 
     def values(self, record: Record) -> list[float]:
-        """Give the figure of each sample of a run, or of the run; none where it failed."""
+        """Return the quantity of each sample of a run, or of the run; empty if it failed."""
         if self.metric == "time" and record.outcome is Outcome.OK and record.samples_ns:
             return list(record.samples_ns)
         value = self.value(record)
         return [] if value is None else [value]
 
     def cost(self, value: float) -> float:
-        """Give what to minimise: the value, or its reciprocal where more is better."""
+        """Return the value to minimise: the value, or its reciprocal if more is better."""
         return value if self.goal == "min" else 1 / value
 
     def _printed(self, output: str) -> float | None:
-        """Find the last value in the end of the output."""
+        """Return the last matching value in the end of the output."""
         if self.format.startswith(PATTERN_PREFIX):
             found = _in_groups(output, self.format.removeprefix(PATTERN_PREFIX), self.metric)
         else:

@@ -1,4 +1,4 @@
-"""Searches by the samplers of Optuna (extra `optuna`)."""
+"""Searches with the samplers of Optuna (extra `optuna`)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _ASKS_A_TRIAL: Final = 20
 
 
 def optuna_search(space: Space, evaluate: Evaluate, effort: Effort) -> None:
-    """Ask the tree-structured Parzen estimator of Optuna for one candidate after the other.
+    """Request candidates from Optuna's tree-structured Parzen estimator, one at a time.
 
-    Points that the constraints forbid are told as pruned, candidates that fail as failed. A
-    point that is asked for again is told its cost without a run.
+    Points that the constraints forbid are reported as pruned, and failed candidates as failed. A
+    point that is requested again gets its known cost without a run.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def optuna_search(space: Space, evaluate: Evaluate, effort: Effort) -> None:
 
 
 def _suggested(trial: Any, space: Space) -> Point:
-    """Let Optuna choose by place, so that it knows the order of numbers."""
+    """Make Optuna choose by index, so that it knows the order of numbers."""
     point = {}
     for name, values in space.parameters.items():
         is_ordered = all(isinstance(value, int | float) for value in values)

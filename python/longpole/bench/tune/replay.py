@@ -1,4 +1,4 @@
-"""Searches over recorded runs, with their recorded noise: which strategy suits a space."""
+"""Searches over recorded runs with their recorded noise, to choose a strategy for a space."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ __all__ = ["Replayed", "Simulation", "recorded_runs", "simulate"]
 
 @dataclass(frozen=True, slots=True)
 class Replayed(Data):
-    """How a strategy does on a recorded space."""
+    """The results of a strategy on a recorded space."""
 
     strategy: str
     n_searches: int
     n_found: int
-    """Searches whose choice is worse than the best by no more than the gate."""
+    """Number of searches whose choice is worse than the best by at most the gate."""
     regret: float
-    """By how much the median choice is worse than the best, relative to it."""
+    """How much worse the median choice is than the best, relative to it."""
     worst_regret: float
     n_runs: float
-    """The mean over the searches."""
+    """Mean number of runs per search."""
     measuring_share: float
-    """Of the measuring time of running every candidate in full, the mean."""
+    """Mean measuring time, as a fraction of measuring every candidate in full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +54,16 @@ class Simulation(Data):
     n_failed: int
     n_recorded_runs: int
     best: str
-    """The candidate with the least median cost."""
+    """The candidate with the smallest median cost."""
     best_value: float
     gate: float
     exhaustive_s: float
-    """Seconds of measuring every candidate in full."""
+    """Time in seconds to measure every candidate in full."""
     strategies: list[Replayed]
 
 
 class _Recorded:
-    """Gives a recorded run of a point, drawn at random, for each that is asked for."""
+    """Returns a randomly drawn recorded run of each requested point."""
 
     def __init__(self, records: Iterable[Record], objective: Objective) -> None:
         self.objective = objective
@@ -76,7 +76,7 @@ class _Recorded:
                 self.points.setdefault(label_of(point), point)
                 self.runs[label_of(point)].append(record)
         if not self.points:
-            message = "no record says which point of a space it is a run of"
+            message = "no record contains the point of the space that it ran"
             raise ValueError(message)
 
     def run(self, points: Sequence[Point]) -> list[Record]:
@@ -84,7 +84,7 @@ class _Recorded:
         return [self.chance.choice(self.runs[label_of(point)]) for point in points]
 
     def costs(self) -> dict[str, float]:
-        """Give the median cost of each candidate that never failed."""
+        """Return the median cost of each candidate that never failed."""
         values = {
             label: [self.objective.value(record) for record in runs]
             for label, runs in self.runs.items()
@@ -96,7 +96,7 @@ class _Recorded:
         }
 
     def seconds(self, n_runs: int) -> float:
-        """Give how long all candidates take in full; one that fails does so in its first run."""
+        """Return the time to measure all candidates in full; a failed one ends in its first run."""
         sound = self.costs()
         return sum(
             median(map(measuring_s, runs)) * (n_runs if label in sound else 1)
@@ -110,7 +110,7 @@ def recorded_runs(path: str | os.PathLike[str]) -> list[Record]:
     Raises
     ------
     ValueError
-        The file is neither.
+        The file is neither of these.
     """
     found = [record for record in ResultsFile(path).final_records() if record.is_decided]
     return found or read_cache(path)[1]
@@ -125,22 +125,22 @@ def simulate(
     n_searches: int = 20,
     gate: float = 0.03,
 ) -> Simulation:
-    """Compare strategies by replaying recorded runs: nothing is run.
+    """Compare strategies by replaying recorded runs, without running candidates.
 
     Parameters
     ----------
     records
-        Of a search; better more than one run of each candidate.
+        Records of a search, preferably with several runs of each candidate.
     objective
-        What makes a candidate good.
+        The quantity to optimise.
     strategies
-        By name.
+        Names of the strategies.
     effort
         How much to search; the seed is that of the first search.
     n_searches
-        Of each strategy, each with a seed of its own.
+        Number of searches per strategy, each with its own seed.
     gate
-        A choice that is worse by no more counts as found.
+        A choice that is worse by at most this counts as found.
 
     Raises
     ------

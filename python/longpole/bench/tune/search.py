@@ -1,4 +1,4 @@
-"""A search: candidates are screened cheaply, and the best are measured in turns by run."""
+"""Searches: screens candidates cheaply, then measures the best ones in turns by runs."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ Stage: TypeAlias = Literal["screening", "finals"]
 
 _MOST_TURNS: Final = 25
 _FINALS_SHARE: Final = 0.1
-"""Of the time of the screening, what all runs of the finals take unless a budget is given."""
+"""Time of all runs of the finals without a budget, as a fraction of the screening time."""
 
 
 class Runs(Protocol):
-    """Where candidates are run."""
+    """Runs candidates."""
 
     def run(self, points: Sequence[Point]) -> list[Record]:
         """Run each point once."""
@@ -59,65 +59,66 @@ class Runs(Protocol):
 
 
 class Bench(Runs, Protocol):
-    """Where candidates are measured."""
+    """Measures candidates."""
 
     @property
     def n_known(self) -> int:
-        """How many runs an earlier search had made."""
+        """Return the number of runs of an earlier search."""
         ...
 
     def turns(
         self, points: Sequence[Point], number: int, n_turns: int, run_s: float
     ) -> list[list[Record]]:
-        """Make a run in which the points take turns; give the records of each.
+        """Make a run in which the points take turns; return the records of each.
 
-        The run has `n_turns` turns, or as many as fit into `run_s` where that is known only then.
+        The run has `n_turns` turns, or as many as fit into `run_s` if the number is only known
+        then.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Tuning(Data):
-    """What a search found."""
+    """The result of a search."""
 
     device: str
-    """On which candidates were measured; empty where that is not known."""
+    """Device of the measurements; empty if unknown."""
     metric: str
     goal: str
     unit: str
-    """Of values; empty where only the candidates know it."""
+    """Unit of the values; empty if only the candidates know it."""
     strategy: str
     n_points: int
-    """Combinations of the parameters, before constraints."""
+    """Number of combinations of the parameters, before constraints."""
     n_known: int
-    """Runs that an earlier search had made."""
+    """Number of runs of an earlier search."""
     outcomes: dict[str, int]
-    """How many candidates ended in each way."""
+    """Number of candidates by outcome."""
     n_screening_runs: int
     screening_s: float
-    """Seconds of measuring to find the finalists."""
+    """Measuring time until the finalists were found, in seconds."""
     finals_s: float
-    """Seconds of measuring the finalists in turns."""
+    """Measuring time of the finals, in seconds."""
     gate: float
     confidence: float
-    """With which the best of the finalists is the winner or tied with it."""
+    """Confidence that the best of the finalists is the winner or tied with it."""
     winner: Finalist | None
-    """None where every candidate failed."""
+    """None if every candidate failed."""
     baseline: Finalist | None
-    """None where it failed."""
+    """None if it failed."""
     speedup: float | None
-    """How many times as good as the baseline the winner is: the ratio of their costs."""
+    """Ratio of the baseline's cost to that of the winner."""
     speedup_interval: Interval | None
     finalists: list[Finalist]
-    """The best first."""
+    """Best first."""
     curve: list[Step]
-    """The best so far in the screening."""
+    """Best candidate so far over the screening."""
     candidates: list[Candidate]
-    """In the order in which they were first tried."""
+    """In the order of their first runs."""
 
     @property
     def tied(self) -> list[Finalist]:
-        """The finalists that cannot be told from the winner."""
+        """Return the finalists that are indistinguishable from the winner."""
         return [each for each in self.finalists if each.is_tied and each is not self.winner]
 
 
@@ -145,35 +146,36 @@ def tune(
     task
         What to tune.
     strategy
-        A name, as `find_strategy` takes it, or a function of space, `evaluate` and effort.
+        A name accepted by `find_strategy`, or a function of space, `evaluate` and effort.
     results
         The file to append records to.
     resume
-        Go on with such a file: what it has decided is not run again.
+        Continue such a file: decided runs are not repeated.
     force
         Replace the results of an earlier search.
     reuse
-        Results of other searches: runs are taken from them that have the same command, sources,
-        device, driver and libraries. They are copied into `results`.
+        Results of other searches: runs with the same command, sources, device, driver and libraries
+        are copied into `results`.
     devices
-        What `longpole.devices.select` gives, or those of a Ray cluster. Commands are screened on
-        all of them, finalists measured on the first. A function is measured where its clock says.
+        The result of `longpole.devices.select`, or the devices of a Ray cluster. Commands are
+        screened on all of them, and finalists measured on the first. A function is measured on the
+        device of its clock.
     effort
         How much to search.
     gate, confidence
-        As of `compare`.
+        As for `compare`.
     budget_s
-        Seconds for seven runs of the finalists; every run has a turn of each at least. By default
-        all 28 runs take a tenth of the time of the screening.
+        Time in seconds for seven runs of the finalists; every run has at least one turn of each. By
+        default all 28 runs take a tenth of the screening time.
     policy, record_env
-        As of `Runner`; the limits hold for each of the two stages.
+        As for `Runner`; the limits apply to each of the two stages.
     on_record
         Called with each record of the screening.
 
     Raises
     ------
     ResultsError
-        The file holds results already, and `resume` is not given, or it cannot be written.
+        The file already contains results and `resume` is not given, or it cannot be written.
     """
     if not resume:
         make_room(results, force=force)
@@ -207,7 +209,7 @@ def search(
     budget_s: float | None = None,
     on_record: Callable[[Record], object] | None = None,
 ) -> Tuning:
-    """Search with candidates measured at a bench: `opened` opens that of each stage."""
+    """Search with a bench for each stage, which `opened` opens."""
     ask = find_strategy(strategy) if isinstance(strategy, str) else strategy
     ledger = Ledger(task.objective)
     with opened("screening") as bench:
@@ -227,7 +229,7 @@ def search(
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where the candidates of a task are measured, and what is known of them."""
+    """Where the candidates of a task are measured, and earlier records of them."""
 
     task: Task
     results: str | os.PathLike[str]
@@ -312,7 +314,7 @@ def _answer(
 
 
 def _speedup(winner: Finalist | None, baseline: Finalist | None) -> dict[str, Any]:
-    """Say how many times as good as the baseline the winner is."""
+    """Return the speedup of the winner over the baseline."""
     if winner is None or baseline is None:
         return {"speedup": None, "speedup_interval": None}
     if winner is baseline:
@@ -331,7 +333,7 @@ def evaluated(
     points: Sequence[Point],
     n_runs: int,
 ) -> list[float | None]:
-    """Run points until each has `n_runs` runs, round by round, and give their costs."""
+    """Run points round by round until each has `n_runs` runs, and return their costs."""
     for number in range(1, n_runs + 1):
         due = [point for point in points if ledger.needs_run(label_of(point), number)]
         for point, record in zip(due, bench.run(due), strict=True):
@@ -342,21 +344,21 @@ def evaluated(
 
 
 def _finalists(task: Task, ledger: Ledger, effort: Effort) -> list[Point]:
-    """Choose the best of the screening, and the baseline if it works."""
+    """Return the best of the screening, and the baseline if it works."""
     chosen = ledger.ranked()[: effort.n_finalists]
     is_extra = task.start not in chosen and label_of(task.start) in ledger.values
     return [*chosen, task.start] if is_extra else chosen
 
 
 def _usual_budget_s(task: Task, ledger: Ledger) -> float:
-    """Give the finals a share of the screening, and a function as much as a run of that."""
+    """Return the default budget: a share of the screening, or one run's time for a function."""
     budget_s = _FINALS_SHARE * ledger.measuring_s * LOOKS[0] / LOOKS[-1]
     is_function = isinstance(task.candidate, Function)
     return max(budget_s, SCREENING_S * LOOKS[0]) if is_function else budget_s
 
 
 def _n_turns(ledger: Ledger, points: Sequence[Point], run_s: float) -> int:
-    """Fit turns into the time of a run: one at least."""
+    """Return the number of turns that fit into a run, at least one."""
     labels = [label_of(point) for point in points]
     turn_s = sum(ledger.seconds[label] / len(ledger.values[label]) for label in labels)
     return max(1, min(_MOST_TURNS, int(run_s / turn_s))) if turn_s else 1
@@ -365,7 +367,7 @@ def _n_turns(ledger: Ledger, points: Sequence[Point], run_s: float) -> int:
 def _turns(  # noqa: PLR0917 - where and how long, then what `hold_finals` asks for
     ledger: Ledger, bench: Bench, n_turns: int, run_s: float, points: Sequence[Point], number: int
 ) -> list[list[float] | None]:
-    """Make a run of the finalists; give their costs, turn by turn."""
+    """Make a run of the finalists; return their costs, turn by turn."""
     found: list[list[float] | None] = []
     for records in bench.turns(points, number, n_turns, run_s):
         ledger.finals_s += sum(map(measuring_s, records))
@@ -382,7 +384,7 @@ def _listed(devices: Found | Cluster) -> list[Device]:
 
 
 def _first(devices: Found | Cluster) -> Found | Cluster:
-    """Choose the device of the finals."""
+    """Return the device of the finals."""
     if isinstance(devices, Cluster):
         return Cluster(devices.places[:1])
     return Found(islice(devices.items(), 1))
@@ -393,7 +395,7 @@ def _copied(
     results: str | os.PathLike[str],
     devices: Sequence[Device],
 ) -> None:
-    """Copy the runs of other searches that were made in the surroundings of today."""
+    """Copy runs of other searches that were made in the same environment."""
     known = ResultsFile(results).decided() if Path(results).exists() else {}
     with Store(results, resume=True) as store:
         for source in sources:
@@ -404,7 +406,7 @@ def _copied(
 
 
 def _is_of_today(environment: Mapping[str, Any], devices: Sequence[Device]) -> bool:
-    """Tell whether device, driver, libraries and machine are as they were."""
+    """Whether device, driver, libraries and machine are the current ones."""
     changes = [text for text in fingerprint_changes(environment) if not text.startswith("boot ")]
     told = environment.get("device")
     if isinstance(told, dict):

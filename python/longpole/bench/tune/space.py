@@ -1,4 +1,4 @@
-"""What can be chosen: parameters with their values, and the combinations that are allowed."""
+"""A search space: parameters with their values, and the allowed combinations."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ Value: TypeAlias = int | float | str | bool
 Point: TypeAlias = Mapping[str, Value]
 
 _LARGEST_LISTED: Final = 500_000
-"""Combinations that are looked at one after the other."""
+"""Maximum number of combinations to enumerate."""
 _DRAWS_A_POINT: Final = 1000
 _FRUITLESS_DRAWS: Final = 100_000
 _MOST_PARAMETERS: Final = 100
 _MOST_VALUES: Final = 100_000
-"""Of a parameter; a space of more is not searched by trying."""
+"""Maximum number of values of a parameter."""
 
 
 _NOT_LISTED: Final = (
-    f"{_LARGEST_LISTED:,} combinations of the parameters were looked at one by one, and more are "
-    "left: give a baseline, use the strategy random or halving, or give fewer values"
+    f"{_LARGEST_LISTED:,} combinations of the parameters were enumerated, and more are left: "
+    "give a baseline, use the strategy random or halving, or give fewer values"
 )
 
 
 class TaskError(ValueError):
-    """What is to be tuned cannot be searched: the task has to be changed."""
+    """The task cannot be searched and has to be changed."""
 
 
 def powers_of_two(first: int, last: int) -> tuple[int, ...]:
@@ -51,7 +51,7 @@ def powers_of_two(first: int, last: int) -> tuple[int, ...]:
 
 
 def label_of(point: Point) -> str:
-    """Name a point by its values.
+    """Return the name of a point, made of its values.
 
     Examples
     --------
@@ -68,11 +68,11 @@ class Space:
     Parameters
     ----------
     parameters
-        The values of each.
+        Values of each parameter.
     constraints
-        Expressions of parameters that have to be true, such as `"block * unroll <= 1024"`.
+        Expressions of parameters that must be true, such as `"block * unroll <= 1024"`.
     listed
-        The only points that there are, where they are no product of values.
+        All points, if they are not a product of values.
 
     Raises
     ------
@@ -105,7 +105,7 @@ class Space:
 
     @classmethod
     def of_points(cls, points: Iterable[Point]) -> Self:
-        """Make the space of these points alone."""
+        """Create a space of only these points."""
         listed = [dict(point) for point in points]
         values: dict[str, dict[str, Value]] = {}
         for point in listed:
@@ -115,7 +115,7 @@ class Space:
 
     @classmethod
     def parse(cls, parameters: Mapping[str, Any], constraints: Iterable[str] = ()) -> Self:
-        """Make a space of what a file declares.
+        """Create a space from the declaration in a file.
 
         A parameter is a list of values, `{"powers_of_two": [first, last]}` or
         `{"range": [first, last, step]}`, whose ends are included.
@@ -123,7 +123,7 @@ class Space:
         Raises
         ------
         ValueError
-            Something else is declared.
+            The declaration has another form.
         """
         return cls(
             {name: _values(name, given) for name, given in parameters.items()}, tuple(constraints)
@@ -131,25 +131,25 @@ class Space:
 
     @property
     def n_combinations(self) -> int:
-        """How many points there are before constraints."""
+        """Number of points before constraints."""
         if self.listed is not None:
             return len(self.listed)
         return math.prod(len(values) for values in self.parameters.values())
 
     def __iter__(self) -> Iterator[Point]:
-        """Return the allowed points, the last parameter changing fastest.
+        """Return the allowed points, with the last parameter changing fastest.
 
         Raises
         ------
         TaskError
-            Too many combinations were looked at, and more are left.
+            There are too many combinations to enumerate.
         """
         if self.listed is not None:
             return iter(self.listed)
         return self._walked()
 
     def allows(self, point: Point) -> bool:
-        """Whether a point is one of the space."""
+        """Whether a point belongs to the space."""
         if self.listed is not None:
             return point in self.listed
         is_known = point.keys() == self.parameters.keys() and all(
@@ -158,7 +158,7 @@ class Space:
         return is_known and _meets(point, self.constraints)
 
     def own(self, point: Point) -> Point:
-        """Return an allowed point as the space itself has it: the same names, order and types."""
+        """Return an allowed point in the space's own form: the same names, order and types."""
         if self.listed is not None:
             return next(each for each in self.listed if each == point)
         return {
@@ -167,7 +167,7 @@ class Space:
         }
 
     def sample(self, count: int, seed: int = 0) -> list[Point]:
-        """Draw points at random, each once; all of them, in random order, where there are fewer."""
+        """Draw distinct points at random; if there are fewer, all of them in random order."""
         chance = random.Random(seed)  # noqa: S311 - an order, not a secret
         if self.n_combinations <= _LARGEST_LISTED:
             return self._drawn(chance, count)
@@ -188,7 +188,7 @@ class Space:
         Raises
         ------
         TaskError
-            There is none, or none among the first combinations that are looked at.
+            No point is allowed, or none of the combinations enumerated.
         """
         return self._first
 
@@ -200,7 +200,7 @@ class Space:
         raise TaskError(message)
 
     def _drawn(self, chance: random.Random, count: int) -> list[Point]:
-        """Draw from all points, which are kept as their values alone."""
+        """Draw from all points, stored as values only."""
         if self.listed is not None:
             return chance.sample(self.listed, min(count, len(self.listed)))
         points = [tuple(point.values()) for point in self]
@@ -208,7 +208,7 @@ class Space:
         return [dict(zip(self.parameters, values, strict=True)) for values in drawn]
 
     def _walked(self) -> Iterator[Point]:
-        """Choose one parameter after the other; a constraint counts once its names are chosen."""
+        """Choose one parameter after another; a constraint is checked once its names are chosen."""
         names = list(self.parameters)
         due: list[list[str]] = [[] for _ in range(len(names) + 1)]
         for text in self.constraints:
@@ -254,7 +254,7 @@ def _check_number(name: str, n_values: int) -> None:
 
 
 def _check_values(name: str, values: Sequence[Any]) -> None:
-    """Refuse values that could not be told apart by the label of a point, or are equal."""
+    """Raise for values that are equal or have the same label."""
     if isinstance(values, range):
         return
     seen: dict[object, Value] = {}
@@ -282,7 +282,7 @@ def _values(name: str, given: Any) -> tuple[Value, ...]:
         case {"range": [int(first), int(last), int(step)], **others} if not others and step:
             return _range(name, first, last, step)
     message = (
-        f"parameter {name!r} has to be a list of values, {{powers_of_two = [first, last]}} or "
+        f"parameter {name!r} must be a list of values, {{powers_of_two = [first, last]}} or "
         "{range = [first, last, step]}"
     )
     raise ValueError(message)

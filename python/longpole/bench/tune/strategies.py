@@ -1,4 +1,4 @@
-"""Ways to search a space: which candidates to run next, given what was measured so far."""
+"""Search strategies: which candidates to run next, given the measurements so far."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_AT_FIRST: Final = 1000
 _KEPT_SHARE: Final = 4
 _TRIALS: Final = 100
 
-# A value of a parameter is given up after so many candidates that cost so many times the best.
+# A value of a parameter is dropped after this many candidates that cost this many times the best.
 _ENOUGH: Final = 8
 _FAR_MORE: Final = 3.0
 
@@ -31,15 +31,15 @@ def exhaustive(space: Space, evaluate: Evaluate, effort: Effort) -> None:
 
 
 def random(space: Space, evaluate: Evaluate, effort: Effort) -> None:
-    """Run candidates in full that are drawn at random."""
+    """Run randomly drawn candidates in full."""
     evaluate(space.sample(effort.n_trials or _TRIALS, effort.seed), effort.n_runs)
 
 
 def halving(space: Space, evaluate: Evaluate, effort: Effort) -> None:
-    """Run many candidates once, and the better ones again (successive halving).
+    """Run many candidates once, and the better ones more often (successive halving).
 
-    A quarter goes on to each round, which brings twice as many runs, until no more are left than
-    finalists. Half of the candidates decide which of the others are run at all.
+    A quarter enters each next round, which doubles the number of runs, until only the finalists are
+    left. Half of the candidates decide which of the others are run at all.
     """
     points = space.sample(effort.n_trials or _MOST_AT_FIRST, effort.seed)
     first, rest = points[: len(points) // 2], points[len(points) // 2 :]
@@ -57,7 +57,7 @@ def halving(space: Space, evaluate: Evaluate, effort: Effort) -> None:
 def _promising(
     tried: Sequence[Point], costs: Sequence[float | None], untried: Sequence[Point]
 ) -> list[Point]:
-    """Leave out what shares a value with enough candidates that all failed or cost far more."""
+    """Drop candidates that share a value with enough others that all failed or cost far more."""
     by_value: defaultdict[tuple[str, Value], list[float]] = defaultdict(list)
     for point, cost in zip(tried, costs, strict=True):
         for chosen in point.items():
@@ -72,7 +72,7 @@ def _promising(
 
 
 def _ranked(points: Sequence[Point], costs: Sequence[float | None]) -> list[Point]:
-    """Order the points that did not fail by cost, equal ones by name."""
+    """Sort the points that did not fail by cost, then by name."""
     found = [
         (cost, label_of(point), point)
         for point, cost in zip(points, costs, strict=True)
@@ -82,17 +82,17 @@ def _ranked(points: Sequence[Point], costs: Sequence[float | None]) -> list[Poin
 
 
 def find_strategy(name: str) -> Strategy:
-    """Give a strategy by its name.
+    """Return a strategy by its name.
 
-    Beside those of `STRATEGIES` there are `optuna`, and `kernel-tuner:NAME` for the strategies of
+    Besides those of `STRATEGIES` there are `optuna`, and `kernel-tuner:NAME` for the strategies of
     Kernel Tuner.
 
     Raises
     ------
     ValueError
-        There is none of that name.
+        No strategy has that name.
     MissingDependencyError
-        The package that it is from is not installed.
+        The package of the strategy is not installed.
     """
     source, _, other = name.partition(":")
     if name == "optuna":

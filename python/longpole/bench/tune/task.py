@@ -1,4 +1,4 @@
-"""What to tune: a space, how a candidate is run, what makes it good, and what is right."""
+"""A tuning task: a space, how to run a candidate, the objective, and the correct result."""
 
 from __future__ import annotations
 
@@ -40,8 +40,13 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "absolute": (int, float),
     "factory": (bool,),
 }
-"""What the keys of a task may be; all others are texts."""
-_WORDS: Final = {str: "a text", tuple: "a list of texts", float: "a number", bool: "true or false"}
+"""Valid types of the keys of a task; all others are strings."""
+_WORDS: Final = {
+    str: "a string",
+    tuple: "a list of strings",
+    float: "a number",
+    bool: "true or false",
+}
 _KEYS: Final = frozenset(
     {"parameters", "constraints", "baseline", "candidate", "objective", "reference"}
 )
@@ -54,15 +59,15 @@ class Command:
     Parameters
     ----------
     command
-        What to run: a text, split as a shell would after values are put in, or a list of words.
-        `{program}` is the file that `build` makes, `{output}` a file to write results to.
+        The command: a string, split as a shell would after values are inserted, or a list of words.
+        `{program}` is the file that `build` creates, `{output}` a file to write results to.
     build
-        What makes `{program}`. The file is kept for as long as neither the command, nor the
-        sources, nor the compiler change.
+        The command that creates `{program}`. The file is kept until the command, the sources or the
+        compiler change.
     sources
-        Files that decide what is built and run.
+        Files that determine what is built and run.
     timeout_s
-        For one run, and for a build; by default the limit of all jobs.
+        Time limit of a run and of a build; by default the limit of all jobs.
     """
 
     command: str | tuple[str, ...]
@@ -78,16 +83,16 @@ class Function:
     Parameters
     ----------
     function
-        As `MODULE:FUNC`.
+        The function, as `MODULE:FUNC`.
     factory
-        Whether it makes the function to time.
+        Whether it returns the function to time.
     clock, cache
-        As of `longpole bench time`.
+        As for `longpole bench time`.
     configs
         An autotuned Triton kernel, as `MODULE:KERNEL`: points are its configurations, and the
-        function, which launches it, gets no arguments.
+        function, which launches it, has no arguments.
     timeout_s
-        For one candidate; by default the limit of all jobs.
+        Time limit of one candidate; by default the limit of all jobs.
     """
 
     function: str
@@ -100,24 +105,24 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """All that is to be known to tune.
+    """A complete tuning task.
 
     Parameters
     ----------
     space
-        What can be chosen.
+        The search space.
     candidate
-        How a point of it is run.
+        How to run a point.
     objective
-        What makes it good.
+        The quantity to optimise.
     reference
-        What is right; without it, all that ends well is.
+        The correct result; without it, every successful run counts as correct.
     baseline
         The point to compare with; the first of the space by default.
     folder
-        Where commands are started, and where files are found.
+        Working directory of commands, and folder of files.
     origin
-        The file that the parameters came from; None where they were declared.
+        The file with the parameters; None if they were declared.
     """
 
     space: Space
@@ -141,7 +146,7 @@ class Task:
         return self.space.first() if self.baseline is None else self.space.own(self.baseline)
 
     def files(self) -> list[Path]:
-        """List the files that the task names: sources, the right numbers, parameters."""
+        """List the files of the task: sources, the correct numbers, parameters."""
         names = [*(self.candidate.sources if isinstance(self.candidate, Command) else ())]
         if self.origin is not None:
             names += [self.origin, self.origin.partition(":")[0]]
@@ -166,7 +171,7 @@ class Task:
 
 
 def filled(template: str | Sequence[str], values: Mapping[str, Value]) -> tuple[str, ...]:
-    """Return the words of a command with values in it.
+    """Return the words of a command with values inserted.
 
     Raises
     ------
@@ -192,12 +197,12 @@ def filled(template: str | Sequence[str], values: Mapping[str, Value]) -> tuple[
 
 
 def read_task(path: str | os.PathLike[str]) -> Task:
-    """Read what to tune from a TOML or JSON file.
+    """Read a tuning task from a TOML or JSON file.
 
     Raises
     ------
     ValueError
-        It declares something else. The message names what is wrong.
+        The file declares something else; the message says what is wrong.
     OSError
         The file cannot be read.
     """
@@ -226,11 +231,11 @@ def _fields(path: Path) -> dict[str, Any]:
 def _task(fields: Mapping[str, Any], folder: Path) -> Task:
     constraints = fields.get("constraints", [])
     if not _is_list_of_texts(constraints):
-        message = "constraints has to be a list of texts"
+        message = "constraints must be a list of strings"
         raise TypeError(message)
     for name in ("candidate", "objective", "reference", "baseline"):
         if name in fields and not isinstance(fields[name], dict):
-            message = f"{name} has to be a table, not {fields[name]!r}"
+            message = f"{name} must be a table, not {fields[name]!r}"
             raise TypeError(message)
     space = _space(fields["parameters"], constraints, folder)
     reference = fields.get("reference")
@@ -246,11 +251,11 @@ def _task(fields: Mapping[str, Any], folder: Path) -> Task:
 
 
 def _space(declared: Any, constraints: Sequence[str], folder: Path) -> Space:
-    """Return the space that is declared, or that of a file of Kernel Tuner or Triton."""
+    """Return the declared space, or that of a file of Kernel Tuner or Triton."""
     if isinstance(declared, dict):
         return Space.parse(declared, constraints)
     if not isinstance(declared, str):
-        message = f"parameters has to be a table or the name of a file, not {declared!r}"
+        message = f"parameters must be a table or the name of a file, not {declared!r}"
         raise TypeError(message)
     name, _, kernel = declared.partition(":")
     if kernel or name.endswith(".py"):
@@ -279,7 +284,7 @@ def _made(cls: Callable[..., Made], table: str, fields: Mapping[str, Any]) -> Ma
         is_allowed = isinstance(value, allowed) and (bool in allowed or not isinstance(value, bool))
         if not is_allowed:
             told = " or ".join(_WORDS[each] for each in allowed if each in _WORDS)
-            message = f"{name} in {table} has to be {told}, not {value!r}"
+            message = f"{name} in {table} must be {told}, not {value!r}"
             raise TypeError(message)
     return cls(**fields)
 

@@ -1,4 +1,4 @@
-"""Configurations of `triton.autotune` in source text or JSON: read, and written back.
+"""Reads and writes configurations of `triton.autotune` in source text or JSON.
 
 Triton is not needed: the source is parsed, not run.
 """
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 __all__ = ["launch_options", "read_triton", "triton_label", "write_triton"]
 
 launch_options: Final = ("num_warps", "num_stages", "num_ctas", "maxnreg")
-"""What a configuration sets beside the arguments of the kernel."""
+"""Options of a configuration other than the arguments of the kernel."""
 
 _INDENT: Final = 4
 _MOST_BYTES: Final = 1_000_000
 
 
 def triton_label(point: Point) -> str:
-    """Name a configuration as `longpole bench time --configs` does.
+    """Return the name of a configuration, as in `longpole bench time --configs`.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def read_triton(path: str | os.PathLike[str], kernel: str | None = None) -> Spac
     Raises
     ------
     ValueError
-        There is no such kernel, or its configurations are not a literal list.
+        The kernel does not exist, or its configurations are not a literal list.
     """
     text = short_text(path, most_bytes=_MOST_BYTES)
     try:
@@ -77,14 +77,14 @@ def write_triton(
     kernel: str | None = None,
     force: bool = False,
 ) -> None:
-    """Write configurations: the source with its list replaced, or JSON without a source.
+    """Write configurations: into the list of the source, or as JSON without a source.
 
     Raises
     ------
     FileExistsError
         The file exists and `force` is not given, or it is the source.
     ValueError
-        As of `read_triton`.
+        As for `read_triton`.
     """
     if source is None:
         text = json.dumps([_plain(point) for point in points], indent=1) + "\n"
@@ -96,7 +96,7 @@ def write_triton(
 
 
 def _configs(text: str, kernel: str | None) -> ast.List:
-    """Find the list of configurations of a kernel."""
+    """Return the list of configurations of a kernel."""
     found = [
         (function.name, call)
         for function in ast.walk(ast.parse(text))
@@ -119,7 +119,7 @@ def _configs(text: str, kernel: str | None) -> ast.List:
 
 def _parsed(config: ast.expr) -> Point:
     if not isinstance(config, ast.Call) or _name_of(config) != "Config":
-        message = f"{ast.unparse(config)!r} is no triton.Config"
+        message = f"{ast.unparse(config)!r} is not a triton.Config"
         raise ValueError(message)
     named = {each.arg: each.value for each in config.keywords if each.arg}
     kwargs = named.pop("kwargs", config.args[0] if config.args else ast.Dict([], []))
@@ -147,7 +147,7 @@ def _plain(point: Point) -> dict[str, Any]:
 
 
 def _replaced(text: str, kernel: str | None, points: Iterable[Point]) -> str:
-    """Put other configurations in the place of the list."""
+    """Replace the list by other configurations."""
     listed = _configs(text, kernel)
     first = listed.elts[0]
     made_by = ast.unparse(first.func) if isinstance(first, ast.Call) else "triton.Config"
@@ -169,5 +169,5 @@ def _rows(made_by: str, points: Iterable[Point]) -> Iterator[str]:
 
 
 def _name_of(call: ast.Call) -> str:
-    """Give the last part of the name of what is called."""
+    """Return the last part of a called function's name."""
     return ast.unparse(call.func).rpartition(".")[2]

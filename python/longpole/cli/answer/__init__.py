@@ -1,1 +1,1 @@
-"""What the user is told: answers, warnings, errors, exit codes, progress."""
+"""Output for the user: answers, warnings, errors, exit codes, progress."""

@@ -1,4 +1,4 @@
-"""What is said about Chakra graphs, as answers."""
+"""Answers about Chakra graphs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _RESOURCES: Final[dict[Column, Value]] = {
 
 
 class GraphFinding(Row):
-    """Something that is wrong with a graph."""
+    """A problem of a graph."""
 
     code: str
     refused: bool
@@ -66,13 +66,13 @@ Findings = Annotated[list[dict[str, Any]], GraphFinding]
 
 
 class CheckedGraph(Row):
-    """What is wrong with a graph."""
+    """The problems of a graph."""
 
     findings: Findings
 
 
 class Pair(Row):
-    """A graph that was written, and the two files that it was made of."""
+    """A written graph, and the two files it was made from."""
 
     path: str
     rank: int | None
@@ -82,7 +82,7 @@ class Pair(Row):
 
 
 class ConvertedGraph(Pair):
-    """The same with what is wrong with it."""
+    """A written graph with its problems."""
 
     findings: Findings
 
@@ -99,7 +99,7 @@ class Converted(Row):
 
     graphs: list[ConvertedGraph]
     groups: str | None
-    """The file of the ranks of the process groups, of several ranks."""
+    """File with the ranks of the process groups, for several ranks."""
     calls: NotRequired[MatchedCalls]
     findings: NotRequired[list[str]]
 
@@ -117,20 +117,20 @@ class Resource(Row):
 
 
 class Replayed(Row):
-    """How long a graph takes with its measured durations."""
+    """Time of a graph with its measured durations."""
 
     replay_ns: int
     measured_ns: int | None
     error: float | None
-    """As a share of what was measured."""
+    """Relative to the measured time."""
     error_without_gaps: float | None
     stuck: int
-    """Nodes that never became ready."""
+    """Number of nodes that never became ready."""
     resources: Annotated[pl.DataFrame, Resource]
 
 
 def check_answer(path: str, graph: ChakraTrace) -> Answer:
-    """Say what is wrong with a graph."""
+    """Return the problems of a graph."""
     found, warnings = _checked(graph)
     document = Document(
         schema=CHECK,
@@ -143,7 +143,7 @@ def check_answer(path: str, graph: ChakraTrace) -> Answer:
 
 
 def converted_answer(execution: str, kineto: str, output: str) -> Answer:
-    """Say what is wrong with a graph that was just written."""
+    """Return the problems of a graph that was just written."""
     found, warnings = _checked(read_chakra(output))
     pair = Pair(path=output, rank=None, execution=execution, kineto=kineto, paired_by=None)
     document = Document(
@@ -157,7 +157,7 @@ def converted_answer(execution: str, kineto: str, output: str) -> Answer:
 
 
 def ranks_answer(ranks: LinkedRanks, written: Sequence[Path]) -> Answer:
-    """Say what was written for the ranks of a run, and how their calls were matched."""
+    """Report the files written for the ranks of a run, and how their calls were matched."""
     *graphs, groups = written
     checked = [_checked(read_chakra(path), path.name) for path in graphs]
     warnings = [warned for _, of_graph in checked for warned in of_graph]
@@ -198,7 +198,7 @@ def _pairs(ranks: LinkedRanks, graphs: Sequence[Path]) -> list[Pair]:
 
 
 def _converted(pairs: Sequence[Pair], converted: Converted) -> Iterator[Block]:
-    """Show the pairs, what is wrong with their graphs, and how calls were matched."""
+    """Show the pairs, the problems of their graphs, and how calls were matched."""
     calls = converted["calls"]
     by = f", matched by {', '.join(calls['matched_by'])}" if calls["matched_by"] else ""
     yield Headline(f"{count(len(pairs), 'rank')}, {count(calls['count'], 'call')} of several{by}")
@@ -210,12 +210,12 @@ def _converted(pairs: Sequence[Pair], converted: Converted) -> Iterator[Block]:
 
 
 def _checked(graph: ChakraTrace, name: str = "") -> tuple[Findings, list[Warned]]:
-    """Say what is wrong with a graph, and where its replay misses the run."""
+    """Return the problems of a graph, and where its replay deviates from the run."""
     return graph.check().to_dicts(), replay_warnings(graph.replay(), graph.nodes, name)
 
 
 def _known(given: Mapping[str, Any], warnings: Sequence[Warned]) -> dict[str, Any]:
-    """Give what every document about graphs says."""
+    """Return the fields of every document about graphs."""
     return {
         "input": given,
         "status": "partial" if warnings else "ok",
@@ -244,7 +244,7 @@ def _findings(path: str, found: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
 
 
 def replay_answer(path: str, graph: ChakraTrace) -> Answer:
-    """Say how long a graph takes with its measured durations, against what was measured."""
+    """Compare the replayed time of a graph with the measured time."""
     whole, without = graph.replay(), graph.replay(gaps=False)
     resources = whole.resources.to_dicts()
     warnings = replay_warnings(whole, graph.nodes)

@@ -1,4 +1,4 @@
-"""What is wrong with a trace, as an answer."""
+"""The problems of a trace, as an answer."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ _FAILING: Final = ("data_loss", "altered")
 
 
 class Checked(Row):
-    """What is wrong with a trace."""
+    """The problems of a trace."""
 
     counts: dict[Severity, int]
-    """How many kinds of findings there are."""
+    """Number of kinds of findings by severity."""
     findings: list[Finding]
     program: list[ProgramNote]
-    """Habits and settings of the program that cost time; they are no problems of the trace."""
+    """Habits and settings of the program that cost time; not problems of the trace."""
     recording_cost: RecordingCost
 
 
 def check_answer(
     path: str, trace: Trace, *, strict: bool, companions: Companions | None = None
 ) -> Answer:
-    """List what is wrong with a trace, alone and with earlier ones, and notes on the program."""
+    """List the problems of a trace, alone and with earlier ones, and notes on the program."""
     findings = check(trace)
     if companions is not None:
         beside = companions.check(path, trace)
@@ -92,7 +92,7 @@ def check_answer(
 
 
 def _program(notes: Sequence[ProgramNote]) -> list[Block]:
-    """Show what the trace tells about the program, in a section of its own."""
+    """Show what the trace shows about the program, in a separate section."""
     if not notes:
         return []
     entries = [_note_entry(note) for note in notes]
@@ -108,7 +108,7 @@ def _note_entry(note: ProgramNote) -> Entry:
 
 
 def _cost(trace: Trace, cost: RecordingCost) -> list[Block]:
-    """Show what recording cost; nothing where no torch.profiler recorded events of threads."""
+    """Show the recording overhead; empty unless torch.profiler recorded events of threads."""
     is_known = cost["status"] != "unknown" or trace.core.profiler.startswith("torch")
     return cost_blocks(cost) if is_known else []
 
@@ -132,7 +132,7 @@ def _entry(finding: Finding) -> Entry:
 
 
 def _first(finding: Finding) -> str:
-    """Say where it was found first, as the end of a sentence."""
+    """Return where it was first found, as the end of a sentence."""
     place = finding.first
     if place is None:
         return ""

@@ -57,18 +57,18 @@ _WRITERS: Final[dict[str, Callable[[pl.DataFrame, Path], None]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Converted(Data):
-    """What was written."""
+    """The written file."""
 
     output: str
-    """The file."""
+    """Path of the file."""
     bytes: int
     table: str
-    """The table of the trace, or what was written instead of one."""
+    """The table of the trace, or what was written instead."""
     rows: int
 
 
 def _harmless(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows with texts as `--format csv` writes them: no formula, nothing invisible."""
+    """Return the rows with strings as in `--format csv`: no formulas, no invisible characters."""
     import polars as pl
 
     changed = {}
@@ -83,7 +83,7 @@ def _harmless(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def writer_of(output: Path) -> Callable[[pl.DataFrame, Path], None]:
-    """Find how to write a table to a file with this ending."""
+    """Return a function that writes a table to a file with this suffix."""
     return _WRITERS[output.suffix]
 
 
@@ -98,7 +98,7 @@ def cut_trace(path: str, trace: Trace, window: Window, *, output: Path, force: b
 
 
 def repair_trace(path: str, trace: Trace, *, output: Path, force: bool) -> Answer:
-    """Write all that could be read of a trace as a sound one."""
+    """Write everything readable of a trace as a valid one."""
     from longpole.convert.repaired import repair
 
     n_written = repair(path, output, force=force)
@@ -107,7 +107,7 @@ def repair_trace(path: str, trace: Trace, *, output: Path, force: bool) -> Answe
 
 
 def normalise_trace(path: str, trace: Trace, *, output: Path, force: bool) -> Answer:
-    """Write all that could be read of a trace so that every viewer shows it as it is."""
+    """Write everything readable of a trace so that every viewer shows it unchanged."""
     from longpole.convert.normalised import normalise
 
     n_written = normalise(path, output, force=force)
@@ -139,7 +139,7 @@ def write_perfetto(
 def write_flame(
     path: str, trace: Trace, window: Window, *, time: Time, output: Path, force: bool
 ) -> Answer:
-    """Write times by stacks of names, for a viewer of flame graphs."""
+    """Write times by stacks of names, for a flame graph viewer."""
     from pathlib import Path
 
     from longpole.convert.flame import flame, folded, speedscope
@@ -198,7 +198,7 @@ def convert_path(
 def convert_question(
     path: str, trace: Trace, window: Window | None, *, shown: Shown, output: Path, force: bool
 ) -> Answer:
-    """Write the table that a question is answered with."""
+    """Write the table that answers a question."""
     rows = rows_of_question(trace, window, shown)
     known = known_of_window(path, trace, window)
     return _written(rows, shown, output, known, force=force), exit_codes.OK

@@ -1,4 +1,4 @@
-"""The example traces of the package, one of them explained, as an answer."""
+"""The example traces of the package, with an explanation of one, as an answer."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class Next:
 
 @dataclass(frozen=True, slots=True)
 class Demo(Data):
-    """The example traces that were written, and what one of them says."""
+    """The written example traces, and the verdict on one of them."""
 
     files: tuple[str, ...]
     """The files."""
     verdict: str
     """What the program waits for."""
     next: tuple[Next, ...]
-    """What to ask next."""
+    """Commands to run next."""
 
 
 def demo_answer(folder: Path, *, ranks: bool, force: bool) -> Answer:
@@ -75,7 +75,7 @@ def demo_answer(folder: Path, *, ranks: bool, force: bool) -> Answer:
 
 
 def _write(folder: Path, *, force: bool) -> list[Path]:
-    """Write the packaged traces; what is there already stays."""
+    """Write the packaged traces; existing ones are kept."""
     (folder / "ranks").mkdir(parents=True, exist_ok=True)
     written = []
     for example in sorted(packaged("longpole").joinpath("examples").iterdir(), key=str):

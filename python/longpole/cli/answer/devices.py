@@ -35,17 +35,17 @@ _COLUMNS: Final = (
 
 
 class ListedDevice(Row):
-    """A device, its state, and what could be read of it."""
+    """A device, its state, and the readable values."""
 
     number: int
-    """As this process counts devices."""
+    """Number as seen by this process."""
     uuid: str
-    """Its identity: locks and records go by it."""
+    """Identity of the device, used by locks and records."""
     vendor: Vendor
     token: str
-    """How a program is told to use it, in a variable such as `CUDA_VISIBLE_DEVICES`."""
+    """Token that selects it in a variable such as `CUDA_VISIBLE_DEVICES`."""
     index: int
-    """As its driver counts."""
+    """Number as seen by its driver."""
     name: str
     pci: str | None
     arch: str | None
@@ -54,7 +54,7 @@ class ListedDevice(Row):
     parent: str | None
     """The UUID of the device that an instance (MIG) is a part of."""
     held_by: str | None
-    """Who has leased it."""
+    """Current holder of its lease."""
     state: Literal["free", "busy", "lost", "unknown"]
     reason: str | None
     """Why it is busy or lost."""
@@ -66,11 +66,11 @@ class ListedDevice(Row):
     utilisation_share: NotRequired[float]
     memory_used_bytes: NotRequired[int]
     throttle_reasons: NotRequired[Sequence[str]]
-    """Why its clock is low."""
+    """Reasons for a low clock."""
     ecc_errors: NotRequired[int]
-    """Errors of its memory that were not corrected."""
+    """Number of uncorrected memory errors."""
     processes: NotRequired[Sequence[Process]]
-    """Which programs hold memory of it."""
+    """Programs with memory on it."""
 
 
 class Devices(Row):
@@ -84,7 +84,7 @@ _RECORD: Final = tuple(name for name in names_of(ListedDevice) if name not in _L
 
 
 def devices_answer(found: Found) -> Answer:
-    """Say how each device is, and who uses it."""
+    """Report the state of each device, and who uses it."""
     rows: list[Any] = [_row(number, *item) for number, item in enumerate(found.items())]
     document = Document(
         schema="longpole.devices/1",

@@ -128,7 +128,7 @@ def _exit_code(found: Diff, gate: float | None) -> int:
 
 
 def _name(side: Sequence[Named]) -> str:
-    """Name a side by its trace, or by the directory of its traces."""
+    """Return the name of a side: its trace, or the directory of its traces."""
     paths = [path for path, _ in side]
     if len(paths) == 1:
         return name_of(paths[0])

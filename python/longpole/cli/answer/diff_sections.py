@@ -46,7 +46,7 @@ def diff_sections(
     top: int,
     step_name: str | None = None,
 ) -> list[Section]:
-    """Show the verdict beside a step of either side, what changed, and all work by name."""
+    """Show the verdict next to a step of each side, what changed, and all work by name."""
     _, *rest = found.blocks(top)
     headline, *more = _sentences(found)
     drawn = diff_lanes(found, base, new, step_name=step_name)
@@ -60,7 +60,7 @@ def diff_sections(
 
 
 def _sentences(found: Diff) -> list[Sentence]:
-    """Divide the answer: how much changed is the headline, what changed follows its figures."""
+    """Split the answer: how much changed is the headline; what changed follows the figures."""
     first, stop, more = found.sentence.partition(". ")
     return [Sentence(f"{first}."), Sentence(more)] if stop else [Sentence(first)]
 
@@ -106,7 +106,7 @@ def _interval(found: Diff) -> str:
 
 
 def _path_stacks(found: Diff) -> list[Stack]:
-    """Divide the mean critical path of either side by kind; both have the same kinds."""
+    """Divide the mean critical path of each side by kind, with the same kinds on both sides."""
     sides = {
         "base": [(row.kind, row.base_ns) for row in found.path],
         "new": [(row.kind, row.new_ns) for row in found.path],
@@ -132,7 +132,7 @@ def _path_stacks(found: Diff) -> list[Stack]:
 
 
 def _bars(rows: Sequence[tuple[str, float]], length_ns: float) -> list[Bar]:
-    """Return the parts of a path of a length; what is not in the rows is one part."""
+    """Return the parts of a path of a given length; what is not in the rows is one part."""
     bars = [
         Bar(
             time_ns / length_ns,
@@ -149,7 +149,7 @@ def _bars(rows: Sequence[tuple[str, float]], length_ns: float) -> list[Bar]:
 
 
 def _all_work(found: Diff) -> list[Part]:
-    """List the work of both sides by name, the greatest change first."""
+    """List the work of both sides by name, largest change first."""
     records = found.records()
     table = tabulated(records[:_MOST_WORK], _WORK)
     more = len(records) - len(table.rows)

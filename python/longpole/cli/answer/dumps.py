@@ -1,4 +1,4 @@
-"""What dumps of a flight recorder say, as an answer."""
+"""Flight recorder dumps, as an answer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LOSSES: Final = ("unreadable rank", "duplicate rank", "damaged rank")
 
 
 def dumps_answer(sources: Sequence[str], found: DumpSet) -> Answer:
-    """Say which call hangs and for whom."""
+    """Report which call hangs and which ranks it waits for."""
     answer = dumps(found)
     losses = [finding for finding in found.findings if finding.kind in _LOSSES]
     path = ", ".join(sources)

@@ -1,4 +1,4 @@
-"""Writes answers to stdout as they come, in the format that was asked for."""
+"""Writes answers to stdout as they arrive, in the requested format."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ __all__ = ["Answer", "ClosedPipeError", "emit", "failed"]
 _WHOLE_NAMES: Final = "Names with … are shortened: see --json, or set COLUMNS=200 for wider tables."
 
 Answer = tuple[Document, int]
-"""A document and the exit code that it stands for."""
+"""A document and its exit code."""
 
 
 class ClosedPipeError(Exception):
-    """Nobody reads stdout any more, as after `| head`."""
+    """The reader of stdout has closed it, as after `| head`."""
 
 
 def failed(schema: str, problem: Problem) -> Answer:
-    """Answer that there is no answer, and tell the user on stderr."""
+    """Build an error document, and print the problem to stderr."""
     problem.show()
     error = problem.to_dict()
     document = Document(schema=schema, input={"path": problem.path}, status="error", error=error)
@@ -37,7 +37,7 @@ def failed(schema: str, problem: Problem) -> Answer:
 
 
 def emit(answers: Iterable[Answer], form: str, terminal: Terminal) -> int:
-    """Write answers; give the exit code, the gravest of them."""
+    """Write answers; return the most severe exit code."""
     exit_code = exit_codes.OK
     written = 0
     kept = []
@@ -54,7 +54,7 @@ def emit(answers: Iterable[Answer], form: str, terminal: Terminal) -> int:
 
 
 def _all(documents: Sequence[Document], form: str) -> Iterable[str]:
-    """Write what holds all answers: an array or a page."""
+    """Yield the document that contains all answers: an array or a page."""
     if form == "json":
         from longpole.report.json import json_chunks
 
@@ -63,7 +63,7 @@ def _all(documents: Sequence[Document], form: str) -> Iterable[str]:
 
 
 def _page(documents: Sequence[Document]) -> str:
-    """Write answers as one page; sections of their own bring no headline."""
+    """Return answers as one page; their sections have no extra headline."""
     from longpole.report.page import page_text
     from longpole.report.sections import Page, Section
 
@@ -80,8 +80,8 @@ def _page(documents: Sequence[Document]) -> str:
 
 
 def _one(document: Document, form: str, terminal: Terminal, written: int) -> Iterable[str]:
-    """Write one of several answers, with an empty line before it where people read."""
-    # Each format is imported where it is needed: `--help` needs none.
+    """Yield one of several answers, after an empty line in text formats."""
+    # Each format is imported on use: `--help` needs none.
     if form == "jsonl":
         from longpole.report.json import json_lines
 
@@ -105,14 +105,14 @@ def _for_people(blocks: Sequence[Block], form: str, terminal: Terminal, written:
 
 
 def _hint(answer: str, terminal: Terminal) -> str:
-    """Say where names are whole, if the first answer shortens some."""
+    """Return how to show full names, if the first answer shortens some."""
     if terminal.encodable("…") not in answer:
         return ""
     return terminal.styled(f"\n  {terminal.encodable(_WHOLE_NAMES)}", "dim") + "\n"
 
 
 def _warn(document: Document) -> None:
-    """Tell people what to know when using an answer; in JSON it is part of the answer."""
+    """Print warnings about an answer; in JSON they are part of the answer."""
     path = document.input.get("path")
     where = f"{escape(path)}: " if path else ""
     for warned in document.warnings:
@@ -122,7 +122,7 @@ def _warn(document: Document) -> None:
 
 
 def _write(chunks: Iterable[str]) -> bool:
-    """Write the parts of an answer as they are made; tell whether there was anything."""
+    """Write the parts of an answer as they are created; return whether there were any."""
     length = 0
     try:
         for chunk in chunks:

@@ -1,4 +1,4 @@
-"""What the command tells the shell. `docs/exit-codes.md` says the same in more words."""
+"""Exit codes of the command line, explained in `docs/exit-codes.md`."""
 
 from typing import Final
 

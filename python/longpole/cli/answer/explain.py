@@ -1,4 +1,4 @@
-"""What a remedy is, as an answer."""
+"""An explanation of a remedy, as an answer."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class ExplainedRemedy(Row):
     """What must be recorded to find it."""
     seen_by: str
     change: str
-    """What is changed in the dependency graph."""
+    """The change of the dependency graph."""
     not_when: str
     is_upper_bound: bool
-    """Whether it may not be possible: then even the least gain is an upper bound."""
+    """Whether it may not be possible: then even the lower bound is an upper bound."""
     is_computed: bool
     """Whether a gain is computed."""
     measured: list[Measurement]
@@ -48,7 +48,7 @@ class ExplainedRemedy(Row):
 
 
 class Explained(Row):
-    """Remedies: the one that was asked about, or all."""
+    """The requested remedy, or all."""
 
     remedies: list[ExplainedRemedy]
 
@@ -59,7 +59,7 @@ def explained(name: str | None) -> Answer:
     Raises
     ------
     click.UsageError
-        There is no such remedy.
+    The remedy does not exist.
     """
     known = {one.id: one for one in remedies()}
     if name is not None and name not in known:

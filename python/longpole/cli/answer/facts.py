@@ -1,4 +1,4 @@
-"""What a page says of the traces it is about, before any answer."""
+"""Facts about the traces of a page, shown before any answer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_DEVICES: Final = 3
 
 
 def names_of(traces: Sequence[Named]) -> list[str]:
-    """Name traces by their files, with as many folders as tell them apart."""
+    """Return short names of traces: their files, with as many folders as needed to differ."""
     paths = [PurePath(path) for path, _ in traces]
     names = [path.name for path in paths]
     if len(set(names)) < len(names):
@@ -33,7 +33,7 @@ def names_of(traces: Sequence[Named]) -> list[str]:
 
 
 def facts_of(traces: Sequence[Named]) -> list[str]:
-    """Say what was read."""
+    """Return what was read."""
     (path, first), several = traces[0], len(traces) > 1
     n_events = count(sum(trace.n_events for _, trace in traces), "event")
     formats = sorted({trace.format for _, trace in traces})
@@ -54,7 +54,7 @@ def facts_of(traces: Sequence[Named]) -> list[str]:
 
 
 def _folder(traces: Sequence[Named]) -> str:
-    """Give the folder that all traces are in; empty where there is none."""
+    """Return the folder of all traces; empty if there is none in common."""
     folders = [str(PurePath(path).parent) for path, _ in traces]
     try:
         return os.path.commonpath(folders)

@@ -22,13 +22,13 @@ _NOT_ASCII: Final = re.compile("[^\x00-\x7f]")
 
 
 def records_of(path: str, frame: pl.DataFrame) -> Iterator[Record]:
-    """Give every row with the input it comes from."""
+    """Yield every row with its input."""
     for rows in flat(frame).iter_slices(_ROWS_AT_A_TIME):
         yield from ({"path": path, **row} for row in rows.iter_rows(named=True))
 
 
 def json_rows(frame: pl.DataFrame) -> Iterator[str]:
-    """Give every row as a line of JSON in ASCII."""
+    """Yield every row as a line of JSON in ASCII."""
     for rows in frame.iter_slices(_ROWS_AT_A_TIME):
         text = rows.write_ndjson()
         if not text.isascii():

@@ -27,7 +27,7 @@ _KINDS: Final = {
 
 
 def gemm_coverage_answer(results: str, found: GemmCoverage) -> Answer:
-    """Say how much of a trace is tuned; 1 where some is not, 4 where there are no GEMMs."""
+    """Report how much of a trace is tuned; exit code 1 if some is not, 4 without GEMMs."""
     if found.share_of_gemm_time is None:
         headline = "no matrix product launched a kernel in this window"
     else:
@@ -55,12 +55,12 @@ def _notes_on(found: GemmCoverage) -> list[str]:
     notes = ["no tuning of a GEMM can gain more than its time on the path (path_ns)"]
     notes += _kinds_in(found.rows)
     if found.path_status != "ok":
-        notes.append(f"the critical path is {found.path_status}: its shares are no basis")
+        notes.append(f"the critical path is {found.path_status}: its shares are not reliable")
     return notes
 
 
 def execution_coverage_answer(results: str, found: ExecutionCoverage) -> Answer:
-    """Say how many products of an execution trace are tuned; 1 where some are not, 4 for none."""
+    """Report how many products of an execution trace are tuned; exit code 1 or 4 as above."""
     is_whole = found.n_tuned_calls == found.n_calls
     code = exit_codes.OK if is_whole else exit_codes.FINDINGS
     return by_operations(
@@ -76,6 +76,6 @@ def execution_coverage_answer(results: str, found: ExecutionCoverage) -> Answer:
 
 
 def _kinds_in(rows: pl.DataFrame) -> list[str]:
-    """Say what the kinds mean of which there are rows."""
+    """Explain the kinds that occur in the rows."""
     kinds = set(rows["match"])
     return [text for kind, text in _KINDS.items() if kind in kinds]

@@ -1,4 +1,4 @@
-"""What is said about an input, beside the answer."""
+"""Information about an input, as part of the answer."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["describe", "name_of", "warnings_of", "warnings_of_ranks"]
 
 
 def name_of(path: str) -> str:
-    """Name an input for people."""
+    """Return the name of an input for people."""
     return "stdin" if path == "-" else escape(path)
 
 
 def describe(path: str, trace: Trace) -> dict[str, Any]:
-    """Say what was read, for the envelope."""
+    """Return what was read, for the envelope."""
     return {
         "path": path,
         "format": trace.format,
@@ -36,7 +36,7 @@ def describe(path: str, trace: Trace) -> dict[str, Any]:
 
 
 def warnings_of(trace: Trace) -> list[Warned]:
-    """Give what reading lost or altered, for the envelope."""
+    """Return what was lost or altered while reading, for the envelope."""
     severe = ("altered", "data_loss")
     return [
         Warned(
@@ -52,7 +52,7 @@ def warnings_of(trace: Trace) -> list[Warned]:
 
 
 def warnings_of_ranks(losses: Iterable[RankFinding]) -> list[Warned]:
-    """Give what is lost of several ranks, for the envelope."""
+    """Return what was lost of several ranks, for the envelope."""
     return [
         Warned(it.kind.replace(" ", "_"), it.count, it.message, "the rest is answered")
         for it in losses

@@ -27,7 +27,7 @@ LINK: Final = "longpole.link/1"
 
 
 class Iteration(Row):
-    """A place in the Kineto trace that the execution trace fits."""
+    """A position in the Kineto trace that matches the execution trace."""
 
     iteration: int
     start_ns: int
@@ -49,18 +49,18 @@ class Linked(Row):
     dependencies: dict[str, int]
     """By kind."""
     dropped: dict[str, int]
-    """Dependencies that were left out, by reason."""
+    """Number of dependencies left out, by reason."""
     iterations: Annotated[list[dict[str, Any]], Iteration]
     measured_ns: int | None
     replay_ns: int
     replay_error: float | None
-    """As a share of what was measured."""
+    """Relative to the measured time."""
     gap_ns: int
     replay_error_without_gaps: float | None
 
 
 def link_answer(execution: str, kineto: str, linked: LinkedTrace, *, explain: bool) -> Answer:
-    """Say how two files were joined, what was not, and how well the dependencies explain it."""
+    """Report how two files were joined, what was not, and how well dependencies explain the run."""
     replay = linked.replay()
     found = _figures(linked, replay)
     warnings = replay_warnings(replay, linked.nodes)
@@ -109,7 +109,7 @@ def _figures(linked: LinkedTrace, whole: Replay) -> Linked:
 
 
 def _counted(found: Linked) -> Iterator[tuple[str, str, dict[str, int]]]:
-    """Give what is counted, its title, and the counts by name."""
+    """Yield each counted thing, its title, and the counts by name."""
     yield "nodes", "nodes", found["nodes"]
     yield "unlinked", "not linked", found["unlinked"]
     yield "dependencies", "dependencies", found["dependencies"]
@@ -117,7 +117,7 @@ def _counted(found: Linked) -> Iterator[tuple[str, str, dict[str, int]]]:
 
 
 def _records(found: Linked) -> Iterator[Record]:
-    """Give every count as a row: of what, which, how many."""
+    """Yield every count as a row: the thing, its name, the count."""
     for part, _, counts in _counted(found):
         for name, number in counts.items():
             yield {"part": part, "name": name, "count": number}
@@ -159,7 +159,7 @@ def _replayed(found: Linked) -> Iterator[Block]:
 
 
 def _explained(linked: LinkedTrace) -> Iterator[str]:
-    """Say of each dependency on device work which call waited, for what, and how that is known."""
+    """Explain each dependency on GPU activities: the waiting call, the activity, the evidence."""
     import polars as pl
 
     names = linked.nodes.select("node", pl.col("name").cast(pl.String))

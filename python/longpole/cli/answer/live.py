@@ -19,12 +19,12 @@ _BAR_CHARACTERS: Final = 30
 
 
 def is_watched() -> bool:
-    """Say whether somebody sees what is redrawn on stderr."""
+    """Whether stderr is a terminal, so that a user sees redrawn lines."""
     return sys.stderr.isatty() and not os.environ.get("CI")
 
 
 def bar(share: float) -> str:
-    """Draw how much is done.
+    """Return a progress bar.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class Live:
         self._drawn_s = float("-inf")
 
     def show(self, lines: Sequence[str]) -> None:
-        """Put these lines in the place of those before; a moment after those it does nothing."""
+        """Replace the previous lines by these; does nothing if called again too soon."""
         now_s = time.monotonic()
         if now_s - self._drawn_s < _LEAST_INTERVAL_S:
             return
@@ -55,13 +55,13 @@ class Live:
         self._n_lines = len(lines)
 
     def write_above(self, text: str) -> None:
-        """Write text that stays, in the place of the lines."""
+        """Write permanent text above the lines."""
         sys.stderr.write(self._erased() + text)
         self._n_lines = 0
         self._drawn_s = float("-inf")
 
     def clear(self) -> None:
-        """Take the lines away."""
+        """Remove the lines."""
         sys.stderr.write(self._erased())
         sys.stderr.flush()
         self._n_lines = 0

@@ -27,16 +27,16 @@ MERGE: Final = "longpole.merge/1"
 
 @dataclass(frozen=True, slots=True)
 class MergedFile(Data):
-    """What was written."""
+    """The written file."""
 
     output: str
-    """The file."""
+    """Path of the file."""
     bytes: int
     ranks: int
     segments: int
-    """Of the path across ranks."""
+    """Segments of the path across ranks."""
     largest_shift_ns: int
-    """The most that a clock was shifted by."""
+    """Largest shift of a clock."""
 
 
 def merge_answer(
@@ -47,7 +47,7 @@ def merge_answer(
     force: bool,
     progress: Callable[[int, int], object] | None,
 ) -> Answer:
-    """Write the ranks, and say what was written."""
+    """Write the ranks, and report what was written."""
     written = merge(traces, output, force=force, progress=progress)
     clocks = traces.clocks
     shift_ns = max((clocks["offset_ns"] - clocks["base_ns"]).abs().to_list())

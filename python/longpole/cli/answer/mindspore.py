@@ -1,4 +1,4 @@
-"""The answer of `longpole mindspore`: what each rank's files say, and what was written."""
+"""The answer of `longpole mindspore`: the analysis of each rank, and the written files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SHOWN: Final = 10
 def mindspore_answers(
     folders: Sequence[str], asked: Mapping[str, Any], *, debug: bool
 ) -> Iterator[Answer]:
-    """Answer about each folder."""
+    """Yield an answer about each folder."""
     for folder in folders:
         try:
             yield _answer(folder, offline_analyse(folder, **asked))

@@ -85,7 +85,7 @@ def _shapes(device: DeviceTables) -> Block:
 
 
 def _metrics(device: DeviceTables) -> Block:
-    """Return the counters of the operators that took longest."""
+    """Return the counters of the operators with most time."""
     longest = [(op.type, op.core) for op in device.operators[:_SHOWN]]
     by_operator = {
         key: [it for it in device.metrics if (it.type, it.core) == key] for key in longest

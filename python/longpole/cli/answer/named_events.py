@@ -1,4 +1,4 @@
-"""The events that a report names: a row for each, to which its texts and tables link."""
+"""The events that a report names: one row for each, to which its texts and tables link."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["linked"]
 
-# The first ones that the page names; the rest are not linked.
+# Maximum number of events with links.
 _MOST: Final = 1_000
 
 _COLUMNS: Final[dict[Column, Value]] = {
@@ -36,9 +36,9 @@ _COLUMNS: Final[dict[Column, Value]] = {
 def linked(
     sections: Sequence[Section], trace: Trace, window: Window, prefix: str = ""
 ) -> list[Section]:
-    """Link the events that sections name to a last section, which has a row for each.
+    """Link the events named in sections to a last section, which has a row for each.
 
-    `prefix` is what the keys of the sections begin with.
+    `prefix` is the prefix of the section keys.
     """
     named = dict.fromkeys(events_in(sections))
     events = [event for event in named if 0 <= event < trace.events.height]
@@ -55,7 +55,7 @@ def linked(
 
 
 def _rows(trace: Trace, events: Sequence[int], window: Window) -> list[dict[str, Any]]:
-    """Return what is known of some events, in their order in the trace."""
+    """Return the known data of some events, in their order in the trace."""
     import polars as pl
 
     chosen = sorted(events)

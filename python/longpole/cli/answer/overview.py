@@ -1,4 +1,4 @@
-"""What a report shows first of one trace: its figures, where the time went, what to change."""
+"""The first part of a report on one trace: its figures, where the time went, what to change."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def overview(
     memory: Memory | None = None,
     key: str = "more-remedies",
 ) -> list[Part]:
-    """Return the first screen of a report; `key` is the place of the smaller remedies."""
+    """Return the first screen of a report; `key` is the section of the smaller remedies."""
     verdict = found.verdict
     shown = [
         *_step_tile(found),
@@ -107,7 +107,7 @@ def path_stack(path: CriticalPath, name: str) -> Stack:
 
 
 def gain_parts(trace: Trace, found: Summary, key: str) -> Iterator[Part]:
-    """Show what can be done: remedies as intervals, then what else the verdict says."""
+    """Show what to do: remedies as intervals, then the rest of the verdict."""
     verdict = found.verdict
     named = [remedy for remedy in verdict.remedies if remedy.named and remedy.told]
     others = [remedy for remedy in verdict.remedies if remedy.told and not remedy.named]
@@ -128,9 +128,9 @@ def _intervals(trace: Trace, remedies: Sequence[Remedy], window: Window) -> Inte
 
 
 def _interval(remedy: Remedy, seen: Container[int], window: Window) -> Interval:
-    """Return the interval of a remedy, with the first event of it that the window shows.
+    """Return the interval of a remedy, with its first event that the window shows.
 
-    Where the window shows none, the longest part of a thread in it that the remedy changes.
+    Without such an event, the longest part of a thread in the window that the remedy changes.
     """
     low, high, words = remedy.told or (remedy.gain_low, remedy.gain_high, "")
     evidence = f": {remedy.evidence}" if remedy.evidence else ""
@@ -158,7 +158,7 @@ def _in_window(trace: Trace, events: Sequence[int], window: Window) -> Container
 
 
 def tiles(rows: Iterable[tuple[str, str | None, str]]) -> Tiles:
-    """Make tiles of labels, values and notes; a figure that is not known has none."""
+    """Create tiles of labels, values and notes; an unknown figure has no tile."""
     return Tiles(
         [Tile(label, value, [note] if note else []) for label, value, note in rows if value]
     )
@@ -203,7 +203,7 @@ def _limit_tile(verdict: Findings) -> Iterator[Tile]:
 
 
 def _speed_tiles(mfu: Mfu | None, roofline: Roofline | None) -> list[Tile]:
-    """Show the MFU; where it is not known, how close kernels come to the roofline."""
+    """Show the MFU or, if it is unknown, how close kernels come to the roofline."""
     return _mfu_tiles(mfu) or _roofline_tiles(roofline)
 
 
@@ -231,7 +231,7 @@ def _of_kernels(known: float) -> list[str]:
 
 
 def _communication_tile(found: Summary) -> Iterator[Tile]:
-    """Show how much communication no kernel hides, on the device that has most of it."""
+    """Show the exposed communication of the device that has most of it."""
     most = max(found.devices, key=lambda it: it.whole.communication_total_ns, default=None)
     if most is None or not most.whole.communication_total_ns:
         return
@@ -249,7 +249,7 @@ def _memory_tile(memory: Memory | None) -> Iterator[Tile]:
 
 
 def memory_words(n_bytes: int) -> str:
-    """Write an amount of memory.
+    """Format an amount of memory.
 
     Examples
     --------

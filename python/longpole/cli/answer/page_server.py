@@ -1,9 +1,9 @@
 """Serves a report on this machine to the holder of a token.
 
-The address that opens the page holds a token that works once; it is exchanged for a cookie. So
-an address that is seen later, in a list of processes or a browser's history, opens nothing.
-Only requests for 127.0.0.1 are answered, which keeps other sites from reaching the page by a name
-of their own.
+The address that opens the page contains a one-time token, which is exchanged for a cookie. So an
+address that is seen later, in a process list or a browser's history, opens nothing. Only requests
+for 127.0.0.1 are answered, so that other sites cannot reach the page through a domain name of
+theirs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Server(ThreadingHTTPServer):
         self.archive_key = secrets.token_urlsafe(32)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Report an error of a request on stderr, unless the client has gone away."""
+        """Report an error of a request on stderr, unless the client has disconnected."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
@@ -50,12 +50,12 @@ class Server(ThreadingHTTPServer):
 
     @property
     def opening_address(self) -> str:
-        """The address that opens the page, once."""
+        """The address that opens the page once."""
         return f"{self.address}/open/{self.token}"
 
     @property
     def archive_address(self) -> str:
-        """The address from which Perfetto takes the trace and the path."""
+        """The address from which Perfetto loads the trace and the path."""
         return f"{self.address}/{self.archive_key}.zip"
 
 
@@ -65,7 +65,7 @@ def perfetto_link(server: Server) -> str:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers GET for the page, the token, and the archive."""
+    """Answers GET requests for the page, the token, and the archive."""
 
     server: Server
     protocol_version = "HTTP/1.1"
@@ -85,10 +85,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.NOT_FOUND)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - of the base class
-        """Keep requests from stderr."""
+        """Do not log requests to stderr."""
 
     def _open(self, token: str) -> None:
-        """Exchange the token for a cookie, once; a wrong guess leaves the token as it was."""
+        """Exchange the token for a cookie, once; a wrong token does not invalidate it."""
         with self.server.token_lock:
             is_known = self.server.token is not None and _is_same(token, self.server.token)
             if is_known:
@@ -131,6 +131,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _is_same(given: str, secret: str) -> bool:
-    """Whether a text is the secret; how long this takes does not depend on where they differ."""
-    # As bytes: `compare_digest` raises an error for a text that is not ASCII.
+    """Whether a string is the secret, compared in constant time."""
+    # As bytes: `compare_digest` raises an error for a string that is not ASCII.
     return secrets.compare_digest(given.encode(errors="replace"), secret.encode())

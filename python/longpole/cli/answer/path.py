@@ -37,12 +37,12 @@ class PathData(Row):
     kinds: list[KindTotal]
     names: list[NameTotal]
     counts: dict[str, int]
-    """What was left out or corrected to build the graph, by its kind."""
+    """Number of corrections and omissions in the graph, by kind."""
     verdict: Verdict
 
 
 def path_answer(name: str, trace: Trace, found: Found, *, top: int) -> Answer:
-    """Show a path: how long each kind and name is on it; in CSV each segment."""
+    """Show a path: the time of each kind and name; in CSV each segment."""
     path = found.path
     shown = path.name_totals[:top]
     verdict = found.verdict()

@@ -1,4 +1,4 @@
-"""What went wrong, for the user: one sentence, a code, a hint, an exit code."""
+"""Errors for the user: one sentence, a code, a hint, an exit code."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SYSTEM_ERRORS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """An error as it is told to people and to programs."""
+    """An error in the form shown to people and programs."""
 
     code: str
     message: str
@@ -85,7 +85,7 @@ class Problem:
 
     @classmethod
     def _with_hint(cls, code: str, error: Exception, exit_code: int) -> Self:
-        """Take the hint from the last line of a message that has one."""
+        """Split off the hint in the last line of a message, if there is one."""
         message, _, hint = str(error).partition("\nhint: ")
         return cls(code, message, exit_code, hint or None)
 
@@ -98,17 +98,17 @@ class Problem:
         return cls(code, message, exit_codes.UNREADABLE, path=path)
 
     def at(self, path: str) -> Self:
-        """Name the input, where the error does not."""
+        """Add the name of the input, if the error lacks it."""
         return self if self.path else replace(self, path=path)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what a program may want to know."""
+        """Return the data for programs."""
         fields = asdict(self)
         del fields["exit_code"]
         return fields
 
     def show(self) -> None:
-        """Tell the user, on stderr."""
+        """Print the error to stderr."""
         where = f"{self.path}: " if self.path else ""
         lines = [f"error: {where}{' '.join(self.message.split())} [{self.code}]"]
         if self.hint:

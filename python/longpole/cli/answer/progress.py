@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 __all__ = ["reading"]
 
-# What is read faster needs no bar.
+# Faster reading needs no bar.
 _PATIENCE_SECONDS: Final = 0.5
 
 
 @contextmanager
 def reading(path: str, *, enabled: bool) -> Iterator[Callable[[int], None] | None]:
-    """Give a callback for `read_trace`, or None where nobody watches."""
+    """Yield a callback for `read_trace`, or None without a terminal."""
     if not (enabled and is_watched()):
         yield None
         return
@@ -42,7 +42,7 @@ def reading(path: str, *, enabled: bool) -> Iterator[Callable[[int], None] | Non
 
 
 def _line(name: str, n_bytes: int, size: int | None) -> str:
-    """Say how much is read: of a plain file as a bar, else the bytes (uncompressed).
+    """Return the progress: a bar for a plain file, else the bytes read (uncompressed).
 
     Examples
     --------
@@ -58,11 +58,11 @@ def _line(name: str, n_bytes: int, size: int | None) -> str:
 
 
 _PACKED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zX")
-"""How files of gzip, zstd and xz begin."""
+"""Magic bytes of gzip, zstd and xz files."""
 
 
 def _size(path: str) -> int | None:
-    """How many bytes there are to read; unknown for what is compressed or piped."""
+    """Return the number of bytes to read; None for compressed or piped input."""
     try:
         with open_file(path, is_named=False) as file:
             is_packed = file.read(4).startswith(_PACKED)

@@ -31,9 +31,9 @@ __all__ = ["rank_sections", "sections_of_ranks"]
 def rank_sections(
     traces: Sequence[tuple[str, Trace]], *, step_name: str | None
 ) -> tuple[list[Section], list[int]]:
-    """Show who makes the others wait; return the sections and the ranks, that one first.
+    """Show which rank the others wait for; return the sections and the ranks, that one first.
 
-    Both are empty where traces are not ranks of one run.
+    Both are empty if the traces are not ranks of one run.
     """
     numbers = [trace.rank for _, trace in traces]
     if None in numbers or len(set(numbers)) < len(traces):
@@ -46,7 +46,7 @@ def rank_sections(
 
 
 def sections_of_ranks(found: Ranks) -> list[Section]:
-    """Show who makes the others wait, where the time of the run went, and the calls."""
+    """Show which rank the others wait for, where the time of the run went, and the calls."""
     blocks = found.blocks()
     said = takewhile(lambda block: isinstance(block, Sentence), blocks)
     told = [block.text for block in said if isinstance(block, Sentence)]
@@ -89,7 +89,7 @@ def _change(remedy: RankRemedy) -> str:
 
 
 def _tiles(found: Ranks) -> Tiles:
-    """Return the figures of the run that are known."""
+    """Return the known figures of the run."""
     joined, path = found.set, found.path
     late = next(iter(joined.late_ranks()), None)
     waiting = None if found.is_inconclusive else found.wait_share

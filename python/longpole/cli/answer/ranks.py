@@ -1,4 +1,4 @@
-"""What several ranks do together, as an answer."""
+"""The joint analysis of several ranks, as an answer."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def ranks_answer(
     all_ranks: bool,
     step_time_ns: int | None = None,
 ) -> Answer:
-    """Return who makes the others wait, as a document."""
+    """Return which rank the others wait for, as a document."""
     found = ranks(traces, step, all_ranks=all_ranks, step_time_ns=step_time_ns)
     window_ns = traces.window(step)
     path = ", ".join(sources)
@@ -72,7 +72,7 @@ def _input(path: str, traces: TraceSet) -> dict[str, Any]:
 
 
 def _who(traces: TraceSet) -> str:
-    """Name the ranks that were read, and say of how many."""
+    """Return the ranks that were read, and the total number."""
     of_all = f" of {traces.world_size}" if (traces.world_size or 0) > len(traces) else ""
     return f"{count(len(traces), 'rank')}{of_all} ({listed(traces.rank_numbers).partition(' ')[2]})"
 

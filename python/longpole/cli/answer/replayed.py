@@ -1,4 +1,4 @@
-"""Warns where the replay of a graph does not take the time that the run took."""
+"""Warns if the replayed time of a graph differs from the time of the run."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 __all__ = ["replay_warnings"]
 
 _LARGEST_ERROR: Final = 0.05
-"""The published error of graphs with these kinds of dependencies is 3.3 %."""
+"""Published error of graphs with these kinds of dependencies: 3.3 %."""
 
 
 def replay_warnings(replay: Replay, nodes: pl.DataFrame, graph: str = "") -> list[Warned]:
-    """Tell how much time a replay misses and where, if it misses more than a twentieth.
+    """Return how much time a replay misses and where, if it is more than a twentieth.
 
-    `nodes` are those of the graph that was replayed, and `graph` names it, if there are several.
+    `nodes` are those of the replayed graph, and `graph` is its name if there are several.
     """
     error, measured_ns, differs = replay.error, replay.measured_ns, replay.deviation
     if error is None or measured_ns is None or differs is None or abs(error) <= _LARGEST_ERROR:
@@ -44,7 +44,7 @@ def replay_warnings(replay: Replay, nodes: pl.DataFrame, graph: str = "") -> lis
 
 
 def _place(differs: Deviation, nodes: pl.DataFrame) -> str:
-    """Say how much of the time it is, on which thread or stream, before which node and when."""
+    """Return the missing share of the time, and its thread or stream, next node and time."""
     node = nodes.row(differs.row, named=True)
     is_device = node["stream"] is not None and node.get("is_cpu_op") in (None, 0)
     thread = f"thread {node['thread']}" if "thread" in node else f"tid {node['tid']}"

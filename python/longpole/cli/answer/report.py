@@ -1,4 +1,4 @@
-"""A report: what is found about traces, as the sections of one page."""
+"""A report: the results about traces, as the sections of one page."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ __all__ = ["LIMITS", "REPORT", "Choice", "diff_page", "report_page", "written"]
 REPORT: Final = "longpole.report/1"
 _TOP: Final = 15
 
-# Of each table of one trace, and of each of several.
+# Maximum rows of each table, for one trace and for several.
 _MOST_ROWS: Final = 100
 _MOST_ROWS_OF_SEVERAL: Final = 20
 _MOST_TRACES: Final = 16
@@ -59,7 +59,7 @@ _RELEVANT: Final[dict[Side, tuple[str, ...]]] = {
     "communication": ("communication", "overlap"),
     "copies": ("copy_summary", "overlap"),
 }
-"""The tables that tell more about what limits a program."""
+"""Tables with more detail about what limits a program."""
 
 LIMITS: Final = (
     "Gains are upper bounds: they assume that a change causes no new work.",
@@ -68,7 +68,7 @@ LIMITS: Final = (
     "Without `cuda_sync` records, waits between calls and streams are inferred if possible.",
     "One rank cannot tell whether others were late: time in communication may be waiting for them.",
 )
-"""What nobody should conclude from a report."""
+"""What a report does not show."""
 
 _LIMITS: Final = Section("limits", "Known limits", [Notes(LIMITS)], is_folded=True)
 _NOTHING: Final = "The trace has no event of a known kind with a duration"
@@ -83,36 +83,36 @@ _REST: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which window to report on."""
+    """The window to report on."""
 
     step: int | None = None
     whole: bool = False
     step_name: str | None = None
 
     def window(self, trace: Trace) -> Window | None:
-        """Choose the window; None where nothing has a duration."""
+        """Choose the window; None if nothing has a duration."""
         found = choose_window(trace, self.step, whole=self.whole, step_name=self.step_name)
         return found if found is not None and found.duration_ns else None
 
     def path(self, trace: Trace, window: Window) -> CriticalPath:
-        """Give the critical path of the window."""
+        """Return the critical path of the window."""
         is_whole = window.kind == "trace"
         return trace.critical_path(window.step, whole=is_whole, step_name=self.step_name)
 
     def verdict(self, trace: Trace) -> Verdict:
-        """Give the verdict."""
+        """Return the verdict."""
         return trace.verdict(self.step, whole=self.whole, step_name=self.step_name)
 
     def summary(self, trace: Trace) -> Summary | None:
-        """Give the summary, which holds the verdict; None where nothing has a duration."""
+        """Return the summary, which contains the verdict; None if nothing has a duration."""
         return summary(trace, step=self.step, whole=self.whole, step_name=self.step_name, top=_TOP)
 
 
 class WrittenReport(Row):
-    """What was written."""
+    """The written report."""
 
     output: str
-    """The file."""
+    """Path of the file."""
     bytes: int
     sections: list[str]
 
@@ -129,7 +129,7 @@ def report_page(traces: Sequence[Named], choice: Choice) -> Page:
 
 
 def diff_page(base: Sequence[Named], new: Sequence[Named], *, step_name: str | None) -> Page:
-    """Report on what changed from one side to another."""
+    """Report what changed between two sides."""
     from longpole.analyses.diff import diff
 
     sides = [[trace for _, trace in side] for side in (base, new)]
@@ -141,7 +141,7 @@ def diff_page(base: Sequence[Named], new: Sequence[Named], *, step_name: str | N
 
 
 def written(page: Page, paths: Sequence[str], output: Path) -> Answer:
-    """Say what was written where."""
+    """Report what was written to which file."""
     n_bytes = output.stat().st_size
     told = f"{output}: {count(len(page.sections), 'section')}, {n_bytes / 1e6:.1f} MB"
     document = Document(
@@ -159,7 +159,7 @@ def written(page: Page, paths: Sequence[str], output: Path) -> Answer:
 def _each(
     traces: Sequence[Named], names: Sequence[str], ranks: Sequence[int], choice: Choice
 ) -> Section:
-    """Tell all about each trace, folded, the ranks that others wait for first; list the rest."""
+    """Return a section for each trace, awaited ranks first, and a list of the rest."""
     place = {trace.rank: number for number, (_, trace) in enumerate(traces)}
     order = [place[rank] for rank in ranks] or list(range(len(traces)))
     parts: list[Part] = [_folded(traces[at], names[at], at, choice) for at in order[:_MOST_TRACES]]
@@ -172,7 +172,7 @@ def _each(
 
 
 def _folded(named: Named, name: str, number: int, choice: Choice) -> Section:
-    """Tell all about one of several traces."""
+    """Return the collapsed section of one of several traces."""
     path, trace = named
     key = f"trace-{number}"
     sections = list(_About(path, trace, choice, f"{key}-", _MOST_ROWS_OF_SEVERAL).sections())
@@ -183,7 +183,7 @@ def _folded(named: Named, name: str, number: int, choice: Choice) -> Section:
 
 
 def _found(trace: Trace, choice: Choice) -> tuple[int | None, str, int | None, str]:
-    """Give the rank, the window, its length, and what holds it up."""
+    """Return the rank, the window, its length, and what limits it."""
     window = choice.window(trace)
     if window is None:
         return trace.rank, "", None, _NOTHING
@@ -195,13 +195,13 @@ def _found(trace: Trace, choice: Choice) -> tuple[int | None, str, int | None, s
 
 @dataclass(frozen=True, slots=True)
 class _About:
-    """What the page says about one trace."""
+    """The part of the page about one trace."""
 
     path: str
     trace: Trace
     choice: Choice
     before: str = ""
-    """Stands before the keys of its sections, among several traces."""
+    """Prefix of its section keys, if the page is about several traces."""
     most_rows: int = _MOST_ROWS
 
     def section(
@@ -214,11 +214,11 @@ class _About:
         note: str = "",
         is_open: bool = False,
     ) -> Section:
-        """Make a section."""
+        """Create a section."""
         return Section(f"{self.before}{key}", title, parts, is_folded, note, is_open)
 
     def sections(self) -> list[Section]:
-        """Return all sections; the events that they name are links."""
+        """Return all sections, with links from the events they name."""
         window, found = self.choice.window(self.trace), self.choice.summary(self.trace)
         if window is None or found is None:
             nothing = self.section("verdict", "Verdict", [Sentence(f"{_NOTHING}.")])
@@ -227,7 +227,7 @@ class _About:
         return linked(sections, self.trace, window, self.before)
 
     def of_window(self, window: Window, found: Summary) -> Iterator[Section]:
-        """Return what is known of a window, the answer first."""
+        """Yield the sections about a window, the answer first."""
         path = self.choice.path(self.trace, window)
         yield self.verdict(window, found, path)
         yield self.timeline(window, path)
@@ -253,7 +253,7 @@ class _About:
         return self.section("verdict", "Verdict", parts)
 
     def figures(self, name: str, window: Window | None = None) -> Any:
-        """Answer a question of which a tile shows a figure; None if it cannot be answered."""
+        """Answer a question whose figure is shown on a tile; None if it cannot be answered."""
         try:
             return question(name)(self.trace, window)
         except (LongpoleError, ValueError):
@@ -265,18 +265,18 @@ class _About:
         return self.section("timeline", "Timeline", [replace(drawn, longest=())] if drawn else [])
 
     def path_parts(self, path: CriticalPath) -> list[Part]:
-        """Show the names on the path and what it rests on; its kinds are in the verdict."""
+        """Show the names on the path and its uncertainty; its kinds are in the verdict."""
         _, *blocks = path_blocks(path, _TOP)
         return [block for block in blocks if not isinstance(block, Chart)]
 
     def time(self, found: Summary) -> list[Part]:
-        """Show where the time went, and how long each step takes."""
+        """Show where the time went, and the length of each step."""
         steps = step_lanes(self.trace)
         blocks = time_blocks(self.trace, found)
         return [*blocks, *([self.section("steps", "Steps", [steps])] if steps else [])]
 
     def flame_graphs(self, window: Window, path: CriticalPath) -> Iterator[Section]:
-        """Draw whose time it was, by the code that it was spent for; the first is open."""
+        """Yield flame graphs of host and device time by code; the first is expanded."""
         drawn = {time: flame_lanes(self.trace, window, time, path) for time in TITLES}
         found = [(time, graph) for time, graph in drawn.items() if graph is not None]
         graphs = [
@@ -287,9 +287,9 @@ class _About:
             yield self.section("flame", "Flame graphs", [Sentence(HOW_TO_READ), *graphs])
 
     def tables(self, window: Window, verdict: Verdict) -> Section:
-        """Answer every question there is; name those that the trace does not answer.
+        """Show the answer to every question; list those that the trace does not answer.
 
-        Those about what limits the program come first and are open.
+        Questions about what limits the program come first and are expanded.
         """
         relevant = [name for side in verdict.sides for name in _RELEVANT[side]]
         answers: list[Part] = []
@@ -314,14 +314,14 @@ class _About:
         return self.section("tables", "Tables", answers)
 
     def answer(self, name: str, window: Window) -> Sequence[Block]:
-        """Answer a question; one that cannot be answered does not keep the others from it."""
+        """Answer a question; an error does not affect the other questions."""
         try:
             return answer_blocks(name, self.trace, window, most=self.most_rows)
         except (LongpoleError, ValueError) as error:
             return [Sentence(f"This question could not be answered: {error}.")]
 
     def diagnostics(self) -> Section:
-        """List what is wrong with the trace."""
+        """List the problems of the trace."""
         document, _ = check_answer(self.path, self.trace, strict=False)
         blocks = [each for each in document.blocks() if not isinstance(each, Headline)]
         blocks = blocks or [Sentence("No problems found.")]

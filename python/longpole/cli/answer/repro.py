@@ -26,23 +26,23 @@ REPRO: Final = "longpole.repro/1"
 
 @dataclass(frozen=True, slots=True)
 class Repro(Data):
-    """What was written."""
+    """The written script."""
 
     output: str
-    """The script."""
+    """Path of the script."""
     operator: str
     event: int
-    """Of the operator."""
+    """Event of the operator."""
     inputs: tuple[str, ...]
-    """As the script declares them."""
+    """Inputs as declared in the script."""
     not_recorded: tuple[str, ...]
-    """What the script had to assume or draw."""
+    """What the script had to assume or draw at random."""
 
 
 def repro_answer(
     name: str, trace: Trace, event: int, *, output: Path, force: bool, execution: str | None
 ) -> Answer:
-    """Write the script of an operator, and say what it rests on."""
+    """Write the script of an operator, and list its assumptions."""
     with usage_errors():
         script = operator_script(trace, event, source=name_of(name), execution=execution)
     inputs = [Path(path) for path in (name, execution) if path]

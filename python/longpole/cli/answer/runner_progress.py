@@ -1,4 +1,4 @@
-"""How a run goes, on standard error while that is a terminal."""
+"""Progress of a run on standard error, if that is a terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REFRESHES_PER_S: Final = 4
 
 
 class Writable(Protocol):
-    """Where lines go that shall stay."""
+    """A stream for permanent lines."""
 
     def write(self, text: str) -> object:
         """Write a line above the progress."""
@@ -31,7 +31,7 @@ class Writable(Protocol):
 
 @contextmanager
 def show_progress(runner: Runner, *, enabled: bool) -> Iterator[Writable]:
-    """Show a bar and what each device does; give a place for lines that shall stay."""
+    """Show a bar and the state of each device; yield a stream for permanent lines."""
     if not (enabled and is_watched()):
         yield sys.stderr
         return
@@ -44,7 +44,7 @@ def show_progress(runner: Runner, *, enabled: bool) -> Iterator[Writable]:
                 live.show(list(_lines(runner.status(), time.monotonic() - started)))
 
     class Above:
-        """Writes above the lines that are redrawn."""
+        """Writes above the redrawn lines."""
 
         def write(self, text: str) -> None:
             with lock:

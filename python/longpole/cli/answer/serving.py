@@ -38,7 +38,7 @@ _MARKS: Final = {
 
 
 def _kind(row: Mapping[str, Any]) -> str:
-    """Name the kind of a row."""
+    """Return the name of a row's kind."""
     return row["kind"] or "unknown"
 
 
@@ -86,7 +86,7 @@ _KERNELS: Final[dict[Column, Value]] = {
 
 
 def serving_answer(path: str, trace: Trace, top: int) -> Answer:
-    """Say how a server spends its iterations."""
+    """Report how a server spends its iterations."""
     found = serving(trace)
     known = known_of_trace(path, trace)
     if found.mark is None:
@@ -117,7 +117,7 @@ def _blocks(path: str, found: Serving, top: int) -> list[Block]:
 
 
 def _title(found: Serving) -> str:
-    """Say how many iterations there are, whose, and what marks them."""
+    """Return the number of iterations, the server, and what marks them."""
     if found.mark is None:
         return "no iterations of an inference server"
     servers = f" of {' and '.join(found.servers)}" if found.servers else ""

@@ -1,4 +1,4 @@
-"""A summary as an answer: one screen, the sentence first, every share with its denominator."""
+"""A summary as an answer: one screen, the sentence first, every share with its base."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ _TABLES_OF_SIDES: Final[Mapping[Side, tuple[str, ...]]] = {
     "communication": ("devices", "streams", "kernels"),
     "copies": ("devices", "streams", "blocking calls"),
 }
-"""The tables that tell more about what limits a window."""
+"""Tables with more detail about what limits a window."""
 _NEXT_TABLES: Final[Mapping[Side, str]] = {
     "kernels": "kernel_gains",
     "host": "idle_time",
     "communication": "communication",
     "copies": "copy_summary",
 }
-"""The table of `longpole table` to look at next."""
+"""The table of `longpole table` to print next."""
 _OF_VERDICT: Final = frozenset(
     {
         *("earlier_work", "much_unexplained", "unknown_device_tasks", "untimed_records"),
@@ -81,7 +81,7 @@ _IDLE: Final = (
 
 
 def summary_answer(path: str, trace: Trace, top: int, **choice: Any) -> Answer:
-    """Say where the time of a window went, which is chosen as by `longpole.summary`."""
+    """Report where the time of a window went; the window is chosen as by `longpole.summary`."""
     found = summary(trace, top=top, **choice)
     if found is None:
         why = "the trace has no event of a known kind with a duration"
@@ -117,7 +117,7 @@ def summary_answer(path: str, trace: Trace, top: int, **choice: Any) -> Answer:
 
 
 def _path_of(trace: Trace, window: Window, step_name: str | None) -> CriticalPath:
-    """Find the critical path of a window; a step has one though nothing but its mark is in it."""
+    """Return the critical path of a window; a step has one even if it contains only its mark."""
     try:
         return trace.critical_path(between=(window.start_ns, window.end_ns))
     except WindowError:
@@ -134,7 +134,7 @@ def time_blocks(trace: Trace, found: Summary) -> list[Block]:
 
 
 def _tables(trace: Trace, found: Summary) -> dict[str, Table]:
-    """Return the tables that have rows, by what they are about."""
+    """Return the tables that have rows, by topic."""
     kernels, operators, blocking = _lists(trace, found)
     tables = {
         "devices": _devices(found),
@@ -181,7 +181,7 @@ def _sides(found: Summary) -> list[Side]:
 
 
 def _warned(found: Summary, warnings: Sequence[Warned]) -> list[Block]:
-    """Say what limits the verdict; without a verdict, its sentence did."""
+    """Show the caveats of the verdict; without a verdict, its sentence already has them."""
     if exit_code_of(found.verdict):
         return []
     told = [warned for warned in warnings if warned.code in _OF_VERDICT]
@@ -207,7 +207,7 @@ def _devices(found: Summary) -> Table:
 
 
 def _streams(found: Summary) -> Table:
-    """Show the streams of devices that have several: what runs on others takes nothing away."""
+    """Show the streams of devices with several; streams do not reduce each other's time."""
     rows: list[Sequence[Cell]] = []
     for device in found.devices:
         busiest = sorted(device.streams, key=lambda stream: -stream.busy_ns)
@@ -236,7 +236,7 @@ def _idle(found: Summary) -> Table:
 
 
 def _lists(trace: Trace, found: Summary) -> tuple[Table, Table, Table]:
-    """Kernels, operators and blocking calls, each with the names that took longest."""
+    """Return kernels, operators and blocking calls, each with the names with most time."""
     ranked = rankings(found)
     calls = ranked["blocking call"]
     n_devices = sum(device.whole.count > 0 for device in found.devices)
@@ -269,7 +269,7 @@ def _ranked(found: Summary, what: str, time: str, n_total: int, rows: list[Figur
 
 
 def _with_operators(trace: Trace, table: Table, events: list[int]) -> Table:
-    """Show the operators that launched the longest kernels first, where they are known."""
+    """Show the operators that launched the longest kernels first, if known."""
     launched = trace.core.operators_of(events)
     if not any(launched):
         return table
@@ -317,14 +317,14 @@ def _notes(trace: Trace, found: Summary, shown: Collection[str]) -> list[str]:
 
 
 def _cut(trace: Trace, found: Summary, shown: Collection[str]) -> list[str]:
-    """Name the longest events of which only a part lies in the window."""
+    """List the longest events that are only partly inside the window."""
     kernels = found.kernels.rows if "kernels" in shown else ()
     calls = found.blocking_calls[:_N_BLOCKING] if "blocking calls" in shown else ()
     rows = [*kernels, *calls]
     whole_ns = trace.core.event_durations_ns([row.longest_event for row in rows])
     return [
         f"Event {row.longest_event} ({short_name(row.name, 30)}) lasts {duration(length_ns)}; "
-        f"{duration(row.longest_ns)} of it lies in the window."
+        f"{duration(row.longest_ns)} of it is in the window."
         for row, length_ns in zip(rows, whole_ns, strict=True)
         if length_ns is not None and length_ns > row.longest_ns
     ]

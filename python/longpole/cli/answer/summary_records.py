@@ -1,4 +1,4 @@
-"""A summary as one table: a figure a row, for spreadsheets."""
+"""A summary as one table: one figure per row, for spreadsheets."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 __all__ = ["Figures", "rankings", "records"]
 
 Figures = tuple[str | None, int, int, int, int]
-"""A name, its time, its count, its longest and the event of that."""
+"""A name with its time, its count, its longest event, and the row of that."""
 
 
 def records(path: str, summary: Summary) -> list[Record]:
-    """List every figure as a row of one table: what, where, how often, how long, what share."""
+    """List every figure as a row of one table: name, place, count, time, share."""
     span_ns = summary.window.duration_ns
     window = summary.window
     rows = [_record(path, "window", span_ns, span_ns, name=f"{window.name}, {window.reason}")]
@@ -59,7 +59,7 @@ def rankings(summary: Summary) -> dict[str, list[Figures]]:
 def _busy_records(path: str, device: DeviceTime, busy: BusyTime, span_ns: int) -> list[Record]:
     section = "device" if busy.stream is None else "stream"
     place = {"device": device.device, "stream": busy.stream}
-    # What runs on other streams hides nothing of a stream.
+    # Activities on other streams hide nothing of a stream.
     exposed = "exposed_" if busy.stream is None else ""
     classes = {"busy": "busy", "compute": "compute", f"{exposed}communication": "communication"}
     classes |= {f"{exposed}copy": "copy", "idle": "idle"}

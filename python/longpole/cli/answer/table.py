@@ -1,4 +1,4 @@
-"""The tables of a trace, by the questions that they answer."""
+"""The tables of a trace, by the questions they answer."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ PATH_TABLES: Final = {
     "violations": "Dependencies that would go back in time",
 }
 WHOLE_TABLES: Final = frozenset(("iterations", "steps"))
-"""Those that list all of a trace where no window is asked for."""
+"""Tables that list the whole trace without a window."""
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "Where did the step go": (
         *("breakdown", "operators", "modules", "functions", "annotation_times"),
@@ -91,7 +91,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "CUDA graphs": ("graph_kernels",),
     "The trace itself": ("activities", "events", "violations"),
 }
-"""The tables by the question that they answer."""
+"""Tables by the question they answer."""
 _OF_SIDES: Final[Mapping[Side, str]] = {
     "kernels": "Kernels",
     "host": "Host",
@@ -100,14 +100,14 @@ _OF_SIDES: Final[Mapping[Side, str]] = {
 }
 _SHOWN_ROWS: Final = 50
 _LEAST_GAIN: Final = 0.005
-"""Kernels that save less if they get twice as fast are not worth tuning."""
+"""Kernels with a smaller gain from running twice as fast are not worth tuning."""
 
 
 class TableData(Row):
-    """A table; without its name, the list of tables.
+    """A table; without a name, the list of tables.
 
-    Each entry of the list names its `table`, what it holds (`sentence`), and the question that it
-    answers (`group`). The tables that have figures besides their rows give these as further keys.
+    Each entry of the list has its `table`, its contents (`sentence`), and the question it answers
+    (`group`). Tables with fields besides their rows have these as further keys.
     """
 
     table: str | None
@@ -116,7 +116,7 @@ class TableData(Row):
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Which table was asked for, which of its rows, and what else it was asked with."""
+    """The requested table, its rows, and its other options."""
 
     table: str
     where: str | None
@@ -135,13 +135,13 @@ _OF_PATH: Final[dict[str, Callable[[CriticalPath, Trace], pl.DataFrame]]] = {
 
 
 def tables() -> dict[str, str]:
-    """Return each table with what it holds, in the order of the groups."""
+    """Return the description of each table, in the order of the groups."""
     found = questions() | PATH_TABLES
     return {name: found[name] for names in GROUPS.values() for name in names}
 
 
 def groups_by_gain(gains: Mapping[Side, float]) -> list[str]:
-    """Order the groups of tables: those of a side of the program by how much it limits the step.
+    """Sort the groups of tables: those of a side of the program by how much it limits the step.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def groups_by_gain(gains: Mapping[Side, float]) -> list[str]:
 
 
 def listed_tables(path: str | None, trace: Trace | None = None) -> Answer:
-    """List the tables by the questions that they answer, those of what limits the trace first."""
+    """List the tables by the questions they answer, first those about what limits the trace."""
     verdict = None if trace is None or trace.window is None else trace.verdict()
     sentences = tables()
     rows = [
@@ -188,7 +188,7 @@ def _list_blocks(
 
 
 def path_table(path: str, trace: Trace, found: Found, *, shown: Shown) -> Answer:
-    """Give a table about the critical path."""
+    """Return a table about the critical path."""
     rows = rows_of_path(trace, found, shown)
     verdict = found.verdict()
     known = known_of(path, trace, found, verdict)
@@ -196,7 +196,7 @@ def path_table(path: str, trace: Trace, found: Found, *, shown: Shown) -> Answer
 
 
 def question_table(path: str, trace: Trace, window: Window | None, *, shown: Shown) -> Answer:
-    """Give the table that a question is answered with; without a window, about all of a trace."""
+    """Return the table that answers a question; without a window, about the whole trace."""
     title = "whole trace" if window is None else window.title
     known = known_of_window(path, trace, window)
     notes = _uncounted(trace, window) if shown.table in _OF_QUEUES and window else []
@@ -204,7 +204,7 @@ def question_table(path: str, trace: Trace, window: Window | None, *, shown: Sho
 
 
 def worth_tuning(path: str, trace: Trace, window: Window | None) -> Answer:
-    """Give the kernels whose tuning can save something, and count the others."""
+    """Return the kernels whose tuning has a gain, and count the others."""
     shown = Shown("kernel_gains", None, None)
     rows = rows_of_question(trace, window, shown)
     worth = rows.filter(rows["gain_share"] >= _LEAST_GAIN)
@@ -218,7 +218,7 @@ def worth_tuning(path: str, trace: Trace, window: Window | None) -> Answer:
 
 
 def _less(rows: pl.DataFrame, worth: pl.DataFrame) -> list[Block]:
-    """Say that some rows gain too little to be shown."""
+    """Report that some rows are left out for their small gain."""
     n_others = rows.height - worth.height
     if not n_others:
         return []
@@ -228,7 +228,7 @@ def _less(rows: pl.DataFrame, worth: pl.DataFrame) -> list[Block]:
 
 
 def memory_table(path: str, recording: Allocations, *, shown: Shown) -> Answer:
-    """Give a table about a memory timeline or snapshot."""
+    """Return a table about a memory timeline or snapshot."""
     source = f"memory {recording.source}"
     known = {"input": {"path": path, "format": source.replace(" ", "-")}}
     return _answered(_answer_of(recording, None, shown), shown, source, known)
@@ -236,14 +236,14 @@ def memory_table(path: str, recording: Allocations, *, shown: Shown) -> Answer:
 
 @usage_errors()
 def rows_of_path(trace: Trace, found: Found, shown: Shown) -> pl.DataFrame:
-    """Give the rows of a table about the critical path."""
+    """Return the rows of a table about the critical path."""
     from longpole.selection import matching
 
     return _sorted(matching(_OF_PATH[shown.table](found.path, trace), shown.where), shown)
 
 
 def rows_of_question(trace: Trace, window: Window | None, shown: Shown) -> pl.DataFrame:
-    """Give the rows of the table that a question is answered with."""
+    """Return the rows of the table that answers a question."""
     import polars as pl
 
     answer = _answer_of(trace, window, shown)
@@ -254,7 +254,7 @@ def rows_of_question(trace: Trace, window: Window | None, shown: Shown) -> pl.Da
 
 @usage_errors()
 def _answer_of(recording: Trace | Allocations, window: Window | None, shown: Shown) -> Any:
-    """Ask a question with what it can be asked with; a top of its own only where it was given."""
+    """Ask a question with its options; `top` only if it was given."""
     given = {"where": shown.where, "sort": shown.sort, **shown.choices}
     given |= {} if shown.top is None else {"top": shown.top}
     accepted = choices_of(shown.table)
@@ -263,7 +263,7 @@ def _answer_of(recording: Trace | Allocations, window: Window | None, shown: Sho
 
 
 def _uncounted(trace: Trace, window: Window) -> list[Block]:
-    """Say that queues lack the activities whose launch is not recorded."""
+    """Warn that queues lack activities whose launch is not recorded."""
     n_work, n_unlinked = trace.core.unlinked(window.start_ns, window.end_ns)
     if not n_unlinked:
         return []
@@ -279,11 +279,11 @@ def _uncounted(trace: Trace, window: Window) -> list[Block]:
 def _answered(
     answer: Any, shown: Shown, title: str, known: dict[str, Any], notes: Sequence[Block] = ()
 ) -> Answer:
-    """Show a frame by its rows, anything else as it shows itself."""
+    """Show a frame as its rows, and other data as its blocks."""
     import polars as pl
 
     if isinstance(answer, pl.DataFrame):
-        # No row is an answer, too: that nothing is as the question or the condition says.
+        # An empty table is an answer too: nothing matches the question or the condition.
         return _of_rows(shown, _sorted(answer, shown), title, known, notes), exit_codes.OK
     blocks, records = answer.blocks(), answer.records()
     path = known["input"]["path"]
@@ -301,7 +301,7 @@ def _answered(
 
 @usage_errors()
 def _sorted(rows: pl.DataFrame, shown: Shown) -> pl.DataFrame:
-    """Put rows into the order that was asked for."""
+    """Sort rows as requested."""
     from longpole.selection import sorted_by
 
     titles = [column.title for column in table_of(rows.head(0)).columns]
@@ -349,7 +349,7 @@ def _blocks(rows: pl.DataFrame, most: int, where: str | None) -> list[Block]:
 
 
 def _above_all(rows: pl.DataFrame) -> list[Sentence]:
-    """Explain shares of a window above the whole of it."""
+    """Explain shares of a window above 100 %."""
     if "window_share" not in rows.columns or rows.is_empty():
         return []
     largest = rows["window_share"].max()
@@ -357,12 +357,12 @@ def _above_all(rows: pl.DataFrame) -> list[Sentence]:
 
 
 def _timed(waits: pl.DataFrame, trace: Trace) -> pl.DataFrame:
-    """Give waits with the time of what waited, in the order in which it began."""
+    """Return waits with the times of the waiting events, in order of their start."""
     times = trace.events.select("start_ns", "duration_ns", target="event")
     return waits.join(times, on="target").sort("start_ns", "target", "source")
 
 
 def _named(slack: pl.DataFrame, trace: Trace) -> pl.DataFrame:
-    """Give the slack of events with what they are, the least first; what has none stands last."""
+    """Return the slack of events with their names, smallest first and unknown last."""
     names = trace.events.select("event", "kind", "name", "start_ns", "duration_ns")
     return slack.join(names, on="event").sort("slack_ns", "event", nulls_last=True)

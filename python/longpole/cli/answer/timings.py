@@ -1,4 +1,4 @@
-"""How long functions or commands take, and how they compare, as an answer."""
+"""Times of functions or commands, and their comparison, as an answer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _GIGA: Final = 1e9
 _TERA: Final = 1e12
 
 _MOST_APART: Final = 4
-"""More functions than these are shown in one table."""
+"""Maximum number of functions with separate tables; more are shown in one."""
 
 _MANY: Final = (
     Column("function", "name"),
@@ -65,14 +65,14 @@ _CHOICES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """How long a function or a command takes, from all of its runs.
+    """Time of a function or a command over all of its runs.
 
     What a command used is None for a function, and rates are None if its work is unknown.
     """
 
     key: str
     median_ns: float | None = None
-    """The median of the runs; None where all failed."""
+    """Median of the runs; None if all failed."""
     spread: float | None = None
     """Spread of the runs, as a share."""
     n_runs: int = 0
@@ -103,25 +103,25 @@ class Timed:
     bytes_per_s: float | None = None
     flops_per_s: float | None = None
     bandwidth_share: float | None = None
-    """Of the peak of the device."""
+    """Fraction of the device's peak."""
     flops_share: float | None = None
-    """Of the peak of the device."""
+    """Fraction of the device's peak."""
     relative: float | None = None
-    """The median as a multiple of the fastest."""
+    """Median as a multiple of the fastest."""
 
 
 class Timings(Row):
-    """How long functions or commands take, and how they compare."""
+    """Times of functions or commands, and their comparison."""
 
     functions: list[Timed]
     differences: list[Difference]
-    """Of each one and the first."""
+    """Comparison of each with the first."""
 
 
 def timings_answer(
     campaign: Campaign, records: Sequence[Record], comparisons: Sequence[Comparison]
 ) -> Answer:
-    """Say how long each took; 1 where one of them failed."""
+    """Report the time of each; exit code 1 if one failed."""
     timed = _timed(records)
     differences = [each for comparison in comparisons for each in comparison.differences]
     has_failed = any(each.median_ns is None for each in timed)
@@ -340,7 +340,7 @@ def _moved_clock(row: Timed) -> str:
 
 
 def _said_rates(row: Timed) -> str:
-    """Say rates and shares of the peaks, as far as they are known."""
+    """Return rates and shares of the peaks, if known."""
     found = [
         (row.bytes_per_s, _GIGA, "GB/s", row.bandwidth_share),
         (row.flops_per_s, _TERA, "TFLOP/s", row.flops_share),
@@ -362,7 +362,7 @@ def _used(row: Timed) -> str:
 
 
 def _relative(rows: Sequence[Timed]) -> Table:
-    """Set the commands beside the fastest of them."""
+    """Compare the commands with the fastest one."""
     columns = [
         Column("command", "name"),
         Column("median", "duration"),

@@ -1,4 +1,4 @@
-"""What the commands of `longpole tunableop` answer, as programs read it."""
+"""Data of the answers of `longpole tunableop`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = [
 
 
 class Checked(Row):
-    """What is wrong with a file."""
+    """The problems of a file."""
 
     problems: list[Problem]
 
@@ -50,11 +50,11 @@ class RecordedCoverage(Row):
     n_gemms: int
     n_tuned: int
     n_wildcard: int
-    """How many have only a row with wildcards; they do not count as tuned."""
+    """Number of GEMMs with only a wildcard row; they do not count as tuned."""
     share: float | None
-    """The share of the tuned ones, by operations."""
+    """Tuned fraction of the FLOPs."""
     wildcard_share: float | None
-    """The share of those with only a row with wildcards, by operations."""
+    """Fraction of the FLOPs with only a wildcard row."""
     rows: Annotated[pl.DataFrame, CoverageRow]
 
 
@@ -62,13 +62,13 @@ Coverage = RecordedCoverage | GemmCoverage | ExecutionCoverage
 
 
 class Differences(Row):
-    """What differs between two files."""
+    """Differences between two files."""
 
     rows: Annotated[pl.DataFrame, DiffRow]
 
 
 class VariableRow(Row):
-    """A variable of the environment, to be set."""
+    """An environment variable to set."""
 
     variable: str
     """With its value, as `NAME=VALUE`."""
@@ -76,35 +76,35 @@ class VariableRow(Row):
 
 
 class Variables(Row):
-    """What to set in a phase."""
+    """The variables to set in a phase."""
 
     rows: list[VariableRow]
 
 
 class Files(Row):
-    """Which files processes read and write."""
+    """The files that processes read and write."""
 
     rows: list[ProcessFile]
 
 
 class MergedRow(Row):
-    """A file that was written."""
+    """A written file."""
 
     file: str
     validators: str
     gemms: int
-    """How many it has."""
+    """Number of its GEMMs."""
     dropped: int
-    """How many rows lost to another row of the same GEMM."""
+    """Number of rows dropped for another row of the same GEMM."""
     conflicts: int
-    """For how many GEMMs the sources name different solutions."""
+    """Number of GEMMs for which the sources have different solutions."""
 
 
 class MergedFiles(Row):
-    """What was joined."""
+    """The merged files."""
 
     conflicts: list[str]
-    """The GEMMs for which the sources name different solutions, the chosen one first."""
+    """GEMMs for which the sources have different solutions, the chosen one first."""
     rows: list[MergedRow]
 
 
@@ -116,7 +116,7 @@ class KeyRow(Row):
 
 
 class Changed(Row):
-    """Which rows were edited."""
+    """The edited rows."""
 
     rows: list[KeyRow]
 
@@ -128,12 +128,12 @@ class Shown(Row):
 
 
 class Speedups(Row):
-    """What tuning gained."""
+    """The gain from tuning."""
 
     geometric_mean: float | None
-    """Of the ratios, each GEMM counted once."""
+    """Of the ratios, with each GEMM counted once."""
     of_one_call_each: float | None
-    """How much faster all of them together are when each is called once."""
+    """Speedup of all of them together if each is called once."""
     rows: Annotated[pl.DataFrame, SpeedupRow]
 
 
@@ -146,24 +146,24 @@ class PartRow(Row):
 
 
 class Split(Row):
-    """The parts that were written."""
+    """The written parts."""
 
     rows: list[PartRow]
 
 
 class Tuned(Row):
-    """What came of tuning."""
+    """The results of tuning."""
 
     outputs: list[str]
-    """The file for each GPU."""
+    """Output file of each GPU."""
     n_gemms: int
     n_tuned: int
     rows: list[Failure]
-    """The GEMMs that could not be tuned."""
+    """GEMMs that could not be tuned."""
 
 
 class UntunedRow(KeyRow):
-    """A recorded GEMM; sizes are as BLAS counts."""
+    """A recorded GEMM; sizes are as in BLAS."""
 
     m: int | None
     n: int | None
@@ -172,6 +172,6 @@ class UntunedRow(KeyRow):
 
 
 class Untuned(Row):
-    """Recorded GEMMs, each once."""
+    """Recorded GEMMs without duplicates."""
 
     rows: Annotated[pl.DataFrame, UntunedRow]

@@ -1,4 +1,4 @@
-"""What is found in TunableOp files, as answers."""
+"""Results about TunableOp files, as answers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _MOST_PLACES: Final = 3
 MOST_ROWS: Final = 20
 _COUNTS: Final = {"calls", "conflicts", "dropped", "flops", "gemms"}
 _NAMES: Final = {"file", "operator", "parameters", "results", "untuned"}
-"""Columns of texts that may be shortened."""
+"""Columns of strings that may be shortened."""
 
 
 def rows_answer(
@@ -60,7 +60,7 @@ def rows_answer(
     exit_code: int = exit_codes.OK,
     most: int | None = None,
 ) -> Answer:
-    """Answer with rows of a declared type; people see `most` of them, and the columns `shown`."""
+    """Answer with rows of a declared type; text output has `most` rows and the columns `shown`."""
     types = types_of(row)
     rows = plain(data)["rows"]
     columns = shown or tuple(types)
@@ -86,10 +86,10 @@ def rows_answer(
 
 
 def _column(name: str, declared: Any) -> Column:
-    """Tell how to show a column to people by its name and type."""
+    """Return how to display a column, by its name and type."""
     types = {declared, *get_args(declared)}
     if "_ns" in name:
-        # A duration is shown with its own unit.
+        # Durations are displayed with their own unit.
         return Column(name.replace("_ns", ""), "duration")
     if name.startswith("share"):
         return Column(name, "share")
@@ -101,7 +101,7 @@ def _column(name: str, declared: Any) -> Column:
 
 
 def check_answer(path: str, problems: Sequence[Problem]) -> Answer:
-    """List problems, the code of each in front; errors and warnings are findings."""
+    """List problems with their codes; errors and warnings are findings."""
     is_bad = any(problem.severity != "info" for problem in problems)
     document = Document(
         schema="longpole.tunableop.check/1",
@@ -139,14 +139,14 @@ def _place(problem: Problem) -> str:
 
 
 def _lines(lines: Iterable[int]) -> str:
-    """Name lines, but not hundreds of them."""
+    """Return line numbers, up to a limit."""
     numbers = [str(line) for line in lines]
     rest = f" and {len(numbers) - _MOST_LINES} more" if len(numbers) > _MOST_LINES else ""
     return ", ".join(numbers[:_MOST_LINES]) + rest
 
 
 def merge_answer(written: Sequence[tuple[str, Merged]]) -> Answer:
-    """Say what was written, and which solutions lost."""
+    """Report what was written, and which solutions were dropped."""
     rows = [
         MergedRow(
             file=path,
@@ -165,7 +165,7 @@ def merge_answer(written: Sequence[tuple[str, Merged]]) -> Answer:
 
 
 def speedup_answer(tuned: str, found: Speedup) -> Answer:
-    """Say what tuning gained; 4 where no GEMM has a time on both sides."""
+    """Report the gain from tuning; exit code 4 if no GEMM has a time on both sides."""
     n_rows, mean, whole = found.rows.height, found.geometric_mean, found.of_one_call_each
     if mean is None or whole is None:
         headline = "no GEMM has a usable time in both files"
@@ -196,7 +196,7 @@ def speedup_answer(tuned: str, found: Speedup) -> Answer:
 
 
 def coverage_answer(results: str, found: Coverage) -> Answer:
-    """Say which recorded GEMMs are tuned; 1 where some are not."""
+    """Report which recorded GEMMs are tuned; exit code 1 if some are not."""
     return by_operations(
         results,
         (found.n_tuned, count(found.n_gemms, "GEMM")),
@@ -217,7 +217,7 @@ def coverage_answer(results: str, found: Coverage) -> Answer:
 
 
 def _wildcards(found: Coverage) -> list[str]:
-    """Return when torch uses the rows with wildcards; nothing if none of them matches."""
+    """Return when torch uses the wildcard rows; empty if none matches."""
     if not found.n_wildcard:
         return []
     part = found.wildcard_share_of_flops
@@ -240,14 +240,14 @@ def by_operations(
     *shown: str,
     **others: Any,
 ) -> Answer:
-    """Say how much is tuned where nothing has a time: how many of what, and of the operations."""
+    """Report how much is tuned if there are no times: the number of GEMMs, and of FLOPs."""
     flops = "" if share_of_flops is None else f", {share(share_of_flops)} of the flops"
     headline = f"{tuned[0]} of {tuned[1]} tuned{flops}"
     return rows_answer("coverage", results, headline, data, row, *shown, most=MOST_ROWS, **others)
 
 
 def tuning_answer(found: Tuning) -> Answer:
-    """Say what was tuned and what could not be; 1 where there are failures."""
+    """Report what was tuned and what failed; exit code 1 with failures."""
     n_failed, n_tuned = len(found.failures), found.file.results.height
     before = f" ({found.n_known} before)" if found.n_known else ""
     headline = f"{n_tuned} of {count(found.n_gemms, 'GEMM')} tuned{before}" + (

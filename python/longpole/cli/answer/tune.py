@@ -1,4 +1,4 @@
-"""The best candidate of a search, and what it cannot be told from, as an answer."""
+"""The best candidate of a search, and those tied with it, as an answer."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _COLUMNS: Final = (
 def tuning_answer(
     task: str, results: str, found: Tuning, warnings: Sequence[Warned] = ()
 ) -> Answer:
-    """Say what won; 4 where nothing did."""
+    """Report the winner; exit code 4 without one."""
     document = Document(
         schema=_SCHEMA,
         input={"task": task, "results": results},
@@ -65,7 +65,7 @@ def tuning_answer(
 
 
 def simulation_answer(results: str, found: Simulation) -> Answer:
-    """Say how strategies do on recorded runs."""
+    """Compare strategies on recorded runs."""
     document = Document(
         schema=_SCHEMA,
         input={"results": results},
@@ -119,7 +119,7 @@ def _headline(found: Tuning) -> str:
 
 
 def _tied(found: Tuning) -> str:
-    """Name the set that the winner cannot be told from."""
+    """Describe the candidates tied with the winner."""
     if len(found.finalists) == 1:
         return "No other candidate was left to compare it with."
     if not found.tied:

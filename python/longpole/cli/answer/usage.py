@@ -1,4 +1,4 @@
-"""What commands say of wrong use."""
+"""Usage errors of commands."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["require", "usage_errors"]
 
 
 def require(condition: object, message: str) -> None:
-    """Refuse what the user has given unless a condition holds."""
+    """Raise a usage error unless a condition holds."""
     if not condition:
         raise click.UsageError(message)
 
 
 @contextmanager
 def usage_errors(kind: type[ValueError] = ValueError) -> Iterator[None]:
-    """Let such an error be a mistake of the user."""
+    """Convert errors of this kind to usage errors within the context."""
     try:
         yield
     except kind as error:

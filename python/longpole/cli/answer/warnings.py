@@ -1,4 +1,4 @@
-"""What to know about an answer about a window, although the trace was read as it is."""
+"""Warnings about an answer for a window, for traces that were read without error."""
 
 from __future__ import annotations
 
@@ -16,17 +16,16 @@ if TYPE_CHECKING:
 
 __all__ = ["window_warnings"]
 
-# What the reader counts of events of a device that may be work.
+# Codes of events of a device that may be activities.
 _UNKNOWN_TASKS: Final = frozenset({"unknown_task_type", "unknown_device_line"})
 
-# What the reader counts of records without a valid time.
+# Codes of records without a valid time.
 _UNTIMED: Final = frozenset({"zero_timestamp", "negative_duration"})
 
-# Activities of one stream overlap by no more than this part of a window, except where records are
-# wrong.
+# Activities of one stream overlap by at most this fraction of a window, unless records are wrong.
 _MUCH_OVERLAP: Final = 0.1
 
-# Less work from before recording changes no gain that is worth naming.
+# Less work from before the recording does not change a relevant gain.
 _MUCH_EARLIER: Final = 0.01
 
 
@@ -92,7 +91,7 @@ def window_warnings(
 
 
 def _untimed(trace: Trace) -> Iterator[Warned]:
-    """Yield the warning about records without a valid time, which are in no figure."""
+    """Yield the warning about records without a valid time, which no figure includes."""
     counts = {row["code"]: row["count"] for row in trace.core.diagnostics().to_dicts()}
     n_records = sum(counts.get(code, 0) for code in _UNTIMED)
     if n_records:
@@ -110,7 +109,7 @@ def _untimed(trace: Trace) -> Iterator[Warned]:
 
 
 def _impossible(trace: Trace, length_ns: int) -> Iterator[Warned]:
-    """Give the warnings about GPU activities whose recorded times cannot be right."""
+    """Yield the warning about GPU activities with impossible times."""
     for code, category, n_events, _, _, longest_ns in trace.core.event_warnings():
         if code == "overlapping_device_work" and longest_ns > _MUCH_OVERLAP * length_ns:
             yield Warned(

@@ -1,4 +1,4 @@
-"""What would be if something were different, as an answer."""
+"""The effect of hypothetical changes, as an answer."""
 
 from __future__ import annotations
 
@@ -40,29 +40,29 @@ _LEAST_GAIN: Final = 0.001
 
 
 class Gain(Row):
-    """How long a window would take, beside how long it took."""
+    """Length of a window after a change, next to its recorded length."""
 
     length_ns: int
     makespan_ns: int
-    """How long it would take."""
+    """Length after the change."""
     gain_ns: int
     share: float | None
 
 
 class Changed(Gain):
-    """What would be after some changes."""
+    """The result of some changes."""
 
     changes: list[Change]
     inferred_ns: int
     kinds: list[KindTotal]
     names: list[NameTotal]
     share_of_steps: float | None
-    """The gain in all steps of the verdict together, as a share of their time; null where the
-    window is none of several."""
+    """Gain in all steps of the verdict together, as a fraction of their time; null if the window is
+    not one of several steps."""
 
 
 class Ideal(Row):
-    """What can be done, with what each remedy gains."""
+    """Remedies with their gains."""
 
     length_ns: int
     verdict: Verdict
@@ -72,7 +72,7 @@ WhatIfData = Changed | Ideal
 
 
 def changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[Change]) -> Answer:
-    """Say how long the window would take after some changes."""
+    """Report the length of the window after some changes."""
     with usage_errors():
         answer = found.path.what_if(changes)
     verdict = found.verdict()
@@ -112,7 +112,7 @@ def changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[C
 
 
 def ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
-    """Rank what can be done by what it gains."""
+    """Rank remedies by gain."""
     verdict = found.verdict()
     ranked = verdict.remedies
     helpful = [row for row in ranked if row.gain_high >= _LEAST_GAIN]
@@ -133,7 +133,7 @@ def ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
 
 
 def _selected(chosen: list[tuple[Change, int]]) -> list[Block]:
-    """Say how much a pattern selects: it may be other events than were meant."""
+    """Report how many events a pattern selects, since it may select others than intended."""
     told = [
         f"{_words(change)}: {_how(change.matching)} selects {count(n_edges, 'edge')} of the "
         "dependency graph of the whole trace."
@@ -150,7 +150,7 @@ def _how(matching: str) -> str:
 
 
 def _why_longer(answer: WhatIf) -> list[Block]:
-    """Explain a window that grows although work was taken away."""
+    """Explain a window that becomes longer although work was removed."""
     if answer.gain_ns >= 0:
         return []
     told = (
@@ -163,7 +163,7 @@ def _why_longer(answer: WhatIf) -> list[Block]:
 def _share_of_steps(
     trace: Trace, found: Found, verdict: Verdict, changes: Sequence[Change]
 ) -> float | None:
-    """Compute the change of all steps that the verdict is about, where this is one of them."""
+    """Return the gain in all steps of the verdict, if this is one of them."""
     if found.step not in verdict.steps or len(verdict.steps) == 1:
         return None
     ends = [
@@ -176,7 +176,7 @@ def _share_of_steps(
 
 
 def _in_all_steps(verdict: Verdict, share_of_steps: float | None) -> list[Block]:
-    """Say what a change of one step does to the mean step, which gains of a verdict are of."""
+    """Report the effect on the mean step, to which the gains of a verdict refer."""
     if share_of_steps is None:
         return []
     than = "shorter" if share_of_steps > 0 else "longer"
@@ -188,7 +188,7 @@ def _in_all_steps(verdict: Verdict, share_of_steps: float | None) -> list[Block]
 
 
 def _useless(number: int) -> list[Block]:
-    """Count what hardly gains anything."""
+    """Count remedies with a negligible gain."""
     if not number:
         return []
     gain = "gains" if number == 1 else "gain"
@@ -219,7 +219,7 @@ def _gain(path: CriticalPath, answer: WhatIf) -> Gain:
 
 
 def _words(change: Change) -> str:
-    """Give a change as it was asked for."""
+    """Return a change as it was requested."""
     what = _target(change)
     if isinstance(change, Scale):
         return f"{what} x {change.by}"

@@ -1,4 +1,4 @@
-"""What every answer about a window says besides the answer."""
+"""Common parts of every answer about a window."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
     "known_of_window",
 ]
 
-# What `check` finds that explains why nothing can be measured.
+# Findings of `check` that explain why nothing can be measured.
 _REASONS: Final = frozenset({"profiler_message", "unknown_categories"})
 
 ABOVE_ALL: Final = "Shares above 100 % are sums over several devices, threads or streams."
@@ -44,13 +44,13 @@ ABOVE_ALL: Final = "Shares above 100 % are sums over several devices, threads or
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A window that was found, what it is called, why it was chosen, and its path."""
+    """A window with its name, the reason for its choice, and its path."""
 
     name: str
     step: int | None
     reason: str
     clause: str
-    """What of the reason changes the answer; mostly nothing."""
+    """Part of the reason that affects the answer; usually empty."""
     path: CriticalPath
     data_load: str | None
     step_name: str | None
@@ -58,12 +58,12 @@ class Found:
 
     @property
     def title(self) -> str:
-        """The window in words, with that clause."""
+        """The window as a phrase, with that clause."""
         return f"{self.name} ({self.clause})" if self.clause else self.name
 
 
 def known_of(path: str, trace: Trace, found: Found, verdict: Verdict) -> dict[str, Any]:
-    """Give what every document about a window says."""
+    """Return the fields of every document about a window."""
     warnings = [
         *warnings_of(trace),
         *window_warnings(trace, found.path, found.name, found.data_load),
@@ -78,7 +78,7 @@ def known_of(path: str, trace: Trace, found: Found, verdict: Verdict) -> dict[st
 
 
 def known_of_window(path: str, trace: Trace, window: Window | None) -> dict[str, Any]:
-    """Give what every document about the time of a window says; without one, of a trace."""
+    """Return the fields of every document about a window's time, or about a trace without one."""
     known = known_of_trace(path, trace)
     if window is None:
         return known
@@ -86,7 +86,7 @@ def known_of_window(path: str, trace: Trace, window: Window | None) -> dict[str,
 
 
 def known_of_trace(path: str, trace: Trace) -> dict[str, Any]:
-    """Give what every document about a trace says."""
+    """Return the fields of every document about a trace."""
     return {
         "input": describe(path, trace),
         "warnings": warnings_of(trace),
@@ -106,18 +106,18 @@ def _scope(trace: Trace, about: Found | Window, times: tuple[int, int]) -> dict[
 
 
 def abstentions(verdict: Verdict, window: str) -> list[Abstention]:
-    """Say why a window has no verdict, if it has none."""
+    """Return why a window has no verdict, if so."""
     return [Abstention(verdict.cause, window)] if verdict.cause else []
 
 
 def exit_code_of(verdict: Verdict) -> int:
-    """Tell whether an answer rests on too little for a verdict."""
+    """Return the exit code: whether an answer is too uncertain for a verdict."""
     is_open = verdict.status == "inconclusive"
     return exit_codes.INCONCLUSIVE if is_open else exit_codes.OK
 
 
 def code_of(records: Sequence[Record], blocks: Sequence[Block]) -> int:
-    """Tell whether an answer has any row."""
+    """Return the exit code: whether an answer has any row."""
     has_rows = records or any(isinstance(block, Table) and block.rows for block in blocks)
     return exit_codes.OK if has_rows else exit_codes.INCONCLUSIVE
 
@@ -125,7 +125,7 @@ def code_of(records: Sequence[Record], blocks: Sequence[Block]) -> int:
 def abstained(
     schema: str, path: str, trace: Trace, reason: str, code: AbstentionCode = "no_work"
 ) -> Answer:
-    """Answer that there is nothing to measure, and why."""
+    """Answer that there is nothing to measure, with the reason."""
     document = Document(
         schema=schema,
         **(known_of_trace(path, trace) | {"status": "abstained"}),
@@ -140,7 +140,7 @@ def abstained(
 
 
 def _reasons(trace: Trace) -> list[Block]:
-    """Describe what the profiler reports of its recording, and events of unknown kinds."""
+    """Describe the profiler's messages about its recording, and events of unknown kinds."""
     told = [found for found in check(trace) if found.code in _REASONS]
     return [Sentence(_told(found)) for found in told]
 

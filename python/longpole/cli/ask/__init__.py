@@ -1,1 +1,1 @@
-"""What the user asks: arguments, options, commands, and the inputs they name."""
+"""Input from the user: arguments, options, commands, and the files they name."""

@@ -1,4 +1,4 @@
-"""The options that say what is different."""
+"""The options for hypothetical changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OPTIONS = "--scale, --drop and --remove-wait"
 
 
 def change_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command `--scale`, `--drop` and `--remove-wait`."""
+    """Add `--scale`, `--drop` and `--remove-wait` to a command."""
     scale = click.option(
         "--scale",
         multiple=True,
@@ -38,7 +38,7 @@ def change_options(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def changes_of(asked: Mapping[str, Sequence[str]], *, ideal: bool) -> list[Change]:
-    """Read the changes that were asked for."""
+    """Return the requested changes."""
     with usage_errors():
         changes: list[Change] = [
             *(
@@ -69,7 +69,7 @@ def _scaled(text: str) -> tuple[Any, str | None, float]:
 
 
 def _what(text: str) -> tuple[Any, str | None]:
-    """Split `KIND:PATTERN`, of which either may be missing."""
+    """Split `KIND:PATTERN`; either part may be missing."""
     if not text:
         message = "give a kind, or `kind:pattern`"
         raise click.UsageError(message)

@@ -1,4 +1,4 @@
-"""Groups of commands: a file each, found in a folder, imported when they are called."""
+"""Groups of commands: one file each, found in a folder and imported when called."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ _FIRST_LINE: Final = re.compile(r'"""`longpole (?:[a-z]+ )?(?P<name>[a-z]+)`: (?
 class Commands(click.Group):
     """The commands of a folder: each file that begins with "`longpole NAME`: ...".
 
-    The file has a command of that name. The rest of its first line is what `--help`
-    shows, so that help need not import the command.
+    The file has a command of that name. The rest of its first line is shown in `--help`, so that
+    help does not import the command.
     """
 
     folder: ClassVar[str]
-    """The package to look in."""
+    """The package to search."""
 
     sections: ClassVar[dict[str, tuple[str, ...]]] = {}
-    """The headings of `--help` and the commands below them; the first has all others, too."""
+    """Headings of `--help` with the commands below them; the first also has all others."""
 
     unknown: ClassVar[str] = "not a command"
-    """What to say of a first argument that is none of them."""
+    """Message for an unknown first argument."""
 
     @cached_property
     def helps(self) -> dict[str, str]:
-        """The commands and what each does."""
+        """Commands and their descriptions."""
         [path] = import_module(self.folder).__path__
         modules = sorted([*Path(path).glob("*.py"), *Path(path).glob("*/__init__.py")])
         first_lines = (_first_line(module) for module in modules)
@@ -45,7 +45,7 @@ class Commands(click.Group):
         return dict(sorted(helps.items()))
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Name every command."""
+        """Return the names of all commands."""
         return list(self.helps)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
@@ -71,14 +71,14 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command, or say which was meant."""
+        """Find a command, or suggest one."""
         if args and args[0] not in self.helps:
             message = f"{args[0]!r} is {self.unknown}; {self.advice(args[0])}"
             raise click.UsageError(message, ctx)
         return super().resolve_command(ctx, args)
 
     def advice(self, name: str) -> str:
-        """Say what may have been meant by a name that is no command."""
+        """Suggest what may have been meant by an unknown name."""
         meant = difflib.get_close_matches(name, self.helps, n=1)
         there_are = f"the commands are {', '.join(self.helps)}"
         return f"did you mean `{meant[0]}`?" if meant else there_are

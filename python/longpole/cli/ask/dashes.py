@@ -1,4 +1,4 @@
-"""The part of a command line behind `--`."""
+"""The part of a command line after `--`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import click
 
 __all__ = ["CommandBehindDashes", "behind_dashes"]
 
-_BEHIND: Final = "behind --"
+_BEHIND: Final = "after --"
 
 
 class CommandBehindDashes(click.Command):
-    """Keeps what stands behind `--` apart: it is a command, never an argument of this one."""
+    """Keeps what follows `--` separate: it is a command to run, never an argument."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Cut the arguments at the first `--`."""
@@ -23,6 +23,6 @@ class CommandBehindDashes(click.Command):
 
 
 def behind_dashes() -> list[str] | None:
-    """Give what stands behind `--` on this command line; None where there is no `--`."""
+    """Return what follows `--` on this command line; None without `--`."""
     found: list[str] | None = click.get_current_context().meta.get(_BEHIND)
     return found

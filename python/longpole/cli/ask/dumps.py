@@ -1,4 +1,4 @@
-"""The dumps of a flight recorder that a command is asked about."""
+"""Flight recorder dumps as the input of a command."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["answer_dumps", "are_dumps"]
 
 
 def are_dumps(sources: Sequence[str]) -> bool:
-    """Whether dumps are asked about: files that are some, or a directory that holds no trace."""
+    """Whether the inputs are dumps: some files are, or a directory has dumps but no traces."""
     from longpole.traces.dump_set import dump_paths
     from longpole.traces.sources import find_sources
 
@@ -35,7 +35,7 @@ def are_dumps(sources: Sequence[str]) -> bool:
 def answer_dumps(
     sources: Sequence[str], options: Options, schema: str, answer: Callable[[DumpSet], Answer]
 ) -> int:
-    """Write what `answer` says of the dumps; give the exit code."""
+    """Write the result of `answer` for the dumps; return the exit code."""
     from longpole.traces.dump_set import read_dumps
 
     path = ", ".join(sources)

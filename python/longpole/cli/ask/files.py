@@ -1,4 +1,4 @@
-"""Which parameters of a command name files that it writes, and which files it was given to read."""
+"""Which files a command writes, and which ones it was given to read."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["OutputPath", "given_files"]
 
 
 class OutputPath(click.Path):
-    """The type of a parameter that names a file or folder to write, or to add to.
+    """Type of a parameter for a file or folder to write or append to.
 
-    What any other parameter names counts as an input of the command, and is never written to:
+    The values of all other parameters count as inputs of the command, which are never written to:
     see `longpole.files`.
     """
 
@@ -38,9 +38,9 @@ class OutputPath(click.Path):
 def given_files() -> list[Path]:
     """List the files and folders that the current command was given to read.
 
-    Any text that a parameter holds may name a file, or a pattern of files; folders count where
-    the parameter is declared as a path. It lists too many files rather than too few: it is asked
-    when a file that exists is about to be replaced.
+    Any string in a parameter may be a file or a pattern of files; folders count if the parameter is
+    declared as a path. Too many files are listed rather than too few. Called when an existing file
+    is about to be replaced.
     """
     from longpole.profiles import files_read_with
 
@@ -62,7 +62,7 @@ def given_files() -> list[Path]:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Yield the texts in what a parameter holds."""
+    """Yield the strings in a parameter's value."""
     if isinstance(value, str | Path):
         yield str(value)
     elif isinstance(value, list | tuple):
@@ -71,9 +71,9 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _paths(text: str) -> Iterator[Path]:
-    """Yield the files and folders that a text, or the part of it after a `=`, may name."""
+    """Yield the files and folders that a string, or its part after a `=`, may name."""
     for name in {text, text.partition("=")[2]} - {""}:
-        pattern = name.replace("%d", "*")  # stands for the ordinals of devices
+        pattern = name.replace("%d", "*")  # placeholder for device ordinals
         with suppress(OSError, ValueError):
             if Path(name).exists():
                 yield Path(name)

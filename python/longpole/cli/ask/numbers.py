@@ -11,7 +11,7 @@ import click
 __all__ = ["MOST", "MOST_DEVICES", "MOST_THREADS", "NUMBER", "nanoseconds"]
 
 MOST: Final = 1_000_000_000
-"""Largest number of things to list, run or skip."""
+"""Maximum number of items to list, run or skip."""
 
 MOST_DEVICES: Final = 1_024
 MOST_THREADS: Final = 1_024
@@ -34,7 +34,7 @@ def nanoseconds(text: str) -> int | None:
 
 
 class _Number(click.IntRange):
-    """An integer of 64 bits, such as the number of a step, whose range `--help` does not show."""
+    """A 64-bit integer, such as the number of a step, whose range `--help` does not show."""
 
     def _describe_range(self) -> str:
         return ""

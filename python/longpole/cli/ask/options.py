@@ -1,4 +1,4 @@
-"""The options that commands share."""
+"""Options shared by commands."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Command = TypeVar("Command", bound="Callable[..., int]")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to answer, whatever the question."""
+    """How to answer, independent of the question."""
 
     form: str
     color: str
@@ -51,15 +51,15 @@ class Options:
     capture_traces: tuple[str, ...] | None = None
 
     def emit(self, *answers: Answer) -> int:
-        """Write answers in the form that was asked for; give the exit code."""
+        """Write answers in the requested format; return the exit code."""
         return self.emit_each(answers)
 
     def emit_each(self, answers: Iterable[Answer]) -> int:
-        """Write answers as they come; give the exit code."""
+        """Write answers as they arrive; return the exit code."""
         return emit(answers, self.form, Terminal.of(sys.stdout, self.color))
 
     def attempt(self, schema: str, path: str, ask: Callable[[], Answer]) -> Answer:
-        """Give an answer, or say why there is none, so that others can still be given."""
+        """Return an answer, or an error document, so that other inputs are still answered."""
         try:
             return ask()
         except (LongpoleError, OSError) as error:
@@ -98,7 +98,7 @@ _THREADS: Final = click.option(
 
 
 def answer_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the options about its answer, as its argument `options`."""
+    """Add the options for the answer to a command, as its argument `options`."""
 
     @click.option(
         "--format",
@@ -135,7 +135,7 @@ def answer_options(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def shared_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command that reads traces its `options`: about the answer, and about reading."""
+    """Add the options for reading traces and for the answer to a command, as `options`."""
 
     @answer_options
     @_VOCABULARY
@@ -182,7 +182,7 @@ force_option: Final = click.option("-f", "--force", is_flag=True, help="Replace 
 
 
 def output_options(told: str = "The file to write.") -> Callable[[Command], Command]:
-    """Give a command the options about the file it writes, `output` and `force`."""
+    """Add the options for the output file to a command, `output` and `force`."""
 
     def add(command: Command) -> Command:
         output = click.option(
@@ -198,7 +198,7 @@ def output_options(told: str = "The file to write.") -> Callable[[Command], Comm
 
 
 def top_option(most: int, things: str) -> Callable[[Command], Command]:
-    """Add the option of how many things a command lists, `top`."""
+    """Add the option for the number of listed items to a command, `top`."""
     return click.option(
         "--top",
         type=click.IntRange(1, MOST),
@@ -210,5 +210,5 @@ def top_option(most: int, things: str) -> Callable[[Command], Command]:
 
 
 def is_debugging() -> bool:
-    """Whether `--debug` stands before the command."""
+    """Whether `--debug` precedes the command."""
     return bool(click.get_current_context().find_root().params.get("debug"))

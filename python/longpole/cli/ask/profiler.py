@@ -1,4 +1,4 @@
-"""The options about the time that the profiler added."""
+"""The options for the time added by the profiler."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ as_recorded_option: Final = click.option(
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Whether an answer is about the program or about its recording."""
+    """Whether an answer describes the program or its recording."""
 
     step_time_ns: int | None = None
     as_recorded: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse options that exclude each other."""
+        """Raise for options that exclude each other."""
         is_both = self.step_time_ns is not None and self.as_recorded
         require(not is_both, "--step-time and --as-recorded exclude each other")
 
     def of(
         self, trace: Trace, *, step_name: str | None = None, data_load: str | None = None
     ) -> Trace:
-        """Return the trace at the times that the answer is about."""
+        """Return the trace with the times that the answer is about."""
         if self.as_recorded:
             return trace
         with usage_errors():

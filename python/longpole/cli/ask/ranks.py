@@ -1,4 +1,4 @@
-"""The ranks that a command is asked about, and how they are read."""
+"""The ranks in a command's input, and how they are read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["answer_ranks", "rank_progress", "reading_options", "sources_argument"]
 
-_PATH = click.Path(readable=False)  # only so that shells complete names of files
+_PATH = click.Path(readable=False)  # only for the shell completion of file names
 
 sources_argument = click.argument(
     "sources", type=_PATH, nargs=-1, required=True, metavar="SOURCES..."
@@ -31,7 +31,7 @@ sources_argument = click.argument(
 
 
 def reading_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the options of how ranks are read, as its argument `reading`."""
+    """Add the options for reading ranks to a command, as its argument `reading`."""
 
     @step_name_option
     @click.option(
@@ -70,7 +70,7 @@ def answer_ranks(
     answer: Callable[[TraceSet], Answer],
     reading: Mapping[str, Any],
 ) -> int:
-    """Write what `answer` says of the ranks; give the exit code."""
+    """Write the result of `answer` for the ranks; return the exit code."""
     from longpole.traces.joining import read_traces
 
     @usage_errors()
@@ -85,7 +85,7 @@ def answer_ranks(
 
 
 def rank_progress(options: Options, doing: str) -> Callable[[int, int], object] | None:
-    """Count the ranks that are done, on a terminal."""
+    """Show the number of finished ranks on a terminal."""
     if not (options.progress and is_watched()):
         return None
     live = Live()

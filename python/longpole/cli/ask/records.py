@@ -1,4 +1,4 @@
-"""Records of runs, for the commands that answer from them."""
+"""Records of runs, for the commands that use them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["checked", "damage_warnings"]
 
 
 def checked(file: ResultsFile, records: Iterator[Record]) -> Iterator[Record]:
-    """Pass on the records of a file that has to hold some.
+    """Yield the records of a file; raise if it has none.
 
     Raises
     ------
@@ -31,8 +31,8 @@ def checked(file: ResultsFile, records: Iterator[Record]) -> Iterator[Record]:
 
 
 def damage_warnings(file: ResultsFile) -> list[Warned]:
-    """Say how many rows of a file that was read are no records."""
+    """Return a warning about the rows of a file that are not records."""
     if not file.n_skipped:
         return []
     message = f"{count(file.n_skipped, 'row')} that are damaged or not records of a run"
-    return [Warned("no_record", file.n_skipped, message, "what they said is not used")]
+    return [Warned("no_record", file.n_skipped, message, "their contents are not used")]

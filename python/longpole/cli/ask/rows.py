@@ -1,4 +1,4 @@
-"""The options of tables, each named as the parameter of the functions that take it."""
+"""Options of tables, each with the name of a function parameter."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["CHOICES", "choice_options", "sort_option", "where_option"]
 def _peaks(
     context: click.Context, option: click.Parameter, given: Sequence[str]
 ) -> dict[str, float]:
-    """Read `TYPE=TFLOPS`."""
+    """Parse `TYPE=TFLOPS`."""
     peaks: dict[str, float] = {}
     for text in given:
         dtype, _, number = text.partition("=")
@@ -49,7 +49,7 @@ CHOICES: Final = {
     "tflops": "--peak",
     "bandwidth": "--bandwidth",
 }
-"""The options that only some tables have, by the parameter of their functions."""
+"""Options that only some tables have, by function parameter."""
 
 _OPTIONS: Final = (
     click.option(
@@ -87,7 +87,7 @@ _OPTIONS: Final = (
 
 
 def choice_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the options that only some tables have; those given are `choices`."""
+    """Add the options that only some tables have to a command; given ones are in `choices`."""
 
     @functools.wraps(command)
     def with_choices(**arguments: Any) -> int:

@@ -1,4 +1,4 @@
-"""The options of the commands that run jobs, and of those that use devices."""
+"""Options of the commands that run jobs, and of those that use devices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["device_options", "runner_options"]
 
 
 def device_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add how a device is used. What is not given is None."""
+    """Add the options for using a device; None if not given."""
     busy = click.option(
         "--busy",
         type=click.Choice(["refuse", "wait", "allow"]),
@@ -81,7 +81,7 @@ _RUNNER_OPTIONS: Final = (
 
 
 def runner_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add what `run` and `resume` share. What is not given is None."""
+    """Add the options that `run` and `resume` share; None if not given."""
     for option in reversed(_RUNNER_OPTIONS):
         command = option(command)
     return command

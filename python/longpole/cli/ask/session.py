@@ -1,4 +1,4 @@
-"""A run at the terminal: what was asked for, kept beside the results, and how it goes."""
+"""A run started from the terminal: its plan, stored with the results, and its progress."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SHOWN_FAILURES: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A run: where its results go, its jobs, and the limits and devices it was given."""
+    """A run: its results file, its jobs, and its limits and devices."""
 
     results: Path
     jobs: Sequence[Job]
@@ -49,12 +49,12 @@ class Session:
 
     @classmethod
     def load(cls, results: Path, given: Mapping[str, Any]) -> Session:
-        """Read what was asked for when these results were begun.
+        """Read the plan of these results.
 
         Raises
         ------
         ResultsError
-            There is no such note, or it is none.
+            The plan does not exist, or is not a plan.
         """
         plan = Plan.read(plan_path(results))
         now = {name: value for name, value in given.items() if value is not None}
@@ -62,41 +62,41 @@ class Session:
 
     @property
     def plan(self) -> Path:
-        """Where it is noted what was asked for."""
+        """Path of the stored plan."""
         return plan_path(self.results)
 
     def make_room(self, *, force: bool) -> None:
-        """See that results and plan can be begun; with `force` remove results of an earlier run.
+        """Check that results and plan can be started; `force` removes results of an earlier run.
 
         Raises
         ------
         ResultsError
-            Something is there that is not to be replaced.
+            A file exists that must not be replaced.
         """
         if not force:
             make_room(self.results, force=False)
         check_plan_can_be_written(self.plan, force=force)
         if force:
-            make_room(self.results, force=True)  # nothing is removed for a run that cannot begin
+            make_room(self.results, force=True)  # remove nothing for a run that cannot start
 
     def save(self, *, force: bool) -> None:
-        """Note what was asked for, so that the run can be resumed."""
+        """Store the plan, so that the run can be resumed."""
         Plan(tuple(self.jobs), self.given).write(self.plan, force=force)
 
     def policy(self) -> Policy:
-        """Give the limits, where none was given those that everybody has."""
+        """Return the limits, or the defaults."""
         limits = {name: self.given.get(name) for name in _LIMITS}
         with usage_errors():
             return Policy(**{name: value for name, value in limits.items() if value is not None})
 
     def devices(self) -> Found | Cluster:
-        """Find the devices that were given, here or on every node of a Ray cluster."""
+        """Find the given devices, here or on every node of a Ray cluster."""
         devices = self.given.get("devices")
         names = devices.split(",") if devices else []
         return Cluster.find(names) if self.given.get("engine") == "ray" else select(names)
 
     def open_runner(self, *, resume: bool, force: bool) -> Runner:
-        """Take the devices and, when nothing else is amiss, the results file."""
+        """Acquire the devices and, once everything else is valid, the results file."""
         found = self.devices()
         policy = self.policy()
         if not resume:
@@ -109,24 +109,24 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What came of a run."""
+    """The result of a run."""
 
     results: str
-    """The file of results."""
+    """Path of the results file."""
     n_jobs: int
     n_done_before: int
-    """How many jobs had been run before."""
+    """Number of jobs done before."""
     duration_ns: int
     outcomes: dict[str, int]
-    """How many jobs ended in each way."""
+    """Number of jobs by outcome."""
     quarantined: dict[str, str]
-    """The devices that failed, by UUID, and why."""
+    """Failed devices by UUID, with the reason."""
 
 
 def run_session(
     session: Session, options: Options, *, resume: bool = False, force: bool = False
 ) -> int:
-    """Run what is to be run, show how it goes, and sum it up."""
+    """Run the jobs, show the progress, and summarize the run."""
     warnings = changes_since(session.results) if resume else []
     for warned in warnings:
         sys.stderr.write(f"warning: {escape(warned.message)}\n")
@@ -152,14 +152,14 @@ def run_session(
 
 
 class _Failures:
-    """Shows the first failures as they come."""
+    """Shows the first failures as they occur."""
 
     def __init__(self, console: Writable) -> None:
         self._console = console
         self._count = 0
 
     def show(self, record: Record) -> None:
-        """Write a line about a record that is none of a success."""
+        """Print a line about a record that is not a success."""
         if record.outcome is Outcome.OK:
             return
         self._count += 1
@@ -199,7 +199,7 @@ def _exit_code(records: Sequence[Record]) -> int:
 
 
 def changes_since(results: Path) -> list[Warned]:
-    """Say what is not as it was when the last record was written."""
+    """Return warnings about changes since the last record was written."""
     earlier: Mapping[str, Any] = {}
     for record in ResultsFile(results).records():
         earlier = record.environment or earlier
@@ -216,7 +216,7 @@ def changes_since(results: Path) -> list[Warned]:
 
 @contextmanager
 def stopped_by_signals() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end the run as Ctrl-C does: jobs ended, results kept."""
+    """Make SIGTERM and SIGHUP end the run as Ctrl-C does: jobs ended, results kept."""
 
     def stop(number: int, _frame: object) -> None:
         sys.exit(128 + number)

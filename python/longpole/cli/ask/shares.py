@@ -1,4 +1,4 @@
-"""Shares as arguments, `3%` or `0.03`, and the gate of a comparison."""
+"""Fractions as arguments, `3%` or `0.03`, and the gate of a comparison."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["gate_option", "parse_share"]
 
 
 def parse_share(text: str) -> float:
-    """Read a share of one: `3%` and `0.03` are the same, and `3`, which may be either, is none.
+    """Parse a fraction: `3%` equals `0.03`; `3` is rejected as ambiguous.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Which commands to time, and how to execute them."""
+"""The commands to time, and how to execute them."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _OPTIONS: Final = (
 
 
 def command_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the options about executing others, as its arguments `commands` and `plan`."""
+    """Add the options for executing commands to a command, as `commands` and `plan`."""
 
     @wraps(command)
     def with_commands(
@@ -89,13 +89,13 @@ def command_options(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def _names(commands: Sequence[str], plan: CommandPlan) -> list[str]:
-    """Give the commands to time, each once; what stands behind `--` is one.
+    """Return the distinct commands to time, including the one after `--`.
 
-    A single word behind `--` is a script where there is a shell to read it. Commands that cannot
-    be started are refused.
+    A single word after `--` is a script if a shell is used. Raises for commands that cannot be
+    started.
     """
     behind = behind_dashes()
-    require(behind != [], "no command behind --")
+    require(behind != [], "no command after --")
     if behind:
         is_script = len(behind) == 1 and plan.shell is not None
         commands = [*commands, behind[0] if is_script else shlex.join(behind)]

@@ -1,4 +1,4 @@
-"""The traces that a command is asked about, and one answer for each."""
+"""The traces in a command's input, with one answer each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["answer_each", "capture_option", "named_traces", "trace_argument", "traces_argument"]
 
-_FILE = click.Path(allow_dash=True, readable=False)  # only so that shells complete names of files
+_FILE = click.Path(allow_dash=True, readable=False)  # only for the shell completion of file names
 
 trace_argument = click.argument("trace", type=_FILE, metavar="TRACE")
 """One trace; `-` is stdin."""
@@ -50,10 +50,9 @@ def answer_each(
     *,
     arguments: Literal["ids", "default"] | Sequence[str] = "ids",
 ) -> int:
-    """Write what `answer` says of each trace, read with some `arguments`; give the exit code.
+    """Write the result of `answer` for each trace, read with `arguments`; return the exit code.
 
-    A trace that cannot be read, or has no such window, does not keep the others from
-    being answered.
+    A trace that cannot be read, or lacks the window, does not affect the others.
     """
 
     def one(path: str) -> Answer:
@@ -65,12 +64,12 @@ def answer_each(
 def named_traces(
     paths: Sequence[str], options: Options, *, args: Literal["ids", "default"] | Sequence[str]
 ) -> list[tuple[str, Trace]]:
-    """Read traces, those of a directory or a pattern in the order of their names.
+    """Read traces; those of a directory or pattern sorted by name.
 
     Raises
     ------
     LongpoleError, OSError
-        There is none, or one of them cannot be read.
+        There are no traces, or one cannot be read.
     """
     from longpole.traces.sources import find_sources
 
@@ -91,7 +90,7 @@ def _read_listed(
     *,
     given: str,
 ) -> Trace | None:
-    """Read a trace; None for a file of a folder that is JSON of some other kind."""
+    """Read a trace; None for a file of a folder that is JSON of another kind."""
     try:
         return _read(name, options, arguments)
     except TraceError as error:
@@ -124,7 +123,7 @@ def _read(
 
 
 def _note_choice(read: Path) -> None:
-    """Say which of two timelines of a folder was read."""
+    """Print which of two timelines of a folder was read."""
     other = other_timeline(read)
     if other is not None:
         told = f"note: read {read}, which holds all events; {other.name} holds at most a million"

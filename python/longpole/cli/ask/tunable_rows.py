@@ -1,4 +1,4 @@
-"""What edits the rows of a TunableOp file: which rows, and where the new file goes."""
+"""Options to edit rows of a TunableOp file: which rows, and the new file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Edit", "edit_options"]
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """The file, what chooses its rows (regular expressions, at least one), and the new file."""
+    """The file, the regular expressions that choose rows (at least one), and the new file."""
 
     file: str
     operator: str | None
@@ -35,7 +35,7 @@ class Edit:
     force: bool
 
     def keys(self) -> list[tuple[str, str]]:
-        """List the operator and parameters of each row that is chosen.
+        """List the operator and parameters of each chosen row.
 
         Raises
         ------
@@ -63,7 +63,7 @@ class Edit:
     def answer(
         self, name: str, edited: TunableFile, keys: Sequence[tuple[str, str]], done: str
     ) -> Answer:
-        """Write the new file, and say what was done to which rows."""
+        """Write the new file, and report the edited rows."""
         from longpole.cli.answer.tunable_data import Changed, KeyRow
         from longpole.cli.answer.tunableop import MOST_ROWS, rows_answer
 
@@ -75,7 +75,7 @@ class Edit:
 
 
 def edit_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the file, the options that choose rows, and those of the new file: `edit`."""
+    """Add the file, the options to choose rows and those of the new file, as argument `edit`."""
 
     @click.argument("file", metavar="FILE")
     @click.option("--operator", metavar="REGEX", help="Rows whose operator signature matches.")

@@ -1,4 +1,4 @@
-"""The options of commands that look at one window of a trace."""
+"""Options of commands that analyse one window of a trace."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ Part = TypeVar("Part", Found, "Window")
 
 
 class _Step(click.ParamType[int]):
-    """The number of a step."""
+    """Number of a step."""
 
     name = "step"
 
@@ -64,7 +64,7 @@ class _SinceStart(int):
 
 
 class _Time(click.ParamType[int]):
-    """A time of the trace: ns on its clock, or `+` and a time with its unit from its start."""
+    """A time of the trace: ns on its clock, or `+` and a time with a unit from its start."""
 
     name = "time"
 
@@ -88,7 +88,7 @@ data_load_option: Final = click.option(
 def step_option(
     default: str = "the step of median length", name: str = "step", *, multiple: bool = False
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Add the option of which step to analyse, or which steps, as the argument `name`."""
+    """Add the option of one or more steps to analyse to a command, as the argument `name`."""
     told = "Step to analyse, such as 3 or ProfilerStep#3."
     shown = f"{told}{' Repeatable.' if multiple else ''}  [default: {default}]"
     return click.option("--step", name, type=_Step(), multiple=multiple, metavar="N", help=shown)
@@ -122,7 +122,7 @@ _BETWEEN: Final = click.option(
 
 
 def choice_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command `--step`, `--step-name` and `--whole`, as its argument `choice`."""
+    """Add `--step`, `--step-name` and `--whole` to a command, as its argument `choice`."""
 
     @_STEP
     @step_name_option
@@ -141,7 +141,7 @@ def choice_options(command: Callable[..., int]) -> Callable[..., int]:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Which window was asked for."""
+    """The requested window."""
 
     step: int | None
     whole: bool
@@ -153,7 +153,7 @@ class Asked:
     data_load: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse options that have nothing to apply to."""
+        """Raise for options without effect."""
         names = ("--step", "--whole", "--annotation", "--between")
         values = (self.step is not None, self.whole, self.annotation, self.between)
         given = [name for name, value in zip(names, values, strict=True) if value]
@@ -172,7 +172,7 @@ class Asked:
         raise click.UsageError(message)
 
     def on_clock(self, trace: Trace) -> Asked:
-        """Give what was asked for with times on the clock of the trace."""
+        """Return the requested window with times on the clock of the trace."""
         if self.between is None or not isinstance(self.between[0], _SinceStart):
             return self
         whole = choose_window(trace, whole=True)
@@ -181,7 +181,7 @@ class Asked:
         return replace(self, between=(start, end))
 
     def find(self, trace: Trace) -> Found | str:
-        """Find the critical path of the window; the reason where there is none."""
+        """Return the critical path of the window, or the reason why there is none."""
         if trace.window is None:
             return _NO_WORK
         chosen, name, reason, clause = None, self._name, "as asked", ""
@@ -203,12 +203,12 @@ class Asked:
 
     @property
     def is_any(self) -> bool:
-        """Whether a window was asked for."""
+        """Whether a window was requested."""
         named = (self.step, self.annotation, self.between, self.step_name, self.whole or None)
         return any(choice is not None for choice in named)
 
     def choose(self, trace: Trace) -> Window | str:
-        """Find the window without its critical path; the reason where there is none."""
+        """Return the window without its critical path, or the reason why there is none."""
         of_path = {"--end": self.end, "--data-load": self.data_load}
         given = [name for name, value in of_path.items() if value is not None]
         if given:
@@ -219,7 +219,7 @@ class Asked:
 
     @property
     def choice(self) -> dict[str, Any]:
-        """What was asked for, as `choose_window` and `longpole.summary` take it."""
+        """Return the arguments for `choose_window` and `longpole.summary`."""
         return {
             "step": self.step,
             "annotation": self.annotation,
@@ -268,9 +268,9 @@ def about_window(
     answer: Callable[[str, Trace, Found], Answer],
     recording: Recording | None = None,
 ) -> Callable[[str, Trace], Answer]:
-    """Answer from the critical path of the window, where there is one to measure.
+    """Answer from the critical path of the window, if it can be measured.
 
-    With `recording`, at the times that it chooses.
+    With `recording`, at the times that it selects.
     """
     about = _about(schema, lambda trace: window.on_clock(trace).find(trace), answer)
     if recording is None:
@@ -282,7 +282,7 @@ def about_window(
 def about_stretch(
     schema: str, window: Asked, answer: Callable[[str, Trace, Window], Answer]
 ) -> Callable[[str, Trace], Answer]:
-    """Answer about the time of the window, where there is one."""
+    """Answer about the time of the window, if it exists."""
     return _about(schema, lambda trace: window.on_clock(trace).choose(trace), answer)
 
 
@@ -302,7 +302,7 @@ def _about(
 
 
 def stretch_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the options that choose a time, as its argument `window`."""
+    """Add the options for a time span to a command, as its argument `window`."""
 
     @_of_time
     @functools.wraps(command)
@@ -314,7 +314,7 @@ def stretch_options(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def window_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command those and the options of the critical path, as its argument `window`."""
+    """Add those and the options of the critical path to a command, as its argument `window`."""
 
     @_of_time
     @click.option(
@@ -333,7 +333,7 @@ def window_options(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def _of_time(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the options that choose a time, each as an argument."""
+    """Add the options for a time span to a command, each as an argument."""
     for option in (_BETWEEN, _INSTANCE, _ANNOTATION, _WHOLE, step_name_option, _STEP):
         command = option(command)
     return command

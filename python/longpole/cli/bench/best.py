@@ -36,19 +36,19 @@ _NOTHING: Final = "no run gave a result that can be chosen"
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The fastest result of a key, or of a value of a tag."""
+    """The fastest result of a key, or of the value of a tag."""
 
     key: str
     """The key, or the value of the tag."""
     name: str
-    """Of the result."""
+    """The name of the result."""
     time_ns: float
     workspace_bytes: int | None
     id: str
-    """Of the job."""
+    """Id of the job."""
     device: str | None
     unstable: bool
-    """Whether repetitions within the job differ much."""
+    """Whether repetitions within the job differ a lot."""
 
 
 class Best(Row):
@@ -104,13 +104,13 @@ def best(*, path: str, by: str | None, options: Options) -> int:
 
 @dataclass(slots=True)
 class _Groups:
-    """The groups in which results compete: a key, or a value of the tag `by`."""
+    """Groups of competing results: by key, or by value of the tag `by`."""
 
     by: str | None
     n_left_out: int = 0
 
     def having(self, records: Iterator[Record]) -> Iterator[Record]:
-        """Give the records that belong to a group, and count the others."""
+        """Yield the records that belong to a group, and count the others."""
         for record in records:
             if self.by is None or self.by in record.tags:
                 yield record

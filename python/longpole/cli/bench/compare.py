@@ -37,7 +37,7 @@ class Compared(Row):
     """What is faster, slower or the same."""
 
     verdict: Verdict
-    """Of all keys together: the gravest."""
+    """Most severe verdict of all keys."""
     differences: list[Difference]
 
 

@@ -40,36 +40,36 @@ _COLUMNS: Final = (
 
 
 class ExtractedRow(Row):
-    """A row that was measured; what is not known is null."""
+    """A measured row. Unknown values are null."""
 
     offset: int
-    """Of its line, in bytes."""
+    """Byte offset of its line."""
     format: str
     operation: str | None
     time_ns: float | None
-    """As printed; an integer where it is whole."""
+    """As printed; an integer if it has no fraction."""
     printed_time: str
     printed_unit: str
     workspace_bytes: int | None
     data_bytes: int | None
     status: Literal["ok", "zero", "negative", "inf", "nan", "missing", "failed", "cut"]
-    """Only rows of status `ok` may be compared."""
+    """Only rows with the status `ok` may be compared."""
     fields: dict[str, str]
-    """What else the row says, in the words of the tool."""
+    """Other values of the row, under the tool's names."""
 
 
 class OmittedOperation(Row):
-    """The rows of one operation beyond those that are kept."""
+    """Summary of the rows of one operation that were not kept."""
 
     format: str
     operation: str | None
     several_operations: bool
-    """Whether these are the rows of several operations."""
+    """Whether the rows have several operations."""
     count: int
     min_ns: float | None
-    """The shortest time that may be compared."""
+    """Shortest comparable time."""
     last_ns: float | None
-    """The time of the last row."""
+    """Time of the last row."""
 
 
 class RejectedRow(Row):
@@ -82,7 +82,7 @@ class RejectedRow(Row):
 
 
 class Extracted(Row):
-    """What profilers printed."""
+    """The output of profilers."""
 
     records: list[ExtractedRow]
     omitted: list[OmittedOperation]
@@ -148,7 +148,7 @@ def extract(
 def _answer(
     log: str, wanted: Sequence[str], *, died: bool, max_rows: int, is_debugging: bool
 ) -> Answer:
-    """Look into one log; one that cannot be read does not keep the others from it."""
+    """Extract from one log; an error does not affect the others."""
     from longpole import bench
 
     source = sys.stdin.buffer if log == "-" else log
@@ -217,7 +217,7 @@ def _summary(rows: OmittedRows) -> Record:
 
 
 def _records(found: Extraction) -> Iterator[dict[str, Any]]:
-    """Give every record with its fields."""
+    """Yield every record with its fields."""
     fields: dict[int, dict[str, str]] = {}
     for record, name, value in found.fields.iter_rows():
         fields.setdefault(record, {}).setdefault(name, value)

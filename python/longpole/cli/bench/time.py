@@ -41,7 +41,7 @@ __all__ = ["time"]
 
 
 def _finite(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
-    """Refuse nan, which every range lets pass, and a budget that is never spent."""
+    """Raise for nan, which every range accepts, and for an infinite budget."""
     if not math.isfinite(value):
         message = f"{value} is not a number of seconds"
         raise click.BadParameter(message)
@@ -174,7 +174,7 @@ def time(
 
 
 def _timed(campaign: Campaign, output: str | None, *, force: bool, append: bool) -> Answer:
-    """Run a campaign, write its records, and compare what was timed."""
+    """Run a campaign, write its records, and compare the results."""
     with usage_errors(TargetError), _opened(output, force=force, append=append) as store:
         records = list(_written(time_in_processes(campaign), store))
     comparisons = compare_points(campaign, records) if len(campaign.names) > 1 else []
@@ -182,7 +182,7 @@ def _timed(campaign: Campaign, output: str | None, *, force: bool, append: bool)
 
 
 def _under_configs(functions: tuple[str, ...], configs: str | None) -> list[str]:
-    """Give the functions to time: one for each configuration of a kernel, where there is one."""
+    """Return the functions to time: one per configuration of a kernel, if it has some."""
     if configs is None:
         return list(dict.fromkeys(functions))
     require(len(functions) == 1, "--configs is for one function, which launches the kernel")
@@ -197,7 +197,7 @@ def _check_preparations(how: Mapping[str, Any]) -> None:
 
 
 def _points(axes: tuple[str, ...]) -> list[Point]:
-    """Give every choice of one value from each axis, the last axis changing fastest."""
+    """Return every combination of axis values, with the last axis changing fastest."""
     names, values = [], []
     for axis in axes:
         name, is_axis, choices = axis.partition("=")
@@ -240,7 +240,7 @@ def _opened(output: str | None, *, force: bool, append: bool) -> Iterator[Store 
 
 
 def _written(records: Iterator[Record], store: Store | None) -> Iterator[Record]:
-    """Write each record and see it to the disk before the next run begins."""
+    """Write each record and sync it to disk before the next run begins."""
     for record in records:
         if store is not None:
             store.append(record)

@@ -1,4 +1,4 @@
-"""Compares the arguments of a call with the schema that the tool declares."""
+"""Checks the arguments of a call against the schema of the tool."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _TYPES: Final = {
 
 
 def check_arguments(tool: str, arguments: Mapping[str, Any], schema: Schema) -> None:
-    """Refuse arguments that differ from the schema of a tool.
+    """Raise if arguments do not match the schema of a tool.
 
     Raises
     ------
     click.UsageError
-        An argument is unknown, missing, or of another type; the message is one sentence.
+        An argument is unknown, missing, or of the wrong type; the message is one sentence.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def check_arguments(tool: str, arguments: Mapping[str, Any], schema: Schema) -> 
 
 
 def _problem(value: Any, schema: Schema) -> str | None:
-    """Return what a value must be, or None if it is that."""
+    """Return what a value must be, or None if it is valid."""
     types = _types(schema)
     if not any(_is_of(value, each) for each in types):
         return _expected(schema, types)
@@ -102,7 +102,7 @@ def _is_of(value: Any, kind: str) -> bool:
 
 
 def _shown(value: Any) -> str:
-    """Show the beginning of a value as JSON."""
+    """Return the beginning of a value as JSON."""
     import json
 
     most = 60

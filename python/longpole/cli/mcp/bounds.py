@@ -13,23 +13,23 @@ if TYPE_CHECKING:
 __all__ = ["MOST_BYTES", "bounded", "events_in", "size_of", "visible"]
 
 MOST_BYTES: Final = 60_000
-"""Maximum length of an answer as JSON, in bytes of UTF-8."""
+"""Maximum length of an answer as JSON, in UTF-8 bytes."""
 
 _LENGTHS: Final = (2_000, 300, 60)
-"""To how many characters texts are cut, the first that makes the answer short enough."""
+"""Lengths to which strings are cut, tried in order until the answer is short enough."""
 
 _SHORTENED: Final = ("data", "evidence", "warnings", "abstains_because", "inputs", "error")
-_LEAST: Final = 2  # pairs stay pairs
+_LEAST: Final = 2  # pairs stay together
 _LONGEST_KEY: Final = 200
 _EVENT_KEYS: Final = frozenset({"event", "events", "longest_event"})
 
 
 def bounded(answer: dict[str, Any], most: int) -> dict[str, Any]:
-    """Shorten the lists and texts of an envelope until all of it is short enough.
+    """Shorten the lists and strings of an envelope until it is short enough.
 
-    `truncated` says for each shortened list how many of its elements are shown, and how many texts
-    were cut. Lists of the answer are named by their place in `data`, other ones by their place in
-    the envelope.
+    `truncated` has the number of elements shown for each shortened list, and the number of cut
+    strings. Lists of the answer are identified by their path in `data`, others by their path in the
+    envelope.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def bounded(answer: dict[str, Any], most: int) -> dict[str, Any]:
 
 
 def size_of(answer: dict[str, Any]) -> int:
-    """Return the length of an answer as JSON, in bytes of UTF-8."""
+    """Return the length of an answer as JSON, in UTF-8 bytes."""
     return len(json.dumps(answer, ensure_ascii=False).encode())
 
 
@@ -65,7 +65,7 @@ def _shortened(answer: dict[str, Any], most: int, longest: int) -> dict[str, Any
 
 
 def _without_data(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return an error in place of an answer that stays too long, which is not silently cut."""
+    """Return an error instead of an answer that is still too long and must not be cut silently."""
     message = f"the answer is longer than {MOST_BYTES:,} bytes, even with its lists shortened"
     hint = "ask for one step, or for a table with `where` and `top`"
     error = {"code": "too_long", "message": message, "hint": hint, "path": None, "offset": None}
@@ -81,7 +81,7 @@ def _without_data(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Cut:
-    """Shortens values, and counts what was shortened."""
+    """Shortens values, and counts the shortened ones."""
 
     def __init__(self, most: int, longest: int) -> None:
         self._most = most
@@ -102,7 +102,7 @@ class _Cut:
         return self._text(value, self._longest) if isinstance(value, str) else value
 
     def _text(self, text: str, longest: int) -> str:
-        """Cut a text that is too long; what is not Unicode, as in names of files, becomes `?`."""
+        """Cut a string that is too long; invalid Unicode, as in file names, becomes `?`."""
         sound = text.encode(errors="replace").decode()
         if len(sound) <= longest:
             return sound
@@ -111,7 +111,7 @@ class _Cut:
 
 
 def visible(value: Any) -> Any:
-    r"""Return a value with the characters that nobody sees written as escapes, in every text.
+    r"""Return a value with invisible characters escaped in every string.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def visible(value: Any) -> Any:
 
 
 def events_in(value: Any, most: int) -> list[int]:
-    """Find the events that an answer names, the first ones.
+    """Return the first events that an answer contains.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Which files an agent may ask about: those of the folders that the user named."""
+"""The files that an agent may ask about: those of the folders that the user gave."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = ["checked", "traces_in"]
 def checked(path: str, folders: Sequence[Path]) -> str:
     """Return the real path of a file or folder.
 
-    A relative path is looked for in each folder.
+    A relative path is searched in each folder.
 
     Raises
     ------
     FileNotFoundError
-        There is no such file.
+        The file does not exist.
     PermissionError
-        It lies outside the folders, or a link below it leads outside.
+        The file is outside the folders, or a link below it leads outside.
     """
     roots = [folder.resolve() for folder in folders]
     named = [(root / path).resolve() for root in roots]
@@ -42,7 +42,7 @@ def checked(path: str, folders: Sequence[Path]) -> str:
 
 
 def traces_in(folders: Sequence[Path], most: int) -> tuple[list[dict[str, Any]], int]:
-    """List the regular files of the folders, the largest first; return their number, too."""
+    """List the regular files of the folders, largest first, and return their total number."""
     roots = [folder.resolve() for folder in folders]
     found = {path.resolve() for root in roots for path in _below(root, roots)}
     sized = [(size, str(path)) for path in found if (size := _size(path)) is not None]
@@ -51,7 +51,7 @@ def traces_in(folders: Sequence[Path], most: int) -> tuple[list[dict[str, Any]],
 
 
 def _below(folder: Path, roots: Sequence[Path]) -> Iterator[Path]:
-    """Yield the paths of all that a folder holds, also through links within the roots."""
+    """Yield all paths in a folder, following links that stay within the roots."""
     seen, waiting = {folder}, [folder]
     while waiting:
         parent = waiting.pop()
@@ -67,12 +67,12 @@ def _below(folder: Path, roots: Sequence[Path]) -> Iterator[Path]:
 def _names(folder: Path) -> list[str]:
     try:
         return names_in(folder)
-    except OSError:  # without permission, or replaced since
+    except OSError:  # no permission, or replaced since
         return []
 
 
 def _size(path: Path) -> int | None:
-    """Return the size of a regular file; None for what cannot be opened as one."""
+    """Return the size of a regular file; None for anything else."""
     try:
         if not stat.S_ISREG(path.lstat().st_mode):
             return None

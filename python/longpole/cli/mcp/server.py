@@ -1,4 +1,4 @@
-"""The server: lists the tools, and asks each question in a process of its own."""
+"""The server: lists the tools, and answers each question in a separate process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["serve", "server_of"]
 
 
 def serve(folders: Sequence[Path], limits: Limits) -> None:
-    """Answer on stdin and stdout until the client leaves."""
+    """Serve on stdin and stdout until the client disconnects."""
     anyio.run(_serve, Workers(folders, limits))
 
 
@@ -41,7 +41,7 @@ async def _serve(workers: Workers) -> None:
 
 
 def server_of(workers: Workers) -> Server[Any]:
-    """Make the server whose questions some workers answer."""
+    """Create the server, whose questions the workers answer."""
 
     async def list_tools(_context: Any, _params: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[_tool(name) for name in TOOLS])

@@ -1,7 +1,7 @@
-"""The tools: commands that only read, with the options that an agent may set.
+"""The tools: read-only commands, with the options that an agent may set.
 
-A tool runs its command in the process that calls it, so that an agent gets the answer that a
-person gets. The server calls it in a process of its own for each question (`worker`).
+A tool runs its command in the calling process, so that an agent gets the same answer as a person.
+The server calls it in a separate process for each question (`worker`).
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ _NO_EVIDENCE: Final[Answer] = {
     "code": "no_evidence",
     "count": 1,
     "message": "the trace could not be read again for the events that the answer names",
-    "effect": "the answer stands without its evidence; the file may have been replaced meanwhile",
+    "effect": "the events of the answer could not be read again; the file may have been replaced",
     "hint": "ask again",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A command as a tool: its files, its options, and whether its answer names events."""
+    """A command as a tool: its files, its options, and whether its answer contains events."""
 
     files: Mapping[str, str]
     options: tuple[str, ...] = ()
@@ -74,11 +74,11 @@ TOOLS: Final[Mapping[str, Tool]] = {
     ),
     "ranks": Tool({"traces": "Folder with the traces of all ranks"}, ("step",), has_events=False),
 }
-"""The questions, by the names of their commands; `traces` lists the files."""
+"""The tools by command name; `traces` lists the files."""
 
 
 def purpose(name: str) -> str:
-    """Return what a tool answers, in a sentence."""
+    """Return the description of a tool, one sentence."""
     if name == "traces":
         return "List the files that can be asked about, with their sizes in bytes."
     text = _command(name).get_short_help_str(limit=200)
@@ -105,7 +105,7 @@ def input_schema(name: str) -> Schema:
 
 
 def output_schema(name: str) -> Schema:
-    """Derive the answer of a tool from the declared answer of its command."""
+    """Derive the output of a tool from the declared answer of its command."""
     envelope = schema_for("envelope", longpole)
     data = envelope["properties"]["data"] if name in ("traces", "table") else _nullable(name)
     rows = {"type": "array", "items": {"type": "object"}}
@@ -115,7 +115,7 @@ def output_schema(name: str) -> Schema:
 
 
 def call(name: str, arguments: Mapping[str, Any], folders: Sequence[Path]) -> Answer:
-    """Answer a call, at a bounded length."""
+    """Answer a call, within the maximum length."""
     try:
         _check(name, arguments)
         if name == "traces":
@@ -133,7 +133,7 @@ def call(name: str, arguments: Mapping[str, Any], folders: Sequence[Path]) -> An
 
 
 def refused(code: str, message: str, hint: str) -> Answer:
-    """Return the envelope of a question that has no answer."""
+    """Return the envelope of a question without an answer."""
     return _error(Problem(code, message, exit_codes.UNREADABLE, hint))
 
 
@@ -148,7 +148,7 @@ def _listed(folders: Sequence[Path]) -> Answer:
 
 
 def _check(name: str, arguments: Mapping[str, Any]) -> None:
-    """Refuse a tool that does not exist, and arguments that its schema does not allow."""
+    """Raise for an unknown tool, and for arguments that its schema does not allow."""
     if name not in TOOLS:
         message = f"{name!r} is not a tool; the tools are {', '.join(TOOLS)}"
         raise click.UsageError(message)
@@ -156,7 +156,7 @@ def _check(name: str, arguments: Mapping[str, Any]) -> None:
 
 
 def _words(name: str, arguments: Mapping[str, Any], files: Mapping[str, str]) -> list[str]:
-    """Write a call as the words of a command line."""
+    """Convert a call to the words of a command line."""
     words = list(files.values())
     if name == "table":
         words += [arguments["table"]]
@@ -186,9 +186,9 @@ def _told(words: Sequence[str]) -> Answer:
 
 
 def _rows_of(trace: str, events: Sequence[int]) -> list[Answer] | None:
-    """Return the rows of some events, with the columns that prove a figure.
+    """Return the rows of some events, with the columns that support an answer.
 
-    None if the trace could not be read again, as when it was replaced meanwhile.
+    None if the trace could not be read again, for example because it was replaced.
     """
     where = f"event IN ({', '.join(map(str, events))})"
     told = _told(["table", trace, "events", "--whole", f"--where={where}", "--json"])
@@ -200,7 +200,7 @@ def _rows_of(trace: str, events: Sequence[int]) -> list[Answer] | None:
 
 
 def _known(schema: str, **known: Any) -> Answer:
-    """Write the envelope of what no command answers."""
+    """Return the envelope for answers without a command."""
     from longpole.report.document import Document
 
     return {**Document(schema=schema, input={}, **known).envelope(), "evidence": []}

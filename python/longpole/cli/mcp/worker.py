@@ -1,7 +1,7 @@
-"""Answers one question in a process of its own, which can open only the folders of the user.
+"""Answers one question in a separate process, which can open only the user's folders.
 
-The server starts it, writes one line to its stdin and reads one from its stdout:
-`python -P -m longpole.cli.mcp.worker`.
+The server starts it with `python -P -m longpole.cli.mcp.worker`, writes one line to its stdin and
+reads one from its stdout.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _REFUSED: Final = (
     *("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.truncate"),
     *("os.chmod", "os.chown", "shutil.", "ftplib.", "urllib.", "http.", "smtplib."),
 )
-"""Audit events of what no question may do."""
+"""Audit events that no question may cause."""
 _OPENED: Final = ("open", "os.listdir", "os.scandir", "sqlite3.connect")
 _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
@@ -36,7 +36,7 @@ _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 def main() -> None:
     """Answer the question on stdin, on stdout."""
     told = os.dup(1)
-    os.dup2(2, 1)  # what a library prints is not the answer
+    os.dup2(2, 1)  # output of libraries is not part of the answer
     import polars  # noqa: F401, ICN001 - slow to import: before the question comes
 
     asked: dict[str, Any] | None = json.loads(sys.stdin.buffer.readline() or "null")
@@ -55,23 +55,23 @@ def main() -> None:
 
 
 def _limit(time_s: float, memory_gb: float) -> None:
-    """Limit the time of this process, in case the server is gone, and its memory."""
+    """Limit the time of this process, in case the server has died, and its memory."""
     if not hasattr(signal, "setitimer"):  # Windows
         return
     import resource
 
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, time_s + _GRACE_S)
-    # Memory that is only reserved does not count here: threads reserve much.
+    # Reserved memory does not count here, as threads reserve much.
     most = int(memory_gb * 1e9)
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def watch() -> None:
-    """Refuse, from now on, what Python code opens without `longpole.opening`, and all it writes.
+    """Block, from now on, opening files without `longpole.opening`, and all writing.
 
-    Exempt are the folders from which Python imports its modules. There is no way back.
+    Exempt are the folders from which Python imports modules. This cannot be undone.
     """
     own = {sys.prefix, sys.base_prefix, *(path for path in sys.path if Path(path).is_absolute())}
     roots = [os.path.realpath(path) + os.sep for path in own]

@@ -1,7 +1,7 @@
-"""Asks each question in a process of its own, within limits of time and memory.
+"""Asks each question in a separate process, with limits of time and memory.
 
-A slow or damaged question ends alone: the others have processes of their own. One process is
-started in advance, because importing takes longer than most answers.
+A slow or damaged question does not affect the others. One process is started in advance, because
+importing takes longer than most answers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["Limits", "Workers"]
 
 _COMMAND: Final = (sys.executable, "-P", "-m", "longpole.cli.mcp.worker")
 _MOST_AT_ONCE: Final = 4
-_MOST_READ: Final = 8 * MOST_BYTES  # escapes make JSON of other alphabets longer
+_MOST_READ: Final = 8 * MOST_BYTES  # escapes lengthen JSON in other alphabets
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Workers:
     """The processes that answer questions about some folders."""
 
     def __init__(self, folders: Sequence[Path], limits: Limits) -> None:
-        # Resolved once: a link that takes the place of a folder later is not followed.
+        # Resolved once: a link that later replaces a folder is not followed.
         self._folders = [str(folder.resolve()) for folder in folders]
         self._limits = limits
         self._at_once = CapacityLimiter(_MOST_AT_ONCE)
@@ -56,12 +56,12 @@ class Workers:
             self._waiting.append(await _started())
 
     async def close(self) -> None:
-        """End the processes that have no question."""
+        """End the idle processes."""
         while self._waiting:
             await _end(self._waiting.pop())
 
     async def ask(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Ask one question; an error is an answer, too."""
+        """Ask one question; errors are returned as answers."""
         async with self._at_once:
             process = self._waiting.pop() if self._waiting else await _started()
             try:
@@ -99,7 +99,7 @@ class Workers:
         return answer
 
     def _ended(self, code: int) -> dict[str, Any]:
-        """Return the error for a process that gave no answer."""
+        """Return the error for a process that did not answer."""
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         message = (
             f"the process that worked on the question ended with {how}, as one does that needs "

@@ -83,7 +83,7 @@ def files(
 
 
 def _environs(visible: tuple[str, ...]) -> list[dict[str, str]]:
-    """Give the environment of each process; by default that of this one."""
+    """Return the environment of each process; by default that of the current one."""
     if not visible:
         return [dict(os.environ)]
     others = {name: text for name, text in os.environ.items() if name != "HIP_VISIBLE_DEVICES"}

@@ -92,7 +92,7 @@ def tune(
 
 
 def _tell(record: Record) -> None:
-    """Say on stderr that a batch has ended."""
+    """Report on stderr that a batch has ended."""
     what = f"{record.outcome}: {record.message}" if record.message else str(record.outcome)
     took = "" if record.seconds is None else f" after {record.seconds:.1f} s"
     sys.stderr.write(escape(f"{record.id} on {record.device}{took}: {what}") + "\n")
