@@ -474,7 +474,7 @@ mod tests {
     #[test]
     fn an_operator_that_only_calls_another_shows_the_cost_of_one_event() {
         let costs = of(&wrappers(12)).unwrap();
-        // 1.5 us + 0.5 us; 80 % of it at the least, 120 % at the most.
+        // 1.5 us + 0.5 us; at least 80 % of it, at most 120 %.
         assert_eq!(bounds(&costs, Class::NestedOperator), (1_600, 2_000, 2_400));
         assert_eq!(bounds(&costs, Class::OuterOperator), (1_600, 2_000, 2_880));
         assert!((costs.before - 0.75).abs() < 1e-9);
@@ -502,7 +502,7 @@ mod tests {
             ("python_function", "f", begin, begin + 2_001)
         }));
         let costs = of(&events).unwrap();
-        // Gaps of 999 ns: 80 % of them are cost, a quarter at the least, 120 % at the most.
+        // Gaps of 999 ns: 80 % of them are cost, at least a quarter, at most 120 %.
         assert_eq!(bounds(&costs, Class::PythonFunction), (249, 799, 1_198));
     }
 

@@ -1,9 +1,9 @@
-//! Streams that wait for all others of their device, and the others for them, unasked: the legacy
+//! Streams that implicitly wait for all others of their device, and the others for them: the legacy
 //! default stream of CUDA.
 //!
-//! No call and no record tells of these waits. A stream is taken to be one if none of its work ever
-//! runs beside that of another stream, and if several starts that nothing else explains come right
-//! after an end on the other side.
+//! Neither a call nor a record shows these waits. A stream is assumed to be one if its work never
+//! overlaps that of another stream, and if several late starts without another explanation come
+//! right after an end on the other side.
 
 use crate::graph::model::{Streams, limits};
 use crate::ids::Order;
@@ -25,7 +25,7 @@ pub(super) fn streams(streams: &Streams<'_>) -> Vec<bool> {
     is_serial
 }
 
-/// What the work of a device shows of each stream.
+/// Overlaps and late starts of each stream.
 struct Found {
     /// Whether work ran while that of another stream did.
     runs_beside: Vec<bool>,

@@ -86,8 +86,8 @@ pub const WAIT_RELEASE_AFTER_WAIT_CALL_NS: i64 = 25 * US;
 /// at unrelated times.
 pub const JOINT_ENDS_NS: i64 = 10 * US;
 
-/// So many late starts right after an end on the other side show that a stream and the others of its
-/// device wait for each other unasked.
+/// Minimum number of late starts right after an end on the other side which show that a stream and
+/// the others of its device implicitly wait for each other.
 pub const LEAST_SERIAL_WAITS: usize = 3;
 
 /// A start that two edges explain, by what their roles usually take, is decided by neither if these

@@ -169,7 +169,7 @@ mod tests {
         }
     }
 
-    /// Runs checks with the call that refuses links at once, and with the one that does not have it.
+    /// Runs checks with the call that rejects links at once, and with the one that does not have it.
     fn in_both_ways(check: impl Fn()) {
         for is_part_by_part in [false, true] {
             strictly::IS_PART_BY_PART.set(is_part_by_part);
