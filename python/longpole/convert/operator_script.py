@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from longpole.trace import Trace
 
-__all__ = ["OperatorScript", "operator_script"]
+__all__ = ["FUNCTIONS", "OperatorScript", "operator_script", "recorded_inputs"]
 
 _TORCH_NAMES: Final = {
     "double": "float64",
@@ -45,25 +45,7 @@ _TORCH_NAMES: Final = {
 _ASSUMED: Final = "float32"
 _UNKNOWN: Final = "NOT_RECORDED"
 
-_SCRIPT: Final = '''"""{doc}
-"""
-
-import argparse
-from collections import namedtuple
-
-Tensor = namedtuple("Tensor", "shape strides dtype")
-NOT_RECORDED = "not recorded"
-
-OPERATOR = {operator!r}
-OVERLOAD = {overload!r}
-DEVICE = {device!r}
-INPUTS = [
-{inputs}]
-NOT_RECORDED_INPUTS = [
-{missing}]
-
-
-def tensor(recorded, device):
+FUNCTIONS: Final = '''def tensor(recorded, device):
     """Make a tensor of the recorded shape, strides and type, with values of its own."""
     import torch
 
@@ -90,32 +72,53 @@ def made(value, device):
     return value
 
 
-def operator(device):
-    """Give a function that runs the operator with its inputs."""
+def operator(operator, overload, inputs):
+    """Give a function that runs an operator with inputs."""
     import torch
 
-    namespace, name = OPERATOR.split("::")
+    namespace, name = operator.split("::")
     packet = getattr(getattr(torch.ops, namespace), name)
-    inputs = [made(each, device) for each in INPUTS]
     failures = []
-    for overload in [OVERLOAD] if OVERLOAD else packet.overloads():
+    for overload in [overload] if overload else packet.overloads():
         call = getattr(packet, overload)
         arguments = call._schema.arguments
         if len(arguments) < len(inputs):
             continue
         pairs = [(it, value) for it, value in zip(arguments, inputs) if value is not NOT_RECORDED]
         if len(pairs) < len(inputs):  # what was not recorded has its default
-            positional, named = [], {{it.name: value for it, value in pairs}}
+            positional, named = [], {it.name: value for it, value in pairs}
         else:
             positional = [value for it, value in pairs if not it.kwarg_only]
-            named = {{it.name: value for it, value in pairs if it.kwarg_only}}
+            named = {it.name: value for it, value in pairs if it.kwarg_only}
         try:
             call(*positional, **named)
         except (RuntimeError, TypeError, ValueError) as error:
-            failures.append(f"{{overload}}: {{error}}")
+            failures.append(f"{overload}: {error}")
         else:
             return lambda: call(*positional, **named)
     raise SystemExit("no overload takes these inputs:\\n" + "\\n".join(failures))
+'''
+"""What scripts make inputs and operators with."""
+
+_SCRIPT: Final = '''"""{doc}
+"""
+
+import argparse
+from collections import namedtuple
+
+Tensor = namedtuple("Tensor", "shape strides dtype")
+NOT_RECORDED = "not recorded"
+
+OPERATOR = {operator!r}
+OVERLOAD = {overload!r}
+DEVICE = {device!r}
+INPUTS = [
+{inputs}]
+NOT_RECORDED_INPUTS = [
+{missing}]
+
+
+{functions}
 
 
 def main():
@@ -135,9 +138,11 @@ def main():
     options = parser.parse_args()
     torch.manual_seed(0)
     with torch.no_grad():
+        inputs = [made(each, options.device) for each in INPUTS]
+        run = operator(OPERATOR, OVERLOAD, inputs)
         is_cpu = options.device == "cpu"
         clock = CpuClock() if is_cpu else TorchClock(options.cache)
-        timing = measure(operator(options.device), key=OPERATOR, clock=clock)
+        timing = measure(run, key=OPERATOR, clock=clock)
     summary = timing.summarise()
     if summary is None:
         raise SystemExit(f"{{OPERATOR}}: {{timing.outcome}}, {{timing.message}}")
@@ -211,6 +216,7 @@ def operator_script(
     missing = [*call.missing, "the values of tensors: floating-point ones are random, others zero"]
     on_device_ns = _on_device_ns(trace, operator)
     text = _SCRIPT.format(
+        functions=FUNCTIONS.rstrip(),
         missing="".join(f"    {each!r},\n" for each in missing),
         doc=_quoted(
             f"Run {row['name']} alone, as {source} recorded it (event {operator}).\n\n"
@@ -267,6 +273,12 @@ def _on_device_ns(trace: Trace, operator: int) -> int:
     nested = subtree(trace, operator)["event"]
     launched = sweeps.activities(trace).filter(pl.col("operator").is_in(nested.implode()))
     return int(trace.events["duration_ns"].gather(launched["event"]).sum())
+
+
+def recorded_inputs(trace: Trace, operator: int) -> list[str] | None:
+    """Return the recorded inputs of an operator as code; None where they are not recorded."""
+    call = _recorded(trace, operator)
+    return None if call is None else call.inputs
 
 
 def _recorded(trace: Trace, operator: int) -> _Call | None:

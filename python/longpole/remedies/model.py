@@ -12,12 +12,27 @@ if TYPE_CHECKING:
     from longpole.remedies.facts import Facts
     from longpole.remedies.parts import Side
 
-__all__ = ["EFFORTS", "Effort", "Found", "Remedy"]
+__all__ = ["EFFORTS", "Effort", "Form", "Found", "How", "Remedy"]
 
 Effort = Literal["one_line", "configuration", "code", "kernel"]
 """What a remedy costs: a line, a setting, a part of the program, a kernel of one's own."""
 
 EFFORTS: Final[tuple[Effort, ...]] = get_args(Effort)
+
+
+How = Literal["tf32", "channels_last", "fused_attention"]
+"""How a script makes the mended form of operators."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """Operators of one shape that a script can time in both forms: as recorded, and mended."""
+
+    how: How
+    operators: Sequence[int]
+    """The operators of one occurrence: rows of `Trace.events`."""
+    events: Sequence[int]
+    """The kernels of all occurrences: what is measured scales their time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +52,8 @@ class Found:
     """The place, function or kernel that it is about."""
     events: Sequence[int] = ()
     """Rows of `Trace.events` that show it best, the best first."""
+    forms: Sequence[Form] = ()
+    """What `longpole whatif --measure` can time."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from longpole.remedies.model import Found, Remedy
 from longpole.remedies.rooflines import (
     Sized,
+    forms_of,
     in_shape,
     most_often,
     replaced,
@@ -121,6 +122,7 @@ def _found(facts: Facts, peaks: Peaks, products: list[_Product], *, is_convoluti
         ),
         name=best.name,
         events=facts.longest(kernel for it in products for kernel in it.row.kernels),
+        forms=forms_of((it.row for it in products), "tf32"),
     )
 
 
