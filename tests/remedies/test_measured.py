@@ -12,6 +12,7 @@ import pytest
 from kernel_steps import A100, kernel, steps, tensors
 from longpole.cli.answer import remedy as answer
 from longpole.cli.program import run
+from longpole.testing import TraceBuilder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,7 +73,7 @@ def test_what_the_script_prints_becomes_the_interval(
     assert found["forms"] == [form]
     text = script.read_text(encoding="utf-8")
     compile(text, str(script), "exec")
-    assert "('tf32', [('aten::mm', [Tensor((64, 64), (64, 1), 'float32')" in text
+    assert "('tf32', '', [('aten::mm', [Tensor((64, 64), (64, 1), 'float32')" in text
 
 
 def test_times_of_another_device_are_shown_and_not_used(
@@ -138,7 +139,7 @@ def test_attention_is_timed_in_both_forms(tmp_path: Path, capsys: pytest.Capture
     ).write(tmp_path / "attention.json")
     found = asked(capsys, path, "--remedy", "fused_attention", "--measure", tmp_path / "forms.py")
     [form] = found["forms"]
-    assert form["operators"] == ["aten::bmm", "aten::bmm"]
+    assert form["operators"] == ["aten::bmm"]
     assert form["slow_ns"] > 0 < form["mended_ns"]
 
 
@@ -159,3 +160,41 @@ def test_convolutions_are_timed_in_both_layouts(tmp_path: Path, capsys: pytest.C
     words = ("--remedy", "channels_last", "--measure", tmp_path / "forms.py")
     [form] = asked(capsys, path, *words)["forms"]
     assert form["operators"] == ["aten::convolution"]
+
+
+def updating(folder: Path) -> Path:
+    """Write steps of an optimizer that updates 20 parameters one by one, in 3 launches each."""
+    gpu = {"id": 0, "name": A100, "totalGlobalMem": 85_000_000_000}
+    builder, now = TraceBuilder().header(deviceProperties=[gpu]), 0
+    inputs = tensors(("float", 8, 8), ("float", 8, 8), ("float", 8, 8))
+    for number in range(3):
+        first, now = now, now + 20
+        start = now
+        for _ in range(20):
+            for name in ("aten::mul_", "aten::lerp_", "aten::addcdiv_"):
+                builder.operator(name, (now, now + 9), **inputs)
+                builder.launch("elementwise", call=(now + 2, now + 8), work=(now + 9, now + 11))
+                now += 10
+        builder.annotation("Optimizer.step#Adam.step", (start, now))
+        builder.step(number, (first, now))
+    return builder.write(folder / "optimizer.json")
+
+
+def test_the_factor_of_an_optimizer_scales_its_host_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    form = {"slow_ns": 6e5, "mended_ns": 6e4, "factor": [0.1, 0.1, 0.1]}
+    prints(monkeypatch, {"operators": ["aten::addcdiv_"], "device": A100, **form})
+    words = ("--remedy", "optimizer_loop", "--measure", tmp_path / "forms.py")
+    found = asked(capsys, updating(tmp_path), *words)
+    assert abs(found["measured_low"] - 0.9 * 600 / 620) < 0.03, found
+    text = (tmp_path / "forms.py").read_text()
+    assert text.count("('aten::addcdiv_', [Tensor((8, 8), (8, 1), 'float32')") == 20
+
+
+@pytest.mark.torch
+@needs_torch
+def test_an_optimizer_is_timed_looped_and_fused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    words = ("--remedy", "optimizer_loop", "--measure", tmp_path / "forms.py")
+    [form] = asked(capsys, updating(tmp_path), *words)["forms"]
+    assert form["factor"][1] < 1

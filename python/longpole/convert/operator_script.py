@@ -16,7 +16,7 @@ from longpole.inputs import INPUT_ARGUMENTS, item_at
 from longpole.stacks import subtree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from longpole.trace import Trace
 
@@ -275,26 +275,32 @@ def _on_device_ns(trace: Trace, operator: int) -> int:
     return int(trace.events["duration_ns"].gather(launched["event"]).sum())
 
 
-def recorded_inputs(trace: Trace, operator: int) -> list[str] | None:
-    """Return the recorded inputs of an operator as code; None where they are not recorded."""
-    call = _recorded(trace, operator)
-    return None if call is None else call.inputs
+def recorded_inputs(trace: Trace, operators: Sequence[int]) -> dict[int, list[str]]:
+    """Return the recorded inputs of operators as code, of those that have any."""
+    return {event: call.inputs for event, call in _all_recorded(trace, operators).items()}
 
 
 def _recorded(trace: Trace, operator: int) -> _Call | None:
     """Read the inputs that the trace itself recorded."""
+    return _all_recorded(trace, [operator]).get(operator)
+
+
+def _all_recorded(trace: Trace, operators: Sequence[int]) -> dict[int, _Call]:
+    """Read the inputs of operators that the trace itself recorded."""
     import polars as pl
 
+    calls: dict[int, _Call] = {}
     for category in ("cpu_op", "Operator"):
         found = trace.args(category, INPUT_ARGUMENTS)
-        own = None if found is None else found.filter(pl.col("event") == operator)
-        if own is not None and own.height:
-            row = {name: value for name, value in own.row(0, named=True).items() if value}
+        if found is None:
+            continue
+        for named in found.filter(pl.col("event").is_in(operators)).iter_rows(named=True):
+            row = {name: value for name, value in named.items() if value}
             dims = row.get("Input Dims", row.get("Input dims"))
             # Some versions of torch record shapes without types: of these nothing can be made.
             if dims is not None and (json.loads(row.get("Input type", "[]")) or dims == "[]"):
-                return _of_kineto(row, json.loads(dims))
-    return None
+                calls[named["event"]] = _of_kineto(row, json.loads(dims))
+    return calls
 
 
 def _of_kineto(row: dict[str, Any], dims: list[Any]) -> _Call:

@@ -27,7 +27,7 @@ from contextlib import contextmanager
 Tensor = namedtuple("Tensor", "shape strides dtype")
 NOT_RECORDED = "not recorded"
 
-# How the mended form is made, and the operators with their inputs.
+# How the mended form is made, what else it needs, and the operators with their inputs.
 FORMS = [
 {forms}]
 
@@ -50,7 +50,7 @@ def rounding(is_allowed):
             part.allow_tf32 = allowed
 
 
-def tf32(operators, device):
+def tf32(operators, device, _):
     """Return an operator in float32, and with TF32."""
     name, inputs = operators[0]
     with rounding(False):
@@ -66,7 +66,7 @@ def tf32(operators, device):
     return timed(False), timed(True)
 
 
-def channels_last(operators, device):
+def channels_last(operators, device, _):
     """Return an operator with images in NCHW, and in channels_last."""
     import torch
 
@@ -81,7 +81,7 @@ def channels_last(operators, device):
     return operator(name, "", values), operator(name, "", last)
 
 
-def fused_attention(operators, device):
+def fused_attention(operators, device, _):
     """Return attention with its scores written out, and fused."""
     import torch
     from torch.nn.functional import scaled_dot_product_attention
@@ -98,7 +98,32 @@ def fused_attention(operators, device):
     return written, lambda: scaled_dot_product_attention(*heads)
 
 
-HOW = {{"tf32": tf32, "channels_last": channels_last, "fused_attention": fused_attention}}
+def fused_optimizer(operators, device, name):
+    """Return the step of an optimizer over its parameters one by one, and of a fused one."""
+    import torch
+
+    shapes = [next(each for each in inputs if isinstance(each, Tensor)) for _, inputs in operators]
+    kind = getattr(torch.optim, name)
+
+    def optimizer(**how):
+        parameters = [torch.nn.Parameter(tensor(shape, device)) for shape in shapes]
+        for parameter in parameters:
+            parameter.grad = torch.ones_like(parameter)
+        return kind(parameters, lr=1e-3, **how)
+
+    try:
+        mended = optimizer(fused=True)
+    except (RuntimeError, TypeError):
+        mended = optimizer(foreach=True)
+    return optimizer(foreach=False).step, mended.step
+
+
+HOW = {{
+    "tf32": tf32,
+    "channels_last": channels_last,
+    "fused_attention": fused_attention,
+    "fused_optimizer": fused_optimizer,
+}}
 
 
 def main():
@@ -118,9 +143,9 @@ def main():
     torch.manual_seed(0)
     is_cpu = options.device == "cpu"
     device_name = "cpu" if is_cpu else torch.cuda.get_device_name(options.device)
-    for how, operators in FORMS:
+    for how, detail, operators in FORMS:
         with torch.no_grad():
-            slow, mended = HOW[how](operators, options.device)
+            slow, mended = HOW[how](operators, options.device, detail)
             timings = measure_in_turns(
                 {{"slow": slow, "mended": mended}},
                 clock=CpuClock() if is_cpu else TorchClock("hot"),
@@ -130,7 +155,7 @@ def main():
         factors = sorted(after / before for before, after in pairs)
         tenth = len(factors) // 10
         print(json.dumps({{
-            "operators": [name for name, _ in operators],
+            "operators": sorted({{name for name, _ in operators}}),
             "device": device_name,
             "slow_ns": timings["slow"].summarise().median_ns,
             "mended_ns": timings["mended"].summarise().median_ns,
@@ -163,19 +188,19 @@ def remedy_script(trace: Trace, remedy: str, forms: Sequence[Form]) -> str:
     if not forms:
         message = f"no operators of {remedy} can be timed: record shapes, or choose another remedy"
         raise ValueError(message)
-    lines = "".join(_form(trace, form) for form in forms)
-    return _SCRIPT.format(remedy=remedy, forms=lines, functions=FUNCTIONS)
+    inputs = recorded_inputs(trace, [event for form in forms for event in form.operators])
+    names = trace.events["name"]
+    lines = []
+    for form in forms:
+        operators = ", ".join(
+            _operator(str(names[event]), event, inputs) for event in form.operators
+        )
+        lines.append(f"    ({form.how!r}, {form.detail!r}, [{operators}]),\n")
+    return _SCRIPT.format(remedy=remedy, forms="".join(lines), functions=FUNCTIONS)
 
 
-def _form(trace: Trace, form: Form) -> str:
-    operators = ", ".join(_operator(trace, event) for event in form.operators)
-    return f"    ({form.how!r}, [{operators}]),\n"
-
-
-def _operator(trace: Trace, event: int) -> str:
-    name = str(trace.events["name"][event])
-    inputs = recorded_inputs(trace, event)
-    if inputs is None:
+def _operator(name: str, event: int, inputs: dict[int, list[str]]) -> str:
+    if event not in inputs:
         message = f"the inputs of {name} (event {event}) were not recorded with shapes and types"
         raise ValueError(message)
-    return f"({name!r}, [{', '.join(inputs)}])"
+    return f"({name!r}, [{', '.join(inputs[event])}])"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from longpole.critical_path.changes import Change
+    from longpole.critical_path.changes import Change, Stretch
     from longpole.remedies.facts import Facts
     from longpole.remedies.parts import Side
 
@@ -20,7 +20,7 @@ Effort = Literal["one_line", "configuration", "code", "kernel"]
 EFFORTS: Final[tuple[Effort, ...]] = get_args(Effort)
 
 
-How = Literal["tf32", "channels_last", "fused_attention"]
+How = Literal["tf32", "channels_last", "fused_attention", "fused_optimizer"]
 """How a script makes the mended form of operators."""
 
 
@@ -33,6 +33,10 @@ class Form:
     """The operators of one occurrence: rows of `Trace.events`."""
     events: Sequence[int]
     """The kernels of all occurrences: what is measured scales their time."""
+    stretches: Sequence[Stretch] = ()
+    """The time of threads that it scales, too."""
+    detail: str = ""
+    """What else the script needs: the name of an optimizer."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -163,15 +163,23 @@ def _measured(
 def _with_factors(changes: Sequence[Change], row: Remedy, factors: list[float]) -> list[Change]:
     """Replace what changes assume of the timed kernels by what was measured."""
     timed = {event for form in row.forms for event in form.events}
+    stretches = {stretch for form in row.forms for stretch in form.stretches}
     kept: list[Change] = []
     for change in changes:
         events: Any = change.events
-        if events is None:
+        if stretches.intersection(change.stretches or ()):
+            continue
+        if events is None or change.kind == "kernel_delay":
             kept.append(change)
         elif left := [event for event in events if event not in timed]:
             kept.append(replace(change, events=left))
     scaled = [
         Scale(by=factor, kind="kernel", events=list(form.events))
         for form, factor in zip(row.forms, factors, strict=True)
+    ]
+    scaled += [
+        Scale(by=factor, stretches=form.stretches)
+        for form, factor in zip(row.forms, factors, strict=True)
+        if form.stretches
     ]
     return [*kept, *scaled]
