@@ -67,9 +67,14 @@ def whatif(
     from longpole.cli.answer.whatif import WHATIF, changed_answer, ideal_answer
     from longpole.remedies.facts import ARGUMENTS
 
+    is_of_remedy = remedy is not None
+    require(
+        not (is_of_remedy and (ideal or any(asked.values()))),
+        "--remedy excludes --ideal and other changes",
+    )
     require(measure is None or remedy is not None, "--measure needs --remedy")
     require(remedy is None or len(traces) == 1, "--remedy needs one trace")
-    changes = changes_of(asked, ideal=ideal or remedy is not None)
+    changes = changes_of(asked, ideal=ideal or is_of_remedy)
     answer = ideal_answer if ideal else partial(changed_answer, changes=changes)
     if remedy is not None:
         answer = partial(remedy_answer, remedy=remedy, script=measure)

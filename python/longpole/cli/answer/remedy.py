@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.usage import usage_errors
 from longpole.cli.answer.whatif import WHATIF, OneRemedy, TimedForm, share_of_steps
@@ -84,7 +83,7 @@ def remedy_answer(
             for row in rows
         ],
     )
-    return document, exit_code_of(verdict) if rows else exit_codes.INCONCLUSIVE
+    return document, exit_code_of(verdict)
 
 
 def _places(rows: list[Remedy], remedy: str, *, n_windows: int) -> list[Block]:
