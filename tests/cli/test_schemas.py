@@ -220,6 +220,12 @@ def test_an_answer_that_is_none_is_as_the_envelope_says(answers, tmp_path):
     assert [found["data"] for found in answers("summary", empty, "missing.json")] == [None, None]
 
 
+@pytest.mark.parametrize("remedy", ["round_trip", "recurring_call"])
+def test_the_answer_about_one_remedy_is_as_its_schema_says(answers, trace, remedy):
+    [document] = answers("whatif", trace, "--remedy", remedy)
+    assert all(row["remedy"] == remedy for row in document["data"]["remedies"])
+
+
 def test_remedies_are_explained_as_the_schema_says(answers):
     [document] = answers("explain", "tensor_cores")
     assert len(document["data"]["remedies"][0]["measured"]) == 2

@@ -17,11 +17,11 @@ from longpole.inputs import INPUT_ARGUMENTS, item_at
 from longpole.stacks import subtree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from longpole.trace import Trace
 
-__all__ = ["OperatorScript", "operator_script"]
+__all__ = ["FUNCTIONS", "OperatorScript", "operator_script", "recorded_inputs"]
 
 _TORCH_NAMES: Final = {
     "double": "float64",
@@ -46,25 +46,7 @@ _TORCH_NAMES: Final = {
 _ASSUMED: Final = "float32"
 _UNKNOWN: Final = "NOT_RECORDED"
 
-_SCRIPT: Final = '''"""{doc}
-"""
-
-import argparse
-from collections import namedtuple
-
-Tensor = namedtuple("Tensor", "shape strides dtype")
-NOT_RECORDED = "not recorded"
-
-OPERATOR = {operator!r}
-OVERLOAD = {overload!r}
-DEVICE = {device!r}
-INPUTS = [
-{inputs}]
-NOT_RECORDED_INPUTS = [
-{missing}]
-
-
-def tensor(recorded, device):
+FUNCTIONS: Final = '''def tensor(recorded, device):
     """Make a tensor of the recorded shape, strides and type, with values of its own."""
     import torch
 
@@ -91,32 +73,53 @@ def made(value, device):
     return value
 
 
-def operator(device):
-    """Give a function that runs the operator with its inputs."""
+def operator(operator, overload, inputs):
+    """Give a function that runs an operator with inputs."""
     import torch
 
-    namespace, name = OPERATOR.split("::")
+    namespace, name = operator.split("::")
     packet = getattr(getattr(torch.ops, namespace), name)
-    inputs = [made(each, device) for each in INPUTS]
     failures = []
-    for overload in [OVERLOAD] if OVERLOAD else packet.overloads():
+    for overload in [overload] if overload else packet.overloads():
         call = getattr(packet, overload)
         arguments = call._schema.arguments
         if len(arguments) < len(inputs):
             continue
         pairs = [(it, value) for it, value in zip(arguments, inputs) if value is not NOT_RECORDED]
         if len(pairs) < len(inputs):  # what was not recorded has its default
-            positional, named = [], {{it.name: value for it, value in pairs}}
+            positional, named = [], {it.name: value for it, value in pairs}
         else:
             positional = [value for it, value in pairs if not it.kwarg_only]
-            named = {{it.name: value for it, value in pairs if it.kwarg_only}}
+            named = {it.name: value for it, value in pairs if it.kwarg_only}
         try:
             call(*positional, **named)
         except (RuntimeError, TypeError, ValueError) as error:
-            failures.append(f"{{overload}}: {{error}}")
+            failures.append(f"{overload}: {error}")
         else:
             return lambda: call(*positional, **named)
     raise SystemExit("no overload takes these inputs:\\n" + "\\n".join(failures))
+'''
+"""What scripts make inputs and operators with."""
+
+_SCRIPT: Final = '''"""{doc}
+"""
+
+import argparse
+from collections import namedtuple
+
+Tensor = namedtuple("Tensor", "shape strides dtype")
+NOT_RECORDED = "not recorded"
+
+OPERATOR = {operator!r}
+OVERLOAD = {overload!r}
+DEVICE = {device!r}
+INPUTS = [
+{inputs}]
+NOT_RECORDED_INPUTS = [
+{missing}]
+
+
+{functions}
 
 
 def main():
@@ -136,9 +139,11 @@ def main():
     options = parser.parse_args()
     torch.manual_seed(0)
     with torch.no_grad():
+        inputs = [made(each, options.device) for each in INPUTS]
+        run = operator(OPERATOR, OVERLOAD, inputs)
         is_cpu = options.device == "cpu"
         clock = CpuClock() if is_cpu else TorchClock(options.cache)
-        timing = measure(operator(options.device), key=OPERATOR, clock=clock)
+        timing = measure(run, key=OPERATOR, clock=clock)
     summary = timing.summarise()
     if summary is None:
         raise SystemExit(f"{{OPERATOR}}: {{timing.outcome}}, {{timing.message}}")
@@ -212,6 +217,7 @@ def operator_script(
     missing = [*call.missing, "the values of tensors: floating-point ones are random, others zero"]
     on_device_ns = _on_device_ns(trace, operator)
     text = _SCRIPT.format(
+        functions=FUNCTIONS.rstrip(),
         missing="".join(f"    {each!r},\n" for each in missing),
         doc=_quoted(
             f"Run {row['name']} alone, as {source} recorded it (event {operator}).\n\n"
@@ -270,20 +276,32 @@ def _on_device_ns(trace: Trace, operator: int) -> int:
     return int(trace.events["duration_ns"].gather(launched["event"]).sum())
 
 
+def recorded_inputs(trace: Trace, operators: Sequence[int]) -> dict[int, list[str]]:
+    """Return the recorded inputs of operators as code, of those that have any."""
+    return {event: call.inputs for event, call in _all_recorded(trace, operators).items()}
+
+
 def _recorded(trace: Trace, operator: int) -> _Call | None:
-    """Return the inputs that the trace itself recorded."""
+    """Read the inputs that the trace itself recorded."""
+    return _all_recorded(trace, [operator]).get(operator)
+
+
+def _all_recorded(trace: Trace, operators: Sequence[int]) -> dict[int, _Call]:
+    """Read the inputs of operators that the trace itself recorded."""
     import polars as pl
 
+    calls: dict[int, _Call] = {}
     for category in ("cpu_op", "Operator"):
         found = trace.args(category, INPUT_ARGUMENTS)
-        own = None if found is None else found.filter(pl.col("event") == operator)
-        if own is not None and own.height:
-            row = {name: value for name, value in own.row(0, named=True).items() if value}
+        if found is None:
+            continue
+        for named in found.filter(pl.col("event").is_in(operators)).iter_rows(named=True):
+            row = {name: value for name, value in named.items() if value}
             dims = row.get("Input Dims", row.get("Input dims"))
             # Some versions of torch record shapes without types, which is not enough.
             if dims is not None and (json.loads(row.get("Input type", "[]")) or dims == "[]"):
-                return _of_kineto(row, json.loads(dims))
-    return None
+                calls[named["event"]] = _of_kineto(row, json.loads(dims))
+    return calls
 
 
 def _of_kineto(row: dict[str, Any], dims: list[Any]) -> _Call:

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.critical_path.changes import Drop, Scale
 from longpole.remedies.model import Found, Remedy
-from longpole.remedies.rooflines import Sized, in_shape, most_often, replaced, sized_kernels
+from longpole.remedies.rooflines import (
+    Sized,
+    forms_of,
+    in_shape,
+    most_often,
+    replaced,
+    sized_kernels,
+)
 from longpole.wording import count
 
 if TYPE_CHECKING:
@@ -55,6 +62,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         ),
         name=longest.name,
         events=facts.longest(kernels),
+        forms=forms_of([*converting, *_norms(facts)], "channels_last"),
     )
 
 
@@ -66,15 +74,24 @@ def _normalizing(facts: Facts) -> dict[int, float]:
     if facts.peaks is None or facts.peaks.bandwidth is None:
         return {}
     times: dict[int, float] = {}
-    for row in sized_kernels(facts):
+    for row in _norms(facts):
         images = [tensor for tensor in row.tensors if len(tensor.shape) == _IMAGE]
-        if not _NORM.search(row.name) or not images or _is_channels_last(row):
-            continue
         n_bytes = _PASSES * max(tensor.stored * (tensor.item_bytes or 0) for tensor in images)
         least_ns = n_bytes / (_OF_BANDWIDTH * facts.peaks.bandwidth)
         by = min(least_ns / max(row.duration_ns, 1), 1.0)
         times.update({kernel.event: by * kernel.duration_ns for kernel in row.kernels})
     return times
+
+
+def _norms(facts: Facts) -> list[Sized]:
+    """List the batch norms of images that do not lie in memory pixel by pixel."""
+    return [
+        row
+        for row in sized_kernels(facts)
+        if _NORM.search(row.name)
+        and any(len(tensor.shape) == _IMAGE for tensor in row.tensors)
+        and not _is_channels_last(row)
+    ]
 
 
 def _conversions(facts: Facts, row: Sized) -> list[Activity]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.critical_path.changes import Drop
-from longpole.remedies.model import Found, Remedy
+from longpole.remedies.model import Form, Found, Remedy
 from longpole.remedies.rooflines import (
     Sized,
     in_launch_order,
@@ -94,7 +95,24 @@ def _find(facts: Facts) -> Iterator[Found]:
         ),
         name=longest.softmax.name,
         events=facts.longest(kernel for it in found for kernel in it.softmax.kernels),
+        forms=_forms(found),
     )
+
+
+def _forms(found: list[_Attention]) -> list[Form]:
+    """Return what a script can time: the forward passes, those of one shape together."""
+    alike: dict[str, list[_Attention]] = defaultdict(list)
+    for it in found:
+        if it.softmax.name == _FORWARD:
+            alike[" ".join(in_shape(row) for row in it.products)].append(it)
+    return [
+        Form(
+            how="fused_attention",
+            operators=[same[0].products[0].operator, same[0].products[-1].operator],
+            events=[event for it in same for row in it.rows for event in row.events],
+        )
+        for _, same in sorted(alike.items())
+    ]
 
 
 def _written_out(facts: Facts, rows: list[Sized]) -> Iterator[_Attention]:

@@ -6,7 +6,7 @@ first: its region is inside that of the first. Each checks its guards and prepar
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.critical_path.changes import Drop, RemoveWait
@@ -47,7 +47,8 @@ def _find(facts: Facts) -> Iterator[Found]:
     is_usual = 2 * len({it.region.window for it in broken}) >= facts.n_windows
     if n_breaks < _LEAST_BREAKS * facts.n_windows or not is_usual:
         return
-    preparing = [row for row in facts.operators(*_PREPARING) if _is_of_inner(broken, row)]
+    spans = [_inner_span(it) for it in broken]
+    preparing = [row for row in facts.operators(*_PREPARING) if _is_within(spans, row)]
     stretches = _outside_operators(facts, broken)
     outside_ns = sum(end_ns - start_ns for _, start_ns, end_ns in stretches)
     if not facts.is_worth(outside_ns):
@@ -80,25 +81,23 @@ def _wholes(regions: list[OnThread]) -> list[_Whole]:
     return wholes
 
 
-def _is_of_inner(broken: list[_Whole], row: OnThread) -> bool:
-    """Whether a preparation belongs to a region inside another one."""
-    keys = [(it.region.lane, it.region.start_ns) for it in broken]
-    place = bisect_left(keys, (row.lane, row.start_ns)) - 1
-    if place < 0 or broken[place].region.lane != row.lane:
-        return False
-    whole = broken[place]
-    first_ns = min(it.start_ns for it in whole.inner)
-    is_lookup = row.start_ns >= _lookup_ns(whole, first_ns)
-    return is_lookup and row.end_ns <= whole.region.end_ns
-
-
-def _lookup_ns(whole: _Whole, first_ns: int) -> int:
-    """Return the time from which preparations belong to inner regions.
+def _inner_span(whole: _Whole) -> Stretch:
+    """Return the time in which preparations are those of inner regions.
 
     The outermost region prepares at its start: in the first half of the time to the first inner
     one, which looks up its code right before it begins.
     """
-    return (whole.region.start_ns + first_ns) // 2
+    first_ns = min(it.start_ns for it in whole.inner)
+    return (whole.region.lane, (whole.region.start_ns + first_ns) // 2, whole.region.end_ns)
+
+
+def _is_within(spans: list[Stretch], row: OnThread) -> bool:
+    """Whether a row lies within one of some spans, which are in order."""
+    place = bisect_right(spans, (row.lane, row.start_ns, row.end_ns)) - 1
+    if place < 0:
+        return False
+    lane, start_ns, end_ns = spans[place]
+    return lane == row.lane and start_ns <= row.start_ns and row.end_ns <= end_ns
 
 
 def _outside_operators(facts: Facts, broken: list[_Whole]) -> list[Stretch]:

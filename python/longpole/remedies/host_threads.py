@@ -6,6 +6,7 @@ something else, the thread stops anywhere.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -53,7 +54,8 @@ def _find(facts: Facts) -> Iterator[Found]:
         of_window[stop.window].append(stop)
     if len(of_window) < facts.n_windows or min(map(len, of_window.values())) < _LEAST_STOPS:
         return
-    elsewhere = [stop for stop in stops if not _recurs(stop, of_window)]
+    places = {window: sorted(it.place for it in rows) for window, rows in of_window.items()}
+    elsewhere = [stop for stop in stops if not _recurs(stop, places)]
     total_ns = sum(stop.duration_ns for stop in elsewhere)
     if len(elsewhere) < _LEAST_ELSEWHERE * len(stops):
         return
@@ -84,10 +86,13 @@ def _stops(facts: Facts) -> list[_Stop]:
         starts[call.window].append(call.start_ns)
     if not starts or min(map(len, starts.values())) < _LEAST_LAUNCHES:
         return []
+    for of_window in starts.values():
+        of_window.sort()
     times = sorted(call.duration_ns for call in launches)
     if times[len(times) // 2] > _USUAL * _LEAST_NS:
         return []
     waits = {wait.call.event for wait in facts.waits}
+    waiting = waits | {wait.operator for wait in facts.waits if wait.operator is not None}
     found: list[tuple[int, int, int, int | None]] = [
         (call.window, call.start_ns, call.duration_ns, call.event)
         for call in launches
@@ -96,7 +101,7 @@ def _stops(facts: Facts) -> list[_Stop]:
     found += [
         (gap.window, gap.start_ns, gap.duration_ns, gap.after)
         for gap in facts.gaps(_LEAST_NS)
-        if gap.lane == lane and not gap.is_loading and not _follows_wait(facts, gap.before, waits)
+        if gap.lane == lane and not gap.is_loading and gap.before not in waiting
     ]
     return [
         _Stop(window, _place(starts[window], start_ns), duration_ns, event)
@@ -105,25 +110,18 @@ def _stops(facts: Facts) -> list[_Stop]:
     ]
 
 
-def _follows_wait(facts: Facts, before: int | None, waits: set[int]) -> bool:
-    """Whether a gap follows a call that waited: the program processes the result of the wait."""
-    return before is not None and (
-        before in waits or any(wait.operator == before for wait in facts.waits)
-    )
-
-
 def _place(starts: list[int], start_ns: int) -> float:
-    return sum(one < start_ns for one in starts) / len(starts)
+    return bisect_left(starts, start_ns) / len(starts)
 
 
-def _recurs(stop: _Stop, of_window: dict[int, list[_Stop]]) -> bool:
+def _recurs(stop: _Stop, places: dict[int, list[float]]) -> bool:
     """Whether at least one other window has a stop at this place."""
-    return any(
-        abs(other.place - stop.place) < _NEAR
-        for window, others in of_window.items()
-        if window != stop.window
-        for other in others
-    )
+    for window, others in places.items():
+        nearest = bisect_left(others, stop.place - _NEAR)
+        is_near = nearest < len(others) and others[nearest] < stop.place + _NEAR
+        if is_near and window != stop.window:
+            return True
+    return False
 
 
 REMEDY: Final = Remedy(

@@ -8,16 +8,35 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from longpole.critical_path.changes import Change
+    from longpole.critical_path.changes import Change, Stretch
     from longpole.remedies.facts import Facts
     from longpole.remedies.parts import Side
 
-__all__ = ["EFFORTS", "Effort", "Found", "Remedy"]
+__all__ = ["EFFORTS", "Effort", "Form", "Found", "How", "Remedy"]
 
 Effort = Literal["one_line", "configuration", "code", "kernel"]
 """Effort of a remedy: one line, a setting, a part of the program, a custom kernel."""
 
 EFFORTS: Final[tuple[Effort, ...]] = get_args(Effort)
+
+
+How = Literal["tf32", "channels_last", "fused_attention", "fused_optimizer"]
+"""How a script makes the mended form of operators."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """Operators of one shape that a script can time in both forms: as recorded, and mended."""
+
+    how: How
+    operators: Sequence[int]
+    """The operators of one occurrence: rows of `Trace.events`."""
+    events: Sequence[int]
+    """The kernels of all occurrences: what is measured scales their time."""
+    stretches: Sequence[Stretch] = ()
+    """The time of threads that it scales, too."""
+    detail: str = ""
+    """What else the script needs: the name of an optimizer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +55,9 @@ class Found:
     name: str | None = None
     """The place, function or kernel it applies to."""
     events: Sequence[int] = ()
-    """Rows of `Trace.events` that show it, best first."""
+    """Rows of `Trace.events` that show it best, the best first."""
+    forms: Sequence[Form] = ()
+    """What `longpole whatif --measure` can time."""
 
 
 @dataclass(frozen=True, kw_only=True)

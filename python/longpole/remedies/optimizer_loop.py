@@ -10,7 +10,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from longpole.critical_path.changes import Scale
-from longpole.remedies.model import Found, Remedy
+from longpole.remedies.model import Form, Found, Remedy
 from longpole.wording import count
 
 if TYPE_CHECKING:
@@ -24,6 +24,9 @@ __all__ = ["REMEDY"]
 # tensors at once.
 _STEP: Final = "Optimizer.step#"
 _AT_ONCE: Final = ("_foreach_", "_fused_", "aten::_foreach", "aten::_fused")
+
+# The operator that changes each parameter, of Adam and its like, and of others.
+_UPDATING: Final = ("aten::addcdiv_", "aten::add_")
 
 # With fewer launches in a step of the optimizer there is no loop over parameters to save.
 _LEAST_LAUNCHES: Final = 40
@@ -79,7 +82,33 @@ def _found(facts: Facts, name: str, rows: list[OnThread], works: list[Activity])
         ),
         name=name,
         events=facts.longest(rows),
+        forms=_forms(facts, optimizer, rows, kernels),
     )
+
+
+def _forms(facts: Facts, optimizer: str, rows: list[OnThread], kernels: list[int]) -> list[Form]:
+    """Return what a script can time: a step with a parameter for each operator that updates one."""
+    first = rows[0]
+    for name in _UPDATING:
+        updating = [
+            row.event
+            for row in facts.operators(name)
+            if row.lane == first.lane
+            and first.start_ns <= row.start_ns < first.end_ns
+            and facts.name(row.event) == name
+            and facts.called(row.event) is not None
+        ]
+        if updating:
+            return [
+                Form(
+                    how="fused_optimizer",
+                    operators=updating,
+                    events=kernels,
+                    stretches=[row.stretch for row in rows],
+                    detail=optimizer,
+                )
+            ]
+    return []
 
 
 REMEDY: Final = Remedy(

@@ -7,6 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.critical_path.changes import Drop, Replace
+from longpole.remedies.model import Form
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -14,9 +15,11 @@ if TYPE_CHECKING:
     from longpole.critical_path.changes import Change
     from longpole.flops import Call, Tensor, Work
     from longpole.remedies.facts import Activity, Facts
+    from longpole.remedies.model import How
 
 __all__ = [
     "Sized",
+    "forms_of",
     "in_launch_order",
     "in_shape",
     "in_words",
@@ -143,6 +146,22 @@ def most_often(rows: Iterable[Sized]) -> Sized:
         together[row.name, in_shape(row)].append(row)
     of_most = max(together.values(), key=lambda rows: sum(row.duration_ns for row in rows))
     return max(of_most, key=lambda row: row.duration_ns)
+
+
+def forms_of(rows: Iterable[Sized], how: How) -> list[Form]:
+    """Return what a script can time of operators with recorded shapes, those of one together."""
+    alike: dict[tuple[str, str], list[Sized]] = defaultdict(list)
+    for row in rows:
+        if row.call is not None:
+            alike[row.name, str([tensor.shape for tensor in row.tensors])].append(row)
+    return [
+        Form(
+            how=how,
+            operators=[max(same, key=lambda row: row.duration_ns).operator],
+            events=[event for row in same for event in row.events],
+        )
+        for _, same in sorted(alike.items())
+    ]
 
 
 def in_shape(row: Sized) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Final
 
@@ -63,7 +64,12 @@ def _is_small(facts: Facts, work: Activity, n_processors: int) -> bool:
 def _blocks(facts: Facts, work: Activity) -> int | None:
     """Return the number of blocks of a kernel; None if it is not recorded."""
     grid = facts.text(work.event, "grid")
-    return None if not grid else prod(json.loads(grid))
+    return None if not grid else _number(grid)
+
+
+@lru_cache(maxsize=1024)
+def _number(grid: str) -> int:
+    return prod(json.loads(grid))
 
 
 def _is_on_one_stream(facts: Facts) -> bool:

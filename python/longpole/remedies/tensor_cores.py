@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from longpole.remedies.model import Found, Remedy
 from longpole.remedies.rooflines import (
     Sized,
+    forms_of,
     in_shape,
     most_often,
     replaced,
@@ -42,6 +43,9 @@ _USUAL: Final = 0.7
 # Fraction of the memory bandwidth that kernels reach, and the shortest kernel time.
 _OF_BANDWIDTH: Final = 0.8
 _SHORTEST_NS: Final = 3_000
+
+# A cast from float32 to 16 bit reads 4 bytes of an element and writes 2.
+_CAST_BYTES: Final = 6
 
 
 class _Product(NamedTuple):
@@ -118,6 +122,7 @@ def _found(facts: Facts, peaks: Peaks, products: list[_Product], *, is_convoluti
         ),
         name=best.name,
         events=facts.longest(kernel for it in products for kernel in it.row.kernels),
+        forms=forms_of((it.row for it in products), "tf32"),
     )
 
 
@@ -133,8 +138,16 @@ def _times(peaks: Peaks, product: _Product) -> tuple[float, float]:
         moved_ns = max(moved_ns, work.n_bytes / (_OF_BANDWIDTH * peaks.bandwidth))
     slower_ns = max(now_ns - flops / (_USUAL * vector), 0.0)
     most_ns = max(flops / (_OF_TF32 * tf32), moved_ns) + slower_ns
-    least_ns = max(flops / (_OF_HALF * half), moved_ns / 2)
+    least_ns = max(flops / (_OF_HALF * half), moved_ns / 2) + _cast_ns(peaks, product.row)
     return min(least_ns, now_ns), min(most_ns, now_ns)
+
+
+def _cast_ns(peaks: Peaks, row: Sized) -> float:
+    """Return the time to cast the smaller operand: with 16 bit, activations are cast already."""
+    sizes = [tensor.stored * _CAST_BYTES for tensor in row.tensors if len(tensor.shape) > 1]
+    if peaks.bandwidth is None or not sizes:
+        return 0.0
+    return min(sizes) / (_OF_BANDWIDTH * peaks.bandwidth)
 
 
 REMEDY: Final = Remedy(
@@ -144,8 +157,9 @@ REMEDY: Final = Remedy(
     needs="the device in the table of peaks; with recorded shapes the roofline holds, too",
     seen_by="products or convolutions of float32 in kernels of the vector units (`sgemm`, `ffma`)",
     change=(
-        "at least the gain of TF32 at 60 % of its peak, at most that of 16 bit at 70 %, neither "
-        "faster than memory allows; the time beyond what is usual for float32 remains in the former"
+        "at the least the time that TF32 takes at 60 % of its peak, at the most that of 16 bit at "
+        "70 % with a cast of the smaller operand, neither faster than memory allows; what a "
+        "product takes longer than is usual for float32 stays at the least"
     ),
     not_when="a kernel of the same kind uses TF32 already, or the device cannot",
     find=_find,

@@ -30,9 +30,9 @@ _UNALIGNED: Final = re.compile(r"align[12](?!\d)")
 _PRECISIONS: Final = {"c10::Half": "fp16", "c10::BFloat16": "bf16"}
 _MULTIPLE: Final = 8
 
-# Fraction of the peak that padded products reach: the lower bound, and the upper bound unless an
-# aligned product of the trace reaches more.
-_OF_PEAK: Final = (0.3, 0.6)
+# Part of the peak that padded products reach: the least, and the most where no aligned product of
+# the trace reaches more.
+_OF_PEAK: Final = (0.3, 0.7)
 _OF_BANDWIDTH: Final = (0.6, 0.9)
 _SHORTEST_NS: Final = 3_000
 _FLOPS_OF_NS: Final = 1e3
@@ -114,7 +114,7 @@ REMEDY: Final = Remedy(
         "not a multiple of 8"
     ),
     change=(
-        "the products at 30 to 60 % of the peak of 16 bit, and at no more than 60 to 90 % of the "
+        "the products at 30 to 70 % of the peak of 16 bit, and at no more than 60 to 90 % of the "
         "bandwidth of memory"
     ),
     not_when="the kernel reads 4 elements or more at a time",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from longpole.critical_path.changes import Change
 from longpole.data import Data, Hidden
 from longpole.remedies.catalogue import RemedyId
-from longpole.remedies.model import Effort
+from longpole.remedies.model import Effort, Form
 from longpole.remedies.parts import Cause, Fact, Side, Status, Unit
 
 __all__ = ["Bounds", "Doubt", "Findings", "Gap", "Remedy", "Span"]
@@ -54,8 +54,9 @@ class Remedy(Data):
     events: tuple[int, ...]
     """Rows of `Trace.events` that show it best."""
     told: Hidden[tuple[float, float, str] | None] = None
-    """Lower bound, upper bound and text of the gain in the verdict; None if it is not listed
-    there."""
+    """What the verdict says that it saves: the least, the most and the words; None where the
+    verdict does not list it."""
+    forms: Hidden[tuple[Form, ...]] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,6 +106,7 @@ def _remedy(row: Gained, *, is_named: bool, is_listed: bool) -> Remedy:
         hopeful_changes=tuple(found.hopeful or found.careful),
         events=tuple(found.events),
         told=(*told_interval(row), saving(row)) if is_listed else None,
+        forms=tuple(found.forms),
     )
 
 

@@ -16,7 +16,7 @@ from longpole.data import Row, plain
 from longpole.recording_cost import step_blocks
 from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import Abstention, Document, Warned
-from longpole.verdict import Verdict
+from longpole.verdict import Remedy, Verdict
 from longpole.verdict.blocks import table_of
 from longpole.wording import count, duration, share
 
@@ -29,9 +29,16 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block
     from longpole.report.document import Record
     from longpole.trace import Trace
-    from longpole.verdict import Remedy
 
-__all__ = ["WHATIF", "WhatIfData", "changed_answer", "ideal_answer"]
+__all__ = [
+    "WHATIF",
+    "OneRemedy",
+    "TimedForm",
+    "WhatIfData",
+    "changed_answer",
+    "ideal_answer",
+    "share_of_steps",
+]
 
 WHATIF: Final = "longpole.whatif/1"
 _MOST_NAMES: Final = 5
@@ -68,7 +75,32 @@ class Ideal(Row):
     verdict: Verdict
 
 
-WhatIfData = Changed | Ideal
+class TimedForm(Row):
+    """Operators of one shape that were timed in both forms."""
+
+    operators: list[str]
+    device: str
+    slow_ns: float
+    mended_ns: float
+    factor: list[float]
+    """The tenth part of the factors between the two, the median, and the nine tenths."""
+
+
+class OneRemedy(Row):
+    """What one remedy saves, in the places that it fits."""
+
+    length_ns: int
+    remedies: list[Remedy]
+    script: str | None
+    """What was written and run to time both forms."""
+    forms: list[TimedForm]
+    measured_low: float | None
+    """What the first of the remedies saves with the measured factors, at the least; null where
+    nothing was timed on the device that the trace was recorded on."""
+    measured_high: float | None
+
+
+WhatIfData = Changed | Ideal | OneRemedy
 
 
 def changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[Change]) -> Answer:
@@ -84,7 +116,7 @@ def changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[C
         warnings = [*known["warnings"], *unmatched]
         known |= {"warnings": warnings, "abstains_because": because, "status": "partial"}
     gains = _gain(found.path, answer)
-    of_steps = _share_of_steps(trace, found, verdict, changes)
+    of_steps = share_of_steps(trace, found, verdict, changes)
     words = ", ".join(map(_words, changes))
     document = Document(
         schema=WHATIF,
@@ -160,7 +192,7 @@ def _why_longer(answer: WhatIf) -> list[Block]:
     return [Notes([told])]
 
 
-def _share_of_steps(
+def share_of_steps(
     trace: Trace, found: Found, verdict: Verdict, changes: Sequence[Change]
 ) -> float | None:
     """Return the gain in all steps of the verdict, if this is one of them."""

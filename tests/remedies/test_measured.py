@@ -1,0 +1,208 @@
+"""`longpole whatif --remedy`: the interval of a remedy, and what its script measures."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kernel_steps import A100, kernel, steps, tensors
+from longpole.cli.answer import remedy as answer
+from longpole.cli.program import run
+from longpole.testing import TraceBuilder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+
+SQUARE = tensors(("float", 64, 64), ("float", 64, 64))
+BATCH = tensors(("c10::BFloat16", 4, 64, 32), ("c10::BFloat16", 4, 32, 64))
+SCORES = tensors(("c10::BFloat16", 4, 64, 64))
+VALUES = tensors(("c10::BFloat16", 4, 64, 64), ("c10::BFloat16", 4, 64, 32))
+
+
+@pytest.fixture
+def products(tmp_path: Path) -> Path:
+    """Write steps of four products of float32 that take 2 ms each."""
+    return steps([kernel("aten::mm", "ampere_sgemm_128x128_nn", 2_000, **SQUARE)] * 4).write(
+        tmp_path / "products.json"
+    )
+
+
+def asked(capsys: pytest.CaptureFixture[str], *words: object) -> dict[str, object]:
+    run(["whatif", *map(str, words), "--json"])
+    found: dict[str, object] = json.loads(capsys.readouterr().out)["data"]
+    return found
+
+
+def test_one_remedy_is_shown_with_its_interval(products: Path, capsys: pytest.CaptureFixture[str]):
+    found = asked(capsys, products, "--remedy", "tensor_cores")
+    assert [row["remedy"] for row in found["remedies"]] == ["tensor_cores"]
+    assert (found["forms"], found["measured_low"]) == ([], None)
+
+
+def prints(monkeypatch: pytest.MonkeyPatch, form: dict[str, object]) -> None:
+    """Let the script that is run print one form."""
+    done = SimpleNamespace(returncode=0, stdout=json.dumps(form))
+    monkeypatch.setattr(answer.subprocess, "run", lambda *_args, **_options: done)
+
+
+def test_what_the_script_prints_becomes_the_interval(
+    products: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+):
+    form = {
+        "operators": ["aten::mm"],
+        "device": A100,
+        "slow_ns": 2e6,
+        "mended_ns": 5e5,
+        "factor": [0.24, 0.25, 0.26],
+    }
+    prints(monkeypatch, form)
+    script = tmp_path / "forms.py"
+    found = asked(capsys, products, "--remedy", "tensor_cores", "--measure", script)
+    # The kernels are nearly all of the step: what is left of it are the measured factors.
+    assert abs(found["measured_low"] - 0.74) < 0.01, found
+    assert abs(found["measured_high"] - 0.76) < 0.01, found
+    assert found["forms"] == [form]
+    text = script.read_text(encoding="utf-8")
+    compile(text, str(script), "exec")
+    assert "('tf32', '', [('aten::mm', [Tensor((64, 64), (64, 1), 'float32')" in text
+
+
+def test_times_of_another_device_are_shown_and_not_used(
+    products: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+):
+    form = {"slow_ns": 2e6, "mended_ns": 5e5, "factor": [0.24, 0.25, 0.26]}
+    prints(monkeypatch, {"operators": ["aten::mm"], "device": "cpu", **form})
+    words = ["--remedy", "tensor_cores", "--measure", str(tmp_path / "forms.py")]
+    assert run(["whatif", str(products), *words]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "recorded on another device than cpu" in told
+    assert "aten::mm: 2.00 ms as recorded, 500 µs mended on cpu" in told
+
+
+def test_a_script_is_not_written_over_another_file(
+    products: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    script = tmp_path / "forms.py"
+    script.write_text("mine")
+    assert run(["whatif", str(products), "--remedy", "tensor_cores", "--measure", str(script)]) == 2
+    assert script.read_text() == "mine"
+    assert "exists" in capsys.readouterr().err
+
+
+def test_remedies_without_operators_to_time_are_refused(
+    products: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    words = ["--remedy", "cuda_graph", "--measure", str(tmp_path / "forms.py")]
+    assert run(["whatif", str(products), *words]) == 2
+    assert "no operators of cuda_graph can be timed" in capsys.readouterr().err
+
+
+def test_measuring_needs_a_remedy(products: Path, capsys: pytest.CaptureFixture[str]):
+    assert run(["whatif", str(products), "--measure", "forms.py"]) == 2
+    assert "--measure needs --remedy" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("other", [["--ideal"], ["--drop", "kernel"]], ids=" ".join)
+def test_a_remedy_excludes_other_changes(
+    other: list[str], products: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert run(["whatif", str(products), "--remedy", "tensor_cores", *other]) == 2
+    assert "--remedy excludes --ideal and other changes" in capsys.readouterr().err
+
+
+@pytest.mark.torch
+@needs_torch
+def test_products_are_timed_in_both_forms(
+    products: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    script = tmp_path / "forms.py"
+    found = asked(capsys, products, "--remedy", "tensor_cores", "--measure", script)
+    [form] = found["forms"]
+    assert form["operators"] == ["aten::mm"]
+    assert form["factor"] == sorted(form["factor"])
+    assert found["measured_low"] is None, "the trace is of a GPU"
+
+
+@pytest.mark.torch
+@needs_torch
+def test_attention_is_timed_in_both_forms(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = steps(
+        [
+            kernel("aten::bmm", "gemm", 500, **BATCH),
+            kernel("aten::_softmax", "softmax", 900, **SCORES),
+            kernel("aten::bmm", "gemm", 500, **VALUES),
+        ]
+    ).write(tmp_path / "attention.json")
+    found = asked(capsys, path, "--remedy", "fused_attention", "--measure", tmp_path / "forms.py")
+    [form] = found["forms"]
+    assert form["operators"] == ["aten::bmm"]
+    assert form["slow_ns"] > 0 < form["mended_ns"]
+
+
+@pytest.mark.torch
+@needs_torch
+def test_convolutions_are_timed_in_both_layouts(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    inputs = tensors(("float", 2, 8, 16, 16), ("float", 8, 8, 3, 3))
+    inputs["Input Dims"] = inputs["Input Dims"][:-1] + ", [], [], [], [], [], [], []]"
+    inputs["Input type"] = json.dumps(
+        ["float", "float", "", *["ScalarList"] * 3, "Scalar", "ScalarList", "Scalar"]
+    )
+    inputs["Concrete Inputs"] = json.dumps(
+        ["", "", "", "[1, 1]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1"]
+    )
+    one = kernel("aten::convolution", "nchwToNhwcKernel", 900, **inputs)
+    other = kernel("aten::convolution", "sm80_conv", 900, **inputs)
+    path = steps([one, other]).write(tmp_path / "images.json")
+    words = ("--remedy", "channels_last", "--measure", tmp_path / "forms.py")
+    [form] = asked(capsys, path, *words)["forms"]
+    assert form["operators"] == ["aten::convolution"]
+
+
+def updating(folder: Path) -> Path:
+    """Write steps of an optimizer that updates 20 parameters one by one, in 3 launches each."""
+    gpu = {"id": 0, "name": A100, "totalGlobalMem": 85_000_000_000}
+    builder, now = TraceBuilder().header(deviceProperties=[gpu]), 0
+    inputs = tensors(("float", 8, 8), ("float", 8, 8), ("float", 8, 8))
+    for number in range(3):
+        first, now = now, now + 20
+        start = now
+        for _ in range(20):
+            for name in ("aten::mul_", "aten::lerp_", "aten::addcdiv_"):
+                builder.operator(name, (now, now + 9), **inputs)
+                builder.launch("elementwise", call=(now + 2, now + 8), work=(now + 9, now + 11))
+                now += 10
+        builder.annotation("Optimizer.step#Adam.step", (start, now))
+        builder.step(number, (first, now))
+    return builder.write(folder / "optimizer.json")
+
+
+def test_the_factor_of_an_optimizer_scales_its_host_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    form = {"slow_ns": 6e5, "mended_ns": 6e4, "factor": [0.1, 0.1, 0.1]}
+    prints(monkeypatch, {"operators": ["aten::addcdiv_"], "device": A100, **form})
+    words = ("--remedy", "optimizer_loop", "--measure", tmp_path / "forms.py")
+    found = asked(capsys, updating(tmp_path), *words)
+    assert abs(found["measured_low"] - 0.9 * 600 / 620) < 0.03, found
+    text = (tmp_path / "forms.py").read_text()
+    assert text.count("('aten::addcdiv_', [Tensor((8, 8), (8, 1), 'float32')") == 20
+
+
+@pytest.mark.torch
+@needs_torch
+def test_an_optimizer_is_timed_looped_and_fused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    words = ("--remedy", "optimizer_loop", "--measure", tmp_path / "forms.py")
+    [form] = asked(capsys, updating(tmp_path), *words)["forms"]
+    assert form["factor"][1] < 1
