@@ -61,7 +61,7 @@ def test_what_the_script_prints_becomes_the_interval(
         "operators": ["aten::mm"],
         "device": A100,
         "slow_ns": 2e6,
-        "mended_ns": 5e5,
+        "changed_ns": 5e5,
         "factor": [0.24, 0.25, 0.26],
     }
     prints(monkeypatch, form)
@@ -82,7 +82,7 @@ def test_times_of_another_device_are_shown_and_not_used(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ):
-    form = {"slow_ns": 2e6, "mended_ns": 5e5, "factor": [0.24, 0.25, 0.26]}
+    form = {"slow_ns": 2e6, "changed_ns": 5e5, "factor": [0.24, 0.25, 0.26]}
     prints(monkeypatch, {"operators": ["aten::mm"], "device": "cpu", **form})
     words = ["--remedy", "tensor_cores", "--measure", str(tmp_path / "forms.py")]
     assert run(["whatif", str(products), *words]) == 0
@@ -148,7 +148,7 @@ def test_attention_is_timed_in_both_forms(tmp_path: Path, capsys: pytest.Capture
     found = asked(capsys, path, "--remedy", "fused_attention", "--measure", tmp_path / "forms.py")
     [form] = found["forms"]
     assert form["operators"] == ["aten::bmm"]
-    assert form["slow_ns"] > 0 < form["mended_ns"]
+    assert form["slow_ns"] > 0 < form["changed_ns"]
 
 
 @pytest.mark.torch
@@ -191,7 +191,7 @@ def updating(folder: Path) -> Path:
 def test_the_factor_of_an_optimizer_scales_its_host_time(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
-    form = {"slow_ns": 6e5, "mended_ns": 6e4, "factor": [0.1, 0.1, 0.1]}
+    form = {"slow_ns": 6e5, "changed_ns": 6e4, "factor": [0.1, 0.1, 0.1]}
     prints(monkeypatch, {"operators": ["aten::addcdiv_"], "device": A100, **form})
     words = ("--remedy", "optimizer_loop", "--measure", tmp_path / "forms.py")
     found = asked(capsys, updating(tmp_path), *words)

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 __all__ = ["remedy_script"]
 
-_SCRIPT: Final = '''"""Time what {remedy} is about in both forms, with recorded shapes.
+_SCRIPT: Final = '''"""Time the operators of {remedy} in both forms, with recorded shapes.
 
-Prints a line of JSON for each form: the recorded one, the mended one, and the factor between them.
+Prints a line of JSON for each form: the recorded one, the changed one, and the factor between them.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from contextlib import contextmanager
 Tensor = namedtuple("Tensor", "shape strides dtype")
 NOT_RECORDED = "not recorded"
 
-# How the mended form is made, what else it needs, and the operators with their inputs.
+# The kind of change, what else it needs, and the operators with their inputs.
 FORMS = [
 {forms}]
 
@@ -112,10 +112,10 @@ def fused_optimizer(operators, device, name):
         return kind(parameters, lr=1e-3, **how)
 
     try:
-        mended = optimizer(fused=True)
+        changed = optimizer(fused=True)
     except (RuntimeError, TypeError):
-        mended = optimizer(foreach=True)
-    return optimizer(foreach=False).step, mended.step
+        changed = optimizer(foreach=True)
+    return optimizer(foreach=False).step, changed.step
 
 
 HOW = {{
@@ -145,20 +145,20 @@ def main():
     device_name = "cpu" if is_cpu else torch.cuda.get_device_name(options.device)
     for how, detail, operators in FORMS:
         with torch.no_grad():
-            slow, mended = HOW[how](operators, options.device, detail)
+            slow, changed = HOW[how](operators, options.device, detail)
             timings = measure_in_turns(
-                {{"slow": slow, "mended": mended}},
+                {{"slow": slow, "changed": changed}},
                 clock=CpuClock() if is_cpu else TorchClock("hot"),
                 effort=Effort(budget_s=options.budget_s),
             )
-        pairs = list(zip(timings["slow"].samples_ns, timings["mended"].samples_ns))
+        pairs = list(zip(timings["slow"].samples_ns, timings["changed"].samples_ns))
         factors = sorted(after / before for before, after in pairs)
         tenth = len(factors) // 10
         print(json.dumps({{
             "operators": sorted({{name for name, _ in operators}}),
             "device": device_name,
             "slow_ns": timings["slow"].summarise().median_ns,
-            "mended_ns": timings["mended"].summarise().median_ns,
+            "changed_ns": timings["changed"].summarise().median_ns,
             "factor": [factors[tenth], factors[len(factors) // 2], factors[-1 - tenth]],
         }}), flush=True)
 

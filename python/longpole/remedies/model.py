@@ -21,12 +21,12 @@ EFFORTS: Final[tuple[Effort, ...]] = get_args(Effort)
 
 
 How = Literal["tf32", "channels_last", "fused_attention", "fused_optimizer"]
-"""How a script makes the mended form of operators."""
+"""Kind of change that a script makes to operators to time them in both forms."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Form:
-    """Operators of one shape that a script can time in both forms: as recorded, and mended."""
+    """Operators of one shape that a script can time in both forms: as recorded, and changed."""
 
     how: How
     operators: Sequence[int]

@@ -157,9 +157,9 @@ REMEDY: Final = Remedy(
     needs="the device in the table of peaks; with recorded shapes the roofline holds, too",
     seen_by="products or convolutions of float32 in kernels of the vector units (`sgemm`, `ffma`)",
     change=(
-        "at the least the time that TF32 takes at 60 % of its peak, at the most that of 16 bit at "
-        "70 % with a cast of the smaller operand, neither faster than memory allows; what a "
-        "product takes longer than is usual for float32 stays at the least"
+        "at least the gain of TF32 at 60 % of its peak, without the time by which a product is "
+        "slower than is usual for float32; at most that of 16 bit at 70 %, with a cast of the "
+        "smaller operand; never faster than memory allows"
     ),
     not_when="a kernel of the same kind uses TF32 already, or the device cannot",
     find=_find,

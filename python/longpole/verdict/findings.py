@@ -54,8 +54,8 @@ class Remedy(Data):
     events: tuple[int, ...]
     """Rows of `Trace.events` that show it best."""
     told: Hidden[tuple[float, float, str] | None] = None
-    """What the verdict says that it saves: the least, the most and the words; None where the
-    verdict does not list it."""
+    """Least and greatest share that it saves, and their wording; None if the verdict does not
+    list it."""
     forms: Hidden[tuple[Form, ...]] = field(default=(), repr=False)
 
 

@@ -115,7 +115,7 @@ def _told(
         Notes(
             [
                 f"{', '.join(form['operators'])}: {duration(round(form['slow_ns']))} as recorded, "
-                f"{duration(round(form['mended_ns']))} mended on {form['device']}"
+                f"{duration(round(form['changed_ns']))} changed on {form['device']}"
                 for form in forms
             ]
         ),

@@ -81,7 +81,7 @@ class TimedForm(Row):
     operators: list[str]
     device: str
     slow_ns: float
-    mended_ns: float
+    changed_ns: float
     factor: list[float]
     """The tenth part of the factors between the two, the median, and the nine tenths."""
 
@@ -95,8 +95,8 @@ class OneRemedy(Row):
     """What was written and run to time both forms."""
     forms: list[TimedForm]
     measured_low: float | None
-    """What the first of the remedies saves with the measured factors, at the least; null where
-    nothing was timed on the device that the trace was recorded on."""
+    """Least share that the first remedy saves with the measured factors; null if nothing was timed
+    on the device on which the trace was recorded."""
     measured_high: float | None
 
 
