@@ -88,7 +88,7 @@ def test_times_of_another_device_are_shown_and_not_used(
     assert run(["whatif", str(products), *words]) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert "recorded on another device than cpu" in told
-    assert "aten::mm: 2.00 ms as recorded, 500 µs mended on cpu" in told
+    assert "aten::mm: 2.00 ms as recorded, 500 µs changed on cpu" in told
 
 
 def test_a_script_is_not_written_over_another_file(
