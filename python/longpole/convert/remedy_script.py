@@ -53,17 +53,22 @@ def rounding(is_allowed):
 def tf32(operators, device, _):
     """Return an operator in float32, and with TF32."""
     name, inputs = operators[0]
-    with rounding(False):
-        run = operator(name, "", [made(each, device) for each in inputs])
+    values = [made(each, device) for each in inputs]
 
-    def timed(is_allowed):
+    def form(is_allowed):
+        own = values
+        if name == "aten::cudnn_convolution" and isinstance(values[-1], bool):
+            own = [*values[:-1], is_allowed]  # its last argument, allow_tf32
+        with rounding(is_allowed):
+            run = operator(name, "", own)
+
         def call():
             with rounding(is_allowed):
                 return run()
 
         return call
 
-    return timed(False), timed(True)
+    return form(False), form(True)
 
 
 def channels_last(operators, device, _):

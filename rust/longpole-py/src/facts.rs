@@ -42,7 +42,7 @@ pub(crate) struct Facts {
     pub(crate) nesting: Arc<Nesting>,
     pub(crate) scope: Arc<Scope>,
     pub(crate) inquiry: Inquiry,
-    /// The minimum latencies of the edges for other recording costs, if these are estimated.
+    /// The minimum latencies of the edges for other recording costs, if such were taken off.
     pub(crate) other_lags_ns: OnceLock<Vec<Vec<i64>>>,
     pub(crate) estimate: Option<Arc<Estimate>>,
     pub(crate) index: FactIndex,
@@ -62,9 +62,9 @@ impl Facts {
     fn other_lags_ns(&self) -> &[Vec<i64>] {
         self.other_lags_ns.get_or_init(|| {
             self.estimate.as_ref().map_or_else(Vec::new, |of| {
-                let Estimate { recorded, costs } = &**of;
+                let Estimate { recorded, costs, factor } = &**of;
                 let (graph, tables, nesting) = (&self.graph, &self.tables, &self.nesting);
-                overhead::lag_bounds_ns(graph, tables, recorded, nesting, costs).into()
+                overhead::lag_bounds_ns(graph, tables, recorded, nesting, (costs, *factor)).into()
             })
         })
     }

@@ -99,8 +99,7 @@ impl Trace {
         let solution = enter(py, None, None, |progress| {
             overhead::solution(&graph, tables, &nesting, &costs, factor, progress)
         })?;
-        let costs = step_time_ns.is_none().then_some(costs);
-        let retimed = self.retimed(py, solution, costs, self.data_load(data_load))?;
+        let retimed = self.retimed(py, solution, (costs, factor), self.data_load(data_load))?;
         Ok((parts, Some(retimed)))
     }
 }

@@ -32,10 +32,11 @@ pub(crate) struct Trace {
     pub(crate) estimate: Option<Arc<Estimate>>,
 }
 
-/// The cost of recording, as estimated from the tables of a trace.
+/// The recording cost that was taken off the times of a trace: costs of its classes, times a factor.
 pub(crate) struct Estimate {
     pub(crate) recorded: Tables,
     pub(crate) costs: overhead::Costs,
+    pub(crate) factor: f64,
 }
 
 /// A choice, and the pattern of step markers.
@@ -141,7 +142,7 @@ impl Trace {
         &self,
         py: Python<'_>,
         solution: overhead::Solution,
-        estimated: Option<overhead::Costs>,
+        (costs, factor): (overhead::Costs, f64),
         pattern: String,
     ) -> PyResult<Self> {
         let (launches, nesting) = (self.linked(py)?, self.nesting(py)?);
@@ -150,8 +151,7 @@ impl Trace {
             nesting: OnceLock::from(nesting),
             graph: Mutex::new(Some((pattern, Arc::new(solution.graph)))),
             recorded: Some(self.tables.clone()),
-            estimate: estimated
-                .map(|costs| Arc::new(Estimate { recorded: self.tables.clone(), costs })),
+            estimate: Some(Arc::new(Estimate { recorded: self.tables.clone(), costs, factor })),
             ..Self::new(solution.tables)
         })
     }

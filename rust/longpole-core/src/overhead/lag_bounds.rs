@@ -11,22 +11,23 @@ use crate::tables::Tables;
 /// Returns the minimum latencies of the edges of a solution, for the largest and for the smallest
 /// recording cost.
 ///
-/// `graph` and `tables` are those of the solution, `recorded` the tables of the trace. No latency
-/// exceeds the recorded one.
+/// `graph` and `tables` are those of the solution, `recorded` the tables of the trace, and `factor`
+/// that of the costs. No latency exceeds the recorded one.
 #[must_use]
 pub fn lag_bounds_ns(
     graph: &Graph,
     tables: &Tables,
     recorded: &Tables,
     nesting: &Nesting,
-    costs: &Costs,
+    (costs, factor): (&Costs, f64),
 ) -> [Vec<i64>; 2] {
     let lags_ns = path::lags_ns(graph);
     let usual_ns = costs_ns(graph, tables, nesting, costs, At::Usual);
     [At::Most, At::Least].map(|at| {
         let other_ns = costs_ns(graph, tables, nesting, costs, at);
         let bound_ns = |(number, edge): (usize, &Edge)| {
-            let (lag_ns, more_ns) = (lags_ns[number], usual_ns[number] - other_ns[number]);
+            let lag_ns = lags_ns[number];
+            let more_ns = scaled(usual_ns[number] - other_ns[number], factor);
             if more_ns == 0 || lag_ns < 1 {
                 return lag_ns;
             }
@@ -36,6 +37,11 @@ pub fn lag_bounds_ns(
         };
         graph.edges.as_slice().iter().enumerate().map(bound_ns).collect()
     })
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)] // of microseconds
+fn scaled(time_ns: i64, factor: f64) -> i64 {
+    (time_ns as f64 * factor) as i64
 }
 
 /// Returns the recorded time of a node.
