@@ -6,13 +6,16 @@ import math
 from bisect import bisect
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import longpole
-from longpole.analyses.execution_coverage import execution_coverage
+from longpole.analyses.execution_coverage import ExecutionCoverage, execution_coverage
 from longpole.analyses.gemm_coverage import gemm_coverage
 from longpole.bench import tunableop
+from longpole.cli.answer.gemm_coverage import execution_coverage_answer, gemm_coverage_answer
 from longpole.convert.execution_trace import read_execution_trace
+from longpole.report.blocks import Notes
 from longpole.testing import TraceBuilder
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -79,6 +82,10 @@ def test_a_wildcard_matches_any_size_and_is_not_counted_as_tuned():
     matches = dict(found.rows.select("parameters", "match").iter_rows())
     assert matches["tn_768_36_128_ld_128_128_768"] == "wildcard"
     assert found.tuned_ns == 0
+    assert found.wildcard_share_of_gemm_time == 0.6
+    document, _ = gemm_coverage_answer("r.csv", found)
+    notes = next(block.items for block in document.blocks() if isinstance(block, Notes))
+    assert any(note.startswith("60.0 % of the time in GEMMs is matched only by") for note in notes)
 
 
 def test_without_strides_a_row_of_the_size_is_not_called_the_one():
@@ -284,6 +291,17 @@ def test_the_products_of_an_execution_trace_add_up_by_hand():
         6,
         6 * 2 * 128 * 24 * 64 / sum(map(sum, flops.values())),
     )
+
+
+def test_products_of_an_execution_trace_that_only_a_wildcard_matches_are_said():
+    columns = {"name": ["aten::mm"] * 2, "operator": ["GemmTunableOp_Half_NN"] * 2}
+    columns |= {"parameters": ["nn_1_1_3", "nn_1_1_1"], "match": ["wildcard", "missing"]}
+    columns |= {"solution": ["Default", None], "calls": [1, 1], "flops": [3, 1]}
+    found = ExecutionCoverage(pl.DataFrame({**columns, "share_of_flops": [0.75, 0.25]}))
+    assert (found.share_of_flops, found.wildcard_share_of_flops) == (0, 0.75)
+    document, _ = execution_coverage_answer("r.csv", found)
+    notes = next(block.items for block in document.blocks() if isinstance(block, Notes))
+    assert any(note.startswith("75.0 % of the flops is matched only by a row") for note in notes)
 
 
 def test_untuned_gemms_are_priced_and_the_dearest_comes_first():

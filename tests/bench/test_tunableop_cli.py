@@ -271,3 +271,37 @@ def test_a_row_with_wildcards_has_a_share_of_its_own(capsys):
     assert found["wildcard_share"] == pytest.approx(5 / 6)
     run(["tunableop", "coverage", "untuned0.csv", "wild0.csv"])
     assert "PYTORCH_TUNABLEOP_WILDCARD_FALLBACK=1" in capsys.readouterr().out
+
+
+def test_untuned_leaves_out_what_has_a_row(capsys):
+    code, found, _ = data(capsys, "untuned", "untuned0.csv", "--without", "a0.csv")
+    assert code == 0
+    assert [each["m"] for each in found["rows"]] == [3]
+    run(["tunableop", "untuned", "untuned0.csv", "--without", "a0.csv", "--without", "a1.csv"])
+    assert "0 GEMMs in 1 file without a row in a0.csv, a1.csv" in capsys.readouterr().out
+
+
+def test_env_prints_what_a_shell_can_evaluate(capsys, monkeypatch):
+    monkeypatch.setenv("PYTORCH_TUNABLEOP_VEROBSE", "1")
+    assert run(["tunableop", "env", "use", "--name", "my results%d.csv", "--shell"]) == 0
+    said = capsys.readouterr()
+    assert "export PYTORCH_TUNABLEOP_ENABLED=1\n" in said.out
+    assert "export PYTORCH_TUNABLEOP_FILENAME='my results%d.csv'\n" in said.out
+    assert said.err == (
+        "warning: PYTORCH_TUNABLEOP_VEROBSE is unknown to torch; did you mean "
+        "PYTORCH_TUNABLEOP_VERBOSE?\n"
+    )
+    assert run(["tunableop", "env", "use", "--shell", "--json"]) == 2
+
+
+def test_show_lists_the_first_rows_of_a_large_file_and_csv_has_all(capsys, folder):
+    rows = "".join(row(m) for m in range(1, 1301))
+    (folder / "large0.csv").write_text(HEADER + rows, encoding="utf-8")
+    assert run(["tunableop", "show", "large0.csv"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("large0.csv: 1,300 GEMMs, PT_VERSION 2.9.1")
+    assert "300 more rows; --format csv has all of them" in said
+    assert run(["tunableop", "show", "large0.csv", "--format", "csv"]) == 0
+    assert capsys.readouterr().out.count("\n") == 1301
+    _, found, _ = data(capsys, "show", "large0.csv")
+    assert [each["m"] for each in found["rows"]] == list(range(1, 1301))

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tunable_rows import HEADER, gemms, real_files, result_lines, solutions, times
 
 from longpole.bench import tunableop
-from longpole.bench.tunableop import Gemm
+from longpole.bench.tunableop import Gemm, parts
 
 
 def rows(text, *columns):
@@ -16,6 +16,31 @@ def rows(text, *columns):
 @pytest.mark.parametrize("path", real_files(), ids=lambda path: path.name)
 def test_a_real_file_has_no_line_that_is_not_understood(path):
     assert set(tunableop.read(path).pieces["kind"]) <= {"validator", "result"}
+
+
+@pytest.mark.parametrize("n_bytes", [1, 60, 200])
+def test_a_file_that_is_read_in_parts_has_the_same_pieces(monkeypatch, n_bytes):
+    row = b"GemmTunableOp_float_NN,nn_%d_2_3,Gemm_Rocblas_7,%s\n"
+    mark = b"\xef\xbb\xbf"
+    text = mark + HEADER + b"".join(row % (m, b"0.5") for m in range(9)) + b"\n# note\n"
+    text += mark + row % (10, b"0.5,7") + row % (11, b"0.5x") + b"Validator,NEW,1\n" + row[:20]
+    whole = tunableop.read(text)
+    assert (whole.pieces["kind"] == "result").sum() == 10
+    lines, blocks = whole.lines, whole.blocks
+    monkeypatch.setattr(parts, "_PART_BYTES", n_bytes)
+    apart = tunableop.read(text)
+    assert len(list(apart.parts())) > 3
+    assert apart.pieces.equals(whole.pieces)
+    assert (apart.lines, apart.blocks) == (lines, blocks)
+    assert apart.validators["NEW"] == "1"
+
+
+def test_rows_that_only_torch_understands_differ_by_all_of_their_text():
+    row = "GemmTunableOp_float_NN,nn_1_2_3,Default,0.5"
+    first, second = tunableop.merge([f"{row},8".encode()]), tunableop.merge([f"{row},7".encode()])
+    both = tunableop.merge([first.file, second.file])
+    assert both.file.text == f"{row},7\n".encode()
+    assert tunableop.merge([second.file, first.file]).file.text == both.file.text
 
 
 @pytest.mark.parametrize("path", real_files(), ids=lambda path: path.name)
@@ -196,3 +221,29 @@ def test_lines_that_are_not_understood_keep_their_order_in_a_merge():
     new = b"NewTunableOp_Half_TN,tn_1_2_3_ld_3_3_1,"
     text = b"Validator,PT_VERSION,2.9.1\n" + new + b"Gemm_B_2,0.5\n" + new + b"Gemm_A_1,0.9\n"
     assert tunableop.merge([text]).file.text == text
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    ["nn_1234567890123456789_2_3", "nn_1_2_3_B_", "nn_1_2_3_ld_1_2", "nn_1_2_3_", "xn_1_2_3", "nn"],
+)
+def test_sizes_that_are_not_whole_are_not_understood(parameters):
+    [row] = tunableop.read(f"GemmTunableOp_float_NN,{parameters},Default,1\n".encode()).rows()
+    assert (row["kind"], row["reason"]) == ("unknown", "parameters")
+
+
+@pytest.mark.parametrize(
+    ("solution", "family", "index"),
+    [
+        ("Gemm_Rocblas_-7", "rocblas", -7),
+        ("Gemm_Hipblaslt_123456789012345678", "hipblaslt", 123456789012345678),
+        ("Gemm_Hipblaslt_1234567890123456789", "other", None),
+        ("Gemm_Rocblas_", "other", None),
+        ("Gemm_Rocblas_--7", "other", None),
+    ],
+)
+def test_indices_of_solutions_are_whole_numbers(solution, family, index):
+    text = f"GemmTunableOp_float_NN,nn_1_2_3,{solution},1\n".encode()
+    assert tunableop.read(text).results.select("family", "solution_index").rows() == [
+        (family, index)
+    ]

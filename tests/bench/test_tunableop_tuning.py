@@ -79,6 +79,63 @@ def test_a_run_goes_on_where_it_was_interrupted():
     assert (again.n_known, again.file.text) == (10, done.file.text)
 
 
+def test_a_run_that_ended_without_a_result_is_not_in_the_way_of_the_next():
+    record([13])
+    with pytest.raises(ResultsError, match="nothing was tuned"):
+        fake(n=1)
+    record([1, 2])
+    assert tuned(fake(n=1).file) == {1, 2}
+    folder = work_folder("tunableop_results.csv")
+    assert "tn_13_" not in "".join(each.read_text() for each in folder.glob("batch*.untuned.csv"))
+
+
+def test_gemms_that_are_known_are_not_tuned_again_and_stay_in_the_file():
+    record([1, 2, 3])
+    header = "Validator,PT_VERSION,2.10.0\nValidator,GCN_ARCH_NAME,fake\n"
+    row = "GemmTunableOp_Half_TN,tn_{0}_8_8_ld_8_8_{0},Gemm_Old_7,0.5\n"
+    known = (header + row.format(2) + row.format(99)).encode()
+    done = fake(n=1, known=known)
+    assert (done.n_gemms, done.n_known, done.failures) == (3, 1, [])
+    assert dict(done.file.results.select("m", "solution").iter_rows()) == {
+        1: "Gemm_Fake_0",
+        3: "Gemm_Fake_0",
+        2: "Gemm_Old_7",
+        99: "Gemm_Old_7",
+    }
+    everything = fake(n=1, known=done.file, filename="again.csv")
+    assert (everything.n_known, everything.file.text) == (3, done.file.text)
+
+
+@pytest.mark.parametrize(
+    ("operator", "parameters", "is_skipped"),
+    [
+        ("GemmTunableOp_Half_TN", "tn_19_1_8_ld_8_8_19", True),
+        ("GemmTunableOp_Half_NN", "nn_19_1_8_ld_19_8_19", False),
+        ("GemmTunableOp_Half_NT", "nt_19_8_1_ld_19_8_19", True),
+        ("GemmStridedBatchedTunableOp_Half_NN", "nn_19_1_8_B_2_ld_19_8_19", True),
+        ("GemmTunableOp_Half_TN", "tn_19_2_8_ld_8_8_19", False),
+    ],
+)
+def test_gemms_that_torch_tunes_only_online_are_named_as_such(
+    monkeypatch, operator, parameters, is_skipped
+):
+    Path("untuned0.csv").write_text(
+        f"{operator},{parameters}\nGemmTunableOp_Half_TN,tn_2_8_8_ld_8_8_2\n", encoding="utf-8"
+    )
+    worker = (sys.executable, str(WORKER), str(Path.cwd()))
+    monkeypatch.setattr(sys.modules[tune.__module__], "WORKER", worker)
+    [failed] = fake(n=1, worker=worker).failures
+    said = "torch does not tune this GEMM offline, because m, n or k is 1"
+    assert failed.reason.startswith(said) == is_skipped
+
+
+def test_known_results_of_another_version_are_refused():
+    record([1, 2])
+    known = b"Validator,PT_VERSION,2.9.0\nGemmTunableOp_Half_TN,tn_2_8_8_ld_8_8_2,Default,1\n"
+    with pytest.raises(ResultsError, match="PT_VERSION"):
+        fake(n=1, known=known)
+
+
 def test_output_is_never_written_over_and_nothing_begins_in_vain():
     record([1, 2])
     Path("tunableop_results_full1.csv").write_text("mine", encoding="utf-8")

@@ -53,6 +53,13 @@ class ExecutionCoverage(Data):
         total = int(self.rows["flops"].sum())
         return int(self.rows.filter(_TUNED)["flops"].sum()) / total if total else None
 
+    @computed
+    def wildcard_share_of_flops(self) -> float | None:
+        """The share of the operations with only a row with wildcards; None if none are known."""
+        total = int(self.rows["flops"].sum())
+        wildcard = int(self.rows.filter(pl.col("match") == "wildcard")["flops"].sum())
+        return wildcard / total if total else None
+
 
 def execution_coverage(execution: ExecutionTrace, results: Source) -> ExecutionCoverage:
     """Look the matrix products of an execution trace up in a results file.

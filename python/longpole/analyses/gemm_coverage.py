@@ -79,6 +79,12 @@ class GemmCoverage(Data):
         """Fraction of the critical path in tuned GEMMs; None for an empty path."""
         return self.tuned_path_ns / self.path_length_ns if self.path_length_ns else None
 
+    @computed
+    def wildcard_share_of_gemm_time(self) -> float | None:
+        """The share of the time in GEMMs with only a row with wildcards; None if there is none."""
+        wildcard_ns = int(self.rows.filter(pl.col("match") == "wildcard")["kernel_ns"].sum())
+        return wildcard_ns / self.gemm_ns if self.gemm_ns else None
+
     @property
     def to_tune(self) -> pl.DataFrame:
         """Rows that are not tuned but can be, largest bound first."""

@@ -1,6 +1,7 @@
 //! The lines of TunableOp files.
 
 use longpole_core::extract::tunable::{self, Piece};
+use longpole_core::ids::StringId;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 
@@ -12,16 +13,18 @@ use crate::enter::enter;
 pub(crate) fn read_tunable(py: Python<'_>, text: PyBackedBytes) -> PyResult<Table> {
     let file = enter(py, None, None, move |progress| tunable::read(&text, progress))?;
     let pieces = &file.pieces;
-    let texts = |columns: Columns, name: &str, column: fn(&Piece) -> u32| {
-        columns.texts(name, pieces.iter().map(column), &file.strings)
-    };
     let integers = |columns: Columns, name: &str, column: fn(&Piece) -> i64| {
         columns.integers(name, pieces.iter().map(column).collect())
     };
 
     let mut columns = places(pieces);
-    for (name, column) in TEXTS {
-        columns = texts(columns, name, *column);
+    for (name, spread, column) in TEXTS {
+        let codes = pieces.iter().map(column);
+        let text = |code| StringId::from_column(code).map(|id| file.strings.get(id));
+        columns = match spread {
+            Spread::Few => columns.texts(name, codes, &file.strings),
+            Spread::Many => columns.strings(name, codes.map(text)),
+        };
     }
     for (name, column) in INTEGERS {
         columns = integers(columns, name, *column);
@@ -34,25 +37,35 @@ pub(crate) fn read_tunable(py: Python<'_>, text: PyBackedBytes) -> PyResult<Tabl
 
 type Column<T> = (&'static str, fn(&Piece) -> T);
 
-const TEXTS: &[Column<u32>] = &[
-    ("key", |piece| piece.key),
-    ("value", |piece| piece.value),
-    ("operator", |piece| piece.operator),
-    ("parameters", |piece| piece.parameters),
-    ("operation", |piece| piece.gemm.operation),
-    ("dtype_a", |piece| piece.gemm.dtype_a),
-    ("dtype_b", |piece| piece.gemm.dtype_b),
-    ("dtype_c", |piece| piece.gemm.dtype_c),
-    ("layout", |piece| piece.gemm.layout),
-    ("transa", |piece| piece.gemm.transa),
-    ("transb", |piece| piece.gemm.transb),
-    ("wildcards", |piece| piece.gemm.wildcards),
-    ("tail", |piece| piece.gemm.tail),
-    ("bias", |piece| piece.gemm.bias),
-    ("solution", |piece| piece.solution),
-    ("family", |piece| piece.family),
-    ("time", |piece| piece.time_text),
-    ("blas_parameters", |piece| piece.blas_parameters),
+/// How many different texts a column has.
+enum Spread {
+    /// A dictionary holds each once.
+    Few,
+    /// About one for each row: polars would keep a dictionary of them for good.
+    Many,
+}
+
+type Text = (&'static str, Spread, fn(&Piece) -> u32);
+
+const TEXTS: &[Text] = &[
+    ("key", Spread::Few, |piece| piece.key),
+    ("value", Spread::Few, |piece| piece.value),
+    ("operator", Spread::Few, |piece| piece.operator),
+    ("parameters", Spread::Many, |piece| piece.parameters),
+    ("operation", Spread::Few, |piece| piece.gemm.operation),
+    ("dtype_a", Spread::Few, |piece| piece.gemm.dtype_a),
+    ("dtype_b", Spread::Few, |piece| piece.gemm.dtype_b),
+    ("dtype_c", Spread::Few, |piece| piece.gemm.dtype_c),
+    ("layout", Spread::Few, |piece| piece.gemm.layout),
+    ("transa", Spread::Few, |piece| piece.gemm.transa),
+    ("transb", Spread::Few, |piece| piece.gemm.transb),
+    ("wildcards", Spread::Few, |piece| piece.gemm.wildcards),
+    ("tail", Spread::Few, |piece| piece.gemm.tail),
+    ("bias", Spread::Few, |piece| piece.gemm.bias),
+    ("solution", Spread::Few, |piece| piece.solution),
+    ("family", Spread::Few, |piece| piece.family),
+    ("time", Spread::Many, |piece| piece.time_text),
+    ("blas_parameters", Spread::Many, |piece| piece.blas_parameters),
 ];
 
 const INTEGERS: &[Column<i64>] = &[

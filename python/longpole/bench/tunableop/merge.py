@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from io import BytesIO
+from itertools import accumulate, islice
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, overload
 
 from longpole.bench.tunableop.records import (
     Line,
@@ -20,12 +24,16 @@ from longpole.errors import ResultsError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    import polars as pl
+
     from longpole.bench.tunableop.signature import Key
 
 __all__ = ["Conflict", "Merged", "Policy", "merge", "merge_by_validators", "render_results"]
 
 Policy: TypeAlias = Literal["fastest", "first", "error"]
 
+_ROWS_AT_A_TIME: Final = 10_000
+_CONFLICTS_AT_A_TIME: Final = 1_000
 _POLICIES: Final = ("fastest", "first", "error")
 
 
@@ -53,18 +61,80 @@ class Conflict(NamedTuple):
         return f"{','.join(self.key)}: {rows}"
 
 
+class Conflicts(Sequence[Conflict]):
+    """The GEMMs with different solutions, each made when it is asked for: there may be many.
+
+    Parameters
+    ----------
+    files
+        The sources.
+    rows
+        Their rows of these GEMMs, with the number of the file, in the order of the GEMMs.
+    """
+
+    def __init__(self, files: Sequence[TunableFile], rows: pl.DataFrame) -> None:
+        self._files = files
+        self._rows = rows
+        self._lengths = [length for length, _ in rows["gemm"].rle().struct.unnest().iter_rows()]
+
+    def __len__(self) -> int:
+        """Return the number of GEMMs."""
+        return len(self._lengths)
+
+    @overload
+    def __getitem__(self, place: int) -> Conflict: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Conflict]: ...
+
+    def __getitem__(self, place: int | slice) -> Conflict | list[Conflict]:
+        """Return a conflict, or several."""
+        if isinstance(place, slice):
+            return [self[at] for at in range(*place.indices(len(self)))]
+        at = range(len(self))[place]
+        rows = self._rows.slice(self._begins[at], self._lengths[at])
+        return self._of(rows, [rows.height])[0]
+
+    def __iter__(self) -> Iterator[Conflict]:
+        """Make all of them, some at a time."""
+        for first in range(0, len(self), _CONFLICTS_AT_A_TIME):
+            lengths = self._lengths[first : first + _CONFLICTS_AT_A_TIME]
+            yield from self._of(self._rows.slice(self._begins[first], sum(lengths)), lengths)
+
+    @cached_property
+    def _begins(self) -> list[int]:
+        return [0, *accumulate(self._lengths)]
+
+    def _of(self, rows: pl.DataFrame, lengths: Iterable[int]) -> list[Conflict]:
+        """Make conflicts of rows, that many for each."""
+        spans = list(rows.select("file", "offset").iter_rows())
+        lines = {
+            number: self._lines_at(number, [at for of, at in spans if of == number])
+            for number in {number for number, _ in spans}
+        }
+        found = iter([Found(self._files[number], lines[number][at]) for number, at in spans])
+        parts = [tuple(islice(found, length)) for length in lengths]
+        return [Conflict(part[0].line.key, part) for part in parts]
+
+    def _lines_at(self, number: int, offsets: list[int]) -> dict[int, Line]:
+        """Return the lines of a file at some places, by place."""
+        pieces = self._files[number].outline.pieces
+        rows = pieces.filter(pieces["offset"].is_in(offsets))
+        return dict(zip(rows["offset"], self._files[number].lines_of(rows), strict=True))
+
+
 @dataclass(frozen=True, slots=True)
 class Merged:
     """The results tuned under the same validators, in one file.
 
-    `n_dropped` rows were dropped for another row of the same GEMM; `conflicts` are the GEMMs for
-    which the sources have different solutions.
+    `n_gemms` is the number of its rows. `n_dropped` rows were dropped for another row of the same
+    GEMM; `conflicts` are the GEMMs for which the sources have different solutions.
     """
 
     file: TunableFile
     validators: Validators
+    n_gemms: int
     n_dropped: int = 0
-    conflicts: list[Conflict] = field(default_factory=list)
+    conflicts: Sequence[Conflict] = ()
 
 
 def merge(sources: Iterable[Source] | Source, *, conflict: Policy = "fastest") -> Merged:
@@ -125,16 +195,18 @@ def merge_by_validators(
         raise ValueError(message)
     files = read_all(sources)
     check_rows(files)
-    groups: dict[Validators, list[Found]] = {}
+    groups: dict[Validators, list[pl.DataFrame]] = {}
     others: dict[Validators, dict[bytes, None]] = {}
-    for file in files:
-        for validators, found in _parts(file):
-            groups.setdefault(validators, []).extend(found)
+    for number, file in enumerate(files):
+        for validators, rows in _parts(file):
+            groups.setdefault(validators, []).append(_numbered(rows, number))
             others.setdefault(validators, {}).update(dict.fromkeys(file.others))
-    parts = sorted(groups.items()) or [((), [])]
+    parts = sorted(groups) or [()]
     return [
-        _merge_rows(validators, found, others.get(validators, {}), conflict)
-        for validators, found in parts
+        _merge_rows(
+            files, validators, groups.pop(validators, []), others.get(validators, ()), conflict
+        )
+        for validators in parts
     ]
 
 
@@ -146,33 +218,82 @@ def render_results(
     return render_validators(validators) + b"".join(line + b"\n" for line in lines)
 
 
-def _parts(file: TunableFile) -> Iterator[tuple[Validators, list[Found]]]:
-    """Yield the rows by their validators; a file without rows still has validators or lines."""
-    for validators, results in file.blocks:
-        yield validators, [Found(file, line) for line in results]
-    if not file.blocks and (file.validators or file.others):
-        yield in_order(file.validators), []
+def _parts(file: TunableFile) -> Iterator[tuple[Validators, pl.DataFrame]]:
+    """Return the rows by their validators; a file without rows may have validators or lines."""
+    yield from file.result_blocks
+    if not file.result_blocks and (file.validators or file.others):
+        yield in_order(file.validators), file.outline.pieces.clear()
+
+
+def _numbered(rows: pl.DataFrame, number: int) -> pl.DataFrame:
+    """Keep what decides between rows of an outline, and add the number of their file."""
+    import polars as pl
+
+    columns = ("offset", "length", "operator", "parameters", "solution", "time_ns", "rest")
+    return rows.select(*columns, pl.lit(number, pl.UInt32).alias("file"))
 
 
 def _merge_rows(
-    validators: Validators, found: list[Found], others: Iterable[bytes], policy: Policy
+    files: Sequence[TunableFile],
+    validators: Validators,
+    parts: list[pl.DataFrame],
+    others: Iterable[bytes],
+    policy: Policy,
 ) -> Merged:
-    by_key: dict[Key, list[Found]] = {}
-    for row in found:
-        by_key.setdefault(row.line.key, []).append(row)
-    if policy != "first":
-        by_key = {key: sorted(rows, key=lambda row: row.line.rank) for key, rows in by_key.items()}
-    conflicts = [
-        Conflict(key, tuple(rows))
-        for key, rows in sorted(by_key.items())
-        if len({row.line.solution for row in rows}) > 1
-    ]
+    """Choose a row for each GEMM, and write them in the order of their signatures."""
+    import polars as pl
+
+    if not parts:
+        return Merged(TunableFile(b""), validators, 0)
+    rows = _in_order_of_choice(pl.concat(parts), policy)
+    is_first = _changes("operator") | _changes("parameters")
+    rows = rows.with_columns(is_first=is_first, gemm=is_first.cum_sum())
+    disagreeing = rows.filter(~pl.col("is_first") & _changes("solution"))["gemm"].unique()
+    conflicts = Conflicts(files, rows.join(disagreeing.to_frame(), on="gemm", how="semi"))
     if conflicts and policy == "error":
         message = f"{len(conflicts)} GEMMs have different solutions, the first is {conflicts[0]}"
         raise ResultsError(message)
-    chosen = {key: rows[0].line.text for key, rows in by_key.items()}
-    text = render_results(validators, chosen, others)
-    return Merged(TunableFile(text), validators, len(found) - len(by_key), conflicts)
+    chosen = rows.filter("is_first").select("file", "offset", "length")
+    n_dropped = rows.height - chosen.height
+    file = TunableFile(_rendered(files, validators, chosen, others))
+    return Merged(file, validators, chosen.height, n_dropped, conflicts)
+
+
+def _in_order_of_choice(rows: pl.DataFrame, policy: Policy) -> pl.DataFrame:
+    """Sort rows by their GEMM, the row to choose first; see `Line.rank`."""
+    key = ["operator", "parameters"]
+    if policy == "first":
+        return rows.sort(key, maintain_order=True)
+    rank = ["time_ns", "solution", "rest"]
+    return rows.sort([*key, *rank], nulls_last=True, maintain_order=True)
+
+
+def _changes(column: str) -> pl.Expr:
+    """Whether a value is another one than that of the row before."""
+    import polars as pl
+
+    return (pl.col(column) != pl.col(column).shift()).fill_null(value=True)
+
+
+def _rendered(
+    files: Sequence[TunableFile],
+    validators: Validators,
+    chosen: pl.DataFrame,
+    others: Iterable[bytes],
+) -> bytes:
+    """Return validators, the chosen rows, and other lines in their order."""
+    texts = [memoryview(file.text) for file in files]
+    written = BytesIO()
+    written.write(render_validators(validators))
+    for rows in chosen.iter_slices(_ROWS_AT_A_TIME):
+        spans = zip(*(rows[name].to_list() for name in rows.columns), strict=True)
+        written.writelines(
+            part
+            for number, offset, length in spans
+            for part in (texts[number][offset : offset + length], b"\n")
+        )
+    written.writelines(line + b"\n" for line in others)
+    return written.getvalue()
 
 
 def _difference(sets: list[Validators]) -> str:

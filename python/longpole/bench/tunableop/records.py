@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from functools import cached_property
-from itertools import groupby
-from operator import itemgetter
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
+from longpole.bench.tunableop.parts import Outline, frames_of, outline_of
 from longpole.data import Row
 from longpole.errors import ResultsError
 from longpole.files import new_file
@@ -40,15 +39,6 @@ Validators: TypeAlias = tuple[tuple[str, str], ...]
 
 FAMILIES: Final = frozenset({"default", "rocblas", "hipblaslt", "cublaslt"})
 """Libraries whose solutions torch knows."""
-
-_LINE_COLUMNS: Final = (
-    *("line", "offset", "n_bytes", "ending"),
-    *("operator", "parameters", "solution", "family", "time_ns"),
-)
-
-_NUMBER: Final = re.compile(
-    rb"\s*([+-]?(?:\d+\.?\d*(?:e[+-]?\d+)?|\.\d+(?:e[+-]?\d+)?|inf|nan))", re.IGNORECASE
-)
 
 # The validator that torch checks first.
 _FIRST_VALIDATOR: Final = "PT_VERSION"
@@ -175,41 +165,20 @@ class TunableFile:
         """
         import polars as pl
 
-        from longpole._core import read_tunable
+        return pl.concat(self.parts())
 
-        columns = pl.DataFrame(read_tunable(self.text))
-        texts = columns.with_columns(pl.selectors.categorical().cast(pl.String))
-        values = texts.with_columns(pl.col("value").str.split(",").list.first())
-        return self._with_lenient(values).with_columns(matmul_m="n", matmul_n="m")
+    def parts(self) -> Iterator[pl.DataFrame]:
+        """Read the pieces again, a part of the file at a time."""
+        return frames_of(self.text)
 
-    def _with_lenient(self, pieces: pl.DataFrame) -> pl.DataFrame:
-        """Parse rows again that only torch's lenient parser accepts.
+    @cached_property
+    def outline(self) -> Outline:
+        """The columns that decide between rows, in a fraction of the memory."""
+        return outline_of(self.text)
 
-        torch uses the first four fields of a row, ignoring others, and the number at the beginning
-        of the fourth.
-        """
-        import polars as pl
-
-        from longpole._core import read_tunable
-
-        unknown = pieces.filter(pl.col("reason").is_in(["too_many_fields", "time"]))
-        fields = [self.bytes_of(row).split(b",") for row in unknown.iter_rows(named=True)]
-        plain = [b",".join([*each[:3], _leading_number(each[3])]) for each in fields if each[3:]]
-        if not plain or len(plain) != len(fields):
-            return pieces
-        again = pl.DataFrame(read_tunable(b"\n".join(plain)))
-        if again.height != unknown.height:
-            return pieces
-        places = ["line", "offset", "n_bytes", "ending"]
-        times = [each[3].decode(errors="replace") for each in fields]
-        rows = (
-            again.with_columns(pl.selectors.categorical().cast(pl.String))
-            .with_columns(pl.Series("time", times))
-            .with_columns(unknown[places])
-            .filter(pl.col("kind") == "result")
-        )
-        others = pieces.filter(~pl.col("offset").is_in(rows["offset"].to_list()))
-        return pl.concat([others, rows.select(pieces.columns)]).sort("offset")
+    def count(self, kind: str) -> int:
+        """Return the number of pieces of a kind."""
+        return int((self.outline.pieces["kind"] == kind).sum())
 
     @cached_property
     def results(self) -> pl.DataFrame:
@@ -224,12 +193,12 @@ class TunableFile:
     @cached_property
     def validators(self) -> dict[str, str]:
         """Validators of the file. Of a repeated key, torch uses the last value."""
-        return dict(self._of_kind("validator").select("key", "value").iter_rows())
+        return dict(self.outline.validators)
 
     @cached_property
     def lines(self) -> list[Line]:
         """The results and the untuned GEMMs, in file order."""
-        return [self.line(row) for row in self._narrow("result", "untuned")]
+        return self.lines_of(self._of_kinds("result", "untuned"))
 
     @cached_property
     def blocks(self) -> list[Block]:
@@ -240,32 +209,54 @@ class TunableFile:
         next block. Only a block whose validators differ from the previous one may be without
         results.
         """
-        blocks: list[tuple[dict[str, str], list[Line]]] = [({}, [])]
-        for kind, rows in groupby(self._narrow("validator", "result"), key=itemgetter("kind")):
-            if kind == "result":
-                blocks[-1][1].extend(map(self.line, rows))
-                continue
-            validators = {row["key"]: row["value"] for row in rows}
-            if blocks[-1][1] and not blocks[-1][0].keys().isdisjoint(validators):
-                blocks.append(({}, []))
-            blocks[-1][0].update(validators)
-        last = blocks[-1]
-        if not last[1] and (len(blocks) == 1 or last[0].items() <= blocks[-2][0].items()):
-            blocks.pop()
-        return [Block(in_order(validators), results) for validators, results in blocks]
+        return [
+            Block(validators, self.lines_of(results)) for validators, results in self.result_blocks
+        ]
 
-    def _narrow(self, *kinds: str) -> Iterator[dict[str, Any]]:
-        """Yield the pieces of some kinds, with the few columns that `line` and `blocks` need."""
+    @cached_property
+    def result_blocks(self) -> list[tuple[Validators, pl.DataFrame]]:
+        """The validators of each block, and its results as rows of the outline."""
+        rows, found = self._of_kinds("validator", "result"), iter(self.outline.validators)
+        blocks: list[tuple[dict[str, str], int]] = [({}, 0)]
+        for length, kind in rows["kind"].rle().struct.unnest().iter_rows():
+            given, n_results = blocks[-1]
+            if kind == "result":
+                blocks[-1] = given, n_results + length
+                continue
+            validators = dict(islice(found, length))
+            if n_results and not given.keys().isdisjoint(validators):
+                blocks.append(({}, 0))
+            blocks[-1][0].update(validators)
+        last, n_results = blocks[-1]
+        if not n_results and (len(blocks) == 1 or last.items() <= blocks[-2][0].items()):
+            blocks.pop()
+        results, ends = self._of_kinds("result"), accumulate(n for _, n in blocks)
+        return [
+            (in_order(validators), results.slice(end - n_results, n_results))
+            for (validators, n_results), end in zip(blocks, ends, strict=True)
+        ]
+
+    def _of_kinds(self, *kinds: str) -> pl.DataFrame:
         import polars as pl
 
-        columns = (*_LINE_COLUMNS, "kind", "key", "value")
-        wanted = self.pieces.lazy().filter(pl.col("kind").is_in(kinds)).select(columns)
-        return wanted.collect().iter_rows(named=True)
+        return self.outline.pieces.filter(pl.col("kind").is_in(kinds))
 
     @property
     def others(self) -> list[bytes]:
         """Return the lines other than validators and results: unparsed ones and untuned GEMMs."""
-        return [self.bytes_of(row) for row in self._narrow("unknown", "untuned")]
+        spans = self._of_kinds("unknown", "untuned").select("offset", "length").iter_rows()
+        return [self.text[offset : offset + length] for offset, length in spans]
+
+    def lines_of(self, rows: pl.DataFrame) -> list[Line]:
+        """Return rows of the outline as lines."""
+        outcome = ("solution", "family", "time_ns")
+        columns = ("offset", "length", "line", "operator", "parameters", *outcome)
+        return [
+            Line(line, (operator, parameters), solution, family, time_ns, self.text[at : at + size])
+            for at, size, line, operator, parameters, solution, family, time_ns in rows.select(
+                columns
+            ).iter_rows()
+        ]
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield the pieces."""
@@ -292,8 +283,8 @@ class TunableFile:
         return self.text[row["offset"] : row["offset"] + row["n_bytes"]]
 
     def render(self) -> bytes:
-        """Return the bytes that were read."""
-        return b"".join(map(self.piece, self.rows()))
+        """Return the bytes of the file: those that were read."""
+        return self.text
 
     def write(
         self,
@@ -323,7 +314,7 @@ class TunableFile:
             unfinished.write_bytes(self.render())
 
     def __repr__(self) -> str:
-        n_results, n_untuned = self.results.height, self.untuned.height
+        n_results, n_untuned = self.count("result"), self.count("untuned")
         return f"<longpole.TunableFile {self.name}: {n_results} results, {n_untuned} untuned>"
 
     def _of_kind(self, kind: str) -> pl.DataFrame:
@@ -370,8 +361,9 @@ def check_rows(files: Sequence[TunableFile]) -> None:
     ResultsError
         A file has only other text.
     """
+    unread = ["unknown", "blank", "byte_order_mark"]
     for file in files:
-        if file.text and file.pieces["kind"].is_in(["unknown", "blank", "byte_order_mark"]).all():
+        if file.text and file.outline.pieces["kind"].is_in(unread).all():
             raise ResultsError(_no_rows(file))
 
 
@@ -384,19 +376,13 @@ def require_rows(files: Sequence[TunableFile]) -> None:
         No file has a row, or `check_rows` raises.
     """
     check_rows(files)
-    if not any(file.results.height or file.untuned.height for file in files):
+    if not any(file.count("result") or file.count("untuned") for file in files):
         message = (
             f"{', '.join(file.name for file in files)}: no TunableOp rows\n"
             "hint: torch writes a file without rows if no GEMM ran while TunableOp was on; set "
             "PYTORCH_TUNABLEOP_ENABLED=1 before torch is imported"
         )
         raise ResultsError(message)
-
-
-def _leading_number(field: bytes) -> bytes:
-    """Return the number at the beginning of a field, as parsed by `atof` in C, or 0."""
-    found = _NUMBER.match(field)
-    return found[1] if found else b"0"
 
 
 def _no_rows(file: TunableFile) -> str:

@@ -25,7 +25,7 @@ from longpole.bench.tunableop.coverage import Tuned
 from longpole.bench.tunableop.difference import loaded
 from longpole.bench.tunableop.environment import PREFIX, VARIABLES, installed_version
 from longpole.bench.tunableop.names import with_ordinal
-from longpole.bench.tunableop.records import TunableFile, read, render_validators
+from longpole.bench.tunableop.records import TunableFile, in_order, read, render_validators
 from longpole.bench.tunableop.tune import Tuning, tune
 from longpole.errors import ResultsError
 
@@ -156,23 +156,23 @@ def wildcard_fallback_is_enabled() -> bool:
 
 
 def set_max_tuning_duration(duration: int) -> None:
-    """Set the time limit per solution, in ms; 0 for no limit."""
-    _switch("set_max_tuning_duration", "MAX_TUNING_DURATION_MS", duration)
+    """Set the time limit per solution, in ms; 0 or less for no limit."""
+    _switch("set_max_tuning_duration", "MAX_TUNING_DURATION_MS", max(duration, 0))
 
 
 def get_max_tuning_duration() -> int:
     """Return the time limit per solution, in ms; 0 for no limit."""
-    return _value("get_max_tuning_duration", "MAX_TUNING_DURATION_MS")
+    return max(_value("get_max_tuning_duration", "MAX_TUNING_DURATION_MS"), 0)
 
 
 def set_max_tuning_iterations(iterations: int) -> None:
-    """Set the maximum number of calls per solution; 0 for no limit."""
-    _switch("set_max_tuning_iterations", "MAX_TUNING_ITERATIONS", iterations)
+    """Set the maximum number of calls per solution; 0 or less for no limit."""
+    _switch("set_max_tuning_iterations", "MAX_TUNING_ITERATIONS", max(iterations, 0))
 
 
 def get_max_tuning_iterations() -> int:
     """Return the maximum number of calls per solution; 0 for no limit."""
-    return _value("get_max_tuning_iterations", "MAX_TUNING_ITERATIONS")
+    return max(_value("get_max_tuning_iterations", "MAX_TUNING_ITERATIONS"), 0)
 
 
 def set_rotating_buffer_size(buffer_size: int) -> None:
@@ -200,7 +200,16 @@ def set_numerical_check_tolerances(
     atol: float = 1e-5,
     rtol: float = 1e-5,
 ) -> None:
-    """Switch the comparison with the default solution on or off (torch 2.10)."""
+    """Switch the comparison with the default solution on or off (torch 2.10).
+
+    Raises
+    ------
+    ValueError
+        A tolerance is not positive.
+    """
+    if not (atol > 0 and rtol > 0):
+        message = f"tolerances must be positive, not atol={atol:g} and rtol={rtol:g}"
+        raise ValueError(message)
     if passed_on := _of_torch("set_numerical_check_tolerances"):
         passed_on(enable, atol, rtol)
         return
@@ -244,22 +253,40 @@ def get_filename() -> str:
 
 
 def read_file(filename: str | None = None) -> bool:
-    """Read a results file, by default that of `get_filename`.
+    """Read a results file, the one of `get_filename` by default, in addition to earlier ones.
 
-    Returns whether its rows are used from now on: torch rejects a file whose validators differ from
-    its own, and uses the first row of each GEMM.
+    As in torch, all of its rows count or none: none if it cannot be opened, has no `PT_VERSION`,
+    or has other validators than torch or than a file that was read before. Of several rows for a
+    GEMM the first counts, that of an earlier file before that of a later one.
+
+    Returns
+    -------
+    bool
+        Whether its rows count; also true for a file that has only validators.
     """
     name = filename or get_filename()
-    if passed_on := _of_torch("read_file"):
-        passed_on(name)
+    if (passed_on := _of_torch("read_file")) and not passed_on(name):
+        return False
     if not Path(name).exists():
         return False
-    file = read(name)
-    version = installed_version()
-    if version is not None and file.validators.get("PT_VERSION") != version:
+    file, known = read(name), _settings.file
+    if not _is_accepted(file, known):
         return False
+    if known.text:
+        rows = b"".join(line.text + b"\n" for line in [*known.lines, *file.lines])
+        header = render_validators(in_order(known.validators))
+        file = TunableFile(header + rows, known.path)
     _settings.file = file
-    return bool(file.results.height)
+    return True
+
+
+def _is_accepted(file: TunableFile, known: TunableFile) -> bool:
+    """Whether torch takes the rows of a file, as far as that is known."""
+    version = installed_version()
+    given = file.validators.get("PT_VERSION")
+    if given is None or (version is not None and given != version):
+        return False
+    return not known.text or file.validators == known.validators
 
 
 def write_file(filename: str | None = None) -> bool:

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.bench.records import Outcome, Record
 from longpole.bench.run import Job, Policy, Runner
+from longpole.bench.tunableop.difference import loaded
 from longpole.bench.tunableop.environment import environment
 from longpole.bench.tunableop.merge import merge
 from longpole.bench.tunableop.names import RESULTS, full_name
-from longpole.bench.tunableop.records import TunableFile, key_of, read
+from longpole.bench.tunableop.records import Source, TunableFile, key_of, read
 from longpole.bench.tunableop.untuned import costs, gather_untuned, share_out, untuned_file
 from longpole.bench.tunableop.worker import REFUSED
 from longpole.data import Data
@@ -44,6 +45,11 @@ WORKER: Final = (sys.executable, "-m", "longpole.bench.tunableop.worker")
 _TIMEOUT_S: Final = 1800.0
 _BATCH: Final = 32
 
+_SKIPPED: Final = (
+    "torch does not tune this GEMM offline, because m, n or k is 1: tune it online, with "
+    "PYTORCH_TUNABLEOP_TUNING=1 in the program"
+)
+
 # If no worker of any GPU has returned a result after this number, none will.
 _MOST_BARREN: Final = 3
 
@@ -61,7 +67,7 @@ class Failure(Data):
 class Tuning:
     """The result of tuning: the file for each GPU, and the GEMMs without a result.
 
-    `n_known` of the `n_gemms` were tuned by the resumed run.
+    `n_known` of the `n_gemms` were tuned by the resumed run, or have a row in the known results.
     """
 
     file: TunableFile
@@ -80,6 +86,7 @@ def tune(
     timeout_s: float | None = _TIMEOUT_S,
     batch_size: int = _BATCH,
     variables: Mapping[str, str] | None = None,
+    known: Source | None = None,
     resume: bool = False,
     force: bool = False,
     on_record: Callable[[Record], object] | None = None,
@@ -107,6 +114,9 @@ def tune(
         Maximum number of GEMMs per worker.
     variables
         Additional environment variables of the workers.
+    known
+        A results file: GEMMs that have a row in it are not tuned again, and the output has all of
+        its rows.
     resume
         Continue an earlier run; GEMMs that failed are retried.
     force
@@ -119,9 +129,10 @@ def tune(
     ValueError
         The pattern has no wildcard, or a number is out of range.
     FileExistsError
-        An output file or the folder of an earlier run exists.
+        An output file exists, or the folder of an earlier run with results.
     ResultsError
-        No GEMM was recorded or could be tuned, or the versions have changed since the run began.
+        No GEMM was recorded or could be tuned, or the versions have changed since the run began
+        or since `known` was tuned.
     DeviceError
         A GPU does not exist, or no worker can tune here.
     """
@@ -132,8 +143,9 @@ def tune(
     outputs = [full_name(filename, ordinal) for ordinal in range(len(devices))]
     for output in outputs:
         check_free(output, force=force, inputs=inputs)
+    before = TunableFile(b"") if known is None else read(known)
     folder = _Folder.open(work_folder(filename), resume=resume)
-    known = folder.tuned()
+    tuned = folder.tuned() | loaded(before).keys()
     run = _Run(
         folder,
         argv=tuple(shlex.split(worker) if isinstance(worker, str) else worker),
@@ -141,13 +153,13 @@ def tune(
         timeout_s=timeout_s,
         on_record=on_record,
     )
-    todo = {key: cost for key, cost in keys.items() if key not in known}
+    todo = {key: cost for key, cost in keys.items() if key not in tuned}
     run.all_of(_batches(todo, len(devices), batch_size), devices)
-    file = folder.merged(keys)
+    file = folder.merged(keys, before)
     for output in outputs:
         file.write(output, force=force, inputs=inputs)
     failures = sorted(run.failures, key=lambda failed: (failed.operator, failed.parameters))
-    return Tuning(file, outputs, failures, len(keys), len(keys.keys() & known))
+    return Tuning(file, outputs, failures, len(keys), len(keys.keys() & tuned))
 
 
 def work_folder(filename: str | os.PathLike[str]) -> Path:
@@ -172,6 +184,9 @@ class _Folder:
     @classmethod
     def open(cls, path: Path, *, resume: bool) -> _Folder:
         begun = sorted(path.glob("batch*.untuned.csv"))
+        if begun and not resume and not cls(path).tuned():
+            cls(path).clear()
+            begun = []
         if begun and not resume:
             message = (
                 f"{path} contains an earlier run, which is not overwritten\n"
@@ -180,6 +195,12 @@ class _Folder:
             raise FileExistsError(message)
         path.mkdir(parents=True, exist_ok=True)
         return cls(path, len(begun))
+
+    def clear(self) -> None:
+        """Remove the files of a run that has ended without a result."""
+        for pattern in ("batch*.untuned.csv", "batch*.results.csv*", "attempts*"):
+            for path in self.path.glob(pattern):
+                path.unlink()
 
     def begin(self, keys: Sequence[Key]) -> tuple[str, Path, Path]:
         """Write the GEMMs of a batch; return its name, that file, and the one for results."""
@@ -196,17 +217,21 @@ class _Folder:
         """Return the GEMMs that earlier workers have tuned."""
         return {line.key for file in self._written() for line in file.lines}
 
-    def merged(self, keys: Mapping[Key, int]) -> TunableFile:
-        """Merge the results of all workers for the requested GEMMs."""
-        files = [file for file in self._written() if file.results.height]
-        if not files:
+    def merged(self, keys: Mapping[Key, int], known: TunableFile) -> TunableFile:
+        """Merge the known results and those of all workers for the requested GEMMs."""
+        files = [file for file in self._written() if file.count("result")]
+        if not files and not known.count("result"):
             message = f"nothing was tuned; the attempts are in {self.path / 'attempts.jsonl'}"
             raise ResultsError(message)
-        merged = merge(files).file
+        parts = [known] if known.text else []
+        parts += [merge(files).file] if files else []
+        # The known row of a GEMM that a resumed run has tuned as well is kept.
+        merged = merge(parts, conflict="first").file
+        wanted = keys.keys() | loaded(known).keys()
         kept = [
             merged.piece(row)
             for row in merged.rows()
-            if row["kind"] == "validator" or key_of(row) in keys
+            if row["kind"] == "validator" or key_of(row) in wanted
         ]
         return TunableFile(b"".join(kept))
 
@@ -281,6 +306,10 @@ class _Run:
         if not rest:
             return []
         reason = _reason(record)
+        if record.outcome is Outcome.OK and self.argv == WORKER:
+            skipped = [key for key in rest if _is_skipped_by_torch(key)]
+            self.failures += [Failure(*key, _SKIPPED) for key in skipped]
+            rest = [key for key in rest if key not in skipped]
         if record.exit_code == REFUSED:
             message = f"the worker cannot tune here: {reason}"
             raise DeviceError(message)
@@ -306,6 +335,17 @@ def _reason(record: Record) -> str:
     if record.outcome is Outcome.OK:
         return "the worker ended without a result for it"
     return f"{record.outcome}: {record.message}" if record.message else str(record.outcome)
+
+
+def _is_skipped_by_torch(key: Key) -> bool:
+    """Whether torch tunes a GEMM only online, since it cannot make its operands from the sizes."""
+    row = untuned_file([key]).untuned.row(0, named=True)
+    if 1 not in {row["m"], row["n"], row["k"]}:
+        return False
+    if row["operation"] == "GemmStridedBatched":
+        return True
+    is_made = row["layout"] == "NN" or (row["layout"][1] == "T" and row["m"] == 1)
+    return row["operation"] == "Gemm" and not is_made
 
 
 def _devices(gpus: int | Sequence[str | int] | None) -> Found:

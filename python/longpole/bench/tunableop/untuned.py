@@ -32,11 +32,20 @@ class Share(NamedTuple):
     flops: int
 
 
-def gather_untuned(sources: Iterable[Source] | Source) -> TunableFile:
+def gather_untuned(
+    sources: Iterable[Source] | Source, *, without: Iterable[Source] | Source = ()
+) -> TunableFile:
     r"""Merge the GEMMs of several files without duplicates, sorted by signature.
 
     Tuned rows are included, to be tuned again. The order does not depend on the order of the
     sources.
+
+    Parameters
+    ----------
+    sources
+        Files, paths or bytes.
+    without
+        Results files: GEMMs that have a row in one of them are left out.
 
     Examples
     --------
@@ -44,7 +53,11 @@ def gather_untuned(sources: Iterable[Source] | Source) -> TunableFile:
     >>> gather_untuned([recorded, recorded]).render()
     b'GemmTunableOp_float_NN,nn_1_2_3\nGemmTunableOp_float_NN,nn_4_5_6\n'
     """
-    return untuned_file(sorted({line.key for file in read_all(sources) for line in file.lines}))
+    keys = {line.key for file in read_all(sources) for line in file.lines}
+    known = {
+        line.key for file in read_all(without) for line in file.lines if line.solution is not None
+    }
+    return untuned_file(sorted(keys - known))
 
 
 def costs(file: TunableFile) -> dict[Key, int]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from longpole.analyses.execution_coverage import ExecutionCoverageRow
 from longpole.analyses.gemm_coverage import GemmCoverageRow
 from longpole.cli.answer import exit_codes
-from longpole.cli.answer.tunableop import MOST_ROWS, by_operations, rows_answer
+from longpole.cli.answer.tunableop import MOST_ROWS, by_operations, rows_answer, wildcard_note
 from longpole.wording import count, duration, share
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ def gemm_coverage_answer(results: str, found: GemmCoverage) -> Answer:
 
 def _notes_on(found: GemmCoverage) -> list[str]:
     notes = ["no tuning of a GEMM can gain more than its time on the path (path_ns)"]
+    if wildcard := found.wildcard_share_of_gemm_time:
+        notes.append(wildcard_note(f"{share(wildcard)} of the time in GEMMs is"))
     notes += _kinds_in(found.rows)
     if found.path_status != "ok":
         notes.append(f"the critical path is {found.path_status}: its shares are not reliable")
@@ -70,9 +72,14 @@ def execution_coverage_answer(results: str, found: ExecutionCoverage) -> Answer:
         found,
         ExecutionCoverageRow,
         *("match", "name", "parameters", "solution", "calls", "share_of_flops"),
-        notes=_kinds_in(found.rows),
+        notes=[*_wildcards(found), *_kinds_in(found.rows)],
         exit_code=code if found.n_calls else exit_codes.INCONCLUSIVE,
     )
+
+
+def _wildcards(found: ExecutionCoverage) -> list[str]:
+    part = found.wildcard_share_of_flops
+    return [wildcard_note(f"{share(part)} of the flops is")] if part else []
 
 
 def _kinds_in(rows: pl.DataFrame) -> list[str]:

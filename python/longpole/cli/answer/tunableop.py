@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, get_args
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from longpole.bench.tunableop.coverage import CoverageRow
 from longpole.bench.tunableop.difference import SpeedupRow
+from longpole.bench.tunableop.records import GemmRow
 from longpole.bench.tunableop.tune import Failure
 from longpole.cli.answer import exit_codes
+from longpole.cli.answer.frames import json_rows
 from longpole.cli.answer.tunable_data import (
     Checked,
     MergedFiles,
     MergedRow,
     RecordedCoverage,
+    Shown,
     Speedups,
     Tuned,
 )
@@ -23,9 +28,18 @@ from longpole.report.document import Abstention, Document
 from longpole.wording import count, share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from longpole.bench.tunableop import Coverage, Merged, Problem, Speedup, Tuning
+    import polars as pl
+
+    from longpole.bench.tunableop import (
+        Coverage,
+        Merged,
+        Problem,
+        Speedup,
+        TunableFile,
+        Tuning,
+    )
     from longpole.cli.answer.emit import Answer
     from longpole.report.blocks import Block, Style
 
@@ -36,14 +50,21 @@ __all__ = [
     "coverage_answer",
     "merge_answer",
     "rows_answer",
+    "shown_answer",
     "speedup_answer",
     "tuning_answer",
+    "wildcard_note",
 ]
 
 _STYLES: Final[dict[str, Style]] = {"error": "bad", "warning": "warn", "info": "dim"}
 _MOST_LINES: Final = 8
 _MOST_PLACES: Final = 3
 MOST_ROWS: Final = 20
+_MOST_SHOWN: Final = 1_000
+_SHOWN: Final = (
+    *("line", "operation", "dtype_a", "transa", "transb", "matmul_m", "matmul_n", "k"),
+    *("batch", "solution", "time_ns", "status"),
+)
 _COUNTS: Final = {"calls", "conflicts", "dropped", "flops", "gemms"}
 _NAMES: Final = {"file", "operator", "parameters", "results", "untuned"}
 """Columns of strings that may be shortened."""
@@ -83,6 +104,43 @@ def rows_answer(
         columns=tuple(types),
     )
     return document, exit_code
+
+
+def shown_answer(file: TunableFile, kind: Literal["result", "untuned"]) -> Answer:
+    """Answer with the rows of a kind, which are read again part by part as they are written."""
+    n_rows = file.count(kind)
+    tied = ", ".join(f"{key} {value}" for key, value in file.validators.items())
+    what = count(n_rows, "GEMM" if kind == "result" else "untuned GEMM")
+    headline = f"{file.name}: {what}"
+    if kind == "result":
+        headline += f", {tied or 'no validators'}"
+
+    def parts() -> Iterator[pl.DataFrame]:
+        columns = list(types_of(GemmRow))
+        return (part.filter(part["kind"] == kind).select(columns) for part in file.parts())
+
+    def blocks() -> list[Block]:
+        rows = islice((row for part in parts() for row in part.iter_rows(named=True)), _MOST_SHOWN)
+        cells = [[row[name] for name in _SHOWN] for row in rows]
+        titles = [_column(name, types_of(GemmRow)[name]) for name in _SHOWN]
+        rest = n_rows - len(cells)
+        notes = f"{count(rest, 'more row')}; --format csv has all of them"
+        return [
+            Headline(headline),
+            *([Table(titles, cells)] if cells else []),
+            *([Notes([notes])] if rest else []),
+        ]
+
+    document = Document(
+        schema="longpole.tunableop.show/1",
+        input={"path": file.name},
+        data=Shown(rows=next(file.parts()).select(list(types_of(GemmRow))).clear()),
+        blocks=blocks,
+        records=lambda: (row for part in parts() for row in part.iter_rows(named=True)),
+        columns=tuple(types_of(GemmRow)),
+        json_rows=lambda: chain.from_iterable(map(json_rows, parts())),
+    )
+    return document, exit_codes.OK
 
 
 def _column(name: str, declared: Any) -> Column:
@@ -151,17 +209,32 @@ def merge_answer(written: Sequence[tuple[str, Merged]]) -> Answer:
         MergedRow(
             file=path,
             validators=" ".join(f"{key}={value}" for key, value in merged.validators),
-            gemms=merged.file.results.height,
+            gemms=merged.n_gemms,
             dropped=merged.n_dropped,
             conflicts=len(merged.conflicts),
         )
         for path, merged in written
     ]
-    conflicts = [str(conflict) for _, merged in written for conflict in merged.conflicts]
-    shown = [f"kept the first of: {conflict}" for conflict in conflicts[:MOST_ROWS]]
-    data = MergedFiles(conflicts=conflicts, rows=rows)
+
+    def conflicts() -> Iterator[str]:
+        return (str(conflict) for _, merged in written for conflict in merged.conflicts)
+
+    shown = [f"kept the first of: {conflict}" for conflict in islice(conflicts(), MOST_ROWS)]
+    data = MergedFiles(conflicts=shown, rows=rows)
     columns = ("file", "gemms", "dropped", "conflicts")
-    return rows_answer("merge", None, "Merged:", data, MergedRow, *columns, notes=shown)
+    document, code = rows_answer("merge", None, "Merged:", data, MergedRow, *columns, notes=shown)
+    whole = _Deferred(lambda: MergedFiles(conflicts=list(conflicts()), rows=rows))
+    return replace(document, data=whole), code
+
+
+@dataclass(frozen=True, slots=True)
+class _Deferred:
+    """Data that only some formats need, and that may be large."""
+
+    make: Callable[[], Any]
+
+    def __data__(self) -> Any:
+        return self.make()
 
 
 def speedup_answer(tuned: str, found: Speedup) -> Answer:
@@ -222,13 +295,15 @@ def _wildcards(found: Coverage) -> list[str]:
         return []
     part = found.wildcard_share_of_flops
     flops = "" if part is None else f" ({share(part)} of the flops)"
-    return [
-        (
-            f"{count(found.n_wildcard, 'more GEMM')}{flops} matched only by a row with wildcards, "
-            "which torch uses from 2.15 on with PYTORCH_TUNABLEOP_WILDCARD_FALLBACK=1 and "
-            "PYTORCH_TUNABLEOP_TUNING=0"
-        )
-    ]
+    return [wildcard_note(f"{count(found.n_wildcard, 'more GEMM')}{flops}")]
+
+
+def wildcard_note(what: str) -> str:
+    """Return when torch uses a row with wildcards for what only such a row matches."""
+    return (
+        f"{what} matched only by a row with wildcards, which torch uses from 2.15 on with "
+        "PYTORCH_TUNABLEOP_WILDCARD_FALLBACK=1 and PYTORCH_TUNABLEOP_TUNING=0"
+    )
 
 
 def by_operations(
@@ -247,8 +322,9 @@ def by_operations(
 
 
 def tuning_answer(found: Tuning) -> Answer:
-    """Report what was tuned and what failed; exit code 1 with failures."""
-    n_failed, n_tuned = len(found.failures), found.file.results.height
+    """Say what was tuned and what could not be; 1 where there are failures."""
+    n_failed = len(found.failures)
+    n_tuned = found.n_gemms - n_failed
     before = f" ({found.n_known} before)" if found.n_known else ""
     headline = f"{n_tuned} of {count(found.n_gemms, 'GEMM')} tuned{before}" + (
         f", {n_failed} failed:" if n_failed else ""

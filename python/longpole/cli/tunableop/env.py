@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from typing import TYPE_CHECKING
 
 import click
 
+from longpole.cli.answer import exit_codes
+from longpole.cli.answer.usage import require
 from longpole.cli.ask.options import Options, answer_options, answers
+from longpole.wording import escape
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from longpole.bench.tunableop import Phase
 
 __all__ = ["env"]
@@ -21,6 +28,7 @@ __all__ = ["env"]
 @click.option("--name", metavar="FILE", help="The results file.")
 @click.option("--untuned", metavar="FILE", help="The untuned file.")
 @click.option("--torch", "version", metavar="VERSION", help="Version of torch to use it with.")
+@click.option("--shell", is_flag=True, help="Print export commands for a shell.")
 @answer_options
 def env(
     *,
@@ -28,6 +36,7 @@ def env(
     name: str | None,
     untuned: str | None,
     version: str | None,
+    shell: bool,
     options: Options,
 ) -> int:
     """Print the variables to collect GEMMs, tune them, or use the results.
@@ -40,6 +49,7 @@ def env(
     Examples:
       longpole tunableop env collect
       longpole tunableop env use --name tunableop_results_full%d.csv
+      eval "$(longpole tunableop env collect --shell)"
     """
     from longpole.bench import tunableop
     from longpole.bench.tunableop import VARIABLES
@@ -53,7 +63,19 @@ def env(
         for variable, value in given.items()
     ]
     warnings = tunableop.environment_warnings({**os.environ, **given}, version)
+    if shell:
+        require(options.form == "text", "--shell is a form of its own: leave out --format")
+        return _export(given, warnings)
     answer = rows_answer(
         "env", None, f"to {phase}:", Variables(rows=rows), VariableRow, notes=warnings
     )
     return options.emit(answer)
+
+
+def _export(variables: Mapping[str, str], warnings: Iterable[str]) -> int:
+    """Print commands that a shell can evaluate, and warnings on stderr."""
+    for name, value in variables.items():
+        sys.stdout.write(f"export {name}={shlex.quote(value)}\n")
+    for warning in warnings:
+        sys.stderr.write(f"warning: {escape(warning)}\n")
+    return exit_codes.OK

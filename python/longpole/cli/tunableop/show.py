@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import click
 
 from longpole.cli.ask.options import Options, answer_options, answers
-from longpole.wording import count
 
 __all__ = ["show"]
 
@@ -18,8 +19,8 @@ __all__ = ["show"]
 def show(*, file: str, untuned: bool, options: Options) -> int:
     """List the rows of a file with their typed columns.
 
-    A file without results lists its untuned GEMMs. The text table shows M, N and K as torch
-    counts them; JSON and CSV have every column.
+    A file without results lists its untuned GEMMs. The text table shows the first 1,000 rows,
+    with M, N and K as torch counts them. JSON and CSV have every row and column.
     `check` lists the lines that cannot be parsed.
 
     \b
@@ -28,24 +29,10 @@ def show(*, file: str, untuned: bool, options: Options) -> int:
       longpole tunableop show tunableop_results0.csv --format csv
     """
     from longpole.bench import tunableop
-    from longpole.bench.tunableop.records import GemmRow, require_rows
-    from longpole.cli.answer.tunable_data import Shown
-    from longpole.cli.answer.tunableop import rows_answer
+    from longpole.bench.tunableop.records import require_rows
+    from longpole.cli.answer.tunableop import shown_answer
 
     found = tunableop.read(file)
     require_rows([found])
-    untuned = untuned or not found.results.height
-    rows = found.untuned if untuned else found.results
-    tied = ", ".join(f"{key} {value}" for key, value in found.validators.items())
-    what = count(rows.height, "untuned GEMM" if untuned else "GEMM")
-    headline = f"{file}: {what}" if untuned else f"{file}: {what}, {tied or 'no validators'}"
-    answer = rows_answer(
-        "show",
-        file,
-        headline,
-        Shown(rows=rows),
-        GemmRow,
-        *("line", "operation", "dtype_a", "transa", "transb", "matmul_m", "matmul_n", "k"),
-        *("batch", "solution", "time_ns", "status"),
-    )
-    return options.emit(answer)
+    kind: Literal["result", "untuned"] = "result" if found.count("result") else "untuned"
+    return options.emit(shown_answer(found, "untuned" if untuned else kind))

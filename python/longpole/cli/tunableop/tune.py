@@ -47,6 +47,11 @@ __all__ = ["tune"]
 @click.option(
     "--batch", type=click.IntRange(1, MOST), default=32, show_default=True, help="GEMMs in a batch."
 )
+@click.option(
+    "--known",
+    metavar="RESULTS",
+    help="Results file: its GEMMs are not tuned again, and its rows are in the output.",
+)
 @click.option("--resume", is_flag=True, help="Continue an earlier run.")
 @force_option
 @answer_options
@@ -58,6 +63,7 @@ def tune(
     worker: str | None,
     timeout: float,
     batch: int,
+    known: str | None,
     resume: bool,
     force: bool,
     options: Options,
@@ -72,6 +78,7 @@ def tune(
     Examples:
       longpole tunableop tune "tunableop_untuned?.csv" --devices 0,1,2,3
       longpole tunableop tune "tunableop_untuned*.csv" --resume
+      longpole tunableop tune "tunableop_untuned*.csv" --known tuned0.csv
     """
     from longpole.bench import tunableop
     from longpole.cli.answer.tunableop import tuning_answer
@@ -84,6 +91,7 @@ def tune(
             worker=worker or tunableop.WORKER,
             timeout_s=timeout,
             batch_size=batch,
+            known=known,
             resume=resume,
             force=force,
             on_record=_tell if options.progress else None,

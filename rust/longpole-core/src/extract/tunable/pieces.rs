@@ -1,16 +1,17 @@
 //! Splits a file into pieces that together are the file, and parses each.
 
+use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use memchr::memchr;
 use regex::bytes::Regex;
 
-use super::grammar::{self, Gemm, NO_NUMBER, Reason};
+use super::grammar::{self, Gemm, NO_NUMBER, Operator, Reason};
 use super::kinds::{Ending, Kind};
 use crate::error::Result;
 use crate::extract::Status;
 use crate::extract::numbers::{self, Number, Unit};
-use crate::ids::{InColumn, NO_ROW};
+use crate::ids::{InColumn, NO_ROW, StringId};
 use crate::progress::{Progress, report};
 use crate::strings::Strings;
 
@@ -99,6 +100,8 @@ pub fn read(text: &[u8], progress: Progress<'_>) -> Result<TunableFile> {
 #[derive(Default)]
 struct Reader {
     strings: Strings,
+    /// By the handle of the signature.
+    operators: HashMap<u32, std::result::Result<Operator, Reason>>,
     pieces: Vec<Piece>,
     lines: i64,
     offset: i64,
@@ -176,10 +179,11 @@ impl Reader {
         let [operator, parameters, outcome @ ..] = &fields[..] else {
             return Err(Reason::TooFewFields);
         };
+        let operator = self.text(operator);
         let piece = Piece {
             kind: Kind::Untuned,
-            gemm: grammar::gemm(operator, parameters, &mut self.strings)?,
-            operator: self.text(operator),
+            gemm: grammar::gemm(self.operator(operator)?, parameters, &mut self.strings)?,
+            operator,
             parameters: self.text(parameters),
             blas_parameters,
             ..piece
@@ -190,6 +194,18 @@ impl Reader {
             [solution, time] => self.result(solution, Some(time), piece),
             _ => Err(Reason::TooManyFields),
         }
+    }
+
+    /// Returns the parts of an operator signature; files have few different ones.
+    fn operator(&mut self, signature: u32) -> std::result::Result<Operator, Reason> {
+        if let Some(known) = self.operators.get(&signature) {
+            return *known;
+        }
+        let text =
+            StringId::from_column(signature).map_or("", |id| self.strings.get(id)).to_owned();
+        let found = grammar::operator(&text, &mut self.strings);
+        self.operators.insert(signature, found);
+        found
     }
 
     fn result(
@@ -251,7 +267,6 @@ fn measured(time: &str) -> std::result::Result<(f64, Status), Reason> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::StringId;
     use crate::progress::silent;
 
     fn pieces(text: &str) -> TunableFile {
