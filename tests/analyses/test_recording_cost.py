@@ -89,7 +89,9 @@ def test_a_given_step_time_is_matched_exactly(trace_of):
     assert without.verdict().window.length_ns == pytest.approx(asked_ns, abs=200)
 
 
-@pytest.mark.parametrize(("factor", "why"), [(2, "as recorded, less than"), (0.01, "without all")])
+@pytest.mark.parametrize(
+    ("factor", "why"), [(2, "as recorded, less than"), (0.01, "without the largest")]
+)
 def test_a_step_time_that_no_cost_explains_is_refused_with_what_it_means(factor, why, trace_of):
     costs = PlantedCosts(operator=3_000, call=3_900, annotation=6_000)
     recorded = trace_of(with_overhead(_program(), costs))

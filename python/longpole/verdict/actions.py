@@ -47,9 +47,8 @@ def named_of(rows: list[Gained], parts: VerdictParts) -> list[Gained]:
 
 def _may_be_named(row: Gained, best: float, certain: float) -> bool:
     """Whether an upper bound is large compared with the best side, or with every certain gain."""
-    return not row.remedy.is_upper_bound or row.low >= max(
-        _LEAST_BOUND, min(_ENOUGH * best, certain)
-    )
+    is_large = row.gain >= max(_LEAST_BOUND, min(_ENOUGH * best, certain))
+    return is_large or not row.remedy.is_upper_bound
 
 
 def actions(named: list[Gained], facts: Facts) -> list[str]:

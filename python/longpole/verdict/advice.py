@@ -58,6 +58,9 @@ MOSTLY_UNNAMED: Final = 0.5
 # If more of the window lies after the end of the recording, that is reported first.
 _MUCH_STOPPED: Final = 0.4
 
+# Share of the window from which on the GPU counts as busy nearly all the time.
+_BUSY: Final = 0.9
+
 # If threads and devices are active for less than this, events were removed from the trace.
 _LITTLE_RECORDED: Final = 0.1
 
@@ -115,8 +118,13 @@ def _blanks(options: Options) -> dict[str, str]:
 
 
 def mostly_stopped(parts: VerdictParts) -> bool:
-    """Whether most of the shown window lies after the end of the recording."""
-    return parts["recorded"]["stopped_ns"] > _MUCH_STOPPED * parts["lengths_ns"][0]
+    """Whether most of the shown window is after the end of the recording, with an idle GPU.
+
+    If the GPU is busy nearly all the time, host work that was not recorded cannot limit the window.
+    """
+    recorded = parts["recorded"]
+    is_after_end = recorded["stopped_ns"] > _MUCH_STOPPED * parts["lengths_ns"][0]
+    return is_after_end and recorded["device"] < _BUSY
 
 
 def ends_in_time(parts: VerdictParts) -> str:

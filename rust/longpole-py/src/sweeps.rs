@@ -11,7 +11,7 @@ use crate::arrow::{Columns, Table};
 use crate::enter::{detached, enter};
 use crate::trace::Trace;
 
-/// Row numbers of events as the bytes of 32-bit integers, as in a NumPy array.
+/// Row numbers of events as the bytes of 32-bit integers, as in an array of `numpy`.
 pub(crate) type Rows = PyBackedBytes;
 
 /// Returns every GPU activity with its launch, in file order.

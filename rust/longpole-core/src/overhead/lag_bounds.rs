@@ -26,14 +26,14 @@ pub fn lag_bounds_ns(
     [At::Most, At::Least].map(|at| {
         let other_ns = costs_ns(graph, tables, nesting, costs, at);
         let bound_ns = |(number, edge): (usize, &Edge)| {
-            let lag_ns = lags_ns[number];
+            let latency_ns = lags_ns[number];
             let more_ns = scaled(usual_ns[number] - other_ns[number], factor);
-            if more_ns == 0 || lag_ns < 1 {
-                return lag_ns;
+            if more_ns == 0 || latency_ns < 1 {
+                return latency_ns;
             }
             let [start_ns, end_ns] =
                 [edge.source, edge.target].map(|node| recorded_ns(graph, recorded, node));
-            (lag_ns + more_ns).min(end_ns - start_ns).max(1)
+            (latency_ns + more_ns).min(end_ns - start_ns).max(1)
         };
         graph.edges.as_slice().iter().enumerate().map(bound_ns).collect()
     })
