@@ -97,17 +97,7 @@ CODE_WORDS = re.compile(
     rf"{WORDS.pattern}|" + "|".join(rf"\b(?:{words})" for words in INSTEAD_IN_CODE), re.IGNORECASE
 )
 
-LATER = re.compile(
-    r"report/|plot/|remedies/(?:loader_workers|python_between_operators|optimizer_loop"
-    r"|tensors_from_python|round_trip|pinned_copies|recurring_call|cuda_graph)\.py"
-)
-"""Modules whose docstrings and comments do not follow these rules yet."""
-
-MODULES = [
-    path
-    for path in sorted(PACKAGE.rglob("*.py"))
-    if not LATER.match(path.relative_to(PACKAGE).as_posix())
-]
+MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
 def unwanted(text, words=WORDS):

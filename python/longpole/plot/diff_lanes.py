@@ -28,7 +28,7 @@ _MOST_ROWS: Final = 8
 def diff_lanes(
     found: Diff, base: Sequence[Trace], new: Sequence[Trace], *, step_name: str | None = None
 ) -> Lanes | None:
-    """Lay out the step of each side that its verdict is about; None where a side has none."""
+    """Lay out the step of each side that its verdict is about; None if a side has none."""
     old, now = _drawn(found.base, base, step_name), _drawn(found.new, new, step_name)
     if old is None or now is None:
         return None

@@ -36,7 +36,7 @@ class Figure:
 
 
 def figure_of(blocks: Iterable[Block], label: str) -> Figure | None:
-    """Draw the first table or chart of an answer that has a quantity; None where none has.
+    """Draw the first table or chart of an answer that has a quantity; None if no one has.
 
     Examples
     --------

@@ -52,7 +52,7 @@ class _Frame:
 def flame_lanes(
     trace: Trace, window: Window, time: Time, path: CriticalPath | None = None
 ) -> Lanes | None:
-    """Lay out the flame graph of a window; None where it has none of this time.
+    """Lay out the flame graph of a window; None if it has none of this time.
 
     `path` is the critical path of the window, if it is there already.
     """
@@ -70,7 +70,7 @@ def flame_lanes(
 
 
 def _tree(found: Iterable[Frame]) -> _Frame:
-    """Place frames, which come behind their callers, one beside the other."""
+    """Place frames, which follow their callers, next to each other."""
     root = _Frame("", 0)
     opened = [root]
     now_ns = 0
@@ -116,7 +116,7 @@ def _chain(frame: _Frame) -> list[_Frame]:
 
 
 def _name(chain: list[_Frame], time: Time) -> str:
-    """Name the frames of a box, the innermost first; the kind of a path segment is its colour."""
+    """Return the frames of a box, the innermost first; the kind of a path segment is its colour."""
     is_segment = time == "path" and not chain[-1].callees
     frames = chain[:-1] if is_segment and len(chain) > 1 else chain
     names = [short_name(frame.name, _WIDEST) for frame in reversed(frames)]
@@ -126,7 +126,7 @@ def _name(chain: list[_Frame], time: Time) -> str:
 
 
 def _kind(frame: _Frame, time: Time) -> str:
-    """Tell GPU activities and kinds of path segments, which have no callees, from frames."""
+    """Whether a name is a GPU activity or a kind of path segment, which have no callees."""
     if frame.callees or time == "host":
         return "frame"
     return "kernel" if time == "device" else frame.name.strip("[]").replace("_", " ")

@@ -41,9 +41,9 @@ def lanes(
     """Lay out what ran in a window.
 
     The first lane is the critical path of the window. Of the events the `most` longest are drawn.
-    A note says how many events and segments of the path are left out: the shortest where there
-    are too many, those nested or overlapping too deep, and those of the streams and threads that
-    did least. None where nothing in the trace has a duration.
+    A note says how many events and segments of the path are left out: the shortest if there are
+    too many, those nested or overlapping too deep, and those of the least busy streams and threads.
+    None if nothing in the trace has a duration.
     """
     window = window_of(trace, window)
     if window is None or not window.duration_ns:

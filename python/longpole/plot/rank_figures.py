@@ -55,7 +55,7 @@ def lateness_figure(traces: TraceSet) -> Figure | None:
 
 
 def _lateness(traces: TraceSet) -> pl.DataFrame:
-    """Give each rank's arrival at a call of several, as time after the median arrival."""
+    """Return each rank's arrival at a collective call, as time after the median arrival."""
     import polars as pl
 
     arrivals = pl.col("arrival_ns")
@@ -66,7 +66,7 @@ def _lateness(traces: TraceSet) -> pl.DataFrame:
 
 
 def _latest(late: pl.DataFrame, key: str, most: int) -> list[int]:
-    """Take those with the latest arrivals, in their order."""
+    """Return those with the latest arrivals, in their order."""
     import polars as pl
 
     worst = late.group_by(key).agg(pl.col("late_ns").max())

@@ -27,7 +27,7 @@ def rank_lanes(
     """Lay out the path across ranks, and the calls in which each rank waited and transferred.
 
     `path` is that of `TraceSet.path` for the step, by default the whole run, if it is there
-    already. The ranks that have most of the path are drawn; None where there is no path.
+    already. The ranks that have most of the path are drawn; None without a path.
     """
     import polars as pl
 

@@ -30,7 +30,7 @@ _PARTS: Final = (
 
 
 def step_lanes(trace: Trace) -> Lanes | None:
-    """Lay out the steps, the longest where there are many; None where there are not two."""
+    """Lay out the steps, the longest if there are many; None for fewer than two."""
     length_ns = trace.steps["window_end_ns"] - trace.steps["window_start_ns"]
     steps = trace.steps.with_columns(length_ns=length_ns)
     if steps.height <= 1:

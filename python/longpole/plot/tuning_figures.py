@@ -76,7 +76,7 @@ def parallel_coordinates_figure(found: Tuning) -> Figure | None:
 
 
 def heat_map_figure(found: Tuning, x: str, y: str) -> Figure | None:
-    """Draw the best value at each choice of two parameters; None where no candidate worked.
+    """Draw the best value at each choice of two parameters; None if no candidate worked.
 
     Marked are the winner and what cannot be told from it.
 
@@ -158,13 +158,13 @@ def _ranks(found: Tuning) -> dict[str, int]:
 
 
 def _values(rows: Sequence[Candidate], name: str) -> list[Any]:
-    """Give the values of a parameter, numbers in their order."""
+    """Return the values of a parameter, numbers in ascending order."""
     values = list(dict.fromkeys(row.point.get(name) for row in rows))
     return sorted(values) if all(isinstance(value, int | float) for value in values) else values
 
 
 def _dimension(name: str, values: Sequence[Any]) -> dict[str, Any]:
-    """Give an axis: places with their texts, as its values may be words."""
+    """Return an axis: positions with their labels, as its values may be words."""
     choices = list(dict.fromkeys(values))
     if all(isinstance(value, int | float) for value in choices):
         choices.sort()

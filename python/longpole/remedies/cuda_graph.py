@@ -160,7 +160,7 @@ REMEDY: Final = Remedy(
     seen_by="32 launches or more that are equal in every step, without a wait, an allocation or a "
     "pageable copy between them",
     change="the host time from the first to the last of them, except for a replay and 0.2 us a "
-    "node, with 0.3 us between nodes; at the least three times that with 1 us between nodes, and "
+    "node, with 0.3 us between nodes; at least three times that with 1 us between nodes, and "
     "half of the host time in training",
     not_when="they are replayed already, or the host limits nothing",
     find=_find,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# The number of workers that the least gain assumes. They make batches while the step runs, so that
+# The number of workers that least gain assumes. They make batches while the step runs, so that
 # it waits only for what the rest of the step does not cover.
 _FEWEST_WORKERS: Final = 4
 
@@ -56,7 +56,7 @@ REMEDY: Final = Remedy(
     needs="Python functions or annotations of the data loader",
     seen_by="loading data on the thread that launches work",
     change="a batch comes from 4 workers that load while the step runs, and the main thread spends "
-    "5 % of the loading time on receiving it; at the most, it takes no time",
+    "5 % of the loading time on receiving it; at most, it takes no time",
     not_when="no data is loaded on the path, or workers load it (see `loader_prefetch`)",
     find=_find,
 )

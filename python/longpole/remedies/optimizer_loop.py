@@ -31,8 +31,8 @@ _UPDATING: Final = ("aten::addcdiv_", "aten::add_")
 # With fewer launches in a step of the optimizer there is no loop over parameters to save.
 _LEAST_LAUNCHES: Final = 40
 
-# A launch of `_fused_` or `_foreach_` takes so many tensors, and a loop launches at least three
-# kernels for each.
+# Number of tensors of a launch of `_fused_` or `_foreach_`; a loop launches at least three kernels
+# for each.
 _TENSORS_OF_LAUNCH: Final = 30
 _KERNELS_OF_TENSOR: Final = 3
 

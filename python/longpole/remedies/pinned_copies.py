@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# Smaller copies take as long as their call does; that is another matter.
+# Smaller copies take as long as their call, which pinned memory does not change.
 _LEAST_BYTES: Final = 1 << 20
 
 # What pinned copies reach where the trace has none to compare with, in bytes a ns: of PCIe 4 and 5.
@@ -29,7 +29,7 @@ _PINNED: Final = (22.0, 52.0)
 # What a call that only enqueues a copy takes.
 _CALL_NS: Final = 10_000
 
-# Copies that already reach this share of what pinned ones do are left alone.
+# Copies that already reach this share of the bandwidth of pinned ones are skipped.
 _NEARLY: Final = 0.7
 
 
@@ -113,7 +113,7 @@ REMEDY: Final = Remedy(
     seen_by="copies of at least 1 MB from or to pageable memory",
     change=(
         "copies at the bandwidth that pinned ones reach in the trace (else 22 to 52 GB/s), calls "
-        "that only enqueue them, and no wait for copies to the GPU; at the most, beside other work"
+        "that only enqueue them, and no wait for copies to the GPU; at most, concurrently with other work"
     ),
     not_when="the memory is pinned, or the copies are small",
     find=_find,

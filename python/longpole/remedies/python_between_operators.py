@@ -30,7 +30,7 @@ _LEAST_NS: Final = 50_000
 _LEAST_SHARE: Final = 0.01
 _LEAST_OF_ALL: Final = 0.05
 
-# In a gap that counts the GPU idles for this share, and in a window there are at most so many.
+# Minimum idle share of the GPU in a gap, and maximum number of gaps in a window.
 _IDLE: Final = 0.5
 _MOST_PER_WINDOW: Final = 40
 
@@ -122,7 +122,7 @@ REMEDY: Final = Remedy(
     effort="code",
     needs="operators and runtime calls; Python stacks name the function",
     seen_by="a few long gaps a step in which the launching thread runs nothing and the GPU idles",
-    change="the gaps, and at the most the operator that waits before each",
+    change="the gaps, and at most the operator that waits before each",
     not_when="the time is that of loading data, of a round trip, or of many short gaps",
     find=_find,
 )

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY", "Trip", "trips"]
 
-# A copy back that begins later after the wait than this share of a window is another matter.
+# Longest time from the wait to the copy back, as a share of a window.
 _FARTHEST: Final = 0.9
 
-# A copy of the next step, or of a batch, is none of the result.
+# A copy of the next step, or of a batch, is not a copy of the result.
 _LOADERS: Final = ("enumerate(DataLoader)",)
 
 # During the round trip the GPU does nothing for this share of it.

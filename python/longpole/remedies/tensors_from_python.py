@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# A step has at least so many of these copies, each of less than these bytes.
+# Minimum number of these copies in a step, and their maximum size.
 _LEAST_COPIES: Final = 4
 _MOST_BYTES: Final = 1 << 20
 
-# Copies follow each other where no more than so many kernels are launched between two.
+# Maximum number of kernels launched between two copies of one run.
 _MOST_BETWEEN: Final = 3
 
 # Operators that join the tensors afterwards.

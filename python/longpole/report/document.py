@@ -112,7 +112,7 @@ class Envelope(Row):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """What is answered about one input, `{}` where there is none.
+    """The answer for one input, `{}` if there is none.
 
     `blocks` and `records` are only computed for the formats that need them.
     """
@@ -141,7 +141,7 @@ class Document:
     """The elements of `data["rows"]` as JSON, a line each, where these may be very many."""
 
     def envelope(self) -> dict[str, Any]:
-        """Give the answer as programs read it, with keys in a fixed order."""
+        """Return the answer as data, with keys in a fixed order."""
         from importlib.metadata import version
 
         envelope = Envelope(

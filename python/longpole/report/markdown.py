@@ -59,7 +59,7 @@ def _lines(block: Block) -> list[str]:
 
 
 def _line(text: str) -> str:
-    """Return a text as a line that is a paragraph, whatever it begins with."""
+    """Return a text as a line that is a paragraph, regardless of its first characters."""
     inert = _inert(text)
     opener = _OPENER.match(inert)
     return f"{inert[: opener.end()]}\\{inert[opener.end() :]}" if opener else inert

@@ -34,7 +34,7 @@ class Terminal:
         return cls(width, _wants_color(color, is_terminal=is_terminal), encoding)
 
     def styled(self, text: str, style: Style) -> str:
-        """Put a text in a style, where there are colours."""
+        """Apply a style to a text if there are colours."""
         return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if self.has_color else text
 
     def encodable(self, text: str) -> str:

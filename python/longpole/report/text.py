@@ -54,7 +54,7 @@ def _has_headline(blocks: Sequence[Block]) -> bool:
 
 
 def _are_close(before: Block | None, block: Block) -> bool:
-    """Tell blocks between which no line is left blank: what a paragraph or a headline says."""
+    """Whether two blocks have no blank line between them: those of a paragraph or a headline."""
     if isinstance(block, Notes):
         return isinstance(before, Headline)
     return isinstance(before, Sentence) and isinstance(block, Sentence)

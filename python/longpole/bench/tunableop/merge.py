@@ -62,7 +62,7 @@ class Conflict(NamedTuple):
 
 
 class Conflicts(Sequence[Conflict]):
-    """The GEMMs with different solutions, each made when it is asked for: there may be many.
+    """GEMMs with different solutions, each created on request: there may be many.
 
     Parameters
     ----------

@@ -91,8 +91,8 @@ def _frame(text: bytes) -> pl.DataFrame:
 def _with_lenient(pieces: pl.DataFrame, text: bytes) -> pl.DataFrame:
     """Read rows again that only torch's lenient parser understands.
 
-    torch takes the first four fields of a row, whatever follows, and the number that the
-    fourth begins with.
+    torch reads the first four fields of a row and ignores the others. Of the fourth it reads the
+    number with which it begins.
     """
     import polars as pl
 

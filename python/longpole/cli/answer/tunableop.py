@@ -322,7 +322,7 @@ def by_operations(
 
 
 def tuning_answer(found: Tuning) -> Answer:
-    """Say what was tuned and what could not be; 1 where there are failures."""
+    """Report what was tuned and what failed; return 1 if there are failures."""
     n_failed = len(found.failures)
     n_tuned = found.n_gemms - n_failed
     before = f" ({found.n_known} before)" if found.n_known else ""
