@@ -113,7 +113,7 @@ REMEDY: Final = Remedy(
     seen_by="copies of at least 1 MB from or to pageable memory",
     change=(
         "copies at the bandwidth that pinned ones reach in the trace (else 22 to 52 GB/s), calls "
-        "that only enqueue them, and no wait for copies to the GPU; at most, concurrently with other "
+        "that only enqueue them, and no wait for copies to the GPU; at most, next to other "
         "work"
     ),
     not_when="the memory is pinned, or the copies are small",
