@@ -169,7 +169,7 @@ def test_an_iteration_that_was_cut_costs_its_end_and_its_step_alone(tmp_path: Pa
         assert 1_210_000 in kernels
         assert trace.steps["step"].to_list() == [2]
         assert trace.status == "recovered"
-        assert "was cut" in trace.metadata["findings"][0]
+        assert "is truncated" in trace.metadata["findings"][0]
 
 
 def test_slices_are_joined_in_their_order(tmp_path: Path) -> None:

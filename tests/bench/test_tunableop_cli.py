@@ -283,7 +283,7 @@ def test_untuned_leaves_out_what_has_a_row(capsys):
 
 def test_env_prints_what_a_shell_can_evaluate(capsys, monkeypatch):
     monkeypatch.setenv("PYTORCH_TUNABLEOP_VEROBSE", "1")
-    assert run(["tunableop", "env", "use", "--name", "my results%d.csv", "--shell"]) == 0
+    assert run(["tunableop", "env", "use", "--name", "my results%d.csv", "--exports"]) == 0
     said = capsys.readouterr()
     assert "export PYTORCH_TUNABLEOP_ENABLED=1\n" in said.out
     assert "export PYTORCH_TUNABLEOP_FILENAME='my results%d.csv'\n" in said.out
@@ -291,7 +291,7 @@ def test_env_prints_what_a_shell_can_evaluate(capsys, monkeypatch):
         "warning: PYTORCH_TUNABLEOP_VEROBSE is unknown to torch; did you mean "
         "PYTORCH_TUNABLEOP_VERBOSE?\n"
     )
-    assert run(["tunableop", "env", "use", "--shell", "--json"]) == 2
+    assert run(["tunableop", "env", "use", "--exports", "--json"]) == 2
 
 
 def test_show_lists_the_first_rows_of_a_large_file_and_csv_has_all(capsys, folder):

@@ -230,7 +230,7 @@ def test_of_twelve_programs_a_broken_wrong_or_slow_one_never_wins(capsys):
     assert found["winner"]["point"]["kind"] == "plain"
     messages = {each["outcome"]: each["message"] for each in found["candidates"]}
     assert "broken" in messages["not_started"]
-    assert "4,096 of 4,096 numbers are off" in messages["wrong"]
+    assert "4,096 of 4,096 numbers are wrong" in messages["wrong"]
     wrong = [each for each in read_results("out.jsonl").records if each.outcome == "wrong"]
     assert all(each.best is None for each in wrong)  # `bench best` does not choose them either
     assert not list(Path(".longpole/tune/outputs").iterdir())
@@ -415,7 +415,7 @@ def test_numbers_are_right_within_tolerances_and_nan_is_not():
     ("text", "said"),
     [
         ("[parameters]\na = []\n[candidate]\ncommand = 'x'", "at least one value"),
-        ("[parameters]\na = 3\n[candidate]\ncommand = 'x'", "has to be a list"),
+        ("[parameters]\na = 3\n[candidate]\ncommand = 'x'", "must be a list"),
         ("[parameters]\na = [1]\n[candidate]\ncommand = '{b}'", "{b}"),
         ("[parameters]\na = [1]\n[candidate]\ncommand = 'x'\nbuilds = 'x'", "'builds'"),
         ("[parameters]\na = [1]", "'candidate' is missing"),

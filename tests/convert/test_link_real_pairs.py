@@ -88,5 +88,5 @@ def test_the_iterations_that_fit_are_listed_and_one_is_chosen():
     durations = sorted(linked.iterations["duration_ns"])
     assert chosen["duration_ns"] == durations[9]
     assert link("resnet_a100", iteration=4).iterations.filter("chosen")["iteration"][0] == 4
-    with pytest.raises(WindowError, match="there is no iteration 19: 19 fit"):
+    with pytest.raises(WindowError, match="there is no iteration 19: 19 match"):
         link("resnet_a100", iteration=19)

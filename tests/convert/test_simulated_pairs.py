@@ -188,4 +188,4 @@ def test_an_id_among_those_of_device_work_is_no_id(tmp_path, number):
     assert found.nodes.height == len(execution["nodes"]) - 1
     assert "node_without_id" in found.diagnostics["code"].to_list()
     linked = link_execution_trace(found, read_trace(json.dumps(document).encode()))
-    assert linked.nodes["id"].is_unique().all()
+    assert linked.nodes["node"].is_unique().all()

@@ -39,7 +39,9 @@ def test_devices_are_chosen_by_number_uuid_or_address():
     assert uuids(devices.select(["all"], here)) == ["GPU-a", "GPU-b", "GPU-c"]
 
 
-@pytest.mark.parametrize(("wanted", "complaint"), [("7", "no device"), ("GPU", "more than one")])
+@pytest.mark.parametrize(
+    ("wanted", "complaint"), [("7", "is not a device here"), ("GPU", "more than one")]
+)
 def test_a_name_that_fits_none_or_several_is_refused(wanted, complaint):
     with pytest.raises(DeviceError, match=complaint):
         devices.select([wanted], found("GPU-a", "GPU-b"))

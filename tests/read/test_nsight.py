@@ -249,7 +249,7 @@ def test_values_of_a_wrong_type_are_counted_and_left_out(export):
 @pytest.mark.parametrize("ending", ["-wal", "-journal"])
 def test_a_database_with_changes_beside_it_is_refused(export, ending):
     export.with_name(export.name + ending).write_bytes(b"changes")
-    with pytest.raises(TraceError, match=f"FILE{ending} beside it") as caught:
+    with pytest.raises(TraceError, match=f"FILE{ending} next to it") as caught:
         read_trace(export)
     assert caught.value.code == "unfinished_database"
     assert "wal_checkpoint" in caught.value.hint

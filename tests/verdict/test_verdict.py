@@ -6,6 +6,7 @@ import pytest
 
 import longpole
 from longpole.cli.program import run
+from longpole.remedies import recurring_call
 from longpole.testing import TraceBuilder
 from longpole.verdict import actions
 from longpole.wording import short_name
@@ -300,7 +301,7 @@ def test_a_step_whose_neighbours_are_slow_says_what_the_mean_says_and_what_the_m
         events += device_bound(begin + wait, 100 * number + 1)
         begin += length
     verdict = read(events).verdict()
-    assert verdict.remedies[0].remedy == "loader_workers"
+    assert verdict.remedies[0].remedy == "loader_prefetch"
     assert verdict.sentence.startswith("The step takes 327 µs (mean of 11, 100 to 600 µs); the")
     assert "The median step (100 µs) is limited by the kernels" in str(verdict.caveat)
     assert verdict.window.outliers == (2, 4, 6, 8, 10)
@@ -530,6 +531,7 @@ def test_what_a_short_answer_has_no_room_for_is_kept(monkeypatch):
     def both(begin, number):
         return [*loading(begin, number), operator("mine::save", begin + 71, begin + 74)]
 
+    monkeypatch.setattr(recurring_call, "_LEAST_NS", 0)  # the steps are short
     trace = read(loop(both))
     whole = trace.verdict()
     monkeypatch.setattr(actions, "_MOST", 1)

@@ -28,7 +28,7 @@ __all__ = ["env"]
 @click.option("--name", metavar="FILE", help="The results file.")
 @click.option("--untuned", metavar="FILE", help="The untuned file.")
 @click.option("--torch", "version", metavar="VERSION", help="Version of torch to use it with.")
-@click.option("--shell", is_flag=True, help="Print export commands for a shell.")
+@click.option("--exports", is_flag=True, help="Print export commands for a shell.")
 @answer_options
 def env(
     *,
@@ -36,7 +36,7 @@ def env(
     name: str | None,
     untuned: str | None,
     version: str | None,
-    shell: bool,
+    exports: bool,
     options: Options,
 ) -> int:
     """Print the variables to collect GEMMs, tune them, or use the results.
@@ -49,7 +49,7 @@ def env(
     Examples:
       longpole tunableop env collect
       longpole tunableop env use --name tunableop_results_full%d.csv
-      eval "$(longpole tunableop env collect --shell)"
+      eval "$(longpole tunableop env collect --exports)"
     """
     from longpole.bench import tunableop
     from longpole.bench.tunableop import VARIABLES
@@ -63,8 +63,8 @@ def env(
         for variable, value in given.items()
     ]
     warnings = tunableop.environment_warnings({**os.environ, **given}, version)
-    if shell:
-        require(options.form == "text", "--shell is a form of its own: leave out --format")
+    if exports:
+        require(options.form == "text", "--exports is a format of its own: leave out --format")
         return _export(given, warnings)
     answer = rows_answer(
         "env", None, f"to {phase}:", Variables(rows=rows), VariableRow, notes=warnings

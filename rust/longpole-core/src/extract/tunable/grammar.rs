@@ -182,7 +182,7 @@ fn plain_sizes(parameters: &str) -> Option<([&str; 2], [i64; 7])> {
     (letters && rest.is_empty()).then(|| ([&trans[..1], &trans[1..]], sizes))
 }
 
-/// Takes a separator and a size off the front of a text.
+/// Removes a separator and a size from the front of a text.
 fn size_after(separator: &str, rest: &mut &str) -> Option<i64> {
     let text = rest.strip_prefix(separator)?;
     let length = text.bytes().take_while(u8::is_ascii_digit).count();
