@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_pipe_next_to_a_file_and_a_device_are_refused_without_waiting() {
-        let pipe = std::env::temp_dir().join(format!("longpole-pipe-{}", std::process::id()));
+        let pipe = std::env::temp_dir().join(format!("longpole-fifo-{}", std::process::id()));
         mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         let found = open_regular(&pipe).unwrap_err().to_string();
         std::fs::remove_file(&pipe).unwrap();
