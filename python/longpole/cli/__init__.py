@@ -6,6 +6,11 @@ line and imported when it is called, so that `longpole --help` does not wait for
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import NoReturn
+
 __all__ = ["main"]
 
 
@@ -19,8 +24,13 @@ def main() -> None:
 
         main()
     except KeyboardInterrupt:
-        from longpole.cli.answer import exit_codes
-
-        raise SystemExit(exit_codes.INTERRUPTED) from None
+        _end_interrupted()
     finally:
-        stop_at_interrupts()
+        if stop_at_interrupts():
+            _end_interrupted()
+
+
+def _end_interrupted() -> NoReturn:
+    from longpole.cli.answer import exit_codes
+
+    raise SystemExit(exit_codes.INTERRUPTED) from None

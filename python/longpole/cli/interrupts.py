@@ -1,7 +1,7 @@
-"""Delays Ctrl-C while a module is imported.
+"""Delays Ctrl-C while a module is imported, or while polars runs.
 
-An interrupt during an import, or in extensions that import others on first use (polars imports
-numpy), would end in a traceback or a panic.
+An interrupt during an import would end in a traceback. One in Python code that the Rust code of
+polars calls would end in a panic.
 """
 
 from __future__ import annotations
@@ -18,24 +18,33 @@ if TYPE_CHECKING:
 __all__ = ["delay_interrupts", "is_command", "stop_at_interrupts"]
 
 _IMPORTS: Final = "<frozen importlib._bootstrap>"
+_POLARS: Final = f"{os.sep}polars{os.sep}"
 _AGAIN_S: Final = 0.01
 _NAMES: Final = ("longpole", "longpole.exe", "longpole-script.py")
 _HAS_TIMERS: Final = hasattr(signal, "setitimer")
 
 
 def delay_interrupts() -> None:
-    """Make Ctrl-C raise `KeyboardInterrupt` only when no import is in progress."""
+    """Make Ctrl-C raise `KeyboardInterrupt` only outside imports and calls of polars."""
     if _HAS_TIMERS and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         with suppress(ValueError):  # not in the main thread
             signal.signal(signal.SIGALRM, _interrupt)
             signal.signal(signal.SIGINT, _interrupt)
 
 
-def stop_at_interrupts() -> None:
-    """Make Ctrl-C end the process without a word: the command has answered."""
-    if _HAS_TIMERS and signal.getsignal(signal.SIGINT) is _interrupt:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+def stop_at_interrupts() -> bool:
+    """Make Ctrl-C end the process without a message: the command has answered.
+
+    Returns
+    -------
+    bool
+        Whether an interrupt was still delayed.
+    """
+    if not _HAS_TIMERS or signal.getsignal(signal.SIGINT) is not _interrupt:
+        return False
+    left_s, _ = signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    return left_s > 0
 
 
 def is_command() -> bool:
@@ -54,15 +63,16 @@ def _is_main_module(program: str) -> bool:
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     """Raise `KeyboardInterrupt`, or try again soon."""
-    if _is_importing(frame):
+    if _must_wait(frame):
         signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
     else:
         signal.default_int_handler(number, frame)
 
 
-def _is_importing(frame: FrameType | None) -> bool:
+def _must_wait(frame: FrameType | None) -> bool:
     while frame is not None:
-        if frame.f_code.co_filename == _IMPORTS:
+        file = frame.f_code.co_filename
+        if file == _IMPORTS or _POLARS in file:
             return True
         frame = frame.f_back
     return "longpole.cli.program" not in sys.modules
