@@ -221,7 +221,7 @@ class _Batches:
             self._next = self._host.to(self._device, non_blocking=True)
 
     def take(self) -> torch.Tensor:
-        """Give the batch that was fetched, once it is there."""
+        """Return the fetched batch once it is available."""
         if self._stream:
             torch.cuda.current_stream().wait_stream(self._stream)
             self._next.record_stream(torch.cuda.current_stream())

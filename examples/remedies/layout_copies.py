@@ -21,7 +21,7 @@ def slow() -> Step:
 
 
 def mended() -> Step:
-    """Let the product read the table transposed."""
+    """Pass the transposed table to the product as it is."""
     return _logits(lambda hidden, table: hidden @ table.t())
 
 

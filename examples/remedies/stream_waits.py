@@ -16,12 +16,12 @@ ROUNDS = 24
 
 
 def slow() -> Step:
-    """Let each stream wait for the other after every product."""
+    """Make each stream wait for the other after every product."""
     return _branches(is_meeting=True)
 
 
 def mended() -> Step:
-    """Let the streams meet at the end."""
+    """Make the streams wait for each other at the end."""
     return _branches(is_meeting=False)
 
 

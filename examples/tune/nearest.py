@@ -20,7 +20,7 @@ memory = torch.empty(0)
 
 
 def nearest(chunk: int = CHUNK) -> torch.Tensor:
-    """Give the number of the nearest point to each query."""
+    """Return the index of the nearest point to each query."""
     found = []
     for part in queries.split(chunk):
         difference = torch.sub(part[:, None, :], points, out=memory.resize_(len(part), 1000, 32))
@@ -29,7 +29,7 @@ def nearest(chunk: int = CHUNK) -> torch.Tensor:
 
 
 def right() -> torch.Tensor:
-    """Give the same by another way, in double precision."""
+    """Compute the same in another way, in double precision."""
     return torch.cdist(queries.double(), points.double()).argmin(1)
 
 

@@ -46,7 +46,7 @@ def test_one_remedy_is_shown_with_its_interval(products: Path, capsys: pytest.Ca
 
 
 def prints(monkeypatch: pytest.MonkeyPatch, form: dict[str, object]) -> None:
-    """Let the script that is run print one form."""
+    """Replace the script by one that prints a single form."""
     done = SimpleNamespace(returncode=0, stdout=json.dumps(form))
     monkeypatch.setattr(answer.subprocess, "run", lambda *_args, **_options: done)
 

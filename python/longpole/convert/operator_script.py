@@ -74,7 +74,7 @@ def made(value, device):
 
 
 def operator(operator, overload, inputs):
-    """Give a function that runs an operator with inputs."""
+    """Return a function that runs an operator with inputs."""
     import torch
 
     namespace, name = operator.split("::")

@@ -159,8 +159,9 @@ def _with_gains(facts: Facts, places: list[tuple[Remedy, Found]]) -> list[Gained
         _, _, _, high, _, high_by = hopeful
         if careful_high > high:
             high, high_by = careful_high, careful_by
-        most, at_most = (_most(facts, part) for part in (found.careful, found.hopeful))
-        at_most = at_most if found.hopeful else most
+        most, at_most = (
+            _most(facts, part) for part in (found.careful, found.hopeful or found.careful)
+        )
         if gain > most:
             gain, gain_ns = most, min(gain_ns, round(most * facts.mean_ns))
         low = min(low, most)

@@ -77,8 +77,7 @@ def _runs(facts: Facts, replays: set[int]) -> Iterator[_Run]:
             continue
         if work.call not in replays:
             place = facts.place(work.call)
-            end_ns = place.start_ns + (place.duration_ns or 0)
-            launched[place.lane, work.window].append((place.start_ns, end_ns, work))
+            launched[place.lane, work.window].append((place.start_ns, place.end_ns, work))
     for (lane, window), rows in sorted(launched.items()):
         rows.sort(key=lambda row: row[0])
         run: list[tuple[int, int, Activity]] = []
@@ -91,16 +90,10 @@ def _runs(facts: Facts, replays: set[int]) -> Iterator[_Run]:
                 stop = next(stops, None)
             if is_cut and len(run) >= _LEAST_LAUNCHES:
                 yield _run(facts, lane, window, run)
-            run = [row] if is_cut else [*run, row] if not run else _appended(run, row)
+            run = [] if is_cut else run
+            run.append(row)
         if len(run) >= _LEAST_LAUNCHES:
             yield _run(facts, lane, window, run)
-
-
-def _appended(
-    run: list[tuple[int, int, Activity]], row: tuple[int, int, Activity]
-) -> list[tuple[int, int, Activity]]:
-    run.append(row)
-    return run
 
 
 def _blockers(facts: Facts) -> dict[int, list[int]]:

@@ -145,6 +145,16 @@ class Place(NamedTuple):
     start_ns: int
     duration_ns: int | None
 
+    @property
+    def end_ns(self) -> int:
+        """When it ended; its start if it has no duration."""
+        return self.start_ns + (self.duration_ns or 0)
+
+    @property
+    def stretch(self) -> Stretch:
+        """Its time on its thread, for the changes made to it."""
+        return (self.lane, self.start_ns, self.end_ns)
+
 
 class Facts:
     """The facts about the windows of a verdict."""

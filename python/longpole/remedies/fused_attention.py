@@ -82,7 +82,7 @@ def _find(facts: Facts) -> Iterator[Found]:
     copies = sorted({event for it in found for event in _copies(facts, it)})
     gone: list[Change] = [Drop(kind="copy", events=copies)] if copies else []
     launches = [facts.place(row.operator) for it in found for row in it.rows[1:]]
-    stretches = [(it.lane, it.start_ns, it.start_ns + (it.duration_ns or 0)) for it in launches]
+    stretches = [it.stretch for it in launches]
     longest = max(found, key=lambda it: it.duration_ns)
     n_kernels = sum(len(row.kernels) for it in found for row in it.rows)
     n_each = count(round(n_kernels / len(found)), "kernel")

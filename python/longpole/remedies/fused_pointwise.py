@@ -64,7 +64,7 @@ def _find(facts: Facts) -> Iterator[Found]:
             part.update(dict.fromkeys(events, 0.0))
             part[events[0]] = fused_ns
     launches = [facts.place(it.operator) for row in rows for it in row.operators[1:]]
-    stretches = [(it.lane, it.start_ns, it.start_ns + (it.duration_ns or 0)) for it in launches]
+    stretches = [it.stretch for it in launches]
     longest = max(rows, key=lambda row: row.duration_ns)
     n_kernels = round(facts.per_window(sum(len(row.operators) for row in rows)))
     names = [it.name.removeprefix("aten::") for it in longest.operators]
@@ -92,14 +92,9 @@ def _rows(operators: list[Sized], left_out: set[int]) -> Iterator[_Row]:
                 yield _Row(row, _elements(row[0]))
             row = []
         if is_one:
-            row = [*row, it] if not row else _appended(row, it)
+            row.append(it)
     if len(row) >= _LEAST_IN_ROW:
         yield _Row(row, _elements(row[0]))
-
-
-def _appended(row: list[Sized], it: Sized) -> list[Sized]:
-    row.append(it)
-    return row
 
 
 def _is_elementwise(it: Sized) -> bool:

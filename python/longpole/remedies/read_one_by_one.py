@@ -90,9 +90,7 @@ def _found(facts: Facts, place: str, runs: list[list[DeviceWait]]) -> Found:
 def _small_copies(facts: Facts, waits: list[DeviceWait]) -> set[int]:
     """Return the copies of single values that are waited for."""
     works = {wait.work for wait in waits if wait.work is not None}
-    return {
-        work for work in works if (facts.number(work, "bytes") or _MOST_BYTES + 1) <= _MOST_BYTES
-    }
+    return {work for work in works if 0 < (facts.number(work, "bytes") or 0) <= _MOST_BYTES}
 
 
 def _start_ns(facts: Facts, wait: DeviceWait) -> int:

@@ -88,7 +88,7 @@ def trips(facts: Facts) -> list[Trip]:
 def _end_ns(facts: Facts, up: Activity) -> int:
     """Return when the copy back returns: it waits again where the memory is pageable."""
     place = facts.place(up.outermost if up.outermost is not None else up.call or 0)
-    return place.start_ns + (place.duration_ns or 0)
+    return place.end_ns
 
 
 def _found(facts: Facts, place: str, rows: list[Trip]) -> Found:

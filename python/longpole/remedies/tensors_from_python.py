@@ -64,7 +64,7 @@ def _continues(facts: Facts, last: Activity, copy: Activity) -> bool:
     before, after = facts.place(last.call or 0), facts.place(copy.call or 0)
     if (last.window, before.lane) != (copy.window, after.lane):
         return False
-    stretch = (before.lane, before.start_ns + (before.duration_ns or 0), after.start_ns)
+    stretch = (before.lane, before.end_ns, after.start_ns)
     return len(facts.launched_in([stretch])) <= _MOST_BETWEEN
 
 
@@ -78,8 +78,8 @@ def _stretch(facts: Facts, run: list[Activity]) -> tuple[Stretch, int]:
         for copy in (run[0], run[-1])
     )
     each_ns = (last.start_ns - first.start_ns) // max(len(run) - 1, 1)
-    end_ns = last.start_ns + (last.duration_ns or 0)
-    return (first.lane, first.start_ns - each_ns + (first.duration_ns or 0), end_ns), each_ns
+    end_ns = last.end_ns
+    return (first.lane, first.end_ns - each_ns, end_ns), each_ns
 
 
 def _joined(joins: list[Stretch], run: Stretch, each_ns: int) -> Stretch:

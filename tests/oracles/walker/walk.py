@@ -139,7 +139,7 @@ def _name_of(question: Sequence[str]) -> str:
 
 
 def _reset_peak() -> None:
-    """Let the peak of the memory count from now on; Linux only."""
+    """Reset the peak of the memory in use; Linux only."""
     with suppress(OSError):
         _RESET.write_text("5")
 

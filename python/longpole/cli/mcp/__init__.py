@@ -41,7 +41,7 @@ __all__ = ["mcp"]
     help="Maximum memory for one question (enforced on Linux).",
 )
 def mcp(*, folders: Sequence[Path], time_limit: float, memory_limit: float) -> int:
-    """Let agents ask about the traces in some folders (MCP).
+    """Answer questions of agents about the traces in some folders (MCP).
 
     Runs a server of the Model Context Protocol on stdin and stdout. Every question of longpole
     is a tool. The server reads files in FOLDER and below it, no others, and writes none. Each

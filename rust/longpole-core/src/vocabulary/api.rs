@@ -88,7 +88,7 @@ const CANN: &[(&str, ApiRole)] = &[
 const LAYERS: &[&str] =
     &["AscendCL", "Runtime", "Node", "Model", "Hccl", "HCCL", "Communication", "GE"];
 
-/// Name starts after the prefix. The first match is used.
+/// Beginnings of names, after the prefix. The first match is used.
 const BEHIND_PREFIX: &[(&str, ApiRole)] = &[
     // CUDA, HIP, MUSA
     ("LaunchKernel", ApiRole::Launch),

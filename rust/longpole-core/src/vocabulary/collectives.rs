@@ -39,7 +39,7 @@ named! {
     }
 }
 
-/// Name parts in lower case without underscores. The first match is used.
+/// Parts of names, in lower case without underscores. The first match is used.
 const PARTS: &[(&str, Collective)] = &[
     ("lamport", Collective::AllReduce),
     ("cachednotify", Collective::Barrier),
@@ -99,7 +99,8 @@ const DATA_TYPES: &[(&str, &str, i64)] = &[
     ("bool", "bool", 1),
 ];
 
-/// Name prefixes of ranges that are collectives themselves, because these libraries run on the CPU.
+/// Prefixes of the names of ranges that are collectives themselves, because these libraries run on
+/// the CPU.
 const ON_CPU: &[&str] = &["gloo:", "mpi:", "ucc:", "hccl:"];
 
 /// Whether a thread range is a collective itself.
