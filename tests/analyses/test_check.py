@@ -70,6 +70,18 @@ def test_a_launch_without_its_kernel_is_found():
     assert finding["launches_without_work"].first.event == 5
 
 
+def test_launches_into_a_graph_that_is_captured_are_not_lost():
+    builder = (
+        sound()
+        .call("cudaStreamBeginCapture", (20, 21))
+        .call("cudaLaunchKernel", (22, 23), correlation=99)
+        .call("cudaStreamEndCapture", (24, 25))
+    )
+    assert "launches_without_work" not in findings(builder)
+    after = builder.call("cudaLaunchKernel", (26, 27), correlation=100)
+    assert findings(after)["launches_without_work"].count == 1
+
+
 def test_a_driver_call_inside_the_runtime_call_that_has_the_kernel_is_no_loss():
     builder = sound().event(
         ph="X", cat="cuda_driver", name="cuLaunchKernel", pid=100, tid=1, ts=6, dur=2

@@ -216,3 +216,71 @@ def test_a_batch_that_workers_make_during_the_step_costs_receiving_it():
     found = remedy_of("loader_workers", steps(1_000, fill))
     # A quarter of 600 us fits beside the 400 us of the rest: 5 % of it remain.
     assert found.gain_low == pytest.approx(0.95 * 0.6, abs=0.02)
+
+
+def test_a_gap_is_named_after_the_function_that_is_running_when_it_begins():
+    """The next function, of a library, begins in the gap and runs on after it."""
+
+    def fill(builder, begin):
+        builder.launch("gemm", call=(begin + 10, begin + 20), work=(begin + 30, begin + 130))
+        builder.python("train.py(7): log", (begin + 50, begin + 890))
+        builder.operator("aten::item", (begin + 60, begin + 140))
+        builder.call(WAIT, (begin + 70, begin + 135))
+        builder.python("torch/nn/modules/linear.py(9): forward", (begin + 880, begin + 998))
+        builder.operator("aten::mm", (begin + 900, begin + 995))
+        builder.launch("gemm", call=(begin + 910, begin + 920), work=(begin + 925, begin + 990))
+
+    found = remedy_of("python_between_operators", steps(1_000, fill))
+    assert found.name == "train.py(7): log"
+
+
+def test_without_stacks_a_gap_is_not_said_to_be_python():
+    def fill(builder, begin):
+        builder.launch("gemm", call=(begin + 10, begin + 20), work=(begin + 30, begin + 130))
+        builder.call("hipGetDevice", (begin + 900, begin + 910))
+
+    found = remedy_of("python_between_operators", steps(1_000, fill))
+    assert found.advice == "Shorten what the host does between cudaLaunchKernel and hipGetDevice"
+
+
+def test_a_function_around_the_loading_of_data_is_not_a_second_remedy():
+    def fill(builder, begin):
+        builder.python("train.py(46): forever", (begin + 10, begin + 700))
+        builder.annotation(
+            "enumerate(DataLoader)#_SingleProcess.__next__", (begin + 20, begin + 690)
+        )
+        builder.launch("gemm", call=(begin + 710, begin + 720), work=(begin + 730, begin + 990))
+
+    builder = steps(1_000, fill)
+    assert remedy_of("recurring_call", builder) is None
+    assert remedy_of("loader_workers", builder).gain_low > 0.4
+
+
+def test_a_function_that_captures_a_graph_is_recorded_too_early():
+    def fill(builder, begin):
+        builder.python("model.py(3): capture", (begin + 10, begin + 800))
+        builder.call("cudaStreamBeginCapture", (begin + 20, begin + 30))
+        builder.call("cudaLaunchKernel", (begin + 40, begin + 50))
+        builder.call("cudaStreamEndCapture", (begin + 700, begin + 720))
+        builder.call("cudaGraphInstantiate", (begin + 730, begin + 790))
+        builder.launch("gemm", call=(begin + 810, begin + 820), work=(begin + 830, begin + 990))
+
+    once = steps(1_000, fill, n=1)
+    assert remedy_of("recurring_call", once) is None
+    found = remedy_of("warm_up", once)
+    assert found.advice.startswith("Record a later step")
+    assert found.evidence == "1 CUDA graph is captured, in 770 µs; only their replays do work"
+    assert found.gain_low == pytest.approx(0.77, abs=0.02)
+    again = remedy_of("warm_up", steps(1_000, fill))
+    assert again.advice == "Capture the graph once, and replay it in every step"
+
+
+def test_allocating_a_tensor_takes_long_only_at_the_first_use():
+    def fill(builder, begin):
+        builder.operator("aten::empty", (begin + 10, begin + 700))
+        builder.launch("gemm", call=(begin + 710, begin + 720), work=(begin + 730, begin + 990))
+
+    once = steps(1_000, fill, n=1)
+    assert remedy_of("recurring_call", once) is None
+    assert "as when something is used for the first time" in remedy_of("warm_up", once).evidence
+    assert remedy_of("warm_up", steps(1_000, fill)) is None

@@ -137,7 +137,7 @@ KINDS: Final = {
         "warning",
         "launches whose kernel is not in the trace",
         "the device may be busier than the trace shows, unless the kernels are among those without "
-        "a launch, or a graph was captured",
+        "a launch",
         "stop the profiler after the device has finished ({synchronize})",
     ),
     "ambiguous_correlations": Kind(

@@ -132,6 +132,7 @@ class Named(NamedTuple):
     kind: str
     n_events: int
     total_ns: int
+    """The part of their time that lies within these spans."""
     first: int
     """The event with the smallest depth."""
     depth: int
@@ -224,6 +225,11 @@ class Facts:
     def calls(self, *roles: str) -> list[OnThread]:
         """List the runtime API calls with some roles; see `Trace.api_roles`."""
         return [OnThread(*row) for row in self.core.calls(list(roles))]
+
+    def calls_named(self, *prefixes: str) -> list[OnThread]:
+        """List the calls of the runtime or driver whose names have one of some prefixes."""
+        rows = self.core.on_threads(["runtime", "driver"], 0, list(prefixes))
+        return [OnThread(*row) for row in rows]
 
     def creates_context(self) -> list[int]:
         """Return the call that creates a GPU context, if it takes much of the windows."""

@@ -10,7 +10,9 @@ from bisect import bisect_right
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
+from longpole._core import is_own_frame
 from longpole.critical_path.changes import Drop, RemoveWait
+from longpole.remedies.facts import Named
 from longpole.remedies.model import Found, Remedy
 from longpole.remedies.round_trip import trips
 from longpole.wording import count, duration, short_name
@@ -36,6 +38,9 @@ _MOST_PER_WINDOW: Final = 40
 
 # A function that has this share of the gaps is what they are.
 _MOST_OF_GAPS: Final = 0.6
+
+# A function that runs longer than this share of a step is the step itself.
+_MOST_OF_STEP: Final = 0.9
 _WIDEST: Final = 60
 
 
@@ -96,7 +101,7 @@ def _found(facts: Facts, gaps: list[ThreadGap]) -> Found:
         advice=(
             f"Shorten {short_name(function[0], _WIDEST)}, or do it outside the loop"
             if function
-            else f"Shorten the Python code {between}"
+            else f"Shorten what the host does {between}"
         ),
         evidence=(
             f"it takes {duration(mean_ns)} a {facts.parts['unit']} in {count(n_gaps, 'gap')} "
@@ -108,12 +113,37 @@ def _found(facts: Facts, gaps: list[ThreadGap]) -> Found:
 
 
 def _function(facts: Facts, gaps: list[ThreadGap]) -> tuple[str, int] | None:
-    """Return the innermost function with most of the time of the gaps, where stacks are there."""
+    """Return the innermost function with most of the time of the gaps, where stacks are there.
+
+    A function of the program is preferred to one of a library.
+    """
     total_ns = _total_ns(gaps)
-    rows = [row for row in facts.names_in([gap.stretch for gap in gaps]) if row.kind == "python"]
-    most = [row for row in rows if row.total_ns >= _MOST_OF_GAPS * total_ns]
-    innermost = max(most, key=lambda row: (row.depth, row.total_ns), default=None)
-    return (innermost.name, innermost.first) if innermost else None
+    found = [row for row in facts.names_in([gap.stretch for gap in gaps]) if row.kind == "python"]
+    most = [
+        (row.name, row.first, row.depth)
+        for row in (*_around(facts, gaps), *found)
+        if row.total_ns >= _MOST_OF_GAPS * total_ns
+    ]
+    innermost = max(most, key=lambda it: (is_own_frame(it[0]), it[2]), default=None)
+    return innermost[:2] if innermost else None
+
+
+def _around(facts: Facts, gaps: list[ThreadGap]) -> list[Named]:
+    """List the functions that are already running when gaps begin, without those of the step."""
+    of_name: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    times: dict[str, int] = defaultdict(int)
+    for gap in gaps:
+        frames = [] if gap.before is None else facts.around(gap.before)
+        for depth, (event, kind, name) in enumerate(reversed(frames)):
+            place = facts.place(event)
+            is_step = place.end_ns - place.start_ns > _MOST_OF_STEP * facts.mean_ns
+            if kind == "python" and not is_step and place.end_ns > gap.start_ns:
+                of_name[name].append((event, depth))
+                times[name] += min(place.end_ns, gap.end_ns) - gap.start_ns
+    return [
+        Named(name, "python", len(rows), times[name], rows[0][0], rows[0][1])
+        for name, rows in of_name.items()
+    ]
 
 
 REMEDY: Final = Remedy(

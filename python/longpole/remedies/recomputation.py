@@ -38,6 +38,9 @@ _FORWARD: Final = (
 # A user function may call one of them in its backward pass; a checkpoint calls several.
 _LEAST_IN_NODE: Final = 2
 
+# Shorter gaps, in ns, are those between two operators of any layer.
+_LEAST_GAP_NS: Final = 20_000
+
 
 def _find(facts: Facts) -> Iterator[Found]:
     if not facts.operators(_NODE):
@@ -51,11 +54,7 @@ def _find(facts: Facts) -> Iterator[Found]:
     again = {node: rows for node, rows in of_node.items() if len(rows) >= _LEAST_IN_NODE}
     if not again:
         return
-    # The node first runs the forward pass again, then its own part of the backward pass.
-    stretches: list[Stretch] = [
-        (rows[0].lane, facts.place(node).start_ns, max(row.end_ns for row in rows))
-        for node, rows in again.items()
-    ]
+    stretches = _repeated(facts, again)
     works = facts.launched_in(stretches)
     kernels = [work for work in works if work.kind == "kernel"]
     if not kernels or not facts.is_worth(sum(work.duration_ns for work in kernels)):
@@ -67,6 +66,10 @@ def _find(facts: Facts) -> Iterator[Found]:
             Drop(kind="kernel", events=[work.event for work in kernels]),
             Drop(stretches=stretches),
         ],
+        hopeful=[
+            Drop(kind="kernel", events=[work.event for work in kernels]),
+            Drop(stretches=[*stretches, *_between_layers(facts, rows, again)]),
+        ],
         advice="Keep the activations of some layers, without a checkpoint, if memory allows",
         evidence=(
             f"{count(n_kernels, 'kernel')} of the forward pass run again backward each "
@@ -75,6 +78,40 @@ def _find(facts: Facts) -> Iterator[Found]:
         name=facts.name(first.event),
         events=facts.longest(kernels),
     )
+
+
+def _repeated(facts: Facts, again: dict[int, list[OnThread]]) -> list[Stretch]:
+    """Return the time in which nodes run the forward pass again.
+
+    A node first does that, and then, after Python has left the checkpoint, its own part of the
+    backward pass, which begins with its next operator.
+    """
+    stretches = []
+    for node, rows in again.items():
+        place = facts.place(node)
+        last_ns = max(row.end_ns for row in rows)
+        after = facts.names_in([(place.lane, last_ns, place.end_ns)])
+        starts_ns = [facts.place(row.first).start_ns for row in after if row.kind == "operator"]
+        stretches.append((place.lane, place.start_ns, min(starts_ns, default=last_ns)))
+    return stretches
+
+
+def _between_layers(
+    facts: Facts, rows: list[tuple[OnThread, int | None]], again: dict[int, list[OnThread]]
+) -> list[Stretch]:
+    """Return the gaps of the forward pass, in which a checkpoint saves what it needs."""
+    repeated = {_alike(facts, row) for found in again.values() for row in found}
+    spans: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for row, node in rows:
+        if node is None and _alike(facts, row) in repeated:
+            spans[row.lane, row.window] += [row.start_ns, row.end_ns]
+    return [
+        gap.stretch
+        for gap in facts.gaps(_LEAST_GAP_NS)
+        if (times := spans.get((gap.lane, gap.window)))
+        and min(times) <= gap.start_ns
+        and gap.end_ns <= max(times)
+    ]
 
 
 def _forward(facts: Facts) -> list[OnThread]:
@@ -104,8 +141,8 @@ REMEDY: Final = Remedy(
         "two operators or more that only forward passes call, such as `linear`, inside one node of "
         "the backward pass, with the inputs that they have in the forward pass"
     ),
-    change="what these operators launch, and what the host does from the start of the node to the "
-    "end of the last of them",
+    change="what these operators launch, and what the host does from the start of the node until "
+    "it begins its own part; at most, the gaps between operators of the forward pass as well",
     not_when="the activations of all layers do not fit into memory: then it holds for some layers",
     find=_find,
 )

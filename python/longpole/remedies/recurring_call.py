@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Final
 from longpole.critical_path.changes import Drop
 from longpole.remedies.interpreter_lock import VIEWS
 from longpole.remedies.model import Found, Remedy
+from longpole.remedies.warm_up import MAKERS, captures
 from longpole.wording import count, duration, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from longpole.critical_path.changes import Stretch
     from longpole.remedies.facts import Facts, OnThread
 
 __all__ = ["REMEDY"]
@@ -71,8 +73,10 @@ def _find(facts: Facts) -> Iterator[Found]:
         is_all = is_function and total_ns > _MOST_SHARE * facts.mean_ns * facts.n_windows
         if not is_usual or is_short or is_all or name.startswith(_OTHERS) or name in VIEWS:
             continue
+        if (name in MAKERS and facts.n_windows == 1) or _is_in_capture(facts, rows[0]):
+            continue
         stretches = [row.stretch for row in rows]
-        if not facts.launched_in(stretches) and not _waits(facts, stretches):
+        if not _launches_or_loads(facts, stretches) and not _waits(facts, stretches):
             best.append((total_ns, name, rows))
     known.clear()
     said = False
@@ -107,6 +111,28 @@ def _is_loading(facts: Facts, event: int) -> bool:
     return any("dataloader" in name.lower() for _, _, name in facts.around(event))
 
 
+def _launches_or_loads(facts: Facts, stretches: list[Stretch]) -> bool:
+    """Whether work is launched, also into a graph that is captured, or data is loaded there."""
+    launches = facts.once(_launches)
+    inside = facts.names_in(stretches)
+    return (
+        bool(facts.launched_in(stretches))
+        or any(row.name.startswith("enumerate(DataLoader)") for row in inside)
+        or any(row.first in launches for row in inside)
+    )
+
+
+def _launches(facts: Facts) -> frozenset[int]:
+    return frozenset(call.event for call in facts.calls("launch", "graph_launch"))
+
+
+def _is_in_capture(facts: Facts, row: OnThread) -> bool:
+    return any(
+        it.lane == row.lane and it.start_ns <= row.start_ns and row.end_ns <= it.end_ns
+        for it in facts.once(captures)
+    )
+
+
 def _set_up(facts: Facts) -> str:
     """Return a note that a call may be set-up, if one step alone is recorded."""
     if facts.n_windows > 1:
@@ -114,7 +140,7 @@ def _set_up(facts: Facts) -> str:
     return f" (if it sets something up, record a later step, with {facts.options.schedule})"
 
 
-def _waits(facts: Facts, stretches: list[tuple[int, int, int]]) -> bool:
+def _waits(facts: Facts, stretches: list[Stretch]) -> bool:
     spans = sorted((start_ns, end_ns) for _, start_ns, end_ns in stretches)
     return any(
         start_ns <= wait.call.start_ns < end_ns

@@ -1,4 +1,4 @@
-"""One-time work recorded with the steps: creating a context, loading kernels."""
+"""One-time work recorded with the steps: creating a context, loading kernels, capturing graphs."""
 
 from __future__ import annotations
 
@@ -11,18 +11,36 @@ from longpole.wording import count, duration, short_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.remedies.facts import Facts
+    from longpole.remedies.facts import Facts, OnThread
 
-__all__ = ["REMEDY"]
+__all__ = ["MAKERS", "REMEDY", "captures"]
 
 _WIDEST: Final = 60
 
 # Loading in this share of several windows is recurring.
 _STEADY: Final = 0.6
 
+# Operators that only allocate a tensor. In a single recorded window, one that takes this share of
+# it before any GPU activity does so because something is used for the first time.
+MAKERS: Final = frozenset({"aten::empty", "aten::empty_strided", "aten::empty_like"})
+_LEAST_SHARE: Final = 0.2
+
+_BEGINS_CAPTURE: Final = ("cudaStreamBeginCapture", "cuStreamBeginCapture", "hipStreamBeginCapture")
+_ENDS_CAPTURE: Final = (
+    *("cudaStreamEndCapture", "cuStreamEndCapture", "hipStreamEndCapture"),
+    *("cudaGraphInstantiate", "cuGraphInstantiate", "hipGraphInstantiate"),
+)
+
 
 def _find(facts: Facts) -> Iterator[Found]:
     yield from _context(facts)
+    yield from _first_tensor(facts)
+    yield from _capture(facts)
+    yield from _modules(facts)
+
+
+def _modules(facts: Facts) -> Iterator[Found]:
+    """Yield the calls that load kernels or modules."""
     calls = facts.calls("load_module")
     total_ns = sum(call.duration_ns for call in calls)
     if not calls or not facts.is_worth(total_ns):
@@ -56,6 +74,58 @@ def _context(facts: Facts) -> Iterator[Found]:
         )
 
 
+def _first_tensor(facts: Facts) -> Iterator[Found]:
+    """Yield an operator that allocates a tensor, and takes long before the GPU does anything."""
+    if facts.n_windows > 1:
+        return
+    for row in facts.long_events(_LEAST_SHARE):
+        name = facts.name(row.event)
+        if name in MAKERS and not any(it.start_ns < row.end_ns for it in facts.kernels):
+            yield Found(
+                careful=[Drop(stretches=[row.stretch])],
+                advice=_later(facts),
+                evidence=(
+                    f"{name} only allocates a tensor and takes {duration(row.duration_ns)}, "
+                    "as when something is used for the first time"
+                ),
+                name=name,
+                events=(row.event,),
+            )
+
+
+def _capture(facts: Facts) -> Iterator[Found]:
+    """Yield the captures of CUDA graphs, with the work that is captured."""
+    found = facts.once(captures)
+    total_ns = sum(row.duration_ns for row in found)
+    if not found or not facts.is_worth(total_ns):
+        return
+    recurs = len({row.window for row in found}) >= max(_STEADY * facts.n_windows, 2)
+    which = count(len(found), "CUDA graph is captured", "CUDA graphs are captured")
+    yield Found(
+        careful=[Drop(stretches=[row.stretch for row in found])],
+        advice="Capture the graph once, and replay it in every step" if recurs else _later(facts),
+        evidence=f"{which}, in {duration(total_ns)}; only their replays do work",
+        name="capture",
+        events=facts.longest(found),
+    )
+
+
+def captures(facts: Facts) -> list[OnThread]:
+    """List the times from the call that begins a capture to those that end and instantiate it."""
+    found: list[OnThread] = []
+    open_on: dict[int, OnThread] = {}
+    calls = facts.calls_named(*_BEGINS_CAPTURE, *_ENDS_CAPTURE)
+    for call in sorted(calls, key=lambda row: (row.lane, row.start_ns)):
+        if facts.name(call.event).startswith(_BEGINS_CAPTURE):
+            open_on[call.lane] = call
+        elif call.lane in open_on:
+            begin = open_on[call.lane]
+            if found and found[-1].event == begin.event:
+                found.pop()
+            found.append(begin._replace(end_ns=call.end_ns))
+    return found
+
+
 def _later(facts: Facts) -> str:
     step = f" and {facts.options.step}" if facts.parts["unit"] == "trace" else ""
     return f"Record a later step, with {facts.options.schedule}{step}"
@@ -66,8 +136,9 @@ REMEDY: Final = Remedy(
     side="host",
     effort="one_line",
     needs="runtime calls",
-    seen_by="the first call that needs the GPU, or calls that load kernels or modules",
-    change="the calls",
+    seen_by="the first call that needs the GPU, calls that load kernels or modules, or the capture "
+    "of a CUDA graph",
+    change="the calls, or the time of the capture",
     not_when="nothing is loaded in the steps, and they do not begin with the first use of the GPU",
     find=_find,
 )

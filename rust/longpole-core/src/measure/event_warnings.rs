@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::ids::{EventId, LaneId, StringId};
-use crate::link::Launches;
+use crate::link::{Captures, Launches};
 use crate::stack::Nesting;
 use crate::tables::{EventKind, Tables};
 use crate::vocabulary::ApiRole;
@@ -160,7 +160,8 @@ impl Launched {
 }
 
 /// Returns the calls whose launched activities are missing from the trace, in file order. If a
-/// runtime call encloses a driver call, only one of them has activities.
+/// runtime call encloses a driver call, only one of them has activities. Launches into a graph that
+/// is captured have none.
 pub fn launches_without_work(
     tables: &Tables,
     launches: &Launches,
@@ -178,7 +179,9 @@ pub fn launches_without_work(
     };
     let is_related = |event| related.contains(&event);
     let lost = |&call: &EventId| !is_related(call) && !nesting.parent(call).is_some_and(is_related);
-    events.ids().filter(launches).filter(lost).collect()
+    let captures = Captures::of(tables);
+    let is_captured = |&call: &EventId| captures.contain(call, tables);
+    events.ids().filter(launches).filter(lost).filter(|call| !is_captured(call)).collect()
 }
 
 /// Returns all GPU activities, if correlation ids are recorded but all are 0.

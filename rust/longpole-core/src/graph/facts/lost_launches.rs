@@ -6,6 +6,7 @@
 use super::purposes::Purposes;
 use crate::graph::model::Streams;
 use crate::ids::{Order, RowSet};
+use crate::link::Captures;
 use crate::tables::Tables;
 use crate::vocabulary::ApiRole;
 
@@ -27,22 +28,14 @@ impl LostLaunches {
         if streams.all.is_empty() {
             return found;
         }
-        let begins_capture = tables.strings.matching(|name| name.contains("BeginCapture"));
-        let ends_capture = tables.strings.matching(|name| name.contains("EndCapture"));
-        let is_one =
-            |of_name: &[bool], call| timeline.name(call).is_some_and(|it| of_name[it.row()]);
-        let mut is_capturing = vec![false; streams.n_lanes()];
+        let captures = Captures::of(tables);
         for call in timeline.orders().filter(|&event| timeline.kind(event).is_call()) {
-            let thread = timeline.lane(call);
             let role = purposes.purpose(call, timeline);
-            if matches!(role, ApiRole::Launch | ApiRole::Copy | ApiRole::BlockingCopy) {
-                if !is_capturing[thread] && is_without_work(call, streams, tables) {
-                    found.add(call, thread, timeline.start_ns(call));
-                }
-            } else if is_one(&begins_capture, call) {
-                is_capturing[thread] = true;
-            } else if is_one(&ends_capture, call) {
-                is_capturing[thread] = false;
+            if matches!(role, ApiRole::Launch | ApiRole::Copy | ApiRole::BlockingCopy)
+                && !captures.contain(timeline.event(call), tables)
+                && is_without_work(call, streams, tables)
+            {
+                found.add(call, timeline.lane(call), timeline.start_ns(call));
             }
         }
         found

@@ -255,12 +255,17 @@ impl<'a> Facts<'a> {
         of_lane.get(first..behind).unwrap_or_default()
     }
 
-    /// Returns the events that begin in some time ranges, grouped by name.
+    /// Returns the events that begin in some time ranges, grouped by name, with their time in
+    /// these ranges.
     pub fn names_in(&self, stretches: &[Stretch]) -> Vec<Named> {
         let timeline = &self.graph.timeline;
         let mut of_name: BTreeMap<(StringId, EventKind), Named> = BTreeMap::new();
         let mut open_until: BTreeMap<(StringId, EventKind), i64> = BTreeMap::new();
-        for order in self.starting_in(stretches) {
+        let starting = stretches.iter().flat_map(|stretch| {
+            let orders = self.starting_in(std::slice::from_ref(stretch));
+            orders.map(|order| (order, stretch.end_ns))
+        });
+        for (order, last_ns) in starting {
             let (Some(name), kind) = (timeline.name(order), timeline.kind(order)) else { continue };
             let event = timeline.event(order);
             let depth = self.nesting.depths()[event.row()];
@@ -278,8 +283,9 @@ impl<'a> Facts<'a> {
             }
             let until_ns = open_until.entry((name, kind)).or_insert(i64::MIN);
             let from_ns = timeline.start_ns(order).max(*until_ns);
-            named.total_ns += (timeline.end_ns(order) - from_ns).max(0);
-            *until_ns = (*until_ns).max(timeline.end_ns(order));
+            let end_ns = timeline.end_ns(order).min(last_ns);
+            named.total_ns += (end_ns - from_ns).max(0);
+            *until_ns = (*until_ns).max(end_ns);
         }
         of_name.into_values().collect()
     }
