@@ -38,8 +38,6 @@ _LAUNCH: Final = re.compile(r"(?:cuda|cu|hip)\w*Launch")
 # Anomaly mode checks the results of every backward node; a hook checks some of them.
 _FEWEST_CHECKS: Final = 10
 _CHECKED_NODES: Final = 0.5
-
-_FILLS: Final = ("aten::zero_", "aten::_foreach_zero_")
 _NODE: Final = "autograd::engine::evaluate_function"
 _CONVOLUTIONS: Final = ("aten::conv1d", "aten::conv2d", "aten::conv3d")
 _TRAINING: Final = 5
@@ -127,26 +125,6 @@ def _gloo(_trace: Trace, facts: Facts) -> tuple[Sequence[int], str] | None:
         " no collective runs on the GPU"
     )
     return [call.event for call in calls], told
-
-
-def _zero_grad(_trace: Trace, facts: Facts) -> tuple[Sequence[int], str] | None:
-    """Find gradients that are filled with zeros instead of dropped."""
-    fills = [
-        row
-        for row in facts.operators(*_FILLS)
-        if _is_zero_grad([name for _, _, name in facts.around(row.event)])
-    ]
-    per_step = max(round(facts.per_window(len(fills))), 1)
-    told = f"`zero_grad` fills gradients with zeros, in {count(per_step, 'operator')} a step"
-    return [row.event for row in fills], told
-
-
-def _is_zero_grad(names: Sequence[str]) -> bool:
-    """Whether the outermost operator that fills is one of `zero_grad`, and makes no new tensor."""
-    is_inner = any(name.startswith(("aten::zeros", *_FILLS)) for name in names[1:])
-    return not is_inner and any(
-        name.startswith("Optimizer.zero_grad#") or name.endswith("): zero_grad") for name in names
-    )
 
 
 def _bias_before_norm(_trace: Trace, facts: Facts) -> tuple[Sequence[int], str] | None:
@@ -267,12 +245,6 @@ RULES: Final = (
         "`DistributedDataParallel` on a GPU with all-reduces of gloo and none on the GPU",
         'use the backend of the device: `init_process_group("nccl")`',
         _gloo,
-    ),
-    Rule(
-        "zero_grad_fills",
-        "`aten::zero_` inside `zero_grad`",
-        "drop gradients instead: `zero_grad(set_to_none=True)`, the default since torch 2.0",
-        _zero_grad,
     ),
     Rule(
         "bias_before_batch_norm",

@@ -1,8 +1,28 @@
 """What to change in a program, and the resulting gain.
 
-A remedy is one file of this folder and one line of `catalogue.CATALOGUE`: how to recognise it in a
-trace, the changes of the dependency graph that model it, and its advice. User packages add their
-own with an entry point of the group `longpole.remedies` that refers to a `Remedy`.
+A remedy is one file of this folder and one line of `catalogue.CATALOGUE`, whose order decides
+between equal gains: how to recognise it in a trace, the changes of the dependency graph that model
+it, and its advice. User packages add their own with an entry point of the group `longpole.remedies`
+that refers to a `Remedy`.
+
+`find` asks `Facts` (`facts.py`) what the trace shows, and returns a `Found` (`model.py`) for each
+place. These queries suffice for most remedies:
+
+- `kernels`, `copies`, `launched_in(stretches)`: activities, which count to the window in which
+  they end, with the `call` and the operators that launched them. For work of the GPU begin here,
+  since a host that runs ahead launches it in an earlier window. Memsets are among the activities
+  of `launched_in` only.
+- `operators(prefix)`, `annotations(prefix)`, `calls(role)`, `calls_named(prefix)`: time of threads,
+  which counts to the window in which it begins.
+- `around(event)`, `names_in(stretches)`: what encloses an event, and what lies in a stretch.
+- `gaps(least_ns)`, `waits`: time in which a thread runs nothing, and calls that waited for a GPU.
+- `called(operator)`, `work(operator)`: recorded inputs, and the FLOPs and bytes they mean.
+- `once(function)`, `is_worth(time_ns)`, `per_window(number)`: a result shared by remedies, whether
+  it matters at all, and a mean for the evidence.
+
+Whoever drops kernels also drops the delays before them (`Drop(kind="kernel_delay")`), and the time
+of threads that launched them. `Remedy.side` is the side with most of what goes; a change of one
+side alone never gains more than the whole side.
 """
 
 from longpole.remedies.facts import Facts
