@@ -7,7 +7,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from longpole.critical_path.changes import RemoveWait, parts_of
+from longpole.critical_path.changes import RemoveWait, Scale, parts_of
 from longpole.remedies.model import EFFORTS, Found, Remedy
 
 if TYPE_CHECKING:
@@ -207,16 +207,49 @@ _SIDES: Final[dict[str, Side]] = {
 
 
 def _most(facts: Facts, changes: Sequence[Change]) -> float:
-    """Return the upper bound of the gain on one side: that of the side taking no time.
+    """Return the upper bound of the gain: that of a side taking no time, and the host's pace.
 
-    Work launched before the first window hides host time: with faster kernels alone, the windows
+    Work launched before the first window hides host time: with a faster device alone, the windows
     would seem shorter than the host allows.
     """
+    most = _most_at_pace(facts, changes)
     sides = {_side(facts, change) for change in changes}
     [side, *others] = sides or {None}
     if others or side is None:
-        return 1.0
+        return most
+    return min(most, _most_of(facts, side))
+
+
+def _most_of(facts: Facts, side: Side) -> float:
     return max(dict(facts.parts["gains"])[side], dict(facts.parts["bounds"])[side][1], 0.0)
+
+
+def _most_at_pace(facts: Facts, changes: Sequence[Change]) -> float:
+    """Return the gain at which the step takes as long as the host needs for it."""
+    if facts.host_pace_ns is None:
+        return 1.0
+    gone = [_host_time_ns(facts, change) for change in changes]
+    if None in gone:
+        return 1.0
+    left_ns = facts.host_pace_ns - facts.per_window(sum(filter(None, gone)))
+    return 1.0 - max(left_ns, 0.0) / facts.mean_ns
+
+
+def _host_time_ns(facts: Facts, change: Change) -> float | None:
+    """Return the host time that a change takes away in all windows; None if that is unknown."""
+    if isinstance(change, RemoveWait):
+        return 0.0
+    if change.stretches is not None:
+        total_ns = sum(end_ns - start_ns for _, start_ns, end_ns in change.stretches)
+    elif change.events:
+        places = [facts.place(event) for event in change.events]
+        total_ns = sum(it.duration_ns or 0 for it in places if _SIDES.get(it.kind) == "host")
+    elif _SIDES.get(change.kind or "") in {"kernels", "copies", "communication"}:
+        total_ns = 0
+    else:
+        return None
+    share = max(1.0 - float(change.by), 0.0) if isinstance(change, Scale) else 1.0
+    return share * total_ns
 
 
 def _side(facts: Facts, change: Change) -> Side | None:

@@ -258,6 +258,14 @@ class Facts:
         rows = self.core.waits()
         return [DeviceWait(OnThread(*call), operator, work) for call, operator, work in rows]
 
+    @cached_property
+    def host_pace_ns(self) -> int | None:
+        """The least time that the host took for a step, without its waits for a GPU.
+
+        None where the windows hold that time themselves, or are no steps.
+        """
+        return self.core.host_pace_ns()
+
     def gaps(self, least_ns: int) -> list[ThreadGap]:
         """List gaps of threads without an open operator or call, from a length on."""
         return [ThreadGap(*row) for row in self.core.thread_gaps(least_ns)]

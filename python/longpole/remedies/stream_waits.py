@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# Calls that torch makes beside the recording of an event and a wait.
+# Calls that torch makes before it records an event or waits for one.
 _BESIDE: Final = ("cudaStreamIsCapturing", "hipStreamIsCapturing")
 
 

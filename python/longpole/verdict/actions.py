@@ -97,11 +97,12 @@ def saving(row: Gained) -> str:
     """Return the gain of a remedy, between its certain and its possible gain."""
     if not row.remedy.is_computed:
         return "what it saves is not computed"
-    told = _between(*told_interval(row))
+    low, high = told_interval(row)
     if _is_little_then(row):
-        return f"then saves {told}"
-    bound = "up to " if row.remedy.is_upper_bound else ""
-    return f"saves {bound}{told}"
+        return f"then saves {_between(low, high)}"
+    if row.remedy.is_upper_bound:
+        return f"saves up to {_between(high, high)}"
+    return f"saves {_between(low, high)}"
 
 
 def told_interval(row: Gained) -> tuple[float, float]:

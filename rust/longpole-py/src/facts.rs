@@ -178,6 +178,11 @@ impl Facts {
         enter(py, None, None, |_| Ok(self.facts().waits().into_iter().map(row).collect()))
     }
 
+    /// Returns the least time that the host took for a step, where re-timing does not consider it.
+    fn host_pace_ns(&self, py: Python<'_>) -> PyResult<Option<i64>> {
+        enter(py, None, None, |_| Ok(self.facts().host_pace_ns()))
+    }
+
     /// Returns the name of an event.
     fn name(&self, event: usize) -> PyResult<&str> {
         let name = self.tables.events.name(self.event(event)?);

@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
     from longpole.analyses.diff.values import Outcome
 
-__all__ = ["Judgement", "judge_runs", "judge_step", "judge_steps"]
+__all__ = ["FEWEST", "Judgement", "judge_runs", "judge_step", "judge_steps"]
 
 _LEVEL: Final = 0.05
-_FEWEST: Final = 4
+FEWEST: Final = 4
+"""Minimum number of runs or steps of each side."""
 _FEWEST_PAIRS: Final = 6
 
 # Steps are paired if that reduces their spread to this share.
@@ -50,8 +51,8 @@ def judge_runs(
     base: Sequence[float], new: Sequence[float], gate: float, *, change: float
 ) -> Judgement:
     """Compare two sets of runs by their mean step."""
-    if min(len(base), len(new)) < _FEWEST:
-        few = f"{len(base)} and {len(new)} runs are too few: each side needs {_FEWEST}."
+    if min(len(base), len(new)) < FEWEST:
+        few = f"{len(base)} and {len(new)} runs are too few: each side needs {FEWEST}."
         return Judgement("inconclusive", None, (few,))
     limits = _limits(base, new)
     told = f"{len(base)} and {count(len(new), 'run')}, each by its mean step."
@@ -67,9 +68,9 @@ def judge_steps(
     Steps with the same number are paired if that reduces noise, for example if every second step
     does something else.
     """
-    if min(len(base), len(new)) < _FEWEST:
+    if min(len(base), len(new)) < FEWEST:
         n_steps = f"{len(base)} and {count(len(new), 'step')}"
-        few = f"{n_steps} are too few to separate a change from noise: each side needs {_FEWEST}."
+        few = f"{n_steps} are too few to separate a change from noise: each side needs {FEWEST}."
         return Judgement("inconclusive", None, (few, _BETWEEN_RUNS))
     limits = _paired_limits(base, new) or _limits([*base.values()], [*new.values()])
     return _held(limits, gate, change, (_BETWEEN_RUNS,), beyond=0.0)
@@ -119,7 +120,7 @@ def judge_machine(
 
 def judge_step(others: Sequence[float], length_ns: float, gate: float) -> Judgement:
     """Compare one step with the other steps of its run."""
-    if len(others) < _FEWEST:
+    if len(others) < FEWEST:
         few = f"{count(len(others), 'other step')} are too few to tell what is usual."
         return Judgement("inconclusive", None, (few,))
     change = length_ns / median(others) - 1

@@ -113,7 +113,34 @@ def _by_class(
 
 
 def _in_gap(base: Sequence, new: Sequence, old: list[int], now: list[int]) -> list[Match]:
-    """Match the launches in a gap: renamed, fused or unmatched."""
+    """Match the launches in a gap: those of the same outermost operator, then the others."""
+    of_old, of_now = _by_operator(base, old), _by_operator(new, now)
+    found = []
+    rest_old, rest_now = [], []
+    for name in {**of_old, **of_now}:
+        one, other = of_old.get(name, []), of_now.get(name, [])
+        if name is not None and one and other:
+            found += _alike(base, new, one, other)
+        else:
+            rest_old += one
+            rest_now += other
+    if rest_old and rest_now:
+        return found + _alike(base, new, sorted(rest_old), sorted(rest_now))
+    found += [Match("removed", (place,), ()) for place in rest_old]
+    return found + [Match("added", (), (place,)) for place in rest_now]
+
+
+def _by_operator(side: Sequence, places: list[int]) -> dict[str | None, list[int]]:
+    """Group launches by their outermost operator; None without one."""
+    found: dict[str | None, list[int]] = {}
+    for place in places:
+        around = side.operators_around(place)
+        found.setdefault(around[-1] if around else None, []).append(place)
+    return found
+
+
+def _alike(base: Sequence, new: Sequence, old: list[int], now: list[int]) -> list[Match]:
+    """Match launches that replaced each other: renamed, fused or split."""
     if len(old) == len(now):
         return [Match("renamed", (one,), (other,)) for one, other in zip(old, now, strict=True)]
     if len(now) == 1:

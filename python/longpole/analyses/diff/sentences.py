@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from longpole.analyses.diff.judgement import FEWEST
 from longpole.analyses.diff.setups import described, differing
 from longpole.wording import change, count, duration, short_name
 
@@ -75,13 +76,23 @@ def _compared(diff: Findings) -> str:
             f"{100 * diff.similarity:.0f} % of their launches or operators correspond."
         )
     times = f"{duration(round(base.mean_ns))} to {duration(round(new.mean_ns))}"
-    told = f"{verdict}: the mean {unit} goes from {times}"
+    told = f"{verdict}{_too_few(diff)}: the mean {unit} goes from {times}"
     told += _without_profiler(diff)
     told += f" ({percent(diff.change)}; {_numbers(base)} and {_numbers(new)})"
     told += f"{_on_one_machine(diff)}."
     if not diff.is_related:
         return " ".join([told, *_other_work(diff)])
     return " ".join([told, *_causes(diff), *_predicted(diff)])
+
+
+def _too_few(diff: Findings) -> str:
+    """Say how many runs or steps are missing for a verdict."""
+    sides = (diff.base, diff.new)
+    are_runs = any(side.n_runs > 1 for side in sides)
+    fewest = min(side.n_runs if are_runs else side.n_steps for side in sides)
+    if diff.verdict != "inconclusive" or fewest >= FEWEST:
+        return ""
+    return f" (each side needs {FEWEST} {'runs' if are_runs else 'steps'})"
 
 
 def _without_profiler(diff: Findings) -> str:
@@ -192,7 +203,7 @@ def _causes(diff: Findings) -> list[str]:
         told = f"What the {machine} did to the step cannot be told from what the program did"
         return [f"{told}; the largest change of work is {first}."]
     if _explains(certain[0], diff):
-        return [f"What changed most is {first}."]
+        return [f"What changed most: {first}."]
     told = "No change that stands out from the noise of the steps explains that"
     return [f"{told}; the largest is {first}."]
 

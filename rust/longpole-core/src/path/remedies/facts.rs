@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use super::pace::host_pace_ns;
 use crate::graph::{Edge, Graph, Kind, Role};
 use crate::ids::{EventId, NO_ROW, NodeId, Order, StringId, row_in_column};
 use crate::intervals::Spans;
@@ -365,6 +366,12 @@ impl<'a> Facts<'a> {
             });
         }
         found
+    }
+
+    /// Returns the least time that the host took for a step, without its waits for a device. None
+    /// where re-timing the windows considers the host itself.
+    pub fn host_pace_ns(&self) -> Option<i64> {
+        host_pace_ns(self.graph, self.tables, self.scope)
     }
 
     /// Returns an integer argument of an event.

@@ -20,6 +20,7 @@ mod loaders;
 mod lost;
 mod model;
 mod open;
+mod pace;
 mod question;
 mod rule;
 mod silences;
