@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
 from longpole.data import Row
 from longpole.report.blocks import Column, Notes, Sentence, Table
-from longpole.wording import duration
+from longpole.wording import duration, duration_range
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,6 +29,8 @@ __all__ = [
 ]
 
 CostStatus = Literal["estimated", "measured", "given", "unknown"]
+
+_WITHOUT: Final = "Without the profiler the usual"
 
 SAID_ABOVE: Final = 0.05
 """Below this share of the step, the summary does not mention the overhead."""
@@ -217,7 +219,7 @@ def step_sentence(cost: RecordingCost) -> str | None:
     >>> cost.update(status="estimated", recorded_step_ns=98_000_000, step_ns=43_000_000)
     >>> cost.update(least_step_ns=38_000_000, most_step_ns=51_000_000)
     >>> step_sentence(cost)
-    'The step takes about 43.0 ms without the profiler (98.0 ms recorded; 38.0 ms to 51.0 ms).'
+    'Without the profiler the usual step takes about 43.0 ms (98.0 ms recorded; 38.0 to 51.0 ms).'
     """
     recorded_ns, step_ns = cost["recorded_step_ns"], cost["step_ns"]
     if not recorded_ns or step_ns is None:
@@ -226,11 +228,10 @@ def step_sentence(cost: RecordingCost) -> str | None:
         return None
     recorded, unit = f"{duration(recorded_ns)} recorded", cost["unit"]
     if cost["status"] == "estimated":
-        least, most = duration(cost["least_step_ns"] or 0), duration(cost["most_step_ns"] or 0)
-        about = f"about {duration(step_ns)} without the profiler"
-        return f"The {unit} takes {about} ({recorded}; {least} to {most})."
+        bounds = duration_range(cost["least_step_ns"] or 0, cost["most_step_ns"] or 0)
+        return f"{_WITHOUT} {unit} takes about {duration(step_ns)} ({recorded}; {bounds})."
     source = "given" if cost["status"] == "given" else "measured"
-    return f"The {unit} takes {duration(step_ns)} without the profiler, as {source} ({recorded})."
+    return f"{_WITHOUT} {unit} takes {duration(step_ns)}, as {source} ({recorded})."
 
 
 def step_blocks(cost: RecordingCost | None) -> list[Block]:
@@ -274,4 +275,4 @@ def _step(cost: RecordingCost) -> str:
     if found is not None:
         return found
     recorded, step = duration(cost["recorded_step_ns"] or 0), duration(cost["step_ns"] or 0)
-    return f"The {cost['unit']} takes {step} without the profiler, {recorded} recorded."
+    return f"{_WITHOUT} {cost['unit']} takes {step}, {recorded} recorded."

@@ -16,6 +16,7 @@ __all__ = [
     "change",
     "count",
     "duration",
+    "duration_range",
     "escape",
     "number",
     "operator_name",
@@ -62,6 +63,18 @@ def duration(nanoseconds: int) -> str:
     size = abs(nanoseconds) / _ROUNDS_UP
     unit_ns, unit = next((unit for unit in _UNITS if size >= unit[0]), _UNITS[-1])
     return f"{_three_digits(nanoseconds / unit_ns, is_whole=unit_ns == 1)} {unit}"
+
+
+def duration_range(least_ns: int, most_ns: int) -> str:
+    """Format two times, with a common unit only once.
+
+    Examples
+    --------
+    >>> duration_range(24_900_000, 31_200_000), duration_range(900, 1_200)
+    ('24.9 to 31.2 ms', '900 ns to 1.20 µs')
+    """
+    (least, unit), most = duration(least_ns).split(), duration(most_ns)
+    return f"{least} to {most}" if most.endswith(f" {unit}") else f"{least} {unit} to {most}"
 
 
 def _three_digits(value: float, *, is_whole: bool) -> str:

@@ -17,15 +17,18 @@ __all__ = ["left_out_of", "table_of", "verdict_blocks"]
 
 
 def verdict_blocks(verdict: Findings) -> list[Block]:
-    """Show a verdict: what limits the program, what to do, and the strongest caveat."""
+    """Show a verdict: what limits the program, what to do, and what else is known."""
     blocks: list[Block] = [Sentence(verdict.sentence)]
-    blocks += [Notes(verdict.actions, are_numbered=True)] if verdict.actions else []
-    return [*blocks, Notes([verdict.caveat])] if verdict.caveat else blocks
+    n_remedies = sum(row.named for row in verdict.remedies)
+    remedies, others = verdict.actions[:n_remedies], verdict.actions[n_remedies:]
+    others = (*others, verdict.caveat) if verdict.caveat else others
+    blocks += [Notes(remedies, are_numbered=True)] if remedies else []
+    return [*blocks, Notes(others)] if others else blocks
 
 
 def left_out_of(verdict: Findings) -> list[str]:
     """List what a short verdict leaves out, for outputs with more room."""
-    return [f"Also for the verdict: {line}" for line in verdict.left_out]
+    return [f"Also possible: {line}" for line in verdict.left_out]
 
 
 def table_of(remedies: Sequence[Remedy], *, n_windows: int = 1) -> Table:

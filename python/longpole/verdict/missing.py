@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from longpole.recording import options_of
 from longpole.verdict.advice import advice, mostly_stopped, why
 from longpole.verdict.gains import MOST_WORDS, n_words
-from longpole.wording import count, duration, short_name, whole_percent
+from longpole.wording import count, duration, duration_range, short_name, whole_percent
 
 if TYPE_CHECKING:
     from longpole.remedies.parts import HoleParts, VerdictParts
@@ -40,17 +40,11 @@ def window(parts: VerdictParts) -> str:
     takes = f"{noun} takes {duration(total_ns // n_windows)}{computed}"
     if n_windows == 1:
         return takes
-    spread = f", {_range(min_ns, max_ns)}" if max_ns > _ALIKE * min_ns else ""
+    spread = f", {duration_range(min_ns, max_ns)}" if max_ns > _ALIKE * min_ns else ""
     rest_ns = (total_ns - max_ns) // (n_windows - 1)
     alone = n_windows >= _FEWEST_OTHERS and total_ns >= _RAISES * rest_ns * n_windows
     without = f"; {duration(rest_ns)} without the longest" if alone else ""
     return f"{takes} (mean of {n_windows}{spread}{without})"
-
-
-def _range(min_ns: int, max_ns: int) -> str:
-    """Format two times, with a common unit only once."""
-    (least, unit), most = duration(min_ns).split(), duration(max_ns)
-    return f"{least} to {most}" if most.endswith(f" {unit}") else f"{least} {unit} to {most}"
 
 
 def _without(holes: list[HoleParts]) -> str:

@@ -238,10 +238,10 @@ fn covered(tables: &Tables, found: &Steps, run: &[usize]) -> Option<Reason> {
     if 2 * run_ns >= whole_ns {
         return None;
     }
-    let (percent, them) =
-        (100 * run_ns / whole_ns, if run.len() == 1 { "it is" } else { "they are" });
+    let windows = if run.len() == 1 { "the window is" } else { "the windows are" };
+    let percent = 100 * run_ns / whole_ns;
     let percent = if percent == 0 { "less than 1".to_owned() } else { percent.to_string() };
-    Some(Reason::always(format!("{them} {percent} % of the trace")))
+    Some(Reason::always(format!("{windows} {percent} % of the trace")))
 }
 
 fn of_run(found: &Steps, run: &[usize], reason: Reason) -> Scope {
