@@ -127,7 +127,7 @@ def test_a_remedy_is_told_of_once(tmp_path, reported):
     verdict = longpole.read_trace(path).without_profiler().verdict()
     others = [it for it in verdict.remedies if it.told and not it.named]
     assert others
-    assert "Also for the verdict" not in text
+    assert "Also possible" not in text
     assert text.count('<section id="more-remedies">') == 1
 
 
