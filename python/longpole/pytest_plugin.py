@@ -294,7 +294,7 @@ def _number_of_runs(text: str) -> int:
 def _share(text: str) -> float:
     import click
 
-    from longpole.cli.ask.shares import parse_share
+    from longpole.cli.ask.numbers import parse_share
 
     try:
         return parse_share(text)

@@ -9,7 +9,7 @@ import pytest
 from longpole.bench import measure
 from longpole.bench.records.record import Measurement, Outcome, Record
 from longpole.bench.time import processes
-from longpole.cli.answer.timings import timings_answer
+from longpole.cli.bench.timings import timings_answer
 from longpole.devices import Found
 from longpole.devices.fake import FakeProvider
 

@@ -254,7 +254,7 @@ WRITERS = {
 MOVERS = {"os.replace", "os.rename", "os.link", "shutil.move", "shutil.copy", "shutil.copyfile"}
 # Files of their own making: locks, pipes, work folders; and the two doors.
 OWN = {
-    *("files.py", "testing.py", "cli/program.py", "cli/answer/convert.py", "devices/leases.py"),
+    *("files.py", "testing.py", "cli/program.py", "cli/convert.py", "devices/leases.py"),
     *("mindspore/output.py", "bench/records/store.py", "bench/records/rescue.py"),
     *("recorder.py", "cli/mcp/worker.py"),
     *("bench/run/sampler.py", "bench/run/conditions.py", "bench/time/candidates.py"),

@@ -13,7 +13,7 @@ import pytest
 
 from longpole.analyses.questions import answer_blocks, questions
 from longpole.cli import program
-from longpole.cli.answer.facts import names_of
+from longpole.cli.report.page import names_of
 from longpole.plot.figures import figure_of
 from longpole.report.blocks import Bar, Chart, Column, Sentence, Table
 from longpole.testing import TraceBuilder
@@ -251,7 +251,7 @@ def test_a_question_that_fails_does_not_end_the_report(tmp_path, written, monkey
         message = "no answer <b>"
         raise ValueError(message)
 
-    monkeypatch.setattr("longpole.cli.answer.report.answer_blocks", fail)
+    monkeypatch.setattr("longpole.cli.report.page.answer_blocks", fail)
     page, _ = written(builder().write(tmp_path / "trace.json"))
     assert "this question could not be answered: no answer &lt;b&gt;." in page
     assert '<section id="diagnostics"' in page

@@ -2,30 +2,50 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import click
 
 from longpole.analyses.questions import arguments_of
-from longpole.cli.answer.table import PATH_TABLES, WHOLE_TABLES, Shown, tables
-from longpole.cli.answer.usage import require
+from longpole.cli.answer import exit_codes
+from longpole.cli.answer.inputs import name_of
+from longpole.cli.answer.problems import require, usage_errors
+from longpole.cli.answer.table import (
+    PATH_TABLES,
+    WHOLE_TABLES,
+    Shown,
+    rows_of_path,
+    rows_of_question,
+    tables,
+)
+from longpole.cli.answer.windows import exit_code_of, known_of, known_of_trace, known_of_window
 from longpole.cli.ask.options import Options, answers, output_options, shared_options
-from longpole.cli.ask.rows import where_option
 from longpole.cli.ask.traces import answer_each, trace_argument
-from longpole.cli.ask.windows import Asked, about_stretch, about_window, window_options
+from longpole.cli.ask.windows import Asked, window_options
+from longpole.cli.table import where_option
+from longpole.data import Data
+from longpole.files import new_file
+from longpole.report.blocks import Headline, Sentence
+from longpole.report.csv import harmless
+from longpole.report.document import Document
+from longpole.report.frames import flat
+from longpole.wording import count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Sequence
+
+    import polars as pl
 
     from longpole.cli.answer.emit import Answer
-    from longpole.convert.flame import Time
+    from longpole.cli.answer.windows import Found
+    from longpole.convert.flame import Stack, Time
     from longpole.trace import Trace
+    from longpole.windows import Window
 
-    _Asked = tuple[Callable[[str, Trace], Answer], Literal["ids", "default"]]
-
-__all__ = ["convert"]
+__all__ = ["Converted", "convert"]
 
 _ENDINGS: Final[dict[str, tuple[str, ...]]] = {
     "table": (".parquet", ".arrow", ".csv", ".jsonl"),
@@ -36,10 +56,17 @@ _ENDINGS: Final[dict[str, tuple[str, ...]]] = {
     "overlay": (".pftrace", ".zip"),
 }
 """Content of a file by suffix; the first match counts."""
+_SCHEMA: Final = "longpole.convert/1"
+_WRITERS: Final[dict[str, Callable[[pl.DataFrame, Path], None]]] = {
+    ".parquet": lambda rows, path: rows.write_parquet(path),
+    ".arrow": lambda rows, path: rows.write_ipc(path),
+    ".csv": lambda rows, path: _harmless(flat(rows)).write_csv(path),
+    ".jsonl": lambda rows, path: rows.write_ndjson(path),
+}
 
 
 @click.command()
-@answers("longpole.cli.answer.convert:Converted")
+@answers("longpole.cli.convert:Converted")
 @trace_argument
 @output_options(
     "The file to write: .parquet, .arrow, .csv or .jsonl for a table; .json or .json.gz for a"
@@ -73,7 +100,7 @@ _ENDINGS: Final[dict[str, tuple[str, ...]]] = {
     is_flag=True,
     help="Add tracks with queue lengths and copy bandwidths to the critical path.",
 )
-@window_options
+@window_options()
 @shared_options
 def convert(
     *,
@@ -115,8 +142,6 @@ def convert(
       longpole convert trace.json.gz --time device -o device.folded
       longpole convert trace.json.gz --step 3 --counters -o both.zip
     """
-    from longpole.cli.answer.convert import CONVERT
-
     form = _form_of(output)
     given = {
         "--table": table != "events",
@@ -129,14 +154,21 @@ def convert(
     is_file = form in ("table", "perfetto") or output.suffix == ".pftrace" or trace != "-"
     needed = "only tables, .perfetto-trace and .pftrace are written from a pipe; give a file"
     require(is_file, needed)
-    shown = (table, where)
-    if normalise:
-        form = "normalised"
+    task = _task("normalised" if normalise else form, window, Shown(table, where, None))
+    write = partial(task.write, output=output, force=force)
+    if form == "flame":
+        write = partial(write, time=time or "host")
     if form == "overlay":
-        answer, arguments = _overlay(output, window, force=force, counters=counters)
-    else:
-        answer, arguments = _answer(form, output, window, shown, time or "host", force=force)
-    return answer_each([trace], options, CONVERT, answer, arguments=arguments)
+        write = partial(write, counters=counters)
+    return answer_each(
+        [trace],
+        options,
+        _SCHEMA,
+        write,
+        window=task.window,
+        about=task.about,
+        arguments="default" if counters else task.arguments,
+    )
 
 
 def _form_of(output: Path) -> str:
@@ -173,56 +205,214 @@ def _check(form: str, given: list[str], window: Asked) -> None:
         raise click.UsageError(message)
 
 
-def _overlay(output: Path, window: Asked, *, force: bool, counters: bool) -> _Asked:
-    from longpole.cli.answer.convert import CONVERT, write_overlay
+class _Task(NamedTuple):
+    """A function that writes, the window that it needs, and the arguments of events."""
 
-    to: Any = {"output": output, "force": force, "counters": counters}
-    answer = about_window(CONVERT, window, partial(write_overlay, **to))
-    return answer, "default" if counters else "ids"
+    write: Callable[..., Answer]
+    window: Asked | None = None
+    about: Literal["time", "path"] = "time"
+    arguments: Literal["ids", "default"] | Sequence[str] = "ids"
 
 
-def _answer(
-    form: str,
-    output: Path,
-    window: Asked,
-    shown: tuple[str, str | None],
-    time: Time,
+def _task(form: str, window: Asked, shown: Shown) -> _Task:
+    """Return how to write this content."""
+    given = window if window.is_any else None
+    tasks = {
+        "saved": _Task(_save_trace, arguments="default"),
+        "normalised": _Task(_normalise_trace),
+        "trace": _Task(_cut_trace if given else _repair_trace, given),
+        "perfetto": _Task(_write_perfetto, given, arguments="default"),
+        "flame": _Task(_write_flame, window),
+        "overlay": _Task(_write_overlay, window, "path"),
+    }
+    if form in tasks:
+        return tasks[form]
+    if shown.table in PATH_TABLES:
+        return _Task(partial(_convert_path, shown=shown), window, "path")
+    lists_all = shown.table == "events" or shown.table in WHOLE_TABLES
+    write = partial(_convert_question, shown=shown)
+    return _Task(write, given if lists_all else window, arguments=arguments_of(shown.table))
+
+
+@dataclass(frozen=True, slots=True)
+class Converted(Data):
+    """The written file."""
+
+    output: str
+    """Path of the file."""
+    bytes: int
+    table: str
+    """The table of the trace, or what was written instead."""
+    rows: int
+
+
+def _harmless(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows with strings as in `--format csv`: no formulas, no invisible characters."""
+    import polars as pl
+
+    changed = {}
+    for name, dtype in rows.schema.items():
+        if isinstance(dtype, pl.String | pl.Categorical | pl.Enum):
+            texts = rows[name].cast(pl.String)
+            shown = {text: harmless(text) for text in texts.unique().drop_nulls()}
+            other = {text: safe for text, safe in shown.items() if safe != text}
+            if other:
+                changed[name] = texts.replace(other)
+    return rows.with_columns(**changed)
+
+
+def _writer_of(output: Path) -> Callable[[pl.DataFrame, Path], None]:
+    """Return a function that writes a table to a file with this suffix."""
+    return _WRITERS[output.suffix]
+
+
+def _cut_trace(path: str, trace: Trace, window: Window, *, output: Path, force: bool) -> Answer:
+    """Write the events of a window as a smaller trace."""
+    from longpole.convert.cut import cut
+
+    with usage_errors():
+        n_written = cut(trace, path, window, output, force=force)
+    known = known_of_window(path, trace, window)
+    return _document("trace", n_written, output, known), exit_codes.OK
+
+
+def _repair_trace(path: str, trace: Trace, *, output: Path, force: bool) -> Answer:
+    """Write everything readable of a trace as a valid one."""
+    from longpole.convert.repaired import repair
+
+    n_written = repair(path, output, force=force)
+    known = known_of_trace(path, trace)
+    return _document("trace", n_written, output, known), exit_codes.OK
+
+
+def _normalise_trace(path: str, trace: Trace, *, output: Path, force: bool) -> Answer:
+    """Write everything readable of a trace so that every viewer shows it unchanged."""
+    from longpole.convert.normalised import normalise
+
+    n_written = normalise(path, output, force=force)
+    known = known_of_trace(path, trace)
+    return _document("trace", n_written, output, known), exit_codes.OK
+
+
+def _save_trace(path: str, trace: Trace, *, output: Path, force: bool) -> Answer:
+    """Write all tables of a trace, to be opened again."""
+    trace.save(output, force=force)
+    known = known_of_trace(path, trace)
+    return _document("all tables", trace.events.height, output, known), exit_codes.OK
+
+
+def _write_perfetto(
+    path: str, trace: Trace, window: Window | None = None, *, output: Path, force: bool
+) -> Answer:
+    """Write a trace, or the events of a window, for Perfetto."""
+    from longpole.convert import perfetto
+
+    inputs = [Path(path)]
+    n_written = perfetto.write_perfetto(trace, output, window, inputs=inputs, force=force)
+    known = known_of_window(path, trace, window)
+    return _document("trace", n_written, output, known), exit_codes.OK
+
+
+def _write_flame(
+    path: str, trace: Trace, window: Window, *, time: Time, output: Path, force: bool
+) -> Answer:
+    """Write times by stacks of names, for a flame graph viewer."""
+    from longpole.convert.flame import flame, folded, speedscope
+
+    n_written = 0
+
+    def counted() -> Iterator[Stack]:
+        nonlocal n_written
+        for stack in flame(trace, window, time=time):
+            n_written += 1
+            yield stack
+
+    is_folded = output.suffix == ".folded"
+    texts = folded(counted()) if is_folded else speedscope(counted(), Path(path).name)
+    with (
+        new_file(output, force=force, inputs=[Path(path)]) as unfinished,
+        unfinished.open("w", encoding="utf-8", newline="\n") as file,
+    ):
+        file.writelines(texts)
+    known = known_of_window(path, trace, window)
+    return _document(f"{time} time by stack", n_written, output, known), exit_codes.OK
+
+
+def _write_overlay(
+    path: str, trace: Trace, found: Found, *, output: Path, force: bool, counters: bool
+) -> Answer:
+    """Write the critical path for Perfetto, with the trace itself in a zip archive."""
+    beside = path if output.suffix == ".zip" else None
+    tracks = _counters(trace, found.path.window) if counters else b""
+    found.path.to_perfetto(output, beside=beside, counters=tracks, force=force)
+    verdict = found.verdict()
+    known = known_of(path, trace, found, verdict)
+    n_written = found.path.segments.height
+    alone = "" if beside else " For the whole trace, use .perfetto-trace."
+    document = _document("critical path", n_written, output, known, unit="segment", more=alone)
+    return document, exit_code_of(verdict)
+
+
+def _counters(trace: Trace, between: tuple[int, int]) -> bytes:
+    from longpole.analyses.counter_tracks import counter_tracks
+    from longpole.windows import choose_window
+
+    return counter_tracks(trace, choose_window(trace, between=between))
+
+
+def _convert_path(
+    path: str, trace: Trace, found: Found, *, shown: Shown, output: Path, force: bool
+) -> Answer:
+    """Write a table about the critical path."""
+    rows = rows_of_path(trace, found, shown)
+    verdict = found.verdict()
+    known = known_of(path, trace, found, verdict)
+    return _written(rows, shown, output, known, force=force), exit_code_of(verdict)
+
+
+def _convert_question(
+    path: str,
+    trace: Trace,
+    window: Window | None = None,
     *,
+    shown: Shown,
+    output: Path,
     force: bool,
-) -> _Asked:
-    """Return the function that answers, and the event arguments it needs."""
-    from longpole.cli.answer import convert as answers
-    from longpole.cli.answer.convert import CONVERT
-
-    to: Any = {"output": output, "force": force}
-    if form in ("saved", "normalised"):
-        whole_trace = answers.save_trace if form == "saved" else answers.normalise_trace
-        return partial(whole_trace, **to), "default" if form == "saved" else "ids"
-    if form == "flame":
-        flame = partial(answers.write_flame, time=time, **to)
-        return about_stretch(CONVERT, window, flame), "ids"
-    if form in ("trace", "perfetto"):
-        return _trace(form, window, to)
-    table, where = shown
-    to |= {"shown": Shown(table, where, None)}
-    if table in PATH_TABLES:
-        return about_window(CONVERT, window, partial(answers.convert_path, **to)), "ids"
-    of_window = about_stretch(CONVERT, window, partial(answers.convert_question, **to))
-    whole = partial(answers.convert_question, window=None, **to)
-    lists_all = table == "events" or table in WHOLE_TABLES
-    answer = whole if lists_all and not window.is_any else of_window
-    return answer, arguments_of(table)
+) -> Answer:
+    """Write the table that answers a question."""
+    rows = rows_of_question(trace, window, shown)
+    known = known_of_window(path, trace, window)
+    return _written(rows, shown, output, known, force=force), exit_codes.OK
 
 
-def _trace(form: str, window: Asked, to: dict[str, Any]) -> _Asked:
-    """Return the function that writes a trace, or a part of it."""
-    from longpole.cli.answer import convert as answers
-    from longpole.cli.answer.convert import CONVERT
+def _written(
+    rows: pl.DataFrame, shown: Shown, output: Path, known: dict[str, Any], *, force: bool
+) -> Document:
 
-    if form == "perfetto":
-        perfetto = partial(answers.write_perfetto, **to)
-        of_window = about_stretch(CONVERT, window, perfetto)
-        return of_window if window.is_any else partial(perfetto, window=None), "default"
-    if window.is_any:
-        return about_stretch(CONVERT, window, partial(answers.cut_trace, **to)), "ids"
-    return partial(answers.repair_trace, **to), "ids"
+    path = Path(known["input"]["path"])
+    with new_file(output, force=force, inputs=[path]) as unfinished:
+        _writer_of(output)(rows, unfinished)
+    return _document(shown.table, rows.height, output, known)
+
+
+def _document(
+    what: str,
+    n_rows: int,
+    output: Path,
+    known: dict[str, Any],
+    *,
+    unit: str = "row",
+    more: str = "",
+) -> Document:
+    path = known["input"]["path"]
+    written = Converted(output=str(output), bytes=output.stat().st_size, table=what, rows=n_rows)
+    return Document(
+        schema=_SCHEMA,
+        **known,
+        data=written,
+        blocks=lambda: [
+            Headline(f"{name_of(path)}: {what}"),
+            Sentence(f"Wrote {count(n_rows, unit)} to {output}.{more}"),
+        ],
+        records=lambda: [{"path": path, **written.to_dict()}],
+    )

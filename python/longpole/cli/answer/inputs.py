@@ -1,20 +1,29 @@
-"""Information about an input, as part of the answer."""
+"""Information about an input, and frames as rows, as parts of an answer."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
 
 from longpole.analyses.findings import READING_HINTS
 from longpole.report.document import Warned
+from longpole.report.frames import flat
 from longpole.wording import escape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
+    import polars as pl
+
+    from longpole.report.document import Record
     from longpole.trace import Trace
     from longpole.traces.findings import RankFinding
 
-__all__ = ["describe", "name_of", "warnings_of", "warnings_of_ranks"]
+__all__ = ["describe", "json_rows", "name_of", "records_of", "warnings_of", "warnings_of_ranks"]
+
+_ROWS_AT_A_TIME: Final = 10_000
+_NOT_ASCII: Final = re.compile("[^\x00-\x7f]")
 
 
 def name_of(path: str) -> str:
@@ -57,3 +66,18 @@ def warnings_of_ranks(losses: Iterable[RankFinding]) -> list[Warned]:
         Warned(it.kind.replace(" ", "_"), it.count, it.message, "the rest is answered")
         for it in losses
     ]
+
+
+def records_of(path: str, frame: pl.DataFrame) -> Iterator[Record]:
+    """Yield every row with its input."""
+    for rows in flat(frame).iter_slices(_ROWS_AT_A_TIME):
+        yield from ({"path": path, **row} for row in rows.iter_rows(named=True))
+
+
+def json_rows(frame: pl.DataFrame) -> Iterator[str]:
+    """Yield every row as a line of JSON in ASCII."""
+    for rows in frame.iter_slices(_ROWS_AT_A_TIME):
+        text = rows.write_ndjson()
+        if not text.isascii():
+            text = _NOT_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text)
+        yield from text.replace("\x7f", "\\u007f").splitlines()

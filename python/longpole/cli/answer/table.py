@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from longpole.analyses.questions import choices_of, question, questions
 from longpole.cli.answer import exit_codes
-from longpole.cli.answer.frames import json_rows, records_of
-from longpole.cli.answer.inputs import name_of
-from longpole.cli.answer.usage import usage_errors
+from longpole.cli.answer.inputs import json_rows, name_of, records_of
+from longpole.cli.answer.problems import usage_errors
 from longpole.cli.answer.windows import (
     ABOVE_ALL,
     code_of,
@@ -195,7 +194,9 @@ def path_table(path: str, trace: Trace, found: Found, *, shown: Shown) -> Answer
     return _of_rows(shown, rows, found.title, known), exit_code_of(verdict)
 
 
-def question_table(path: str, trace: Trace, window: Window | None, *, shown: Shown) -> Answer:
+def question_table(
+    path: str, trace: Trace, window: Window | None = None, *, shown: Shown
+) -> Answer:
     """Return the table that answers a question; without a window, about the whole trace."""
     title = "whole trace" if window is None else window.title
     known = known_of_window(path, trace, window)

@@ -1,7 +1,8 @@
-"""`longpole bench results`: show the outcome of each job."""
+"""`longpole bench results` and `best`: the outcome of each job, and the fastest results."""
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -10,16 +11,18 @@ from longpole.bench.records.record import Outcome, Record
 from longpole.cli.answer import exit_codes
 from longpole.cli.ask.options import Options, answer_options, answers, top_option
 from longpole.data import Row
+from longpole.errors import ResultsError
 from longpole.report.blocks import Column, Notes, Sentence, Table
-from longpole.report.document import Document, Warned
+from longpole.report.document import Abstention, Document, Warned
 from longpole.wording import count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from longpole.bench import Measurement, ResultsFile
     from longpole.report.blocks import Block, Cell
 
-__all__ = ["results"]
+__all__ = ["best", "results"]
 
 _SCHEMA: Final = "longpole.bench.results/1"
 _COLUMNS: Final = (
@@ -32,6 +35,16 @@ _COLUMNS: Final = (
     Column("message"),
 )
 _SAID_CHARACTERS: Final = 60
+_BEST: Final = "longpole.bench.best/1"
+_BEST_COLUMNS: Final = (
+    Column("key", "name"),
+    Column("best", "name"),
+    Column("time", "duration"),
+    Column("workspace", "number"),
+    Column("job"),
+    Column("device"),
+)
+_NOTHING: Final = "no run gave a result that can be chosen"
 
 
 class Results(Row):
@@ -66,10 +79,9 @@ def results(
       longpole bench results jobs.results.jsonl --json
     """
     from longpole.bench import ResultsFile
-    from longpole.cli.ask.records import checked, damage_warnings
 
     file = ResultsFile(path)
-    wanted = checked(file, file.records() if all_attempts else file.final_records())
+    wanted = _checked(file, file.records() if all_attempts else file.final_records())
     kept: list[Record] = []
     n_found = 0
     for record in wanted:
@@ -77,7 +89,7 @@ def results(
             n_found += 1
             if n_found <= top:
                 kept.append(record)
-    warnings = [*damage_warnings(file), *_left_out(n_found - len(kept))]
+    warnings = [*_damage_warnings(file), *_left_out(n_found - len(kept))]
     document = Document(
         schema=_SCHEMA,
         input={"path": path, "n_records": file.n_records},
@@ -131,3 +143,143 @@ def _row(record: Record) -> dict[str, Any]:
         "time_ns": record.best.time_ns if record.best else None,
         "message": record.message,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The fastest result of a key, or of the value of a tag."""
+
+    key: str
+    """The key, or the value of the tag."""
+    name: str
+    """The name of the result."""
+    time_ns: float
+    workspace_bytes: int | None
+    id: str
+    """Id of the job."""
+    device: str | None
+    unstable: bool
+    """Whether repetitions within the job differ a lot."""
+
+
+class Best(Row):
+    """The fastest results."""
+
+    best: list[Choice]
+
+
+@click.command()
+@answers("longpole.cli.bench.results:Best")
+@click.argument("path", metavar="RESULTS")
+@click.option("--by", metavar="TAG", help="Choose for each value of a tag instead of for each key.")
+@answer_options
+def best(*, path: str, by: str | None, options: Options) -> int:
+    """Choose the fastest result of each key.
+
+    Only successful runs count; times that are zero, negative, infinite or NaN are ignored. With
+    --by, jobs without that tag are left out and counted. The exit code is 4 if there is
+    nothing to choose from.
+
+    \b
+    Examples:
+      longpole bench best jobs.results.jsonl
+      longpole bench best jobs.results.jsonl --by shape --json
+    """
+    from longpole.bench import ResultsFile
+    from longpole.bench.records.choice import best_of_final
+
+    file = ResultsFile(path)
+    groups = _Groups(by)
+    chosen = best_of_final(groups.having(_checked(file, file.final_records())), groups.of)
+    warnings = [*_left_out_of_groups(by, groups.n_left_out), *_damage_warnings(file)]
+    choices = [
+        _choice(name, record, record.best)
+        for name, record in chosen.items()
+        if record.best is not None
+    ]
+    document = Document(
+        schema=_BEST,
+        input={"path": path},
+        status="ok" if choices else "abstained",
+        abstains_because=[] if choices else [Abstention("no_result")],
+        scope={"by": by},
+        warnings=warnings,
+        data=Best(best=choices),
+        blocks=lambda: _best_blocks(choices, warnings),
+        records=lambda: list(map(asdict, choices)),
+    )
+    exit_code = exit_codes.OK if choices else exit_codes.INCONCLUSIVE
+    return options.emit((document, exit_code))
+
+
+@dataclass(slots=True)
+class _Groups:
+    """Groups of competing results: by key, or by value of the tag `by`."""
+
+    by: str | None
+    n_left_out: int = 0
+
+    def having(self, records: Iterator[Record]) -> Iterator[Record]:
+        """Yield the records that belong to a group, and count the others."""
+        for record in records:
+            if self.by is None or self.by in record.tags:
+                yield record
+            else:
+                self.n_left_out += 1
+
+    def of(self, record: Record) -> str:
+        return record.key if self.by is None else str(record.tags[self.by])
+
+
+def _left_out_of_groups(by: str | None, n_left_out: int) -> list[Warned]:
+    if not n_left_out:
+        return []
+    message = f"{count(n_left_out, 'job')} without the tag {by!r} left out"
+    return [Warned("no_tag", n_left_out, message, "one of them may be the fastest")]
+
+
+def _choice(key: str, record: Record, best: Measurement) -> Choice:
+    found = (best.name, best.time_ns, best.workspace_bytes)
+    return Choice(key, *found, record.id, record.device, record.unstable)
+
+
+def _best_blocks(found: Sequence[Choice], warnings: Sequence[Warned]) -> list[Block]:
+    best: Block = (
+        Table(_BEST_COLUMNS, list(map(_best_cells, found))) if found else Sentence(_NOTHING)
+    )
+    notes = [warned.message for warned in warnings]
+    return [best, Notes(notes)] if notes else [best]
+
+
+def _best_cells(found: Choice) -> tuple[Cell, ...]:
+    workspace = found.workspace_bytes
+    return (
+        found.key,
+        found.name + (" (unstable)" if found.unstable else ""),
+        found.time_ns,
+        None if workspace is None else f"{workspace:,} B",
+        found.id,
+        found.device,
+    )
+
+
+def _checked(file: ResultsFile, records: Iterator[Record]) -> Iterator[Record]:
+    """Yield the records of a file; raise if it has none.
+
+    Raises
+    ------
+    ResultsError
+        The file contains no record of a run.
+    """
+    yield from records
+    if not file.n_records:
+        message = f"{file.path} contains no record of a run"
+        raise ResultsError(message)
+
+
+def _damage_warnings(file: ResultsFile) -> list[Warned]:
+    """Return a warning about the rows of a file that are not records."""
+    if not file.n_skipped:
+        return []
+    message = f"{count(file.n_skipped, 'row')} that are damaged or not records of a run"
+    return [Warned("no_record", file.n_skipped, message, "their contents are not used")]

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import signal
 import sys
+import threading
 import time
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from longpole.bench import Outcome, Policy, ResultsFile, Runner, fingerprint_changes
 from longpole.bench.records.store import make_room
 from longpole.bench.run.cluster import Cluster
 from longpole.bench.run.plan import Plan, check_plan_can_be_written, plan_path
 from longpole.cli.answer import exit_codes
-from longpole.cli.answer.runner_progress import show_progress
-from longpole.cli.answer.usage import usage_errors
+from longpole.cli.answer.live import Live, bar, is_watched
+from longpole.cli.answer.problems import usage_errors
 from longpole.devices import select
 from longpole.report.blocks import Headline, Notes
 from longpole.report.document import Document, Warned
@@ -26,17 +27,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from longpole.bench import Job, Record
-    from longpole.cli.answer.runner_progress import Writable
+    from longpole.bench import Job, Record, Status
     from longpole.cli.ask.options import Options
     from longpole.devices import Found
     from longpole.report.blocks import Block
 
-__all__ = ["Session", "changes_since", "run_session", "stopped_by_signals"]
+__all__ = [
+    "Session",
+    "Writable",
+    "changes_since",
+    "run_session",
+    "show_progress",
+    "stopped_by_signals",
+]
 
 _SCHEMA: Final = "longpole.bench.run/1"
 _LIMITS: Final = ("timeout_s", "total_timeout_s", "grace_s", "retries", "busy", "lock_clock_mhz")
 _SHOWN_FAILURES: Final = 10
+REFRESHES_PER_S: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,3 +248,56 @@ def _told_how_to_go_on(results: Path) -> Iterator[None]:
             f"hint: continue with `longpole bench resume {results}`\n"
         )
         raise
+
+
+class Writable(Protocol):
+    """A stream for permanent lines."""
+
+    def write(self, text: str) -> object:
+        """Write a line above the progress."""
+        ...
+
+
+@contextmanager
+def show_progress(runner: Runner, *, enabled: bool) -> Iterator[Writable]:
+    """Show a bar and the state of each device; yield a stream for permanent lines."""
+    if not (enabled and is_watched()):
+        yield sys.stderr
+        return
+    live, started = Live(), time.monotonic()
+    done = threading.Event()
+
+    def redraw() -> None:
+        while not done.wait(1 / REFRESHES_PER_S):
+            with lock:
+                live.show(list(_lines(runner.status(), time.monotonic() - started)))
+
+    class Above:
+        """Writes above the redrawn lines."""
+
+        def write(self, text: str) -> None:
+            with lock:
+                live.write_above(text)
+
+    lock = threading.Lock()
+    thread = threading.Thread(target=redraw, daemon=True)
+    thread.start()
+    try:
+        yield Above()
+    finally:
+        done.set()
+        thread.join()
+        live.clear()
+
+
+def _lines(status: Status, elapsed_s: float) -> Iterator[str]:
+    done = status.n_jobs - status.n_open
+    share = done / status.n_jobs if status.n_jobs else 0.0
+    left = f", {elapsed_s / share * (1 - share):.0f} s left" if share else ""
+    outcomes = ", ".join(f"{count} {name}" for name, count in sorted(status.outcomes.items()))
+    yield f"{bar(share)} {done}/{status.n_jobs}, {elapsed_s:.0f} s{left}  {outcomes}"
+    for uuid, running in sorted(status.running.items()):
+        waits = f" (waits for {running.waits_for})" if running.waits_for else ""
+        yield escape(f"  {uuid}: {running.id}, {running.seconds:.0f} s{waits}")
+    for uuid, reason in sorted(status.quarantined.items()):
+        yield escape(f"  {uuid}: quarantined, {reason}")

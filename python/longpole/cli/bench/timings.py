@@ -1,4 +1,4 @@
-"""Times of functions or commands, and their comparison, as an answer."""
+"""The times of functions and commands, as an answer."""
 
 from __future__ import annotations
 
@@ -30,10 +30,8 @@ _SCHEMA: Final = "longpole.bench.time/1"
 _MIB: Final = 1 << 20
 _GIGA: Final = 1e9
 _TERA: Final = 1e12
-
 _MOST_APART: Final = 4
 """Maximum number of functions with separate tables; more are shown in one."""
-
 _MANY: Final = (
     Column("function", "name"),
     Column("median", "duration"),
@@ -45,7 +43,6 @@ _MANY: Final = (
 )
 _STEADY_SHARE: Final = 0.03
 """A clock that moves by less than this share of its maximum counts as steady."""
-
 _NOT_THROTTLED: Final = frozenset(
     {"idle", "application_clocks", "sync_boost", "display_clock"},
 )

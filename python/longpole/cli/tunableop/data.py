@@ -1,4 +1,4 @@
-"""Data of the answers of `longpole tunableop`."""
+"""The data of the answers of `longpole tunableop`."""
 
 from __future__ import annotations
 
