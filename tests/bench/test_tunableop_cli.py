@@ -244,7 +244,7 @@ def test_tune_with_a_worker(capsys, folder):
     assert run(["tunableop", *command]) == 2
     assert run(["tunableop", "tune", "untuned0.csv", "--devices", "fake:2"]) == 2
     refuse = "sh -c 'echo no torch >&2; exit 5'"
-    again = ("tune", "untuned?.csv", "--devices", "fake:1", "--worker", refuse, "--name", "r.csv")
+    again = ("tune", "untuned?.csv", "--devices", "fake:1", "--worker", refuse, "-o", "r.csv")
     assert run(["tunableop", *again]) == 5
 
 

@@ -58,8 +58,8 @@ WRITES = {
     ("tunableop untuned", "-o"): ("a0.csv a1.csv -o {} -f", ".csv"),
     ("tunableop pin", "-o"): ("a0.csv --parameters tn -o {} -f", ".csv"),
     ("tunableop unpin", "-o"): ("a0.csv --parameters tn -o {} -f", ".csv"),
-    ("tunableop tune", "--name"): (
-        f"a?.csv --devices fake:1 --worker '{sys.executable} {WORKER} .' --name {{}} -f",
+    ("tunableop tune", "--output"): (
+        f"a?.csv --devices fake:1 --worker '{sys.executable} {WORKER} .' -o {{}} -f",
         "_full0.csv .csv",
     ),
 }

@@ -13,11 +13,11 @@ from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.ask.files import OutputPath
 from longpole.cli.ask.options import Options, answers, force_option, shared_options
-from longpole.cli.link import pair_options, replay_warnings
+from longpole.cli.link import known_of_replay, pair_options, replay_warnings
 from longpole.convert.chakra import read_chakra
 from longpole.data import Row, plain
 from longpole.report.blocks import Column, Entry, Headline, Notes, Sentence, Value, tabulated
-from longpole.report.document import DATA_FORMATS, Abstention, Document
+from longpole.report.document import Document
 from longpole.wording import count, duration
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ def _check_answer(path: str, graph: ChakraTrace) -> Answer:
     found, warnings = _checked(graph)
     document = Document(
         schema=_CHECK,
-        **_known({"path": path}, warnings),
+        **known_of_replay({"path": path}, warnings),
         data=CheckedGraph(findings=found),
         blocks=lambda: list(_findings(path, found)),
         records=lambda: [{"path": path, **row} for row in found],
@@ -248,7 +248,7 @@ def _converted_answer(execution: str, kineto: str, output: str) -> Answer:
     pair = Pair(path=output, rank=None, execution=execution, kineto=kineto, paired_by=None)
     document = Document(
         schema=_CONVERT,
-        **_known({"path": execution, "kineto": kineto}, warnings),
+        **known_of_replay({"path": execution, "kineto": kineto}, warnings),
         data=Converted(graphs=[{**pair, "findings": found}], groups=None),
         blocks=lambda: list(_findings(output, found)),
         records=lambda: [plain(pair)],
@@ -276,7 +276,9 @@ def _ranks_answer(ranks: LinkedRanks, written: Sequence[Path]) -> Answer:
     )
     document = Document(
         schema=_CONVERT,
-        **_known({"path": str(groups.parent), "ranks": [pair["rank"] for pair in pairs]}, warnings),
+        **known_of_replay(
+            {"path": str(groups.parent), "ranks": [pair["rank"] for pair in pairs]}, warnings
+        ),
         data=converted,
         blocks=lambda: list(_converted(pairs, converted)),
         records=lambda: plain(pairs),
@@ -314,17 +316,6 @@ def _checked(graph: ChakraTrace, name: str = "") -> tuple[Findings, list[Warned]
     return graph.check().to_dicts(), replay_warnings(graph.replay(), graph.nodes, name)
 
 
-def _known(given: Mapping[str, Any], warnings: Sequence[Warned]) -> dict[str, Any]:
-    """Return the fields of every document about graphs."""
-    return {
-        "input": given,
-        "status": "partial" if warnings else "ok",
-        "abstains_because": [Abstention("replay_differs")] if warnings else [],
-        "warnings": warnings,
-        "forms_with_warnings": DATA_FORMATS,
-    }
-
-
 def _exit_code(found: Sequence[Mapping[str, Any]], warnings: Sequence[Warned]) -> int:
     if warnings:
         return exit_codes.INCONCLUSIVE
@@ -350,11 +341,7 @@ def _replay_answer(path: str, graph: ChakraTrace) -> Answer:
     warnings = replay_warnings(whole, graph.nodes)
     document = Document(
         schema=_REPLAY,
-        input={"path": path},
-        status="partial" if warnings else "ok",
-        abstains_because=[Abstention("replay_differs")] if warnings else [],
-        warnings=warnings,
-        forms_with_warnings=DATA_FORMATS,
+        **known_of_replay({"path": path}, warnings),
         data=Replayed(
             replay_ns=whole.makespan_ns,
             measured_ns=whole.measured_ns,

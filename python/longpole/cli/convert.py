@@ -11,7 +11,7 @@ import click
 
 from longpole.analyses.questions import arguments_of
 from longpole.cli.answer import exit_codes
-from longpole.cli.answer.inputs import name_of
+from longpole.cli.answer.inputs import name_of, record_of
 from longpole.cli.answer.problems import require, usage_errors
 from longpole.cli.answer.table import (
     PATH_TABLES,
@@ -414,5 +414,5 @@ def _document(
             Headline(f"{name_of(path)}: {what}"),
             Sentence(f"Wrote {count(n_rows, unit)} to {output}.{more}"),
         ],
-        records=lambda: [{"path": path, **written.to_dict()}],
+        records=lambda: [record_of(written, path)],
     )

@@ -12,7 +12,7 @@ import click
 from longpole.cli.answer import exit_codes
 from longpole.cli.ask.files import OutputPath
 from longpole.cli.ask.options import Options, answer_options, answers, force_option
-from longpole.data import Data
+from longpole.data import Data, plain
 from longpole.files import new_file
 from longpole.report.blocks import Column, Headline, Sentence, tabulated
 from longpole.report.document import Document
@@ -99,7 +99,7 @@ def _answer(folder: Path, *, ranks: bool, force: bool) -> Answer:
             *blocks,
             tabulated(commands, columns),
         ],
-        records=lambda: [{"command": row.command, "shows": row.shows} for row in commands],
+        records=lambda: plain(commands),
     )
     return document, exit_codes.OK
 

@@ -62,21 +62,18 @@ def devices(*, watch: bool, fake: int | None, options: Options) -> int:
       longpole devices
       longpole devices --watch --format jsonl
     """
-    from longpole.cli.answer.emit import emit
     from longpole.devices import discover, select
-    from longpole.report.terminal import Terminal
 
     found = discover() if fake is None else select([f"fake:{fake}"])
     if not found:
         message = "the environment hides every device"
         raise DeviceError(message)
-    terminal = Terminal.of(sys.stdout, options.color)
-    exit_code = emit([_answer(found)], options.form, terminal)
+    exit_code = options.emit(_answer(found))
     while watch:
         time.sleep(_WATCH_S)
         if options.form == "text" and sys.stdout.isatty():
             sys.stdout.write(_CLEAR_SCREEN)
-        exit_code = emit([_answer(found)], options.form, terminal)
+        exit_code = options.emit(_answer(found))
     return exit_code
 
 

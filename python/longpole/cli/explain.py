@@ -62,12 +62,7 @@ def explain(*, remedy: str | None, options: Options) -> int:
       longpole explain
       longpole explain cuda_graph
     """
-    import sys
-
-    from longpole.cli.answer.emit import emit
-    from longpole.report.terminal import Terminal
-
-    return emit([_answer(remedy)], options.form, Terminal.of(sys.stdout, options.color))
+    return options.emit(_answer(remedy))
 
 
 class ExplainedRemedy(Row):

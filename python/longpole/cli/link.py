@@ -19,7 +19,7 @@ from longpole.report.document import DATA_FORMATS, Abstention, Document, Warned
 from longpole.wording import count, duration, escape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     import polars as pl
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block
     from longpole.report.document import Record
 
-__all__ = ["link", "pair_options", "replay_warnings"]
+__all__ = ["known_of_replay", "link", "pair_options", "replay_warnings"]
 
 _SCHEMA: Final = "longpole.link/1"
 _LARGEST_ERROR: Final = 0.05
@@ -154,11 +154,7 @@ def _answer(execution: str, kineto: str, linked: LinkedTrace, *, explain: bool) 
     warnings = replay_warnings(replay, linked.nodes)
     document = Document(
         schema=_SCHEMA,
-        input={"path": execution, "kineto": kineto},
-        status="partial" if warnings else "ok",
-        abstains_because=[Abstention("replay_differs")] if warnings else [],
-        warnings=warnings,
-        forms_with_warnings=DATA_FORMATS,
+        **known_of_replay({"path": execution, "kineto": kineto}, warnings),
         data=found,
         blocks=lambda: [
             Headline(f"{name_of(execution)}, {name_of(kineto)}"),
@@ -266,6 +262,17 @@ def _explained(linked: LinkedTrace) -> Iterator[str]:
         waiting = f"{row['kind']}: node {row['node']} ({escape(row['name'])}) waits, in "
         source = f"for node {row['depends_on']} ({escape(row['name_source'])})"
         yield f"{waiting}{escape(row['call'] or '?')}, {source}, {row['evidence']}"
+
+
+def known_of_replay(given: Mapping[str, Any], warnings: Sequence[Warned]) -> dict[str, Any]:
+    """Return the fields of every document about a graph that was replayed."""
+    return {
+        "input": given,
+        "status": "partial" if warnings else "ok",
+        "abstains_because": [Abstention("replay_differs")] if warnings else [],
+        "warnings": warnings,
+        "forms_with_warnings": DATA_FORMATS,
+    }
 
 
 def replay_warnings(replay: Replay, nodes: pl.DataFrame, graph: str = "") -> list[Warned]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from longpole.cli.answer import exit_codes
+from longpole.cli.answer.inputs import record_of
 from longpole.cli.answer.problems import require
 from longpole.cli.ask.options import Options, answers, output_options, shared_options
 from longpole.cli.ask.ranks import (
@@ -107,7 +108,7 @@ def _answer(
         input={"path": path},
         data=merged,
         blocks=lambda: list(_blocks(path, merged, notes)),
-        records=lambda: [{"path": path, **merged.to_dict()}],
+        records=lambda: [record_of(merged, path)],
     )
     return document, exit_codes.OK
 

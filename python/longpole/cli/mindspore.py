@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from longpole.cli.answer import exit_codes
-from longpole.cli.answer.emit import failed
-from longpole.cli.answer.problems import Problem
+from longpole.cli.answer.problems import require, usage_errors
 from longpole.cli.ask.files import OutputPath
 from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.windows import step_option
-from longpole.errors import TraceError
 from longpole.mindspore.offline import offline_analyse
 from longpole.report.blocks import Column, Headline, Notes, Sentence, Table
 from longpole.report.document import DATA_FORMATS, Document, Warned
 from longpole.wording import duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from longpole.cli.answer.emit import Answer
     from longpole.mindspore.device_tables import DeviceTables
@@ -76,33 +75,22 @@ def mindspore(
       longpole mindspore data/ -o analysis
       longpole mindspore data/ -o files --compat
     """
-    if output is None and compat:
-        message = "--compat is about files; name a folder with -o"
-        raise click.UsageError(message)
-    if output is not None and len(folders) > 1:
-        message = "with -o, name one DIR"
-        raise click.UsageError(message)
-    asked = {
+    require(output is not None or not compat, "--compat is about files; name a folder with -o")
+    require(output is None or len(folders) == 1, "with -o, name one DIR")
+    asked: Any = {
         "step_list": sorted(steps) or None,
         "output": output,
         "compat": "mindspore" if compat else None,
         "developer_rows": not no_developer_rows,
     }
-    found = _answers(folders, asked, debug=options.debug)
-    return options.emit_each(found)
 
+    def ask(folder: str) -> Answer:
+        with usage_errors():
+            return _answer(folder, offline_analyse(folder, **asked))
 
-def _answers(folders: Sequence[str], asked: Mapping[str, Any], *, debug: bool) -> Iterator[Answer]:
-    """Yield an answer about each folder."""
-    for folder in folders:
-        try:
-            yield _answer(folder, offline_analyse(folder, **asked))
-        except (TraceError, OSError) as error:
-            if debug:
-                raise
-            yield failed(_SCHEMA, Problem.of(error).at(folder))
-        except ValueError as error:
-            raise click.UsageError(str(error)) from error
+    return options.emit_each(
+        options.attempt(_SCHEMA, folder, partial(ask, folder)) for folder in folders
+    )
 
 
 def _answer(folder: str, found: Analysis) -> Answer:

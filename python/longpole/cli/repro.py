@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from longpole.cli.answer import exit_codes
-from longpole.cli.answer.inputs import name_of
+from longpole.cli.answer.inputs import name_of, record_of
 from longpole.cli.answer.problems import usage_errors
 from longpole.cli.ask.numbers import MOST
 from longpole.cli.ask.options import Options, answers, output_options, shared_options
@@ -105,8 +105,6 @@ def _answer(
             Sentence("Not recorded:"),
             Notes(list(script.not_recorded)),
         ],
-        records=lambda: [
-            {"path": name, "output": str(output), "operator": script.operator, "event": event}
-        ],
+        records=lambda: [record_of(written, name)],
     )
     return document, exit_codes.OK

@@ -225,8 +225,9 @@ def _check(name: str, choices: dict[str, Any]) -> None:
     for choice in choices:
         if choice not in accepted:
             having = [each for each in tables() if _has(each, choice)]
-            option = {"tflops": "peak"}.get(choice, choice)
-            message = f"--{option} is an option of {', '.join(having)}, not of {name}"
+            parameters = click.get_current_context().command.params
+            option = next(each.opts[0] for each in parameters if each.name == choice)
+            message = f"{option} is an option of {', '.join(having)}, not of {name}"
             raise click.UsageError(message)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ from longpole.cli.ask.runner import runner_options
 from longpole.files import check_free, inputs_protected
 from longpole.report.blocks import Column, Headline, Notes, Sentence, Table, tabulated
 from longpole.report.document import Abstention, Document, Warned
-from longpole.wording import count, duration, escape, share
+from longpole.wording import count, duration, share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -247,18 +246,16 @@ def _searched(
     **given: Any,
 ) -> int:
     from longpole.bench.tune import TaskError, tune
-    from longpole.cli.bench.session import Session, changes_since, stopped_by_signals
+    from longpole.cli.bench.session import Session, changes_since, continued_by, stopped_by_signals
 
     path = Path(results or f"{Path(asked.path).stem}.results.jsonl")
     session = Session(path, (), given)
     devices = _devices(asked.task, session)
     warnings = changes_since(path) if resume else []
-    for warned in warnings:
-        sys.stderr.write(f"warning: {escape(warned.message)}\n")
     with (
         usage_errors(TaskError),
         stopped_by_signals(),
-        _told_how_to_go_on(asked.path),
+        continued_by(f"tune {asked.path} --resume"),
         _progress(options) as on_record,
     ):
         found = tune(
@@ -287,8 +284,8 @@ def _devices(task: Task, session: Session) -> Found | Cluster | None:
     if not isinstance(task.candidate, Function):
         return session.devices()
     require(
-        not (session.given["devices"] or session.given["engine"]),
-        "the clock of a function determines its device: --devices and --engine do not apply",
+        not (session.given["devices"] or session.given["ray"]),
+        "the clock of a function determines its device: --devices and --ray do not apply",
     )
     return None
 
@@ -322,15 +319,6 @@ def _from_trace(trace: str, options: Options) -> int:
     from longpole.cli.ask.windows import Asked
 
     return answer_each([trace], options, TABLE, worth_tuning, window=Asked(), arguments="default")
-
-
-@contextmanager
-def _told_how_to_go_on(task: str) -> Iterator[None]:
-    try:
-        yield
-    except (KeyboardInterrupt, SystemExit):
-        sys.stderr.write(f"interrupted\nhint: continue with `longpole tune {task} --resume`\n")
-        raise
 
 
 @contextmanager

@@ -159,7 +159,7 @@ ABOUT: Final[Mapping[str, Mapping[Question, float]]] = {
         ("bench", "results", "{}/base.results.jsonl"): 2.0,
         ("bench", "results", "{}/base.results.jsonl", "--json", "--all-attempts"): 2.0,
         ("bench", "best", "{}/base.results.jsonl"): 2.0,
-        ("bench", "best", "{}/base.results.jsonl", "--by", "m", "--json"): 2.0,
+        ("bench", "best", "{}/base.results.jsonl", "--tag", "m", "--json"): 2.0,
         ("bench", "compare", "{}/base.results.jsonl", "{}/new.results.jsonl"): 1.0,
         ("bench", "compare", "{}/new.results.jsonl", "{}/base.results.jsonl", "--json"): 1.0,
     },

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.analyses.findings import READING_HINTS
+from longpole.data import plain
 from longpole.report.document import Warned
 from longpole.report.frames import flat
 from longpole.wording import escape
@@ -20,7 +21,15 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.traces.findings import RankFinding
 
-__all__ = ["describe", "json_rows", "name_of", "records_of", "warnings_of", "warnings_of_ranks"]
+__all__ = [
+    "describe",
+    "json_rows",
+    "name_of",
+    "record_of",
+    "records_of",
+    "warnings_of",
+    "warnings_of_ranks",
+]
 
 _ROWS_AT_A_TIME: Final = 10_000
 _NOT_ASCII: Final = re.compile("[^\x00-\x7f]")
@@ -72,6 +81,13 @@ def records_of(path: str, frame: pl.DataFrame) -> Iterator[Record]:
     """Yield every row with its input."""
     for rows in flat(frame).iter_slices(_ROWS_AT_A_TIME):
         yield from ({"path": path, **row} for row in rows.iter_rows(named=True))
+
+
+def record_of(data: Any, path: str | None = None) -> Record:
+    """Return the single values of an answer's data as a row, without its lists and objects."""
+    values = {} if path is None else {"path": path}
+    fields = plain(data).items()
+    return values | {name: value for name, value in fields if not isinstance(value, list | dict)}
 
 
 def json_rows(frame: pl.DataFrame) -> Iterator[str]:

@@ -171,27 +171,29 @@ class Best(Row):
 @click.command()
 @answers("longpole.cli.bench.results:Best")
 @click.argument("path", metavar="RESULTS")
-@click.option("--by", metavar="TAG", help="Choose for each value of a tag instead of for each key.")
+@click.option(
+    "--tag", metavar="TAG", help="Choose for each value of a tag instead of for each key."
+)
 @answer_options
-def best(*, path: str, by: str | None, options: Options) -> int:
+def best(*, path: str, tag: str | None, options: Options) -> int:
     """Choose the fastest result of each key.
 
     Only successful runs count; times that are zero, negative, infinite or NaN are ignored. With
-    --by, jobs without that tag are left out and counted. The exit code is 4 if there is
+    --tag, jobs without that tag are left out and counted. The exit code is 4 if there is
     nothing to choose from.
 
     \b
     Examples:
       longpole bench best jobs.results.jsonl
-      longpole bench best jobs.results.jsonl --by shape --json
+      longpole bench best jobs.results.jsonl --tag shape --json
     """
     from longpole.bench import ResultsFile
     from longpole.bench.records.choice import best_of_final
 
     file = ResultsFile(path)
-    groups = _Groups(by)
+    groups = _Groups(tag)
     chosen = best_of_final(groups.having(_checked(file, file.final_records())), groups.of)
-    warnings = [*_left_out_of_groups(by, groups.n_left_out), *_damage_warnings(file)]
+    warnings = [*_left_out_of_groups(tag, groups.n_left_out), *_damage_warnings(file)]
     choices = [
         _choice(name, record, record.best)
         for name, record in chosen.items()
@@ -202,7 +204,7 @@ def best(*, path: str, by: str | None, options: Options) -> int:
         input={"path": path},
         status="ok" if choices else "abstained",
         abstains_because=[] if choices else [Abstention("no_result")],
-        scope={"by": by},
+        scope={"tag": tag},
         warnings=warnings,
         data=Best(best=choices),
         blocks=lambda: _best_blocks(choices, warnings),
@@ -214,27 +216,27 @@ def best(*, path: str, by: str | None, options: Options) -> int:
 
 @dataclass(slots=True)
 class _Groups:
-    """Groups of competing results: by key, or by value of the tag `by`."""
+    """Groups of competing results: by key, or by value of the tag `tag`."""
 
-    by: str | None
+    tag: str | None
     n_left_out: int = 0
 
     def having(self, records: Iterator[Record]) -> Iterator[Record]:
         """Yield the records that belong to a group, and count the others."""
         for record in records:
-            if self.by is None or self.by in record.tags:
+            if self.tag is None or self.tag in record.tags:
                 yield record
             else:
                 self.n_left_out += 1
 
     def of(self, record: Record) -> str:
-        return record.key if self.by is None else str(record.tags[self.by])
+        return record.key if self.tag is None else str(record.tags[self.tag])
 
 
-def _left_out_of_groups(by: str | None, n_left_out: int) -> list[Warned]:
+def _left_out_of_groups(tag: str | None, n_left_out: int) -> list[Warned]:
     if not n_left_out:
         return []
-    message = f"{count(n_left_out, 'job')} without the tag {by!r} left out"
+    message = f"{count(n_left_out, 'job')} without the tag {tag!r} left out"
     return [Warned("no_tag", n_left_out, message, "one of them may be the fastest")]
 
 

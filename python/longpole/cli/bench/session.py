@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Session",
-    "Writable",
     "changes_since",
+    "continued_by",
     "run_session",
     "show_progress",
     "stopped_by_signals",
@@ -101,7 +101,7 @@ class Session:
         """Find the given devices, here or on every node of a Ray cluster."""
         devices = self.given.get("devices")
         names = devices.split(",") if devices else []
-        return Cluster.find(names) if self.given.get("engine") == "ray" else select(names)
+        return Cluster.find(names) if self.given.get("ray") else select(names)
 
     def open_runner(self, *, resume: bool, force: bool) -> Runner:
         """Acquire the devices and, once everything else is valid, the results file."""
@@ -136,12 +136,10 @@ def run_session(
 ) -> int:
     """Run the jobs, show the progress, and summarize the run."""
     warnings = changes_since(session.results) if resume else []
-    for warned in warnings:
-        sys.stderr.write(f"warning: {escape(warned.message)}\n")
     begun = time.monotonic()
     with (
         stopped_by_signals(),
-        _told_how_to_go_on(session.results),
+        continued_by(f"bench resume {session.results}", str(session.results)),
         session.open_runner(resume=resume, force=force) as runner,
         show_progress(runner, enabled=options.progress) as console,
     ):
@@ -207,11 +205,11 @@ def _exit_code(records: Sequence[Record]) -> int:
 
 
 def changes_since(results: Path) -> list[Warned]:
-    """Return warnings about changes since the last record was written."""
+    """Print and return warnings about changes since the last record was written."""
     earlier: Mapping[str, Any] = {}
     for record in ResultsFile(results).records():
         earlier = record.environment or earlier
-    return [
+    warnings = [
         Warned(
             "environment_changed",
             1,
@@ -220,6 +218,9 @@ def changes_since(results: Path) -> list[Warned]:
         )
         for change in fingerprint_changes(earlier)
     ]
+    for warned in warnings:
+        sys.stderr.write(f"warning: {escape(warned.message)}\n")
+    return warnings
 
 
 @contextmanager
@@ -239,14 +240,13 @@ def stopped_by_signals() -> Iterator[None]:
 
 
 @contextmanager
-def _told_how_to_go_on(results: Path) -> Iterator[None]:
+def continued_by(command: str, kept: str = "") -> Iterator[None]:
+    """Name the command that continues an interrupted run, and where its finished jobs are kept."""
     try:
         yield
     except (KeyboardInterrupt, SystemExit):
-        sys.stderr.write(
-            f"interrupted; finished jobs are in {results}\n"
-            f"hint: continue with `longpole bench resume {results}`\n"
-        )
+        where = f"; finished jobs are in {kept}" if kept else ""
+        sys.stderr.write(f"interrupted{where}\nhint: continue with `longpole {command}`\n")
         raise
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from longpole.cli.answer import exit_codes
+from longpole.cli.answer.inputs import record_of
 from longpole.cli.answer.problems import usage_errors
 from longpole.cli.ask.options import Options, answers, output_options, shared_options
 from longpole.cli.ask.traces import named_traces, traces_argument
@@ -118,13 +119,13 @@ def _written(page: Page, paths: Sequence[str], output: Path) -> Answer:
     """Report what was written to which file."""
     n_bytes = output.stat().st_size
     told = f"{output}: {count(len(page.sections), 'section')}, {n_bytes / 1e6:.1f} MB"
+    sections = [section.key for section in page.sections]
+    found = WrittenReport(output=str(output), bytes=n_bytes, sections=sections)
     document = Document(
         schema=_SCHEMA,
         input={"path": paths[0], "traces": list(paths)},
-        data=WrittenReport(
-            output=str(output), bytes=n_bytes, sections=[section.key for section in page.sections]
-        ),
+        data=found,
         blocks=lambda: [Sentence(told)],
-        records=lambda: [{"output": str(output), "bytes": n_bytes}],
+        records=lambda: [record_of(found)],
     )
     return document, exit_codes.OK

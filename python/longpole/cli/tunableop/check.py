@@ -31,6 +31,10 @@ __all__ = ["check", "env", "files"]
 _STYLES: Final[dict[str, Style]] = {"error": "bad", "warning": "warn", "info": "dim"}
 _MOST_LINES: Final = 8
 _MOST_PLACES: Final = 3
+_NAME: Final = click.option("--name", metavar="FILE", help="The results file, as given to torch.")
+_UNTUNED: Final = click.option(
+    "--untuned", metavar="FILE", help="The untuned file, as given to torch."
+)
 
 
 @click.command()
@@ -76,8 +80,8 @@ def check(
 @click.command()
 @answers("longpole.cli.tunableop.data:Variables")
 @click.argument("phase", type=click.Choice(("collect", "tune", "use")))
-@click.option("--name", metavar="FILE", help="The results file.")
-@click.option("--untuned", metavar="FILE", help="The untuned file.")
+@_NAME
+@_UNTUNED
 @click.option("--torch", "version", metavar="VERSION", help="Version of torch to use it with.")
 @click.option("--exports", is_flag=True, help="Print export commands for a shell.")
 @answer_options
@@ -133,8 +137,8 @@ def _export(variables: Mapping[str, str], warnings: Iterable[str]) -> int:
 
 @click.command()
 @answers("longpole.cli.tunableop.data:Files")
-@click.option("--name", metavar="FILE", help="The results file, as given to torch.")
-@click.option("--untuned", metavar="FILE", help="The untuned file, as given to torch.")
+@_NAME
+@_UNTUNED
 @click.option(
     "--visible",
     multiple=True,

@@ -34,8 +34,10 @@ __all__ = ["tune"]
     help="Such as 0,2, or UUIDs, `all`, `cpu`, `fake:N`.  [default: all]",
 )
 @click.option(
-    "--name",
+    "-o",
+    "--output",
     type=OutputPath(),
+    metavar="NAME",
     default="tunableop_results.csv",
     show_default=True,
     help="Name of the results file without an ordinal.",
@@ -64,7 +66,7 @@ def tune(
     *,
     pattern: str,
     gpus: str | None,
-    name: str,
+    output: str,
     worker: str | None,
     timeout: float,
     batch: int,
@@ -91,7 +93,7 @@ def tune(
         found = tunableop.tune(
             pattern,
             gpus=gpus.split(",") if gpus else None,
-            filename=name,
+            filename=output,
             worker=worker or tunableop.WORKER,
             timeout_s=timeout,
             batch_size=batch,
