@@ -21,7 +21,7 @@ from longpole.cli.answer.table import (
     rows_of_question,
     tables,
 )
-from longpole.cli.answer.windows import exit_code_of, known_of, known_of_trace, known_of_window
+from longpole.cli.answer.windows import Found, exit_code_of, known_of, known_of_window
 from longpole.cli.ask.options import Options, answers, output_options, shared_options
 from longpole.cli.ask.traces import answer_each, trace_argument
 from longpole.cli.ask.windows import Asked, window_options
@@ -32,6 +32,7 @@ from longpole.report.blocks import Headline, Sentence
 from longpole.report.csv import harmless
 from longpole.report.document import Document
 from longpole.report.frames import flat
+from longpole.windows import choose_window
 from longpole.wording import count
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from longpole.cli.answer.emit import Answer
-    from longpole.cli.answer.windows import Found
     from longpole.convert.flame import Stack, Time
     from longpole.trace import Trace
     from longpole.windows import Window
@@ -154,20 +154,16 @@ def convert(
     is_file = form in ("table", "perfetto") or output.suffix == ".pftrace" or trace != "-"
     needed = "only tables, .perfetto-trace and .pftrace are written from a pipe; give a file"
     require(is_file, needed)
-    task = _task("normalised" if normalise else form, window, Shown(table, where, None))
-    write = partial(task.write, output=output, force=force)
-    if form == "flame":
-        write = partial(write, time=time or "host")
-    if form == "overlay":
-        write = partial(write, counters=counters)
+    shown = Shown(table, where, None)
+    task = _task("normalised" if normalise else form, window, shown, time or "host", counters)
     return answer_each(
         [trace],
         options,
         _SCHEMA,
-        write,
+        partial(_answer, task=task, output=output, force=force),
         window=task.window,
         about=task.about,
-        arguments="default" if counters else task.arguments,
+        arguments=task.arguments,
     )
 
 
@@ -206,32 +202,43 @@ def _check(form: str, given: list[str], window: Asked) -> None:
 
 
 class _Task(NamedTuple):
-    """A function that writes, the window that it needs, and the arguments of events."""
+    """What is written of which window, and how."""
 
-    write: Callable[..., Answer]
+    what: str
+    write: Callable[..., int]
+    """Writes it, from the name of a trace, the trace and the window; returns the number of rows."""
     window: Asked | None = None
     about: Literal["time", "path"] = "time"
     arguments: Literal["ids", "default"] | Sequence[str] = "ids"
+    unit: str = "row"
 
 
-def _task(form: str, window: Asked, shown: Shown) -> _Task:
+def _task(form: str, window: Asked, shown: Shown, time: Time, counters: bool) -> _Task:  # noqa: FBT001
     """Return how to write this content."""
     given = window if window.is_any else None
     tasks = {
-        "saved": _Task(_save_trace, arguments="default"),
-        "normalised": _Task(_normalise_trace),
-        "trace": _Task(_cut_trace if given else _repair_trace, given),
-        "perfetto": _Task(_write_perfetto, given, arguments="default"),
-        "flame": _Task(_write_flame, window),
-        "overlay": _Task(_write_overlay, window, "path"),
+        "saved": _Task("all tables", _save, arguments="default"),
+        "normalised": _Task("trace", _normalise),
+        "trace": _Task("trace", _cut if given else _repair, given),
+        "perfetto": _Task("trace", _write_perfetto, given, arguments="default"),
+        "flame": _Task(f"{time} time by stack", partial(_write_flame, time=time), window),
+        "overlay": _Task(
+            "critical path",
+            partial(_write_overlay, counters=counters),
+            window,
+            "path",
+            "default" if counters else "ids",
+            "segment",
+        ),
     }
     if form in tasks:
         return tasks[form]
+    write = partial(_write_rows, shown=shown)
     if shown.table in PATH_TABLES:
-        return _Task(partial(_convert_path, shown=shown), window, "path")
+        return _Task(shown.table, write, window, "path")
     lists_all = shown.table == "events" or shown.table in WHOLE_TABLES
-    write = partial(_convert_question, shown=shown)
-    return _Task(write, given if lists_all else window, arguments=arguments_of(shown.table))
+    of = given if lists_all else window
+    return _Task(shown.table, write, of, arguments=arguments_of(shown.table))
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,76 +253,76 @@ class Converted(Data):
     rows: int
 
 
-def _harmless(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows with strings as in `--format csv`: no formulas, no invisible characters."""
-    import polars as pl
+def _answer(
+    path: str,
+    trace: Trace,
+    part: Found | Window | None = None,
+    *,
+    task: _Task,
+    output: Path,
+    force: bool,
+) -> Answer:
+    """Write what was requested, and report what was written."""
+    n_rows = task.write(path, trace, part, output, force=force)
+    if isinstance(part, Found):
+        verdict = part.verdict()
+        known, code = known_of(path, trace, part, verdict), exit_code_of(verdict)
+    else:
+        known, code = known_of_window(path, trace, part), exit_codes.OK
+    written = Converted(str(output), output.stat().st_size, task.what, n_rows)
+    told = f"Wrote {count(n_rows, task.unit)} to {output}."
+    if output.suffix == ".pftrace":
+        told += " For the whole trace, use .perfetto-trace."
+    document = Document(
+        schema=_SCHEMA,
+        **known,
+        data=written,
+        blocks=lambda: [Headline(f"{name_of(path)}: {task.what}"), Sentence(told)],
+        records=lambda: [record_of(written, path)],
+    )
+    return document, code
 
-    changed = {}
-    for name, dtype in rows.schema.items():
-        if isinstance(dtype, pl.String | pl.Categorical | pl.Enum):
-            texts = rows[name].cast(pl.String)
-            shown = {text: harmless(text) for text in texts.unique().drop_nulls()}
-            other = {text: safe for text, safe in shown.items() if safe != text}
-            if other:
-                changed[name] = texts.replace(other)
-    return rows.with_columns(**changed)
 
-
-def _writer_of(output: Path) -> Callable[[pl.DataFrame, Path], None]:
-    """Return a function that writes a table to a file with this suffix."""
-    return _WRITERS[output.suffix]
-
-
-def _cut_trace(path: str, trace: Trace, window: Window, *, output: Path, force: bool) -> Answer:
+def _cut(path: str, trace: Trace, window: Window, output: Path, *, force: bool) -> int:
     """Write the events of a window as a smaller trace."""
     from longpole.convert.cut import cut
 
     with usage_errors():
-        n_written = cut(trace, path, window, output, force=force)
-    known = known_of_window(path, trace, window)
-    return _document("trace", n_written, output, known), exit_codes.OK
+        return cut(trace, path, window, output, force=force)
 
 
-def _repair_trace(path: str, trace: Trace, *, output: Path, force: bool) -> Answer:
+def _repair(path: str, _trace: Trace, _window: None, output: Path, *, force: bool) -> int:
     """Write everything readable of a trace as a valid one."""
     from longpole.convert.repaired import repair
 
-    n_written = repair(path, output, force=force)
-    known = known_of_trace(path, trace)
-    return _document("trace", n_written, output, known), exit_codes.OK
+    return repair(path, output, force=force)
 
 
-def _normalise_trace(path: str, trace: Trace, *, output: Path, force: bool) -> Answer:
+def _normalise(path: str, _trace: Trace, _window: None, output: Path, *, force: bool) -> int:
     """Write everything readable of a trace so that every viewer shows it unchanged."""
     from longpole.convert.normalised import normalise
 
-    n_written = normalise(path, output, force=force)
-    known = known_of_trace(path, trace)
-    return _document("trace", n_written, output, known), exit_codes.OK
+    return normalise(path, output, force=force)
 
 
-def _save_trace(path: str, trace: Trace, *, output: Path, force: bool) -> Answer:
+def _save(_path: str, trace: Trace, _window: None, output: Path, *, force: bool) -> int:
     """Write all tables of a trace, to be opened again."""
     trace.save(output, force=force)
-    known = known_of_trace(path, trace)
-    return _document("all tables", trace.events.height, output, known), exit_codes.OK
+    return trace.events.height
 
 
 def _write_perfetto(
-    path: str, trace: Trace, window: Window | None = None, *, output: Path, force: bool
-) -> Answer:
+    path: str, trace: Trace, window: Window | None, output: Path, *, force: bool
+) -> int:
     """Write a trace, or the events of a window, for Perfetto."""
-    from longpole.convert import perfetto
+    from longpole.convert.perfetto import write_perfetto
 
-    inputs = [Path(path)]
-    n_written = perfetto.write_perfetto(trace, output, window, inputs=inputs, force=force)
-    known = known_of_window(path, trace, window)
-    return _document("trace", n_written, output, known), exit_codes.OK
+    return write_perfetto(trace, output, window, inputs=[Path(path)], force=force)
 
 
 def _write_flame(
-    path: str, trace: Trace, window: Window, *, time: Time, output: Path, force: bool
-) -> Answer:
+    path: str, trace: Trace, window: Window, output: Path, *, force: bool, time: Time
+) -> int:
     """Write times by stacks of names, for a flame graph viewer."""
     from longpole.convert.flame import flame, folded, speedscope
 
@@ -334,85 +341,43 @@ def _write_flame(
         unfinished.open("w", encoding="utf-8", newline="\n") as file,
     ):
         file.writelines(texts)
-    known = known_of_window(path, trace, window)
-    return _document(f"{time} time by stack", n_written, output, known), exit_codes.OK
+    return n_written
 
 
 def _write_overlay(
-    path: str, trace: Trace, found: Found, *, output: Path, force: bool, counters: bool
-) -> Answer:
+    path: str, trace: Trace, found: Found, output: Path, *, force: bool, counters: bool
+) -> int:
     """Write the critical path for Perfetto, with the trace itself in a zip archive."""
-    beside = path if output.suffix == ".zip" else None
-    tracks = _counters(trace, found.path.window) if counters else b""
-    found.path.to_perfetto(output, beside=beside, counters=tracks, force=force)
-    verdict = found.verdict()
-    known = known_of(path, trace, found, verdict)
-    n_written = found.path.segments.height
-    alone = "" if beside else " For the whole trace, use .perfetto-trace."
-    document = _document("critical path", n_written, output, known, unit="segment", more=alone)
-    return document, exit_code_of(verdict)
-
-
-def _counters(trace: Trace, between: tuple[int, int]) -> bytes:
     from longpole.analyses.counter_tracks import counter_tracks
-    from longpole.windows import choose_window
 
-    return counter_tracks(trace, choose_window(trace, between=between))
-
-
-def _convert_path(
-    path: str, trace: Trace, found: Found, *, shown: Shown, output: Path, force: bool
-) -> Answer:
-    """Write a table about the critical path."""
-    rows = rows_of_path(trace, found, shown)
-    verdict = found.verdict()
-    known = known_of(path, trace, found, verdict)
-    return _written(rows, shown, output, known, force=force), exit_code_of(verdict)
+    beside = path if output.suffix == ".zip" else None
+    window = choose_window(trace, between=found.path.window) if counters else None
+    tracks = counter_tracks(trace, window) if counters else b""
+    found.path.to_perfetto(output, beside=beside, counters=tracks, force=force)
+    return found.path.segments.height
 
 
-def _convert_question(
-    path: str,
-    trace: Trace,
-    window: Window | None = None,
-    *,
-    shown: Shown,
-    output: Path,
-    force: bool,
-) -> Answer:
-    """Write the table that answers a question."""
-    rows = rows_of_question(trace, window, shown)
-    known = known_of_window(path, trace, window)
-    return _written(rows, shown, output, known, force=force), exit_codes.OK
+def _write_rows(
+    path: str, trace: Trace, part: Any, output: Path, *, force: bool, shown: Shown
+) -> int:
+    """Write a table."""
+    is_of_path = shown.table in PATH_TABLES
+    rows = (rows_of_path if is_of_path else rows_of_question)(trace, part, shown)
+    with new_file(output, force=force, inputs=[Path(path)]) as unfinished:
+        _WRITERS[output.suffix](rows, unfinished)
+    return rows.height
 
 
-def _written(
-    rows: pl.DataFrame, shown: Shown, output: Path, known: dict[str, Any], *, force: bool
-) -> Document:
+def _harmless(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows with strings as in `--format csv`: no formulas, no invisible characters."""
+    import polars as pl
 
-    path = Path(known["input"]["path"])
-    with new_file(output, force=force, inputs=[path]) as unfinished:
-        _writer_of(output)(rows, unfinished)
-    return _document(shown.table, rows.height, output, known)
-
-
-def _document(
-    what: str,
-    n_rows: int,
-    output: Path,
-    known: dict[str, Any],
-    *,
-    unit: str = "row",
-    more: str = "",
-) -> Document:
-    path = known["input"]["path"]
-    written = Converted(output=str(output), bytes=output.stat().st_size, table=what, rows=n_rows)
-    return Document(
-        schema=_SCHEMA,
-        **known,
-        data=written,
-        blocks=lambda: [
-            Headline(f"{name_of(path)}: {what}"),
-            Sentence(f"Wrote {count(n_rows, unit)} to {output}.{more}"),
-        ],
-        records=lambda: [record_of(written, path)],
-    )
+    changed = {}
+    for name, dtype in rows.schema.items():
+        if isinstance(dtype, pl.String | pl.Categorical | pl.Enum):
+            texts = rows[name].cast(pl.String)
+            shown = {text: harmless(text) for text in texts.unique().drop_nulls()}
+            other = {text: safe for text, safe in shown.items() if safe != text}
+            if other:
+                changed[name] = texts.replace(other)
+    return rows.with_columns(**changed)

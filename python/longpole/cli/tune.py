@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from longpole.bench.tune.replay import Simulation
-from longpole.bench.tune.search import Tuning
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.problems import require, usage_errors
 from longpole.cli.ask.files import OutputPath
@@ -29,12 +27,14 @@ if TYPE_CHECKING:
     from longpole.bench.run.cluster import Cluster
     from longpole.bench.tune import Effort, Task
     from longpole.bench.tune.finals import Finalist
+    from longpole.bench.tune.replay import Simulation
+    from longpole.bench.tune.search import Tuning
     from longpole.cli.answer.emit import Answer
     from longpole.cli.bench.session import Session
     from longpole.devices import Found
     from longpole.report.blocks import Block, Cell, Value
 
-__all__ = ["TuneData", "simulation_answer", "tune", "tuning_answer"]
+__all__ = ["tune"]
 
 _SCHEMA: Final = "longpole.tune/1"
 _SHOWN_FAILURES: Final = 5
@@ -46,7 +46,6 @@ _STRATEGIES: Final[dict[Column, Value]] = {
     Column("runs", "count"): lambda row: round(row.n_runs),
     Column("measuring", "share"): "measuring_share",
 }
-TuneData = Tuning | Simulation
 _COLUMNS: Final = (
     Column("candidate", "name"),
     Column("value", "number"),
@@ -58,7 +57,7 @@ _COLUMNS: Final = (
 
 
 @click.command()
-@answers("longpole.cli.tune:TuneData")
+@answers("longpole.bench.tune.search:Tuning", "longpole.bench.tune.replay:Simulation")
 @click.argument(
     "task", metavar="[TASK]", required=False, type=click.Path(dir_okay=False, readable=False)
 )
@@ -274,7 +273,7 @@ def _searched(
             on_record=on_record,
         )
     exports.write(asked, found, force=force)
-    return options.emit(tuning_answer(asked.path, str(path), found, warnings))
+    return options.emit(_tuning_answer(asked.path, str(path), found, warnings))
 
 
 def _devices(task: Task, session: Session) -> Found | Cluster | None:
@@ -309,7 +308,7 @@ def _simulated(asked: _Asked, results: str, options: Options) -> int:
     with usage_errors():
         records = recorded_runs(results)
         found = simulate(records, asked.task.objective, names, asked.effort, gate=asked.gate)
-    return options.emit(simulation_answer(results, found))
+    return options.emit(_simulation_answer(results, found))
 
 
 def _from_trace(trace: str, options: Options) -> int:
@@ -342,7 +341,7 @@ def _progress(options: Options) -> Iterator[Callable[[Record], object]]:
         live.clear()
 
 
-def tuning_answer(
+def _tuning_answer(
     task: str, results: str, found: Tuning, warnings: Sequence[Warned] = ()
 ) -> Answer:
     """Report the winner; exit code 4 without one."""
@@ -364,7 +363,7 @@ def tuning_answer(
     return document, exit_codes.OK if found.winner else exit_codes.INCONCLUSIVE
 
 
-def simulation_answer(results: str, found: Simulation) -> Answer:
+def _simulation_answer(results: str, found: Simulation) -> Answer:
     """Compare strategies on recorded runs."""
     document = Document(
         schema=_SCHEMA,

@@ -68,11 +68,16 @@ class Options:
             return failed(schema, Problem.of(error).at(path))
 
 
-def answers(declared: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Declare the type of what a command answers, as `module:Class`, for `longpole schema`."""
+def answers(
+    *declared: str, has_rows: bool = False
+) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Declare what a command answers, as `module:Class`, for `longpole schema`.
+
+    Several declarations are alternatives. With `has_rows`, the answer is a list of these as `rows`.
+    """
 
     def mark(command: Callable[..., int]) -> Callable[..., int]:
-        command.__dict__["answer"] = declared
+        command.__dict__["answer"] = (declared, has_rows)
         return command
 
     return mark

@@ -78,7 +78,7 @@ def check(
 
 
 @click.command()
-@answers("longpole.cli.tunableop.data:Variables")
+@answers("longpole.cli.tunableop.data:VariableRow", has_rows=True)
 @click.argument("phase", type=click.Choice(("collect", "tune", "use")))
 @_NAME
 @_UNTUNED
@@ -108,7 +108,7 @@ def env(
     """
     from longpole.bench import tunableop
     from longpole.bench.tunableop import VARIABLES
-    from longpole.cli.tunableop.data import VariableRow, Variables
+    from longpole.cli.tunableop.data import VariableRow
 
     given = tunableop.environment(phase, filename=name, untuned_filename=untuned)
     meanings = {variable.full_name: variable.meaning for variable in VARIABLES}
@@ -120,9 +120,7 @@ def env(
     if exports:
         require(options.form == "text", "--exports is a format of its own: leave out --format")
         return _export(given, warnings)
-    answer = rows_answer(
-        "env", None, f"to {phase}:", Variables(rows=rows), VariableRow, notes=warnings
-    )
+    answer = rows_answer("env", None, f"to {phase}:", {"rows": rows}, VariableRow, notes=warnings)
     return options.emit(answer)
 
 
@@ -136,7 +134,7 @@ def _export(variables: Mapping[str, str], warnings: Iterable[str]) -> int:
 
 
 @click.command()
-@answers("longpole.cli.tunableop.data:Files")
+@answers("longpole.bench.tunableop.names:ProcessFile", has_rows=True)
 @_NAME
 @_UNTUNED
 @click.option(
@@ -176,7 +174,6 @@ def files(
     from longpole.bench.tunableop import files as files_of
     from longpole.bench.tunableop import name_warnings
     from longpole.bench.tunableop.names import ProcessFile
-    from longpole.cli.tunableop.data import Files
 
     environs = _environs(visible)
     found = [
@@ -193,7 +190,7 @@ def files(
         "files",
         None,
         headline,
-        Files(rows=found),
+        {"rows": found},
         ProcessFile,
         *("process", "ordinal", "device", "results", "exists", "untuned"),
         notes=warnings,

@@ -35,7 +35,11 @@ _KINDS: Final = {
 
 
 @click.command()
-@answers("longpole.cli.tunableop.data:Coverage")
+@answers(
+    "longpole.cli.tunableop.data:RecordedCoverage",
+    "longpole.analyses.gemm_coverage:GemmCoverage",
+    "longpole.analyses.execution_coverage:ExecutionCoverage",
+)
 @click.argument("subject", metavar="UNTUNED|TRACE|ET")
 @click.argument("results", metavar="RESULTS")
 @step_option("the whole trace")

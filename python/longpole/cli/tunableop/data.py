@@ -6,35 +6,23 @@ from typing import Annotated
 
 import polars as pl
 
-from longpole.analyses.execution_coverage import ExecutionCoverage
-from longpole.analyses.gemm_coverage import GemmCoverage
 from longpole.bench.tunableop.coverage import CoverageRow
-from longpole.bench.tunableop.difference import DiffRow, SpeedupRow
-from longpole.bench.tunableop.names import ProcessFile
+from longpole.bench.tunableop.difference import SpeedupRow
 from longpole.bench.tunableop.problems import Problem
-from longpole.bench.tunableop.records import GemmRow
 from longpole.bench.tunableop.tune import Failure
 from longpole.data import Row
 
 __all__ = [
-    "Changed",
     "Checked",
-    "Coverage",
-    "Differences",
-    "Files",
     "KeyRow",
     "MergedFiles",
     "MergedRow",
     "PartRow",
     "RecordedCoverage",
-    "Shown",
     "Speedups",
-    "Split",
     "Tuned",
-    "Untuned",
     "UntunedRow",
     "VariableRow",
-    "Variables",
 ]
 
 
@@ -58,33 +46,12 @@ class RecordedCoverage(Row):
     rows: Annotated[pl.DataFrame, CoverageRow]
 
 
-Coverage = RecordedCoverage | GemmCoverage | ExecutionCoverage
-
-
-class Differences(Row):
-    """Differences between two files."""
-
-    rows: Annotated[pl.DataFrame, DiffRow]
-
-
 class VariableRow(Row):
     """An environment variable to set."""
 
     variable: str
     """With its value, as `NAME=VALUE`."""
     meaning: str
-
-
-class Variables(Row):
-    """The variables to set in a phase."""
-
-    rows: list[VariableRow]
-
-
-class Files(Row):
-    """The files that processes read and write."""
-
-    rows: list[ProcessFile]
 
 
 class MergedRow(Row):
@@ -115,18 +82,6 @@ class KeyRow(Row):
     parameters: str
 
 
-class Changed(Row):
-    """The edited rows."""
-
-    rows: list[KeyRow]
-
-
-class Shown(Row):
-    """The rows of a file."""
-
-    rows: Annotated[pl.DataFrame, GemmRow]
-
-
 class Speedups(Row):
     """The gain from tuning."""
 
@@ -143,12 +98,6 @@ class PartRow(Row):
     file: str
     gemms: int
     flops: int
-
-
-class Split(Row):
-    """The written parts."""
-
-    rows: list[PartRow]
 
 
 class Tuned(Row):
@@ -169,9 +118,3 @@ class UntunedRow(KeyRow):
     n: int | None
     k: int | None
     batch: int | None
-
-
-class Untuned(Row):
-    """Recorded GEMMs without duplicates."""
-
-    rows: Annotated[pl.DataFrame, UntunedRow]

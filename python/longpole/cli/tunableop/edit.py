@@ -65,12 +65,12 @@ class _Edit:
         self, name: str, edited: TunableFile, keys: Sequence[tuple[str, str]], done: str
     ) -> Answer:
         """Write the new file, and report the edited rows."""
-        from longpole.cli.tunableop.data import Changed, KeyRow
+        from longpole.cli.tunableop.data import KeyRow
 
         edited.write(self.output, force=self.force)
         rows = [KeyRow(operator=operator, parameters=parameters) for operator, parameters in keys]
         headline = f"{count(len(rows), 'GEMM')} {done}; written to {self.output}"
-        changed = Changed(rows=rows)
+        changed = {"rows": rows}
         return rows_answer(name, self.file, headline, changed, KeyRow, most=MOST_ROWS)
 
 
@@ -103,7 +103,7 @@ _edit_options: Final = gather(
 
 
 @click.command()
-@answers("longpole.cli.tunableop.data:Changed")
+@answers("longpole.cli.tunableop.data:KeyRow", has_rows=True)
 @_edit_options
 @click.option("--to", default="Default", show_default=True, help="The solution to use.")
 @answer_options
@@ -126,7 +126,7 @@ def pin(*, edit: _Edit, to: str, options: Options) -> int:
 
 
 @click.command()
-@answers("longpole.cli.tunableop.data:Changed")
+@answers("longpole.cli.tunableop.data:KeyRow", has_rows=True)
 @_edit_options
 @answer_options
 def unpin(*, edit: _Edit, options: Options) -> int:

@@ -101,7 +101,7 @@ def _expanded(name: str) -> Sequence[str | Path]:
 
 
 @click.command()
-@answers("longpole.cli.tunableop.data:Split")
+@answers("longpole.cli.tunableop.data:PartRow", has_rows=True)
 @click.argument("file", metavar="FILE")
 @click.option(
     "--parts",
@@ -132,7 +132,7 @@ def split(*, file: str, gpus: int, output: str | None, force: bool, options: Opt
     """
     from longpole.bench import tunableop
     from longpole.bench.tunableop.records import require_rows
-    from longpole.cli.tunableop.data import PartRow, Split
+    from longpole.cli.tunableop.data import PartRow
 
     source = tunableop.read(file)
     require_rows([source])
@@ -148,12 +148,12 @@ def split(*, file: str, gpus: int, output: str | None, force: bool, options: Opt
         PartRow(file=part, gemms=len(share.file.lines), flops=share.flops)
         for part, share in zip(names, shares, strict=True)
     ]
-    answer = rows_answer("split", file, f"{file} in {gpus} parts:", Split(rows=rows), PartRow)
+    answer = rows_answer("split", file, f"{file} in {gpus} parts:", {"rows": rows}, PartRow)
     return options.emit(answer)
 
 
 @click.command()
-@answers("longpole.cli.tunableop.data:Untuned")
+@answers("longpole.cli.tunableop.data:UntunedRow", has_rows=True)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--without",
@@ -183,7 +183,7 @@ def untuned(
     """
     from longpole.bench import tunableop
     from longpole.bench.tunableop.records import check_rows, require_rows
-    from longpole.cli.tunableop.data import KeyRow, Untuned, UntunedRow
+    from longpole.cli.tunableop.data import KeyRow, UntunedRow
     from longpole.data import names_of
 
     sources = [tunableop.read(file) for file in files]
@@ -201,7 +201,7 @@ def untuned(
         "untuned",
         None,
         headline,
-        Untuned(rows=rows),
+        {"rows": rows},
         UntunedRow,
         *names_of(KeyRow),
         most=MOST_ROWS,

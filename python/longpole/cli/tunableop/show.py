@@ -36,7 +36,7 @@ _SHOWN: Final = (
 
 
 @click.command()
-@answers("longpole.cli.tunableop.data:Shown")
+@answers("longpole.bench.tunableop.records:GemmRow", has_rows=True)
 @click.argument("file", metavar="FILE")
 @click.option("--untuned", is_flag=True, help="List the untuned GEMMs, not the results.")
 @answer_options
@@ -62,7 +62,7 @@ def show(*, file: str, untuned: bool, options: Options) -> int:
 
 
 @click.command()
-@answers("longpole.cli.tunableop.data:Differences")
+@answers("longpole.bench.tunableop.difference:DiffRow", has_rows=True)
 @click.argument("before", metavar="BEFORE")
 @click.argument("after", metavar="AFTER")
 @answer_options
@@ -77,7 +77,6 @@ def diff(*, before: str, after: str, options: Options) -> int:
     """
     from longpole.bench import tunableop
     from longpole.bench.tunableop.difference import DiffRow
-    from longpole.cli.tunableop.data import Differences
 
     rows = tunableop.diff(before, after)
     code = exit_codes.OK if rows.is_empty() else exit_codes.FINDINGS
@@ -86,7 +85,7 @@ def diff(*, before: str, after: str, options: Options) -> int:
         "diff",
         after,
         headline,
-        Differences(rows=rows),
+        {"rows": rows},
         DiffRow,
         *("change", "operator", "parameters", "solution_before", "solution_after"),
         *("time_ns_before", "time_ns_after"),
@@ -119,7 +118,6 @@ def speedup(*, tuned: str, baseline: str, options: Options) -> int:
 def _shown_answer(file: TunableFile, kind: Literal["result", "untuned"]) -> Answer:
     """Answer with the rows of a kind, which are read again part by part as they are written."""
     from longpole.bench.tunableop.records import GemmRow
-    from longpole.cli.tunableop.data import Shown
 
     n_rows = file.count(kind)
     tied = ", ".join(f"{key} {value}" for key, value in file.validators.items())
@@ -147,7 +145,7 @@ def _shown_answer(file: TunableFile, kind: Literal["result", "untuned"]) -> Answ
     document = Document(
         schema="longpole.tunableop.show/1",
         input={"path": file.name},
-        data=Shown(rows=next(file.parts()).select(list(types_of(GemmRow))).clear()),
+        data={"rows": next(file.parts()).select(list(types_of(GemmRow))).clear()},
         blocks=blocks,
         records=lambda: (row for part in parts() for row in part.iter_rows(named=True)),
         columns=tuple(types_of(GemmRow)),
