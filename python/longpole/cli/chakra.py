@@ -12,7 +12,13 @@ import polars as pl
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.ask.files import OutputPath
-from longpole.cli.ask.options import Options, answers, force_option, shared_options
+from longpole.cli.ask.options import (
+    Options,
+    answer_options,
+    answers,
+    force_option,
+    shared_options,
+)
 from longpole.cli.link import known_of_replay, pair_options, replay_warnings
 from longpole.convert.chakra import read_chakra
 from longpole.data import Row, plain
@@ -128,7 +134,7 @@ def show(graph: str) -> int:
 @chakra.command()
 @answers("longpole.cli.chakra:CheckedGraph")
 @click.argument("graph", type=click.Path(readable=False))
-@shared_options
+@answer_options
 def check(*, graph: str, options: Options) -> int:
     """List the problems of a graph.
 
@@ -142,7 +148,7 @@ def check(*, graph: str, options: Options) -> int:
 @chakra.command()
 @answers("longpole.cli.chakra:Replayed")
 @click.argument("graph", type=click.Path(readable=False))
-@shared_options
+@answer_options
 def replay(*, graph: str, options: Options) -> int:
     """Replay a graph with its measured durations, and compare with the measured time."""
     from longpole.convert.chakra import read_chakra

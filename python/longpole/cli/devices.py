@@ -11,7 +11,7 @@ import click
 
 from longpole.cli.answer import exit_codes
 from longpole.cli.ask.numbers import MOST_DEVICES
-from longpole.cli.ask.options import Options, answers, shared_options
+from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.data import Row, names_of
 from longpole.devices.protocol import Process, Vendor
 from longpole.errors import DeviceError
@@ -49,7 +49,7 @@ _COLUMNS: Final = (
 @click.option(
     "--fake", type=click.IntRange(1, MOST_DEVICES), metavar="N", help="List N simulated devices."
 )
-@shared_options
+@answer_options
 def devices(*, watch: bool, fake: int | None, options: Options) -> int:
     """List the devices of this machine, their state, and who uses them.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from longpole.cli.answer import exit_codes
-from longpole.cli.ask.options import Options, answers, shared_options
+from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.data import Row
 from longpole.remedies.catalogue import RemedyId, remedies
 from longpole.remedies.evidence import Measurement, in_words, measured
@@ -50,7 +50,7 @@ class _Remedy(click.ParamType[str]):
 @click.command()
 @answers("longpole.cli.explain:Explained")
 @click.argument("remedy", required=False, type=_Remedy(), metavar="[REMEDY]")
-@shared_options
+@answer_options
 def explain(*, remedy: str | None, options: Options) -> int:
     """Explain a remedy: how it is recognised, what it changes, how well it predicts.
 

@@ -11,7 +11,7 @@ import click
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import record_of
 from longpole.cli.answer.problems import require
-from longpole.cli.ask.options import Options, answers, output_options, shared_options
+from longpole.cli.ask.options import Options, answer_options, answers, output_options
 from longpole.cli.ask.ranks import (
     answer_ranks,
     rank_progress,
@@ -42,7 +42,7 @@ _SCHEMA: Final = "longpole.merge/1"
 @sources_argument
 @output_options("The file to write: .pftrace, or .zip for a compressed one.")
 @reading_options
-@shared_options
+@answer_options
 def merge(
     *,
     sources: Sequence[str],

@@ -11,7 +11,7 @@ import click
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.problems import require, usage_errors
 from longpole.cli.ask.files import OutputPath
-from longpole.cli.ask.options import Options, answers, shared_options
+from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.cli.ask.windows import step_option
 from longpole.mindspore.offline import offline_analyse
 from longpole.report.blocks import Column, Headline, Notes, Sentence, Table
@@ -54,7 +54,7 @@ _SHOWN: Final = 10
 @click.option("--compat", is_flag=True, help="Write the same files as MindSpore r2.3.")
 @step_option("all steps", "steps", multiple=True)
 @click.option("--no-developer-rows", is_flag=True, help="Leave out level 0 of host_info.")
-@shared_options
+@answer_options
 def mindspore(
     *,
     folders: Sequence[str],

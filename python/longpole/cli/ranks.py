@@ -12,7 +12,7 @@ from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import warnings_of_ranks
 from longpole.cli.answer.overview import tiles
 from longpole.cli.answer.problems import require
-from longpole.cli.ask.options import Options, answers, shared_options
+from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.cli.ask.ranks import answer_ranks, reading_options, sources_argument
 from longpole.cli.ask.windows import DURATION, step_option
 from longpole.critical_path.explain import MEANINGS
@@ -60,7 +60,7 @@ _LOSSES_OF_DUMPS: Final = ("unreadable rank", "duplicate rank", "damaged rank")
     help="Time of a step without the profiler, such as 43ms.",
 )
 @reading_options
-@shared_options
+@answer_options
 def ranks(
     *,
     sources: Sequence[str],

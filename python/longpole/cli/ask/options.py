@@ -32,6 +32,7 @@ __all__ = [
     "page_options",
     "shared_options",
     "top_option",
+    "vocabulary_option",
 ]
 
 
@@ -128,14 +129,15 @@ _ANSWER: Final = {
     ),
     **_TERMINAL,
 }
+vocabulary_option: Final = click.option(
+    "--vocabulary",
+    type=click.Path(dir_okay=False, readable=False),
+    envvar="LONGPOLE_VOCABULARY",
+    metavar="FILE",
+    help="TOML file with custom name patterns for kernels, API calls and data loading.",
+)
 _READING: Final = {
-    "vocabulary": click.option(
-        "--vocabulary",
-        type=click.Path(dir_okay=False, readable=False),
-        envvar="LONGPOLE_VOCABULARY",
-        metavar="FILE",
-        help="TOML file with custom name patterns for kernels, API calls and data loading.",
-    ),
+    "vocabulary": vocabulary_option,
     "threads": click.option(
         "--threads",
         type=click.IntRange(1, MOST_THREADS),

@@ -9,7 +9,7 @@ import click
 from longpole.cli.answer.live import Live, is_watched
 from longpole.cli.answer.problems import usage_errors
 from longpole.cli.ask.numbers import MOST
-from longpole.cli.ask.options import gather
+from longpole.cli.ask.options import gather, vocabulary_option
 from longpole.cli.ask.windows import step_name_option
 from longpole.traces.engines import ENGINES, TIMEOUT_S
 
@@ -55,6 +55,7 @@ reading_options: Final = gather(
             default=TIMEOUT_S,
             help="Time limit of a trace with ray, if no other finishes meanwhile.  [default: 600]",
         ),
+        "vocabulary": vocabulary_option,
     },
     dict,
 )
@@ -74,9 +75,7 @@ def answer_ranks(
     @usage_errors()
     def ask() -> Answer:
         progress = rank_progress(options, "reading")
-        traces = read_traces(
-            list(sources), vocabulary=options.vocabulary, progress=progress, **reading
-        )
+        traces = read_traces(list(sources), progress=progress, **reading)
         return answer(traces)
 
     return options.emit(options.attempt(schema, ", ".join(sources), ask))

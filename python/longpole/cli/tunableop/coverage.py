@@ -73,7 +73,7 @@ def coverage(
         answer = _of_recorded(subject, results)
     else:
         try:
-            trace = read_trace(subject)
+            trace = read_trace(subject, vocabulary=options.vocabulary, threads=options.threads)
         except TraceError as error:
             if error.code != _OTHER_KIND or execution is not None or step is not None:
                 raise
