@@ -241,7 +241,7 @@ def stopped_by_signals() -> Iterator[None]:
 
 @contextmanager
 def continued_by(command: str, kept: str = "") -> Iterator[None]:
-    """Name the command that continues an interrupted run, and where its finished jobs are kept."""
+    """Print which command continues an interrupted run, and where its finished jobs are."""
     try:
         yield
     except (KeyboardInterrupt, SystemExit):
