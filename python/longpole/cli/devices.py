@@ -15,7 +15,7 @@ from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.data import Row, names_of
 from longpole.devices.protocol import Process, Vendor
 from longpole.errors import DeviceError
-from longpole.report.blocks import Column, Table
+from longpole.report.blocks import Column, Value, tabulated
 from longpole.report.document import Document
 
 if TYPE_CHECKING:
@@ -23,24 +23,11 @@ if TYPE_CHECKING:
 
     from longpole.cli.answer.emit import Answer
     from longpole.devices import Device, Found, Provider
-    from longpole.report.blocks import Cell
 
 __all__ = ["devices"]
 
 _WATCH_S: Final = 2.0
 _CLEAR_SCREEN: Final = "\x1b[H\x1b[2J"
-_COLUMNS: Final = (
-    Column("number", "number"),
-    Column("uuid"),
-    Column("name", "name"),
-    Column("arch"),
-    Column("memory", "number"),
-    Column("clock", "number"),
-    Column("temperature", "number"),
-    Column("power", "number"),
-    Column("in use", "share"),
-    Column("state"),
-)
 
 
 @click.command()
@@ -135,7 +122,7 @@ def _answer(found: Found) -> Answer:
         schema="longpole.devices/1",
         input={},
         data=Devices(devices=rows),
-        blocks=lambda: [Table(_COLUMNS, [_cells(row) for row in rows])],
+        blocks=lambda: [tabulated(rows, _COLUMNS)],
         records=lambda: [{name: row.get(name) for name in _RECORD} for row in rows],
     )
     return document, exit_codes.OK
@@ -156,22 +143,6 @@ def _row(number: int, device: Device, provider: Provider | None) -> dict[str, An
     return {**row, "state": state, "reason": reading.busy, **reading.to_dict()}
 
 
-def _cells(row: Mapping[str, Any]) -> tuple[Cell, ...]:
-    used, memory = row.get("memory_used_bytes"), row.get("memory_bytes")
-    return (
-        row["number"],
-        row["uuid"],
-        row["name"],
-        row["arch"],
-        _amount(memory, "GiB", 1 << 30),
-        _amount(row.get("clock_mhz"), "MHz"),
-        _amount(row.get("temperature_c"), "°C"),
-        _amount(row.get("power_w"), "W"),
-        used / memory if used is not None and memory else None,
-        _state(row),
-    )
-
-
 def _state(row: Mapping[str, Any]) -> str:
     notes: Sequence[str | None] = [
         row["reason"],
@@ -183,3 +154,22 @@ def _state(row: Mapping[str, Any]) -> str:
 
 def _amount(value: float | None, unit: str, divisor: int = 1) -> str | None:
     return None if value is None else f"{value / divisor:,.0f} {unit}"
+
+
+def _in_use(row: Mapping[str, Any]) -> float | None:
+    used, memory = row.get("memory_used_bytes"), row.get("memory_bytes")
+    return used / memory if used is not None and memory else None
+
+
+_COLUMNS: Final[dict[Column, Value]] = {
+    Column("number", "number"): "number",
+    Column("uuid"): "uuid",
+    Column("name", "name"): "name",
+    Column("arch"): "arch",
+    Column("memory", "number"): lambda row: _amount(row.get("memory_bytes"), "GiB", 1 << 30),
+    Column("clock", "number"): lambda row: _amount(row.get("clock_mhz"), "MHz"),
+    Column("temperature", "number"): lambda row: _amount(row.get("temperature_c"), "°C"),
+    Column("power", "number"): lambda row: _amount(row.get("power_w"), "W"),
+    Column("in use", "share"): _in_use,
+    Column("state"): _state,
+}

@@ -8,12 +8,12 @@ import click
 
 from longpole.cli.answer import exit_codes
 from longpole.cli.ask.options import Options, answer_options, answers
-from longpole.data import Row
+from longpole.data import Row, plain
 from longpole.remedies.catalogue import RemedyId, remedies
 from longpole.remedies.evidence import Measurement, in_words, measured
 from longpole.remedies.model import Effort
 from longpole.remedies.parts import Side
-from longpole.report.blocks import Column, Headline, Notes, Sentence, Table
+from longpole.report.blocks import Column, Headline, Notes, Sentence, Value, tabulated
 from longpole.report.document import Document
 
 if TYPE_CHECKING:
@@ -26,7 +26,13 @@ if TYPE_CHECKING:
 __all__ = ["explain"]
 
 _SCHEMA: Final = "longpole.explain/1"
-_COLUMNS: Final = (Column("remedy"), Column("side"), Column("effort"), Column("seen by", "name"))
+_COLUMNS: Final[dict[Column, Value]] = {
+    Column("remedy"): "remedy",
+    Column("side"): "side",
+    Column("effort"): lambda row: row["effort"].replace("_", " "),
+    Column("seen by", "name"): "seen_by",
+}
+_IN_CSV: Final = ("remedy", "side", "effort", "seen_by")
 
 
 class _Remedy(click.ParamType[str]):
@@ -97,21 +103,21 @@ def _answer(name: str | None) -> Answer:
     Raises
     ------
     click.UsageError
-    The remedy does not exist.
+        The remedy does not exist.
     """
     known = {one.id: one for one in remedies()}
     if name is not None and name not in known:
         message = f"no remedy {name!r}; there are {', '.join(sorted(known))}"
         raise click.UsageError(message)
     chosen = [*known.values()] if name is None else [known[name]]
+    rows = [_row(one) for one in chosen]
     document = Document(
         schema=_SCHEMA,
         input={},
-        data=Explained(remedies=[_row(one) for one in chosen]),
-        blocks=lambda: _listed(chosen) if name is None else _blocks(chosen[0]),
+        data=Explained(remedies=rows),
+        blocks=lambda: [tabulated(rows, _COLUMNS)] if name is None else _blocks(chosen[0]),
         records=lambda: [
-            {"remedy": one.id, "side": one.side, "effort": one.effort, "seen_by": one.seen_by}
-            for one in chosen
+            {key: value for key, value in plain(row).items() if key in _IN_CSV} for row in rows
         ],
     )
     return document, exit_codes.OK
@@ -130,11 +136,6 @@ def _row(one: Remedy) -> ExplainedRemedy:
         is_computed=one.is_computed,
         measured=measured(one.id),
     )
-
-
-def _listed(chosen: list[Remedy]) -> list[Block]:
-    rows = [(one.id, one.side, one.effort.replace("_", " "), one.seen_by) for one in chosen]
-    return [Table(_COLUMNS, rows)]
 
 
 def _blocks(one: Remedy) -> list[Block]:

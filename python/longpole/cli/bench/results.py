@@ -12,39 +12,53 @@ from longpole.cli.answer import exit_codes
 from longpole.cli.ask.options import Options, answer_options, answers, top_option
 from longpole.data import Row
 from longpole.errors import ResultsError
-from longpole.report.blocks import Column, Notes, Sentence, Table
+from longpole.report.blocks import Column, Notes, Sentence, Value, tabulated
 from longpole.report.document import Abstention, Document, Warned
 from longpole.wording import count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from longpole.bench import Measurement, ResultsFile
-    from longpole.report.blocks import Block, Cell
+    from longpole.report.blocks import Block
 
 __all__ = ["best", "results"]
 
 _SCHEMA: Final = "longpole.bench.results/1"
-_COLUMNS: Final = (
-    Column("job", "name"),
-    Column("outcome"),
-    Column("attempt", "number"),
-    Column("took", "duration"),
-    Column("best"),
-    Column("time", "duration"),
-    Column("message"),
-)
 _SAID_CHARACTERS: Final = 60
 _BEST: Final = "longpole.bench.best/1"
-_BEST_COLUMNS: Final = (
-    Column("key", "name"),
-    Column("best", "name"),
-    Column("time", "duration"),
-    Column("workspace", "number"),
-    Column("job"),
-    Column("device"),
-)
 _NOTHING: Final = "no run gave a result that can be chosen"
+
+
+def _best_of(value: str) -> Callable[[Record], Any]:
+    """Return a function that returns a value of the best result of a record, if it has one."""
+    return lambda record: getattr(record.best, value, None)
+
+
+def _said(record: Record) -> str:
+    said = record.message
+    return said if len(said) <= _SAID_CHARACTERS else said[: _SAID_CHARACTERS - 1] + "…"
+
+
+_RESULTS: Final[dict[Column, Value]] = {
+    Column("job", "name"): "id",
+    Column("outcome"): "outcome",
+    Column("attempt", "number"): "attempt",
+    Column("took", "duration"): lambda row: None if row.seconds is None else row.seconds * 1e9,
+    Column("best"): _best_of("name"),
+    Column("time", "duration"): _best_of("time_ns"),
+    Column("message"): _said,
+}
+_CHOICES: Final[dict[Column, Value]] = {
+    Column("key", "name"): "key",
+    Column("best", "name"): lambda row: row.name + (" (unstable)" if row.unstable else ""),
+    Column("time", "duration"): "time_ns",
+    Column("workspace", "number"): lambda row: (
+        None if row.workspace_bytes is None else f"{row.workspace_bytes:,} B"
+    ),
+    Column("job"): "id",
+    Column("device"): "device",
+}
 
 
 class Results(Row):
@@ -96,7 +110,7 @@ def results(
         warnings=warnings,
         data=Results(records=kept),
         truncated={"records": {"shown": len(kept), "total": n_found}} if n_found > top else None,
-        blocks=lambda: _blocks(kept, warnings),
+        blocks=lambda: _table(kept, _RESULTS, "no such record", warnings),
         records=lambda: [_row(record) for record in kept],
     )
     return options.emit((document, exit_codes.OK))
@@ -109,24 +123,13 @@ def _left_out(n_records: int) -> list[Warned]:
     return [Warned("limit", n_records, message, "not shown; see --top")]
 
 
-def _blocks(records: Sequence[Record], warnings: Sequence[Warned]) -> list[Block]:
-    rows = [_cells(record) for record in records]
-    found: Block = Table(_COLUMNS, rows) if rows else Sentence("no such record")
+def _table(
+    rows: Sequence[Any], columns: Mapping[Column, Value], nothing: str, warnings: Sequence[Warned]
+) -> list[Block]:
+    """Show rows, or that there are none, and the warnings."""
+    found: Block = tabulated(rows, columns) if rows else Sentence(nothing)
     notes = [warned.message for warned in warnings]
     return [found, Notes(notes)] if notes else [found]
-
-
-def _cells(record: Record) -> tuple[Cell, ...]:
-    said = record.message
-    return (
-        record.id,
-        record.outcome,
-        record.attempt,
-        None if record.seconds is None else record.seconds * 1e9,
-        record.best.name if record.best else None,
-        record.best.time_ns if record.best else None,
-        said if len(said) <= _SAID_CHARACTERS else said[: _SAID_CHARACTERS - 1] + "…",
-    )
 
 
 def _row(record: Record) -> dict[str, Any]:
@@ -139,8 +142,8 @@ def _row(record: Record) -> dict[str, Any]:
         "exit_code": record.exit_code,
         "signal": record.signal,
         "duration_ns": None if record.seconds is None else round(record.seconds * 1e9),
-        "best": record.best.name if record.best else None,
-        "time_ns": record.best.time_ns if record.best else None,
+        "best": _best_of("name")(record),
+        "time_ns": _best_of("time_ns")(record),
         "message": record.message,
     }
 
@@ -207,7 +210,7 @@ def best(*, path: str, tag: str | None, options: Options) -> int:
         scope={"tag": tag},
         warnings=warnings,
         data=Best(best=choices),
-        blocks=lambda: _best_blocks(choices, warnings),
+        blocks=lambda: _table(choices, _CHOICES, _NOTHING, warnings),
         records=lambda: list(map(asdict, choices)),
     )
     exit_code = exit_codes.OK if choices else exit_codes.INCONCLUSIVE
@@ -216,7 +219,7 @@ def best(*, path: str, tag: str | None, options: Options) -> int:
 
 @dataclass(slots=True)
 class _Groups:
-    """Groups of competing results: by key, or by value of the tag `tag`."""
+    """Groups of competing results: by key, or by value of a tag."""
 
     tag: str | None
     n_left_out: int = 0
@@ -243,26 +246,6 @@ def _left_out_of_groups(tag: str | None, n_left_out: int) -> list[Warned]:
 def _choice(key: str, record: Record, best: Measurement) -> Choice:
     found = (best.name, best.time_ns, best.workspace_bytes)
     return Choice(key, *found, record.id, record.device, record.unstable)
-
-
-def _best_blocks(found: Sequence[Choice], warnings: Sequence[Warned]) -> list[Block]:
-    best: Block = (
-        Table(_BEST_COLUMNS, list(map(_best_cells, found))) if found else Sentence(_NOTHING)
-    )
-    notes = [warned.message for warned in warnings]
-    return [best, Notes(notes)] if notes else [best]
-
-
-def _best_cells(found: Choice) -> tuple[Cell, ...]:
-    workspace = found.workspace_bytes
-    return (
-        found.key,
-        found.name + (" (unstable)" if found.unstable else ""),
-        found.time_ns,
-        None if workspace is None else f"{workspace:,} B",
-        found.id,
-        found.device,
-    )
 
 
 def _checked(file: ResultsFile, records: Iterator[Record]) -> Iterator[Record]:
