@@ -37,14 +37,13 @@ __all__ = [
     "changes_since",
     "continued_by",
     "run_session",
-    "show_progress",
     "stopped_by_signals",
 ]
 
 _SCHEMA: Final = "longpole.bench.run/1"
 _LIMITS: Final = ("timeout_s", "total_timeout_s", "grace_s", "retries", "busy", "lock_clock_mhz")
 _SHOWN_FAILURES: Final = 10
-REFRESHES_PER_S: Final = 4
+_REFRESHES_PER_S: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +140,7 @@ def run_session(
         stopped_by_signals(),
         continued_by(f"bench resume {session.results}", str(session.results)),
         session.open_runner(resume=resume, force=force) as runner,
-        show_progress(runner, enabled=options.progress) as console,
+        _show_progress(runner, enabled=options.progress) as console,
     ):
         if not resume:
             session.save(force=force)
@@ -259,7 +258,7 @@ class Writable(Protocol):
 
 
 @contextmanager
-def show_progress(runner: Runner, *, enabled: bool) -> Iterator[Writable]:
+def _show_progress(runner: Runner, *, enabled: bool) -> Iterator[Writable]:
     """Show a bar and the state of each device; yield a stream for permanent lines."""
     if not (enabled and is_watched()):
         yield sys.stderr
@@ -268,7 +267,7 @@ def show_progress(runner: Runner, *, enabled: bool) -> Iterator[Writable]:
     done = threading.Event()
 
     def redraw() -> None:
-        while not done.wait(1 / REFRESHES_PER_S):
+        while not done.wait(1 / _REFRESHES_PER_S):
             with lock:
                 live.show(list(_lines(runner.status(), time.monotonic() - started)))
 
