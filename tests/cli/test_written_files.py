@@ -58,7 +58,7 @@ WRITES = {
     ("tunableop untuned", "-o"): ("a0.csv a1.csv -o {} -f", ".csv"),
     ("tunableop pin", "-o"): ("a0.csv --parameters tn -o {} -f", ".csv"),
     ("tunableop unpin", "-o"): ("a0.csv --parameters tn -o {} -f", ".csv"),
-    ("tunableop tune", "--output"): (
+    ("tunableop tune", "-o"): (
         f"a?.csv --devices fake:1 --worker '{sys.executable} {WORKER} .' -o {{}} -f",
         "_full0.csv .csv",
     ),
