@@ -12,7 +12,7 @@ import longpole
 from longpole.plot.diff_lanes import diff_lanes
 from longpole.plot.flame_lanes import TITLES, flame_lanes
 from longpole.plot.lanes import lanes
-from longpole.plot.step_lanes import step_lanes
+from longpole.plot.step_lanes import step_columns, step_lanes
 from longpole.report.page import page_text
 from longpole.report.sections import Page, Section
 from longpole.testing import TraceBuilder
@@ -129,6 +129,11 @@ def test_a_step_that_is_far_longer_does_not_squash_the_others():
     assert first["label"] == "step 0, 5.00 ms, cut off"
     assert sum(first["lengths"]) == picture.length_ns
     assert picture.notes == ["1 step takes more than 3 times the median; the bar is cut off."]
+    trace = builder.read()
+    columns = step_columns(trace, choose_window(trace, 1))
+    assert [column.length for column in columns.columns[::2]] == [1, 1]
+    assert columns.chosen == columns.columns[1].label == "1"
+    assert columns.notes == ["1 step takes more than 3 times the median; it is drawn shorter."]
 
 
 def test_a_colour_stands_for_one_thing_and_the_legend_says_which():

@@ -20,7 +20,6 @@ from longpole.data import Row
 from longpole.errors import LongpoleError
 from longpole.plot.flame_lanes import HOW_TO_READ, TITLES, flame_lanes
 from longpole.plot.lanes import lanes
-from longpole.plot.step_lanes import step_lanes
 from longpole.report.blocks import Chart, Column, Headline, Notes, Sentence, Table
 from longpole.report.document import Document
 from longpole.report.sections import Page, Section
@@ -270,10 +269,8 @@ class _About:
         return [block for block in blocks if not isinstance(block, Chart)]
 
     def time(self, found: Summary) -> list[Part]:
-        """Show where the time went, and the length of each step."""
-        steps = step_lanes(self.trace)
-        blocks = time_blocks(self.trace, found)
-        return [*blocks, *([self.section("steps", "Steps", [steps])] if steps else [])]
+        """Show where the time went."""
+        return list(time_blocks(self.trace, found))
 
     def flame_graphs(self, window: Window, path: CriticalPath) -> Iterator[Section]:
         """Yield flame graphs of host and device time by code; the first is expanded."""
