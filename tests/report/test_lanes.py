@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from itertools import accumulate
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,9 @@ from longpole.report.sections import Page, Section
 from longpole.testing import TraceBuilder
 from longpole.windows import choose_window
 from longpole.wording import duration
+
+RECORDINGS = Path(__file__).parents[1] / "recordings"
+SIDES = ("before", "after")
 
 
 def three_steps():
@@ -218,6 +222,16 @@ def test_of_several_runs_the_one_is_drawn_that_the_details_are_about():
         if row["label"].endswith("stream 7")
     }
     assert kernels == {"base": 586_000, "new": 186_000}
+
+
+def test_the_steps_of_a_comparison_are_drawn_without_the_profiler():
+    base, new = (longpole.read_trace(RECORDINGS / f"decode.{it}.json.gz") for it in SIDES)
+    found = longpole.diff(base, new)
+    assert found.base.mean_ns < found.base.recorded_mean_ns
+    picture = diff_lanes(found, [base], [new])
+    assert picture.label.endswith("on one axis, without the profiler.")
+    windows = [choose_window(trace.without_profiler()) for trace in (base, new)]
+    assert [sum(row["lengths"]) for row in picture.rows[:2]] == [it.duration_ns for it in windows]
 
 
 def flame_of(builder, time="host"):

@@ -61,6 +61,8 @@ class Column:
 
     title: str
     type: Type = "text"
+    is_needed: bool = False
+    """Whether it is shown where there is no room for all columns."""
 
     @property
     def is_left(self) -> bool:
