@@ -25,6 +25,10 @@ _LONGEST_BAR: Final = 16
 
 # What a table that is too wide is read without, least telling first; then from the right.
 _LEFT_OUT_FIRST: Final = (
+    "stack",
+    "shapes",
+    "strides",
+    "dtypes",
     "std",
     "p25",
     "p75",
@@ -38,6 +42,10 @@ _LEFT_OUT_FIRST: Final = (
     "mean",
     "work_class",
     "longest_event",
+    "FLOP/B",
+    "type",
+    "GB/s",
+    "TFLOP/s",
     "median",
 )
 
@@ -154,12 +162,21 @@ class _Page:
     def _left_out(self, everything: Sequence[tuple[Column, Sequence[str]]]) -> set[int]:
         """Return the places of the columns that are left out so that the others fit.
 
-        The first column and those that must be shown stay.
+        The first column, texts and those that must be shown stay.
         """
         widths = [_least_width(column, texts) + len(_GUTTER) for column, texts in everything]
         excess = len(self.indent) + sum(widths) - len(_GUTTER) - self.terminal.width
-        optional = [at for at, (column, _) in enumerate(everything) if at and not column.is_needed]
-        order = sorted(optional, key=lambda at: (*_telling(*everything[at]), -at))
+        telling = {
+            at: _telling(column, texts)
+            for at, (column, texts) in enumerate(everything)
+            if at and not column.is_needed
+        }
+        optional = (
+            at
+            for at, place in telling.items()
+            if everything[at][0].type != "text" or place < len(_LEFT_OUT_FIRST)
+        )
+        order = sorted(optional, key=lambda at: (telling[at], -at))
         left_out: set[int] = set()
         for at in order:
             if excess <= 0:
@@ -203,13 +220,14 @@ def _least_width(column: Column, texts: Sequence[str]) -> int:
     return max(len(column.title), min(least, _SHORTEST_NAME))
 
 
-def _telling(column: Column, texts: Sequence[str]) -> tuple[bool, int]:
-    """Return how much a column tells: nothing if nothing in it is known."""
+def _telling(column: Column, texts: Sequence[str]) -> int:
+    """Return how much a column tells: least if nothing in it is known."""
+    if all(text == "-" for text in texts):
+        return -1
     title = column.title.removesuffix(" time")
     places = (
         place
         for place, words in enumerate(_LEFT_OUT_FIRST)
         if title == words or title.endswith(f"_{words}")
     )
-    is_known = any(text != "-" for text in texts)
-    return is_known, next(places, len(_LEFT_OUT_FIRST))
+    return next(places, len(_LEFT_OUT_FIRST))
