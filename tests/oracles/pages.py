@@ -55,11 +55,9 @@ API_HEAD: Final = (
 REMEDIES_HEAD: Final = """# Remedies
 
 A remedy is something to change in a program. longpole looks for each of these in the steps that a
-verdict is about, applies two changes to the dependency graph, what surely goes and what may go,
-and solves it again: what it saves is the interval between the two. Remedies are listed by what they
-surely save. The first three that save at least 2 % are in the summary, all of them in
-`longpole whatif TRACE --ideal` and in `data.verdict.remedies` of `--json`. One that those before it
-make pointless is not named; one that saves much less after them is listed with "then saves".
+verdict is about, and solves the dependency graph without what surely goes, then without what may
+go: the two are the interval of its gain. [What is named](verdict.md#what-is-named) says which are in the
+summary; `longpole whatif TRACE --ideal` lists all. "Then saves" is the gain after those before it.
 
 Another package adds remedies of its own with an entry point of the group `longpole.remedies` that
 names a `longpole.remedies.Remedy`.
