@@ -56,8 +56,9 @@ REMEDIES_HEAD: Final = """# Remedies
 
 A remedy is something to change in a program. longpole looks for each of these in the steps that a
 verdict is about, and solves the dependency graph without what surely goes, then without what may
-go: the two are the interval of its gain. [What is named](verdict.md#what-is-named) says which are in the
-summary; `longpole whatif TRACE --ideal` lists all. "Then saves" is the gain after those before it.
+go: the two are the interval of its gain. [What is named](verdict.md#what-is-named) says which are
+in the summary; `longpole whatif TRACE --ideal` lists all. "Then saves" is the gain after those
+before it.
 
 Another package adds remedies of its own with an entry point of the group `longpole.remedies` that
 names a `longpole.remedies.Remedy`.

@@ -62,7 +62,7 @@ class Column:
     title: str
     type: Type = "text"
     is_needed: bool = False
-    """Whether it is shown where there is no room for all columns."""
+    """Whether it is shown even if other columns do not fit."""
 
     @property
     def is_left(self) -> bool:

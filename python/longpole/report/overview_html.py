@@ -110,8 +110,8 @@ def _column(column: Stack, *, is_chosen: bool, has_amount: bool) -> str:
     )
     shares = ", ".join(f"{_short(bar)} {share(bar.share)}" for bar in column.bars)
     words = inert(f"{column.label}, {column.amount}: {shares}")
-    tag = "strong" if is_chosen else "b"
-    amount = f"<span>{inert(column.amount)}</span>" if has_amount else ""
+    tag = "strong" if is_chosen else "span"
+    amount = f'<span class="dim">{inert(column.amount)}</span>' if has_amount else ""
     return (
         f'<li title="{words}"><div style="--length: {column.length:.4f}" role="img" '
         f'aria-label="{words}">{parts}</div><{tag}>{inert(column.label)}</{tag}>{amount}</li>'
