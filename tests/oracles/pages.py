@@ -3,7 +3,7 @@
     python tests/oracles/pages.py [--write]
 
 Prints what differs and ends with 1; with `--write` the pages are made anew. A page shows an answer
-below the command that gives it, about the traces of `longpole demo`.
+below the command that gives it, about the traces of `longpole demo` and of `tests/recordings`.
 """
 
 from __future__ import annotations
@@ -418,6 +418,7 @@ def answered(page: Path) -> str:
     """Return a page in which every command is followed by what it prints."""
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         _told("demo")
+        Path("tests").symlink_to(ROOT / "tests")
         return SHOWN.sub(_answered, page.read_text(encoding="utf-8"))
 
 
