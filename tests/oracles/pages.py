@@ -3,7 +3,7 @@
     python tests/oracles/pages.py [--write]
 
 Prints what differs and ends with 1; with `--write` the pages are made anew. A page shows an answer
-below the command that gives it, about the traces of `longpole demo`.
+below the command that gives it, about the traces of `longpole demo` and of `tests/recordings`.
 """
 
 from __future__ import annotations
@@ -55,11 +55,10 @@ API_HEAD: Final = (
 REMEDIES_HEAD: Final = """# Remedies
 
 A remedy is something to change in a program. longpole looks for each of these in the steps that a
-verdict is about, applies two changes to the dependency graph, what surely goes and what may go,
-and solves it again: what it saves is the interval between the two. Remedies are listed by what they
-surely save. The first three that save at least 2 % are in the summary, all of them in
-`longpole whatif TRACE --ideal` and in `data.verdict.remedies` of `--json`. One that those before it
-make pointless is not named; one that saves much less after them is listed with "then saves".
+verdict is about, and solves the dependency graph without what surely goes, then without what may
+go: the two are the interval of its gain. [What is named](verdict.md#what-is-named) says which are
+in the summary; `longpole whatif TRACE --ideal` lists all. "Then saves" is the gain after those
+before it.
 
 Another package adds remedies of its own with an entry point of the group `longpole.remedies` that
 names a `longpole.remedies.Remedy`.
@@ -419,6 +418,7 @@ def answered(page: Path) -> str:
     """Return a page in which every command is followed by what it prints."""
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         _told("demo")
+        Path("tests").symlink_to(ROOT / "tests")
         return SHOWN.sub(_answered, page.read_text(encoding="utf-8"))
 
 

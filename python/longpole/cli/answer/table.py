@@ -327,7 +327,7 @@ def _of_rows(
         json_rows=lambda: json_rows(kept),
         blocks=lambda: [
             Headline(f"{name_of(path)}: {shown.table}, {title}"),
-            *_blocks(rows, shown.top or _SHOWN_ROWS, shown.where),
+            *_blocks(rows, shown),
             *notes,
         ],
         records=lambda: records_of(path, kept),
@@ -335,18 +335,18 @@ def _of_rows(
     )
 
 
-def _blocks(rows: pl.DataFrame, most: int, where: str | None) -> list[Block]:
+def _blocks(rows: pl.DataFrame, shown: Shown) -> list[Block]:
     if rows.is_empty():
-        told = (
-            "No row matches the condition." if where else "Nothing of this kind was recorded here."
-        )
+        nothing = "Nothing of this kind was recorded here."
+        told = "No row matches the condition." if shown.where else nothing
         return [table_of(rows), Sentence(told)]
-    shown: list[Block] = [table_of(rows.head(most)), *_above_all(rows)]
+    most = shown.top or _SHOWN_ROWS
+    blocks: list[Block] = [table_of(rows.head(most), shown.sort), *_above_all(rows)]
     if rows.height <= most:
-        return shown
+        return blocks
     of_all = f"The first {most} of {count(rows.height, 'row')}"
     rest = f"{of_all}; --top N shows more, --format csv all of them."
-    return [*shown, Sentence(rest)]
+    return [*blocks, Sentence(rest)]
 
 
 def _above_all(rows: pl.DataFrame) -> list[Sentence]:

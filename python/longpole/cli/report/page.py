@@ -19,7 +19,6 @@ from longpole.critical_path.explain import path_blocks
 from longpole.errors import LongpoleError
 from longpole.plot.flame_lanes import HOW_TO_READ, TITLES, flame_lanes
 from longpole.plot.lanes import lanes
-from longpole.plot.step_lanes import step_lanes
 from longpole.report.blocks import Chart, Column, Headline, Notes, Sentence, Table, Value, tabulated
 from longpole.report.events import EventLinks
 from longpole.report.sections import Page, Section, events_in
@@ -224,10 +223,8 @@ class _About:
         return [block for block in blocks if not isinstance(block, Chart)]
 
     def time(self, found: Summary) -> list[Part]:
-        """Show where the time went, and the length of each step."""
-        steps = step_lanes(self.trace)
-        blocks = time_blocks(self.trace, found)
-        return [*blocks, *([self.section("steps", "Steps", [steps])] if steps else [])]
+        """Show where the time went."""
+        return list(time_blocks(self.trace, found))
 
     def flame_graphs(self, window: Window, path: CriticalPath) -> Iterator[Section]:
         """Yield flame graphs of host and device time by code; the first is expanded."""
