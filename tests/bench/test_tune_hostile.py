@@ -14,7 +14,6 @@ from longpole.bench.tune import (
     Objective,
     Space,
     TaskError,
-    read_cache,
     read_t1,
     read_task,
     read_triton,
@@ -200,16 +199,6 @@ def test_another_file_holds_no_configurations(text):
     Path("configs.json").write_text(text)
     with pytest.raises(ValueError, match="holds no configurations of Triton"):
         read_triton("configs.json")
-
-
-def test_times_of_a_cache_file_that_are_no_times_are_a_failure():
-    cache = {
-        f"{place}": {"a": place, "times": times, "time": 1.5}
-        for place, times in enumerate([5, [1e400], ["x"], [2.0, 3.0]])
-    }
-    Path("cache.json").write_text(json.dumps({"tune_params_keys": ["a"], "cache": cache}))
-    _, records = read_cache("cache.json")
-    assert [record.outcome for record in records] == ["raised"] * 3 + ["ok"] * 2
 
 
 @pytest.mark.skipif(not HOSTILE.exists(), reason="the hostile inputs are not beside the project")

@@ -2,7 +2,6 @@
 
 from longpole.bench.reference import Reference
 from longpole.bench.tune.effort import Effort
-from longpole.bench.tune.kernel_tuner_files import read_cache, write_cache, write_t4
 from longpole.bench.tune.kernel_tuner_inputs import read_t1
 from longpole.bench.tune.objective import Objective
 from longpole.bench.tune.replay import Simulation, recorded_runs, simulate
@@ -26,14 +25,11 @@ __all__ = [
     "Tuning",
     "find_strategy",
     "powers_of_two",
-    "read_cache",
     "read_t1",
     "read_task",
     "read_triton",
     "recorded_runs",
     "simulate",
     "tune",
-    "write_cache",
-    "write_t4",
     "write_triton",
 ]
