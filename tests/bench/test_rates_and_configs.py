@@ -6,8 +6,8 @@ import pytest
 from timed import answered, time
 
 from longpole.bench import FakeClock, measure, read_results
-from longpole.bench.time.triton_configs import config_labels, under_config
-from longpole.bench.time.work import Work, WorkPlan, evaluate
+from longpole.bench.time.targets import config_labels, under_config
+from longpole.bench.time.timing import Work, WorkPlan, evaluate
 
 MODULE = '''
 import time

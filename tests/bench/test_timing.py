@@ -20,7 +20,7 @@ from longpole.bench import (
     compare,
     read_results,
 )
-from longpole.bench.time.counters import ThermalEvents
+from longpole.bench.time.clocks import ThermalEvents
 from longpole.bench.time.measure import measure, measure_in_turns
 from longpole.cli.bench.time import time as time_command
 from longpole.errors import DeviceError, MissingDependencyError

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from longpole.bench.compare.differences import Comparison, Difference, Verdict
 from longpole.bench.records.baselines import find_measurements
 from longpole.bench.records.samples import Runs, gather
-from longpole.statistics.interval import Interval
+from longpole.statistics import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -3,11 +3,10 @@
 from longpole.bench.time.candidates import Candidates
 from longpole.bench.time.clocks import CpuClock, FakeClock
 from longpole.bench.time.commands import CommandPlan
-from longpole.bench.time.cupti_clock import CuptiClock
 from longpole.bench.time.measure import measure, measure_in_turns
 from longpole.bench.time.processes import Campaign
 from longpole.bench.time.timing import Effort, Timing
-from longpole.bench.time.torch_clock import TorchClock
+from longpole.bench.time.torch_clock import CuptiClock, TorchClock
 
 __all__ = [
     "Campaign",

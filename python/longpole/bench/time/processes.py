@@ -13,16 +13,22 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from longpole.bench.compare.comparison import Comparison, Verdict, compare
-from longpole.bench.compare.looks import LOOKS
+from longpole.bench.compare.differences import LOOKS
 from longpole.bench.records.environment import fingerprint
 from longpole.bench.records.record import Record
 from longpole.bench.run.guard import Ending, Guard
 from longpole.bench.run.output import Tail
 from longpole.bench.time.commands import command_argv, command_records, without_disturbed
-from longpole.bench.time.device_in_use import device_in_use, guard_of
 from longpole.bench.time.targets import key_of
-from longpole.bench.time.work import WorkPlan
-from longpole.bench.time.workers import IMPORT_S, order, outcome_of, worker_order
+from longpole.bench.time.timing import WorkPlan
+from longpole.bench.time.workers import (
+    IMPORT_S,
+    device_in_use,
+    guard_of,
+    order,
+    outcome_of,
+    worker_order,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +37,7 @@ if TYPE_CHECKING:
     from longpole.bench.run.conditions import Sampling
     from longpole.bench.run.guard import Stream
     from longpole.bench.time.commands import CommandPlan
-    from longpole.bench.time.device_in_use import DeviceInUse
+    from longpole.bench.time.workers import DeviceInUse
     from longpole.devices import Busy
 
 __all__ = [

@@ -8,10 +8,10 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Protocol
 
 from longpole.bench.compare.comparison import Verdict, compare
-from longpole.bench.compare.looks import LOOKS
+from longpole.bench.compare.differences import LOOKS
 from longpole.bench.tune.space import label_of
 from longpole.data import Data
-from longpole.statistics.interval import Interval
+from longpole.statistics import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,7 +10,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from longpole.bench.records.reading import ResultsFile
-from longpole.bench.tune.ledger import Ledger, measuring_s
+from longpole.bench.tune.objective import Ledger, measuring_s
 from longpole.bench.tune.search import evaluated
 from longpole.bench.tune.space import Space, label_of
 from longpole.bench.tune.strategies import find_strategy
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from longpole.bench.records.record import Record
-    from longpole.bench.tune.effort import Effort
     from longpole.bench.tune.objective import Objective
     from longpole.bench.tune.space import Point
+    from longpole.bench.tune.strategies import Effort
 
 __all__ = ["Replayed", "Simulation", "recorded_runs", "simulate"]
 

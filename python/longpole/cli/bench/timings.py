@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from longpole.bench.compare.differences import Difference, Verdict, comparison_blocks
 from longpole.bench.records.samples import gather
-from longpole.bench.time.work import Work
+from longpole.bench.time.timing import Work
 from longpole.cli.answer import exit_codes
 from longpole.data import Row
 from longpole.report.blocks import Column, Headline, Notes, Table
