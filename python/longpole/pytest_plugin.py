@@ -17,7 +17,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from longpole.bench.compare.differences import Comparison
+    from longpole.bench.comparison.differences import Comparison
 
 __all__ = ["Benchmarks", "longpole_bench"]
 
@@ -127,7 +127,8 @@ class Benchmarks:
     def measure(self, key: str, function: Callable[[], object]) -> None:
         """Time a function and store its record."""
         from longpole.bench.records.store import Store
-        from longpole.bench.time import Effort, measure
+        from longpole.bench.time.measure import measure
+        from longpole.bench.time.timing import Effort
 
         effort = Effort(budget_s=self._config.getoption("longpole_budget_s"))
         timing = measure(function, key=key, effort=effort)
@@ -190,7 +191,7 @@ class Benchmarks:
 
     def _judge(self, session: pytest.Session) -> None:
         from longpole.bench import save_baseline
-        from longpole.bench.compare.comparison import compare
+        from longpole.bench.comparison.compare import compare
         from longpole.errors import LongpoleError
 
         try:
@@ -248,7 +249,7 @@ class Benchmarks:
         return bool(self._tests) and self._records.exists()
 
     def _lines(self) -> Iterator[str]:
-        from longpole.bench.compare.differences import comparison_blocks
+        from longpole.bench.comparison.differences import comparison_blocks
         from longpole.report.text import text
 
         if self._problem is not None:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from longpole.bench import read_results
-from longpole.bench.records import Outcome, Record
+from longpole.bench.records.record import Outcome, Record
 from longpole.bench.tune import (
     Effort,
     Objective,

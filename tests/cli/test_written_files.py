@@ -255,7 +255,7 @@ MOVERS = {"os.replace", "os.rename", "os.link", "shutil.move", "shutil.copy", "s
 # Files of their own making: locks, pipes, work folders; and the two doors.
 OWN = {
     *("files.py", "testing.py", "cli/program.py", "cli/convert.py", "devices/leases.py"),
-    *("mindspore/output.py", "bench/records/store.py", "bench/records/rescue.py"),
+    *("mindspore/output.py", "bench/records/store.py"),
     *("recorder.py", "cli/mcp/worker.py"),
     *("bench/run/sampler.py", "bench/run/conditions.py", "bench/time/candidates.py"),
     *("bench/tune/commands.py", "bench/tunableop/worker.py", "bench/time/workers.py"),

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from longpole.bench.compare.comparison import Comparison, Verdict, compare
-from longpole.bench.compare.differences import LOOKS
+from longpole.bench.comparison.compare import Comparison, Verdict, compare
+from longpole.bench.comparison.differences import LOOKS
 from longpole.bench.records.environment import fingerprint
 from longpole.bench.records.record import Record
 from longpole.bench.run.guard import Ending, Guard

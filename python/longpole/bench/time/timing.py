@@ -81,7 +81,7 @@ class Work:
         >>> found["bandwidth_share"], round(found["flops_share"], 6)
         (0.5, 1.0)
         """
-        from longpole.devices.peaks import peaks_of
+        from longpole.peaks import peaks_of
 
         peaks = peaks_of(device, memory_bytes)
         bandwidth = None if peaks is None else peaks.bandwidth

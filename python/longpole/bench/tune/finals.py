@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Any, Protocol
 
-from longpole.bench.compare.comparison import Verdict, compare
-from longpole.bench.compare.differences import LOOKS
+from longpole.bench.comparison.compare import Verdict, compare
+from longpole.bench.comparison.differences import LOOKS
 from longpole.bench.tune.space import label_of
 from longpole.data import Data
 from longpole.statistics import Interval
@@ -16,7 +16,7 @@ from longpole.statistics import Interval
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from longpole.bench.compare.differences import Difference
+    from longpole.bench.comparison.differences import Difference
     from longpole.bench.tune.space import Point
 
 __all__ = ["Finalist", "Finals", "Turns", "finalists_of", "hold_finals"]

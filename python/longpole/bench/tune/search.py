@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
-from longpole.bench.compare.differences import LOOKS
+from longpole.bench.comparison.differences import LOOKS
 from longpole.bench.records.environment import fingerprint_changes
 from longpole.bench.records.reading import ResultsFile
 from longpole.bench.records.store import Store, make_room

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Final, Literal
 
-from longpole.bench.compare.differences import Side, level_at
+from longpole.bench.comparison.differences import Side, level_at
 from longpole.bench.records.record import HIGH_PRESSURE
 from longpole.statistics import Interval
 from longpole.statistics.ranks import (
