@@ -9,10 +9,13 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+
+from longpole.wording import parse_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -216,7 +219,7 @@ class Benchmarks:
 
     def _another_run(self) -> str | None:
         """Start the same pytest again under a guard; return what went wrong, if anything."""
-        from longpole.bench.run.guard import Guard, Order
+        from longpole.bench.run.guard import Order, run_once
         from longpole.bench.run.output import Tail
 
         said = Tail()
@@ -229,11 +232,7 @@ class Benchmarks:
             grace_s=_GRACE_S,
             drain_s=_DRAIN_S,
         )
-        guard = Guard()
-        try:
-            ending = guard.run(order, lambda _, chunk: said.feed(chunk))
-        finally:
-            guard.close()
+        ending = run_once(order, lambda _, chunk: said.feed(chunk))
         if ending.exit_code == pytest.ExitCode.OK:
             return None
         return f"a run of the benchmarks ended with exit status {ending.exit_code}:\n{said.text()}"
@@ -293,11 +292,7 @@ def _number_of_runs(text: str) -> int:
 
 
 def _share(text: str) -> float:
-    import click
-
-    from longpole.cli.ask.numbers import parse_share
-
     try:
         return parse_share(text)
-    except click.BadParameter as error:
-        raise ValueError(error.message) from error
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from error

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from longpole.peaks import PEAKS, peaks_of
 
 import longpole
+from longpole.peaks import PEAKS, peaks_of
 from longpole.report.blocks import Sentence, Table
 from longpole.testing import TraceBuilder
 from real_traces import real_traces

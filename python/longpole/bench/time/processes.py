@@ -16,7 +16,7 @@ from longpole.bench.comparison.compare import Comparison, Verdict, compare
 from longpole.bench.comparison.differences import LOOKS
 from longpole.bench.records.environment import fingerprint
 from longpole.bench.records.record import Record
-from longpole.bench.run.guard import Ending, Guard
+from longpole.bench.run.guard import Ending, Guard, run_once
 from longpole.bench.run.output import Tail
 from longpole.bench.time.commands import command_argv, command_records, without_disturbed
 from longpole.bench.time.targets import key_of
@@ -175,12 +175,9 @@ def configurations(kernel: str) -> list[str]:
     TargetError
         It is not an autotuned kernel.
     """
-    guard, said = Guard(), _Said()
+    said = _Said()
     wanted = {"configs": kernel, "lists_configs": True}
-    try:
-        guard.run(worker_order(wanted, IMPORT_S), said.take)
-    finally:
-        guard.close()
+    run_once(worker_order(wanted, IMPORT_S), said.take)
     rows = said.rows()
     if not rows:
         message = f"{kernel} cannot be imported: {said.stderr.telling_line()}"

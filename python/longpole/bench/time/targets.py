@@ -118,7 +118,8 @@ def _fail(error: BaseException) -> NoReturn:
     raise error
 
 
-_OPTIONS: Final = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+LAUNCH_OPTIONS: Final = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+"""Options of a Triton configuration other than the arguments of the kernel."""
 
 
 def config_labels(name: str) -> list[str]:
@@ -210,7 +211,7 @@ def _arguments(config: Any) -> list[tuple[str, Any]]:
 
 def _options(config: Any) -> list[tuple[str, Any]]:
     """Return the launch options that are set."""
-    found = ((name, getattr(config, name, None)) for name in _OPTIONS)
+    found = ((name, getattr(config, name, None)) for name in LAUNCH_OPTIONS)
     return [(name, value) for name, value in found if value is not None]
 
 

@@ -111,9 +111,11 @@ _GRACE_S: Final = 1.0
 _DRAIN_S: Final = 0.3
 
 
-def order(argv: Sequence[str], env: Mapping[str, str], limit_s: float | None) -> Order:
+def order(
+    argv: Sequence[str], env: Mapping[str, str], limit_s: float | None, folder: str | None = None
+) -> Order:
     """Return the order for a process; `env` is its whole environment."""
-    return Order(argv, env, None, limit_s, _GRACE_S, _DRAIN_S)
+    return Order(argv, env, folder, limit_s, _GRACE_S, _DRAIN_S)
 
 
 def worker_order(

@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from longpole.bench.time.targets import LAUNCH_OPTIONS
 from longpole.bench.tune.space import Space
 from longpole.files import new_file
 from longpole.packed import short_text
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from longpole.bench.tune.space import Point
 
 
-__all__ = ["launch_options", "read_t1", "read_triton", "triton_label", "write_triton"]
+__all__ = ["read_t1", "read_triton", "triton_label", "write_triton"]
 
 _MOST_BYTES_OF_T1: Final = 10_000_000
 _SHOWN_CHARACTERS: Final = 100
@@ -72,9 +73,6 @@ def _range(start: int, stop: int | None = None, step: int = 1) -> dict[str, list
     first, end = (0, start) if stop is None else (start, stop)
     return {"range": [first, end - (1 if step > 0 else -1), step]}
 
-
-launch_options: Final = ("num_warps", "num_stages", "num_ctas", "maxnreg")
-"""Options of a configuration other than the arguments of the kernel."""
 
 _INDENT: Final = 4
 _MOST_BYTES: Final = 1_000_000
@@ -176,7 +174,7 @@ def _parsed(config: ast.expr) -> Point:
     kwargs = named.pop("kwargs", config.args[0] if config.args else ast.Dict([], []))
     try:
         options: dict[str, Any] = {
-            name: ast.literal_eval(named[name]) for name in launch_options if name in named
+            name: ast.literal_eval(named[name]) for name in LAUNCH_OPTIONS if name in named
         }
         return _point(ast.literal_eval(kwargs), options)
     except ValueError as error:
@@ -185,15 +183,15 @@ def _parsed(config: ast.expr) -> Point:
 
 
 def _point(kwargs: Mapping[str, Any], options: Mapping[str, Any]) -> Point:
-    told = {name: options[name] for name in launch_options if options.get(name) is not None}
+    told = {name: options[name] for name in LAUNCH_OPTIONS if options.get(name) is not None}
     return {**kwargs, **told}
 
 
 def _plain(point: Point) -> dict[str, Any]:
-    kwargs = {name: value for name, value in point.items() if name not in launch_options}
+    kwargs = {name: value for name, value in point.items() if name not in LAUNCH_OPTIONS}
     return {
         "kwargs": kwargs,
-        **{name: point[name] for name in launch_options if name in point},
+        **{name: point[name] for name in LAUNCH_OPTIONS if name in point},
     }
 
 
