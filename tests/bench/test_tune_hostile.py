@@ -148,13 +148,15 @@ def test_a_value_that_would_need_a_shell_is_refused_and_not_run(capsys):
     assert not Path("ran").exists()
 
 
-def test_a_walk_through_a_space_ends():
+def test_a_walk_through_a_space_ends(monkeypatch):
+    monkeypatch.setattr("longpole.bench.tune.space._LARGEST_LISTED", 20_000)
     space = Space({name: range(10) for name in "abcdefgh"}, ["a+b+c+d+e+f+g+h == -1"])
-    with pytest.raises(TaskError, match="500,000 combinations of the parameters were enumerated"):
+    with pytest.raises(TaskError, match="combinations of the parameters were enumerated"):
         space.first()
 
 
-def test_a_space_of_many_points_is_sampled_but_not_listed():
+def test_a_space_of_many_points_is_sampled_but_not_listed(monkeypatch):
+    monkeypatch.setattr("longpole.bench.tune.space._LARGEST_LISTED", 20_000)
     space = Space({name: range(10) for name in "abcdefgh"}, ["a != b"])
     assert len(space.sample(50)) == 50
     with pytest.raises(TaskError, match="use the strategy random or halving"):

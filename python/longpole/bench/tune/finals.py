@@ -79,11 +79,10 @@ class Finals:
             return {}
         winner = self.leader
         others = [label for label in self.runs if label != winner]
-        rows = [row for label in self.runs for row in self._rows(label)]
         return {
             label: compare(
-                rows,
-                rows,
+                self._rows(winner),
+                self._rows(label),
                 self.gate,
                 confidence=1 - (1 - self.confidence) / len(others),
                 base_key=winner,
