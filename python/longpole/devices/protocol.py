@@ -12,7 +12,6 @@ from longpole.errors import DeviceError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-
 __all__ = [
     "SLOWDOWNS",
     "Busy",

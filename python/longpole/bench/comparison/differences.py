@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from longpole.report.blocks import Block, Cell
 
-
 __all__ = [
     "LOOKS",
     "Comparison",

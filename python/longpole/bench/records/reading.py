@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from longpole.bench.records.record import Measurement
 
-
 __all__ = [
     "MAX_ROW_BYTES",
     "ResultsFile",

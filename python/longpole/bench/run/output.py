@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from longpole.bench.extraction import Extraction, MeasuredRow, OmittedRows
     from longpole.bench.run.guard import Ending, Stream
 
-
 __all__ = [
     "NO_RESULTS",
     "Found",

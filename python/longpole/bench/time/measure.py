@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from longpole.bench.run.conditions import Conditions
 
-
 __all__ = [
     "Subject",
     "alive",

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from longpole.statistics.samples import Summary
 
-
 __all__ = ["Effort", "Stop", "Timing", "Work", "WorkPlan", "evaluate"]
 
 _GIGA: Final = 1e9

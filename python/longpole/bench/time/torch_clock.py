@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from longpole.bench.time.clocks import Cache
 
-
 __all__ = [
     "CaptureError",
     "CuptiClock",

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from longpole.bench.run.guard import Ending
     from longpole.devices import Busy
 
-
 __all__ = [
     "IMPORT_S",
     "DeviceInUse",

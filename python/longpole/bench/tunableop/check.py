@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from longpole.bench.tunableop.records import Line
     from longpole.bench.tunableop.signature import Key
 
-
 __all__ = ["PROBLEMS", "Problem", "ProblemKind", "check"]
 
 Severity: TypeAlias = Literal["error", "warning", "info"]

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-
 __all__ = [
     "PREFIX",
     "VARIABLES",

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from longpole.bench.tunableop.inputs import Argument
     from longpole.bench.tunableop.signature import Gemm
 
-
 __all__ = ["NOT_TUNABLE", "PRODUCTS", "SCALED", "gemms_of", "scaled_gemms"]
 
 SCALED: Final = ("aten::_scaled_mm", "aten::_scaled_mm_v2")

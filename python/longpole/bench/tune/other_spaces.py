@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from longpole.bench.tune.space import Point
 
-
 __all__ = ["read_t1", "read_triton", "triton_label", "write_triton"]
 
 _MOST_BYTES_OF_T1: Final = 10_000_000

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from longpole.bench.tune.space import Point, Space, Value
 
-
 __all__ = [
     "STRATEGIES",
     "Effort",
