@@ -144,9 +144,9 @@ def _condition(name: str, value: Any) -> Any:
 
 
 def _peaks(name: str, value: Any) -> Any:
-    from longpole.devices.peaks import Peaks
+    from longpole.peaks import Peaks
 
-    return _plain("a longpole.devices.peaks.Peaks", Peaks, type(None))(name, value)
+    return _plain("a longpole.peaks.Peaks", Peaks, type(None))(name, value)
 
 
 def _plain(what: str, *types: type) -> Callable[[str, Any], Any]:

@@ -18,7 +18,7 @@ from longpole.analyses.device_peaks import (
 from longpole.analyses.operator_work import shapes_hint, whole_sum, work_in_window
 from longpole.analyses.parameters import shared_parameters
 from longpole.data import Data, Hidden, computed
-from longpole.devices.peaks import Peaks
+from longpole.peaks import Peaks
 from longpole.report.blocks import Column, Sentence, Value, tabulated
 from longpole.windows import window_of
 from longpole.wording import share
@@ -150,7 +150,7 @@ def mfu(
     Parameters
     ----------
     peaks
-        Peaks of the devices, instead of the table in `longpole.devices.peaks`.
+        Peaks of the devices, instead of the table in `longpole.peaks`.
     tflops
         Peaks by type, such as `{"bf16": 800}`; these take precedence.
 

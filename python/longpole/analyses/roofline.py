@@ -21,9 +21,9 @@ from longpole.analyses.operator_work import shapes_hint, work_in_window
 from longpole.analyses.parameters import shared_parameters
 from longpole.convert.flame import path_of
 from longpole.data import Data, Hidden, Row, computed
-from longpole.devices.peaks import Peaks
 from longpole.frames import frame_schema
 from longpole.inputs import shapes_in_words
+from longpole.peaks import Peaks
 from longpole.report.blocks import Column, Sentence, Table, Value, tabulated, without_empty_columns
 from longpole.windows import Window, window_of
 from longpole.wording import count, duration, share, short_name
@@ -186,7 +186,7 @@ def roofline(
     Parameters
     ----------
     peaks
-        Peaks of the devices, instead of the table in `longpole.devices.peaks`.
+        Peaks of the devices, instead of the table in `longpole.peaks`.
     tflops, bandwidth
         Single peaks instead of those: TFLOP/s by type, such as `{"bf16": 800}`, and GB/s.
 

@@ -126,15 +126,6 @@ _COLUMNS: Final = (
     help="Run nothing: compare strategies on the runs in this file.",
 )
 @click.option(
-    "--write-cache",
-    type=OutputPath(),
-    metavar="FILE",
-    help="Write a cache file of Kernel Tuner with all candidates.",
-)
-@click.option(
-    "--write-t4", type=OutputPath(), metavar="FILE", help="Write all candidates in the format T4."
-)
-@click.option(
     "--write-configs",
     type=OutputPath(),
     metavar="FILE",
@@ -154,9 +145,6 @@ def tune(
     simulate: str | None,
     strategy: str,
     gate: float,
-    write_cache: str | None,
-    write_t4: str | None,
-    write_configs: str | None,
     options: Options,
     **others: Any,
 ) -> int:
@@ -189,10 +177,8 @@ def tune(
     asked = _Asked(str(task), declared, strategy, effort, gate)
     if simulate:
         return _simulated(asked, simulate, options)
-    exports = _Exports(write_cache, write_t4, write_configs)
     with inputs_protected(declared.files):
-        exports.check(force=others["force"])
-        return _searched(asked, exports, options, **others)
+        return _searched(asked, options, **others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,36 +192,11 @@ class _Asked:
     gate: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Exports:
-    """The files to write for other programs."""
-
-    cache: str | None
-    t4: str | None
-    configs: str | None
-
-    def check(self, *, force: bool) -> None:
-        """Raise for existing files that must not be replaced, before anything is run."""
-        for path in filter(None, (self.cache, self.t4, self.configs)):
-            check_free(Path(path), force=force)
-
-    def write(self, asked: _Asked, found: Tuning, *, force: bool) -> None:
-        from longpole.bench.tune import write_cache, write_t4
-
-        if self.cache:
-            with usage_errors():
-                write_cache(self.cache, found, kernel=Path(asked.path).stem, force=force)
-        if self.configs:
-            _write_configs(asked.task, found, self.configs, force=force)
-        if self.t4:
-            write_t4(self.t4, found, force=force)
-
-
 def _searched(
     asked: _Asked,
-    exports: _Exports,
     options: Options,
     *,
+    write_configs: str | None,
     results: str | None,
     force: bool,
     resume: bool,
@@ -247,6 +208,8 @@ def _searched(
     from longpole.bench.tune import TaskError, tune
     from longpole.cli.bench.session import Session, changes_since, continued_by, stopped_by_signals
 
+    if write_configs:
+        check_free(Path(write_configs), force=force)
     path = Path(results or f"{Path(asked.path).stem}.results.jsonl")
     session = Session(path, (), given)
     devices = _devices(asked.task, session)
@@ -272,7 +235,8 @@ def _searched(
             record_env=record_env or (),
             on_record=on_record,
         )
-    exports.write(asked, found, force=force)
+    if write_configs:
+        _write_configs(asked.task, found, write_configs, force=force)
     return options.emit(_tuning_answer(asked.path, str(path), found, warnings))
 
 

@@ -12,9 +12,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from longpole._core import is_own_frame
-from longpole.devices.peaks import Peaks, peaks_of
 from longpole.flops import Call, Work, call_of, work_of
 from longpole.inputs import INPUT_ARGUMENTS, input_columns
+from longpole.peaks import Peaks, peaks_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

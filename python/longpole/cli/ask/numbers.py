@@ -8,6 +8,8 @@ from typing import Final
 
 import click
 
+from longpole import wording
+
 __all__ = [
     "MOST",
     "MOST_DEVICES",
@@ -50,21 +52,11 @@ NUMBER: Final = _Number(-_MOST_I64, _MOST_I64)
 
 
 def parse_share(text: str) -> float:
-    """Parse a fraction: `3%` equals `0.03`; `3` is rejected as ambiguous.
-
-    Examples
-    --------
-    >>> parse_share("3%"), parse_share("0.03")
-    (0.03, 0.03)
-    """
+    """Parse a fraction, as `wording.parse_share` does, for the command line."""
     try:
-        value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < 1:
-        message = f"{text!r} is not a share; write 3% or 0.03"
-        raise click.BadParameter(message)
-    return value
+        return wording.parse_share(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 gate_option = click.option(

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from longpole.bench.compare.differences import Difference, Verdict, comparison_blocks, warnings_of
+from longpole.bench.comparison.differences import (
+    Difference,
+    Verdict,
+    comparison_blocks,
+    warnings_of,
+)
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.problems import require, usage_errors
 from longpole.cli.ask.numbers import gate_option, parse_share
@@ -18,7 +23,7 @@ from longpole.report.document import Abstention, Document, Warned
 from longpole.wording import escape, share
 
 if TYPE_CHECKING:
-    from longpole.bench.compare.comparison import Comparison
+    from longpole.bench.comparison.compare import Comparison
     from longpole.cli.answer.emit import Answer
     from longpole.report.blocks import Block
     from longpole.report.document import Record

@@ -191,7 +191,7 @@ def best(*, path: str, tag: str | None, options: Options) -> int:
       longpole bench best jobs.results.jsonl --tag shape --json
     """
     from longpole.bench import ResultsFile
-    from longpole.bench.records.choice import best_of_final
+    from longpole.bench.records.reading import best_of_final
 
     file = ResultsFile(path)
     groups = _Groups(tag)

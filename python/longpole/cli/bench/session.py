@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from longpole.bench import Outcome, Policy, ResultsFile, Runner, fingerprint_changes
 from longpole.bench.records.store import make_room
 from longpole.bench.run.cluster import Cluster
-from longpole.bench.run.plan import Plan, check_plan_can_be_written, plan_path
+from longpole.bench.run.job import Plan, check_plan_can_be_written, plan_path
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.live import Live, bar, is_watched
 from longpole.cli.answer.problems import usage_errors

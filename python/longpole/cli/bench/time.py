@@ -19,7 +19,7 @@ from longpole.bench.time.processes import (
     configurations,
     time_in_processes,
 )
-from longpole.bench.time.work import WorkPlan
+from longpole.bench.time.timing import WorkPlan
 from longpole.bench.time.worker import CLOCKS
 from longpole.cli.answer.problems import require, usage_errors
 from longpole.cli.ask.files import CommandBehindDashes, OutputPath, behind_dashes

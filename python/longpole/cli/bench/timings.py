@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass, field, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.bench.compare.differences import Difference, Verdict, comparison_blocks
+from longpole.bench.comparison.differences import Difference, Verdict, comparison_blocks
 from longpole.bench.records.samples import gather
-from longpole.bench.time.work import Work
+from longpole.bench.time.timing import Work
 from longpole.cli.answer import exit_codes
 from longpole.data import Row
 from longpole.report.blocks import Column, Headline, Notes, Table
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from longpole.bench import Comparison, Record
     from longpole.bench.records.samples import Runs
-    from longpole.bench.time import Campaign
+    from longpole.bench.time.processes import Campaign
     from longpole.cli.answer.emit import Answer
     from longpole.report.blocks import Block, Cell
 
@@ -160,7 +160,7 @@ def _timed(records: Sequence[Record]) -> list[Timed]:
 
 def _times(runs: Runs, records: Sequence[Record]) -> dict[str, Any]:
     """Return times and rates; nothing if no run succeeded."""
-    from longpole.bench.compare.evidence import side_of
+    from longpole.bench.comparison.evidence import side_of
 
     side = side_of(runs)
     if side is None:

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import polars as pl
 
+from longpole.bench.tunableop.check import Problem
 from longpole.bench.tunableop.coverage import CoverageRow
 from longpole.bench.tunableop.difference import SpeedupRow
-from longpole.bench.tunableop.problems import Problem
 from longpole.bench.tunableop.tune import Failure
 from longpole.data import Row
 

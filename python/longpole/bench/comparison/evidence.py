@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Final, Literal
 
-from longpole.bench.compare.figures import Side
-from longpole.bench.compare.looks import level_at
+from longpole.bench.comparison.differences import Side, level_at
 from longpole.bench.records.record import HIGH_PRESSURE
-from longpole.statistics.interval import Interval
+from longpole.statistics import Interval
 from longpole.statistics.ranks import (
     median_limits,
     robust_spread,

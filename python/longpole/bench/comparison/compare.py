@@ -18,15 +18,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from longpole.bench.compare.differences import Comparison, Difference, Verdict
+from longpole.bench.comparison.differences import Comparison, Difference, Verdict
 from longpole.bench.records.baselines import find_measurements
 from longpole.bench.records.samples import Runs, gather
-from longpole.statistics.interval import Interval
+from longpole.statistics import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from longpole.bench.compare.evidence import Evidence
+    from longpole.bench.comparison.evidence import Evidence
     from longpole.bench.records.samples import Measurements, Source
 
 __all__ = ["Comparison", "Difference", "Verdict", "compare"]
@@ -89,7 +89,7 @@ def _compare(
     gate: float,
     level: float,
 ) -> Comparison:
-    from longpole.bench.compare.evidence import weigh
+    from longpole.bench.comparison.evidence import weigh
 
     agree = not any(True for _ in _environment_changes(base, new))
     found = [

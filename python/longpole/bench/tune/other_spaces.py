@@ -1,15 +1,17 @@
-"""Reads and writes configurations of `triton.autotune` in source text or JSON.
+"""Spaces that are declared for other tuners: inputs of Kernel Tuner (T1), and `triton.autotune`.
 
-Triton is not needed: the source is parsed, not run.
+Neither package is needed: sources are parsed, not run. Configurations of Triton are also written.
 """
 
 from __future__ import annotations
 
 import ast
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from longpole.bench.time.targets import LAUNCH_OPTIONS
 from longpole.bench.tune.space import Space
 from longpole.files import new_file
 from longpole.packed import short_text
@@ -20,10 +22,56 @@ if TYPE_CHECKING:
 
     from longpole.bench.tune.space import Point
 
-__all__ = ["launch_options", "read_triton", "triton_label", "write_triton"]
+__all__ = ["read_t1", "read_triton", "triton_label", "write_triton"]
 
-launch_options: Final = ("num_warps", "num_stages", "num_ctas", "maxnreg")
-"""Options of a configuration other than the arguments of the kernel."""
+_MOST_BYTES_OF_T1: Final = 10_000_000
+_SHOWN_CHARACTERS: Final = 100
+_RANGE: Final = re.compile(r"(?:list\()?range\(([-\d, ]+)\)\)?")
+
+
+def read_t1(path: str | os.PathLike[str]) -> Space:
+    """Read the parameters and conditions of an input file of Kernel Tuner (T1).
+
+    Raises
+    ------
+    ValueError
+        It is not such a file, or declares values in an unknown form. No code in it is run.
+    """
+    try:
+        declared = json.loads(short_text(path, most_bytes=_MOST_BYTES_OF_T1))["ConfigurationSpace"]
+        named = declared["TuningParameters"]
+        parameters = {each["Name"]: _values(each["Values"]) for each in named}
+        conditions = [each["Expression"] for each in declared.get("Conditions", ())]
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        told = "it is nested too deeply" if isinstance(error, RecursionError) else repr(error)
+        message = f"{path} is not an input file of Kernel Tuner (T1): {told}"
+        raise ValueError(message) from error
+    wrong = [each for each in (*parameters, *conditions) if not isinstance(each, str)]
+    if wrong:
+        message = f"{path}: a name or a condition is not a text: {str(wrong[0])[:40]!r}"
+        raise ValueError(message)
+    return Space.parse(parameters, conditions)
+
+
+def _values(given: Any) -> Any:
+    """Parse values written in Python, without running the code."""
+    if not isinstance(given, str):
+        return given
+    if match := _RANGE.fullmatch(given.strip()):
+        return _range(*(int(part) for part in match[1].split(",")))
+    try:
+        return list(ast.literal_eval(given))
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError) as error:
+        shown = given if len(given) <= _SHOWN_CHARACTERS else f"{given[:_SHOWN_CHARACTERS]}…"
+        message = f"the values {shown!r} are neither a list nor a range"
+        raise ValueError(message) from error
+
+
+def _range(start: int, stop: int | None = None, step: int = 1) -> dict[str, list[int]]:
+    """Convert a Python range, which excludes its end, to the form of a task."""
+    first, end = (0, start) if stop is None else (start, stop)
+    return {"range": [first, end - (1 if step > 0 else -1), step]}
+
 
 _INDENT: Final = 4
 _MOST_BYTES: Final = 1_000_000
@@ -125,7 +173,7 @@ def _parsed(config: ast.expr) -> Point:
     kwargs = named.pop("kwargs", config.args[0] if config.args else ast.Dict([], []))
     try:
         options: dict[str, Any] = {
-            name: ast.literal_eval(named[name]) for name in launch_options if name in named
+            name: ast.literal_eval(named[name]) for name in LAUNCH_OPTIONS if name in named
         }
         return _point(ast.literal_eval(kwargs), options)
     except ValueError as error:
@@ -134,15 +182,15 @@ def _parsed(config: ast.expr) -> Point:
 
 
 def _point(kwargs: Mapping[str, Any], options: Mapping[str, Any]) -> Point:
-    told = {name: options[name] for name in launch_options if options.get(name) is not None}
+    told = {name: options[name] for name in LAUNCH_OPTIONS if options.get(name) is not None}
     return {**kwargs, **told}
 
 
 def _plain(point: Point) -> dict[str, Any]:
-    kwargs = {name: value for name, value in point.items() if name not in launch_options}
+    kwargs = {name: value for name, value in point.items() if name not in LAUNCH_OPTIONS}
     return {
         "kwargs": kwargs,
-        **{name: point[name] for name in launch_options if name in point},
+        **{name: point[name] for name in LAUNCH_OPTIONS if name in point},
     }
 
 
