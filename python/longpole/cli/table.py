@@ -30,7 +30,7 @@ from longpole.cli.answer.table import (
 from longpole.cli.ask.numbers import MOST
 from longpole.cli.ask.options import Options, answers, gather, shared_options
 from longpole.cli.ask.traces import answer_each, capture_option
-from longpole.cli.ask.windows import Asked, window_options
+from longpole.cli.ask.windows import Asked, Recording, profiler_options, window_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,6 +100,10 @@ _CHOICES: Final = {
 """Options that only some tables have, by function parameter."""
 
 
+_AS_RECORDED: Final = ("activities", "events", "violations")
+"""Tables of events as they stand in the file."""
+
+
 def _given(**choices: Any) -> dict[str, Any]:
     return {name: value for name, value in choices.items() if value not in (None, {})}
 
@@ -124,6 +128,7 @@ class _TraceOrTable(click.Path):
     metavar="[TRACE...] [NAME]",
 )
 @window_options()
+@profiler_options
 @where_option
 @click.option(
     "--sort",
@@ -143,6 +148,7 @@ def table(
     *,
     words: tuple[str, ...],
     window: Asked,
+    recording: Recording,
     where: str | None,
     sort: str | None,
     top: int | None,
@@ -152,7 +158,8 @@ def table(
 ) -> int:
     """Print a table of a trace; without NAME, list the tables.
 
-    The list begins with the tables about what limits the trace.
+    The list begins with the tables about what limits the trace. Times are those without the
+    profiler, as in `longpole summary`; activities, events and violations are as recorded.
 
     The table `memory` can also be read from a raw memory timeline
     (export_memory_timeline("x.raw.json.gz")) or a memory snapshot as JSON.
@@ -171,26 +178,31 @@ def table(
         message = "only graph_kernels reads the trace of a capture"
         raise click.BadParameter(message, param_hint="--capture-trace")
     if name is None:
-        return _list(paths, options)
+        return _list(paths, recording, options)
     _check(name, choices)
     _check_rows(name, sort, top)
     shown = Shown(name, where, top, sort, choices)
-    return _answer(paths, window, shown, replace(options, capture_traces=capture_traces or None))
+    options = replace(options, capture_traces=capture_traces or None)
+    return _answer(paths, window, recording, shown, options)
 
 
-def _list(paths: Sequence[str], options: Options) -> int:
+def _list(paths: Sequence[str], recording: Recording, options: Options) -> int:
     """List the tables, for each trace those about its limit first."""
     traces = [path for path in paths if not _is_memory_file(path)]
     if not traces:
         return options.emit(listed_tables(next(iter(paths), None)))
-    return answer_each(traces, options, TABLE, listed_tables)
+    return answer_each(traces, options, TABLE, listed_tables, recording=recording)
 
 
-def _answer(paths: Sequence[str], window: Asked, shown: Shown, options: Options) -> int:
+def _answer(
+    paths: Sequence[str], window: Asked, recording: Recording, shown: Shown, options: Options
+) -> int:
     name = shown.table
     if name in PATH_TABLES:
         answer = partial(path_table, shown=shown)
-        return answer_each(paths, options, TABLE, answer, window=window, about="path")
+        return answer_each(
+            paths, options, TABLE, answer, window=window, about="path", recording=recording
+        )
     if reads_memory_files(name) and all(map(_is_memory_file, paths)):
         return _answer_memory(paths, window, shown, options)
     is_whole = name in WHOLE_TABLES and not window.is_any
@@ -200,6 +212,7 @@ def _answer(paths: Sequence[str], window: Asked, shown: Shown, options: Options)
         TABLE,
         partial(question_table, shown=shown),
         window=None if is_whole else window,
+        recording=None if name in _AS_RECORDED else recording,
         arguments=arguments_of(name),
     )
 
