@@ -17,7 +17,7 @@ if is_command():
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from longpole.analyses.questions import questions
+from longpole.analyses.catalogue import questions
 from longpole.errors import DeviceError as DeviceError
 from longpole.errors import InternalError as InternalError
 from longpole.errors import LongpoleError as LongpoleError

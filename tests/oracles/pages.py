@@ -26,12 +26,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 import longpole
+from longpole.analyses.catalogue import TABLES, questions
 from longpole.analyses.findings import KINDS, SEVERITIES
 from longpole.analyses.program_notes import RULES
-from longpole.analyses.questions import questions
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.problems import Problem
-from longpole.cli.answer.table import GROUPS, tables
 from longpole.cli.guide import guide_text
 from longpole.cli.program import longpole as program
 from longpole.cli.program import run
@@ -186,12 +185,11 @@ def every_table() -> str:
     """List every table with its columns, by the question that it answers."""
     parts = [TABLES_HEAD]
     shown: dict[str, str] = {}
-    sentences = tables()
-    for group, names in GROUPS.items():
+    for group, names in TABLES.items():
         parts.append(f"## {group}")
-        for name in names:
+        for name, sentence in names.items():
             listed = _columns(name, shown) if name in questions() else []
-            parts += [f"### {name}\n\n{sentences[name]}.", *listed]
+            parts += [f"### {name}\n\n{sentence}.", *listed]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 

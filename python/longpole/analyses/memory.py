@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import polars as pl
 
 from longpole.allocations import Allocations
+from longpole.analyses.catalogue import table
 from longpole.analyses.memory_churn import ChurnRow, memory_churn
 from longpole.analyses.memory_curve import allocations_of, memory_curve
-from longpole.analyses.parameters import shared_parameters
 from longpole.damage import record_hint
 from longpole.data import Data, Hidden, Row
 from longpole.report.blocks import Column, Sentence, Table, Value, tabulated
@@ -121,7 +121,7 @@ class Memory(Data):
         return f"The file is damaged: {parts} left out, and sums may be wrong."
 
 
-@shared_parameters(needs_arguments=True)
+@table(Memory, needs_arguments=True)
 def memory(
     recording: Trace | Allocations,
     window: Window | None = None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from longpole.analyses.catalogue import table
 from longpole.analyses.device_peaks import (
     DevicePeaks,
     device_peaks,
@@ -16,7 +17,6 @@ from longpole.analyses.device_peaks import (
     precision,
 )
 from longpole.analyses.operator_work import shapes_hint, whole_sum, work_in_window
-from longpole.analyses.parameters import shared_parameters
 from longpole.data import Data, Hidden, computed
 from longpole.peaks import Peaks
 from longpole.report.blocks import Column, Sentence, Value, tabulated
@@ -131,7 +131,7 @@ class Mfu(Data):
         return sum(known) / len({row.device for row in self.rows})
 
 
-@shared_parameters(needs_arguments=True)
+@table(Mfu, needs_arguments=True)
 def mfu(
     trace: Trace,
     window: Window | None = None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import polars as pl
 
+from longpole.analyses.catalogue import table
 from longpole.analyses.device_peaks import (
     DevicePeaks,
     device_peaks,
@@ -18,7 +19,6 @@ from longpole.analyses.device_peaks import (
 from longpole.analyses.frame_times import flat_rows
 from longpole.analyses.measured_work import MeasuredWork, measured_work, sum_of_known
 from longpole.analyses.operator_work import shapes_hint, work_in_window
-from longpole.analyses.parameters import shared_parameters
 from longpole.convert.flame import path_of
 from longpole.data import Data, Hidden, Row, computed
 from longpole.frames import frame_schema
@@ -166,7 +166,7 @@ class Roofline(Data):
         )
 
 
-@shared_parameters(needs_arguments=True)
+@table(Roofline, needs_arguments=True)
 def roofline(
     trace: Trace,
     window: Window | None = None,
