@@ -148,8 +148,9 @@ def _rows(name: str) -> Schema:
     answer: Any = None if name in PATH_TABLES else answer_type(name)
     if answer is not None and not gives_frame(name):
         return schema_of(answer)
-    rows = list[answer or dict[str, Any]]
-    return {"properties": {"rows": schema_of(rows)}, "required": ["rows"]}
+    row = schema_of(answer or dict[str, Any])
+    rows = {"type": "array", "items": row}
+    return {"properties": {"rows": rows}, "required": ["rows"]}
 
 
 def _program(context: click.Context) -> click.Command:
