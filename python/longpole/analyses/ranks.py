@@ -9,6 +9,7 @@ import polars as pl
 
 from longpole.data import Data, Row, names_of
 from longpole.report.blocks import Column, Sentence, Table, Value, tabulated
+from longpole.report.html import html
 from longpole.traces.findings import RankFinding, finding_notes
 from longpole.traces.late_ranks import RankRemedy
 from longpole.traces.trace_set import TraceSet
@@ -296,6 +297,9 @@ class Ranks(Data):
             Sentence(self._path()),
             *finding_notes(self.set.findings),
         ]
+
+    def _repr_html_(self) -> str:
+        return html(self.blocks())
 
     def _sentences(self) -> list[str]:
         told = [*self._verdict(), *_steps_told(self.steps_without_profiler)]
