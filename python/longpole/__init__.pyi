@@ -8,7 +8,6 @@ from longpole.analyses.annotated_kernels import annotated_kernels as annotated_k
 from longpole.analyses.annotation_times import annotation_times as annotation_times
 from longpole.analyses.ascend_overlap import ascend_overlap as ascend_overlap
 from longpole.analyses.ascend_ranks import ascend_ranks as ascend_ranks
-from longpole.analyses.blocking_calls import blocking_calls as blocking_calls
 from longpole.analyses.breakdown import breakdown as breakdown
 from longpole.analyses.check import check as check
 from longpole.analyses.collective_waits import collective_waits as collective_waits
@@ -39,7 +38,6 @@ from longpole.analyses.kernel_sequences import kernel_sequences as kernel_sequen
 from longpole.analyses.kernels import kernels as kernels
 from longpole.analyses.launch_summary import launch_summary as launch_summary
 from longpole.analyses.launch_times import launch_times as launch_times
-from longpole.analyses.launches_without_work import launches_without_work as launches_without_work
 from longpole.analyses.measured_work import measured_work as measured_work
 from longpole.analyses.memory import Memory as Memory
 from longpole.analyses.memory import memory as memory
@@ -58,6 +56,8 @@ from longpole.analyses.ranks import Ranks as Ranks
 from longpole.analyses.ranks import ranks as ranks
 from longpole.analyses.roofline import Roofline as Roofline
 from longpole.analyses.roofline import roofline as roofline
+from longpole.analyses.runtime_calls import blocking_calls as blocking_calls
+from longpole.analyses.runtime_calls import launches_without_work as launches_without_work
 from longpole.analyses.serving import Serving as Serving
 from longpole.analyses.serving import serving as serving
 from longpole.analyses.steps import steps as steps

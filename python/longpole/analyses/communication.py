@@ -11,7 +11,7 @@ from longpole.analyses.catalogue import table
 from longpole.data import Row, names_of
 from longpole.frames import typed
 from longpole.selection import matching
-from longpole.traces.bandwidth import bus_factor
+from longpole.traces.call_columns import bus_factor
 from longpole.windows import window_of
 
 if TYPE_CHECKING:

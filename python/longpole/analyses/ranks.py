@@ -10,10 +10,9 @@ import polars as pl
 from longpole.data import Data, Row, names_of
 from longpole.report.blocks import Column, Sentence, Table, Value, tabulated
 from longpole.report.html import html
-from longpole.traces.findings import RankFinding, finding_notes
+from longpole.traces.findings import RankFinding, finding_notes, listed
 from longpole.traces.late_ranks import RankRemedy
 from longpole.traces.trace_set import TraceSet
-from longpole.traces.wording import listed
 from longpole.wording import count, duration, escape, share, short_name
 
 if TYPE_CHECKING:

@@ -11,7 +11,13 @@ from longpole.errors import RanksError, WindowError
 from longpole.frames import frame_of
 from longpole.report.blocks import Column, Sentence, tabulated
 from longpole.report.html import html
-from longpole.traces.bandwidth import with_bandwidth
+from longpole.traces.call_columns import (
+    recorded_waits,
+    with_bandwidth,
+    with_recorded,
+    with_recorded_cause,
+    with_skew,
+)
 from longpole.traces.engines import TIMEOUT_S
 from longpole.traces.findings import (
     NOT_A_TRACE,
@@ -19,14 +25,12 @@ from longpole.traces.findings import (
     disagreement,
     finding_notes,
     in_order,
+    listed,
 )
 from longpole.traces.late_ranks import late_ranks
 from longpole.traces.open_ranks import OpenRanks
 from longpole.traces.path import PathRanks, path_frame
 from longpole.traces.reading import Change
-from longpole.traces.skew import with_skew
-from longpole.traces.task_waits import recorded_waits, with_recorded, with_recorded_cause
-from longpole.traces.wording import listed
 from longpole.wording import count, escape
 
 if TYPE_CHECKING:
