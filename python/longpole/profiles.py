@@ -205,8 +205,13 @@ def _open_ascend(path: Path) -> Path | BinaryIO:
 
 
 def _mindspore(path: Path) -> Ranks:
-    from longpole.mindspore.layouts import contents, drawn_timelines, rank_of_file, timeline_files
-    from longpole.mindspore.refusals import refused_file
+    from longpole.mindspore.layouts import (
+        contents,
+        drawn_timelines,
+        rank_of_file,
+        refused_file,
+        timeline_files,
+    )
 
     if path.is_dir():
         texts = contents(path) == "timelines"
