@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from longpole.data import Data, Hidden
+from longpole.data import HIDDEN, Data
 from longpole.mindspore.errors import ProfileError
 from longpole.mindspore.executions import read_executions
 from longpole.mindspore.findings import FileFinding, Findings
@@ -93,7 +93,7 @@ class RankAnalysis(Data):
     flops: FlopsSummary | None
     written: Sequence[Path]
     findings: Sequence[FileFinding]
-    reading: Hidden[Reading] = field(repr=False)
+    reading: Reading = field(repr=False, metadata=HIDDEN)
 
 
 def analyse_rank(files: RankFiles, asked: Asked) -> RankAnalysis:
