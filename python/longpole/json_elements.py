@@ -14,8 +14,7 @@ import zlib
 from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING, Any, Final, cast
 
-from longpole.opening import open_file
-from longpole.packed import MAGIC
+from longpole.opening import MAGIC, open_file
 
 if TYPE_CHECKING:
     import os

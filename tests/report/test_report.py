@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from longpole.analyses.questions import answer_blocks, questions
+from longpole.analyses.catalogue import answer_blocks, questions
 from longpole.cli import program
 from longpole.cli.report.page import names_of
 from longpole.plot.figures import figure_of

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import click
 
-from longpole.analyses.questions import arguments_of
+from longpole.analyses.catalogue import PATH_TABLES, arguments_of
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import name_of, record_of
 from longpole.cli.answer.problems import require, usage_errors
 from longpole.cli.answer.table import (
-    PATH_TABLES,
     WHOLE_TABLES,
     Shown,
     rows_of_path,

@@ -23,7 +23,7 @@ from longpole.report.colors import color_of
 from longpole.report.document import DATA_FORMATS, Abstention, Document
 from longpole.report.overview import Interval, Intervals, Stack
 from longpole.report.sections import Section
-from longpole.traces.wording import listed
+from longpole.traces.findings import listed
 from longpole.wording import count, duration, escape, share, short_name
 
 if TYPE_CHECKING:

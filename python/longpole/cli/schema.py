@@ -6,7 +6,7 @@ import json
 from functools import partial, reduce
 from importlib import import_module
 from operator import or_
-from typing import TYPE_CHECKING, Annotated, Any, get_origin
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -142,15 +142,15 @@ def _table(name: str) -> Schema:
 
 def _rows(name: str) -> Schema:
     """Derive the fields next to the name of a table: rows, declared or not, or data fields."""
-    from longpole.analyses.questions import answer_type, gives_frame
-    from longpole.cli.answer.table import PATH_TABLES
+    from longpole.analyses.catalogue import PATH_TABLES, answer_type, gives_frame
     from longpole.json_schema import schema_of
 
     answer: Any = None if name in PATH_TABLES else answer_type(name)
     if answer is not None and not gives_frame(name):
         return schema_of(answer)
-    rows = answer if get_origin(answer) is Annotated else list[dict[str, Any]]
-    return {"properties": {"rows": schema_of(rows)}, "required": ["rows"]}
+    row = schema_of(answer or dict[str, Any])
+    rows = {"type": "array", "items": row}
+    return {"properties": {"rows": rows}, "required": ["rows"]}
 
 
 def _program(context: click.Context) -> click.Command:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from longpole.analyses.questions import (
+from longpole.analyses.catalogue import (
+    PATH_TABLES,
     arguments_of,
     choices_of,
     gives_frame,
     reads_memory_files,
 )
 from longpole.cli.answer.table import (
-    PATH_TABLES,
     TABLE,
     WHOLE_TABLES,
     Shown,

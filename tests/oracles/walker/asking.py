@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.allocations import read_memory
-from longpole.analyses.questions import questions
+from longpole.analyses.catalogue import questions
 from longpole.bench.tune import read_t1, read_task, read_triton
 from longpole.cli import program
 from longpole.cli.answer import exit_codes

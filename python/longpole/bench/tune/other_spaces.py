@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from longpole.bench.time.targets import LAUNCH_OPTIONS
 from longpole.bench.tune.space import Space
 from longpole.files import new_file
-from longpole.packed import short_text
+from longpole.opening import short_text
 
 if TYPE_CHECKING:
     import os

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.analyses.questions import answer_blocks, question, questions
+from longpole.analyses.catalogue import answer_blocks, question, questions
 from longpole.analyses.summary import summary
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.overview import overview
