@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pytest
 
-from longpole import Drop, Scale
+from longpole import RemoveWait, Scale
 from longpole.remedies.model import Found, Remedy
 from longpole.testing import TraceBuilder
 
@@ -51,20 +51,20 @@ def halved(_facts):
     return [Found(careful=[change], hopeful=[change], advice="Halve the kernels", events=[])]
 
 
-def shortened(facts):
-    """Find kernels that can take half of their time, with a tenth of the host time of each."""
-    rows = facts.operators("aten::mm")
-    parts = [(row.lane, row.start_ns, row.start_ns + row.duration_ns // 10) for row in rows]
-    changes = [Scale(by=0.5, kind="kernel"), Drop(stretches=parts)]
+def mixed(facts):
+    """Find kernels that can take half of their time, and a wait that can go."""
+    changes = [Scale(by=0.5, kind="kernel"), RemoveWait()]
     return [Found(careful=changes, advice="Halve the kernels", events=[])]
 
 
 def test_a_remedy_of_two_sides_gains_what_the_pace_of_the_host_leaves(monkeypatch):
     texts = dict.fromkeys(("needs", "seen_by", "change", "not_when"), "")
-    remedy = Remedy(id="shortened", side="kernels", effort="code", find=shortened, **texts)
+    remedy = Remedy(id="mixed", side="kernels", effort="code", find=mixed, **texts)
     monkeypatch.setattr("longpole.remedies.catalogue.remedies", lambda: (remedy,))
     [row] = steps(60_000).verdict().remedies
-    assert row.gain_high <= 1 - 0.8 * HOST / KERNEL
+    assert row.gain_low == pytest.approx(1 - HOST / KERNEL, abs=0.01)
+    # What the host needed in the recording is known to about a quarter.
+    assert row.gain_high == pytest.approx(0.5, abs=0.01)
 
 
 def test_a_remedy_of_kernels_gains_what_the_pace_of_the_host_leaves(monkeypatch):

@@ -67,6 +67,10 @@ ENTRY_POINTS: Final = "longpole.remedies"
 _MOST_OF_ONE: Final = 8
 _MOST_IN_TURN: Final = 6
 
+# A host that is not ahead of the device may need this share of what it needed in the recording,
+# whose cost for the host is known to about a quarter.
+_LEAST_PACE: Final = 0.75
+
 # Gains count as similar if one is at least this fraction of the other.
 _ALIKE: Final = 0.8
 
@@ -161,9 +165,8 @@ def _with_gains(facts: Facts, places: list[tuple[Remedy, Found]]) -> list[Gained
         _, _, _, high, _, high_by = hopeful
         if careful_high > high:
             high, high_by = careful_high, careful_by
-        most, at_most = (
-            _most(facts, part) for part in (found.careful, found.hopeful or found.careful)
-        )
+        most = _most(facts, found.careful)
+        at_most = _most(facts, found.hopeful or found.careful, pace=_LEAST_PACE)
         if gain > most:
             gain, gain_ns = most, min(gain_ns, round(most * facts.mean_ns))
         low = min(low, most)
@@ -206,13 +209,13 @@ _SIDES: Final[dict[str, Side]] = {
 }
 
 
-def _most(facts: Facts, changes: Sequence[Change]) -> float:
+def _most(facts: Facts, changes: Sequence[Change], pace: float = 1.0) -> float:
     """Return the upper bound of the gain: that of a side taking no time, and the host's pace.
 
     Work launched before the first window hides host time: with a faster device alone, the windows
     would seem shorter than the host allows.
     """
-    most = _most_at_pace(facts, changes)
+    most = _most_at_pace(facts, changes, pace)
     sides = {_side(facts, change) for change in changes}
     [side, *others] = sides or {None}
     if others or side is None:
@@ -224,14 +227,14 @@ def _most_of(facts: Facts, side: Side) -> float:
     return max(dict(facts.parts["gains"])[side], dict(facts.parts["bounds"])[side][1], 0.0)
 
 
-def _most_at_pace(facts: Facts, changes: Sequence[Change]) -> float:
-    """Return the gain at which the step takes as long as the host needs for it."""
+def _most_at_pace(facts: Facts, changes: Sequence[Change], pace: float) -> float:
+    """Return the gain at which the step takes a share of what the host needs for it."""
     if facts.host_pace_ns is None:
         return 1.0
     gone = [_host_time_ns(facts, change) for change in changes]
     if None in gone:
         return 1.0
-    left_ns = facts.host_pace_ns - facts.per_window(sum(filter(None, gone)))
+    left_ns = pace * facts.host_pace_ns - facts.per_window(sum(filter(None, gone)))
     return 1.0 - max(left_ns, 0.0) / facts.mean_ns
 
 

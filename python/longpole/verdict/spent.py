@@ -27,6 +27,8 @@ def spent_on(facts: Facts) -> Iterator[str]:
         yield from _host(facts)
     elif sides[:1] == ["kernels"]:
         yield from _kernels(facts)
+    elif sides[:1] == ["copies"]:
+        yield from _copies(facts)
 
 
 def _host(facts: Facts) -> Iterator[str]:
@@ -59,14 +61,26 @@ def _kernels(facts: Facts) -> Iterator[str]:
     for work in facts.kernels:
         operator = facts.name(work.outermost)
         of_name[operator or facts.name(work.event)].append(work)
+    yield from _longest(facts, of_name, "kernel", "kernels")
+
+
+def _copies(facts: Facts) -> Iterator[str]:
+    of_name: dict[str, list[Activity]] = defaultdict(list)
+    for work in facts.copies:
+        of_name[facts.name(work.event)].append(work)
+    yield from _longest(facts, of_name, "copy", "copies")
+
+
+def _longest(
+    facts: Facts, of_name: dict[str, list[Activity]], one: str, several: str
+) -> Iterator[str]:
+    """Yield the name with most time, if that is much; concurrent work takes all of it at most."""
     if not of_name:
         return
     name, works = max(of_name.items(), key=lambda row: sum(it.duration_ns for it in row[1]))
     part = sum(work.duration_ns for work in works) / (facts.mean_ns * facts.n_windows)
     if part >= _LEAST:
-        kernels = count(len(works), "kernel")
-        where = f"event {facts.longest(works)[0]}"
         yield (
             f"{short_name(name, _WIDEST)} takes {whole_percent(min(part, 1.0))} of the time "
-            f"({kernels}; longest: {where})."
+            f"({count(len(works), one, several)}; longest: event {facts.longest(works)[0]})."
         )
