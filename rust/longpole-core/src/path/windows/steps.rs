@@ -16,7 +16,7 @@ use super::model::{Moment, Opening, Window, WindowEnd};
 use super::serving;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{EventId, StringId};
-use crate::link::{self, Launches};
+use crate::link::{self, Captures, Launches};
 use crate::tables::{Tables, by_content};
 use crate::vocabulary::{ApiRole, IterationKind};
 
@@ -236,9 +236,11 @@ impl Completeness {
         let roles = tables.roles();
         let launches_work = |role: ApiRole| matches!(role, ApiRole::Launch | ApiRole::GraphLaunch);
         let mut calls: BTreeMap<StringId, Vec<(i64, bool)>> = BTreeMap::new();
+        let captures = Captures::of(tables);
         let launching = events.ids().filter(|&event| {
             events.kind(event).is_call()
                 && events.name(event).is_some_and(|name| launches_work(roles[name.row()]))
+                && !captures.contain(event, tables)
         });
         for call in launching {
             let row = (events.start_ns(call), has_work[call.row()]);
