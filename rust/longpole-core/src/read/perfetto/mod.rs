@@ -113,7 +113,7 @@ pub(super) fn read(
     if slices.is_overlay() {
         return Err(Error::new(OVERLAY, 0));
     }
-    Ok(slices.rows.tables(header, messages.elements.diagnostics, bytes))
+    Ok(slices.rows.finish(header, messages.elements.diagnostics, bytes))
 }
 
 /// Reads a packet, or the packets compressed in it.

@@ -43,13 +43,13 @@ pub(super) fn kernel(
     name: Option<StringId>,
     records: &mut Records<'_>,
 ) -> Option<EventId> {
-    let category = records.strings.intern("kernel");
+    let category = records.tables.strings.intern("kernel");
     let event = add_activity(activity, EventKind::Kernel, category, name, records)?;
     let blocks = |place: usize| launch.work_items[place]?.checked_div(launch.block[place]?);
     let grid = [blocks(0), blocks(1), blocks(2)];
     for (argument, sizes) in [(GRID, grid), (BLOCK, launch.block)] {
         if let [Some(x), Some(y), Some(z)] = sizes {
-            let text = records.strings.intern(&format!("[{x}, {y}, {z}]"));
+            let text = records.tables.strings.intern(&format!("[{x}, {y}, {z}]"));
             records.argument(event, category, argument, Some(ArgValue::Text(text)));
         }
     }
@@ -64,8 +64,8 @@ pub(super) fn memory_copy(
     bytes: Option<i64>,
     records: &mut Records<'_>,
 ) {
-    let category = records.strings.intern("gpu_memcpy");
-    let name = records.strings.intern(&name_of_copy(operation));
+    let category = records.tables.strings.intern("gpu_memcpy");
+    let name = records.tables.strings.intern(&name_of_copy(operation));
     let event = add_activity(activity, EventKind::Copy, category, Some(name), records);
     if let Some(event) = event {
         records.argument(event, category, BYTES, bytes.map(ArgValue::Integer));
@@ -93,7 +93,7 @@ fn add_activity(
 
 fn stream(activity: &Activity, records: &mut Records<'_>) -> LaneId {
     let mut text = |number: Option<i64>| {
-        records.strings.intern(&number.map_or_else(String::new, |number| number.to_string()))
+        records.tables.strings.intern(&number.map_or_else(String::new, |number| number.to_string()))
     };
     let (process, thread) = (text(activity.device), text(activity.stream));
     let (device, stream) = (activity.device, activity.stream);
@@ -102,7 +102,7 @@ fn stream(activity: &Activity, records: &mut Records<'_>) -> LaneId {
 
 pub(super) fn thread([process, thread]: [Option<i64>; 2], records: &mut Records<'_>) -> LaneId {
     let [process, thread] =
-        [process, thread].map(|id| records.strings.intern(&id.unwrap_or(0).to_string()));
+        [process, thread].map(|id| records.tables.strings.intern(&id.unwrap_or(0).to_string()));
     records.lane(Place { process, thread, device: None, stream: None })
 }
 

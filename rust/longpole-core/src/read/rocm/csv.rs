@@ -214,7 +214,7 @@ impl<'a> Trace<'a> {
         let called = self.number(Code::BadId, called, row);
         let name = row.text(columns.function).map(|name| self.records.text(name));
         let lane = thread(place, &mut self.records);
-        let category = self.records.strings.intern(category);
+        let category = self.records.tables.strings.intern(category);
         let correlation = of_recording(recording, called);
         self.records.add(&Record { kind, category, name, lane, start_ns, end_ns, correlation });
     }

@@ -68,17 +68,17 @@ pub(super) fn read(
     header.fields.push(("profiler".to_owned(), "\"xprof\"".to_owned()));
     header.compression = messages.elements.window.compression();
     let n_unknown = xprof::interpret(Profile {
-        strings: &mut rows.strings,
-        events: &mut rows.events,
-        lanes: &mut rows.lanes,
-        args: &mut rows.args,
-        metadata: &rows.metadata,
+        strings: &mut rows.tables.strings,
+        events: &mut rows.tables.events,
+        lanes: &mut rows.tables.lanes,
+        args: &mut rows.tables.args,
+        metadata: &rows.tables.metadata,
         vocabulary: &options.vocabulary,
     });
     for _ in 0..n_unknown.unwrap_or(0) {
         messages.elements.note(Code::UnknownDeviceLine, 0)?;
     }
-    Ok(rows.tables(header, messages.elements.diagnostics, bytes))
+    Ok(rows.finish(header, messages.elements.diagnostics, bytes))
 }
 
 /// Reads the plane that was entered. Returns false if reading cannot continue after it.

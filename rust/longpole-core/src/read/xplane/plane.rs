@@ -151,7 +151,8 @@ impl Plane {
 
     /// Turns the events into rows. Returns the findings.
     pub(super) fn finish(self, rows: &mut Rows<'_>) -> Said {
-        let process = self.name.map_or(String::new(), |name| rows.strings.get(name).to_owned());
+        let process =
+            self.name.map_or(String::new(), |name| rows.tables.strings.get(name).to_owned());
         if !self.events.is_empty() {
             rows.statement("process_name", &process, "0", &process);
         }
@@ -195,11 +196,12 @@ impl Plane {
             let number = if line.display_id == 0 { line.id } else { line.display_id };
             let thread = number.cast_signed().to_string();
             if let Some(name) = line.display_name.or(line.name) {
-                let name = rows.strings.get(name).to_owned();
+                let name = rows.tables.strings.get(name).to_owned();
                 rows.statement("thread_name", process, &thread, &name);
             }
-            let (process, thread) = (rows.strings.intern(process), rows.strings.intern(&thread));
-            rows.lanes.intern(Place { process, thread, device: None, stream: None })
+            let (process, thread) =
+                (rows.tables.strings.intern(process), rows.tables.strings.intern(&thread));
+            rows.tables.lanes.intern(Place { process, thread, device: None, stream: None })
         });
         lanes.collect()
     }
@@ -226,7 +228,7 @@ impl Plane {
                 },
                 StatValue::Other => continue,
             };
-            match (rows.strings.get(key), value) {
+            match (rows.tables.strings.get(key), value) {
                 ("correlation_id", ArgValue::Integer(number)) => correlation = Some(number),
                 ("step_name", ArgValue::Text(text)) => name = Some(text),
                 _ => others.push((key, value)),
@@ -249,7 +251,7 @@ impl Plane {
             },
         );
         for (key, value) in others {
-            let key = rows.strings.get(key).to_owned();
+            let key = rows.tables.strings.get(key).to_owned();
             rows.argument(id, None, &key, value);
         }
         fault
@@ -320,7 +322,7 @@ fn stat(bytes: &[u8], rows: &mut Rows<'_>) -> Option<Stat> {
 /// Returns an integer as an argument. Integers above 63 bits are kept as text, as in JSON.
 fn integer(field: Field, value: u64, rows: &mut Rows<'_>) -> ArgValue {
     if field == UNSIGNED && i64::try_from(value).is_err() {
-        return ArgValue::Text(rows.strings.intern(&value.to_string()));
+        return ArgValue::Text(rows.tables.strings.intern(&value.to_string()));
     }
     ArgValue::Integer(value.cast_signed())
 }
