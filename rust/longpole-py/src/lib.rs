@@ -1,11 +1,11 @@
 //! Python bindings of the core: arguments, GIL, errors, Arrow. No logic.
 
 #![forbid(unsafe_code)]
+#![allow(clippy::needless_pass_by_value)] // arguments come by value from Python
 
 mod alignment;
 mod arrow;
 mod chakra;
-mod collectives;
 mod contexts;
 mod counter_tracks;
 mod critical_path;
@@ -28,10 +28,8 @@ mod ranks;
 mod read;
 mod repaired;
 mod saved;
-mod serving;
 mod source;
 mod statistics;
-mod sweeps;
 mod tables;
 mod trace;
 mod tunable;
@@ -51,9 +49,7 @@ mod _core {
     #[pymodule_export]
     use crate::chakra::{ChakraTrace, read_chakra};
     #[pymodule_export]
-    use crate::collectives::{collective_waits, collectives};
-    #[pymodule_export]
-    use crate::contexts::{backward_links, context_times};
+    use crate::contexts::context_times;
     #[pymodule_export]
     use crate::counter_tracks::counter_tracks;
     #[pymodule_export]
@@ -88,14 +84,7 @@ mod _core {
     #[pymodule_export]
     use crate::repaired::repair_trace;
     #[pymodule_export]
-    use crate::serving::{host_parts, server_iterations};
-    #[pymodule_export]
     use crate::statistics::{sequences, spreads};
-    #[pymodule_export]
-    use crate::sweeps::{
-        activities, busy, class_times, device_ranges, enclosing, gaps, idle_causes, overlaps,
-        queues, running_at,
-    };
     #[pymodule_export]
     use crate::trace::Trace;
     #[pymodule_export]

@@ -17,7 +17,6 @@ impl Trace {
     /// Returns the number of written elements. Elements at positions where `kept` is 0, or beyond
     /// its end, are left out. The rank is written if the trace has none.
     #[pyo3(signature = (path, *, perfetto, gzip = false, rank = None, kept = None))]
-    #[allow(clippy::needless_pass_by_value)] // arguments come by value from Python
     fn write(
         &self,
         py: Python<'_>,

@@ -85,10 +85,10 @@ pub fn blocking_by_name(
     blocking: &[Blocking],
     window: (i64, i64),
 ) -> Vec<(NameTime, Reason)> {
-    let reasons: HashMap<_, _> = blocking.iter().map(|row| (row.call, row.reason)).collect();
+    let reasons: HashMap<_, _> = blocking.iter().map(|row| (row.event, row.reason)).collect();
     let times = blocking.iter().filter_map(|row| {
-        let span = tables.events.span(row.call)?;
-        overlaps(span, window).then(|| (row.call, inside_ns(span, window).unwrap_or(0)))
+        let span = tables.events.span(row.event)?;
+        overlaps(span, window).then(|| (row.event, inside_ns(span, window).unwrap_or(0)))
     });
     let rows = by_name(tables, times);
     rows.into_iter().map(|row| (row, reasons[&row.longest])).collect()

@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::completions::{Completions, StepSpan, step_at};
+use crate::columns::columns;
 use crate::error::Result;
 use crate::graph::{Edge, Graph, Kind};
 use crate::ids::Order;
@@ -33,15 +34,17 @@ named! {
     }
 }
 
-/// The time of one class in one step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StepTotal {
-    /// The step; `None` outside steps.
-    pub step: Option<i64>,
-    /// The class.
-    pub class: TimeClass,
-    /// Total time.
-    pub total_ns: i64,
+columns! {
+    /// The time of one class in one step.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct StepTotal {
+        /// The step; `None` outside steps.
+        pub step: Option<i64>,
+        /// The class.
+        pub class: TimeClass,
+        /// Total time.
+        pub total_ns: i64,
+    }
 }
 
 /// The time of one name in all steps.
