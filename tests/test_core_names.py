@@ -59,7 +59,7 @@ SAME = [
     ("link/execution/model.rs", "Method", Method),
     ("diagnostics.rs", "Severity", Severity),
     ("extract/records.rs", "Status", field(ExtractedRow, "status")),
-    ("extract/tunable/kinds.rs", "Ending", field(GemmRow, "ending")),
+    ("extract/tunable/pieces.rs", "Ending", field(GemmRow, "ending")),
     ("overhead/costs.rs", "Source", _SOURCES),
     ("overhead/costs.rs", "Untold", _UNTOLD),
     ("overhead/classes.rs", "Class", _CLASSES),

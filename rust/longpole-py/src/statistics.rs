@@ -1,5 +1,6 @@
-//! Statistics of groups of values, and sequence numbers, for `statistics.py`.
+//! Statistics of groups of values, sequence numbers, and the alignment of two sequences.
 
+use longpole_core::alignment;
 use longpole_core::columns::{Columns, columns};
 use longpole_core::measure::{self, Spread};
 use pyo3::prelude::*;
@@ -63,4 +64,16 @@ pub(crate) fn integers_of(bytes: &[u8]) -> impl Iterator<Item = i64> + Clone + '
 /// Reads 32-bit row numbers in native byte order.
 pub(crate) fn rows_of(bytes: &[u8]) -> impl Iterator<Item = u32> + Clone + '_ {
     bytes.as_chunks().0.iter().map(|&value| u32::from_ne_bytes(value))
+}
+
+/// Aligns two sequences by the keys of each round. Returns (index in `base`, index in `new`, round)
+/// for each pair.
+#[pyfunction]
+pub(crate) fn align(
+    py: Python<'_>,
+    base: Vec<Vec<u64>>,
+    new: Vec<Vec<u64>>,
+) -> Vec<(usize, usize, usize)> {
+    let pairs = py.detach(|| alignment::align(&base, &new));
+    pairs.into_iter().map(|pair| (pair.base, pair.new, pair.round)).collect()
 }

@@ -105,3 +105,13 @@ fn has_ended_in(copy: EventId, call: EventId, tables: &Tables) -> bool {
     let ends = (tables.events.end_ns(copy), tables.events.end_ns(call));
     matches!(ends, (Some(copy_end), Some(call_end)) if copy_end <= call_end)
 }
+
+/// Returns the role of each call, in file order.
+pub fn api_roles(tables: &Tables) -> Vec<(EventId, ApiRole)> {
+    let roles = tables.roles();
+    let events = &tables.events;
+    let calls = events.ids().filter(|&event| events.kind(event).is_call());
+    calls
+        .map(|call| (call, events.name(call).map_or(ApiRole::Other, |name| roles[name.row()])))
+        .collect()
+}

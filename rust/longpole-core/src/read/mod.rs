@@ -36,7 +36,6 @@ mod sniff;
 pub mod source;
 mod source_losses;
 mod sqlite;
-mod statements;
 mod window;
 mod xplane;
 mod xprof;

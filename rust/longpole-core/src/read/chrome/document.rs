@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::collect::Collector;
 use super::event::EventScanner;
+use super::event::Whereabouts;
 use super::parts::Parts;
-use super::place::Whereabouts;
 use super::predicted::RunEnd;
 use super::reader::EventReader;
 use super::recovery::Found;

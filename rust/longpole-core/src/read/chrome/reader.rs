@@ -1,7 +1,7 @@
 //! Reads the events at the front of a stream into tables.
 
 use super::collect::Collector;
-use super::place::{Findings, Whereabouts};
+use super::event::{Findings, Whereabouts};
 use super::predicted::{RunEnd, learn, take_run};
 use super::repaired::Repaired;
 use super::stream::EventStream;

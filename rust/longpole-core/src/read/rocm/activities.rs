@@ -1,5 +1,9 @@
 //! Kernels, copies and threads as events, for all ROCm formats.
 
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
 use crate::ids::{EventId, LaneId, StringId};
 use crate::read::records::{Record, Records};
 use crate::tables::{ArgValue, EventKind, Place};
@@ -125,6 +129,34 @@ pub(super) fn name_of_copy(operation: &str) -> String {
     };
     let letter = |side: &str| side.chars().next().unwrap_or('?');
     format!("Memcpy {}to{}", letter(from), letter(to))
+}
+
+/// The devices by agent number.
+#[derive(Default)]
+pub(super) struct Devices {
+    of_agent: HashMap<i64, i64>,
+    described: Vec<Value>,
+}
+
+impl Devices {
+    /// Adds a device with its number among the devices.
+    pub(super) fn add(&mut self, agent: i64, device: i64, name: Option<&str>) {
+        if self.of_agent.insert(agent, device).is_none() {
+            self.described.push(json!({"id": device, "name": name}));
+        }
+    }
+
+    /// Returns the device of an agent.
+    pub(super) fn of_agent(&self, agent: Option<i64>) -> Option<i64> {
+        self.of_agent.get(&agent?).copied()
+    }
+
+    /// Returns the device properties for the header.
+    pub(super) fn properties(self) -> Option<(String, String)> {
+        let described = Value::Array(self.described);
+        let is_any = described.as_array().is_some_and(|list| !list.is_empty());
+        is_any.then(|| ("deviceProperties".to_owned(), described.to_string()))
+    }
 }
 
 #[cfg(test)]

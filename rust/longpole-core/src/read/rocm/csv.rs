@@ -12,11 +12,11 @@ use std::path::Path;
 
 use serde_json::json;
 
+use super::activities::Devices;
 use super::activities::{
     ARGUMENTS, Activity, Launch, kernel, kind_of_interface, memory_copy, of_recording, thread,
 };
 use super::beside::files;
-use super::devices::Devices;
 use super::layout::{Refused, Rows as Kind, rows_of, rows_with};
 use crate::diagnostics::{Code, Diagnostics};
 use crate::error::{Error, ErrorKind, Result};

@@ -11,10 +11,10 @@ use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
 
+use super::activities::Devices;
 use super::activities::{
     ARGUMENTS, Activity, Launch, kernel, kind_of_interface, memory_copy, of_recording, thread,
 };
-use super::devices::Devices;
 use super::fields::{Fields, Paths};
 use crate::diagnostics::{Code, Diagnostics};
 use crate::error::{Error, Result};

@@ -6,10 +6,10 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
+use super::activities::Devices;
 use super::activities::{
     ARGUMENTS, Activity, Launch, kernel, kind_of_interface, memory_copy, of_recording, thread,
 };
-use super::devices::Devices;
 use serde_json::Value;
 
 use crate::diagnostics::Code;

@@ -12,10 +12,9 @@
 //! often something occurred.
 
 mod plane;
-mod schema;
 
 use self::plane::Plane;
-use self::schema::{EVENTS, HOST_NAMES, LINES, PLANES};
+use self::plane::{EVENTS, HOST_NAMES, LINES, PLANES};
 use super::Options;
 use super::elements::Elements;
 use super::profile::Profile;
@@ -146,8 +145,8 @@ pub(super) fn is_xplane(head: &[u8]) -> bool {
     let mut name = None;
     // A truncated plane is not an error here.
     let _ = fields(&rest[n_bytes..end], |field, wire| match field {
-        schema::ID if wire.bytes().is_none() => Some(()),
-        schema::NAME => {
+        plane::ID if wire.bytes().is_none() => Some(()),
+        plane::NAME => {
             name = wire.bytes();
             None
         }
