@@ -16,6 +16,7 @@ import polars as pl
 
 import longpole
 from longpole import sweeps
+from longpole.frames import frame_of
 from real_traces import SHARED
 
 ANSWERS = SHARED / "hta_results"
@@ -255,7 +256,7 @@ def kernels_with_user_annotations(name):
     theirs = dict(found.select("index", "s_user_annotation").iter_rows())
     trace, _, _ = loaded(name)
     names = trace.events["name"].cast(pl.String)
-    ranges = dict(sweeps.device_ranges(trace).iter_rows())
+    ranges = dict(frame_of(trace.core.device_ranges()).iter_rows())
     ours = {
         position: names[ranges[event]] if event in ranges else ""
         for event, position in activities(name).select("event", "position").iter_rows()

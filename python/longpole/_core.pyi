@@ -1,7 +1,8 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, BinaryIO, Final, Literal, TypeAlias, final
+from typing import Any, BinaryIO, Final, TypeAlias, final
 
+from longpole.convert.execution_trace import Method
 from longpole.recording import Profiler
 from longpole.recording_cost import OverheadParts
 from longpole.remedies.parts import Fact, VerdictParts
@@ -37,26 +38,15 @@ __all__ = [
     "Trace",
     "TraceError",
     "WindowError",
-    "activities",
     "align",
     "api_names",
-    "backward_links",
-    "busy",
     "check_pattern",
-    "class_times",
-    "collective_waits",
-    "collectives",
     "confine",
     "context_times",
     "counter_tracks",
-    "device_ranges",
-    "enclosing",
     "expand_hops",
     "extract_formats",
-    "gaps",
     "guard_main",
-    "host_parts",
-    "idle_causes",
     "is_confined",
     "is_own_frame",
     "kernel_family",
@@ -64,8 +54,6 @@ __all__ = [
     "merged_path",
     "open_file",
     "open_folder",
-    "overlaps",
-    "queues",
     "rank_of_calls",
     "read_chakra",
     "read_execution_trace",
@@ -73,9 +61,7 @@ __all__ = [
     "read_tunable",
     "reduce_rank",
     "repair_trace",
-    "running_at",
     "sequences",
-    "server_iterations",
     "spreads",
     "unpack_rank",
 ]
@@ -226,7 +212,54 @@ class Trace:
     def crossings(self) -> Table: ...
     def steps(self, step_name: str | None) -> Table: ...
     def whole_window(self) -> tuple[int, int] | None: ...
-    def busy(self, start_ns: int, end_ns: int) -> Table: ...
+    def activities(self) -> Table: ...
+    def backward_links(self) -> Table: ...
+    def collectives(self) -> Table: ...
+    def collective_waits(self) -> Table: ...
+    def server_iterations(self) -> tuple[str, Table] | None:
+        """Return what marks the iterations of a server, and a row for each; None without marks."""
+
+    def host_parts(self) -> Table:
+        """List annotations and functions that are a known `part` of the host's work."""
+
+    def busy(self, window: tuple[int, int], chosen: bytes | None = None) -> Table: ...
+    def gaps(self, window: tuple[int, int]) -> Table: ...
+    def class_times(self, window: tuple[int, int], chosen: bytes | None = None) -> Table:
+        """Measure for each device how long each combination of activity classes ran.
+
+        Columns: `device`, `compute`, `communication` and `copy` (whether it ran), `duration_ns`.
+        """
+
+    def idle_causes(
+        self, window: tuple[int, int], short_ns: int, chosen: bytes | None = None
+    ) -> Table:
+        """Split the time in which no chosen event ran on a device or stream by cause.
+
+        Columns: `device`, `stream` (null for the device as a whole), `cause` as in `idle_time`,
+        `count`, `duration_ns`, `host_ns`, and the columns of `spreads` of the intervals.
+        """
+
+    def queues(self, window: tuple[int, int], chosen: bytes | None = None) -> Table:
+        """List how many chosen activities are queued at the start and after each change.
+
+        Columns: `device`, `stream`, `time_ns`, `event` (the call, or the activity that started) and
+        `queue_length` from then on, by device, stream and time.
+        """
+
+    def enclosing(self, events: bytes, among: bytes, *, outermost: bool) -> Table: ...
+    def running_at(self, lanes: bytes, times_ns: bytes) -> Table: ...
+    def overlaps(self, events: bytes, others: bytes) -> Table:
+        """Measure how long each of some events ran concurrently with others on its device.
+
+        Columns: `event` and `overlap_ns`; events without an end are left out.
+        """
+
+    def device_ranges(self, ranges: bytes | None = None) -> Table:
+        """Find the annotation on a stream, of `ranges` or all, in which each activity began.
+
+        Columns: `event` and `annotation`; of several, the last to begin.
+        """
+
     def critical_path(
         self,
         window: tuple[Any, ...],
@@ -325,23 +358,9 @@ class Cut:
     @property
     def n_written(self) -> int: ...
 
-def activities(trace: Trace) -> Table: ...
-def busy(trace: Trace, start_ns: int, end_ns: int, chosen: bytes | None = None) -> Table: ...
-def gaps(
-    trace: Trace, start_ns: int, end_ns: int, by_stream: bool, chosen: bytes | None = None
-) -> Table: ...
-def class_times(trace: Trace, start_ns: int, end_ns: int, chosen: bytes | None = None) -> Table: ...
-def idle_causes(
-    trace: Trace, window: tuple[int, int], short_ns: int, chosen: bytes | None = None
-) -> Table: ...
-def queues(trace: Trace, start_ns: int, end_ns: int, chosen: bytes | None = None) -> Table: ...
-def running_at(trace: Trace, lanes: bytes, times_ns: bytes) -> Table: ...
 def sequences(groups: bytes, values: bytes, n_groups: int) -> Table: ...
 def spreads(lengths: bytes, values: bytes) -> Table: ...
-def enclosing(trace: Trace, of: bytes, among: bytes, outermost: bool) -> Table: ...
-def device_ranges(trace: Trace, ranges: bytes | None) -> Table: ...
 def counter_tracks(series: Sequence[tuple[str, bytes, bytes]]) -> bytes: ...
-def overlaps(trace: Trace, of: bytes, beside: bytes) -> Table: ...
 def api_names() -> list[tuple[str, str]]:
     """List every known name of a runtime API call with its role."""
 
@@ -354,18 +373,6 @@ def is_own_frame(name: str) -> bool:
 def kernel_family(name: str) -> str:
     """Return what a kernel does, by its name: `gemm`, `attention` ... or `other`."""
 
-def server_iterations(trace: Trace) -> tuple[str, Table] | None:
-    """What marks the iterations of a server, and a row for each; None where nothing does."""
-
-def host_parts(trace: Trace) -> Table:
-    """List annotations and functions that are a known `part` of the host's work."""
-
-def collective_waits(trace: Trace) -> Table:
-    """List what collectives consist of; see `longpole.Trace.collective_waits`."""
-
-def collectives(trace: Trace) -> Table:
-    """List the collectives of a trace; see `longpole.Trace.collectives`."""
-
 def context_times(
     trace: Trace,
     frames: Sequence[str],
@@ -376,9 +383,6 @@ def context_times(
     chosen: bytes | None,
 ) -> tuple[Table, Table, tuple[int, int], tuple[int, int]]:
     """What chains of frames took; see `longpole.contexts.context_times`."""
-
-def backward_links(trace: Trace) -> Table:
-    """Operators of backward passes with their forward operators."""
 
 def guard_main() -> None:
     """Serve as the guard of a device until standard input ends."""
@@ -459,7 +463,7 @@ class LinkedTrace:
     """An execution trace with the times of a trace."""
 
     @property
-    def method(self) -> Literal["record_function_id", "thread_order", "external_id"]: ...
+    def method(self) -> Method: ...
     @property
     def n_linked(self) -> int: ...
     @property

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from longpole._core import context_times as measure
-from longpole.frames import frame_of
+from longpole.frames import frame_of, row_bytes
 from longpole.selection import matching
 from longpole.sweeps import activities
 
@@ -83,11 +83,11 @@ def context_times(
     """
     chosen = None
     if where is not None:
-        chosen = matching(activities(trace), where)["event"].to_numpy().tobytes()
+        chosen = row_bytes(matching(activities(trace), where)["event"])
     tree, events, outside, unlinked = measure(
         trace.core,
         frames,
-        (window.start_ns, window.end_ns),
+        window.span,
         annotation_names=annotation_names,
         by_inputs=by_inputs,
         chosen=chosen,

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from longpole._core import Table
 
-__all__ = ["argument", "frame_of", "frame_schema", "typed"]
+__all__ = ["argument", "frame_of", "frame_schema", "row_bytes", "typed"]
 
 _TEXTS = ("kind", "name", "process", "thread")
 
@@ -20,6 +20,20 @@ def frame_of(table: Table) -> pl.DataFrame:
     import polars as pl
 
     return typed(pl.DataFrame(table))
+
+
+def row_bytes(rows: pl.Series) -> bytes:
+    """Return row numbers in the form that the core takes.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> row_bytes(pl.Series([1, 0])).hex()
+    '0100000000000000'
+    """
+    import polars as pl
+
+    return rows.cast(pl.UInt32).to_numpy().tobytes()
 
 
 def typed(frame: pl.DataFrame) -> pl.DataFrame:

@@ -6,7 +6,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from longpole._core import collective_waits, collectives, gaps
 from longpole.damage import blaming
 from longpole.errors import WindowError
 from longpole.files import new_file
@@ -99,7 +98,7 @@ class Trace(TraceTables):
         (the rank it sends to or receives from), `in_elements`, `out_elements`, `data_type`, `bytes`
         (of the larger buffer), `coalesced`. Values that the trace does not contain are null.
         """
-        return frame_of(collectives(self._core))
+        return frame_of(self._core.collectives())
 
     @cached_property
     def collective_waits(self) -> pl.DataFrame:
@@ -111,7 +110,7 @@ class Trace(TraceTables):
         wait), `group_size` (minimum number of participating ranks: the largest peer index plus
         one).
         """
-        return frame_of(collective_waits(self._core))
+        return frame_of(self._core.collective_waits())
 
     @cached_property
     def api_roles(self) -> pl.DataFrame:
@@ -185,9 +184,7 @@ class Trace(TraceTables):
 
         Columns: `backward` and `forward` (events), by their sequence numbers.
         """
-        from longpole._core import backward_links
-
-        return frame_of(backward_links(self._core))
+        return frame_of(self._core.backward_links())
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write all tables to a file that `read_trace` opens again without parsing.
@@ -274,7 +271,7 @@ class Trace(TraceTables):
         (concurrent time counts for the first of them), and `communication_total_ns` and
         `copy_total_ns`, which count concurrent time too.
         """
-        return frame_of(self._core.busy(start_ns, end_ns))
+        return frame_of(self._core.busy((start_ns, end_ns)))
 
     def times_within(self, spans: pl.DataFrame) -> pl.DataFrame:
         """Measure what threads did in some spans of time, outermost events first.
@@ -300,7 +297,7 @@ class Trace(TraceTables):
         (its launch), `host_ns` (the part before that call returned, in which the device waited for
         the host; null if the call is not known).
         """
-        return frame_of(gaps(self._core, start_ns, end_ns, by_stream=False))
+        return frame_of(self._core.gaps((start_ns, end_ns)))
 
     def critical_path(  # noqa: PLR0917 - the names are a promise
         self,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Marked",
+    "Unit",
     "Window",
     "choose_window",
     "is_step",
@@ -27,6 +28,9 @@ __all__ = [
 ]
 
 _LARGEST = 2**63
+
+Unit = Literal["step", "repetition", "annotation", "stretch", "trace"]
+"""What a window is."""
 
 
 class Marked(Protocol):
@@ -59,7 +63,7 @@ class Marked(Protocol):
 class Window:
     """A part of a trace, and why it was chosen."""
 
-    kind: Literal["step", "repetition", "annotation", "stretch", "trace"]
+    kind: Unit
     step: int | None
     start_ns: int
     end_ns: int
@@ -71,6 +75,11 @@ class Window:
     def duration_ns(self) -> int:
         """Length of the window."""
         return self.end_ns - self.start_ns
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Start and end, in ns."""
+        return self.start_ns, self.end_ns
 
     @property
     def noun(self) -> str:

@@ -9,6 +9,7 @@ import polars as pl
 from longpole import sweeps
 from longpole.analyses.catalogue import table
 from longpole.data import Row
+from longpole.frames import row_bytes
 from longpole.kept import kept
 from longpole.selection import matching
 from longpole.windows import Window, window_of
@@ -16,7 +17,9 @@ from longpole.windows import Window, window_of
 if TYPE_CHECKING:
     from longpole.trace import Trace
 
-__all__ = ["NOTHING", "ActivityRow", "activities", "chosen"]
+__all__ = ["NOTHING", "ActivityRow", "WorkClass", "activities", "chosen"]
+
+WorkClass = Literal["compute", "communication", "copy"]
 
 NOTHING: Final = Window("stretch", None, 0, 0, "nothing has a duration")
 """Window of a trace in which none can be chosen."""
@@ -27,7 +30,7 @@ class ActivityRow(Row):
 
     event: int
     kind: str
-    work_class: Literal["compute", "communication", "copy"]
+    work_class: WorkClass
     name: str
     device: int | None
     stream: int | None
@@ -74,11 +77,14 @@ def activities(
     return matching(_within(trace, window), where)
 
 
-def chosen(trace: Trace, window: Window, where: pl.Expr | str | None) -> pl.Series | None:
-    """Return the rows of a trace's activities that match a condition; None for all of them."""
+def chosen(trace: Trace, window: Window, where: pl.Expr | str | None) -> bytes | None:
+    """Return the rows of a trace's activities that match a condition; None for all of them.
+
+    The rows are in the form that the core takes.
+    """
     if where is None:
         return None
-    return matching(_clipped(sweeps.activities(trace), window), where)["event"]
+    return row_bytes(matching(_clipped(sweeps.activities(trace), window), where)["event"])
 
 
 @kept

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from longpole import sweeps
 from longpole.analyses.activities import chosen
 from longpole.analyses.catalogue import table
 from longpole.data import Row
-from longpole.frames import frame_schema
+from longpole.frames import frame_of, frame_schema
 from longpole.windows import window_of
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def activity_types(
     window = window_of(trace, window)
     if window is None:
         return pl.DataFrame(schema=frame_schema(ActivityTypesRow))
-    rows = sweeps.class_times(trace, window, chosen(trace, window, where))
+    rows = frame_of(trace.core.class_times(window.span, chosen(trace, window, where)))
     duration_ns = pl.col("duration_ns")
     is_busy = pl.any_horizontal(_CLASSES)
     busy_ns = duration_ns.filter(is_busy).sum().over("device")

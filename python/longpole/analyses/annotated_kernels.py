@@ -10,6 +10,7 @@ from longpole import sweeps
 from longpole.analyses.activities import activities
 from longpole.analyses.catalogue import table
 from longpole.analyses.kernels import KernelRow, by_keys
+from longpole.frames import frame_of, row_bytes
 from longpole.selection import matching
 from longpole.windows import is_step, window_of
 
@@ -64,7 +65,7 @@ def annotated_kernels(
 
 def with_annotations(trace: Trace, found: pl.DataFrame) -> pl.DataFrame:
     """Return activities with their annotation, and whether it was found through autograd."""
-    ranges = sweeps.device_ranges(trace, _drawn_ranges(trace))
+    ranges = frame_of(trace.core.device_ranges(row_bytes(_drawn_ranges(trace))))
     ours = trace.annotations.filter(~is_step(trace))["event"]
     around = sweeps.around(trace, found["call"], ours, "innermost")
     if not ranges.is_empty():

@@ -9,7 +9,7 @@ import polars as pl
 from longpole import sweeps
 from longpole.analyses.catalogue import table
 from longpole.data import Row, names_of
-from longpole.frames import typed
+from longpole.frames import frame_of, row_bytes, typed
 from longpole.selection import matching
 from longpole.traces.call_columns import bus_factor
 from longpole.windows import window_of
@@ -87,8 +87,8 @@ def communication(
     found = found.clear() if window is None else window.clip(found).drop("inside_ns")
     launched = sweeps.activities(trace).select("event", "work_class", "operator")
     compute = launched.filter(pl.col("work_class") == "compute")["event"]
-    hidden = sweeps.overlaps(trace, found["event"], compute)
-    joined = found.join(hidden, on="event", how="left", maintain_order="left").join(
+    overlaps = trace.core.overlaps(row_bytes(found["event"]), row_bytes(compute))
+    joined = found.join(frame_of(overlaps), on="event", how="left", maintain_order="left").join(
         launched, on="event", how="left", maintain_order="left"
     )
     rows = joined.with_columns(

@@ -82,12 +82,11 @@ def device_times(trace: Trace, window: Window | None = None) -> tuple[DeviceTime
     window = window_of(trace, window)
     if window is None:
         return ()
-    start_ns, end_ns = window.start_ns, window.end_ns
     rows: dict[int | None, list[BusyTime]] = {}
-    for row in trace.core.busy(start_ns, end_ns).to_dicts():
+    for row in trace.core.busy(window.span).to_dicts():
         rows.setdefault(row.pop("device"), []).append(BusyTime(**row))
     idle: dict[int | None, list[tuple[str, int, int | None]]] = {}
-    for device, cause, duration_ns, host_ns in trace.core.idle(start_ns, end_ns, SHORT_NS):
+    for device, cause, duration_ns, host_ns in trace.core.idle(*window.span, SHORT_NS):
         idle.setdefault(device, []).append((cause, duration_ns, host_ns))
     names = trace.device_names
     return tuple(

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from longpole import sweeps
 from longpole.analyses.activities import chosen
 from longpole.analyses.catalogue import table
 from longpole.analyses.device_times import SHORT_NS
 from longpole.analyses.statistics import DurationFigures
-from longpole.frames import frame_schema
+from longpole.frames import frame_of, frame_schema
 from longpole.windows import window_of
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ def idle_time(
     if window is None:
         return pl.DataFrame(schema=frame_schema(IdleTimeRow, last=DurationFigures))
     rows = chosen(trace, window, where)
-    found = sweeps.idle_causes(trace, window, short_ns, rows)
+    found = frame_of(trace.core.idle_causes(window.span, short_ns, rows))
     figures = ("mean", "std", "min", "p25", "median", "p75", "max")
     duration_ns = pl.col("duration_ns")
     return (

@@ -8,10 +8,9 @@ import polars as pl
 
 from longpole.analyses.catalogue import table
 from longpole.data import Row
-from longpole.frames import frame_schema
+from longpole.frames import frame_of, frame_schema
 from longpole.kept import kept
 from longpole.selection import matching
-from longpole.sweeps import host_parts, server_iterations
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
@@ -135,11 +134,11 @@ def iterations(
 @kept
 def marks_of(trace: Trace) -> tuple[Mark, pl.DataFrame] | None:
     """Return what marks the iterations, and each with its times; None without marks."""
-    found = server_iterations(trace)
+    found = trace.core.server_iterations()
     if found is None:
         return None
     mark: Any = found[0]
-    return mark, _placed(trace, found[1])
+    return mark, _placed(trace, frame_of(found[1]))
 
 
 def launched_in(trace: Trace) -> pl.DataFrame:
@@ -309,7 +308,7 @@ def _host_parts(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
     columns = ("event", "process", "thread", "start_ns", "duration_ns")
     end_ns = pl.col("start_ns") + pl.col("duration_ns")
     found = (
-        host_parts(trace)
+        frame_of(trace.core.host_parts())
         .with_columns(pl.col("part").cast(pl.String))
         .join(trace.events.select(columns), on="event")
         .filter(pl.col("duration_ns") >= 0)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NotRequired
+from typing import TYPE_CHECKING, NotRequired
 
 import polars as pl
 
-from longpole.analyses.activities import activities
+from longpole.analyses.activities import WorkClass, activities
 from longpole.analyses.catalogue import table
 from longpole.analyses.statistics import DurationFigures, described
 from longpole.frames import typed
@@ -24,7 +24,7 @@ class KernelRow(DurationFigures):
     """GPU activities with one name."""
 
     kind: str
-    work_class: Literal["compute", "communication", "copy"]
+    work_class: WorkClass
     name: str
     count: int
     duration_ns: int

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from longpole import sweeps
 from longpole.analyses.activities import NOTHING, chosen
 from longpole.analyses.catalogue import table
 from longpole.data import Row
+from longpole.frames import frame_of
 from longpole.kept import kept
 from longpole.windows import window_of
 
@@ -63,13 +63,13 @@ def queue_length(
     """
     window = window_of(trace, window)
     if window is None:
-        return sweeps.queues(trace, NOTHING).clear()
+        return frame_of(trace.core.queues(NOTHING.span)).clear()
     if where is None:
         return _all(trace, window)
-    return sweeps.queues(trace, window, chosen(trace, window, where))
+    return frame_of(trace.core.queues(window.span, chosen(trace, window, where)))
 
 
 @kept
 def _all(trace: Trace, window: Window) -> pl.DataFrame:
     """List the queue lengths of all activities, the basis of three questions."""
-    return sweeps.queues(trace, window)
+    return frame_of(trace.core.queues(window.span))

@@ -64,6 +64,8 @@ EventKind = Literal[
     "device_annotation",
     "synchronization",
     "counter_range",
+    "device_task",
+    "derived",
     "overhead",
     "span",
     "instant",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 
 if TYPE_CHECKING:
     from longpole.recording import Profiler
+    from longpole.windows import Unit
 
 __all__ = [
     "AwaitedParts",
@@ -18,6 +19,8 @@ __all__ = [
 ]
 
 Status = Literal["ok", "balanced", "inconclusive", "no_device"]
+Loader = Literal["workers", "main_thread", "own"]
+"""Where data is loaded."""
 Side = Literal["kernels", "host", "communication", "copies"]
 Fact = Literal[
     "recorded",
@@ -45,7 +48,6 @@ Cause = Literal[
     "sync_return",
 ]
 """Why a trace does not show what limits it."""
-Unit = Literal["step", "repetition", "annotation", "stretch", "trace"]
 
 
 class HoleParts(TypedDict):
@@ -134,7 +136,7 @@ class VerdictParts(TypedDict):
     use of the GPU."""
     n_launched: int
     """Number of GPU activities launched meanwhile."""
-    loader: Literal["workers", "main_thread", "own"] | None
+    loader: Loader | None
     usual: tuple[list[Side], float] | None
     awaited: AwaitedParts | None
     recorded: RecordedParts

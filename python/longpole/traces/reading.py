@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from longpole._core import (
     ReducedRank,
-    collective_waits,
     expand_hops,
     reduce_rank,
     unpack_rank,
@@ -115,7 +114,7 @@ class Reading:
             n_events=trace.n_events,
             n_bytes=trace.n_bytes,
             is_recovered=trace.status == "recovered",
-            waits=[_wait(row) for row in collective_waits(trace.core).to_dicts()],
+            waits=[_wait(row) for row in trace.core.collective_waits().to_dicts()],
         )
 
     def change(self, change: Change) -> ReducedRank:

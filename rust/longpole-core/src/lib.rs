@@ -28,6 +28,7 @@
 #![deny(clippy::unwrap_used, clippy::iter_over_hash_type)]
 
 pub mod alignment;
+pub mod columns;
 pub mod diagnostics;
 pub mod error;
 pub mod extract;

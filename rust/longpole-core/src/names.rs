@@ -40,6 +40,20 @@ macro_rules! named {
                 self as u32
             }
         }
+
+        impl<'a> $crate::columns::Cell<'a> for Option<$enum> {
+            fn column(cells: impl Iterator<Item = Self>) -> $crate::columns::Column<'a> {
+                use $crate::names::Names;
+                let places = cells.map(|cell| cell.map_or($crate::ids::NO_ROW, Names::place));
+                $crate::columns::Column::Names(places.collect(), $enum::NAMES.to_vec())
+            }
+        }
+
+        impl<'a> $crate::columns::Cell<'a> for $enum {
+            fn column(cells: impl Iterator<Item = Self>) -> $crate::columns::Column<'a> {
+                Option::column(cells.map(Some))
+            }
+        }
     };
 }
 

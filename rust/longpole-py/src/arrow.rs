@@ -12,8 +12,8 @@ use arrow_array::{
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use bytes::Bytes;
+use longpole_core::columns::{Column, Columns, Record};
 use longpole_core::ids::{NO_ROW, StringId};
-use longpole_core::names::Names;
 use longpole_core::stack::NO_DEPTH;
 use longpole_core::strings::Strings;
 use longpole_core::tables::{NO_INTEGER, Values};
@@ -21,6 +21,8 @@ use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
+
+use crate::enter::detached;
 
 /// Represents null among small integers.
 const NO_SHORT: i32 = i32::MIN;
@@ -89,11 +91,36 @@ fn plain<'py>(py: Python<'py>, column: &ArrayRef, row: usize) -> PyResult<Bound<
     }
 }
 
+impl Table {
+    /// Returns the table of some columns without strings of a trace.
+    pub(crate) fn of(columns: Columns<'_>) -> PyResult<Self> {
+        Self::with_texts(columns, &Strings::default())
+    }
+
+    /// Returns the table of some columns, with strings of a trace.
+    pub(crate) fn with_texts(columns: Columns<'_>, strings: &Strings) -> PyResult<Self> {
+        let table = Arrays::default();
+        columns
+            .0
+            .into_iter()
+            .fold(table, |table, (name, column)| table.column(name, column, strings))
+            .into_table()
+    }
+}
+
+/// Computes rows without the GIL and returns them as a table.
+pub(crate) fn table<R: Record>(
+    py: Python<'_>,
+    rows: impl FnOnce() -> Vec<R> + Send,
+) -> PyResult<Table> {
+    detached(py, || Table::of(R::columns(&rows())))
+}
+
 /// A table under construction.
 #[derive(Default)]
-pub(crate) struct Columns(Vec<(Field, ArrayRef)>);
+pub(crate) struct Arrays(Vec<(Field, ArrayRef)>);
 
-impl Columns {
+impl Arrays {
     pub(crate) fn into_table(self) -> PyResult<Table> {
         let (fields, arrays): (Vec<_>, Vec<_>) = self.0.into_iter().unzip();
         RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
@@ -104,6 +131,33 @@ impl Columns {
     fn with(mut self, name: &str, array: ArrayRef) -> Self {
         self.0.push((Field::new(name, array.data_type().clone(), true), array));
         self
+    }
+
+    /// Adds a column of the core.
+    pub(crate) fn column(self, name: &str, column: Column<'_>, strings: &Strings) -> Self {
+        match column {
+            Column::Integers(values) if name == "device" => self.small_integers(name, values),
+            Column::Rows(values) => {
+                let nulls = nulls(&values, |&value| value == NO_ROW);
+                self.with(name, Arc::new(PrimitiveArray::<UInt32Type>::new(values.into(), nulls)))
+            }
+            Column::Integers(values) => {
+                let nulls = nulls(&values, |&value| value == NO_INTEGER);
+                self.with(name, Arc::new(PrimitiveArray::<Int64Type>::new(values.into(), nulls)))
+            }
+            Column::Floats(values) => {
+                let nulls = nulls(&values, |value| value.is_nan());
+                self.with(name, Arc::new(PrimitiveArray::<Float64Type>::new(values.into(), nulls)))
+            }
+            Column::Booleans(values) => self.with(name, Arc::new(BooleanArray::from(values))),
+            Column::Texts(codes) => self.texts(name, codes, strings),
+            Column::Names(places, names) => {
+                self.dictionary(name, places, LargeStringArray::from_iter_values(names))
+            }
+            Column::Strings(values) => {
+                self.with(name, Arc::new(values.into_iter().collect::<LargeStringArray>()))
+            }
+        }
     }
 
     /// Adds a column of the core, shared without copying; [`NO_INTEGER`] is null.
@@ -142,60 +196,30 @@ impl Columns {
         self.with(name, Arc::new(PrimitiveArray::<UInt16Type>::new(values, nulls)))
     }
 
-    /// Adds a column of small integers. Values out of range are null, as is [`NO_INTEGER`].
-    pub(crate) fn small_integers(self, name: &str, values: impl Iterator<Item = i64>) -> Self {
-        let values: Vec<_> = values.map(|value| i32::try_from(value).unwrap_or(NO_SHORT)).collect();
-        self.shorts(name, values)
+    /// Adds a column with the values of an argument, in the widest type of their kind.
+    pub(crate) fn values(self, name: &str, values: &Values, strings: &Strings) -> Self {
+        let column = match values {
+            Values::Integers(values) => Column::Integers(values.iter().collect()),
+            Values::Floats(values) => Column::Floats(values.floats().collect()),
+            Values::Texts(values) => Column::Texts(values.rows().collect()),
+        };
+        self.column(name, column, strings)
     }
 
-    /// Adds a column of small integers; [`NO_SHORT`] is null.
-    fn shorts(self, name: &str, values: Vec<i32>) -> Self {
+    /// Adds a column of small integers. Values out of range are null, as is [`NO_INTEGER`].
+    fn small_integers(self, name: &str, values: Vec<i64>) -> Self {
+        let values: Vec<_> =
+            values.into_iter().map(|value| i32::try_from(value).unwrap_or(NO_SHORT)).collect();
         let nulls = nulls(&values, |&value| value == NO_SHORT);
         self.with(name, Arc::new(PrimitiveArray::<Int32Type>::new(values.into(), nulls)))
     }
 
-    /// Adds a column of integers; [`NO_INTEGER`] is null.
-    pub(crate) fn integers(self, name: &str, values: Vec<i64>) -> Self {
-        let nulls = nulls(&values, |&value| value == NO_INTEGER);
-        self.with(name, Arc::new(PrimitiveArray::<Int64Type>::new(values.into(), nulls)))
-    }
-
-    /// Adds a column of row numbers; [`NO_ROW`] is null.
-    pub(crate) fn rows(self, name: &str, values: Vec<u32>) -> Self {
-        let nulls = nulls(&values, |&value| value == NO_ROW);
-        self.with(name, Arc::new(PrimitiveArray::<UInt32Type>::new(values.into(), nulls)))
-    }
-
-    /// Adds a column of floats; NaN is null.
-    pub(crate) fn floats(self, name: &str, values: Vec<f64>) -> Self {
-        let nulls = nulls(&values, |value| value.is_nan());
-        self.with(name, Arc::new(PrimitiveArray::<Float64Type>::new(values.into(), nulls)))
-    }
-
-    /// Adds a column of booleans without nulls.
-    pub(crate) fn booleans(self, name: &str, values: Vec<bool>) -> Self {
-        self.with(name, Arc::new(BooleanArray::from(values)))
-    }
-
-    /// Adds a column with the values of an argument, in the widest type of their kind.
-    pub(crate) fn values(self, name: &str, values: &Values, strings: &Strings) -> Self {
-        match values {
-            Values::Integers(values) => self.integers(name, values.iter().collect()),
-            Values::Floats(values) => self.floats(name, values.floats().collect()),
-            Values::Texts(values) => self.texts(name, values.rows(), strings),
-        }
-    }
-
     /// Adds a dictionary-encoded column of strings, given by their handles; [`NO_ROW`] is null.
-    pub(crate) fn texts(
-        self,
-        name: &str,
-        codes: impl Iterator<Item = u32>,
-        strings: &Strings,
-    ) -> Self {
+    fn texts(self, name: &str, codes: Vec<u32>, strings: &Strings) -> Self {
         let mut dictionary = Vec::new();
         let mut row_of_string = vec![NO_ROW; strings.len()];
         let keys: Vec<u32> = codes
+            .into_iter()
             .map(|code| {
                 let Some(id) = StringId::from_column(code) else { return NO_ROW };
                 if row_of_string[id.row()] == NO_ROW {
@@ -206,39 +230,6 @@ impl Columns {
             })
             .collect();
         self.dictionary(name, keys, LargeStringArray::from_iter_values(dictionary))
-    }
-
-    /// Adds a column of strings from a short list, given by index.
-    pub(crate) fn choices(
-        self,
-        name: &str,
-        places: impl Iterator<Item = u32>,
-        choices: &[&str],
-    ) -> Self {
-        self.dictionary(name, places.collect(), LargeStringArray::from_iter_values(choices))
-    }
-
-    /// Adds a column with the names of enum values.
-    pub(crate) fn words<T: Names>(self, name: &str, words: impl Iterator<Item = T>) -> Self {
-        self.choices(name, words.map(T::place), T::NAMES)
-    }
-
-    /// Adds a column with the names of enum values; `None` is null.
-    pub(crate) fn known_words<T: Names>(
-        self,
-        name: &str,
-        words: impl Iterator<Item = Option<T>>,
-    ) -> Self {
-        self.choices(name, words.map(|word| word.map_or(NO_ROW, T::place)), T::NAMES)
-    }
-
-    /// Adds a column of strings that are mostly distinct.
-    pub(crate) fn strings<'a>(
-        self,
-        name: &str,
-        values: impl Iterator<Item = Option<&'a str>>,
-    ) -> Self {
-        self.with(name, Arc::new(values.collect::<LargeStringArray>()))
     }
 
     fn dictionary(self, name: &str, keys: Vec<u32>, values: LargeStringArray) -> Self {

@@ -1,12 +1,12 @@
 //! Chakra files: nodes, checks and replay.
 
-use longpole_core::ids::InColumn;
+use longpole_core::columns::columns;
 use longpole_core::read::chakra;
 use longpole_core::tables::chakra::{ChakraNode, ChakraTrace as ChakraNodes, NODE_TYPES};
 use longpole_core::workload::check;
 use pyo3::prelude::*;
 
-use crate::arrow::{Columns, Table};
+use crate::arrow::Table;
 use crate::enter::detached;
 use crate::linked::{ReplayParts, replay_parts};
 use crate::source::Source;
@@ -20,7 +20,6 @@ pub(crate) struct ChakraTrace {
 /// Reads a Chakra graph; see `longpole.chakra.read_chakra`.
 #[pyfunction]
 #[pyo3(signature = (source, *, progress=None))]
-#[allow(clippy::needless_pass_by_value)] // arguments come by value from Python
 pub(crate) fn read_chakra(
     py: Python<'_>,
     source: Source,
@@ -81,57 +80,46 @@ impl ChakraTrace {
 impl ChakraTrace {
     fn node_table(&self) -> PyResult<Table> {
         let nodes = &self.trace.nodes;
-        let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
-        let attribute = |name: &'static str| {
-            nodes.iter().map(|node| node.integer(name).in_column()).collect::<Vec<_>>()
-        };
         let node_type = |node: &ChakraNode| {
             NODE_TYPES.get(usize::try_from(node.node_type).unwrap_or(usize::MAX)).copied()
         };
-        let cpu = |node: &ChakraNode| node.flag("is_cpu_op").map(i64::from).in_column();
-        Columns::default()
-            .integers("node", nodes.iter().map(|node| number(node.id)).collect())
-            .strings("name", nodes.iter().map(|node| Some(node.name.as_str())))
-            .strings("type", nodes.iter().map(node_type))
-            .integers("start_us", nodes.iter().map(|node| number(node.start_us)).collect())
-            .integers("duration_us", nodes.iter().map(|node| number(node.duration_us)).collect())
-            .integers("duration_ns", attribute("duration_ns"))
-            .integers("is_cpu_op", nodes.iter().map(cpu).collect())
-            .integers("tid", attribute("tid"))
-            .integers("stream", attribute("stream"))
-            .integers("comm_type", attribute("comm_type"))
-            .integers("comm_size", attribute("comm_size"))
-            .strings("pg_name", nodes.iter().map(|node| node.text("pg_name")))
-            .into_table()
+        Table::of(columns!(nodes.iter(), |node| Columns {
+            node: node.id,
+            name: node.name.as_str(),
+            r#type: node_type(node),
+            start_us: node.start_us,
+            duration_us: node.duration_us,
+            duration_ns: node.integer("duration_ns"),
+            is_cpu_op: node.flag("is_cpu_op").map(i64::from),
+            tid: node.integer("tid"),
+            stream: node.integer("stream"),
+            comm_type: node.integer("comm_type"),
+            comm_size: node.integer("comm_size"),
+            pg_name: node.text("pg_name"),
+        }))
     }
 
     fn dependency_table(&self) -> PyResult<Table> {
-        let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
-        let (mut node, mut depends_on, mut kind) = (Vec::new(), Vec::new(), Vec::new());
+        let mut rows = Vec::new();
         for target in &self.trace.nodes {
-            for (code, ids) in [(0, &target.control), (1, &target.data)] {
-                node.extend(ids.iter().map(|_| number(target.id)));
-                depends_on.extend(ids.iter().map(|&id| number(id)));
-                kind.extend(ids.iter().map(|_| code));
+            for (kind, ids) in [(0, &target.control), (1, &target.data)] {
+                rows.extend(ids.iter().map(|&id| (target.id, id, kind)));
             }
         }
-        Columns::default()
-            .integers("node", node)
-            .integers("depends_on", depends_on)
-            .choices("kind", kind.into_iter(), &["control", "data"])
-            .into_table()
+        let columns = columns!(rows.iter(), |&(node, depends_on, _)| Columns { node, depends_on });
+        let kinds = rows.iter().map(|row| row.2);
+        Table::of(columns.with_names("kind", kinds, vec!["control", "data"]))
     }
 
     fn fault_table(&self) -> PyResult<Table> {
         let rows = check::check(&self.trace);
-        let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
-        Columns::default()
-            .strings("code", rows.iter().map(|row| Some(row.fault.name())))
-            .booleans("refused", rows.iter().map(|row| row.fault.is_refused()).collect())
-            .integers("count", rows.iter().map(|row| number(row.count)).collect())
-            .integers("first_node", rows.iter().map(|row| number(row.first_node)).collect())
-            .strings("sentence", rows.iter().map(|row| Some(row.fault.sentence())))
-            .strings("effect", rows.iter().map(|row| Some(row.fault.effect())))
-            .into_table()
+        Table::of(columns!(rows.iter(), |row| Columns {
+            code: row.fault.name(),
+            refused: row.fault.is_refused(),
+            count: row.count,
+            first_node: row.first_node,
+            sentence: row.fault.sentence(),
+            effect: row.fault.effect(),
+        }))
     }
 }

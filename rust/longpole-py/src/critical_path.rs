@@ -5,8 +5,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use longpole_core::columns::{Columns, columns};
 use longpole_core::graph::{Certainty, Edge, Graph, Kind};
-use longpole_core::ids::{EventId, InColumn, NO_ROW, row_in_column};
+use longpole_core::ids::{EventId, StringId, row_in_column};
 use longpole_core::names::Names;
 use longpole_core::path::{
     self, Change, Choice, Effect, Path, Ratio, Schedule, Stretch, Window, WindowEnd,
@@ -17,7 +18,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::arrow::{Columns, Table};
+use crate::arrow::Table;
 use crate::enter::{detached, enter};
 
 /// The critical path of one window, as observed or after changes.
@@ -120,24 +121,20 @@ impl CriticalPath {
         path::slack_ns(&self.graph, &self.window, &self.schedule, self.lags_ns(), n_events)
     }
 
-    fn name(&self, event: Option<longpole_core::ids::EventId>) -> u32 {
-        event.and_then(|event| self.tables.events.name(event)).in_column()
-    }
-
-    fn event_of(&self, edge: &Edge) -> u32 {
-        edge.event().map(|order| self.graph.timeline.event(order)).in_column()
+    fn name(&self, event: Option<EventId>) -> Option<StringId> {
+        event.and_then(|event| self.tables.events.name(event))
     }
 
     /// Returns the columns shared by all tables of edges.
-    fn edge_columns(&self, edges: &[Edge]) -> Columns {
-        let node = |node: longpole_core::ids::NodeId| Some(node).in_column();
-        Columns::default()
-            .rows("source", edges.iter().map(|edge| node(edge.source)).collect())
-            .rows("target", edges.iter().map(|edge| node(edge.target)).collect())
-            .words("kind", edges.iter().map(|edge| edge.kind))
-            .words("role", edges.iter().map(|edge| edge.role))
-            .rows("event", edges.iter().map(|edge| self.event_of(edge)).collect())
-            .words("evidence", edges.iter().map(|edge| edge.evidence))
+    fn edge_columns<'a>(&self, edges: &[Edge]) -> Columns<'a> {
+        columns!(edges.iter(), |edge| Columns {
+            source: edge.source,
+            target: edge.target,
+            kind: edge.kind,
+            role: edge.role,
+            event: edge.event().map(|order| self.graph.timeline.event(order)),
+            evidence: edge.evidence,
+        })
     }
 }
 
@@ -195,23 +192,21 @@ impl CriticalPath {
     fn segments(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || {
             let busy_ns = path::busy_ns(&self.graph, &self.path, &self.schedule);
-            let rows = &self.path.segments;
             let events = &self.tables.events;
-            let lane = |event: Option<_>| {
-                event.map_or(NO_ROW, |event| Some(events.lane(event)).in_column())
-            };
-            Columns::default()
-                .words("kind", rows.iter().map(|row| row.kind))
-                .rows("event", rows.iter().map(|row| row.event.in_column()).collect())
-                .texts("name", rows.iter().map(|row| self.name(row.event)), &self.tables.strings)
-                .rows("lane", rows.iter().map(|row| lane(row.event)).collect())
-                .integers("start_ns", rows.iter().map(|row| row.start_ns).collect())
-                .integers("duration_ns", rows.iter().map(path::Segment::duration_ns).collect())
-                .words("evidence", rows.iter().map(|row| row.evidence))
-                .words("certainty", rows.iter().map(|row| row.certainty))
-                .rows("rival", rows.iter().map(|row| row.rival.in_column()).collect())
-                .integers("busy_ns", busy_ns.into_iter().map(InColumn::in_column).collect())
-                .into_table()
+            let rows = self.path.segments.iter().zip(&busy_ns);
+            let columns = columns!(rows, |(row, busy_ns)| Columns {
+                kind: row.kind,
+                event: row.event,
+                name: self.name(row.event),
+                lane: row.event.map(|event| events.lane(event)),
+                start_ns: row.start_ns,
+                duration_ns: row.duration_ns(),
+                evidence: row.evidence,
+                certainty: row.certainty,
+                rival: row.rival,
+                busy_ns: *busy_ns,
+            });
+            Table::with_texts(columns, &self.tables.strings)
         })
     }
 
@@ -220,11 +215,11 @@ impl CriticalPath {
         detached(py, || {
             let is_kernel =
                 |row: &&path::Segment| matches!(row.kind, Kind::Kernel | Kind::Communication);
-            let rows: Vec<_> = self.path.segments.iter().filter(is_kernel).collect();
-            Columns::default()
-                .rows("event", rows.iter().map(|row| row.event.in_column()).collect())
-                .integers("duration_ns", rows.iter().map(|row| row.duration_ns()).collect())
-                .into_table()
+            let rows = self.path.segments.iter().filter(is_kernel);
+            Table::of(columns!(rows, |row| Columns {
+                event: row.event,
+                duration_ns: row.duration_ns(),
+            }))
         })
     }
 
@@ -264,30 +259,28 @@ impl CriticalPath {
     /// moves.
     fn slack(&self, py: Python<'_>) -> PyResult<Table> {
         let slack_ns = enter(py, None, None, |_| Ok(self.slack_ns()))?;
-        Columns::default()
-            .rows("event", (0..row_in_column(slack_ns.len())).collect())
-            .integers("slack_ns", slack_ns)
-            .into_table()
+        let rows = slack_ns.iter().enumerate();
+        Table::of(columns!(rows, |(event, &slack_ns)| Columns {
+            event: EventId::from_row(event),
+            slack_ns,
+        }))
     }
 
     /// Returns one row for each start and end of an event.
     fn nodes(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || {
             let nodes = &self.graph.nodes;
-            let event = |node| Some(self.graph.timeline.event(nodes.event(node))).in_column();
-            let reached_by =
-                |node| self.schedule.reached_by(node, &self.graph).map_or(NO_ROW, row_in_column);
-            Columns::default()
-                .rows("node", (0..row_in_column(nodes.len())).collect())
-                .integers("time_ns", self.schedule.times_ns(&self.graph).to_vec())
-                .rows("event", nodes.ids().map(event).collect())
-                .choices(
-                    "side",
-                    nodes.ids().map(|node| u32::from(nodes.is_end(node))),
-                    &["start", "end"],
-                )
-                .rows("reached_by", nodes.ids().map(reached_by).collect())
-                .into_table()
+            let times_ns = self.schedule.times_ns(&self.graph);
+            let sides = nodes.ids().map(|node| u32::from(nodes.is_end(node)));
+            let columns = columns!(nodes.ids(), |node| Columns {
+                node,
+                time_ns: times_ns[node.row()],
+                event: self.graph.timeline.event(nodes.event(node)),
+            });
+            let reached_by = columns!(nodes.ids(), |node| Columns {
+                reached_by: self.schedule.reached_by(node, &self.graph).map(row_in_column),
+            });
+            Table::of(columns.with_names("side", sides, vec!["start", "end"]).and(reached_by))
         })
     }
 
@@ -299,25 +292,25 @@ impl CriticalPath {
             for &edge in &self.path.edges {
                 on_path[edge as usize] = true;
             }
-            self.edge_columns(edges)
-                .integers("minimum_latency_ns", self.lags_ns().to_vec())
-                .booleans("on_path", on_path)
-                .into_table()
+            let rows = self.lags_ns().iter().zip(&on_path);
+            Table::of(self.edge_columns(edges).and(columns!(rows, |(lag_ns, on_path)| Columns {
+                minimum_latency_ns: *lag_ns,
+                on_path: *on_path,
+            })))
         })
     }
 
     /// Returns the work of each event in each step; `steps` are the time ranges of the steps on the
     /// host, in order.
-    #[allow(clippy::needless_pass_by_value)] // a list, by value, from Python
     fn work(&self, py: Python<'_>, steps: Vec<(i64, i64)>) -> PyResult<Table> {
         detached(py, || {
             let rows = path::work(&self.graph, self.lags_ns(), &steps);
-            Columns::default()
-                .rows("event", rows.iter().map(|row| row.event.in_column()).collect())
-                .words("kind", rows.iter().map(|row| row.kind))
-                .rows("row", rows.iter().map(|row| row.step).collect())
-                .integers("work_ns", rows.iter().map(|row| row.work_ns).collect())
-                .into_table()
+            Table::of(columns!(rows.iter(), |row| Columns {
+                event: row.event,
+                kind: row.kind,
+                row: row.step,
+                work_ns: row.work_ns,
+            }))
         })
     }
 
@@ -325,9 +318,10 @@ impl CriticalPath {
     fn violations(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || {
             let (edges, nodes) = (&self.graph.violations, &self.graph.nodes);
-            self.edge_columns(edges)
-                .integers("back_ns", edges.iter().map(|edge| -edge.gap_ns(nodes)).collect())
-                .into_table()
+            Table::of(
+                self.edge_columns(edges)
+                    .and(columns!(edges.iter(), |edge| Columns { back_ns: -edge.gap_ns(nodes) })),
+            )
         })
     }
 
@@ -340,22 +334,20 @@ impl CriticalPath {
     fn sync_dependencies(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || {
             let rows = path::sync_dependencies(&self.graph, &self.path, &self.schedule);
-            let (events, strings) = (&self.tables.events, &self.tables.strings);
-            let ids = |of: fn(&path::SyncDependency) -> longpole_core::ids::EventId| {
-                rows.iter().map(|row| events.external_id(of(row)).in_column()).collect()
-            };
-            Columns::default()
-                .rows("source", rows.iter().map(|row| Some(row.source).in_column()).collect())
-                .texts("source_name", rows.iter().map(|row| self.name(Some(row.source))), strings)
-                .integers("source_external_id", ids(|row| row.source))
-                .rows("target", rows.iter().map(|row| Some(row.target).in_column()).collect())
-                .texts("target_name", rows.iter().map(|row| self.name(Some(row.target))), strings)
-                .integers("target_external_id", ids(|row| row.target))
-                .words("kind", rows.iter().map(|row| row.kind))
-                .words("evidence", rows.iter().map(|row| row.evidence))
-                .booleans("waited", rows.iter().map(|row| row.waited).collect())
-                .booleans("on_path", rows.iter().map(|row| row.on_path).collect())
-                .into_table()
+            let events = &self.tables.events;
+            let columns = columns!(rows.iter(), |row| Columns {
+                source: row.source,
+                source_name: events.name(row.source),
+                source_external_id: events.external_id(row.source),
+                target: row.target,
+                target_name: events.name(row.target),
+                target_external_id: events.external_id(row.target),
+                kind: row.kind,
+                evidence: row.evidence,
+                waited: row.waited,
+                on_path: row.on_path,
+            });
+            Table::with_texts(columns, &self.tables.strings)
         })
     }
 

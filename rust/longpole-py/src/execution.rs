@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use longpole_core::ids::InColumn;
+use longpole_core::columns::columns;
 use longpole_core::read::execution_trace::{self, Options};
 use longpole_core::tables::ExecutionTrace as Nodes;
 use pyo3::prelude::*;
 
-use crate::arrow::{Columns, Table};
+use crate::arrow::Table;
 use crate::source::Source;
 use crate::tables::diagnostics_table;
 
@@ -20,7 +20,6 @@ pub(crate) struct ExecutionTrace {
 /// Reads an execution trace; see `longpole.read_execution_trace`.
 #[pyfunction]
 #[pyo3(signature = (source, *, strict=false, max_bytes=None, progress=None))]
-#[allow(clippy::needless_pass_by_value)] // arguments come by value from Python
 pub(crate) fn read_execution_trace(
     py: Python<'_>,
     source: Source,
@@ -42,34 +41,27 @@ impl ExecutionTrace {
     /// Returns one row for each node, by id.
     fn nodes(&self) -> PyResult<Table> {
         let (nodes, strings) = (&self.trace.nodes, &self.trace.strings);
-        let number = |column: fn(&longpole_core::tables::ExecutionNode) -> i64| {
-            nodes.iter().map(column).collect::<Vec<_>>()
-        };
-        let mut table = Columns::default()
-            .integers("node", number(|node| node.id))
-            .texts("name", nodes.iter().map(|node| Some(node.name).in_column()), strings)
-            .integers("parent", number(|node| node.parent))
-            .integers("rf_id", number(|node| node.rf_id))
-            .integers("fw_parent", number(|node| node.fw_parent))
-            .integers("seq_id", number(|node| node.seq_id))
-            .integers("scope", number(|node| node.scope))
-            .integers("tid", number(|node| node.tid))
-            .integers("fw_tid", number(|node| node.fw_tid));
-        let texts = [
-            ("op_schema", nodes.iter().map(|node| node.op_schema).collect::<Vec<_>>()),
-            ("input_values", nodes.iter().map(|node| node.inputs.values).collect()),
-            ("input_shapes", nodes.iter().map(|node| node.inputs.shapes).collect()),
-            ("input_types", nodes.iter().map(|node| node.inputs.types).collect()),
-            ("input_strides", nodes.iter().map(|node| node.inputs.strides).collect()),
-            ("output_values", nodes.iter().map(|node| node.outputs.values).collect()),
-            ("output_shapes", nodes.iter().map(|node| node.outputs.shapes).collect()),
-            ("output_types", nodes.iter().map(|node| node.outputs.types).collect()),
-            ("output_strides", nodes.iter().map(|node| node.outputs.strides).collect()),
-        ];
-        for (name, ids) in texts {
-            table = table.texts(name, ids.into_iter().map(|id| Some(id).in_column()), strings);
-        }
-        table.into_table()
+        let columns = columns!(nodes.iter(), |node| Columns {
+            node: node.id,
+            name: node.name,
+            parent: node.parent,
+            rf_id: node.rf_id,
+            fw_parent: node.fw_parent,
+            seq_id: node.seq_id,
+            scope: node.scope,
+            tid: node.tid,
+            fw_tid: node.fw_tid,
+            op_schema: node.op_schema,
+            input_values: node.inputs.values,
+            input_shapes: node.inputs.shapes,
+            input_types: node.inputs.types,
+            input_strides: node.inputs.strides,
+            output_values: node.outputs.values,
+            output_shapes: node.outputs.shapes,
+            output_types: node.outputs.types,
+            output_strides: node.outputs.strides,
+        });
+        Table::with_texts(columns, strings)
     }
 
     /// Returns the problems found, one row for each kind.

@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use longpole_core::columns::columns;
 use longpole_core::extract::{self, End, FORMATS, ForeignRow, Pattern, Reason, UNKNOWN_BYTES};
 use longpole_core::ids::StringId;
 use longpole_core::names::Names;
@@ -10,7 +11,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 
-use crate::arrow::{Columns, Table};
+use crate::arrow::Table;
 use crate::enter::enter;
 
 /// Number of bytes processed between two checks for Ctrl-C.
@@ -109,17 +110,21 @@ impl Extraction {
     /// Returns one row for each measurement.
     fn records(&self) -> PyResult<Table> {
         let (records, strings) = (&self.0.records, &self.0.strings);
-        Columns::default()
-            .integers("offset", records.offset.clone())
-            .choices("format", records.format.iter().copied(), &self.formats())
-            .texts("operation", records.operation.iter().copied(), strings)
-            .floats("time_ns", records.time_ns.clone())
-            .texts("printed_time", records.time_text.iter().copied(), strings)
-            .words("printed_unit", records.time_unit.iter().copied())
-            .integers("workspace_bytes", records.workspace_bytes.clone())
-            .integers("data_bytes", records.data_bytes.clone())
-            .words("status", records.status.iter().copied())
-            .into_table()
+        let offsets = columns!(records.offset.iter(), |&offset| Columns { offset });
+        let columns = columns!(0..records.len(), |row| Columns {
+            operation: StringId::from_column(records.operation[row]),
+            time_ns: records.time_ns[row],
+            printed_time: StringId::from_column(records.time_text[row]),
+            printed_unit: records.time_unit[row],
+            workspace_bytes: records.workspace_bytes[row],
+            data_bytes: records.data_bytes[row],
+            status: records.status[row],
+        });
+        let formats = records.format.iter().copied();
+        Table::with_texts(
+            offsets.with_names("format", formats, self.formats()).and(columns),
+            strings,
+        )
     }
 
     /// Returns every measurement as a tuple, for callers without a table library: format,
@@ -150,23 +155,26 @@ impl Extraction {
 
     /// Returns one row for each additional field of a record.
     fn fields(&self) -> PyResult<Table> {
-        let (fields, strings) = (&self.0.fields, &self.0.strings);
-        Columns::default()
-            .rows("record", fields.record.clone())
-            .texts("name", fields.name.iter().copied(), strings)
-            .texts("value", fields.value.iter().copied(), strings)
-            .into_table()
+        let fields = &self.0.fields;
+        let columns = columns!(0..fields.record.len(), |row| Columns {
+            record: fields.record[row],
+            name: StringId::from_column(fields.name[row]),
+            value: StringId::from_column(fields.value[row]),
+        });
+        Table::with_texts(columns, &self.0.strings)
     }
 
     /// Returns one row for each row that could not be read, up to a limit.
     fn rejections(&self) -> PyResult<Table> {
         let rejections = &self.0.rejections;
-        Columns::default()
-            .integers("offset", rejections.offset.clone())
-            .choices("format", rejections.format.iter().copied(), &self.formats())
-            .words("reason", rejections.reason.iter().copied())
-            .texts("excerpt", rejections.excerpt.iter().copied(), &self.0.strings)
-            .into_table()
+        let offsets = columns!(rejections.offset.iter(), |&offset| Columns { offset });
+        let columns = columns!(0..rejections.offset.len(), |row| Columns {
+            reason: rejections.reason[row],
+            excerpt: StringId::from_column(rejections.excerpt[row]),
+        });
+        let formats = rejections.format.iter().copied();
+        let columns = offsets.with_names("format", formats, self.formats()).and(columns);
+        Table::with_texts(columns, &self.0.strings)
     }
 
     /// Returns the rows that are not kept, by operation: format, operation, whether it stands for

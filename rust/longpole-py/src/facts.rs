@@ -87,7 +87,6 @@ impl Facts {
 
     /// Returns the events on threads of the given kinds that begin in a window, take at least
     /// `least_ns`, and whose names start with one of `prefixes`.
-    #[allow(clippy::needless_pass_by_value)] // from Python
     fn on_threads(
         &self,
         py: Python<'_>,
@@ -106,7 +105,6 @@ impl Facts {
     }
 
     /// Returns the calls with the given roles that begin in a window.
-    #[allow(clippy::needless_pass_by_value)] // from Python
     fn calls(&self, py: Python<'_>, roles: Vec<String>) -> PyResult<Vec<OnThreadParts>> {
         let role = |name: &String| {
             ApiRole::named(name)
@@ -119,7 +117,6 @@ impl Facts {
     }
 
     /// Returns the GPU activities of the given kinds that end in a window.
-    #[allow(clippy::needless_pass_by_value)] // from Python
     fn activities(&self, py: Python<'_>, kinds: Vec<String>) -> PyResult<Vec<ActivityParts>> {
         let kinds = kinds_of(&kinds)?;
         enter(py, None, None, |_| {
@@ -128,7 +125,6 @@ impl Facts {
     }
 
     /// Returns the GPU activities launched in some time ranges of threads.
-    #[allow(clippy::needless_pass_by_value)] // from Python
     fn launched_in(
         &self,
         py: Python<'_>,
@@ -222,7 +218,6 @@ impl Facts {
     }
 
     /// Returns the gains of sets of changes in the windows.
-    #[allow(clippy::needless_pass_by_value)] // from Python
     fn gains(&self, py: Python<'_>, changes: Vec<Vec<ChangeParts>>) -> PyResult<Vec<GainParts>> {
         let n_events = self.tables.events.len();
         let set = |parts: Vec<ChangeParts>| {

@@ -129,7 +129,6 @@ impl Trace {
     }
 
     /// Returns the names of some events, without a data frame of all events.
-    #[allow(clippy::needless_pass_by_value)] // from Python
     fn event_names(&self, events: Vec<usize>) -> PyResult<Vec<Option<String>>> {
         let tables = self.tables();
         let text = |name| tables.strings.get(name).to_owned();
@@ -139,7 +138,6 @@ impl Trace {
 
     /// Returns the innermost operator that launched each of some GPU activities: its row, its name,
     /// and the sizes of its inputs as recorded in the trace.
-    #[allow(clippy::needless_pass_by_value)] // from Python
     fn operators_of(
         &self,
         py: Python<'_>,
@@ -157,7 +155,6 @@ impl Trace {
     }
 
     /// Returns the durations of some events; `None` for instants and events without an end.
-    #[allow(clippy::needless_pass_by_value)] // from Python
     fn event_durations_ns(&self, events: Vec<usize>) -> PyResult<Vec<Option<i64>>> {
         let tables = self.tables();
         let duration_ns = |row: usize| Ok(tables.events.duration_ns(event(tables, row)?));

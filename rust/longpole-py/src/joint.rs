@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use longpole_core::ids::{InColumn, NO_ROW, row_in_column};
+use longpole_core::columns::columns;
+use longpole_core::ids::{EventId, row_in_column};
 use longpole_core::names::Names;
 use longpole_core::path::Segment;
 use longpole_core::ranks::{
@@ -12,7 +13,7 @@ use longpole_core::vocabulary::DataType;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 
-use crate::arrow::{Columns, Table};
+use crate::arrow::Table;
 use crate::enter::{detached, enter};
 use crate::ranks::ReducedRank;
 use crate::trace::Trace;
@@ -43,7 +44,6 @@ fn references(ranks: &[Arc<Rank>]) -> Vec<&Rank> {
 impl JointRanks {
     /// Joins ranks, given in order of their numbers.
     #[new]
-    #[allow(clippy::needless_pass_by_value)] // from Python
     fn new(py: Python<'_>, ranks: Vec<PyRef<'_, ReducedRank>>) -> PyResult<Self> {
         let ranks: Vec<_> = ranks.iter().map(|rank| Arc::clone(&rank.rank)).collect();
         let found = enter(py, None, None, |_| {
@@ -69,22 +69,20 @@ impl JointRanks {
 
     /// Returns one row for each rank.
     fn clocks(&self) -> PyResult<Table> {
-        let rows = &self.clocks;
-        let column = |value: fn(&Clock) -> i64| rows.iter().map(value).collect::<Vec<_>>();
-        let count = |row: &Clock| i64::try_from(row.n_calls).unwrap_or(i64::MAX);
-        Columns::default()
-            .integers("rank", self.ranks.iter().map(|rank| rank.rank.in_column()).collect())
-            .integers("offset_ns", column(|row| row.offset_ns))
-            .integers("base_ns", column(|row| row.base_ns))
-            .floats("drift", rows.iter().map(|row| row.drift).collect())
-            .integers("residual_ns", column(|row| row.residual_ns))
-            .integers("worst_residual_ns", column(|row| row.worst_residual_ns))
-            .integers("bound_ns", column(|row| row.bound_ns))
-            .integers("edge_bound_ns", column(|row| row.edge_bound_ns))
-            .integers("calls", rows.iter().map(count).collect())
-            .booleans("connected", rows.iter().map(|row| row.is_connected).collect())
-            .integers("entry_ns", self.entries_ns())
-            .into_table()
+        let rows = self.ranks.iter().zip(&self.clocks).zip(self.entries_ns());
+        Table::of(columns!(rows, |((rank, clock), entry_ns)| Columns {
+            rank: rank.rank,
+            offset_ns: clock.offset_ns,
+            base_ns: clock.base_ns,
+            drift: clock.drift,
+            residual_ns: clock.residual_ns,
+            worst_residual_ns: clock.worst_residual_ns,
+            bound_ns: clock.bound_ns,
+            edge_bound_ns: clock.edge_bound_ns,
+            calls: clock.n_calls,
+            connected: clock.is_connected,
+            entry_ns,
+        }))
     }
 
     /// Returns disagreements between ranks: `(kind, group, sequence, n_calls, ranks, others,
@@ -121,7 +119,6 @@ impl JointRanks {
 
     /// Solves the joint graph, with some ranks replaced by changed ones, and optionally with all
     /// programs starting together.
-    #[allow(clippy::needless_pass_by_value)] // from Python
     #[pyo3(signature = (changed, *, together))]
     fn solve(
         &self,
@@ -170,79 +167,63 @@ impl JointRanks {
     }
 
     fn call_table(&self) -> PyResult<Table> {
-        let (calls, transfers) = (&self.matching.calls, &self.transfers);
-        let first = |call: &Call| self.first_member(call);
-        let integers = |value: &dyn Fn(&Call) -> Option<i64>| -> Vec<i64> {
-            calls.iter().map(|call| value(call).in_column()).collect()
-        };
         let of_members = |call: &Call, value: fn(&ranks::Member) -> Option<i64>| {
             let members = call.members.iter();
             members
                 .filter_map(|&(rank, it)| value(&self.ranks[rank as usize].members[it as usize]))
                 .max()
         };
-        let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
-        let last =
-            |(call, it): (&Call, &Transfer)| it.last.map_or(NO_ROW, |last| call.members[last].0);
-        let absent: Vec<_> = calls
-            .iter()
-            .map(|call| call.absent.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
-            .collect();
-        Columns::default()
-            .rows("call", (0..row_in_column(calls.len())).collect())
-            .strings("group", calls.iter().map(|call| call.group.as_deref()))
-            .integers("sequence", integers(&|call| call.sequence))
-            .integers("step", integers(&|call| of_members(call, |it| it.step.get())))
-            .known_words("operation", calls.iter().map(|call| first(call).operation))
-            .booleans("pair", calls.iter().map(|call| call.is_pair).collect())
-            .strings(
-                "data_type",
-                calls.iter().map(|call| first(call).data_type.map(DataType::name)),
-            )
-            .integers("bytes", integers(&|call| of_members(call, |it| it.bytes.get())))
-            .integers("members", integers(&|call| Some(count(call.members.len()))))
-            .integers("n_absent", integers(&|call| Some(call.n_absent)))
-            .strings("absent", absent.iter().map(|it| Some(it.as_str())))
-            .integers("n_missing", integers(&|call| Some(count(call.missing.len()))))
-            .words("matched_by", calls.iter().map(|call| call.method))
-            .rows("last", calls.iter().zip(transfers).map(last).collect())
-            .integers("late_ns", transfers.iter().map(|it| it.late_ns).collect())
-            .words("cause", transfers.iter().map(|it| it.cause))
-            .booleans("impossible", transfers.iter().map(|it| it.is_impossible).collect())
-            .into_table()
+        let absent =
+            |call: &Call| call.absent.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        let rows = self.matching.calls.iter().zip(&self.transfers).enumerate();
+        Table::of(columns!(rows, |(row, (call, transfer))| Columns {
+            call: row_in_column(row),
+            group: call.group.as_deref(),
+            sequence: call.sequence,
+            step: of_members(call, |member| member.step.get()),
+            operation: self.first_member(call).operation,
+            pair: call.is_pair,
+            data_type: self.first_member(call).data_type.map(DataType::name),
+            bytes: of_members(call, |member| member.bytes.get()),
+            members: call.members.len(),
+            n_absent: call.n_absent,
+            absent: absent(call),
+            n_missing: call.missing.len(),
+            matched_by: call.method,
+            last: transfer.last.map(|last| call.members[last].0),
+            late_ns: transfer.late_ns,
+            cause: transfer.cause,
+            impossible: transfer.is_impossible,
+        }))
     }
 
     fn member_table(&self) -> PyResult<Table> {
-        let mut places = Vec::new();
-        let mut times: [Vec<i64>; 4] = Default::default();
         let these = references(&self.ranks);
+        let mut rows = Vec::new();
         for (call, row) in self.matching.calls.iter().enumerate() {
             let shares = ranks::shares(row, &these, &self.clocks);
-            for &(rank, member) in &row.members {
-                places.push((row_in_column(call), rank, member));
+            for (place, &(rank, member)) in row.members.iter().enumerate() {
+                let times_ns = [
+                    shares.arrivals_ns[place],
+                    shares.ends_ns[place],
+                    shares.waits_ns[place],
+                    shares.transfers_ns[place],
+                ];
+                rows.push((row_in_column(call), rank, member, times_ns));
             }
-            let columns =
-                [shares.arrivals_ns, shares.ends_ns, shares.waits_ns, shares.transfers_ns];
-            times.iter_mut().zip(columns).for_each(|(to, from)| to.extend(from));
         }
-        let [arrivals, ends, waits, transfers] = times;
-        let member = |&(_, rank, member): &(u32, u32, u32)| {
-            &self.ranks[rank as usize].members[member as usize]
-        };
-        Columns::default()
-            .rows("call", places.iter().map(|it| it.0).collect())
-            .rows("place", places.iter().map(|it| it.1).collect())
-            .rows("member", places.iter().map(|it| it.2).collect())
-            .rows("event", places.iter().map(|it| member(it).event).collect())
-            .integers("arrival_ns", arrivals)
-            .integers("end_ns", ends)
-            .integers("wait_ns", waits)
-            .integers("transfer_ns", transfers)
-            .integers(
-                "in_elements",
-                places.iter().map(|it| member(it).in_elements.get().in_column()).collect(),
-            )
-            .into_table()
+        let member = |rank: u32, member: u32| &self.ranks[rank as usize].members[member as usize];
+        Table::of(columns!(rows.iter(), |&(call, rank, place, times_ns)| Columns {
+            call,
+            place: rank,
+            member: place,
+            event: member(rank, place).event,
+            arrival_ns: times_ns[0],
+            end_ns: times_ns[1],
+            wait_ns: times_ns[2],
+            transfer_ns: times_ns[3],
+            in_elements: member(rank, place).in_elements.get(),
+        }))
     }
 }
 
@@ -271,11 +252,7 @@ impl JointSolution {
                 }
             }
         }
-        Columns::default()
-            .rows("place", rows.iter().map(|row| row.0).collect())
-            .integers("step", rows.iter().map(|row| row.1.in_column()).collect())
-            .integers("time_ns", rows.iter().map(|row| row.2).collect())
-            .into_table()
+        Table::of(columns!(rows.iter(), |&(place, step, time_ns)| Columns { place, step, time_ns }))
     }
 
     /// Returns the time of each boundary node of a rank.
@@ -283,15 +260,14 @@ impl JointSolution {
         let rank =
             self.ranks.get(place).ok_or_else(|| PyIndexError::new_err("no rank has that index"))?;
         let nodes = &rank.reduced.nodes;
-        let times = (0..nodes.len()).map(|node| self.solution.time_ns(place, node)).collect();
         let is_member = |node: &ranks::Boundary| {
             matches!(node.kind, ranks::BoundaryKind::Arrival(_) | ranks::BoundaryKind::End(_))
         };
-        Columns::default()
-            .rows("node", nodes.iter().map(|node| node.node).collect())
-            .booleans("of_call", nodes.iter().map(is_member).collect())
-            .integers("time_ns", times)
-            .into_table()
+        Table::of(columns!(nodes.iter().enumerate(), |(row, node)| Columns {
+            node: node.node,
+            of_call: is_member(node),
+            time_ns: self.solution.time_ns(place, row),
+        }))
     }
 
     /// Returns how much later the last member of each call arrives than the median one.
@@ -315,15 +291,15 @@ impl JointSolution {
             let joint = Joint { ranks: &these, calls: &self.matching.calls, clocks: &self.clocks };
             Ok(ranks::route(joint, &self.solution, step, start_ns))
         })?;
-        Columns::default()
-            .rows("place", legs.iter().map(|leg| leg.rank).collect())
-            .words("kind", legs.iter().map(|leg| leg.kind))
-            .rows("source", legs.iter().map(|leg| leg.source).collect())
-            .rows("target", legs.iter().map(|leg| leg.target).collect())
-            .integers("start_ns", legs.iter().map(|leg| leg.start_ns).collect())
-            .integers("end_ns", legs.iter().map(|leg| leg.end_ns).collect())
-            .rows("call", legs.iter().map(|leg| leg.call.unwrap_or(NO_ROW)).collect())
-            .into_table()
+        Table::of(columns!(legs.iter(), |leg| Columns {
+            place: leg.rank,
+            kind: leg.kind,
+            source: leg.source,
+            target: leg.target,
+            start_ns: leg.start_ns,
+            end_ns: leg.end_ns,
+            call: leg.call,
+        }))
     }
 
     /// Converts a time of a rank to common time.
@@ -350,7 +326,6 @@ type RankClock = (i64, f64, i64);
 /// Returns the segments of some parts of the path within one rank, in common time. Each part is
 /// `(source, target)`, two nodes of its graph.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)] // from Python
 #[pyo3(signature = (trace, hops, clock, *, data_load=None))]
 pub(crate) fn expand_hops(
     py: Python<'_>,
@@ -375,15 +350,16 @@ pub(crate) fn expand_hops(
         Ok(expanded.collect())
     })?;
     let tables = trace.tables();
-    let name = |segment: &Segment| segment.event.and_then(|it| tables.events.name(it)).in_column();
-    Columns::default()
-        .rows("hop", rows.iter().map(|row| row.0).collect())
-        .integers("start_ns", rows.iter().map(|row| clock.common_ns(row.1.start_ns)).collect())
-        .integers("end_ns", rows.iter().map(|row| clock.common_ns(row.1.end_ns)).collect())
-        .words("kind", rows.iter().map(|row| row.1.kind))
-        .rows("event", rows.iter().map(|row| row.1.event.in_column()).collect())
-        .texts("name", rows.iter().map(|row| name(&row.1)), &tables.strings)
-        .words("evidence", rows.iter().map(|row| row.1.evidence))
-        .words("certainty", rows.iter().map(|row| row.1.certainty))
-        .into_table()
+    let name = |event: Option<EventId>| event.and_then(|event| tables.events.name(event));
+    let columns = columns!(rows.iter(), |(hop, segment)| Columns {
+        hop: *hop,
+        start_ns: clock.common_ns(segment.start_ns),
+        end_ns: clock.common_ns(segment.end_ns),
+        kind: segment.kind,
+        event: segment.event,
+        name: name(segment.event),
+        evidence: segment.evidence,
+        certainty: segment.certainty,
+    });
+    Table::with_texts(columns, &tables.strings)
 }

@@ -5,16 +5,19 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use longpole_core::ids::{InColumn, NO_ROW, row_in_column};
+use longpole_core::columns::columns;
+use longpole_core::ids::{EventId, row_in_column};
 use longpole_core::link::{self, ExecutionLink, Method, Unlinked};
 use longpole_core::names::Names;
-use longpole_core::tables::{ExecutionTrace as Nodes, NO_INTEGER, Tables};
+use longpole_core::tables::{ExecutionTrace as Nodes, Tables};
 use longpole_core::vocabulary::Collective;
-use longpole_core::workload::{self, Communication, DeviceReason, Linked, Sources, Workload};
+use longpole_core::workload::{
+    self, Communication, DeviceReason, Linked, Sources, Workload, WorkloadNode,
+};
 use longpole_core::write::{self, Extent};
 use pyo3::prelude::*;
 
-use crate::arrow::{Columns, Table};
+use crate::arrow::Table;
 use crate::enter::{detached, enter};
 use crate::execution::ExecutionTrace;
 use crate::trace::Trace;
@@ -31,7 +34,6 @@ pub(crate) struct LinkedTrace {
 /// Links an execution trace to a trace; see `longpole.link_execution_trace`.
 #[pyfunction]
 #[pyo3(signature = (execution, trace, *, iteration=None, progress=None))]
-#[allow(clippy::needless_pass_by_value)] // arguments come by value from Python
 pub(crate) fn link_execution_trace(
     py: Python<'_>,
     execution: &ExecutionTrace,
@@ -63,92 +65,68 @@ impl LinkedTrace {
     fn nodes(&self) -> PyResult<Table> {
         let linked = self.linked();
         let nodes = &self.workload.nodes;
-        let strings = &self.tables.strings;
-        let start_ns = nodes.iter().map(|node| node.span.map_or(NO_INTEGER, |span| span.0));
-        let duration_ns =
-            nodes.iter().map(|node| node.span.map_or(NO_INTEGER, |span| span.1 - span.0));
-        let places =
-            || nodes.iter().map(|node| node.lane.map(|lane| self.tables.lanes.place(lane)));
-        Columns::default()
-            .integers("node", nodes.iter().map(|node| node.id).collect())
-            .words("kind", nodes.iter().map(|node| node.kind))
-            .strings("name", nodes.iter().map(|node| Some(linked.name(node))))
-            .integers("operator", nodes.iter().map(|node| self.trace.nodes[node.row].id).collect())
-            .rows("event", nodes.iter().map(|node| node.event.in_column()).collect())
-            .texts("process", places().map(|place| place.map(|it| it.process).in_column()), strings)
-            .texts("thread", places().map(|place| place.map(|it| it.thread).in_column()), strings)
-            .integers(
-                "device",
-                places().map(|place| place?.device).map(InColumn::in_column).collect(),
-            )
-            .integers(
-                "stream",
-                places().map(|place| place?.stream).map(InColumn::in_column).collect(),
-            )
-            .integers("start_ns", start_ns.collect())
-            .integers("duration_ns", duration_ns.collect())
-            .integers("self_ns", self.timed(|node| node.self_ns))
-            .integers("work_ns", self.timed(|node| node.work_ns))
-            .integers("blocked_ns", self.timed(|node| node.blocked_ns))
-            .into_table()
+        let place = |node: &WorkloadNode| node.lane.map(|lane| self.tables.lanes.place(lane));
+        let timed = |node: &WorkloadNode, time_ns: i64| node.span.map(|_| time_ns);
+        let columns = columns!(nodes.iter(), |node| Columns {
+            node: node.id,
+            kind: node.kind,
+            name: linked.name(node),
+            operator: self.trace.nodes[node.row].id,
+            event: node.event,
+            process: place(node).map(|place| place.process),
+            thread: place(node).map(|place| place.thread),
+            device: place(node).and_then(|place| place.device),
+            stream: place(node).and_then(|place| place.stream),
+            start_ns: node.span.map(|span| span.0),
+            duration_ns: node.span.map(|span| span.1 - span.0),
+            self_ns: timed(node, node.self_ns),
+            work_ns: timed(node, node.work_ns),
+            blocked_ns: timed(node, node.blocked_ns),
+        });
+        Table::with_texts(columns, &self.tables.strings)
     }
 
     /// Returns one row for each dependency, by target.
     fn dependencies(&self) -> PyResult<Table> {
         let (found, nodes) = (&self.workload.dependencies, &self.workload.nodes);
-        Columns::default()
-            .integers("node", found.iter().map(|one| nodes[one.target].id).collect())
-            .integers("depends_on", found.iter().map(|one| nodes[one.source].id).collect())
-            .words("kind", found.iter().map(|one| one.kind))
-            .words("after", found.iter().map(|one| one.after))
-            .words("evidence", found.iter().map(|one| one.evidence))
-            .rows("event", found.iter().map(|one| one.target_event.in_column()).collect())
-            .rows("source_event", found.iter().map(|one| one.source_event.in_column()).collect())
-            .into_table()
+        Table::of(columns!(found.iter(), |one| Columns {
+            node: nodes[one.target].id,
+            depends_on: nodes[one.source].id,
+            kind: one.kind,
+            after: one.after,
+            evidence: one.evidence,
+            event: one.target_event,
+            source_event: one.source_event,
+        }))
     }
 
     /// Returns nodes without an event, and GPU activities without a node, each with the reason.
     fn unlinked(&self) -> PyResult<Table> {
-        let rows =
-            (0..self.trace.nodes.len()).filter_map(|row| Some((row, self.link.reason(row)?)));
-        let rows: Vec<_> = rows.collect();
-        let events = &self.workload.unlinked;
-        let ids = rows.iter().map(|&(row, _)| self.trace.nodes[row].id);
-        let n_reasons = Unlinked::NAMES.len();
+        let of_node = |row: usize| {
+            let reason = self.link.reason(row)?;
+            Some((Some(self.trace.nodes[row].id), None, reason.place()))
+        };
+        let n_reasons = row_in_column(Unlinked::NAMES.len());
+        let of_event = |&(event, reason): &(EventId, DeviceReason)| {
+            (None, Some(event), n_reasons + reason.place())
+        };
+        let nodes = (0..self.trace.nodes.len()).filter_map(of_node);
+        let rows: Vec<_> = nodes.chain(self.workload.unlinked.iter().map(of_event)).collect();
+        let columns = columns!(rows.iter(), |&(node, event, _)| Columns { node, event });
         let reasons = [Unlinked::NAMES, DeviceReason::NAMES].concat();
-        let device_reason = |reason: DeviceReason| row_in_column(n_reasons + reason as usize);
-        Columns::default()
-            .integers("node", ids.chain(events.iter().map(|_| NO_INTEGER)).collect())
-            .rows(
-                "event",
-                rows.iter()
-                    .map(|_| NO_ROW)
-                    .chain(events.iter().map(|&(event, _)| Some(event).in_column()))
-                    .collect(),
-            )
-            .choices(
-                "reason",
-                rows.iter()
-                    .map(|&(_, reason)| reason as u32)
-                    .chain(events.iter().map(|&(_, reason)| device_reason(reason))),
-                &reasons,
-            )
-            .into_table()
+        Table::of(columns.with_names("reason", rows.iter().map(|row| row.2), reasons))
     }
 
     /// Returns the matching iterations of the trace, if the order of names decided.
     fn iterations(&self) -> PyResult<Table> {
         let found = &self.link.iterations;
         let chosen = |number: usize| self.link.chosen == Some(number);
-        Columns::default()
-            .integers("start_ns", found.iter().map(|one| one.start_ns).collect())
-            .integers("duration_ns", found.iter().map(|one| one.end_ns - one.start_ns).collect())
-            .integers(
-                "n_nodes",
-                found.iter().map(|one| i64::from(row_in_column(one.n_nodes()))).collect(),
-            )
-            .booleans("chosen", (0..found.len()).map(chosen).collect())
-            .into_table()
+        Table::of(columns!(found.iter().enumerate(), |(number, one)| Columns {
+            start_ns: one.start_ns,
+            duration_ns: one.end_ns - one.start_ns,
+            n_nodes: one.n_nodes(),
+            chosen: chosen(number),
+        }))
     }
 
     /// Returns how nodes were linked: by which id, or by order.
@@ -186,29 +164,22 @@ impl LinkedTrace {
         let node = |one: &Communication| &self.workload.nodes[one.row];
         let unknown = row_in_column(Collective::NAMES.len());
         let collective = |one: &Communication| one.collective.map_or(unknown, Names::place);
-        let start_ns = |one: &Communication| node(one).span.map(|span| span.0).in_column();
-        let duration_ns =
-            |one: &Communication| node(one).span.map(|span| span.1 - span.0).in_column();
-        Columns::default()
-            .integers("node", found.iter().map(|one| node(one).id).collect())
-            .rows("event", found.iter().map(|one| node(one).event.in_column()).collect())
-            .choices(
-                "collective",
-                found.iter().map(collective),
-                &[Collective::NAMES, &["unknown"]].concat(),
-            )
-            .strings("group", found.iter().map(|one| one.group.as_deref()))
-            .integers("group_size", found.iter().map(|one| one.group_size.in_column()).collect())
-            .integers("sequence", found.iter().map(|one| one.sequence.in_column()).collect())
-            .integers("bytes", found.iter().map(|one| one.bytes.in_column()).collect())
-            .integers("peer", found.iter().map(|one| one.peer.in_column()).collect())
-            .integers("start_ns", found.iter().map(start_ns).collect())
-            .integers("duration_ns", found.iter().map(duration_ns).collect())
-            .into_table()
+        let columns =
+            columns!(found.iter(), |one| Columns { node: node(one).id, event: node(one).event });
+        let collectives = [Collective::NAMES, &["unknown"]].concat();
+        let columns = columns.with_names("collective", found.iter().map(collective), collectives);
+        Table::of(columns.and(columns!(found.iter(), |one| Columns {
+            group: one.group.as_deref(),
+            group_size: one.group_size,
+            sequence: one.sequence,
+            bytes: one.bytes,
+            peer: one.peer,
+            start_ns: node(one).span.map(|span| span.0),
+            duration_ns: node(one).span.map(|span| span.1 - span.0),
+        })))
     }
 
     /// Writes the nodes as a Chakra graph to a new file.
-    #[allow(clippy::needless_pass_by_value)] // arguments come by value from Python
     fn write_chakra(&self, py: Python<'_>, path: PathBuf, gaps: bool) -> PyResult<()> {
         py.detach(|| {
             let mut out = BufWriter::new(File::create(&path)?);
@@ -219,7 +190,6 @@ impl LinkedTrace {
     }
 
     /// Writes the nodes as an ET+ file to a new file.
-    #[allow(clippy::needless_pass_by_value)] // arguments come by value from Python
     fn write_et_plus(&self, py: Python<'_>, path: PathBuf, as_chakra: bool) -> PyResult<()> {
         let extent = if as_chakra { Extent::Chakra } else { Extent::Full };
         py.detach(|| {
@@ -241,12 +211,6 @@ impl LinkedTrace {
 impl LinkedTrace {
     fn linked(&self) -> Linked<'_> {
         Linked { trace: &self.trace, tables: &self.tables, workload: &self.workload }
-    }
-
-    /// Times are null if the node has none.
-    fn timed(&self, column: fn(&workload::WorkloadNode) -> i64) -> Vec<i64> {
-        let nodes = self.workload.nodes.iter();
-        nodes.map(|node| node.span.map_or(NO_INTEGER, |_| column(node))).collect()
     }
 }
 

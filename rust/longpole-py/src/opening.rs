@@ -25,7 +25,6 @@ pub(crate) fn is_confined() -> bool {
 #[cfg(unix)]
 #[pyfunction]
 #[pyo3(signature = (path, *, is_named))]
-#[allow(clippy::needless_pass_by_value)] // by value, from Python
 pub(crate) fn open_file(py: Python<'_>, path: PathBuf, is_named: bool) -> PyResult<i32> {
     let name = path.display().to_string();
     let open = if is_named { source::open_named } else { source::open_regular };
@@ -36,7 +35,6 @@ pub(crate) fn open_file(py: Python<'_>, path: PathBuf, is_named: bool) -> PyResu
 /// Opens a folder for listing and returns its descriptor.
 #[cfg(unix)]
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)] // by value, from Python
 pub(crate) fn open_folder(py: Python<'_>, path: PathBuf) -> PyResult<i32> {
     let name = path.display().to_string();
     let file = enter(py, Some(&name), None, |_| source::open_folder(&path))?;

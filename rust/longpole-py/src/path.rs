@@ -2,12 +2,12 @@
 
 use std::sync::OnceLock;
 
-use longpole_core::ids::InColumn;
+use longpole_core::columns::columns;
 use longpole_core::names::Names;
 use longpole_core::path;
 use pyo3::prelude::*;
 
-use crate::arrow::{Columns, Table};
+use crate::arrow::Table;
 use crate::critical_path::{CriticalPath, WindowChoice};
 use crate::enter::enter;
 use crate::facts::Facts;
@@ -27,17 +27,17 @@ impl Trace {
         let is_step = !matches!(found.marked, path::Marked::Repetition(_));
         let rows = if is_step { found.rows } else { Vec::new() };
         let events = &self.tables().events;
-        let names = rows.iter().map(|row| events.name(row.event).in_column());
-        Columns::default()
-            .integers("step", rows.iter().map(|row| row.number).collect())
-            .texts("name", names, &self.tables().strings)
-            .integers("start_ns", rows.iter().map(|row| row.host_ns.0).collect())
-            .integers("duration_ns", rows.iter().map(|row| row.host_ns.1 - row.host_ns.0).collect())
-            .rows("event", rows.iter().map(|row| Some(row.event).in_column()).collect())
-            .integers("window_start_ns", rows.iter().map(|row| row.period.start_ns).collect())
-            .integers("window_end_ns", rows.iter().map(|row| row.period.end_ns).collect())
-            .booleans("complete", rows.iter().map(|row| row.is_complete).collect())
-            .into_table()
+        let columns = columns!(rows.iter(), |row| Columns {
+            step: row.number,
+            name: events.name(row.event),
+            start_ns: row.host_ns.0,
+            duration_ns: row.host_ns.1 - row.host_ns.0,
+            event: row.event,
+            window_start_ns: row.period.start_ns,
+            window_end_ns: row.period.end_ns,
+            complete: row.is_complete,
+        });
+        Table::with_texts(columns, &self.tables().strings)
     }
 
     /// Returns the window of all events on main threads and devices; `None` if there are none.

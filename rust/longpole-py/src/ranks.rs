@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
-use longpole_core::ids::{InColumn, row_in_column};
+use longpole_core::columns::{Record, columns};
+use longpole_core::ids::row_in_column;
 use longpole_core::measure::{self, Group};
 use longpole_core::names::Names;
 use longpole_core::path::{self, Ratio};
-use longpole_core::ranks::{self, Channel, Maybe, Member, Profile, Rank, Scaling, TimeClass};
+use longpole_core::ranks::{
+    self, Channel, Maybe, Member, Profile, Rank, Scaling, StepTotal, TimeClass,
+};
 use longpole_core::vocabulary::{self, Collective, DataType};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::arrow::{Columns, Table};
+use crate::arrow::Table;
 use crate::critical_path::{ChangeParts, change};
 use crate::enter::enter;
 use crate::trace::Trace;
@@ -40,7 +43,6 @@ pub(crate) struct ReducedRank {
 
 /// Reduces one rank, as observed or after changes; see `longpole.TraceSet`.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)] // keywords, by value, from Python
 #[pyo3(signature = (trace, *, rank=None, data_load=None, step_name=None, changes=None, scalings=None))]
 pub(crate) fn reduce_rank(
     py: Python<'_>,
@@ -85,7 +87,6 @@ type CallParts =
 
 /// Creates a rank from its calls in order, without times.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)] // from Python
 #[pyo3(signature = (rank, *, world_size, groups, calls))]
 pub(crate) fn rank_of_calls(
     rank: Option<i64>,
@@ -187,42 +188,34 @@ impl ReducedRank {
 
     /// Returns the time of each class in each step.
     fn step_totals(&self) -> PyResult<Table> {
-        let rows = &self.profile.steps;
-        Columns::default()
-            .integers("step", rows.iter().map(|row| row.step.in_column()).collect())
-            .words("class", rows.iter().map(|row| row.class))
-            .integers("total_ns", rows.iter().map(|row| row.total_ns).collect())
-            .into_table()
+        Table::of(StepTotal::columns(&self.profile.steps))
     }
 
     /// Returns the total time of each name, for the names with the longest time.
     fn name_totals(&self) -> PyResult<Table> {
-        let rows = &self.profile.names;
-        Columns::default()
-            .words("class", rows.iter().map(|row| row.class))
-            .strings("name", rows.iter().map(|row| Some(row.name.as_str())))
-            .strings("shape", rows.iter().map(|row| Some(row.shape.as_str())))
-            .integers("count", rows.iter().map(|row| row.count).collect())
-            .integers("total_ns", rows.iter().map(|row| row.total_ns).collect())
-            .into_table()
+        Table::of(columns!(self.profile.names.iter(), |row| Columns {
+            class: row.class,
+            name: row.name.as_str(),
+            shape: row.shape.as_str(),
+            count: row.count,
+            total_ns: row.total_ns,
+        }))
     }
 
     /// Returns every boundary node: `node`, `time_ns`, `kind`, and its number of sources.
     fn boundary_nodes(&self) -> PyResult<Table> {
         let nodes = &self.rank.reduced.nodes;
-        let kind = |place: usize| match nodes[place].kind {
-            ranks::BoundaryKind::Arrival(_) => 0,
-            ranks::BoundaryKind::End(_) => 1,
-            ranks::BoundaryKind::Cut => 2,
-            ranks::BoundaryKind::Completion(_) => 3,
+        let kind = |node: &ranks::Boundary| match node.kind {
+            ranks::BoundaryKind::Arrival(_) => "arrival",
+            ranks::BoundaryKind::End(_) => "end",
+            ranks::BoundaryKind::Cut => "cut",
+            ranks::BoundaryKind::Completion(_) => "completion",
         };
-        let sources = |place: usize| self.rank.reduced.reaching(place).count();
-        let count = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
-        Columns::default()
-            .rows("node", nodes.iter().map(|node| node.node).collect())
-            .integers("time_ns", nodes.iter().map(|node| node.time_ns).collect())
-            .choices("kind", (0..nodes.len()).map(kind), &["arrival", "end", "cut", "completion"])
-            .integers("n_sources", (0..nodes.len()).map(|place| count(sources(place))).collect())
-            .into_table()
+        Table::of(columns!(nodes.iter().enumerate(), |(place, node)| Columns {
+            node: node.node,
+            time_ns: node.time_ns,
+            kind: kind(node),
+            n_sources: self.rank.reduced.reaching(place).count(),
+        }))
     }
 }

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
+use longpole_core::columns::{Column, columns};
 use longpole_core::diagnostics::Diagnostic;
-use longpole_core::ids::row_in_column;
+use longpole_core::ids::{StringId, row_in_column};
 use longpole_core::names::Names;
 use longpole_core::stack::Nesting;
-use longpole_core::tables::{EventKind, EventTable, FlowTable};
+use longpole_core::tables::{EventKind, EventTable, FlowSource, FlowTable};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 
-use crate::arrow::{Columns, Table};
+use crate::arrow::{Arrays, Table};
 use crate::enter::detached;
 use crate::trace::Trace;
 
@@ -20,7 +21,7 @@ impl Trace {
     /// Returns some columns of the events, one row for each event. Callers request a few columns at
     /// a time, so that not all of the exported data exists at once.
     fn events(&self, py: Python<'_>, columns: Vec<PyBackedStr>) -> PyResult<Table> {
-        let mut table = Columns::default();
+        let mut table = Arrays::default();
         for name in columns {
             let is_nesting = matches!(&*name, "parent" | "depth");
             let nesting = is_nesting.then(|| self.nesting(py)).transpose()?;
@@ -32,14 +33,15 @@ impl Trace {
     /// Returns the lanes: threads, streams and other places of events.
     fn lanes(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || {
-            let (lanes, strings) = (&self.tables().lanes, &self.tables().strings);
-            Columns::default()
-                .rows("lane", (0..row_in_column(lanes.len())).collect())
-                .texts("process", lanes.processes().into_iter(), strings)
-                .texts("thread", lanes.threads().into_iter(), strings)
-                .integers("device", lanes.devices())
-                .integers("stream", lanes.streams())
-                .into_table()
+            let lanes = &self.tables().lanes;
+            let columns = columns!(lanes.ids(), |lane| Columns {
+                lane,
+                process: lanes.place(lane).process,
+                thread: lanes.place(lane).thread,
+                device: lanes.place(lane).device,
+                stream: lanes.place(lane).stream,
+            });
+            Table::with_texts(columns, &self.tables().strings)
         })
     }
 
@@ -56,32 +58,32 @@ impl Trace {
     /// Returns samples of counters.
     fn counters(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || {
-            let (counters, strings) = (&self.tables().counters, &self.tables().strings);
-            Columns::default()
-                .texts("name", counters.name.iter().copied(), strings)
-                .texts("series", counters.series.iter().copied(), strings)
-                .texts("process", counters.process.iter().copied(), strings)
-                .integers("time_ns", counters.time_ns.clone())
-                .floats("value", counters.value.clone())
-                .rows("position", counters.position.clone())
-                .into_table()
+            let counters = &self.tables().counters;
+            let columns = columns!(0..counters.name.len(), |row| Columns {
+                name: StringId::from_column(counters.name[row]),
+                series: StringId::from_column(counters.series[row]),
+                process: StringId::from_column(counters.process[row]),
+                time_ns: counters.time_ns[row],
+                value: counters.value[row],
+                position: counters.position[row],
+            });
+            Table::with_texts(columns, &self.tables().strings)
         })
     }
 
     /// Returns the metadata of processes and threads.
     fn metadata_events(&self, py: Python<'_>) -> PyResult<Table> {
         detached(py, || {
-            let (metadata, strings) = (&self.tables().metadata, &self.tables().strings);
-            let counts =
-                metadata.count.iter().map(|&count| i64::try_from(count).unwrap_or(i64::MAX));
-            Columns::default()
-                .texts("name", metadata.name.iter().copied(), strings)
-                .texts("process", metadata.process.iter().copied(), strings)
-                .texts("thread", metadata.thread.iter().copied(), strings)
-                .texts("text", metadata.value.iter().copied(), strings)
-                .integers("count", counts.collect())
-                .rows("last_position", metadata.last_position.clone())
-                .into_table()
+            let metadata = &self.tables().metadata;
+            let columns = columns!(0..metadata.name.len(), |row| Columns {
+                name: StringId::from_column(metadata.name[row]),
+                process: StringId::from_column(metadata.process[row]),
+                thread: StringId::from_column(metadata.thread[row]),
+                text: StringId::from_column(metadata.value[row]),
+                count: metadata.count[row],
+                last_position: metadata.last_position[row],
+            });
+            Table::with_texts(columns, &self.tables().strings)
         })
     }
 
@@ -96,7 +98,6 @@ impl Trace {
     }
 
     /// Returns the arguments of the events of one category: all, or those with the given names.
-    #[allow(clippy::needless_pass_by_value)] // by value, from Python
     #[pyo3(signature = (category, names=None))]
     fn args(
         &self,
@@ -114,14 +115,15 @@ impl Trace {
         };
         let Some(table) = self.tables().args.of(known) else { return Ok(None) };
         detached(py, || {
-            let mut columns = Columns::default().rows("event", table.event.rows().collect());
+            let events = Column::Rows(table.event.rows().collect());
+            let mut arrays = Arrays::default().column("event", events, strings);
             let is_asked = |key: &str| {
                 names.as_ref().is_none_or(|names| names.iter().any(|name| **name == *key))
             };
             for column in table.columns.iter().filter(|column| is_asked(&column.key)) {
-                columns = columns.values(&column.key, &column.values, strings);
+                arrays = arrays.values(&column.key, &column.values, strings);
             }
-            columns.into_table().map(Some)
+            arrays.into_table().map(Some)
         })
     }
 
@@ -142,67 +144,83 @@ impl Trace {
     fn event_column(
         &self,
         nesting: Option<&Arc<Nesting>>,
-        table: Columns,
+        table: Arrays,
         name: &str,
-    ) -> PyResult<Columns> {
-        let (events, lanes, strings) =
-            (&self.tables().events, &self.tables().lanes, &self.tables().strings);
-        let texts_of_lane = |table: Columns, column: Vec<u32>| {
-            table.texts(name, events.lanes().map(|lane| column[lane as usize]), strings)
+    ) -> PyResult<Arrays> {
+        let (events, lanes) = (&self.tables().events, &self.tables().lanes);
+        let of_lanes = |texts: Vec<u32>| {
+            Column::Texts(events.lanes().map(|lane| texts[lane as usize]).collect())
         };
-        let of_lane = |column: Vec<i64>| events.lanes().map(move |lane| column[lane as usize]);
-        Ok(match (name, nesting) {
-            ("parent", Some(nesting)) => table.shared_rows(name, nesting, Nesting::parents),
-            ("depth", Some(nesting)) => table.shared_depths(name, nesting, Nesting::depths),
-            ("event", _) => table.rows(name, (0..row_in_column(events.len())).collect()),
-            ("kind", _) => {
-                let kinds = EventKind::NAMES;
-                table.choices(name, events.kinds().iter().map(|&kind| u32::from(kind)), kinds)
+        let integers_of_lanes = |integers: Vec<i64>| {
+            Column::Integers(events.lanes().map(|lane| integers[lane as usize]).collect())
+        };
+        let column = match (name, nesting) {
+            ("parent", Some(nesting)) => {
+                return Ok(table.shared_rows(name, nesting, Nesting::parents));
             }
-            ("category", _) => table.texts(name, events.categories(), strings),
-            ("name", _) => table.texts(name, events.names(), strings),
-            ("process", _) => texts_of_lane(table, lanes.processes()),
-            ("thread", _) => texts_of_lane(table, lanes.threads()),
-            ("device", _) => table.small_integers(name, of_lane(lanes.devices())),
-            ("stream", _) => table.integers(name, of_lane(lanes.streams()).collect()),
-            ("start_ns", _) => table.shared_integers(name, events, EventTable::starts_ns),
-            ("duration_ns", _) => table.shared_integers(name, events, EventTable::durations_ns),
-            ("correlation", _) => table.shared_integers(name, events, EventTable::correlations),
-            ("external_id", _) => table.shared_integers(name, events, EventTable::external_ids),
-            ("lane", _) => table.rows(name, events.lanes().collect()),
-            ("position", _) => table.rows(name, events.positions().collect()),
+            ("depth", Some(nesting)) => {
+                return Ok(table.shared_depths(name, nesting, Nesting::depths));
+            }
+            ("start_ns", _) => {
+                return Ok(table.shared_integers(name, events, EventTable::starts_ns));
+            }
+            ("duration_ns", _) => {
+                return Ok(table.shared_integers(name, events, EventTable::durations_ns));
+            }
+            ("correlation", _) => {
+                return Ok(table.shared_integers(name, events, EventTable::correlations));
+            }
+            ("external_id", _) => {
+                return Ok(table.shared_integers(name, events, EventTable::external_ids));
+            }
+            ("event", _) => Column::Rows((0..row_in_column(events.len())).collect()),
+            ("kind", _) => {
+                let kinds = events.kinds().iter().map(|&kind| u32::from(kind));
+                Column::Names(kinds.collect(), EventKind::NAMES.to_vec())
+            }
+            ("category", _) => Column::Texts(events.categories().collect()),
+            ("name", _) => Column::Texts(events.names().collect()),
+            ("process", _) => of_lanes(lanes.processes()),
+            ("thread", _) => of_lanes(lanes.threads()),
+            ("device", _) => integers_of_lanes(lanes.devices()),
+            ("stream", _) => integers_of_lanes(lanes.streams()),
+            ("lane", _) => Column::Rows(events.lanes().collect()),
+            ("position", _) => Column::Rows(events.positions().collect()),
             _ => return Err(PyValueError::new_err(format!("events have no column {name:?}"))),
-        })
+        };
+        Ok(table.column(name, column, &self.tables().strings))
     }
 
     fn flow_table(&self, id: &str, flows: &FlowTable) -> PyResult<Table> {
         let strings = &self.tables().strings;
         let letters: Vec<_> = (0..=u8::MAX).map(|letter| char::from(letter).to_string()).collect();
         let letters: Vec<_> = letters.iter().map(String::as_str).collect();
-        Columns::default()
-            .choices("phase", flows.phase.iter().map(|&phase| u32::from(phase)), &letters)
+        let phases = flows.phase.iter().map(|&phase| u32::from(phase)).collect();
+        let text =
+            |part: fn(&FlowSource) -> Option<StringId>| Column::Texts(flows.column(part).collect());
+        Arrays::default()
+            .column("phase", Column::Names(phases, letters), strings)
             .values(id, &flows.id, strings)
-            .texts("category", flows.column(|source| source.category), strings)
-            .texts("name", flows.column(|source| source.name), strings)
-            .texts("process", flows.column(|source| Some(source.process)), strings)
-            .texts("thread", flows.column(|source| Some(source.thread)), strings)
-            .integers("time_ns", flows.time_ns.iter().collect())
-            .rows("position", flows.position.rows().collect())
+            .column("category", text(|source| source.category), strings)
+            .column("name", text(|source| source.name), strings)
+            .column("process", text(|source| Some(source.process)), strings)
+            .column("thread", text(|source| Some(source.thread)), strings)
+            .column("time_ns", Column::Integers(flows.time_ns.iter().collect()), strings)
+            .column("position", Column::Rows(flows.position.rows().collect()), strings)
             .into_table()
     }
 }
 
 /// Returns the problems found, one row for each kind.
 pub(crate) fn diagnostics_table<'a>(rows: impl Iterator<Item = &'a Diagnostic>) -> PyResult<Table> {
-    let rows: Vec<_> = rows.copied().collect();
-    let count = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
-    Columns::default()
-        .strings("code", rows.iter().map(|row| Some(row.code.name())))
-        .strings("severity", rows.iter().map(|row| Some(row.code.severity().name())))
-        .integers("count", rows.iter().map(|row| count(row.count)).collect())
-        .integers("first_offset", rows.iter().map(|row| count(row.first_offset)).collect())
-        .integers("skipped_bytes", rows.iter().map(|row| count(row.skipped_bytes)).collect())
-        .strings("sentence", rows.iter().map(|row| Some(row.code.sentence())))
-        .strings("effect", rows.iter().map(|row| Some(row.code.effect())))
-        .into_table()
+    let rows: Vec<_> = rows.collect();
+    Table::of(columns!(rows.iter(), |row| Columns {
+        code: row.code.name(),
+        severity: row.code.severity().name(),
+        count: row.count,
+        first_offset: row.first_offset,
+        skipped_bytes: row.skipped_bytes,
+        sentence: row.code.sentence(),
+        effect: row.code.effect(),
+    }))
 }

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from longpole.analyses.diff.stacks import Keys
     from longpole.critical_path.path import CriticalPath
-    from longpole.remedies.parts import Unit
     from longpole.trace import Trace
     from longpole.verdict import Verdict
+    from longpole.windows import Unit
 
 __all__ = ["Side", "one_of", "side_of"]
 

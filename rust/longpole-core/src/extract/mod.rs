@@ -25,6 +25,7 @@
 //! ```
 
 mod delimited;
+mod format;
 mod formats;
 mod found;
 mod lines;
@@ -35,7 +36,8 @@ mod records;
 mod stream;
 pub mod tunable;
 
-pub use formats::{FORMATS, Format, format};
+pub use format::Format;
+pub use formats::{FORMATS, format};
 pub use numbers::Unit;
 pub use omitted::{Fastest, Omitted};
 pub use pattern::{Pattern, PatternError};

@@ -8,7 +8,7 @@ use std::fmt;
 
 use regex::bytes::{Captures, Regex, RegexBuilder};
 
-use super::formats::{Interest, Reader};
+use super::format::{Interest, Reader};
 use super::found::Found;
 use super::lines::Line;
 use super::numbers::{self, Unit};

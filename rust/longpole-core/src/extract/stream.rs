@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use regex::bytes::{Regex, RegexSet, SetMatches};
 
-use super::formats::{Format, Interest, Reader};
+use super::format::{Format, Interest, Reader};
 use super::found::Found;
 use super::lines::{self, Ending, Line, Place, Span};
 use super::numbers::Unit;

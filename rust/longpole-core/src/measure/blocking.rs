@@ -8,6 +8,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::columns::columns;
 use crate::error::Result;
 use crate::graph::{Graph, Kind};
 use crate::ids::EventId;
@@ -29,13 +30,15 @@ named! {
     }
 }
 
-/// A call that blocked its thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Blocking {
-    /// The call.
-    pub call: EventId,
-    /// The strongest reason.
-    pub reason: Reason,
+columns! {
+    /// A call that blocked its thread.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Blocking {
+        /// The call.
+        pub event: EventId,
+        /// The strongest reason.
+        pub reason: Reason,
+    }
 }
 
 /// Returns the calls that blocked, in file order.
@@ -61,7 +64,7 @@ pub fn blocking_calls(
             let role = role_of(call);
             let always = (role.waiting() == Waiting::Always).then_some(Reason::Role);
             let reason = always.or(reasons[call.row()]).filter(|_| role != ApiRole::Query)?;
-            Some(Blocking { call, reason })
+            Some(Blocking { event: call, reason })
         })
         .collect())
 }
@@ -101,4 +104,14 @@ fn note_copies(tables: &Tables, launches: &Launches, reasons: &mut [Option<Reaso
 fn has_ended_in(copy: EventId, call: EventId, tables: &Tables) -> bool {
     let ends = (tables.events.end_ns(copy), tables.events.end_ns(call));
     matches!(ends, (Some(copy_end), Some(call_end)) if copy_end <= call_end)
+}
+
+/// Returns the role of each call, in file order.
+pub fn api_roles(tables: &Tables) -> Vec<(EventId, ApiRole)> {
+    let roles = tables.roles();
+    let events = &tables.events;
+    let calls = events.ids().filter(|&event| events.kind(event).is_call());
+    calls
+        .map(|call| (call, events.name(call).map_or(ApiRole::Other, |name| roles[name.row()])))
+        .collect()
 }

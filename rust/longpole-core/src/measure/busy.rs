@@ -7,36 +7,39 @@
 use std::collections::BTreeMap;
 
 use super::Chosen;
+use crate::columns::columns;
 use crate::intervals::Spans;
 use crate::tables::{Tables, WorkClass};
 use crate::time::in_range;
 
-/// The busy time of a stream, or of a device as a whole, within a window.
-///
-/// Compute, communication, copy and idle time add up to the window. An instant with several classes
-/// counts for the first of them in this order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Busy {
-    /// The device; `None` if the trace has no device numbers.
-    pub device: Option<i64>,
-    /// The stream; `None` for the device as a whole.
-    pub stream: Option<i64>,
-    /// Number of activities that ran within the window, entirely or partly.
-    pub n_events: i64,
-    /// Time with any activity.
-    pub busy_ns: i64,
-    /// Time with a compute kernel.
-    pub compute_ns: i64,
-    /// Time with a communication kernel and no compute kernel.
-    pub communication_ns: i64,
-    /// Time with a memcpy or memset and no kernel.
-    pub copy_ns: i64,
-    /// Time without any activity.
-    pub idle_ns: i64,
-    /// Time with a communication kernel, with or without a compute kernel.
-    pub communication_total_ns: i64,
-    /// Time with a memcpy or memset, with or without other activities.
-    pub copy_total_ns: i64,
+columns! {
+    /// The busy time of a stream, or of a device as a whole, within a window.
+    ///
+    /// Compute, communication, copy and idle time add up to the window. An instant with several classes
+    /// counts for the first of them in this order.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Busy {
+        /// The device; `None` if the trace has no device numbers.
+        pub device: Option<i64>,
+        /// The stream; `None` for the device as a whole.
+        pub stream: Option<i64>,
+        /// Number of activities that ran within the window, entirely or partly.
+        pub count: i64,
+        /// Time with any activity.
+        pub busy_ns: i64,
+        /// Time with a compute kernel.
+        pub compute_ns: i64,
+        /// Time with a communication kernel and no compute kernel.
+        pub communication_ns: i64,
+        /// Time with a memcpy or memset and no kernel.
+        pub copy_ns: i64,
+        /// Time without any activity.
+        pub idle_ns: i64,
+        /// Time with a communication kernel, with or without a compute kernel.
+        pub communication_total_ns: i64,
+        /// Time with a memcpy or memset, with or without other activities.
+        pub copy_total_ns: i64,
+    }
 }
 
 /// The spans of one stream or device, by class.
@@ -114,7 +117,7 @@ impl Spread {
         Busy {
             device,
             stream,
-            n_events: i64::try_from(n_events).unwrap_or(i64::MAX),
+            count: i64::try_from(n_events).unwrap_or(i64::MAX),
             busy_ns,
             compute_ns: compute.length_ns(),
             communication_ns: communication.minus(&compute).length_ns(),
@@ -149,7 +152,7 @@ mod tests {
     fn work_without_duration_counts_and_takes_no_time() {
         let tables = kernels(&[("a", 7, 0, 10), ("b", 7, 10, 0), ("c", 7, 30, 0)]);
         let found = busy(&tables, (0, 20), &Chosen::All);
-        assert_eq!((found[0].n_events, found[0].busy_ns, found[0].idle_ns), (2, 10, 10));
+        assert_eq!((found[0].count, found[0].busy_ns, found[0].idle_ns), (2, 10, 10));
     }
 
     #[test]

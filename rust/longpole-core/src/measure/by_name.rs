@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use super::{Blocking, Reason, times_within};
 use crate::ids::{EventId, StringId};
+use crate::intervals::Spans;
 use crate::link::Launches;
 use crate::stack::Nesting;
 use crate::tables::{EventKind, Tables, argument_text};
@@ -85,10 +86,10 @@ pub fn blocking_by_name(
     blocking: &[Blocking],
     window: (i64, i64),
 ) -> Vec<(NameTime, Reason)> {
-    let reasons: HashMap<_, _> = blocking.iter().map(|row| (row.call, row.reason)).collect();
+    let reasons: HashMap<_, _> = blocking.iter().map(|row| (row.event, row.reason)).collect();
     let times = blocking.iter().filter_map(|row| {
-        let span = tables.events.span(row.call)?;
-        overlaps(span, window).then(|| (row.call, inside_ns(span, window).unwrap_or(0)))
+        let span = tables.events.span(row.event)?;
+        overlaps(span, window).then(|| (row.event, inside_ns(span, window).unwrap_or(0)))
     });
     let rows = by_name(tables, times);
     rows.into_iter().map(|row| (row, reasons[&row.longest])).collect()
@@ -136,6 +137,32 @@ fn overlaps((start, end): (i64, i64), window: (i64, i64)) -> bool {
 fn inside_ns((start, end): (i64, i64), window: (i64, i64)) -> Option<i64> {
     let inside = end.min(window.1).saturating_sub(start.max(window.0));
     (inside > 0).then_some(inside)
+}
+
+/// Returns the number of such activities in a window, and the time during which any of them runs.
+pub fn earlier_work(tables: &Tables, launches: &Launches, window: (i64, i64)) -> (u64, i64) {
+    let events = &tables.events;
+    let first_ns = first_linked_ns(tables, launches);
+    let is_earlier = |event: EventId| {
+        let first_ns = first_ns[events.lane(event).row()];
+        launches.launcher(event).is_none() && first_ns.is_some_and(|ns| events.start_ns(event) < ns)
+    };
+    let work = events.ids().filter(|&event| events.kind(event).is_device_work());
+    let spans = work.filter(|&event| is_earlier(event)).filter_map(|event| events.span(event));
+    let clipped = spans.map(|(start, end)| (start.max(window.0), end.min(window.1)));
+    let inside: Vec<_> = clipped.filter(|(start, end)| start < end).collect();
+    (inside.len() as u64, Spans::union_of(inside).length_ns())
+}
+
+/// For each lane, returns the start of the first activity with a launch.
+fn first_linked_ns(tables: &Tables, launches: &Launches) -> Vec<Option<i64>> {
+    let events = &tables.events;
+    let mut first_ns: Vec<Option<i64>> = vec![None; tables.lanes.len()];
+    for event in events.ids().filter(|&event| launches.launcher(event).is_some()) {
+        let (first, start_ns) = (&mut first_ns[events.lane(event).row()], events.start_ns(event));
+        *first = Some(first.map_or(start_ns, |ns| ns.min(start_ns)));
+    }
+    first_ns
 }
 
 #[cfg(test)]

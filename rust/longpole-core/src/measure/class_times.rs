@@ -6,20 +6,27 @@
 use std::collections::BTreeMap;
 
 use super::Chosen;
+use crate::columns::columns;
 use crate::intervals::Spans;
 use crate::names::Names;
 use crate::tables::{Tables, WorkClass};
 use crate::time::in_range;
 
-/// The time of one set of concurrent classes on a device within a window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ClassTime {
-    /// The device; `None` if the trace has no device numbers.
-    pub device: Option<i64>,
-    /// The classes: bit `n` is class `n` of [`WorkClass`].
-    pub classes: u8,
-    /// Time in which exactly these classes ran.
-    pub duration_ns: i64,
+columns! {
+    /// The time of one set of concurrent classes on a device within a window.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct ClassTime {
+        /// The device; `None` if the trace has no device numbers.
+        pub device: Option<i64>,
+        /// Whether compute kernels ran.
+        pub compute: bool,
+        /// Whether communication kernels ran.
+        pub communication: bool,
+        /// Whether memcpys or memsets ran.
+        pub copy: bool,
+        /// Time in which exactly these classes ran.
+        pub duration_ns: i64,
+    }
 }
 
 const N_CLASSES: usize = WorkClass::ALL.len();
@@ -56,7 +63,16 @@ fn rows(
     set_times(&spans.map(Spans::union_of), window)
         .into_iter()
         .zip(0_u8..)
-        .map(move |(duration_ns, classes)| ClassTime { device, classes, duration_ns })
+        .map(move |(duration_ns, classes)| {
+            let runs = |class: WorkClass| classes >> class as u8 & 1 == 1;
+            ClassTime {
+                device,
+                compute: runs(WorkClass::Compute),
+                communication: runs(WorkClass::Communication),
+                copy: runs(WorkClass::Copy),
+                duration_ns,
+            }
+        })
         .filter(|row| row.duration_ns > 0)
 }
 

@@ -10,6 +10,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::columns::columns;
 use crate::ids::EventId;
 use crate::intervals::Spans;
 use crate::tables::{EventKind, Tables, WorkClass, argument};
@@ -18,21 +19,23 @@ use crate::vocabulary::TaskKind;
 /// The number that means no peer.
 const NO_PEER: i64 = 0xFFFF_FFFF;
 
-/// Waiting and data movement of a collective.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CollectiveWait {
-    /// The collective.
-    pub event: EventId,
-    /// Time that it waits for peers without moving data.
-    pub waiting_ns: i64,
-    /// Time that it moves or reduces data.
-    pub moving_ns: i64,
-    /// The peer of its longest wait.
-    pub peer: Option<i64>,
-    /// Duration of that wait.
-    pub peer_ns: i64,
-    /// Largest peer number plus one: the minimum number of participating ranks.
-    pub n_ranks: i64,
+columns! {
+    /// Waiting and data movement of a collective.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct CollectiveWait {
+        /// The collective.
+        pub event: EventId,
+        /// Time that it waits for peers without moving data.
+        pub waiting_ns: i64,
+        /// Time that it moves or reduces data.
+        pub moving_ns: i64,
+        /// The peer of its longest wait.
+        pub awaited_peer: Option<i64>,
+        /// Duration of that wait.
+        pub awaited_ns: i64,
+        /// Largest peer number plus one: the minimum number of participating ranks.
+        pub group_size: i64,
+    }
 }
 
 /// The waiting of the collectives that begin in some time ranges.
@@ -57,11 +60,11 @@ pub fn awaited(tables: &Tables, stretches: &[(i64, i64)]) -> Option<Awaited> {
     let latest_ends = LatestEnds::of(stretches);
     let begins = |event: EventId| latest_ends.hold(events.start_ns(event));
     let found = waits_of(tables, begins);
-    let longest = found.iter().max_by_key(|it| (it.peer_ns, std::cmp::Reverse(it.event)))?;
+    let longest = found.iter().max_by_key(|it| (it.awaited_ns, std::cmp::Reverse(it.event)))?;
     Some(Awaited {
         event: longest.event,
-        peer: longest.peer?,
-        peer_ns: longest.peer_ns,
+        peer: longest.awaited_peer?,
+        peer_ns: longest.awaited_ns,
         waiting_ns: found.iter().map(|it| it.waiting_ns).sum(),
         total_ns: found.iter().filter_map(|it| events.duration_ns(it.event)).sum(),
     })
@@ -118,7 +121,7 @@ fn waits_of(tables: &Tables, counts: impl Fn(EventId) -> bool) -> Vec<Collective
         Some(split(event, events.span(event)?, parts.get(&device)?))
     };
     let chosen = events.ids().filter(is_collective).filter(|&event| counts(event));
-    chosen.filter_map(split).filter(|found| found.n_ranks > 0).collect()
+    chosen.filter_map(split).filter(|found| found.group_size > 0).collect()
 }
 
 /// Returns the tasks of collectives that have a peer, by device, in order of time.
@@ -165,14 +168,14 @@ fn split(event: EventId, (start_ns, end_ns): (i64, i64), parts: &[Part]) -> Coll
         }
     }
     let longest = of_peer.into_iter().max_by_key(|&(peer, ns)| (ns, -peer));
-    let n_ranks = own.iter().filter_map(|part| part.peer).max().map_or(0, |peer| peer + 1);
+    let group_size = own.iter().filter_map(|part| part.peer).max().map_or(0, |peer| peer + 1);
     CollectiveWait {
         event,
         waiting_ns: all.length_ns() - moving.length_ns(),
         moving_ns: moving.length_ns(),
-        peer: longest.map(|(peer, _)| peer),
-        peer_ns: longest.map_or(0, |(_, ns)| ns),
-        n_ranks,
+        awaited_peer: longest.map(|(peer, _)| peer),
+        awaited_ns: longest.map_or(0, |(_, ns)| ns),
+        group_size,
     }
 }
 
@@ -225,9 +228,9 @@ mod tests {
             event,
             waiting_ns: 50_000,
             moving_ns: 50_000,
-            peer: Some(5),
-            peer_ns: 60_000,
-            n_ranks: 6,
+            awaited_peer: Some(5),
+            awaited_ns: 60_000,
+            group_size: 6,
         };
         assert_eq!(collective_waits(&tables), [expected]);
     }

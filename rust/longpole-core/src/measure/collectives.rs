@@ -93,7 +93,7 @@ pub struct Collectives {
 pub fn collectives(tables: &Tables, launches: &Launches, nesting: &Nesting) -> Collectives {
     let class_of = tables.work_classes();
     let is_cpu = tables.strings.matching(runs_on_cpu);
-    let n_ranks = collective_waits(tables).iter().map(|it| (it.event, it.n_ranks)).collect();
+    let n_ranks = collective_waits(tables).iter().map(|it| (it.event, it.group_size)).collect();
     let reader = Reader { tables, launches, nesting, is_cpu, n_ranks };
     let mut groups = Groups::described(tables);
     let mut rows: Vec<_> = tables

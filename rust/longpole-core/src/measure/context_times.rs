@@ -6,8 +6,10 @@
 
 use std::collections::HashMap;
 
+use super::Chosen;
 use super::contexts::{Contexts, Frames, contexts};
 use super::self_time::for_each_owned;
+use crate::columns::columns;
 use crate::error::Result;
 use crate::ids::{EventId, NO_ROW};
 use crate::link::{BackwardLink, Launches, queued_tasks};
@@ -16,30 +18,32 @@ use crate::stack::Nesting;
 use crate::tables::Tables;
 use crate::time::in_range;
 
-/// The time of a context within a window.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ContextTime {
-    /// Number of events that ran as its innermost frame.
-    pub count: i64,
-    /// Time of its thread in which nothing ran inside these events.
-    pub own_ns: i64,
-    /// Time of its thread in which no frame ran inside these events.
-    pub self_ns: i64,
-    /// Time of its thread including all frames inside.
-    pub total_ns: i64,
-    /// Number of GPU activities whose innermost frame it is.
-    pub n_self: i64,
-    /// Total duration of these activities.
-    pub device_self_ns: i64,
-    /// Number of GPU activities launched in it and in all frames inside.
-    pub n_activities: i64,
-    /// Total duration of these activities.
-    pub device_ns: i64,
-    /// Duration of the GPU activities of the backward pass whose forward operator has it as its
-    /// innermost frame.
-    pub backward_self_ns: i64,
-    /// The same including all frames inside, without what is already in `device_ns`.
-    pub backward_ns: i64,
+columns! {
+    /// The time of a context within a window.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    pub struct ContextTime {
+        /// Number of events that ran as its innermost frame.
+        pub count: i64,
+        /// Time of its thread in which nothing ran inside these events.
+        pub own_ns: i64,
+        /// Time of its thread in which no frame ran inside these events.
+        pub self_ns: i64,
+        /// Time of its thread including all frames inside.
+        pub total_ns: i64,
+        /// Number of GPU activities whose innermost frame it is.
+        pub n_self: i64,
+        /// Total duration of these activities.
+        pub device_self_ns: i64,
+        /// Number of GPU activities launched in it and in all frames inside.
+        pub n_activities: i64,
+        /// Total duration of these activities.
+        pub device_ns: i64,
+        /// Duration of the GPU activities of the backward pass whose forward operator has it as its
+        /// innermost frame.
+        pub backward_self_ns: i64,
+        /// The same including all frames inside, without what is already in `device_ns`.
+        pub backward_ns: i64,
+    }
 }
 
 impl ContextTime {
@@ -77,7 +81,7 @@ pub struct ContextTimes {
 /// launched it, and also as backward time of the forward operator. Otherwise it counts once: for
 /// the frame that launched it, or as backward time if there is none. Self times, backward self
 /// times (without operators as frames) and the rest add up to the time of all activities. Only the
-/// `chosen` activities count (one flag per event).
+/// `chosen` activities count.
 ///
 /// # Errors
 ///
@@ -88,7 +92,7 @@ pub fn context_times(
     (launches, nesting, links): (&Launches, &Nesting, &[BackwardLink]),
     frames: &Frames<'_>,
     window: (i64, i64),
-    chosen: Option<&[bool]>,
+    chosen: &Chosen,
     progress: Progress<'_>,
 ) -> Result<ContextTimes> {
     let contexts = contexts(tables, nesting, frames, progress)?;
@@ -113,7 +117,7 @@ struct Owner<'a> {
     anchors: Vec<u32>,
     forward: Vec<u32>,
     twice: bool,
-    chosen: Option<&'a [bool]>,
+    chosen: &'a Chosen,
 }
 
 /// Returns the call that launched each activity, or the event that enqueued it for another thread;
@@ -187,7 +191,7 @@ impl ContextTimes {
     fn add_devices(&mut self, tables: &Tables, owner: &Owner<'_>, window: (i64, i64)) {
         let events = &tables.events;
         let mut common = HashMap::new();
-        let counts = |event: &EventId| owner.chosen.is_none_or(|chosen| chosen[event.row()]);
+        let counts = |event: &EventId| owner.chosen.holds(*event);
         for work in events.ids().filter(|&event| events.kind(event).is_device_work()).filter(counts)
         {
             let Some(ns) = events.span(work).and_then(|span| inside(span, window)) else {
@@ -301,7 +305,7 @@ mod tests {
         let launches = launches(&tables, &silent).unwrap();
         let (links, whole) = (backward_links(&tables), (0, 1_000_000));
         let stages = (&launches, &nesting, links.as_slice());
-        let found = context_times(&tables, stages, frames, whole, None, &silent).unwrap();
+        let found = context_times(&tables, stages, frames, whole, &Chosen::All, &silent).unwrap();
         let name = |row: &crate::measure::Context| {
             let id = crate::ids::StringId::from_column(row.name).unwrap();
             tables.strings.get(id).to_owned()

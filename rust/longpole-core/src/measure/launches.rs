@@ -4,28 +4,31 @@
 
 use std::collections::HashMap;
 
+use crate::columns::columns;
 use crate::ids::EventId;
 use crate::link::{Launches, LinkedBy, queued_tasks};
 use crate::stack::Nesting;
 use crate::tables::{EventKind, Tables, WorkClass};
 
-/// A GPU activity and its launch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Launch {
-    /// The activity.
-    pub work: EventId,
-    /// Its class.
-    pub class: WorkClass,
-    /// The launch call, if it is in the trace.
-    pub call: Option<EventId>,
-    /// The innermost operator around the call, or around the event that enqueued it for another
-    /// thread.
-    pub operator: Option<EventId>,
-    /// How the activity was linked to its call.
-    pub linked_by: Option<LinkedBy>,
-    /// Time from the return of the call to the start of the activity; negative if the activity
-    /// began inside the call. `None` without a call.
-    pub delay_ns: Option<i64>,
+columns! {
+    /// A GPU activity and its launch.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Launch {
+        /// The activity.
+        pub event: EventId,
+        /// Its class.
+        pub work_class: WorkClass,
+        /// The launch call, if it is in the trace.
+        pub call: Option<EventId>,
+        /// The innermost operator around the call, or around the event that enqueued it for another
+        /// thread.
+        pub operator: Option<EventId>,
+        /// How the activity was linked to its call.
+        pub linked_by: Option<LinkedBy>,
+        /// Time from the return of the call to the start of the activity; negative if the activity
+        /// began inside the call. `None` without a call.
+        pub delay_ns: Option<i64>,
+    }
 }
 
 /// Returns a row for each GPU activity, in file order.
@@ -50,8 +53,8 @@ pub fn launches(tables: &Tables, launches: &Launches, nesting: &Nesting) -> Vec<
         let operator = call.map_or_else(|| by_id.get(&work).copied(), operator_around);
         let returned_ns = call.and_then(|call| events.end_ns(call));
         Launch {
-            work,
-            class,
+            event: work,
+            work_class: class,
             call,
             operator,
             linked_by: linked_by(call, operator, launches),

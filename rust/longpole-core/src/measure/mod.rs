@@ -1,6 +1,5 @@
 //! Measurements on linked events, one table for each.
 
-mod api_roles;
 mod blocking;
 mod busy;
 mod by_name;
@@ -10,7 +9,6 @@ mod collective_waits;
 mod collectives;
 mod context_times;
 mod contexts;
-mod earlier_work;
 mod event_warnings;
 mod gaps;
 mod idle_causes;
@@ -22,13 +20,13 @@ mod ranges;
 mod recorded;
 mod running;
 mod self_time;
-mod sequences;
 mod spread;
 mod warning_counts;
 
-pub use api_roles::api_roles;
+pub use blocking::api_roles;
 pub use blocking::{Blocking, Reason, blocking_calls, copy_from_pageable};
 pub use busy::{Busy, busy};
+pub use by_name::earlier_work;
 pub use by_name::{
     NameTime, blocking_by_name, by_name, kernels_by_name, launching_operator, operators_by_name,
     unlinked,
@@ -39,7 +37,6 @@ pub use collective_waits::{Awaited, CollectiveWait, awaited, collective_waits};
 pub use collectives::{CollectiveRow, Collectives, Group, NamedBy, collectives};
 pub use context_times::{ContextTime, ContextTimes, Rest, context_times};
 pub use contexts::{Context, Contexts, Frames, contexts};
-pub use earlier_work::earlier_work;
 pub use event_warnings::{EventWarning, event_warnings, launches_without_work};
 pub use gaps::{Gap, Places, gaps};
 pub use idle_causes::{IdleCause, IdleTime, idle_causes};
@@ -51,6 +48,6 @@ pub use ranges::{Side, device_ranges, enclosing};
 pub use recorded::{Recorded, recorded};
 pub use running::running_at;
 pub use self_time::{TimeWithin, self_time_ns, times_within};
-pub use sequences::sequences;
+pub use spread::sequences;
 pub use spread::{Spread, spread};
 pub use warning_counts::warning_counts;

@@ -3,24 +3,27 @@
 use std::collections::BTreeMap;
 
 use super::Chosen;
+use crate::columns::columns;
 use crate::ids::EventId;
 use crate::link::Launches;
 use crate::tables::Tables;
 
-/// The number of activities waiting on a stream from a given time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QueueChange {
-    /// The device; `None` if the trace has no device numbers.
-    pub device: Option<i64>,
-    /// The stream.
-    pub stream: Option<i64>,
-    /// The time of the change.
-    pub time_ns: i64,
-    /// The call that launched another activity, or the activity that began. It is before the window
-    /// if `length` is the length at its start.
-    pub event: EventId,
-    /// Number of waiting activities from then on.
-    pub length: i64,
+columns! {
+    /// The number of activities waiting on a stream from a given time.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct QueueChange {
+        /// The device; `None` if the trace has no device numbers.
+        pub device: Option<i64>,
+        /// The stream.
+        pub stream: Option<i64>,
+        /// The time of the change.
+        pub time_ns: i64,
+        /// The call that launched another activity, or the activity that began. It is before the window
+        /// if `queue_length` is the length at its start.
+        pub event: EventId,
+        /// Number of waiting activities from then on.
+        pub queue_length: i64,
+    }
 }
 
 /// An activity joins (+1) or leaves (-1) a queue: time, direction, and event.
@@ -38,7 +41,13 @@ pub fn queues(
     let mut found = Vec::new();
     for ((device, stream), mut changes) in changes_by_place(tables, launches, chosen) {
         changes.sort();
-        let row = |time_ns, event, length| QueueChange { device, stream, time_ns, event, length };
+        let row = |time_ns, event, queue_length| QueueChange {
+            device,
+            stream,
+            time_ns,
+            event,
+            queue_length,
+        };
         found.extend(
             cut(&changes, window).map(|(time_ns, event, length)| row(time_ns, event, length)),
         );
@@ -118,7 +127,7 @@ mod tests {
         let launches = launches(&tables, &silent).unwrap();
         let window = (window_us.0 * 1000, window_us.1 * 1000);
         let changes = queues(&tables, &launches, window, &Chosen::All);
-        changes.iter().map(|row| (row.time_ns / 1000, row.length)).collect()
+        changes.iter().map(|row| (row.time_ns / 1000, row.queue_length)).collect()
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Durations of nested events count several times. One pass over starts and ends assigns every
 //! instant of a thread to the open event that started last, including events that cross.
 
+use crate::columns::columns;
 use crate::ids::{EventId, LaneId};
 use crate::intervals::Spans;
 use crate::stack::Nesting;
@@ -22,15 +23,17 @@ pub fn self_time_ns(tables: &Tables, nesting: &Nesting) -> Vec<i64> {
     own
 }
 
-/// The time of an event within spans of its thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TimeWithin {
-    /// The event.
-    pub event: EventId,
-    /// Its self time, as in [`self_time_ns`].
-    pub self_ns: i64,
-    /// Its self time plus that of all events nested in it.
-    pub total_ns: i64,
+columns! {
+    /// The time of an event within spans of its thread.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct TimeWithin {
+        /// The event.
+        pub event: EventId,
+        /// Its self time, as in [`self_time_ns`].
+        pub self_ns: i64,
+        /// Its self time plus that of all events nested in it.
+        pub total_ns: i64,
+    }
 }
 
 /// Returns the events that ran within `spans`, each of which is on one lane; outermost events come

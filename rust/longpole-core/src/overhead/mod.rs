@@ -11,12 +11,11 @@
 
 mod classes;
 mod costs;
-mod lag_bounds;
 mod pieces;
 mod retime;
 mod solution;
 
 pub use classes::Class;
 pub use costs::{Cost, Costs, Source, Untold, costs, usual_costs};
-pub use lag_bounds::lag_bounds_ns;
+pub use retime::lag_bounds_ns;
 pub use solution::{Lengths, Misfit, Solution, fitted, lengths, solution};

@@ -6,7 +6,6 @@ mod alternatives;
 mod brute_force;
 mod busy;
 mod clip;
-mod longest;
 mod remedies;
 mod schedule;
 mod slack;
@@ -19,13 +18,13 @@ mod work;
 
 pub use busy::busy_ns;
 pub(crate) use clip::moved;
-pub use longest::longest;
 pub use remedies::{
     Activity, Bounds, Busiest, Cause, DeviceWait, Doubt, Fact, FactIndex, Facts, Function, Gain,
     Hole, Inquiry, Lengths, Loader, Named, OnThread, Side, Status, ThreadGap, Usual, Verdict,
     verdict,
 };
 pub use schedule::Schedule;
+pub use schedule::longest;
 pub use slack::slack_ns;
 pub use syncs::{SyncDependency, sync_dependencies};
 pub use totals::{Total, totals, waits_on_path};

@@ -9,9 +9,9 @@
 
 use std::collections::BTreeMap;
 
-use super::calls::Call;
-use super::clock::{Clock, float, rounded};
+use super::model::Call;
 use super::model::Rank;
+use super::model::{Clock, float, rounded};
 use crate::vocabulary::Collective;
 
 /// Number of iterations for the offsets; they converge within half of them.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::calls::Call;
+use super::model::Call;
 use super::model::{Member, Rank};
 use crate::names::{Names, named};
 use crate::vocabulary::Collective;

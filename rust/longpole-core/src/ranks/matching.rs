@@ -11,9 +11,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::alignment::{Item, Way, align};
-use super::calls::{Call, Method};
 use super::disagreements::{Finding, FindingKind, disagreements, operation_name, sizes_agree};
 use super::keys::{GroupKey, Key, key, pair};
+use super::model::{Call, Method};
 use super::model::{Channel, Member, Rank};
 use crate::ids::row_in_column;
 use crate::vocabulary::{Collective, DataType};

@@ -16,13 +16,9 @@
 //! | serialization between processes | `packed` |
 
 mod alignment;
-mod awaited;
-mod calls;
-mod clock;
 mod clocks;
 mod completions;
 mod disagreements;
-mod expand;
 mod keys;
 mod matching;
 mod model;
@@ -30,22 +26,21 @@ mod packed;
 mod profile;
 mod reduction;
 mod route;
-mod scaling;
 mod solve;
 mod targets;
 mod transfers;
 
-pub use calls::{Call, Method};
-pub use clock::Clock;
 pub use clocks::{Clocks, clocks};
 pub use disagreements::{Finding, FindingKind};
-pub use expand::{Hop, expand};
 pub use matching::{Matching, matching};
+pub use model::Clock;
 pub use model::{Boundary, BoundaryKind, Channel, Maybe, Member, ROOT, Rank, Reduced, WHOLE};
+pub use model::{Call, Method};
 pub use packed::{packed, unpacked};
 pub use profile::{NameTotal, Profile, StepTotal, TimeClass, profile};
+pub use profile::{Scaling, scaled_lags_ns};
 pub use reduction::reduce;
+pub use route::{Hop, expand};
 pub use route::{Leg, LegKind, lateness, route};
-pub use scaling::{Scaling, scaled_lags_ns};
 pub use solve::{Joint, Solution, solve};
 pub use transfers::{Cause, Shares, Transfer, shares, transfers};

@@ -9,12 +9,13 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::completions::{Completions, StepSpan, step_at};
+use crate::columns::columns;
 use crate::error::Result;
 use crate::graph::{Edge, Graph, Kind};
 use crate::ids::Order;
 use crate::link::{self, Launches};
 use crate::names::named;
-use crate::path::REMOVED;
+use crate::path::{REMOVED, Ratio};
 use crate::tables::{Tables, argument_text};
 
 named! {
@@ -33,15 +34,17 @@ named! {
     }
 }
 
-/// The time of one class in one step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StepTotal {
-    /// The step; `None` outside steps.
-    pub step: Option<i64>,
-    /// The class.
-    pub class: TimeClass,
-    /// Total time.
-    pub total_ns: i64,
+columns! {
+    /// The time of one class in one step.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct StepTotal {
+        /// The step; `None` outside steps.
+        pub step: Option<i64>,
+        /// The class.
+        pub class: TimeClass,
+        /// Total time.
+        pub total_ns: i64,
+    }
 }
 
 /// The time of one name in all steps.
@@ -180,4 +183,48 @@ impl<'a> Classes<'a> {
         let asked_ns = if is_work { timeline.submitted_ns(target) } else { source_ns };
         Some((class, step_at(&self.steps, asked_ns)))
     }
+}
+
+/// A hypothetical scaling of a class of time of a rank, by step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scaling {
+    /// The class of time.
+    pub class: TimeClass,
+    /// Only events with this name.
+    pub name: Option<String>,
+    /// The factor of each step; `None` is time outside steps.
+    pub by_step: Vec<(Option<i64>, Ratio)>,
+}
+
+/// Returns the minimum latencies after classes of time were scaled.
+///
+/// # Errors
+///
+/// Returns an error if `step_name` is not a valid regular expression.
+pub fn scaled_lags_ns(
+    tables: &Tables,
+    launches: &Launches,
+    graph: &Graph,
+    lags_ns: &[i64],
+    scalings: &[Scaling],
+    step_name: Option<&str>,
+) -> Result<Vec<i64>> {
+    let completions = Completions::of(tables, launches, graph, step_name)?;
+    let classes = Classes::of(tables, graph, &completions);
+    let mut changed_ns = lags_ns.to_vec();
+    for scaling in scalings {
+        let name = scaling.name.as_ref().map(|name| tables.strings.lookup(name));
+        let factors: HashMap<_, _> = scaling.by_step.iter().copied().collect();
+        for (number, edge) in graph.edges.as_slice().iter().enumerate() {
+            let Some((class, step)) = classes.of_edge(edge) else { continue };
+            let is_named = name.is_none_or(|name| {
+                name.is_some() && edge.event().and_then(|it| graph.timeline.name(it)) == name
+            });
+            if class == scaling.class && is_named && changed_ns[number] != REMOVED {
+                let factor = factors.get(&step).copied().unwrap_or(Ratio::ONE);
+                changed_ns[number] = factor.of(changed_ns[number]);
+            }
+        }
+    }
+    Ok(changed_ns)
 }

@@ -10,7 +10,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::completions::{Completions, StepSpan, step_at};
-use super::model::{Boundary, BoundaryKind, Channel, Member, ROOT, Rank, Reduced, WHOLE};
+use super::model::{Boundary, BoundaryKind, Call, Channel, Member, ROOT, Rank, Reduced, WHOLE};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Graph;
 use crate::ids::{EventId, NodeId, row_in_column};
@@ -19,7 +19,7 @@ use crate::measure::{CollectiveRow, Collectives, NamedBy};
 use crate::path::REMOVED;
 use crate::progress::{Progress, report};
 use crate::tables::{NO_INTEGER, Tables};
-use crate::vocabulary::DataType;
+use crate::vocabulary::{Collective, DataType};
 
 /// A node with more sources becomes a boundary.
 const MOST_SOURCES: usize = 6;
@@ -394,4 +394,33 @@ fn merge(into: &mut Map, other: &Map) {
             Err(place) => into.insert(place, (source, lag)),
         }
     }
+}
+
+/// Larger sends wait for their receiver. An assumption about how much libraries buffer.
+const LARGEST_BUFFERED_BYTES: i64 = 4 << 20;
+
+/// Returns the members of a call for whose arrival the end of one member waits; `None` for all
+/// members.
+pub(super) fn waits_for(
+    call: &Call,
+    at: usize,
+    observed: &[&Rank],
+    arrived_ns: &[i64],
+    end_ns: i64,
+) -> Option<Vec<u32>> {
+    let own = row_in_column(at);
+    let (rank, member) = call.members[at];
+    let member = &observed[rank as usize].members[member as usize];
+    let is_buffered = member.bytes.get().is_none_or(|bytes| bytes <= LARGEST_BUFFERED_BYTES);
+    if call.is_pair && member.operation == Some(Collective::Send) && is_buffered {
+        return Some(vec![own]);
+    }
+    if arrived_ns.iter().all(|&time_ns| time_ns <= end_ns) {
+        return None;
+    }
+    let before = (0..arrived_ns.len()).filter(|&it| arrived_ns[it] <= end_ns);
+    let last = before.max_by_key(|&it| (arrived_ns[it], std::cmp::Reverse(it)));
+    let mut only: Vec<_> = last.map(row_in_column).into_iter().chain([own]).collect();
+    only.dedup();
+    Some(only)
 }

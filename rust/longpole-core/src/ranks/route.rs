@@ -2,8 +2,10 @@
 
 use super::model::{BoundaryKind, ROOT};
 use super::solve::{CALL, Joint, Solution};
-use crate::ids::row_in_column;
+use crate::graph::Graph;
+use crate::ids::{NodeId, row_in_column};
 use crate::names::named;
+use crate::path::{Segment, segment};
 
 named! {
     /// The kind of a part of the path.
@@ -142,7 +144,7 @@ impl Solution {
 /// Returns, for each call, how much later its last member arrives than the median one.
 pub fn lateness(joint: Joint<'_>, solution: &Solution) -> Vec<i64> {
     let arrivals = Arrivals::of(joint);
-    let late_ns = |call: &super::calls::Call| {
+    let late_ns = |call: &super::model::Call| {
         let arrived = |&(rank, member): &(u32, u32)| {
             let node = arrivals.node(rank as usize, member)?;
             Some(solution.time_ns(rank as usize, node))
@@ -188,4 +190,42 @@ fn last_completion(
     let nodes = joint.ranks.iter().enumerate();
     let nodes = nodes.filter_map(|(rank, it)| Some((rank, it.completion(step)?)));
     nodes.max_by_key(|&(rank, node)| (solution.time_ns(rank, node), std::cmp::Reverse(rank)))
+}
+
+/// A part of the path within one rank, from one node of its graph to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hop {
+    /// Source node; [`ROOT`] for the first event to which the path leads.
+    pub source: u32,
+    /// Target node.
+    pub target: u32,
+}
+
+/// Returns the segments of such a part, in order of time, as observed.
+pub fn expand(graph: &Graph, hop: Hop) -> Vec<Segment> {
+    let mut node = NodeId::from_row(hop.target as usize);
+    let mut found: Vec<Segment> = Vec::new();
+    while hop.source == ROOT || node.row() != hop.source as usize {
+        let Some(number) = graph.edges.binding(node) else { break };
+        let edge = &graph.edges.as_slice()[number];
+        push(&mut found, segment(graph, edge, graph.nodes.times_ns()));
+        node = edge.source;
+    }
+    found.reverse();
+    found
+}
+
+/// Adds a segment before all others; neighbours that differ only in time are merged.
+fn push(found: &mut Vec<Segment>, segment: Segment) {
+    if segment.start_ns == segment.end_ns {
+        return;
+    }
+    let alike = |it: &Segment| (it.kind, it.event, it.evidence);
+    match found.last_mut() {
+        Some(behind) if alike(behind) == alike(&segment) => {
+            behind.start_ns = segment.start_ns;
+            behind.certainty = behind.certainty.max(segment.certainty);
+        }
+        _ => found.push(segment),
+    }
 }

@@ -8,10 +8,10 @@
 
 use std::collections::HashMap;
 
-use super::awaited::waits_for;
-use super::calls::Call;
-use super::clock::Clock;
+use super::model::Call;
+use super::model::Clock;
 use super::model::{Boundary, BoundaryKind, ROOT, Rank};
+use super::reduction::waits_for;
 use super::targets::Targets;
 use crate::ids::{NO_ROW, row_in_column};
 use crate::tables::NO_INTEGER;

@@ -3,8 +3,8 @@
 //! The sum of waiting is not a cost: in a pipeline, waiting is part of the design. The joint graph
 //! determines what lateness costs.
 
-use super::calls::Call;
-use super::clock::Clock;
+use super::model::Call;
+use super::model::Clock;
 use super::model::Rank;
 use crate::names::named;
 

@@ -1,38 +1,25 @@
 //! Turns records of binary formats into table rows, with the same checks as for JSON events.
 
-use std::sync::Arc;
-
 use super::options::Options;
 use super::recent::Recent;
+use super::rows::TableBuilder;
 use crate::diagnostics::{Code, Diagnostics};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{EventId, LaneId, NO_ROW, StringId};
-use crate::strings::Strings;
-use crate::tables::{
-    ArgTables, ArgValue, CounterTable, EventKind, EventRow, EventTable, FlowTable, Header,
-    LaneTable, MetadataTable, Place, Tables,
-};
+use crate::tables::{ArgValue, EventKind, EventRow, Header, Place, Tables};
 use crate::time::MAX_TIME_NS;
 
 /// The tables under construction.
 pub(super) struct Records<'a> {
-    pub(super) strings: Strings,
+    pub(super) tables: TableBuilder,
+    options: &'a Options,
     pub(super) diagnostics: Diagnostics,
     /// The offset of the current record, if the format has offsets.
     pub(super) offset: Option<u64>,
-    events: EventTable,
-    lanes: LaneTable,
-    args: ArgTables,
-    counters: CounterTable,
-    metadata: MetadataTable,
-    options: &'a Options,
     /// The arguments of the format, and whether each is kept.
     arguments: &'static [&'static str],
     is_kept: Vec<bool>,
     places: Recent<Place, LaneId>,
-    n_events: u32,
-    n_counters: u64,
-    n_statements: u64,
 }
 
 /// A record of an event.
@@ -52,25 +39,17 @@ impl<'a> Records<'a> {
         Self {
             is_kept: arguments.iter().map(|name| options.arguments.keeps(name)).collect(),
             arguments,
+            tables: TableBuilder::default(),
             options,
-            strings: Strings::default(),
             diagnostics: Diagnostics::default(),
             offset: None,
-            events: EventTable::default(),
-            lanes: LaneTable::default(),
-            args: ArgTables::default(),
-            counters: CounterTable::default(),
-            metadata: MetadataTable::default(),
             places: Recent::default(),
-            n_events: 0,
-            n_counters: 0,
-            n_statements: 0,
         }
     }
 
     /// Returns the number of records read.
     pub(super) fn n_records(&self) -> u64 {
-        u64::from(self.n_events)
+        self.tables.n_events
     }
 
     /// Whether the maximum number of records is reached, which is reported.
@@ -110,12 +89,12 @@ impl<'a> Records<'a> {
         if is_altered {
             self.note(Code::InvalidUtf8);
         }
-        self.strings.intern(&text)
+        self.tables.strings.intern(&text)
     }
 
     /// Returns the handle of a lane.
     pub(super) fn lane(&mut self, place: Place) -> LaneId {
-        let lanes = &mut self.lanes;
+        let lanes = &mut self.tables.lanes;
         self.places.get(place, || lanes.intern(place))
     }
 
@@ -126,7 +105,7 @@ impl<'a> Records<'a> {
         if record.name.is_none() {
             self.note(Code::MissingName);
         }
-        let event = self.events.push(&EventRow {
+        let row = EventRow {
             kind: record.kind,
             category: Some(record.category),
             name: record.name,
@@ -135,10 +114,9 @@ impl<'a> Records<'a> {
             duration_ns,
             correlation: record.correlation,
             external_id: None,
-            position: self.n_events,
-        });
-        self.n_events += 1;
-        Some(event)
+            position: self.tables.count(b'X'),
+        };
+        Some(self.tables.events.push(&row))
     }
 
     fn start_ns(&mut self, record: &Record) -> Option<i64> {
@@ -185,8 +163,14 @@ impl<'a> Records<'a> {
     ) {
         if let Some(value) = value.filter(|_| self.is_kept[argument]) {
             let key = self.arguments[argument];
-            let table = self.args.of_mut(Some(category));
-            table.push(event, argument, key, value, &mut self.strings);
+            let tables = &mut self.tables;
+            tables.args.of_mut(Some(category)).push(
+                event,
+                argument,
+                key,
+                value,
+                &mut tables.strings,
+            );
         }
     }
 
@@ -202,9 +186,8 @@ impl<'a> Records<'a> {
         let time_ns = time_ns.filter(|ns| (-MAX_TIME_NS..=MAX_TIME_NS).contains(ns));
         let Some(time_ns) = time_ns else { return self.note(Code::BadTimestamp) };
         let value = value.unwrap_or(f64::NAN);
-        self.counters.push(Some(name), series, process, time_ns, value, self.n_events);
-        self.n_events += 1;
-        self.n_counters += 1;
+        let position = self.tables.count(b'C');
+        self.tables.counters.push(Some(name), series, process, time_ns, value, position);
     }
 
     /// Adds metadata of a process or a thread, such as its name.
@@ -215,46 +198,23 @@ impl<'a> Records<'a> {
         thread: StringId,
         value: StringId,
     ) {
-        let what = self.strings.intern(what);
-        self.metadata.push(Some(what), process, thread, Some(value), self.n_events);
-        self.n_events += 1;
-        self.n_statements += 1;
+        let position = self.tables.count(b'M');
+        let what = self.tables.strings.intern(what);
+        self.tables.metadata.push(Some(what), process, thread, Some(value), position);
     }
 
     /// Returns the lanes of the events so far, each once.
     pub(super) fn places(&self) -> &[Place] {
-        self.lanes.places()
+        self.tables.lanes.places()
     }
 
     /// Returns the tables, if strict reading accepts the findings.
-    pub(super) fn finish(mut self, header: Header, bytes: u64) -> Result<Tables> {
+    pub(super) fn finish(self, header: Header, bytes: u64) -> Result<Tables> {
         let refused = self.diagnostics.iter().find(|row| row.code.is_refused_by_strict());
         if let Some(row) = refused.filter(|_| self.options.strict) {
             return Err(Error::new(ErrorKind::Strict(row.code), row.first_offset));
         }
-        self.events.finish();
-        self.args.finish();
-        let counts = [
-            (b'C', self.n_counters),
-            (b'M', self.n_statements),
-            (b'X', u64::from(self.n_events) - self.n_counters - self.n_statements),
-        ];
-        Ok(Tables {
-            strings: self.strings.freeze(),
-            vocabulary: Arc::clone(&self.options.vocabulary),
-            events: Arc::new(self.events),
-            lanes: Arc::new(self.lanes),
-            arguments: self.options.arguments.clone(),
-            args: Arc::new(self.args),
-            flows: Arc::new(FlowTable::default()),
-            counters: Arc::new(self.counters),
-            asyncs: Arc::new(FlowTable::default()),
-            metadata: Arc::new(self.metadata),
-            header: Arc::new(header),
-            diagnostics: self.diagnostics,
-            phases: counts.into_iter().filter(|&(_, count)| count > 0).collect(),
-            bytes,
-        })
+        Ok(self.tables.finish(self.options, header, self.diagnostics, bytes))
     }
 }
 

@@ -1,7 +1,4 @@
-//! Tables to which readers of formats other than JSON append.
-//!
-//! Events are numbered in the order in which they are appended, and only the requested arguments
-//! are kept.
+//! The tables of a trace while its file is read.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -18,9 +15,9 @@ use crate::tables::{
 use crate::time::MAX_TIME_NS;
 use crate::vocabulary::EventKind;
 
-/// The tables under construction.
-pub(super) struct Rows<'a> {
-    options: &'a Options,
+/// The tables of a trace under construction, for every format.
+#[derive(Default)]
+pub(super) struct TableBuilder {
     pub(super) strings: Strings,
     pub(super) events: EventTable,
     pub(super) lanes: LaneTable,
@@ -29,7 +26,73 @@ pub(super) struct Rows<'a> {
     pub(super) asyncs: FlowTable,
     pub(super) counters: CounterTable,
     pub(super) metadata: MetadataTable,
-    phases: [u64; 256],
+    pub(super) phases: Phases,
+    /// Number of entries of any phase.
+    pub(super) n_events: u64,
+}
+
+/// The number of entries of each phase letter.
+pub(super) struct Phases(pub(super) [u64; 256]);
+
+impl Default for Phases {
+    fn default() -> Self {
+        Self([0; 256])
+    }
+}
+
+impl TableBuilder {
+    /// Counts an entry of the file with a given phase. Returns its position among all entries.
+    #[inline]
+    pub(super) fn count(&mut self, phase: u8) -> u32 {
+        self.phases.0[usize::from(phase)] += 1;
+        self.n_events += 1;
+        u32::try_from(self.n_events - 1).unwrap_or(u32::MAX)
+    }
+
+    /// Releases spare memory before the last changes; no rows can be added afterwards.
+    pub(super) fn seal(&mut self) {
+        self.events.finish();
+        self.args.finish();
+        self.flows.finish();
+        self.asyncs.finish();
+    }
+
+    /// Returns the finished tables.
+    pub(super) fn finish(
+        mut self,
+        options: &Options,
+        header: Header,
+        diagnostics: Diagnostics,
+        bytes: u64,
+    ) -> Tables {
+        self.seal();
+        let phases = (0..=u8::MAX).zip(self.phases.0).filter(|&(_, count)| count > 0).collect();
+        Tables {
+            strings: self.strings.freeze(),
+            vocabulary: Arc::clone(&options.vocabulary),
+            arguments: options.arguments.clone(),
+            events: Arc::new(self.events),
+            lanes: Arc::new(self.lanes),
+            args: Arc::new(self.args),
+            flows: Arc::new(self.flows),
+            counters: Arc::new(self.counters),
+            asyncs: Arc::new(self.asyncs),
+            metadata: Arc::new(self.metadata),
+            header: Arc::new(header),
+            diagnostics,
+            phases,
+            bytes,
+        }
+    }
+}
+
+/// Tables to which readers of formats other than JSON append.
+///
+/// Events are numbered in the order in which they are appended, and only the requested arguments
+/// are kept.
+pub(super) struct Rows<'a> {
+    pub(super) options: &'a Options,
+    pub(super) tables: TableBuilder,
     kinds: HashMap<StringId, EventKind>,
     /// The number of each key that is kept; `None` for the others.
     keys: HashMap<String, Option<usize>>,
@@ -38,53 +101,41 @@ pub(super) struct Rows<'a> {
     n_kept: usize,
     /// Number of strings altered since the last call of [`take_altered`](Self::take_altered).
     n_altered: u64,
-    position: u32,
 }
 
 impl<'a> Rows<'a> {
     pub(super) fn new(options: &'a Options) -> Self {
         Self {
             options,
-            strings: Strings::default(),
-            events: EventTable::default(),
-            lanes: LaneTable::default(),
-            args: ArgTables::default(),
-            flows: FlowTable::default(),
-            asyncs: FlowTable::default(),
-            counters: CounterTable::default(),
-            metadata: MetadataTable::default(),
-            phases: [0; 256],
+            tables: TableBuilder::default(),
             kinds: HashMap::new(),
             keys: HashMap::new(),
             counter_keys: HashMap::new(),
             n_kept: 0,
             n_altered: 0,
-            position: 0,
         }
     }
 
     /// Whether the requested number of events was read.
     pub(super) fn is_full(&self) -> bool {
-        self.options.max_events.is_some_and(|most| u64::from(self.position) >= most)
+        self.options.max_events.is_some_and(|most| self.tables.n_events >= most)
     }
 
     /// Counts an entry of the file with a given phase. Returns its position.
     pub(super) fn count(&mut self, phase: u8) -> u32 {
-        self.phases[usize::from(phase)] += 1;
-        self.position = self.position.saturating_add(1);
-        self.position - 1
+        self.tables.count(phase)
     }
 
     pub(super) fn event(&mut self, phase: u8, row: EventRow) -> EventId {
         let position = self.count(phase);
-        self.events.push(&EventRow { position, ..row })
+        self.tables.events.push(&EventRow { position, ..row })
     }
 
     /// Returns a string. Invalid UTF-8 is replaced and counted.
     pub(super) fn text(&mut self, bytes: &[u8]) -> StringId {
         let text = String::from_utf8_lossy(bytes);
         self.n_altered += u64::from(matches!(text, Cow::Owned(_)));
-        self.strings.intern(&text)
+        self.tables.strings.intern(&text)
     }
 
     /// Returns the number of strings altered since the last call.
@@ -94,9 +145,9 @@ impl<'a> Rows<'a> {
 
     /// Returns the kind of the events of a category.
     pub(super) fn kind(&mut self, category: StringId) -> EventKind {
-        let Self { kinds, options, strings, .. } = self;
-        let of = || options.vocabulary.kind(strings.get(category));
-        *kinds.entry(category).or_insert_with(of)
+        let Self { kinds, options, tables, .. } = self;
+        let kind = || options.vocabulary.kind(tables.strings.get(category));
+        *kinds.entry(category).or_insert_with(kind)
     }
 
     /// Whether arguments with this name are kept.
@@ -126,7 +177,13 @@ impl<'a> Rows<'a> {
         value: ArgValue,
     ) {
         if let Some(number) = self.key(key) {
-            self.args.of_mut(category).push(event, number, key, value, &mut self.strings);
+            self.tables.args.of_mut(category).push(
+                event,
+                number,
+                key,
+                value,
+                &mut self.tables.strings,
+            );
         }
     }
 
@@ -149,16 +206,17 @@ impl<'a> Rows<'a> {
             self.n_kept += 1;
             self.n_kept - 1
         });
-        self.args.of_mut(category).push(event, number, key, value, &mut self.strings);
+        self.tables.args.of_mut(category).push(event, number, key, value, &mut self.tables.strings);
     }
 
     /// Adds metadata of a process or a thread.
     pub(super) fn statement(&mut self, name: &str, process: &str, thread: &str, value: &str) {
         let position = self.count(b'M');
-        let name = self.strings.intern(name);
-        let (process, thread) = (self.strings.intern(process), self.strings.intern(thread));
-        let value = self.strings.intern(value);
-        self.metadata.push(Some(name), process, thread, Some(value), position);
+        let name = self.tables.strings.intern(name);
+        let (process, thread) =
+            (self.tables.strings.intern(process), self.tables.strings.intern(thread));
+        let value = self.tables.strings.intern(value);
+        self.tables.metadata.push(Some(name), process, thread, Some(value), position);
     }
 
     /// Adds an end of a flow arrow.
@@ -166,7 +224,7 @@ impl<'a> Rows<'a> {
         let position = self.count(phase);
         let id = match i64::try_from(id) {
             Ok(id) => ArgValue::Integer(id),
-            Err(_) => ArgValue::Text(self.strings.intern(&id.to_string())),
+            Err(_) => ArgValue::Text(self.tables.strings.intern(&id.to_string())),
         };
         self.arrow_at(position, phase, Some(id), source, time_ns);
     }
@@ -182,33 +240,13 @@ impl<'a> Rows<'a> {
         time_ns: i64,
     ) {
         let is_arrow = matches!(phase, b's' | b't' | b'f');
-        let table = if is_arrow { &mut self.flows } else { &mut self.asyncs };
+        let table = if is_arrow { &mut self.tables.flows } else { &mut self.tables.asyncs };
         let source = table.source_row(source);
-        table.push(phase, id, source, time_ns, position, &mut self.strings);
+        table.push(phase, id, source, time_ns, position, &mut self.tables.strings);
     }
 
-    pub(super) fn tables(mut self, header: Header, found: Diagnostics, bytes: u64) -> Tables {
-        self.events.finish();
-        self.args.finish();
-        self.flows.finish();
-        self.asyncs.finish();
-        let phases = (0..=u8::MAX).zip(self.phases).filter(|&(_, count)| count > 0).collect();
-        Tables {
-            strings: self.strings.freeze(),
-            vocabulary: Arc::clone(&self.options.vocabulary),
-            arguments: self.options.arguments.clone(),
-            events: Arc::new(self.events),
-            lanes: Arc::new(self.lanes),
-            args: Arc::new(self.args),
-            flows: Arc::new(self.flows),
-            counters: Arc::new(self.counters),
-            asyncs: Arc::new(self.asyncs),
-            metadata: Arc::new(self.metadata),
-            header: Arc::new(header),
-            diagnostics: found,
-            phases,
-            bytes,
-        }
+    pub(super) fn finish(self, header: Header, diagnostics: Diagnostics, bytes: u64) -> Tables {
+        self.tables.finish(self.options, header, diagnostics, bytes)
     }
 }
 

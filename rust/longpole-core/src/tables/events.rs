@@ -213,7 +213,7 @@ impl EventTable {
     }
 
     /// Returns all handles, in file order.
-    pub fn ids(&self) -> impl ExactSizeIterator<Item = EventId> + use<> {
+    pub fn ids(&self) -> impl ExactSizeIterator<Item = EventId> + Clone + use<> {
         (0..self.len()).map(EventId::from_row)
     }
 

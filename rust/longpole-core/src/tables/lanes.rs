@@ -46,7 +46,7 @@ impl LaneTable {
     }
 
     /// Returns all lanes.
-    pub fn ids(&self) -> impl ExactSizeIterator<Item = LaneId> + use<> {
+    pub fn ids(&self) -> impl ExactSizeIterator<Item = LaneId> + Clone + use<> {
         (0..self.len()).map(LaneId::from_row)
     }
 

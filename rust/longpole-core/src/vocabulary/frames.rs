@@ -42,6 +42,9 @@ fn folders(name: &str) -> impl Iterator<Item = &str> {
     path[..end].split(['/', '\\'])
 }
 
+/// The default regular expression for data-loading names.
+pub const DATA_LOADING: &str = "(?i)data_?loader";
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -23,13 +23,11 @@
 
 mod api;
 mod ascend;
-mod blits;
 mod category;
 mod collectives;
 mod families;
 mod frames;
 mod kernels;
-mod loading;
 mod markers;
 mod serving;
 mod tracks;
@@ -40,15 +38,15 @@ pub use api::{ApiRole, Waiting, api_names};
 pub use ascend::{
     CollectiveTrack, DeviceRange, Layer, Profiler, TaskKind, hccl_number, stream_number,
 };
-pub use blits::{blit_call, blit_kernel};
 pub use category::EventKind;
 pub use collectives::{
     Collective, DataType, data_type, data_type_of_kernel, is_collective_range, runs_on_cpu,
 };
 pub use families::{OTHER, is_kernel_family, kernel_family};
+pub use frames::DATA_LOADING;
 pub use frames::{is_own_frame, is_wrapper_frame};
 pub use kernels::{MEMORY_KINDS, WorkClass, pageable_ends};
-pub use loading::DATA_LOADING;
+pub use kernels::{blit_call, blit_kernel};
 pub use markers::{is_backward_node, is_engine_work, module_name, step_number};
 pub use serving::{
     HostPart, Iteration, IterationKind, Server, annotated_iteration, framed_iteration, host_part,

@@ -1,7 +1,6 @@
 //! Writes results in formats of other programs.
 
 mod chakra;
-mod counter_tracks;
 mod cut;
 mod document;
 mod et_plus;
@@ -13,11 +12,11 @@ mod saved;
 mod whole;
 
 pub use chakra::chakra;
-pub use counter_tracks::{Counter, counter_tracks};
 pub use cut::Cut;
 pub use document::document;
 pub use et_plus::{Extent, et_plus};
 pub use merged::{MergedRank, MergedSegment, merged_path, merged_rank};
 pub use perfetto::perfetto;
+pub use perfetto::{Counter, counter_tracks};
 pub use saved::save;
 pub use whole::whole;

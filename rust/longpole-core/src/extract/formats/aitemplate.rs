@@ -5,7 +5,7 @@
 
 use memchr::{memchr_iter, memmem};
 
-use super::{Format, Interest, Reader};
+use crate::extract::format::{Format, Interest, Reader};
 use crate::extract::found::Found;
 use crate::extract::lines::{Ending, Line, Place};
 use crate::extract::numbers::{self, BadBytes, Unit};

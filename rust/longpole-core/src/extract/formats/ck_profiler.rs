@@ -1,7 +1,7 @@
 //! Composable Kernel's `ckProfiler`: `Perf: 1.2 ms, 108 TFlops, 79 GB/s, instance`, a line for each
 //! instance. Times are milliseconds. The line `Best Perf` repeats one of them and is ignored.
 
-use super::Format;
+use crate::extract::format::Format;
 use crate::extract::pattern::built_in;
 
 pub(super) const FORMAT: Format = Format {

@@ -2,7 +2,7 @@
 //! the status of the call, and the time of one call in milliseconds. An algorithm with a status
 //! other than 0 failed, regardless of its time.
 
-use super::Format;
+use crate::extract::format::Format;
 use crate::extract::pattern::built_in;
 
 pub(super) const FORMAT: Format = Format {

@@ -10,8 +10,8 @@ use std::borrow::Cow;
 use memchr::memmem::Finder;
 
 use super::cutlass_text::is_failure;
-use super::{Format, Interest, Reader};
 use crate::extract::delimited::{Header, Key};
+use crate::extract::format::{Format, Interest, Reader};
 use crate::extract::found::Found;
 use crate::extract::lines::Line;
 use crate::extract::numbers::{self, Unit};

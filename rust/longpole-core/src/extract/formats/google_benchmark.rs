@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use regex::bytes::{Captures, Regex};
 
-use super::{Format, Interest, Reader};
+use crate::extract::format::{Format, Interest, Reader};
 use crate::extract::found::Found;
 use crate::extract::lines::Line;
 use crate::extract::numbers::Unit;

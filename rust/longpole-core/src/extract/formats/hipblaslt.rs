@@ -4,8 +4,8 @@
 //! Versions differ in their columns (23, 34 and 48 were observed) and in the prefix of the header:
 //! `[0]:`, `[0]` or none.
 
-use super::{Format, Interest, Reader};
 use crate::extract::delimited::{Header, Key, Row};
+use crate::extract::format::{Format, Interest, Reader};
 use crate::extract::found::Found;
 use crate::extract::lines::{Ending, Line, Place};
 use crate::extract::numbers::Unit;

@@ -8,7 +8,6 @@ mod ck_profiler;
 mod cublaslt;
 mod cutlass_csv;
 mod cutlass_text;
-mod format;
 mod google_benchmark;
 mod google_benchmark_csv;
 mod hipblaslt;
@@ -22,8 +21,7 @@ mod serving;
 mod serving_latency;
 mod triton;
 
-pub use format::Format;
-pub(in crate::extract) use format::{Interest, Reader};
+use super::format::Format;
 
 /// All formats, in the order in which they are listed to users.
 pub const FORMATS: &[Format] = &[

@@ -5,7 +5,7 @@
 //! out-of-place side when a trace is replayed), so a row is matched to its header from the right.
 //! NCCL log lines between the rows are ignored.
 
-use super::{Format, Interest, Reader};
+use crate::extract::format::{Format, Interest, Reader};
 use crate::extract::found::Found;
 use crate::extract::lines::Line;
 use crate::extract::numbers::{self, Number, Unit};

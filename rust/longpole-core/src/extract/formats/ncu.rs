@@ -9,8 +9,8 @@ use std::borrow::Cow;
 
 use memchr::memchr_iter;
 
-use super::{Format, Interest, Reader};
 use crate::extract::delimited::{Header, Key, fields};
+use crate::extract::format::{Format, Interest, Reader};
 use crate::extract::found::Found;
 use crate::extract::lines::{Line, Place};
 use crate::extract::numbers::Unit;

@@ -4,7 +4,7 @@
 //! The time is the mean on the GPU, or on the CPU if nothing ran on a GPU. The columns before the
 //! samples identify a row and are part of the operation name.
 
-use super::{Format, Interest, Reader};
+use crate::extract::format::{Format, Interest, Reader};
 use crate::extract::found::Found;
 use crate::extract::lines::Line;
 use crate::extract::numbers::Unit;

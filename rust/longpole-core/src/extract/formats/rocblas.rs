@@ -5,8 +5,8 @@
 //! the second is the field `us#2`.
 
 use super::hipblaslt::{TRANSPOSITION, header_text};
-use super::{Format, Interest, Reader};
 use crate::extract::delimited::Header;
+use crate::extract::format::{Format, Interest, Reader};
 use crate::extract::found::Found;
 use crate::extract::lines::Line;
 use crate::extract::numbers::Unit;

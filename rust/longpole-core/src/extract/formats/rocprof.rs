@@ -7,8 +7,8 @@
 
 use std::borrow::Cow;
 
-use super::{Format, Interest, Reader};
 use crate::extract::delimited::{Header, Key};
+use crate::extract::format::{Format, Interest, Reader};
 use crate::extract::found::Found;
 use crate::extract::lines::Line;
 use crate::extract::numbers::Unit;

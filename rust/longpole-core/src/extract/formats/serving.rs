@@ -3,7 +3,7 @@
 //! percentile of a latency is a record. The duration is also a record, with counts and throughputs
 //! as its fields.
 
-use super::{Format, Interest, Reader};
+use crate::extract::format::{Format, Interest, Reader};
 use crate::extract::found::Found;
 use crate::extract::lines::Line;
 use crate::extract::numbers::Unit;

@@ -1,7 +1,7 @@
 //! Latencies of a batch, one line each: `vllm bench latency`, and `bench_one_batch` of `SGLang`,
 //! which adds the throughput. Times are seconds; operations have the printed names.
 
-use super::Format;
+use crate::extract::format::Format;
 use crate::extract::pattern::built_in;
 
 pub(super) const FORMAT: Format = Format {

@@ -21,9 +21,8 @@
 //! ```
 
 mod grammar;
-mod kinds;
 mod pieces;
 
 pub use grammar::{Gemm, NO_NUMBER, Reason};
-pub use kinds::{Ending, Kind};
+pub use pieces::{Ending, Kind};
 pub use pieces::{Piece, TunableFile, read};

@@ -7,11 +7,11 @@ use memchr::memchr;
 use regex::bytes::Regex;
 
 use super::grammar::{self, Gemm, NO_NUMBER, Operator, Reason};
-use super::kinds::{Ending, Kind};
 use crate::error::Result;
 use crate::extract::Status;
 use crate::extract::numbers::{self, Number, Unit};
 use crate::ids::{InColumn, NO_ROW, StringId};
+use crate::names::named;
 use crate::progress::{Progress, report};
 use crate::strings::Strings;
 
@@ -262,6 +262,36 @@ fn measured(time: &str) -> std::result::Result<(f64, Status), Reason> {
         Number::Value(time_ns) if time_ns < 0.0 => (f64::NAN, Status::Negative),
         Number::Value(_) => (f64::NAN, Status::Zero),
     })
+}
+
+named! {
+    /// The kind of a piece.
+    Kind {
+        /// A line that ties the file to a version or a device.
+        Validator "validator",
+        /// A GEMM and the solution used for it.
+        Result "result",
+        /// A GEMM that was recorded and not tuned.
+        Untuned "untuned",
+        /// An empty line.
+        Blank "blank",
+        /// The mark that some editors write at the start of a file.
+        ByteOrderMark "byte_order_mark",
+        /// Anything else; its `Reason` has the details.
+        Unknown "unknown",
+    }
+}
+
+named! {
+    /// How a piece ends.
+    Ending {
+        /// A line feed, as PyTorch writes.
+        Lf "lf",
+        /// Carriage return and line feed; PyTorch reads the carriage return as part of the value.
+        CrLf "crlf",
+        /// No line ending: the file ends here, or the next piece is on the same line.
+        Nothing "nothing",
+    }
 }
 
 #[cfg(test)]

@@ -95,7 +95,7 @@ impl Nodes {
     }
 
     /// Returns all nodes, in order.
-    pub fn ids(&self) -> impl DoubleEndedIterator<Item = NodeId> + ExactSizeIterator {
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = NodeId> + ExactSizeIterator + Clone {
         (0..self.len()).map(NodeId::from_row)
     }
 

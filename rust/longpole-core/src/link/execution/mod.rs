@@ -10,13 +10,12 @@
 
 mod fits;
 mod model;
-mod names;
 mod numbers;
 mod windows;
 
+use fits::Names;
 use model::pids_differ;
 pub use model::{ExecutionLink, Iteration, Method, Unlinked};
-use names::Names;
 use numbers::Agreement;
 
 use crate::error::{Error, ErrorKind, Result};

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
+use super::fits::{Names, candidates};
 use super::model::{ExecutionLink, LEAST_AGREEMENT_PERCENT, Method, Unlinked, link};
-use super::names::{Names, candidates};
 use crate::ids::EventId;
 use crate::tables::{ArgValue, ExecutionTrace, Tables};
 use crate::vocabulary::EventKind;

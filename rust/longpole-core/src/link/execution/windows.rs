@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::fits::{Lane, Thread, fits};
+use super::fits::{Names, candidates};
 use super::model::{ExecutionLink, Iteration, Method, Unlinked, link, unlinkable};
-use super::names::{Names, candidates};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{EventId, StringId};
 use crate::tables::{ExecutionTrace, Tables};

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use crate::ids::StringId;
-use crate::read::statements::statements;
+use crate::read::profile::statements;
 use crate::strings::Strings;
 use crate::tables::{MetadataTable, Place};
 use crate::vocabulary::{CollectiveTrack, Layer, stream_number};

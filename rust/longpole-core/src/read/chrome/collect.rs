@@ -5,38 +5,25 @@
 use std::sync::Arc;
 
 use super::arguments::{DEVICE, STREAM};
-use super::event::{Argument, Draft, EventScanner};
-use super::kinds::Kinds;
-use super::place::{Findings, Number, Whereabouts};
+use super::event::{Argument, Draft, EventScanner, Findings, Number, Whereabouts};
 use super::values::{integer, is_integer, number, token_text};
 use crate::diagnostics::Code;
 use crate::ids::{EventId, LaneId, StringId};
 use crate::read::json::{Keys, Span, Token};
 use crate::read::pairs::{Brackets, Track};
 use crate::read::profile::Profile;
+use crate::read::profile::statements;
 use crate::read::recent::Recent;
-use crate::read::statements::statements;
+use crate::read::rows::TableBuilder;
 use crate::read::{ascend, rocm, xprof};
 use crate::strings::Strings;
-use crate::tables::{
-    ArgTables, ArgValue, CounterTable, EventKind, EventRow, EventTable, FlowSource, FlowTable,
-    LaneTable, MetadataTable, NO_INTEGER, Place,
-};
+use crate::tables::{ArgValue, EventKind, EventRow, FlowSource, NO_INTEGER, Place};
 use crate::vocabulary::Vocabulary;
 
 /// The tables under construction.
 #[derive(Default)]
 pub(super) struct Collector {
-    pub(super) strings: Strings,
-    pub(super) events: EventTable,
-    pub(super) lanes: LaneTable,
-    pub(super) args: ArgTables,
-    pub(super) flows: FlowTable,
-    pub(super) counters: CounterTable,
-    pub(super) asyncs: FlowTable,
-    pub(super) metadata: MetadataTable,
-    pub(super) phases: Phases,
-    pub(super) n_events: u64,
+    pub(super) tables: TableBuilder,
     pub(super) kinds: Kinds,
     /// The row of the last metadata statement.
     pub(super) last_statement: usize,
@@ -47,15 +34,6 @@ pub(super) struct Collector {
     places: Recent<Place, LaneId>,
     sources: Recent<(bool, FlowSource), u32>,
     pub(super) brackets: Brackets,
-}
-
-/// The number of events of each phase letter.
-pub(super) struct Phases(pub(super) [u64; 256]);
-
-impl Default for Phases {
-    fn default() -> Self {
-        Self([0; 256])
-    }
 }
 
 impl Collector {
@@ -83,7 +61,7 @@ impl Collector {
             return say(findings, code);
         }
         findings.extend(draft.unread_faults().map(|code| (code, at.offset)));
-        self.count(draft.phase);
+        self.tables.count(draft.phase);
         if draft.name.is_none() && !matches!(draft.phase, b'E' | b's' | b't' | b'f') {
             say(findings, Code::MissingName);
         }
@@ -94,9 +72,9 @@ impl Collector {
                 let source = self.flow_source(draft, text);
                 let id = draft.id.and_then(|token| self.flow_id(token, text));
                 let is_arrow = matches!(draft.phase, b's' | b't' | b'f');
-                let table = if is_arrow { &mut self.flows } else { &mut self.asyncs };
+                let table = if is_arrow { &mut self.tables.flows } else { &mut self.tables.asyncs };
                 let row = self.sources.get((is_arrow, source), || table.source_row(source));
-                let strings = &mut self.strings;
+                let strings = &mut self.tables.strings;
                 table.push(draft.phase, id, row, draft.start_ns(), at.position, strings);
             }
             b'C' => self.counter(scanner, text, at),
@@ -107,13 +85,6 @@ impl Collector {
                 self.event(scanner, text, at, findings);
             }
         }
-    }
-
-    /// Counts an event of a phase.
-    #[inline]
-    pub(super) fn count(&mut self, phase: u8) {
-        self.phases.0[usize::from(phase)] += 1;
-        self.n_events += 1;
     }
 
     fn event(
@@ -150,7 +121,7 @@ impl Collector {
             external_id,
             position: at.position,
         };
-        let event = self.events.push(&row);
+        let event = self.tables.events.push(&row);
         if draft.phase == b'B' {
             let track = self.track(draft, text);
             self.brackets.push(Some(event), track, start_ns, (at.position, at.offset));
@@ -178,7 +149,7 @@ impl Collector {
             (b'X' | b'B', Some(category)) => {
                 let name = draft.name.map_or(&[][..], |name| name.of(text));
                 self.kinds
-                    .of(category, &self.strings)
+                    .of(category, &self.tables.strings)
                     .kind(name, || scanner.says_stream_waited_for())
             }
             (b'i' | b'I' | b'R', _) => EventKind::Instant,
@@ -222,10 +193,10 @@ impl Collector {
         category: Option<StringId>,
         argument: Argument,
     ) {
-        if let Some(value) = argument_value(argument.token, text, &mut self.strings) {
+        if let Some(value) = argument_value(argument.token, text, &mut self.tables.strings) {
             let key = keys.name(argument.row);
-            let table = self.args.of_mut(category);
-            table.push(event, argument.row, key, value, &mut self.strings);
+            let table = self.tables.args.of_mut(category);
+            table.push(event, argument.row, key, value, &mut self.tables.strings);
         }
     }
 
@@ -248,7 +219,7 @@ impl Collector {
         match token {
             Token::Text(span) => Some(ArgValue::Text(self.quoted(span, text))),
             Token::Null => None,
-            token => Some(ArgValue::Text(self.strings.intern(&token_text(token, text)))),
+            token => Some(ArgValue::Text(self.tables.strings.intern(&token_text(token, text)))),
         }
     }
 
@@ -264,8 +235,8 @@ impl Collector {
                 Token::Text(span) => number(span.of(text)),
                 _ => None,
             };
-            let series = self.strings.intern(scanner.argument_keys.name(argument.row));
-            self.counters.push(
+            let series = self.tables.strings.intern(scanner.argument_keys.name(argument.row));
+            self.tables.counters.push(
                 name,
                 series,
                 process,
@@ -287,9 +258,9 @@ impl Collector {
         let argument = draft.arguments.iter().find(is_statement).or(draft.arguments.first());
         let value = argument.map(|argument| match argument.token {
             Token::Text(span) => self.quoted(span, text),
-            token => self.strings.intern(&token_text(token, text)),
+            token => self.tables.strings.intern(&token_text(token, text)),
         });
-        self.last_statement = self.metadata.push(name, process, thread, value, at.position);
+        self.last_statement = self.tables.metadata.push(name, process, thread, value, at.position);
         self.note_statement(self.last_statement, at.position);
     }
 
@@ -317,7 +288,7 @@ impl Collector {
     }
 
     fn quoted(&mut self, span: Span, text: &[u8]) -> StringId {
-        quoted(span, text, &mut self.strings)
+        quoted(span, text, &mut self.tables.strings)
     }
 
     fn lane(&mut self, draft: &Draft, text: &[u8], kind: EventKind) -> LaneId {
@@ -332,7 +303,7 @@ impl Collector {
             device: on_device(draft.device, draft.process),
             stream: on_device(draft.stream, draft.thread),
         };
-        let lanes = &mut self.lanes;
+        let lanes = &mut self.tables.lanes;
         self.places.get(place, || lanes.intern(place))
     }
 
@@ -341,27 +312,27 @@ impl Collector {
         let mut number = |token: Option<Token>| match token {
             Some(Token::Integer(value)) => Number::Integer(value),
             Some(Token::Text(span)) => Number::Text(self.quoted(span, text)),
-            Some(token) => Number::Text(self.strings.intern(&token_text(token, text))),
-            None => Number::Text(self.strings.intern("")),
+            Some(token) => Number::Text(self.tables.strings.intern(&token_text(token, text))),
+            None => Number::Text(self.tables.strings.intern("")),
         };
         let track = (number(draft.process), number(draft.thread));
-        let strings = &mut self.strings;
+        let strings = &mut self.tables.strings;
         self.tracks.get(track, || (track.0.text(strings), track.1.text(strings)))
     }
 
     /// Pairs begin events with their end events.
     pub(super) fn pair_brackets(&mut self, findings: &mut Findings) {
-        std::mem::take(&mut self.brackets).pair(&mut self.events, findings);
+        std::mem::take(&mut self.brackets).pair(&mut self.tables.events, findings);
     }
 
     /// Interprets an Ascend profile. Returns the number of tasks of an unknown type.
     pub(super) fn interpret(&mut self) -> u64 {
         ascend::interpret(ascend::Parts {
-            strings: &self.strings,
-            events: &mut self.events,
-            lanes: &mut self.lanes,
-            args: &self.args,
-            metadata: &self.metadata,
+            strings: &self.tables.strings,
+            events: &mut self.tables.events,
+            lanes: &mut self.tables.lanes,
+            args: &self.tables.args,
+            metadata: &self.tables.metadata,
         })
     }
 
@@ -372,55 +343,33 @@ impl Collector {
 
     /// Interprets a rocprof timeline. Returns false for other traces.
     pub(super) fn interpret_rocprof(&mut self, vocabulary: &Vocabulary) -> bool {
-        let flows = std::mem::take(&mut self.flows);
+        let flows = std::mem::take(&mut self.tables.flows);
         let is_rocprof = rocm::interpret(self.profile(vocabulary), &flows);
-        self.flows = flows;
+        self.tables.flows = flows;
         is_rocprof
     }
 
     /// Whether the trace was written by `timeline.py` of `TensorFlow` 1: no event has a known kind,
     /// some have the category `Op`, and processes are named after devices.
     pub(super) fn is_timeline_of_tensorflow(&self) -> bool {
-        let Some(op) = self.strings.lookup("Op") else { return false };
-        let is_op = |event| self.events.category(event) == Some(op);
-        let is_unknown = |event| self.events.kind(event) == EventKind::Other;
-        let mut processes = statements(&self.metadata, &self.strings, "process_name");
-        self.events.ids().any(is_op)
-            && self.events.ids().all(is_unknown)
+        let Some(op) = self.tables.strings.lookup("Op") else { return false };
+        let is_op = |event| self.tables.events.category(event) == Some(op);
+        let is_unknown = |event| self.tables.events.kind(event) == EventKind::Other;
+        let mut processes = statements(&self.tables.metadata, &self.tables.strings, "process_name");
+        self.tables.events.ids().any(is_op)
+            && self.tables.events.ids().all(is_unknown)
             && processes.any(|process| process.value.ends_with(" Compute"))
     }
 
     fn profile<'a>(&'a mut self, vocabulary: &'a Vocabulary) -> Profile<'a> {
         Profile {
-            strings: &mut self.strings,
-            events: &mut self.events,
-            lanes: &mut self.lanes,
-            args: &mut self.args,
-            metadata: &self.metadata,
+            strings: &mut self.tables.strings,
+            events: &mut self.tables.events,
+            lanes: &mut self.tables.lanes,
+            args: &mut self.tables.args,
+            metadata: &self.tables.metadata,
             vocabulary,
         }
-    }
-
-    /// Returns the number of events of each phase, by letter.
-    pub(super) fn phases(&self) -> Vec<(u8, u64)> {
-        (0..=u8::MAX).zip(self.phases.0).filter(|&(_, count)| count > 0).collect()
-    }
-
-    /// Returns the number of events of any phase.
-    pub(super) fn n_events(&self) -> u64 {
-        self.n_events
-    }
-
-    /// Finishes the tables; nothing can be added afterwards.
-    pub(super) fn finish(&mut self) {
-        self.events.finish();
-        self.args.finish();
-        self.flows.finish();
-        self.asyncs.finish();
-    }
-
-    pub(super) fn freeze_strings(&mut self) -> Arc<Strings> {
-        std::mem::take(&mut self.strings).freeze()
     }
 }
 
@@ -457,4 +406,54 @@ fn id(token: Option<Token>, text: &[u8], at: Whereabouts, findings: &mut Finding
         findings.push((Code::BadId, at.offset));
     }
     id
+}
+
+/// The kind of each category seen so far.
+#[derive(Default)]
+pub(super) struct Kinds {
+    of_category: Vec<Option<Meaning>>,
+    vocabulary: Arc<Vocabulary>,
+}
+
+/// What a category implies for its events.
+#[derive(Clone)]
+pub(super) struct Meaning {
+    kind: EventKind,
+    exceptions: Vec<(&'static str, EventKind)>,
+}
+
+impl Kinds {
+    pub(super) fn new(vocabulary: Arc<Vocabulary>) -> Self {
+        Self { vocabulary, ..Self::default() }
+    }
+
+    pub(super) fn of(&mut self, category: StringId, strings: &Strings) -> &Meaning {
+        if category.row() >= self.of_category.len() {
+            self.of_category.resize(category.row() + 1, None);
+        }
+        self.of_category[category.row()].get_or_insert_with(|| {
+            let category = strings.get(category);
+            let kind = self.vocabulary.kind(category);
+            Meaning { kind, exceptions: EventKind::exceptions(category).collect() }
+        })
+    }
+}
+
+impl Meaning {
+    /// Whether the kind also depends on the event name.
+    pub(super) fn depends_on_name(&self) -> bool {
+        !self.exceptions.is_empty()
+    }
+
+    /// Returns the kind of an event by its name. A name for a wait counts only if the event records
+    /// the awaited stream.
+    #[inline]
+    pub(super) fn kind(&self, name: &[u8], says_stream: impl FnOnce() -> bool) -> EventKind {
+        let named = self.exceptions.iter().find(|(begin, _)| name.starts_with(begin.as_bytes()));
+        match named {
+            Some((_, EventKind::Synchronization)) if !says_stream() => self.kind,
+            Some(&(_, kind)) => kind,
+            None => self.kind,
+        }
+    }
 }

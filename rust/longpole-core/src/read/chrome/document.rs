@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use super::collect::Collector;
 use super::event::EventScanner;
-use super::header;
+use super::event::Whereabouts;
 use super::parts::Parts;
-use super::place::Whereabouts;
 use super::predicted::RunEnd;
 use super::reader::EventReader;
 use super::recovery::Found;
@@ -19,6 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::progress::Progress;
 use crate::read::Options;
 use crate::read::elements::{Elements, Outcome};
+use crate::read::header;
 use crate::read::json::Token;
 use crate::read::sniff;
 use crate::read::source_losses::{self, with_losses};
@@ -293,7 +293,7 @@ impl Document<'_> {
             if self
                 .options
                 .max_events
-                .is_some_and(|limit| self.events.collector.n_events() >= limit)
+                .is_some_and(|limit| self.events.collector.tables.n_events >= limit)
             {
                 self.events.stream.elements.note_here(Code::LimitReached)?;
                 return Ok(End::Limit);
@@ -428,7 +428,7 @@ impl Document<'_> {
                 End::Cut => Error::new(ErrorKind::EndsBeforeEvents, offset),
             });
         }
-        if self.events.collector.n_events() == 0
+        if self.events.collector.tables.n_events == 0
             && self.events.stream.elements.diagnostics.count(Code::NotAnEvent) > 0
         {
             return Err(Error::new(ErrorKind::NoEvents, offset));
@@ -444,26 +444,9 @@ impl Document<'_> {
             self.events.stream.elements.note(code, offset)?;
         }
         source_losses::count(&header.fields, &mut self.events.stream.elements)?;
-        self.events.collector.finish();
+        self.events.collector.tables.seal();
         self.interpret(&mut header)?;
-        let phases = self.events.collector.phases();
-        let strings = self.events.collector.freeze_strings();
-        let collector = self.events.collector;
-        Ok(Tables {
-            strings,
-            vocabulary: Arc::clone(&self.options.vocabulary),
-            arguments: self.options.arguments.clone(),
-            events: Arc::new(collector.events),
-            lanes: Arc::new(collector.lanes),
-            args: Arc::new(collector.args),
-            flows: Arc::new(collector.flows),
-            counters: Arc::new(collector.counters),
-            asyncs: Arc::new(collector.asyncs),
-            metadata: Arc::new(collector.metadata),
-            header: Arc::new(header),
-            diagnostics: self.events.stream.elements.diagnostics,
-            phases,
-            bytes: offset,
-        })
+        let diagnostics = self.events.stream.elements.diagnostics;
+        Ok(self.events.collector.tables.finish(self.options, header, diagnostics, offset))
     }
 }

@@ -7,9 +7,11 @@ use super::arguments::{
     Wanted,
 };
 use crate::diagnostics::Code;
-use crate::read::json::{Key, Keys};
-use crate::read::json::{Scan, Scanner, Span, Token, is_number};
-use crate::read::json::{leading, leading_of, thousandths, up_to_eight};
+use crate::ids::StringId;
+use crate::read::json::{
+    Key, Keys, Scan, Scanner, Span, Token, is_number, leading, leading_of, thousandths, up_to_eight,
+};
+use crate::strings::Strings;
 use crate::time::{BadTime, MAX_TIME_NS, nanoseconds};
 
 /// The event keys that are read, in the order of the constants below.
@@ -368,6 +370,34 @@ impl Draft {
             Time::Known(_) => None,
             Time::Missing => Some(Code::MissingTimestamp),
             Time::NotANumber | Time::OutOfRange => Some(Code::BadTimestamp),
+        }
+    }
+}
+
+/// The position of an event in the file.
+#[derive(Clone, Copy)]
+pub(super) struct Whereabouts {
+    /// Byte offset in the uncompressed file.
+    pub(super) offset: u64,
+    /// Index in the event list.
+    pub(super) position: u32,
+}
+
+/// Findings about an event that is kept, or the reason why it is not.
+pub(super) type Findings = Vec<(Code, u64)>;
+
+/// A process or thread number before its conversion to a string.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Number {
+    Integer(i64),
+    Text(StringId),
+}
+
+impl Number {
+    pub(super) fn text(self, strings: &mut Strings) -> StringId {
+        match self {
+            Self::Integer(value) => strings.intern(&value.to_string()),
+            Self::Text(id) => id,
         }
     }
 }

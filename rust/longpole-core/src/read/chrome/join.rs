@@ -51,21 +51,21 @@ impl Collector {
         }
         self.number(part, numbers, keys);
         let rows = &part.rows;
-        let row = self.events.len();
+        let row = self.tables.events.len();
         let first_row = crate::ids::row_in_column(row);
-        self.events.append(&rows.events, &numbers.texts, &numbers.lanes, position);
-        self.args.append(&rows.args, first_row, &numbers.texts, &numbers.keys);
-        self.flows.append(&rows.flows, &numbers.texts, &numbers.flow_sources, position);
-        self.asyncs.append(&rows.asyncs, &numbers.texts, &numbers.async_sources, position);
-        self.counters.append(&rows.counters, &numbers.texts, position);
+        self.tables.events.append(&rows.events, &numbers.texts, &numbers.lanes, position);
+        self.tables.args.append(&rows.args, first_row, &numbers.texts, &numbers.keys);
+        self.tables.flows.append(&rows.flows, &numbers.texts, &numbers.flow_sources, position);
+        self.tables.asyncs.append(&rows.asyncs, &numbers.texts, &numbers.async_sources, position);
+        self.tables.counters.append(&rows.counters, &numbers.texts, position);
         for &(statement, at) in &rows.statements {
-            self.metadata.repeat(numbers.statements[statement], at + position);
+            self.tables.metadata.repeat(numbers.statements[statement], at + position);
         }
         self.brackets.append(&rows.brackets, &numbers.texts, position, row);
-        for (count, more) in self.phases.0.iter_mut().zip(&part.phases.0) {
+        for (count, more) in self.tables.phases.0.iter_mut().zip(&part.phases.0) {
             *count += more;
         }
-        self.n_events += part.n_events;
+        self.tables.n_events += part.n_events;
         true
     }
 
@@ -73,24 +73,25 @@ impl Collector {
     fn takes(&self, part: &Part, numbers: &Numbers, keys: &Keys, position: u32) -> bool {
         let known = |id: StringId| {
             let number = numbers.texts.get(id.row()).map(|&row| StringId::from_row(row as usize));
-            number.or_else(|| self.strings.lookup(&part.texts[id.row() - numbers.texts.len()]))
+            number
+                .or_else(|| self.tables.strings.lookup(&part.texts[id.row() - numbers.texts.len()]))
         };
         let n_new = part.keys.iter().filter(|key| keys.find(key.as_bytes()).is_none()).count();
         let elements_fit = position.checked_add(part.n_elements).is_some_and(|end| end < u32::MAX);
         elements_fit
             && keys.has_room(n_new)
-            && self.args.takes(&part.rows.args, known)
-            && self.flows.takes(&part.rows.flows)
-            && self.asyncs.takes(&part.rows.asyncs)
+            && self.tables.args.takes(&part.rows.args, known)
+            && self.tables.flows.takes(&part.rows.flows)
+            && self.tables.asyncs.takes(&part.rows.asyncs)
     }
 
     /// Numbers the new entries of a part.
     fn number(&mut self, part: &Part, numbers: &mut Numbers, keys: &mut Keys) {
         for text in &part.texts {
-            numbers.texts.push(Some(self.strings.intern(text)).in_column());
+            numbers.texts.push(Some(self.tables.strings.intern(text)).in_column());
         }
         for place in &part.lanes {
-            let lane: LaneId = self.lanes.intern(Place {
+            let lane: LaneId = self.tables.lanes.intern(Place {
                 process: numbers.text(place.process),
                 thread: numbers.text(place.thread),
                 ..*place
@@ -98,15 +99,15 @@ impl Collector {
             numbers.lanes.push(Some(lane).in_column());
         }
         numbers.keys.extend(part.keys.iter().filter_map(|key| keys.row(key)));
-        let flow_sources = number_sources(&mut self.flows, &part.flow_sources, numbers);
+        let flow_sources = number_sources(&mut self.tables.flows, &part.flow_sources, numbers);
         numbers.flow_sources.extend(flow_sources);
-        let async_sources = number_sources(&mut self.asyncs, &part.async_sources, numbers);
+        let async_sources = number_sources(&mut self.tables.asyncs, &part.async_sources, numbers);
         numbers.async_sources.extend(async_sources);
         for &[name, process, thread, value] in &part.new_statements {
             let [process, thread] =
                 [process, thread].map(|text| numbers.text(StringId::from_row(text as usize)));
             let (name, value) = (numbers.some_text(name), numbers.some_text(value));
-            numbers.statements.push(self.metadata.row(name, process, thread, value));
+            numbers.statements.push(self.tables.metadata.row(name, process, thread, value));
         }
     }
 }

@@ -14,12 +14,9 @@ mod collect;
 mod cut;
 mod document;
 mod event;
-mod header;
 mod join;
-mod kinds;
 mod part;
 mod parts;
-mod place;
 mod predicted;
 mod reader;
 mod recovery;
@@ -29,5 +26,4 @@ mod stream;
 mod values;
 
 pub(super) use document::{read, repair};
-pub(super) use header::facts;
 pub(super) use repaired::{Repaired, sound_value};

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::collect::{Collector, Phases};
+use super::collect::Collector;
 use super::event::EventScanner;
 use super::reader::{EventReader, WholeEnd};
 use super::stream::EventStream;
@@ -16,6 +16,7 @@ use crate::progress::silent;
 use crate::read::Options;
 use crate::read::elements::Elements;
 use crate::read::pairs::Brackets;
+use crate::read::rows::Phases;
 use crate::read::window::Window;
 use crate::tables::{ArgTables, CounterTable, EventTable, FlowSource, FlowTable, Place};
 
@@ -71,11 +72,11 @@ impl Rows {
 
     /// Swaps the rows with those of a collector.
     fn swap(&mut self, collector: &mut Collector) {
-        std::mem::swap(&mut self.events, &mut collector.events);
-        std::mem::swap(&mut self.args, &mut collector.args);
-        self.flows.swap_rows(&mut collector.flows);
-        self.asyncs.swap_rows(&mut collector.asyncs);
-        std::mem::swap(&mut self.counters, &mut collector.counters);
+        std::mem::swap(&mut self.events, &mut collector.tables.events);
+        std::mem::swap(&mut self.args, &mut collector.tables.args);
+        self.flows.swap_rows(&mut collector.tables.flows);
+        self.asyncs.swap_rows(&mut collector.tables.asyncs);
+        std::mem::swap(&mut self.counters, &mut collector.tables.counters);
         let own = std::mem::take(&mut self.statements);
         self.statements = collector.statements.replace(own).unwrap_or_default();
         std::mem::swap(&mut self.brackets, &mut collector.brackets);
@@ -139,7 +140,8 @@ impl PartReader {
         stream.indent = indent;
         let mut collector = Collector::new(Arc::clone(&options.vocabulary));
         // This keeps statements and leaves rows unpacked.
-        (collector.flows, collector.asyncs) = (FlowTable::of_part(), FlowTable::of_part());
+        (collector.tables.flows, collector.tables.asyncs) =
+            (FlowTable::of_part(), FlowTable::of_part());
         Rows::default().swap(&mut collector);
         let events = EventReader::new(stream, collector, !options.scan_all);
         Self { events, known, is_strict: options.strict }
@@ -151,7 +153,7 @@ impl PartReader {
         let is_whole = matches!(end, Ok(end) if end.is_whole);
         let elements = &mut self.events.stream.elements;
         let is_refused = self.is_strict && !elements.diagnostics.is_empty();
-        let is_joinable = !self.events.collector.strings.is_order_bound
+        let is_joinable = !self.events.collector.tables.strings.is_order_bound
             && !self.events.stream.scanner.argument_keys.is_full();
         (is_whole && !is_refused && is_joinable).then(|| self.part(std::mem::take(&mut piece.rows)))
     }
@@ -161,20 +163,28 @@ impl PartReader {
         let EventReader { stream, collector, position, .. } = &mut self.events;
         let keys = &stream.scanner.argument_keys;
         let known = &mut self.known;
-        let new_texts = fresh(&mut known.texts, collector.strings.len());
+        let new_texts = fresh(&mut known.texts, collector.tables.strings.len());
         let new_keys = fresh(&mut known.keys, keys.len());
         rows.swap(collector);
-        let new_statements = fresh(&mut known.statements, collector.metadata.len());
+        let new_statements = fresh(&mut known.statements, collector.tables.metadata.len());
         Part {
-            texts: collector.strings.iter().skip(new_texts.start).map(str::to_owned).collect(),
-            lanes: fresh_rows(&mut known.lanes, collector.lanes.places()),
+            texts: collector
+                .tables
+                .strings
+                .iter()
+                .skip(new_texts.start)
+                .map(str::to_owned)
+                .collect(),
+            lanes: fresh_rows(&mut known.lanes, collector.tables.lanes.places()),
             keys: new_keys.map(|row| keys.name(row).to_owned()).collect(),
-            flow_sources: fresh_rows(&mut known.flow_sources, collector.flows.sources()),
-            async_sources: fresh_rows(&mut known.async_sources, collector.asyncs.sources()),
-            new_statements: new_statements.map(|row| collector.metadata.statement(row)).collect(),
+            flow_sources: fresh_rows(&mut known.flow_sources, collector.tables.flows.sources()),
+            async_sources: fresh_rows(&mut known.async_sources, collector.tables.asyncs.sources()),
+            new_statements: new_statements
+                .map(|row| collector.tables.metadata.statement(row))
+                .collect(),
             rows,
-            phases: std::mem::take(&mut collector.phases),
-            n_events: std::mem::take(&mut collector.n_events),
+            phases: std::mem::take(&mut collector.tables.phases),
+            n_events: std::mem::take(&mut collector.tables.n_events),
             n_elements: std::mem::take(position),
             diagnostics: std::mem::take(&mut stream.elements.diagnostics),
             indent: stream.indent.clone(),

@@ -407,7 +407,7 @@ mod tests {
             RunEnd::BehindComma(offset) => offset,
             RunEnd::BehindEvent => panic!("no comma"),
         });
-        (events.collector.n_events(), comma)
+        (events.collector.tables.n_events, comma)
     }
 
     fn event(number: usize) -> String {

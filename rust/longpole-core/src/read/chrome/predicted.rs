@@ -32,8 +32,8 @@ pub(super) fn take_run(
     let (offset, whole) = (elements.window.offset(), elements.window.text());
     let mut text = whole;
     let mut end = None;
-    while collector.n_events() < max_events {
-        let Some((shape, length)) = predictor.read(text, &collector.strings) else { break };
+    while collector.tables.n_events < max_events {
+        let Some((shape, length)) = predictor.read(text, &collector.tables.strings) else { break };
         let (plan, found) = (predictor.plan(shape), &predictor.found);
         let name = collector.add_predicted(plan, found, text, *position, &scanner.argument_keys);
         predictor.advance(shape, name);
@@ -86,7 +86,7 @@ impl Collector {
         match scanner.draft.phase {
             b'X' | b'i' | b'I' | b'R' => self.event_plan(scanner, text).map(Plan::Event),
             phase @ (b's' | b't' | b'f') => {
-                Some(Plan::Arrow { phase, source: self.flows.last_source_row()? })
+                Some(Plan::Arrow { phase, source: self.tables.flows.last_source_row()? })
             }
             b'M' => Some(Plan::Statement { row: self.last_statement }),
             _ => None,
@@ -95,15 +95,15 @@ impl Collector {
 
     fn event_plan(&mut self, scanner: &EventScanner, text: &[u8]) -> Option<EventPlan> {
         let event = self.last_event()?;
-        let (kind, category) = (self.events.kind(event), self.events.category(event));
+        let (kind, category) = (self.tables.events.kind(event), self.tables.events.category(event));
         if kind == EventKind::CounterRange {
             return None;
         }
         let depends_on_name =
-            category.is_some_and(|id| self.kinds.of(id, &self.strings).depends_on_name());
-        let name = self.events.name(event).filter(|_| depends_on_name);
+            category.is_some_and(|id| self.kinds.of(id, &self.tables.strings).depends_on_name());
+        let name = self.tables.events.name(event).filter(|_| depends_on_name);
         let fixed = if kind.is_on_device() { Vec::new() } else { self.fixed(scanner, text) };
-        let lane = self.events.lane(event);
+        let lane = self.tables.events.lane(event);
         Some(EventPlan { phase: scanner.draft.phase, kind, category, name, lane, fixed })
     }
 
@@ -111,17 +111,17 @@ impl Collector {
     fn fixed(&mut self, scanner: &EventScanner, text: &[u8]) -> Vec<(usize, ArgValue)> {
         let tokens = [(STREAM, scanner.draft.stream), (DEVICE, scanner.draft.device)];
         let values = tokens.into_iter().filter_map(|(key, token)| {
-            Some((key.row()?, argument_value(token?, text, &mut self.strings)?))
+            Some((key.row()?, argument_value(token?, text, &mut self.tables.strings)?))
         });
         values.collect()
     }
 
     fn last_event(&self) -> Option<EventId> {
-        self.events.len().checked_sub(1).map(EventId::from_row)
+        self.tables.events.len().checked_sub(1).map(EventId::from_row)
     }
 
     fn last_name(&self) -> Option<StringId> {
-        self.events.name(self.last_event()?)
+        self.tables.events.name(self.last_event()?)
     }
 
     /// Adds an event of a known shape. Returns its name if that is not part of the shape.
@@ -137,15 +137,15 @@ impl Collector {
         match plan {
             Plan::Event(plan) => self.predicted_event(plan, found, text, position, keys),
             Plan::Arrow { phase, source } => {
-                self.count(*phase);
+                self.tables.count(*phase);
                 let id = found.arrow_id.map(ArgValue::Integer);
-                let strings = &mut self.strings;
-                self.flows.push(*phase, id, *source, found.start_ns, position, strings);
+                let strings = &mut self.tables.strings;
+                self.tables.flows.push(*phase, id, *source, found.start_ns, position, strings);
                 None
             }
             Plan::Statement { row } => {
-                self.count(b'M');
-                self.metadata.repeat(*row, position);
+                self.tables.count(b'M');
+                self.tables.metadata.repeat(*row, position);
                 self.note_statement(*row, position);
                 None
             }
@@ -161,12 +161,12 @@ impl Collector {
         position: u32,
         keys: &Keys,
     ) -> Option<StringId> {
-        self.count(plan.phase);
+        self.tables.count(plan.phase);
         let name = found.name.map(|name| match name {
             Name::Known(id) => id,
-            Name::At(span) => self.strings.intern_plain(span.of(text)),
+            Name::At(span) => self.tables.strings.intern_plain(span.of(text)),
         });
-        let event = self.events.push(&EventRow {
+        let event = self.tables.events.push(&EventRow {
             kind: plan.kind,
             category: plan.category,
             name: name.or(plan.name),
@@ -192,7 +192,7 @@ impl Collector {
         event: EventId,
         keys: &Keys,
     ) {
-        let (table, strings) = (self.args.of_mut(plan.category), &mut self.strings);
+        let (table, strings) = (self.tables.args.of_mut(plan.category), &mut self.tables.strings);
         let row = table.add_row(event);
         for argument in &found.arguments {
             // Values in holes are never null.

@@ -1,7 +1,7 @@
 //! Reads the events at the front of a stream into tables.
 
 use super::collect::Collector;
-use super::place::{Findings, Whereabouts};
+use super::event::{Findings, Whereabouts};
 use super::predicted::{RunEnd, learn, take_run};
 use super::repaired::Repaired;
 use super::stream::EventStream;
@@ -119,10 +119,10 @@ impl<'a> EventReader<'a> {
     pub(super) fn keep(&mut self, here: Whereabouts, end: usize) -> Result<()> {
         let EventStream { elements, scanner, predictor, .. } = &mut self.stream;
         let text = elements.window.text();
-        let n_before = self.collector.n_events();
+        let n_before = self.collector.tables.n_events;
         self.collector.add(scanner, text, here, &mut self.said);
         if let Some(repaired) = &mut self.repaired {
-            let is_kept = self.collector.n_events() > n_before;
+            let is_kept = self.collector.tables.n_events > n_before;
             return if is_kept { repaired.event(&text[..end], &self.said) } else { Ok(()) };
         }
         if !self.is_predicting {

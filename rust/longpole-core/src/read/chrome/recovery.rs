@@ -5,11 +5,11 @@
 //! of the damaged one.
 
 use super::event::EVENT_KEYS;
-use super::header;
 use super::stream::{EventStream, MAX_INDENT};
 use crate::diagnostics::Code;
 use crate::error::Result;
 use crate::read::elements::Outcome;
+use crate::read::header;
 use crate::read::json::{is_whitespace, significant, starts_with_key};
 
 /// Maximum effort of failed attempts to find the next event, as a multiple of the skipped bytes,

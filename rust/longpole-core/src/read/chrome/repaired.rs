@@ -6,7 +6,7 @@
 
 use std::io::Write;
 
-use super::place::Findings;
+use super::event::Findings;
 use crate::diagnostics::Code;
 use crate::error::Result;
 use crate::read::json::{Scanner, is_number, is_whitespace};

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::node::{self, Draft};
-use super::options::Options;
 use super::{archive, repair};
 use crate::diagnostics::{Code, Diagnostics};
 use crate::error::{Error, ErrorKind, Result};
@@ -294,4 +293,13 @@ impl Document<'_> {
         }
         Ok(())
     }
+}
+
+/// Options for reading an execution trace.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Return the first loss or repair as an error, and require JSON as in RFC 8259.
+    pub strict: bool,
+    /// Stop after this many bytes of the uncompressed file.
+    pub max_bytes: Option<u64>,
 }

@@ -13,13 +13,12 @@
 mod archive;
 mod document;
 mod node;
-mod options;
 mod repair;
 
 use std::io::Read;
 use std::path::Path;
 
-pub use options::Options;
+pub use document::Options;
 
 use super::source;
 use super::window::Window;

@@ -6,7 +6,6 @@
 //!
 //! Limits: an element that exceeds the window is scanned again in a longer one.
 
-mod brackets;
 mod digits;
 mod grammar;
 mod keys;

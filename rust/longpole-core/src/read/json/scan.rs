@@ -6,7 +6,6 @@
 //! window ends too early, it returns [`Stop::NeedMore`], and the caller scans the element again
 //! from its start in a longer window. The result therefore does not depend on window boundaries.
 
-use super::brackets::Brackets;
 use super::digits::leading;
 use super::grammar::{is_in_word, is_non_finite, is_number, is_whitespace, special};
 use super::span::{Span, Token};
@@ -284,6 +283,42 @@ pub(in crate::read) fn starts_with_key(text: &[u8], known: &[&str]) -> Option<bo
         Ok(found) => Some(found),
         Err(Stop::Fault) => Some(false),
         Err(Stop::NeedMore) => None,
+    }
+}
+
+/// Deeper values are rejected. JSON sets no limit; other readers stop at 512 to 1024.
+const MAX_DEPTH: usize = 512;
+
+/// The open brackets of a nested value, one bit each, set for objects.
+#[derive(Default)]
+pub(super) struct Brackets {
+    bits: [u64; MAX_DEPTH / 64],
+    depth: usize,
+}
+
+impl Brackets {
+    pub(super) fn push(&mut self, object: bool) -> bool {
+        if self.depth == MAX_DEPTH {
+            return false;
+        }
+        let bit = 1 << (self.depth % 64);
+        let word = &mut self.bits[self.depth / 64];
+        *word = if object { *word | bit } else { *word & !bit };
+        self.depth += 1;
+        true
+    }
+
+    pub(super) fn pop(&mut self) {
+        self.depth -= 1;
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.depth == 0
+    }
+
+    pub(super) fn innermost_is_object(&self) -> bool {
+        let top = self.depth - 1;
+        self.bits[top / 64] >> (top % 64) & 1 == 1
     }
 }
 

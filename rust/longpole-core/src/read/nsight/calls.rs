@@ -23,7 +23,7 @@ impl Export<'_> {
     pub(super) fn calls(&mut self) -> Result<()> {
         let [runtime, driver, system, overhead] =
             ["cuda_runtime", "cuda_driver", "osrt", "overhead"]
-                .map(|category| self.reading.records.strings.intern(category));
+                .map(|category| self.reading.records.tables.strings.intern(category));
         self.each(RUNTIME, CALL, |export, row| match row.integer(5) {
             Some(DRIVER_CLASS) => export.call(row, EventKind::Driver, driver),
             _ => export.call(row, EventKind::Runtime, runtime),
@@ -64,7 +64,7 @@ impl Export<'_> {
             return name;
         }
         let name = self.reading.text(Some(number));
-        let strings = &mut self.reading.records.strings;
+        let strings = &mut self.reading.records.tables.strings;
         let name = name.map(|name| {
             let plain = without_version(strings.get(name)).to_owned();
             strings.intern(&plain)

@@ -36,10 +36,10 @@ impl Export<'_> {
             let unnamed = || {
                 let [_, metric] = row.integers::<2>(0);
                 let name = format!("metric {}", metric.unwrap_or(0));
-                (records.strings.intern("GPU metrics"), records.strings.intern(&name))
+                (records.tables.strings.intern("GPU metrics"), records.tables.strings.intern(&name))
             };
             let (device, name) = names.get(&row.integers(0)).copied().unwrap_or_else(unnamed);
-            let series = records.strings.intern("value");
+            let series = records.tables.strings.intern("value");
             records.sample(name, series, device, row.integer(2), row.number(3));
         })?;
         let mut held = HashMap::new();
@@ -60,7 +60,7 @@ impl Export<'_> {
         let name = format!("GPU {} memory allocated by CUDA", device.unwrap_or(0));
         let process = GlobalId(process.unwrap_or(0)).process().to_string();
         let [name, series, process] =
-            [name.as_str(), "bytes", &process].map(|text| records.strings.intern(text));
+            [name.as_str(), "bytes", &process].map(|text| records.tables.strings.intern(text));
         records.sample(name, series, process, start_ns, Some(value));
     }
 }

@@ -70,34 +70,34 @@ impl Export<'_> {
     /// Reads the GPU activities.
     pub(super) fn device(&mut self) -> Result<()> {
         self.kernels()?;
-        let category = self.reading.records.strings.intern("gpu_memcpy");
+        let category = self.reading.records.tables.strings.intern("gpu_memcpy");
         let mut names = Recent::default();
         self.activities(COPIES, COPY, |export, row| {
             let kinds = row.integers(FIRST + 2);
             let records = &mut export.reading.records;
-            let name = names.get(kinds, || records.strings.intern(&name_of_copy(kinds)));
+            let name = names.get(kinds, || records.tables.strings.intern(&name_of_copy(kinds)));
             let event = export.activity(row, EventKind::Copy, category, Some(name));
             export.moved(event, category, row);
         })?;
-        let category = self.reading.records.strings.intern("gpu_memset");
+        let category = self.reading.records.tables.strings.intern("gpu_memset");
         self.activities(FILLS, FILL, |export, row| {
             let name = format!("Memset ({})", listed(MEMORY, row.integer(FIRST + 2)));
-            let name = export.reading.records.strings.intern(&name);
+            let name = export.reading.records.tables.strings.intern(&name);
             let event = export.activity(row, EventKind::Fill, category, Some(name));
             export.moved(event, category, row);
         })?;
-        let category = self.reading.records.strings.intern("cuda_graph");
+        let category = self.reading.records.tables.strings.intern("cuda_graph");
         self.activities(GRAPHS, GRAPH, |export, row| {
             let number = row.integer(FIRST).map_or_else(String::new, |id| format!(" {id}"));
             let records = &mut export.reading.records;
-            let name = records.strings.intern(&format!("CUDA graph{number}"));
+            let name = records.tables.strings.intern(&format!("CUDA graph{number}"));
             records.note(Code::WholeGraph);
             export.activity(row, EventKind::Kernel, category, Some(name));
         })
     }
 
     fn kernels(&mut self) -> Result<()> {
-        let category = self.reading.records.strings.intern("kernel");
+        let category = self.reading.records.tables.strings.intern("kernel");
         let mut sizes = Sizes::default();
         let keeps_launch = self.reading.records.keeps(GRID);
         let columns = [KERNEL, if keeps_launch { LAUNCH } else { &[] }].concat();
@@ -173,7 +173,7 @@ fn launch(
     records.argument(event, category, SHARED_MEMORY, number(shared));
     for (argument, place) in [(GRID, PLACE + 3), (BLOCK, PLACE + 6)] {
         if let [Some(x), Some(y), Some(z)] = row.integers(place) {
-            let text = || records.strings.intern(&format!("[{x}, {y}, {z}]"));
+            let text = || records.tables.strings.intern(&format!("[{x}, {y}, {z}]"));
             let text = sizes.get([x, y, z], text);
             records.argument(event, category, argument, Some(ArgValue::Text(text)));
         }

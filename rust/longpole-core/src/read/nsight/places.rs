@@ -91,7 +91,7 @@ impl Places {
             });
             let [process, thread] = [device, stream].map(|number| {
                 let text = number.map_or_else(String::new, |number| number.to_string());
-                records.strings.intern(&text)
+                records.tables.strings.intern(&text)
             });
             records.lane(Place { process, thread, device, stream })
         })
@@ -128,7 +128,7 @@ fn number_of_stream(
 
 /// Returns a process and a thread as strings.
 pub(super) fn texts(id: GlobalId, records: &mut Records<'_>) -> (StringId, StringId) {
-    let mut text = |number: i64| records.strings.intern(&number.to_string());
+    let mut text = |number: i64| records.tables.strings.intern(&number.to_string());
     (text(id.process()), text(id.thread()))
 }
 

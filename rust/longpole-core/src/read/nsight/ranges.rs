@@ -32,7 +32,7 @@ impl Export<'_> {
     /// Reads ranges and marks.
     pub(super) fn ranges(&mut self) -> Result<()> {
         let [annotation, operator, mark] = ["user_annotation", "cpu_op", "nvtx_mark"]
-            .map(|category| self.reading.records.strings.intern(category));
+            .map(|category| self.reading.records.tables.strings.intern(category));
         let categories = Categories { annotation, operator, mark };
         self.each(RANGES, RANGE, |export, row| {
             let kind = row.integer(3).unwrap_or(0);
@@ -47,7 +47,8 @@ impl Export<'_> {
 
     fn range(&mut self, row: &Row<'_>, categories: &Categories) {
         let text = self.range_text(row);
-        let torch = text.and_then(|text| TorchName::of(self.reading.records.strings.get(text)));
+        let torch =
+            text.and_then(|text| TorchName::of(self.reading.records.tables.strings.get(text)));
         let Some(torch) = torch else {
             self.range_event(row, EventKind::Annotation, categories.annotation, text);
             return;
@@ -57,7 +58,7 @@ impl Export<'_> {
         } else {
             (EventKind::Annotation, categories.annotation)
         };
-        let strings = &mut self.reading.records.strings;
+        let strings = &mut self.reading.records.tables.strings;
         let (name, sizes) = (torch.name.clone(), torch.sizes.clone());
         let name = strings.intern(&name);
         let sizes = sizes.map(|sizes| ArgValue::Text(strings.intern(&sizes)));

@@ -88,7 +88,7 @@ impl Export<'_> {
         for of_event in recorded.by_event.values_mut() {
             of_event.sort_unstable();
         }
-        let category = self.reading.records.strings.intern("cuda_sync");
+        let category = self.reading.records.tables.strings.intern("cuda_sync");
         self.each(WAITS, WAIT, |export, row| export.wait(row, category, &recorded))
     }
 
@@ -98,7 +98,7 @@ impl Export<'_> {
         let place = kind.and_then(|kind| usize::try_from(kind).ok());
         let kind = place.and_then(|place| KINDS.get(place)).unwrap_or(&KINDS[0]);
         let records = &mut self.reading.records;
-        let name = records.strings.intern(kind);
+        let name = records.tables.strings.intern(kind);
         let device = self.places.device([process, context], device);
         let lane = self.places.of_stream([device, stream, process], records);
         let event = records.add(&Record {

@@ -9,7 +9,7 @@ use std::io::Read;
 use crc32fast::Hasher;
 use flate2::{Decompress, FlushDecompress, Status};
 
-use super::unpack::Unpack;
+use super::input::Unpack;
 use crate::diagnostics::{Code, Diagnostics};
 use crate::error::Result;
 use crate::read::source::{io_error, read_some};

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufReader, Read};
 
-use crate::diagnostics::Code;
+use crate::diagnostics::{Code, Diagnostics};
 use crate::error::Result;
 use crate::read::source::io_error;
 
@@ -43,4 +43,22 @@ pub(super) fn damage(input: &mut Input<'_>, offset: u64) -> Result<(Code, &'stat
         None if input.has_ended => Ok((Code::CompressionTruncated, "it ends inside its data")),
         None => Ok((Code::CompressionCorrupt, "its data is corrupt")),
     }
+}
+
+/// A compressed file while it is read.
+pub(in crate::read) trait Unpack {
+    /// Returns the name of the compression.
+    fn name(&self) -> &'static str;
+
+    /// Returns what ended the stream too early, if anything did.
+    fn fault(&self) -> Option<&'static str>;
+
+    /// Decompresses into `output`; returns 0 at the end. `offset` is the position of `output` in
+    /// the uncompressed file. Problems are reported with positions before the returned bytes.
+    fn read(
+        &mut self,
+        output: &mut [u8],
+        offset: u64,
+        diagnostics: &mut Diagnostics,
+    ) -> Result<usize>;
 }

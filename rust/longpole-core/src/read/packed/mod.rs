@@ -9,13 +9,12 @@
 
 mod gzip;
 mod input;
-mod unpack;
 mod xz;
 mod zstd;
 
 use std::io::Read;
 
-pub(super) use unpack::Unpack;
+pub(super) use input::Unpack;
 
 /// The length of the longest magic number of a compressed file.
 pub(super) const MAGIC_BYTES: usize = 6;

@@ -4,8 +4,8 @@ use std::io::{self, BufReader, Read};
 
 use lzma_rust2::XzReader;
 
+use super::input::Unpack;
 use super::input::{Input, damage};
-use super::unpack::Unpack;
 use crate::diagnostics::{Code, Diagnostics};
 use crate::error::Result;
 

@@ -4,8 +4,8 @@ use std::io::{self, BufReader, Read};
 
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder, errors::FrameDecoderError};
 
+use super::input::Unpack;
 use super::input::{Input, damage};
-use super::unpack::Unpack;
 use crate::diagnostics::{Code, Diagnostics};
 use crate::error::Result;
 use crate::read::source::{io_error, read_fully};

@@ -61,12 +61,12 @@ impl Annotation<'_> {
             (ENTRIES | VALUES, _) => {
                 let mut json = String::new();
                 nested(self.bytes, sequence, rows, 0, &mut json)?;
-                ArgValue::Text(rows.strings.intern(&json))
+                ArgValue::Text(rows.tables.strings.intern(&json))
             }
             (DOUBLE, Wire::Eight(bits)) => ArgValue::Float(f64::from_bits(bits)),
             (BOOLEAN, _) => {
                 let text = if wire.number()? == 0 { "false" } else { "true" };
-                ArgValue::Text(rows.strings.intern(text))
+                ArgValue::Text(rows.tables.strings.intern(text))
             }
             (INTEGER, _) => ArgValue::Integer(wire.number()?.cast_signed()),
             _ => unsigned(wire.number()?, rows),
@@ -78,7 +78,7 @@ impl Annotation<'_> {
 fn unsigned(value: u64, rows: &mut Rows<'_>) -> ArgValue {
     match i64::try_from(value) {
         Ok(value) => ArgValue::Integer(value),
-        Err(_) => ArgValue::Text(rows.strings.intern(&value.to_string())),
+        Err(_) => ArgValue::Text(rows.tables.strings.intern(&value.to_string())),
     }
 }
 
@@ -104,7 +104,7 @@ fn nested(
             json.push_str(", ");
         }
         if field == ENTRIES {
-            let key = inner.name(sequence, rows).map_or("", |name| rows.strings.get(name));
+            let key = inner.name(sequence, rows).map_or("", |name| rows.tables.strings.get(name));
             if key.len() > MAX_JSON_BYTES {
                 return None;
             }
@@ -132,13 +132,13 @@ fn scalar(
     match inner.value(sequence, rows) {
         Some(ArgValue::Integer(value)) => write!(json, "{value}").ok(),
         Some(ArgValue::Float(value)) => write!(json, "{value:?}").ok(),
-        Some(ArgValue::Text(text)) if rows.strings.get(text).len() > MAX_JSON_BYTES => None,
+        Some(ArgValue::Text(text)) if rows.tables.strings.get(text).len() > MAX_JSON_BYTES => None,
         Some(ArgValue::Text(text)) if is_bare => {
-            json.push_str(rows.strings.get(text));
+            json.push_str(rows.tables.strings.get(text));
             Some(())
         }
         Some(ArgValue::Text(text)) => {
-            write!(json, "{}", serde_json::Value::from(rows.strings.get(text))).ok()
+            write!(json, "{}", serde_json::Value::from(rows.tables.strings.get(text))).ok()
         }
         None => {
             json.push_str("null");

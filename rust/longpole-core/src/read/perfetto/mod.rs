@@ -36,8 +36,8 @@ use flate2::{Decompress, FlushDecompress};
 use self::fields::PACKET;
 use self::slices::Slices;
 use super::Options;
-use super::chrome::facts;
 use super::elements::Elements;
+use super::header::facts;
 use super::protobuf::{Messages, Next, Wire, fields as fields_of, variable};
 use super::rows::Rows;
 use super::source_losses;
@@ -113,7 +113,7 @@ pub(super) fn read(
     if slices.is_overlay() {
         return Err(Error::new(OVERLAY, 0));
     }
-    Ok(slices.rows.tables(header, messages.elements.diagnostics, bytes))
+    Ok(slices.rows.finish(header, messages.elements.diagnostics, bytes))
 }
 
 /// Reads a packet, or the packets compressed in it.

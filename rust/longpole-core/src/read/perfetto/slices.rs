@@ -71,7 +71,9 @@ impl OwnPlace {
     fn take(&mut self, name: &str, number: Option<i64>, value: ArgValue, rows: &Rows<'_>) -> bool {
         match (name, value) {
             ("queue", _) => self.queue = number,
-            ("agent", ArgValue::Text(text)) => self.agent = agent_number(rows.strings.get(text)),
+            ("agent", ArgValue::Text(text)) => {
+                self.agent = agent_number(rows.tables.strings.get(text));
+            }
             ("device", _) => self.device = number,
             ("stream", _) => self.stream = number,
             _ => {}
@@ -138,7 +140,7 @@ impl<'a> Slices<'a> {
 
     /// Whether the file contains only a critical path that longpole drew.
     pub(super) fn is_overlay(&self) -> bool {
-        self.n_of_path > 0 && self.n_of_path == self.rows.events.len()
+        self.n_of_path > 0 && self.n_of_path == self.rows.tables.events.len()
     }
 
     /// Reads an uncompressed packet.
@@ -315,7 +317,7 @@ impl<'a> Slices<'a> {
                 Some(id),
                 uuid,
                 time_ns,
-                (self.rows.events.position(id), self.offset),
+                (self.rows.tables.events.position(id), self.offset),
             );
         }
         self.keep(id, category, kind, &own);
@@ -370,7 +372,7 @@ impl<'a> Slices<'a> {
             let annotation = annotation::of(bytes)?;
             let Some(key) = annotation.name(sequence, &mut self.rows) else { continue };
             let given = annotation.value(sequence, &mut self.rows);
-            match (self.rows.strings.get(key), given) {
+            match (self.rows.tables.strings.get(key), given) {
                 ("id", Some(_)) => id = given,
                 ("name", Some(ArgValue::Text(text))) => value = Some(text),
                 _ => {}
@@ -403,7 +405,7 @@ impl<'a> Slices<'a> {
             }
         }
         for &(key, value) in &own.others {
-            let name = self.rows.strings.get(key).to_owned();
+            let name = self.rows.tables.strings.get(key).to_owned();
             let is_place = kind.is_on_device() && matches!(name.as_str(), "device" | "stream");
             if kind == EventKind::CounterRange && self.rows.keeps_counters() {
                 self.rows.counter_of_range(event, category, &name, value);
@@ -464,12 +466,12 @@ impl<'a> Slices<'a> {
             return Some(());
         };
         let gpu = counters.gpu.unwrap_or(gpu);
-        let process = self.rows.strings.intern(&format!("GPU {gpu} Counters"));
-        let series = self.rows.strings.intern("value");
+        let process = self.rows.tables.strings.intern(&format!("GPU {gpu} Counters"));
+        let series = self.rows.tables.strings.intern("value");
         for (counter, value) in event.samples {
             let position = self.rows.count(b'C');
             let name = counters.names.get(&counter).copied();
-            self.rows.counters.push(name, series, process, time_ns, value, position);
+            self.rows.tables.counters.push(name, series, process, time_ns, value, position);
         }
         Some(())
     }
@@ -478,31 +480,31 @@ impl<'a> Slices<'a> {
     pub(super) fn finish(&mut self) -> Vec<(Code, u64)> {
         let mut said = std::mem::take(&mut self.said);
         let mut brackets = std::mem::take(&mut self.brackets);
-        brackets.close_blocks(&mut self.rows.events);
-        brackets.pair(&mut self.rows.events, &mut said);
+        brackets.close_blocks(&mut self.rows.tables.events);
+        brackets.pair(&mut self.rows.tables.events, &mut said);
         let standings = self.tracks.standing(&mut self.rows);
         self.keep_samples(&standings);
         self.keep_marks(&standings);
         let devices = self.devices();
-        self.rows.events.reopen_lanes();
-        for event in self.rows.events.ids() {
+        self.rows.tables.events.reopen_lanes();
+        for event in self.rows.tables.events.ids() {
             let track = self.track_of[event.row()] as usize;
             let place = self.place(event, standings[track], devices[track]);
-            let lane = self.rows.lanes.intern(place);
-            self.rows.events.assign_lane(event, lane);
+            let lane = self.rows.tables.lanes.intern(place);
+            self.rows.tables.events.assign_lane(event, lane);
         }
         // The ends of an arrow get one category, so that other readers join them.
         let mut categories = HashMap::new();
         for arrow in std::mem::take(&mut self.arrows) {
             let standing = standings[self.track_of[arrow.event.row()] as usize];
-            let category = self.rows.events.category(arrow.event);
+            let category = self.rows.tables.events.category(arrow.event);
             let source = FlowSource {
                 category: *categories.entry(arrow.id).or_insert(category),
                 name: None,
                 process: standing.process,
                 thread: standing.thread,
             };
-            let time_ns = self.rows.events.start_ns(arrow.event);
+            let time_ns = self.rows.tables.events.start_ns(arrow.event);
             self.rows.arrow(arrow.phase, arrow.id, source, time_ns);
         }
         said
@@ -511,7 +513,7 @@ impl<'a> Slices<'a> {
     /// Turns the samples of counters into rows.
     #[allow(clippy::cast_precision_loss)] // units are powers of two or ten
     fn keep_samples(&mut self, standings: &[Standing]) {
-        let value_series = self.rows.strings.intern("value");
+        let value_series = self.rows.tables.strings.intern("value");
         for sample in std::mem::take(&mut self.samples) {
             let track = self.tracks.get_mut(sample.track);
             let value = sample.value * track.unit as f64;
@@ -520,7 +522,7 @@ impl<'a> Slices<'a> {
             let (name, process) = (track.name, standings[sample.track].process);
             let series = track.series.unwrap_or(value_series);
             let (time_ns, position) = (sample.time_ns, sample.position);
-            self.rows.counters.push(name, series, process, time_ns, value, position);
+            self.rows.tables.counters.push(name, series, process, time_ns, value, position);
         }
     }
 
@@ -529,7 +531,7 @@ impl<'a> Slices<'a> {
             let Mark { category, name, position, .. } = mark;
             let Standing { process, thread, .. } = standings[mark.track];
             if mark.phase == b'M' {
-                self.rows.metadata.push(name, process, thread, mark.value, position);
+                self.rows.tables.metadata.push(name, process, thread, mark.value, position);
             } else {
                 let source = FlowSource { category, name, process, thread };
                 self.rows.arrow_at(position, mark.phase, mark.id, source, mark.time_ns);
@@ -540,7 +542,7 @@ impl<'a> Slices<'a> {
     /// Returns the device of each track, if its kernels record an agent and all of them the same.
     fn devices(&self) -> Vec<Option<i64>> {
         let mut found: Vec<Option<Option<i64>>> = vec![None; self.tracks.len()];
-        for event in self.rows.events.ids() {
+        for event in self.rows.tables.events.ids() {
             let Some(agent) = self.places.get(&event).and_then(|place| place.agent) else {
                 continue;
             };
@@ -555,7 +557,7 @@ impl<'a> Slices<'a> {
         if is_own {
             return Place { process, thread, device, stream };
         }
-        if !self.rows.events.kind(event).is_on_device() {
+        if !self.rows.tables.events.kind(event).is_on_device() {
             return Place { process, thread, device: None, stream: None };
         }
         let own = self.places.get(&event).copied().unwrap_or_default();
@@ -606,8 +608,8 @@ impl Arguments {
         self.place = OwnPlace { device: stage.gpu, stream: stage.queue, ..OwnPlace::default() };
         for (name, sizes) in ["grid", "block"].into_iter().zip(stage.sizes) {
             if let Some([x, y, z]) = sizes.filter(|_| rows.keeps(name)) {
-                let text = rows.strings.intern(&format!("[{x}, {y}, {z}]"));
-                self.others.push((rows.strings.intern(name), ArgValue::Text(text)));
+                let text = rows.tables.strings.intern(&format!("[{x}, {y}, {z}]"));
+                self.others.push((rows.tables.strings.intern(name), ArgValue::Text(text)));
             }
         }
         for &(name, bytes) in &stage.extra {
@@ -620,7 +622,7 @@ impl Arguments {
                 ("stream", ArgValue::Integer(stream)) => self.place.stream = Some(stream),
                 ("device", ArgValue::Integer(device)) => self.place.device = Some(device),
                 (name, value) if rows.keeps(name) => {
-                    self.others.push((rows.strings.intern(name), value));
+                    self.others.push((rows.tables.strings.intern(name), value));
                 }
                 _ => {}
             }
@@ -638,7 +640,7 @@ impl Arguments {
         for bytes in &event.annotations {
             let annotation = annotation::of(bytes)?;
             let Some(key) = annotation.name(sequence, rows) else { continue };
-            let name = known_key(rows.strings.get(key)).to_owned();
+            let name = known_key(rows.tables.strings.get(key)).to_owned();
             let is_counter = self.kind == EventKind::CounterRange && rows.keeps_counters();
             let is_known = if self.is_own {
                 matches!(name.as_str(), "correlation" | "External id" | KIND | DURATION)
@@ -651,7 +653,7 @@ impl Arguments {
             let Some(value) = annotation.value(sequence, rows) else { continue };
             let number = match value {
                 ArgValue::Integer(number) => Some(number),
-                ArgValue::Text(text) => rows.strings.get(text).parse().ok(),
+                ArgValue::Text(text) => rows.tables.strings.get(text).parse().ok(),
                 ArgValue::Float(_) => None,
             };
             let is_kept = match (name.as_str(), value) {
@@ -665,12 +667,13 @@ impl Arguments {
                 }
                 // PyTorch writes no category for synchronization records.
                 ("cuda_sync_kind", _) if self.category.is_none() => {
-                    let category = rows.strings.intern("cuda_sync");
+                    let category = rows.tables.strings.intern("cuda_sync");
                     (self.kind, self.category) = (rows.kind(category), Some(category));
                     true
                 }
                 (KIND, ArgValue::Text(text)) if self.is_own => {
-                    self.kind = EventKind::named(rows.strings.get(text)).unwrap_or(self.kind);
+                    self.kind =
+                        EventKind::named(rows.tables.strings.get(text)).unwrap_or(self.kind);
                     false
                 }
                 (DURATION, ArgValue::Integer(ns)) if self.is_own => {
@@ -680,7 +683,7 @@ impl Arguments {
                 _ => self.is_own || self.place.take(&name, number, value, rows),
             };
             if is_kept {
-                self.others.push((rows.strings.intern(&name), value));
+                self.others.push((rows.tables.strings.intern(&name), value));
             }
         }
         Some(())

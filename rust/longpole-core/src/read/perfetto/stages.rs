@@ -79,10 +79,10 @@ impl Stage<'_> {
             .or_else(|| of(self.name_id, &sequence.names))
             .or_else(|| of(self.kernel, &sequence.kernels))
             .or(stage);
-        let known = stage.map(|stage| rows.strings.get(stage)).and_then(|stage| {
+        let known = stage.map(|stage| rows.tables.strings.get(stage)).and_then(|stage| {
             CATEGORIES.iter().find(|row| row.0 == stage).map(|&(_, category)| category)
         });
-        (rows.strings.intern(known.unwrap_or(ANY_STAGE)), name)
+        (rows.tables.strings.intern(known.unwrap_or(ANY_STAGE)), name)
     }
 }
 

@@ -138,16 +138,17 @@ impl Tracks {
         let process = process.map_or(String::new(), |number| number.to_string());
         let thread = match (track.thread, track.name, track.process) {
             (Some(number), ..) => number.to_string(),
-            (None, Some(name), None) => rows.strings.get(name).to_owned(),
+            (None, Some(name), None) => rows.tables.strings.get(name).to_owned(),
             (None, None, None) => format!("track {}", track.uuid),
             (None, _, Some(_)) => String::new(),
         };
         let own = track.name.or(track.thread_name);
         let (device, stream) =
-            own.map_or((None, None), |name| track_numbers(rows.strings.get(name)));
+            own.map_or((None, None), |name| track_numbers(rows.tables.strings.get(name)));
         let around = self.around(track).skip(1).find_map(|track| track.name.or(track.process_name));
-        let of_around = around.and_then(|name| track_numbers(rows.strings.get(name)).0);
-        let (process, thread) = (rows.strings.intern(&process), rows.strings.intern(&thread));
+        let of_around = around.and_then(|name| track_numbers(rows.tables.strings.get(name)).0);
+        let (process, thread) =
+            (rows.tables.strings.intern(&process), rows.tables.strings.intern(&thread));
         Standing { process, thread, device: device.or(of_around), stream, is_own: false }
     }
 
@@ -165,7 +166,7 @@ impl Tracks {
         stated: &mut HashSet<(StringId, StringId, &'static str)>,
     ) {
         let track = &self.all[row];
-        let text = |id: StringId, rows: &Rows<'_>| rows.strings.get(id).to_owned();
+        let text = |id: StringId, rows: &Rows<'_>| rows.tables.strings.get(id).to_owned();
         let process = track.process.and(track.process_name.or(track.name));
         let thread = if track.thread.is_some() { track.thread_name } else { track.name };
         let thread = thread.filter(|_| track.process.is_none() || track.thread.is_some());
@@ -184,7 +185,7 @@ impl Tracks {
 fn described(bytes: &[u8], track: &mut Track, rows: &mut Rows<'_>) {
     let Ok(Value::Object(own)) = serde_json::from_slice(bytes) else { return };
     let text = |name: &str, rows: &mut Rows<'_>| {
-        own.get(name).and_then(Value::as_str).map(|text| rows.strings.intern(text))
+        own.get(name).and_then(Value::as_str).map(|text| rows.tables.strings.intern(text))
     };
     let number = |name: &str| own.get(name).and_then(Value::as_i64);
     let (process, thread) = (text("process", rows), text("thread", rows));

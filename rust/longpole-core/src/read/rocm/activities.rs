@@ -1,5 +1,9 @@
 //! Kernels, copies and threads as events, for all ROCm formats.
 
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
 use crate::ids::{EventId, LaneId, StringId};
 use crate::read::records::{Record, Records};
 use crate::tables::{ArgValue, EventKind, Place};
@@ -43,13 +47,13 @@ pub(super) fn kernel(
     name: Option<StringId>,
     records: &mut Records<'_>,
 ) -> Option<EventId> {
-    let category = records.strings.intern("kernel");
+    let category = records.tables.strings.intern("kernel");
     let event = add_activity(activity, EventKind::Kernel, category, name, records)?;
     let blocks = |place: usize| launch.work_items[place]?.checked_div(launch.block[place]?);
     let grid = [blocks(0), blocks(1), blocks(2)];
     for (argument, sizes) in [(GRID, grid), (BLOCK, launch.block)] {
         if let [Some(x), Some(y), Some(z)] = sizes {
-            let text = records.strings.intern(&format!("[{x}, {y}, {z}]"));
+            let text = records.tables.strings.intern(&format!("[{x}, {y}, {z}]"));
             records.argument(event, category, argument, Some(ArgValue::Text(text)));
         }
     }
@@ -64,8 +68,8 @@ pub(super) fn memory_copy(
     bytes: Option<i64>,
     records: &mut Records<'_>,
 ) {
-    let category = records.strings.intern("gpu_memcpy");
-    let name = records.strings.intern(&name_of_copy(operation));
+    let category = records.tables.strings.intern("gpu_memcpy");
+    let name = records.tables.strings.intern(&name_of_copy(operation));
     let event = add_activity(activity, EventKind::Copy, category, Some(name), records);
     if let Some(event) = event {
         records.argument(event, category, BYTES, bytes.map(ArgValue::Integer));
@@ -93,7 +97,7 @@ fn add_activity(
 
 fn stream(activity: &Activity, records: &mut Records<'_>) -> LaneId {
     let mut text = |number: Option<i64>| {
-        records.strings.intern(&number.map_or_else(String::new, |number| number.to_string()))
+        records.tables.strings.intern(&number.map_or_else(String::new, |number| number.to_string()))
     };
     let (process, thread) = (text(activity.device), text(activity.stream));
     let (device, stream) = (activity.device, activity.stream);
@@ -102,7 +106,7 @@ fn stream(activity: &Activity, records: &mut Records<'_>) -> LaneId {
 
 pub(super) fn thread([process, thread]: [Option<i64>; 2], records: &mut Records<'_>) -> LaneId {
     let [process, thread] =
-        [process, thread].map(|id| records.strings.intern(&id.unwrap_or(0).to_string()));
+        [process, thread].map(|id| records.tables.strings.intern(&id.unwrap_or(0).to_string()));
     records.lane(Place { process, thread, device: None, stream: None })
 }
 
@@ -125,6 +129,34 @@ pub(super) fn name_of_copy(operation: &str) -> String {
     };
     let letter = |side: &str| side.chars().next().unwrap_or('?');
     format!("Memcpy {}to{}", letter(from), letter(to))
+}
+
+/// The devices by agent number.
+#[derive(Default)]
+pub(super) struct Devices {
+    of_agent: HashMap<i64, i64>,
+    described: Vec<Value>,
+}
+
+impl Devices {
+    /// Adds a device with its number among the devices.
+    pub(super) fn add(&mut self, agent: i64, device: i64, name: Option<&str>) {
+        if self.of_agent.insert(agent, device).is_none() {
+            self.described.push(json!({"id": device, "name": name}));
+        }
+    }
+
+    /// Returns the device of an agent.
+    pub(super) fn of_agent(&self, agent: Option<i64>) -> Option<i64> {
+        self.of_agent.get(&agent?).copied()
+    }
+
+    /// Returns the device properties for the header.
+    pub(super) fn properties(self) -> Option<(String, String)> {
+        let described = Value::Array(self.described);
+        let is_any = described.as_array().is_some_and(|list| !list.is_empty());
+        is_any.then(|| ("deviceProperties".to_owned(), described.to_string()))
+    }
 }
 
 #[cfg(test)]

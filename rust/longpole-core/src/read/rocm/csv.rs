@@ -12,11 +12,11 @@ use std::path::Path;
 
 use serde_json::json;
 
+use super::activities::Devices;
 use super::activities::{
     ARGUMENTS, Activity, Launch, kernel, kind_of_interface, memory_copy, of_recording, thread,
 };
 use super::beside::files;
-use super::devices::Devices;
 use super::layout::{Refused, Rows as Kind, rows_of, rows_with};
 use crate::diagnostics::{Code, Diagnostics};
 use crate::error::{Error, ErrorKind, Result};
@@ -214,7 +214,7 @@ impl<'a> Trace<'a> {
         let called = self.number(Code::BadId, called, row);
         let name = row.text(columns.function).map(|name| self.records.text(name));
         let lane = thread(place, &mut self.records);
-        let category = self.records.strings.intern(category);
+        let category = self.records.tables.strings.intern(category);
         let correlation = of_recording(recording, called);
         self.records.add(&Record { kind, category, name, lane, start_ns, end_ns, correlation });
     }

@@ -11,10 +11,10 @@ use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
 
+use super::activities::Devices;
 use super::activities::{
     ARGUMENTS, Activity, Launch, kernel, kind_of_interface, memory_copy, of_recording, thread,
 };
-use super::devices::Devices;
 use super::fields::{Fields, Paths};
 use crate::diagnostics::{Code, Diagnostics};
 use crate::error::{Error, Result};
@@ -404,14 +404,14 @@ impl Trace<'_> {
     fn symbol(&mut self, one: &Fields<3>) {
         let name = one.text(1).filter(|name| !name.is_empty()).or(one.text(2));
         if let (Some(number), Some(name)) = (one.integer(0), name) {
-            let name = self.records.strings.intern(name);
+            let name = self.records.tables.strings.intern(name);
             self.process.kernels.insert(number, name);
         }
     }
 
     fn marker(&mut self, one: &Fields<2>) {
         if let (Some(number), Some(text)) = (one.integer(0), one.text(1)) {
-            let text = self.records.strings.intern(text);
+            let text = self.records.tables.strings.intern(text);
             self.process.markers.insert(number, text);
         }
     }
@@ -451,10 +451,10 @@ impl Trace<'_> {
         let (interface, operation) = self.process.operation(one.integer(4), one.integer(5));
         let (kind, category) = kind_of_interface(interface);
         let records = &mut self.records;
-        let named = (!operation.is_empty()).then(|| records.strings.intern(operation));
+        let named = (!operation.is_empty()).then(|| records.tables.strings.intern(operation));
         let text = one.integer(2).and_then(|number| self.process.markers.get(&number).copied());
         let text = text.filter(|_| kind == EventKind::Annotation);
-        let category = records.strings.intern(category);
+        let category = records.tables.strings.intern(category);
         let lane = thread([self.process.number, one.integer(3)], records);
         records.add(&Record {
             kind,

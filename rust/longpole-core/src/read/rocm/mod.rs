@@ -11,7 +11,6 @@
 mod activities;
 mod beside;
 mod csv;
-mod devices;
 mod document;
 mod fields;
 mod layout;

@@ -6,10 +6,10 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
+use super::activities::Devices;
 use super::activities::{
     ARGUMENTS, Activity, Launch, kernel, kind_of_interface, memory_copy, of_recording, thread,
 };
-use super::devices::Devices;
 use serde_json::Value;
 
 use crate::diagnostics::Code;
@@ -234,7 +234,8 @@ impl<'a> Recording<'a> {
             let activity = it.activity(row, &event, agent);
             let operation = it.reading.text(name);
             let records = &mut it.reading.records;
-            let operation = operation.map_or("", |text| records.strings.get(text)).to_owned();
+            let operation =
+                operation.map_or("", |text| records.tables.strings.get(text)).to_owned();
             memory_copy(&activity, &operation, bytes, records);
         })?;
         self.each(REGIONS, &[&COMMON, REGION].concat(), |it, row| {
@@ -249,11 +250,11 @@ impl<'a> Recording<'a> {
         let [process, tid, ..] = self.track(row);
         let [start_ns, end_ns] = self.times(row);
         let records = &mut self.reading.records;
-        let interface = interface.map_or("", |text| records.strings.get(text));
+        let interface = interface.map_or("", |text| records.tables.strings.get(text));
         let (kind, category) = kind_of_interface(interface);
-        let category = records.strings.intern(category);
+        let category = records.tables.strings.intern(category);
         let message = event.message.filter(|_| kind == EventKind::Annotation);
-        let name = message.map(|text| records.strings.intern(&text)).or(name);
+        let name = message.map(|text| records.tables.strings.intern(&text)).or(name);
         let lane = thread([self.processes.number(process), self.threads.number(tid)], records);
         let called = event.correlation.filter(|_| kind.is_call());
         let correlation = of_recording(self.number, called);

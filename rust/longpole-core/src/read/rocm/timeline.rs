@@ -24,7 +24,7 @@ use super::activities::name_of_copy;
 use crate::ids::{EventId, StringId};
 use crate::read::column::Column;
 use crate::read::profile::Profile;
-use crate::read::statements::statements;
+use crate::read::profile::statements;
 use crate::strings::Strings;
 use crate::tables::{ArgTables, ArgValue, EventTable, FlowTable, LaneTable, MetadataTable, Place};
 use crate::vocabulary::EventKind;

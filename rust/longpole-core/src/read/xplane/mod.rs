@@ -12,10 +12,9 @@
 //! often something occurred.
 
 mod plane;
-mod schema;
 
 use self::plane::Plane;
-use self::schema::{EVENTS, HOST_NAMES, LINES, PLANES};
+use self::plane::{EVENTS, HOST_NAMES, LINES, PLANES};
 use super::Options;
 use super::elements::Elements;
 use super::profile::Profile;
@@ -68,17 +67,17 @@ pub(super) fn read(
     header.fields.push(("profiler".to_owned(), "\"xprof\"".to_owned()));
     header.compression = messages.elements.window.compression();
     let n_unknown = xprof::interpret(Profile {
-        strings: &mut rows.strings,
-        events: &mut rows.events,
-        lanes: &mut rows.lanes,
-        args: &mut rows.args,
-        metadata: &rows.metadata,
+        strings: &mut rows.tables.strings,
+        events: &mut rows.tables.events,
+        lanes: &mut rows.tables.lanes,
+        args: &mut rows.tables.args,
+        metadata: &rows.tables.metadata,
         vocabulary: &options.vocabulary,
     });
     for _ in 0..n_unknown.unwrap_or(0) {
         messages.elements.note(Code::UnknownDeviceLine, 0)?;
     }
-    Ok(rows.tables(header, messages.elements.diagnostics, bytes))
+    Ok(rows.finish(header, messages.elements.diagnostics, bytes))
 }
 
 /// Reads the plane that was entered. Returns false if reading cannot continue after it.
@@ -146,8 +145,8 @@ pub(super) fn is_xplane(head: &[u8]) -> bool {
     let mut name = None;
     // A truncated plane is not an error here.
     let _ = fields(&rest[n_bytes..end], |field, wire| match field {
-        schema::ID if wire.bytes().is_none() => Some(()),
-        schema::NAME => {
+        plane::ID if wire.bytes().is_none() => Some(()),
+        plane::NAME => {
             name = wire.bytes();
             None
         }

@@ -2,11 +2,6 @@
 
 use std::collections::HashMap;
 
-use super::schema::{
-    DISPLAY_ID, DISPLAY_NAME, DISPLAY_NAME_OF_LINE, DOUBLE, DURATION_PS, EVENT_METADATA, ID,
-    INTEGER, KEY, METADATA_ID, N_OCCURRENCES, NAME, OFFSET_PS, REFERENCE, STAT_ID, STAT_METADATA,
-    STATS_OF_EVENT, STATS_OF_METADATA, TEXT, TIMESTAMP_NS, UNSIGNED, VALUE,
-};
 use crate::diagnostics::Code;
 use crate::ids::{LaneId, StringId};
 use crate::read::protobuf::{Field, Wire, fields};
@@ -151,7 +146,8 @@ impl Plane {
 
     /// Turns the events into rows. Returns the findings.
     pub(super) fn finish(self, rows: &mut Rows<'_>) -> Said {
-        let process = self.name.map_or(String::new(), |name| rows.strings.get(name).to_owned());
+        let process =
+            self.name.map_or(String::new(), |name| rows.tables.strings.get(name).to_owned());
         if !self.events.is_empty() {
             rows.statement("process_name", &process, "0", &process);
         }
@@ -195,11 +191,12 @@ impl Plane {
             let number = if line.display_id == 0 { line.id } else { line.display_id };
             let thread = number.cast_signed().to_string();
             if let Some(name) = line.display_name.or(line.name) {
-                let name = rows.strings.get(name).to_owned();
+                let name = rows.tables.strings.get(name).to_owned();
                 rows.statement("thread_name", process, &thread, &name);
             }
-            let (process, thread) = (rows.strings.intern(process), rows.strings.intern(&thread));
-            rows.lanes.intern(Place { process, thread, device: None, stream: None })
+            let (process, thread) =
+                (rows.tables.strings.intern(process), rows.tables.strings.intern(&thread));
+            rows.tables.lanes.intern(Place { process, thread, device: None, stream: None })
         });
         lanes.collect()
     }
@@ -226,7 +223,7 @@ impl Plane {
                 },
                 StatValue::Other => continue,
             };
-            match (rows.strings.get(key), value) {
+            match (rows.tables.strings.get(key), value) {
                 ("correlation_id", ArgValue::Integer(number)) => correlation = Some(number),
                 ("step_name", ArgValue::Text(text)) => name = Some(text),
                 _ => others.push((key, value)),
@@ -249,7 +246,7 @@ impl Plane {
             },
         );
         for (key, value) in others {
-            let key = rows.strings.get(key).to_owned();
+            let key = rows.tables.strings.get(key).to_owned();
             rows.argument(id, None, &key, value);
         }
         fault
@@ -320,7 +317,7 @@ fn stat(bytes: &[u8], rows: &mut Rows<'_>) -> Option<Stat> {
 /// Returns an integer as an argument. Integers above 63 bits are kept as text, as in JSON.
 fn integer(field: Field, value: u64, rows: &mut Rows<'_>) -> ArgValue {
     if field == UNSIGNED && i64::try_from(value).is_err() {
-        return ArgValue::Text(rows.strings.intern(&value.to_string()));
+        return ArgValue::Text(rows.tables.strings.intern(&value.to_string()));
     }
     ArgValue::Integer(value.cast_signed())
 }
@@ -337,6 +334,41 @@ fn rounded_ns(time_ps: i128) -> Option<i64> {
     let rounded = i64::try_from(whole + i128::from(is_up)).ok()?;
     (-MAX_TIME_NS..=MAX_TIME_NS).contains(&rounded).then_some(rounded)
 }
+
+// XSpace
+pub(super) const PLANES: Field = 1;
+pub(super) const HOST_NAMES: Field = 4;
+// XPlane, XLine, XEventMetadata, XStatMetadata
+pub(super) const ID: Field = 1;
+pub(super) const NAME: Field = 2;
+// XPlane
+pub(super) const LINES: Field = 3;
+pub(super) const EVENT_METADATA: Field = 4;
+pub(super) const STAT_METADATA: Field = 5;
+// Entries of the two maps
+pub(super) const KEY: Field = 1;
+pub(super) const VALUE: Field = 2;
+// XLine
+pub(super) const TIMESTAMP_NS: Field = 3;
+pub(super) const EVENTS: Field = 4;
+pub(super) const DISPLAY_ID: Field = 10;
+pub(super) const DISPLAY_NAME_OF_LINE: Field = 11;
+// XEvent
+pub(super) const METADATA_ID: Field = 1;
+pub(super) const OFFSET_PS: Field = 2;
+pub(super) const DURATION_PS: Field = 3;
+pub(super) const STATS_OF_EVENT: Field = 4;
+pub(super) const N_OCCURRENCES: Field = 5;
+// XEventMetadata
+pub(super) const DISPLAY_NAME: Field = 4;
+pub(super) const STATS_OF_METADATA: Field = 5;
+// XStat
+pub(super) const STAT_ID: Field = 1;
+pub(super) const DOUBLE: Field = 2;
+pub(super) const UNSIGNED: Field = 3;
+pub(super) const INTEGER: Field = 4;
+pub(super) const TEXT: Field = 5;
+pub(super) const REFERENCE: Field = 7;
 
 #[cfg(test)]
 mod tests {

@@ -20,7 +20,6 @@
 //! distinguished from those of the framework: both are operators.
 
 mod details;
-mod planes;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -31,7 +30,7 @@ use crate::read::profile::Profile;
 use crate::strings::Strings;
 use crate::tables::{EventTable, LaneTable, Place};
 use crate::vocabulary::{EventKind, Line, Plane, xprof_activity, xprof_host_event};
-use planes::Planes;
+use details::Planes;
 
 /// Interprets the events of an XProf profile. Returns the number of events on unknown device lines;
 /// `None` for other traces, which stay unchanged.

@@ -8,12 +8,11 @@
 //! that inner loops read, such as times, remain slices.
 
 mod block;
-mod float;
 
 use std::fmt;
 
 use self::block::{BLOCK, Block};
-pub(crate) use self::float::{float_of, of_float};
+pub(crate) use self::block::{float_of, of_float};
 use crate::ids::{NO_INTEGER, NO_ROW};
 
 /// Number of rows that are packed together.

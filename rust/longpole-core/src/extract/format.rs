@@ -1,8 +1,8 @@
 //! A format: its name, the anchors that must be on every line that starts a record, and a reader
 //! for such lines.
 
-use crate::extract::found::Found;
-use crate::extract::lines::Line;
+use super::found::Found;
+use super::lines::Line;
 
 /// An output format of a tool, and how to read it.
 #[derive(Debug, Clone, Copy)]
@@ -12,8 +12,8 @@ pub struct Format {
     /// The tool that prints it.
     pub summary: &'static str,
     /// A line that begins a record or table of this format contains one of these strings.
-    pub(in crate::extract) anchors: &'static [&'static str],
-    pub(in crate::extract) reader: fn() -> Box<dyn Reader>,
+    pub(super) anchors: &'static [&'static str],
+    pub(super) reader: fn() -> Box<dyn Reader>,
 }
 
 /// Reads the lines of one format.
@@ -21,7 +21,7 @@ pub struct Format {
 /// A reader sees the lines with one of its anchors, and every line if it requested this. The result
 /// therefore does not depend on which other formats are searched. The only exception is a last line
 /// without a line ending, whose anchor may be missing: all readers see it.
-pub(in crate::extract) trait Reader: Send {
+pub(super) trait Reader: Send {
     /// Reads a line.
     fn line(&mut self, line: Line<'_>, found: &mut Found) -> Interest;
 
@@ -31,7 +31,7 @@ pub(in crate::extract) trait Reader: Send {
 
 /// Which lines a reader needs to see next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::extract) enum Interest {
+pub(super) enum Interest {
     /// Lines with an anchor.
     Anchors,
     /// All lines, because a block or a table is open.

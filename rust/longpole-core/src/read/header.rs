@@ -48,7 +48,7 @@ pub(super) fn starts_with_field(text: &[u8]) -> Option<bool> {
 }
 
 /// Extracts the metadata that the analyses need from the fields.
-pub(in crate::read) fn facts(
+pub(super) fn facts(
     fields: Vec<(String, String)>,
     compression: Option<&'static str>,
     said: &mut Vec<(Code, u64)>,
