@@ -8,7 +8,7 @@ import pytest
 from path_rules import path_of
 
 from oracles.unrecorded_waits import KINDS, judged, run_of
-from tiny_traces import kernel, launch
+from tiny_traces import call, kernel, launch, read
 
 SEEDS = range(4)
 
@@ -43,6 +43,35 @@ def test_streams_that_never_overlap_wait_for_each_other_unasked():
     ]
 
 
+SHORTLY_LATE = [
+    *(launch(0, 2, 1), kernel("K1", 6, 100, 1), launch(87, 89, 2)),
+    *(kernel("K2", 102, 200, 2, stream=20), launch(187, 189, 3), kernel("K3", 202, 300, 3)),
+    *(launch(287, 289, 4), kernel("K4", 302, 400, 4, stream=20)),
+    *(launch(387, 389, 5), kernel("K5", 402, 500, 5)),
+]
+
+
+def test_what_is_late_is_learned_from_the_trace():
+    """A launch takes 4 us here, so that 13 us need a reason."""
+    wait, last = path_of(SHORTLY_LATE)[-2:]
+    assert (wait, last) == ((400, 402, "event_wait", "K5"), (402, 500, "kernel", "K5"))
+
+
+def beside(*events):
+    """Add a kernel that shows that streams do not wait for each other unasked."""
+    return [*SHORTLY_LATE, launch(30, 32, 6), kernel("side", 36, 60, 6, stream=20), *events]
+
+
+def test_a_start_is_doubted_if_another_thread_made_a_stream_wait():
+    asked = beside(call("cudaStreamWaitEvent", 380, 381, tid=2))
+    segments = read(asked).critical_path(whole=True).segments
+    *_, late, last = segments.select("kind", "certainty", "rival").iter_rows()
+    assert (late[:2], last[1]) == (("launch", "doubtful"), "certain")
+    assert late[2] is not None
+    unasked = read(beside()).critical_path(whole=True).segments
+    assert unasked.select("kind", "certainty").row(-2) == ("launch", "certain")
+
+
 def test_a_stream_that_runs_beside_another_one_does_not_wait_for_it():
-    beside = [*SERIAL, launch(12, 14, 6), kernel("side", 30, 60, 6, stream=20)]
-    assert path_of(beside)[-2:] == [(397, 402, "launch", "K5"), (402, 500, "kernel", "K5")]
+    with_side = [*SERIAL, launch(12, 14, 6), kernel("side", 30, 60, 6, stream=20)]
+    assert path_of(with_side)[-2:] == [(397, 402, "launch", "K5"), (402, 500, "kernel", "K5")]

@@ -42,8 +42,9 @@ impl<'a> Alternatives<'a> {
     /// and the event that the alternative comes from.
     pub(super) fn step(&mut self, edge: &Edge) -> (bool, Option<EventId>) {
         let rival = self.rival(edge);
-        let is_open = self.are_open_at(edge.target) || rival.is_some();
-        self.nodes.extend(rival.map(|it| it.source));
+        let hidden = self.hidden_rival(edge);
+        let is_open = self.are_open_at(edge.target) || rival.is_some() || hidden.is_some();
+        self.nodes.extend(rival.map(|it| it.source).into_iter().chain(hidden));
         let event = |it: &Edge| self.graph.timeline.event(self.graph.nodes.event(it.source));
         (is_open, rival.map(event))
     }
@@ -75,6 +76,14 @@ impl<'a> Alternatives<'a> {
                 self.may_have_launched(other, binding)
             }
         })
+    }
+
+    /// Returns the end of the activity that may have bound the target of a recorded edge, although
+    /// no edge shows that.
+    fn hidden_rival(&self, edge: &Edge) -> Option<NodeId> {
+        let is_inferred = edge.evidence == Evidence::Inferred;
+        let rival = edge.rival().filter(|_| !is_inferred && self.schedule.is_by_time());
+        rival.map(|rival| self.graph.nodes.end(rival))
     }
 
     /// Returns whether a start that its launch binds may have waited for another activity.

@@ -4,6 +4,7 @@
 //! alone. Facts that only one rule needs are computed in the file of that rule.
 
 mod asked;
+mod delays;
 mod graphs;
 mod launching;
 mod lost_launches;
@@ -18,6 +19,7 @@ mod templates;
 use std::cell::OnceCell;
 
 pub(super) use asked::Asked;
+use delays::Delays;
 use graphs::Graphs;
 use lost_launches::LostLaunches;
 pub(super) use marks::{Mark, Marks};
@@ -30,6 +32,7 @@ use crate::link::{self, AutogradPair, Launches, SyncRecord};
 use crate::tables::Tables;
 use crate::vocabulary::ApiRole;
 use purposes::Purposes;
+use serial::Serial;
 
 /// The facts of one trace.
 pub(super) struct Facts<'a> {
@@ -65,9 +68,10 @@ pub(super) struct Facts<'a> {
     pub(super) has_wait_calls: bool,
     /// For each device, the threads that launch to it.
     pub(super) launching_threads: Vec<Vec<usize>>,
-    /// For each stream, whether it and the other streams of its device wait for each other without
-    /// a wait call.
-    is_serial: Vec<bool>,
+    /// How late GPU activities usually start.
+    pub(super) delays: Delays,
+    /// The streams that wait for all others of their device without a wait call.
+    serial: Serial,
     purposes: Purposes,
     thread_nodes: OnceCell<ThreadNodes>,
 }
@@ -84,6 +88,7 @@ impl<'a> Facts<'a> {
         let purposes = Purposes::of(tables);
         let records = link::sync_records(tables, launches);
         let is_main = link::main_threads(tables);
+        let delays = Delays::of(&streams);
         let has_wait_calls =
             timeline.orders().any(|it| purposes.purpose(it, timeline) == ApiRole::StreamWait);
         Self {
@@ -101,7 +106,8 @@ impl<'a> Facts<'a> {
             lost_launches: LostLaunches::of(&streams, &purposes, tables),
             recorded: recorded_syncs::of_calls(&records, &streams, &purposes, tables),
             launching_threads: launching::threads_of_devices(&streams),
-            is_serial: serial::streams(&streams),
+            serial: Serial::of(&streams, &delays),
+            delays,
             streams,
             records,
             has_wait_calls,
@@ -154,7 +160,12 @@ impl<'a> Facts<'a> {
     /// Returns whether the streams of two activities of a device wait for each other without a wait
     /// call, as the legacy default stream and all others do.
     pub(super) fn are_serial(&self, one: Order, other: Order) -> bool {
-        [one, other].iter().any(|&work| self.is_serial[self.streams.stream_of(work)])
+        [one, other].iter().any(|&work| self.serial.waits[self.streams.stream_of(work)])
+    }
+
+    /// Like [`Self::are_serial`], but returns whether nothing speaks against it.
+    pub(super) fn may_be_serial(&self, one: Order, other: Order) -> bool {
+        [one, other].iter().any(|&work| !self.serial.runs_beside[self.streams.stream_of(work)])
     }
 
     /// Returns the activities that the thread's wait call likely refers to, if the process uses

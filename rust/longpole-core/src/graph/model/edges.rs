@@ -76,6 +76,9 @@ impl Edge {
             Evidence::Inferred if self.role == Role::DeviceOccupied => Certainty::Doubtful,
             Evidence::Inferred if self.rival().is_some() => Certainty::Doubtful,
             Evidence::Inferred => Certainty::Likely,
+            Evidence::Order | Evidence::Correlation if self.rival().is_some() => {
+                Certainty::Doubtful
+            }
             Evidence::Order | Evidence::Correlation | Evidence::Recorded | Evidence::Replayed => {
                 Certainty::Certain
             }

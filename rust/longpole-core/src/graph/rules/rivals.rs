@@ -4,8 +4,9 @@
 //! On simulated programs, one in twelve inferred waits with a rival was wrong, and almost none
 //! without.
 
-use crate::graph::facts::Facts;
-use crate::graph::model::{first_of_last, latest_to_end, limits};
+use super::ended_before;
+use crate::graph::facts::{Asked, Facts, Mark};
+use crate::graph::model::{Edge, first_of_last, latest_to_end, limits};
 use crate::ids::Order;
 
 /// Returns the rival of `producer` for the start of an activity that was ready at `ready_ns`.
@@ -20,6 +21,24 @@ pub(super) fn of_start(
     let own = facts.streams.device_of(work);
     let devices = facts.other_devices_to_wait_for(work).iter().copied().chain([own]);
     of([producer, work], times_ns, devices, facts)
+}
+
+/// Returns the activity that may have released a start that comes oddly late after its launch or
+/// its predecessor: one of another stream that ended just before, if a wait call may refer to it or
+/// if the two streams never overlap.
+pub(super) fn of_late_start(work: Order, binding: &Edge, facts: &Facts<'_>) -> Option<Order> {
+    let ready_ns = facts.nodes.time_ns(binding.source);
+    let start_ns = facts.timeline.start_ns(work);
+    if !facts.delays.is_odd(binding.role, start_ns - ready_ns) {
+        return None;
+    }
+    let after_ns = ready_ns.max(start_ns - limits::WAIT_RELEASE_NS - 1);
+    let ended_ns = (after_ns, start_ns - limits::QUICKEST_RELEASE_NS);
+    let device = facts.streams.device_of(work);
+    let asked = facts.asked[work.row()] != Asked::No;
+    ended_before::on_device(device, work, ended_ns, Mark::Unmarked, facts)
+        .map(|(_, other)| other)
+        .filter(|&other| asked || facts.may_be_serial(other, work))
 }
 
 /// Returns the rival of `producer` for a call that names no stream.

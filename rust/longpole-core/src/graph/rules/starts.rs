@@ -3,8 +3,8 @@
 
 use super::stream_order::Neighbours;
 use super::{
-    graphs, latent_waits, launches, occupied, overlapped, recorded_waits, released, stream_order,
-    unexplained, unlinked, unrecorded,
+    graphs, latent_waits, launches, occupied, overlapped, recorded_waits, released, rivals,
+    stream_order, unexplained, unlinked, unrecorded,
 };
 use crate::error::Result;
 use crate::graph::facts::Facts;
@@ -85,6 +85,9 @@ fn explain(
         let (late_ns, binding) = (start_ns - ready_ns, &mut edges[binding]);
         if !unrecorded::rename_start(work, before, late_ns, binding, facts) {
             unexplained::rename(work, late_ns, binding, facts);
+            if let Some(rival) = rivals::of_late_start(work, binding, facts) {
+                *binding = binding.with_rival(Some(rival));
+            }
         }
     }
 }
