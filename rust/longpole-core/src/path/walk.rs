@@ -4,7 +4,7 @@ use super::alternatives::Alternatives;
 use super::clip::{last_of, moved};
 use super::schedule::Schedule;
 use super::windows::Window;
-use crate::graph::limits::{INCONCLUSIVE_PART, TOGETHER_NS};
+use crate::graph::limits::{self, INCONCLUSIVE_PART, TOGETHER_NS};
 use crate::graph::{Certainty, Edge, Evidence, Graph, Kind, Role};
 use crate::ids::{EventId, NodeId, row_in_column};
 
@@ -100,6 +100,7 @@ pub fn walk(graph: &Graph, window: &Window, schedule: &Schedule) -> Path {
     let Some(mut node) = last_node(graph, window, schedule) else { return path };
     let mut is_behind_unknown = false;
     let mut is_undecided = false;
+    let mut later = None;
     let mut alternatives = Alternatives::of(graph, window, schedule, node);
     if time_ns(node) < end_ns {
         path.push(unknown(time_ns(node), end_ns, Kind::AfterLastEvent));
@@ -116,7 +117,8 @@ pub fn walk(graph: &Graph, window: &Window, schedule: &Schedule) -> Path {
         let mut found = segment(graph, edge, schedule.times_ns(graph));
         let (is_open, rival) = alternatives.step(edge);
         found.rival = found.rival.or(rival);
-        if is_open || is_behind_unknown || is_undecided {
+        let is_blurred = is_blurred(graph, edge, &found, later, schedule);
+        if is_open || is_blurred || is_behind_unknown || is_undecided {
             found.certainty = found.certainty.max(Certainty::Doubtful);
         }
         if is_undecided {
@@ -125,12 +127,37 @@ pub fn walk(graph: &Graph, window: &Window, schedule: &Schedule) -> Path {
         path.push(found);
         is_behind_unknown |= edge.evidence == Evidence::None;
         is_undecided |= is_toss_up(graph, edge);
+        later = Some(edge);
         node = edge.source;
     }
     // Shrinks the vector to its exact size, because a verdict keeps the paths of all windows.
     path.segments = path.segments.iter().rev().copied().collect();
     path.edges = path.edges.iter().rev().copied().collect();
     path
+}
+
+/// Whether a clock that is probably off may change a good part of a segment: one that leads from
+/// the host to a device or back, or that lies on the device before or after such a segment.
+fn is_blurred(
+    graph: &Graph,
+    edge: &Edge,
+    segment: &Segment,
+    later: Option<&Edge>,
+    schedule: &Schedule,
+) -> bool {
+    let on_device = [edge.source, edge.target].map(|node| is_on_device(graph, node));
+    if on_device == [false; 2] {
+        return false;
+    }
+    let node = if on_device[0] { edge.source } else { edge.target };
+    let doubt_ns = graph.clock_slack(graph.nodes.event(node)).doubt_ns;
+    if segment.duration_ns() >= limits::DOUBTED_CLOCK_PART * doubt_ns {
+        return false;
+    }
+    let earlier = || schedule.reached_by(edge.source, graph).map(|it| &graph.edges.as_slice()[it]);
+    on_device != [true; 2]
+        || later.is_some_and(|edge| !is_on_device(graph, edge.target))
+        || earlier().is_some_and(|edge| !is_on_device(graph, edge.source))
 }
 
 fn is_on_device(graph: &Graph, node: NodeId) -> bool {

@@ -23,6 +23,8 @@ pub struct ClockSlack {
     pub earlier_ns: i64,
     /// Maximum shift to later times.
     pub later_ns: i64,
+    /// By how much the timestamps are probably off, although too little says so to shift them.
+    pub doubt_ns: i64,
 }
 
 impl ClockSlack {

@@ -50,6 +50,20 @@ pub const LATE_LAUNCHES_NS: i64 = 8 * US;
 /// used to correct clocks.
 pub const USUAL_RETURN_NS: i64 = 2 * US;
 
+/// Returns of calls that waited agree if they differ by no more than this.
+pub const ALIKE_RETURNS_NS: i64 = 2 * US;
+
+/// Number of calls that need no other evidence if they agree that the device clock is ahead.
+pub const MANY_ALIKE_RETURNS: usize = 5;
+
+/// If the fastest calls return later than this after what they waited for, the timestamps of the
+/// device are probably too early.
+pub const SLOW_RETURN_NS: i64 = 5 * US;
+
+/// A segment of the path between host and device is doubtful if the clocks are probably off by this
+/// part of its length.
+pub const DOUBTED_CLOCK_PART: i64 = 4;
+
 /// Minimum time from the end of an activity to the start of one on another device that waited for
 /// it; within a device, 1 us was the observed minimum.
 pub const QUICKEST_RELEASE_NS: i64 = US;

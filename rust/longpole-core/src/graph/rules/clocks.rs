@@ -7,6 +7,7 @@
 //! offset of up to 3 us violates nothing and is not detected. A drifting offset is corrected for
 //! its worst violation only.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::graph::facts::{Asked, Facts};
@@ -21,10 +22,6 @@ pub(in crate::graph) fn shifts(facts: &Facts<'_>) -> Vec<ClockShift> {
     let delays_ns = waits_between_devices(facts);
     for (&(_, waiting), delays_ns) in &delays_ns {
         devices[waiting].releases_ns.extend(delays_ns);
-    }
-    let untold = devices.iter_mut().enumerate().filter(|(_, it)| !it.has_known_return());
-    for (device, evidence) in untold {
-        probable_returns(device, facts).for_each(|ns| evidence.probable_returns.add(ns));
     }
     let alone: Vec<_> = devices.iter().map(Evidence::shift).collect();
     let shift = |device: usize| {
@@ -61,9 +58,17 @@ pub(in crate::graph) fn slacks(facts: &Facts<'_>) -> Vec<ClockSlack> {
             device: facts.streams.device_number(device),
             earlier_ns: may_be(quickest_ns.saturating_sub(limits::QUICKEST_LAUNCH_NS)),
             later_ns: may_be((-limits::QUICKEST_RETURN_NS).saturating_sub(latest_ns)),
+            doubt_ns: evidence.agreed_return.map_or(0, |agreed| doubt_ns(agreed.quickest_ns)),
         }
     };
     evidence(facts).iter().enumerate().map(slack).collect()
+}
+
+/// Returns by how much a clock is probably off, for the return on which calls agree.
+fn doubt_ns(agreed_return_ns: i64) -> i64 {
+    let usual = limits::QUICKEST_RETURN_NS..=limits::SLOW_RETURN_NS;
+    let is_usual = usual.contains(&agreed_return_ns);
+    if is_usual { 0 } else { (agreed_return_ns - limits::USUAL_RETURN_NS).abs() }
 }
 
 /// Returns the evidence about the clock of each device: its launches, and the calls known to have
@@ -93,6 +98,12 @@ fn evidence(facts: &Facts<'_>) -> Vec<Evidence> {
         let n_too_late =
             stream.n_ending_after(work, end_ns, limits::LEAST_CLOCK_EVIDENCE, facts.timeline);
         devices[facts.streams.device_of(work)].returned(late_ns, n_too_late);
+    }
+    for (device, evidence) in devices.iter_mut().enumerate() {
+        evidence.agreed_return = Agreed::of(near_returns(device, facts));
+        if !evidence.has_known_return() {
+            probable_returns(device, facts).for_each(|ns| evidence.probable_returns.add(ns));
+        }
     }
     devices
 }
@@ -152,6 +163,27 @@ fn probable_returns<'f>(device: usize, facts: &'f Facts<'_>) -> impl Iterator<It
         let after_ns = move |end_ns: i64| facts.timeline.end_ns(call) - end_ns;
         returns_ns(call).into_iter().map(after_ns)
     })
+}
+
+/// Like [`probable_returns`], with the calls that synchronize an event: any activity submitted
+/// before may be what they waited for.
+fn near_returns(device: usize, facts: &Facts<'_>) -> Vec<i64> {
+    let timeline = facts.timeline;
+    let waits_for_event = |&call: &Order| {
+        facts.purpose(call) == ApiRole::EventSynchronize
+            && timeline.duration_ns(call) >= limits::LONG_SYNC_NS
+            && facts.launching_threads[device].contains(&timeline.lane(call))
+            && !facts.recorded.producers.contains_key(&call)
+    };
+    let of_event = facts.calls().filter(waits_for_event).flat_map(move |call| {
+        let (called_ns, end_ns) = (timeline.start_ns(call), timeline.end_ns(call));
+        let (after_ns, until_ns) =
+            (end_ns - limits::CLOCK_TOLERANCE_NS, end_ns + limits::CLOCK_TOLERANCE_NS);
+        let near = facts.streams.ending_on_device(device, after_ns, until_ns);
+        near.filter(move |&(_, work)| timeline.earliest_submission_ns(work) < called_ns)
+            .map(move |(work_end_ns, _)| end_ns - work_end_ns)
+    });
+    of_event.chain(probable_returns(device, facts)).filter(|&ns| is_near_zero(ns)).collect()
 }
 
 /// Corrects the remaining difference between the clocks of two devices of a process: activities
@@ -270,6 +302,8 @@ struct Evidence {
     latest_return_ns: i64,
     n_too_late: usize,
     probable_returns: Returns,
+    /// The quickest of several returns, known or probable, that are alike.
+    agreed_return: Option<Agreed>,
 }
 
 /// The return latencies of calls that may have waited for a device.
@@ -289,6 +323,28 @@ impl Returns {
             self.n_early += usize::from(after_ns < 0);
             self.n_late += usize::from(after_ns >= 0);
         }
+    }
+}
+
+/// The returns on which most calls that may have waited agree: those of calls that waited differ by
+/// little, others by anything.
+#[derive(Clone, Copy)]
+struct Agreed {
+    quickest_ns: i64,
+    n_calls: usize,
+}
+
+impl Agreed {
+    fn of(mut returns_ns: Vec<i64>) -> Option<Self> {
+        returns_ns.sort_unstable();
+        let n_alike = |first: usize| {
+            let until_ns = returns_ns[first] + limits::ALIKE_RETURNS_NS;
+            returns_ns.partition_point(|&ns| ns <= until_ns) - first
+        };
+        let counts = (0..returns_ns.len()).map(|first| (n_alike(first), Reverse(first)));
+        let (n_calls, Reverse(first)) = counts.max()?;
+        let is_enough = n_calls >= limits::LEAST_CLOCK_EVIDENCE && 2 * n_calls > returns_ns.len();
+        is_enough.then(|| Self { quickest_ns: returns_ns[first], n_calls })
     }
 }
 
@@ -340,6 +396,7 @@ impl Default for Evidence {
             latest_return_ns: i64::MIN,
             n_too_late: 0,
             probable_returns: Returns::NONE,
+            agreed_return: None,
         }
     }
 }
@@ -418,6 +475,7 @@ impl Evidence {
         let agrees = quickest_ns.saturating_add(by_returns_ns) >= 0;
         let is_told = self.n_too_late > 0 || self.returns_early();
         let is_ahead = self.n_too_late >= limits::LEAST_CLOCK_EVIDENCE
+            || self.many_return_early()
             || (is_told
                 && (self.launches_confirm(by_returns_ns) || self.releases_confirm(by_returns_ns)));
         (is_ahead && agrees).then_some(Shift { shift_ns: by_returns_ns, by_launches: false })
@@ -435,14 +493,25 @@ impl Evidence {
     fn by_returns_ns(&self) -> i64 {
         let probable_ns = -self.probable_returns.quickest_ns;
         let latest_ns = if self.has_known_return() { self.latest_return_ns } else { probable_ns };
+        let agreed_ns = self.agreed_return.map(|agreed| agreed.quickest_ns);
+        let may_be = |&ns: &i64| !self.has_known_return() || ns <= -latest_ns;
+        let latest_ns = agreed_ns.filter(may_be).map_or(latest_ns, |ns| -ns);
         -latest_ns.saturating_add(limits::USUAL_RETURN_NS)
     }
 
-    /// Whether most calls that may have waited for the device seem to return before its activities
-    /// ended, and no call is known to have waited for it.
+    /// Whether calls that may have waited for the device agree that they returned before its
+    /// activities ended, or most of them do and no call is known to have waited for it.
     fn returns_early(&self) -> bool {
         let Returns { n_early, n_late, .. } = self.probable_returns;
-        !self.has_known_return() && n_early > n_late
+        self.agreed_return.is_some_and(|agreed| agreed.quickest_ns < 0)
+            || (!self.has_known_return() && n_early > n_late)
+    }
+
+    /// Whether enough calls agree on an early return that no other evidence is needed.
+    fn many_return_early(&self) -> bool {
+        self.agreed_return.is_some_and(|agreed| {
+            agreed.quickest_ns < 0 && agreed.n_calls >= limits::MANY_ALIKE_RETURNS
+        })
     }
 
     /// Whether a shift makes several launches as fast as usual, that is, they seem late by the
@@ -573,6 +642,20 @@ mod tests {
         assert_eq!(shift_beside(&late, &[], &[-3 * US, 2 * US, 9 * US]), None);
         assert_eq!(shift_beside(&late, &[-US], &[-3 * US, -2 * US]), None);
         assert_eq!(shift_beside(&[9 * US, 10 * US, 40 * US], &[], &[-3 * US, -2 * US]), None);
+    }
+
+    #[test]
+    fn many_calls_that_agree_on_an_early_return_need_no_launches() {
+        let shift = |n_calls: i64| {
+            let mut evidence = Evidence::default();
+            evidence.launched(40 * US, 0);
+            evidence.returned(-9 * US, 0);
+            let early = (0..n_calls).map(|call| -2 * US + call * 100);
+            evidence.agreed_return = Agreed::of(early.chain([7 * US, 9 * US]).collect());
+            evidence.shift().map(|shift| shift.shift_ns)
+        };
+        assert_eq!((shift(4), shift(5)), (None, Some(-4 * US)));
+        assert_eq!(shift(2), None);
     }
 
     #[test]
