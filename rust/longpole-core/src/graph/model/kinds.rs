@@ -143,6 +143,11 @@ impl Kind {
         self <= Self::Communication
     }
 
+    /// Whether this kind is the time of GPU activities.
+    pub fn is_device_work(self) -> bool {
+        matches!(self, Self::Kernel | Self::Copy | Self::Communication)
+    }
+
     /// Whether the trace does not explain this time.
     pub fn is_unknown(self) -> bool {
         self == Self::AfterLastEvent || Self::UNKNOWN.contains(&self)

@@ -5,6 +5,13 @@
 //! about how a changed program would behave otherwise, so the order of execution stays the same. If
 //! a window begins at a time, everything before that time stays the same.
 //!
+//! Otherwise the start of a window moves as well, so that its length is the difference of two
+//! times. If the device has work of earlier steps queued, faster kernels first drain that, and the
+//! window seems shorter than the host lets steps be in the long run. In the long run, the length of
+//! a step is the mean of the slowest cycle of the graph, which no faster activity makes longer. So
+//! no change of the time of a kind of GPU activity gains more than all activities of the kind
+//! without time, which drain at once: [`what_if`] returns that answer if it is longer.
+//!
 //! One engine computes a single what-if or many: [`rows`] holds the effect on each edge in each of
 //! them, [`pass`] times the nodes.
 
@@ -16,11 +23,16 @@ mod pass;
 mod ratio;
 mod rows;
 
+use std::collections::BTreeSet;
+use std::iter;
+
+use super::clip::moved;
 use super::schedule::Schedule;
 use super::walk::{Path, walk};
 use super::windows::Window;
 use crate::error::Result;
 use crate::graph::Graph;
+use crate::ids::NodeId;
 use crate::progress::Progress;
 use crate::tables::Tables;
 pub(crate) use changes::REMOVED;
@@ -48,7 +60,9 @@ pub struct WhatIf {
 
 /// Re-times the whole trace after some changes and evaluates the window again.
 ///
-/// `lags_ns` is the result of [`lags_ns`]; without changes, every time equals the observed one.
+/// `lags_ns` is the result of [`lags_ns`]; without changes, every time equals the observed one. If
+/// a backlog makes the window seem shorter than without any time of the same kinds of activities,
+/// the result is that without it.
 ///
 /// # Errors
 ///
@@ -62,13 +76,48 @@ pub fn what_if(
     progress: Progress<'_>,
 ) -> Result<WhatIf> {
     let from_ns = window.fixed_start_ns();
-    let rows = rows_of(graph, tables, changes)?;
-    let times_ns = times_ns(graph, &rows, lags_ns, from_ns, progress)?;
+    let mut longest: Option<(i64, Rows<1>, Vec<i64>)> = None;
+    let least = if from_ns.is_none() { without_time(changes) } else { Vec::new() };
+    for changes in iter::once(changes).chain(least.iter().map(Vec::as_slice)) {
+        let rows = rows_of(graph, tables, changes)?;
+        let times_ns = times_ns(graph, &rows, lags_ns, from_ns, progress)?;
+        let (start_ns, end_ns) = moved(graph, window, &|node: NodeId| times_ns[node.row()]);
+        let length_ns = end_ns - start_ns;
+        if longest.as_ref().is_none_or(|&(longest_ns, ..)| length_ns > longest_ns) {
+            longest = Some((length_ns, rows, times_ns));
+        }
+    }
+    let (makespan_ns, rows, times_ns) = longest.unwrap_or_default();
     let lags_ns = rows.lags_ns(lags_ns, graph, from_ns);
     let reached_by = bindings::reached_by(graph, &lags_ns, &times_ns);
     let schedule = Schedule { times_ns: Some(times_ns), reached_by: Some(reached_by) };
     let path = walk(graph, window, &schedule);
-    Ok(WhatIf { makespan_ns: path.end_ns - path.start_ns, path, schedule, lags_ns })
+    Ok(WhatIf { makespan_ns, path, schedule, lags_ns })
+}
+
+/// Returns the changes with all time removed of the GPU activities that they make faster, and of
+/// all activities of the same kinds; nothing for changes that do that already.
+fn without_time(changes: &[Change]) -> Vec<Vec<Change>> {
+    let zero = Effect::Scale(Ratio::ZERO);
+    let faster_kind = |change: &Change| {
+        let is_faster = matches!(change.effect, Effect::Scale(by) if by.as_f64() < 1.0);
+        change.kind.filter(|kind| is_faster && kind.is_device_work())
+    };
+    let own = changes.iter().cloned().map(|mut change| {
+        if faster_kind(&change).is_some() {
+            change.effect = zero;
+        }
+        change
+    });
+    let own: Vec<_> = own.collect();
+    let kinds: BTreeSet<_> = changes.iter().filter_map(faster_kind).collect();
+    let mut all = own.clone();
+    let removed = kinds.into_iter().map(|kind| Change::of_kind(zero, kind));
+    all.extend(removed.filter(|change| !own.contains(change)));
+    let mut found = vec![own, all];
+    found.dedup();
+    found.retain(|it| it != changes);
+    found
 }
 
 /// Returns the latencies of all edges after some changes, `i64::MIN` for removed edges. If the
