@@ -405,6 +405,7 @@ class Trace(TraceTables):
         from longpole.remedies.facts import Facts
         from longpole.verdict.damaged import damaged
         from longpole.verdict.values import verdict_of
+        from longpole.verdict.withheld import MOST_IMPOSSIBLE, with_impossible_times
 
         number = None if step is None else step_number(step)
         window = core_window(number, annotation, instance, between, "period", whole=whole)
@@ -412,7 +413,12 @@ class Trace(TraceTables):
             parts, facts = self._core.verdict(window, data_load=data_load, step_name=step_name)
         devices = self.device_properties
         verdict = verdict_of(parts, lambda options: Facts(facts, parts, options, devices))
-        return damaged(verdict, parts, self.damage) if self.damage else verdict
+        if self.damage:
+            return damaged(verdict, parts, self.damage)
+        is_told = verdict.status in ("ok", "balanced")
+        if is_told and parts["recorded"]["impossible"] > MOST_IMPOSSIBLE:
+            return with_impossible_times(verdict, parts)
+        return verdict
 
     def recording_cost(
         self, step_time_ns: int | None = None, *, step_name: str | None = None

@@ -180,6 +180,14 @@ KINDS: Final = {
         "the clocks of host and device differ by at least that much",
         "compare times of host and device with care; they are kept as recorded",
     ),
+    "long_before_launch": Kind(
+        "warning",
+        "GPU activities that start up to {longest} before their launch, though others of their "
+        "device start just after theirs",
+        "the clocks do not explain that, so the recorded times or correlation ids are wrong: "
+        "figures of the device rest on them",
+        "record again, with a newer driver and profiler",
+    ),
     "out_of_stream_order": Kind(
         "warning",
         "GPU activities that start after the end of work which was launched later on their stream, "
@@ -256,7 +264,7 @@ KINDS: Final = {
     ),
 }
 
-IMPOSSIBLE_TIMES: Final = ("out_of_stream_order", "late_on_idle_device")
+IMPOSSIBLE_TIMES: Final = ("long_before_launch", "out_of_stream_order", "late_on_idle_device")
 """Codes for GPU activities whose recorded times are impossible."""
 
 READING_HINTS: Final = {

@@ -46,6 +46,8 @@ Cause = Literal[
     "before_first_event",
     "after_last_event",
     "sync_return",
+    "impossible_times",
+    "damaged",
 ]
 """Why a trace does not show what limits it."""
 
@@ -105,6 +107,8 @@ class RecordedParts(TypedDict):
     """Number of launching calls in the whole trace."""
     n_counter_ranges: int
     """Number of kernels with performance counters in the whole trace."""
+    impossible: float
+    """Of the steps that the gains cover: time of GPU activities with impossible times."""
 
 
 class VerdictParts(TypedDict):

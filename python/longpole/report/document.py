@@ -43,6 +43,7 @@ AbstentionCode = Literal[
     "graph_gap",
     "host_alone",
     "host_waits",
+    "impossible_times",
     "job_failed",
     "missing_ranks",
     "no_calls",

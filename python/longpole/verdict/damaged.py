@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from longpole.verdict.missing import window
+from longpole.verdict.withheld import withheld
 from longpole.wording import whole_percent
 
 if TYPE_CHECKING:
@@ -22,23 +23,7 @@ __all__ = ["damaged"]
 def damaged(verdict: Verdict, parts: VerdictParts, damage: Damage) -> Verdict:
     """Remove what the damage may have caused, and report the damage first."""
     if damage.is_grave:
-        reason, told = "the trace is damaged", damage.sentence
-        return replace(
-            verdict,
-            status="inconclusive",
-            sides=(),
-            remedies=(),
-            gains={},
-            bounds={},
-            cause="damaged",
-            reason=reason,
-            record=None,
-            sentence=told,
-            actions=(),
-            caveat=None,
-            left_out=(),
-            limit=None,
-        )
+        return withheld(verdict, "damaged", "the trace is damaged", damage.sentence)
     remedies = tuple(replace(remedy, told=None) for remedy in verdict.remedies)
     told = f"{damage.sentence} {window(parts)}{_rest(parts)}."
     return replace(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from longpole.critical_path.changes import Change
 from longpole.data import HIDDEN, Data
@@ -130,7 +130,7 @@ class Findings(Data):
     """The steps that the gains cover together."""
     window: Span
     doubt: Doubt
-    cause: Cause | Literal["damaged"] | None
+    cause: Cause | None
     """Why there is no verdict, if so."""
     reason: str
     """Why this window was chosen, and why there is no verdict, if so."""

@@ -103,6 +103,7 @@ struct RecordedParts {
     stopped_ns: i64,
     n_launching: usize,
     n_counter_ranges: usize,
+    impossible: f64,
 }
 
 impl RecordedParts {
@@ -129,8 +130,19 @@ impl RecordedParts {
             stopped_ns: found.stopped_ns,
             n_launching: found.n_launching,
             n_counter_ranges: found.n_counter_ranges,
+            impossible: impossible(tables, launches, scope),
         }
     }
+}
+
+/// Returns the share of the windows that is time of GPU activities with impossible times.
+#[allow(clippy::cast_precision_loss)] // a share
+fn impossible(tables: &Tables, launches: &Launches, scope: &Scope) -> f64 {
+    let (Some(first), Some(last)) = (scope.windows.first(), scope.windows.last()) else {
+        return 0.0;
+    };
+    let time_ns = measure::impossible_ns(tables, launches, (first.start_ns, last.end_ns));
+    time_ns as f64 / (last.end_ns - first.start_ns).max(1) as f64
 }
 
 /// The waiting of collectives, as a dictionary.

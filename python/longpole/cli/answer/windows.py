@@ -247,7 +247,8 @@ def _impossible(trace: Trace, length_ns: int) -> Iterator[Warned]:
                 count=n_events,
                 message=(
                     f"{count(n_events, 'GPU activity', 'GPU activities')} of category {category} "
-                    f"overlap an earlier one of their stream by up to {duration(longest_ns)}"
+                    f"{'overlaps' if n_events == 1 else 'overlap'} an earlier one of "
+                    f"{'its' if n_events == 1 else 'their'} stream by up to {duration(longest_ns)}"
                 ),
                 effect="a stream runs one at a time, so recorded durations are most likely wrong",
             )
