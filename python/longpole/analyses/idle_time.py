@@ -32,7 +32,7 @@ class IdleTimeRow(DurationFigures):
     `short_ns`. `between_activities`: it had been launched, and the interval is shorter than
     `short_ns`. `other_wait`: it had been launched but waited longer, for another stream or for a
     free device. `unlinked`: its launch is not known. `after_last`: no activity follows in the
-    window."""
+    trace. The cause is that of the whole interval, also if the window cuts it."""
     count: int
     duration_ns: int
     share_of_idle: float | None

@@ -20,11 +20,14 @@ pub struct Gap {
     pub device: Option<i64>,
     /// The stream; `None` for the device as a whole.
     pub stream: Option<i64>,
-    /// End of the previous activity.
+    /// End of the previous activity, or start of the window.
     pub start_ns: i64,
     /// Start of the next activity, or end of the window.
     pub end_ns: i64,
-    /// The next activity; `None` at the end of the window.
+    /// Start and end of the gap in the trace: it may reach beyond the window, and what ended it
+    /// does not depend on the window.
+    pub whole_ns: (i64, i64),
+    /// The next activity, also if it starts after the window; `None` if none follows in the trace.
     pub next: Option<EventId>,
     /// The launch call of that activity.
     pub call: Option<EventId>,
@@ -56,27 +59,36 @@ pub fn gaps(
     chosen: &Chosen,
 ) -> Vec<Gap> {
     let window = in_range(window);
+    let recorded = recorded(tables, window);
     let mut found = Vec::new();
     for ((device, stream), mut rows) in runs(tables, places, chosen) {
         rows.sort_by(|one, two| {
             (one.0, one.1).cmp(&(two.0, two.1)).then_with(|| by_content(one.2, two.2, tables))
         });
         let busy = Spans::union_of(rows.iter().map(|&(start, end, _)| (start, end)));
-        let idle = Spans::union_of([window]).minus(&busy);
+        let idle = Spans::union_of([recorded]).minus(&busy);
         let mut behind = 0;
-        found.extend(idle.as_slice().iter().map(|&(start_ns, end_ns)| {
-            // The first activity that begins where the gap ends, unless the window ends there.
-            behind += rows[behind..].iter().take_while(|row| row.0 < end_ns).count();
-            let next = rows.get(behind).filter(|row| row.0 == end_ns && end_ns < window.1);
-            let next = next.map(|&(_, _, event)| event);
+        let is_inside =
+            |&&(start_ns, end_ns): &&(i64, i64)| start_ns.max(window.0) < end_ns.min(window.1);
+        found.extend(idle.as_slice().iter().filter(is_inside).map(|&whole_ns| {
+            let (start_ns, end_ns) = (whole_ns.0.max(window.0), whole_ns.1.min(window.1));
+            // The first activity that begins where the gap ends.
+            behind += rows[behind..].iter().take_while(|row| row.0 < whole_ns.1).count();
+            let next = rows.get(behind).map(|&(_, _, event)| event);
             let call = next.and_then(|next| launches.launcher(next));
             let host_ns = call
                 .and_then(|call| tables.events.end_ns(call))
                 .map(|returned| returned.clamp(start_ns, end_ns) - start_ns);
-            Gap { device, stream, start_ns, end_ns, next, call, host_ns }
+            Gap { device, stream, start_ns, end_ns, whole_ns, next, call, host_ns }
         }));
     }
     found
+}
+
+/// Returns the time from the first event of a trace to the last, extended to a window.
+fn recorded(tables: &Tables, window: (i64, i64)) -> (i64, i64) {
+    let spans = tables.events.ids().filter_map(|event| tables.events.span(event));
+    spans.fold(window, |(first, last), (start, end)| (first.min(start), last.max(end)))
 }
 
 /// Returns the chosen activities of each place. Activities without duration end no gap.

@@ -20,7 +20,7 @@ named! {
         OtherWait "other_wait",
         /// The launch of the next activity is not known.
         Unlinked "unlinked",
-        /// No activity follows in the window.
+        /// No activity follows in the trace.
         AfterLast "after_last",
     }
 }
@@ -83,27 +83,36 @@ pub fn idle_causes(
 }
 
 /// Returns the causes of a gap, each with its time, and the part of that before the call returned.
+/// The cause is that of the whole gap, so that it does not depend on the window.
 fn parts_of(
     gap: &Gap,
     short_ns: i64,
     events: &EventTable,
 ) -> impl Iterator<Item = (IdleCause, i64, Option<i64>)> {
     let cause = cause_of(gap, short_ns, events);
-    let duration_ns = gap.end_ns - gap.start_ns;
-    let launched_ns = gap.host_ns.filter(|host_ns| {
-        cause == IdleCause::WaitingForLaunch && duration_ns - host_ns >= short_ns
-    });
-    let first_ns = launched_ns.unwrap_or(duration_ns);
-    let rest = launched_ns.map(|ns| (IdleCause::OtherWait, duration_ns - ns, Some(0)));
-    std::iter::once((cause, first_ns, gap.host_ns)).chain(rest)
+    let (whole_start_ns, whole_end_ns) = gap.whole_ns;
+    let returned_ns = gap.call.and_then(|call| events.end_ns(call));
+    let split_ns = returned_ns
+        .map(|returned_ns| returned_ns.clamp(whole_start_ns, whole_end_ns))
+        .filter(|split_ns| {
+            cause == IdleCause::WaitingForLaunch && whole_end_ns - split_ns >= short_ns
+        })
+        .unwrap_or(whole_end_ns)
+        .clamp(gap.start_ns, gap.end_ns);
+    let rest_host_ns = gap.host_ns.map(|_| 0);
+    let parts = [
+        (cause, split_ns - gap.start_ns, gap.host_ns),
+        (IdleCause::OtherWait, gap.end_ns - split_ns, rest_host_ns),
+    ];
+    parts.into_iter().filter(|&(_, duration_ns, _)| duration_ns > 0)
 }
 
 fn cause_of(gap: &Gap, short_ns: i64, events: &EventTable) -> IdleCause {
     match (gap.next, gap.call) {
         (None, _) => IdleCause::AfterLast,
         (_, None) => IdleCause::Unlinked,
-        (_, Some(call)) if events.start_ns(call) > gap.start_ns => IdleCause::WaitingForLaunch,
-        _ if gap.end_ns - gap.start_ns < short_ns => IdleCause::BetweenActivities,
+        (_, Some(call)) if events.start_ns(call) > gap.whole_ns.0 => IdleCause::WaitingForLaunch,
+        _ if gap.whole_ns.1 - gap.whole_ns.0 < short_ns => IdleCause::BetweenActivities,
         _ => IdleCause::OtherWait,
     }
 }
