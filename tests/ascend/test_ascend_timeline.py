@@ -44,6 +44,13 @@ def test_the_type_of_a_task_says_what_it_is(task: str, kind: str) -> None:
     assert kinds(AscendBuilder().task("x", (0, 1), 1, kind=task)) == [("x", kind)]
 
 
+def test_the_first_connection_of_a_profile_has_the_number_zero() -> None:
+    builder = AscendBuilder().launch("Add", (0, 5), (10, 20), 0).launch("Mul", (6, 9), (21, 30), 1)
+    assert builder.read().launches["call"].null_count() == 0
+    twice = AscendBuilder().task("Add", (10, 20), 0).launch("Mul", (0, 5), (21, 30), 0)
+    assert twice.read().launches["call"].null_count() == 2
+
+
 def test_an_unknown_type_of_task_is_no_work_and_is_reported() -> None:
     trace = AscendBuilder().task("x", (0, 1), 1, kind="QUANTUM_CORE").read()
     assert trace.events["kind"].to_list() == ["device_task"]

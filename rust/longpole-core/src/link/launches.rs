@@ -12,11 +12,11 @@ use super::calls::{Calls, number};
 use super::homes::Homes;
 use super::reused::Reused;
 use crate::error::Result;
-use crate::ids::{EventId, InColumn, NO_ROW};
+use crate::ids::{EventId, InColumn, NO_ROW, StringId};
 use crate::names::named;
 use crate::progress::{Progress, report};
 use crate::tables::{EventKind, EventTable, Tables};
-use crate::vocabulary::ApiRole;
+use crate::vocabulary::{ApiRole, Layer};
 
 /// The launch call of each GPU activity. See [`launches`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -70,11 +70,12 @@ impl Launches {
 /// Links GPU activities and synchronization records to the calls with their correlation id. One
 /// call may launch many kernels, for example a graph launch.
 ///
-/// Ids are unique within one process, and 0 is not an id. If several calls have the same id, those
-/// of the process that launches on the same device are preferred, then those with the same external
-/// id. Of these, the last that began before the activity is used, otherwise the first. Of calls
-/// that began together, the shorter counts as the later; further ties are decided by content, so
-/// that file order does not matter. Such activities are counted as ambiguous.
+/// Ids are unique within one process, and 0 is not an id, unless one call and one activity have it.
+/// If several calls have the same id, those of the process that launches on the same device are
+/// preferred, then those with the same external id. Of these, the last that began before the
+/// activity is used, otherwise the first. Of calls that began together, the shorter counts as the
+/// later; further ties are decided by content, so that file order does not matter. Such activities
+/// are counted as ambiguous.
 ///
 /// # Errors
 ///
@@ -107,6 +108,10 @@ pub fn launches(tables: &Tables, progress: Progress<'_>) -> Result<Launches> {
         if call.is_none() && kind.is_device_work() {
             orphans.push(work);
         }
+    }
+    if let Some((work, call)) = first_connection(&orphans, tables) {
+        found.launcher[work.row()] = Some(call).in_column();
+        orphans.retain(|&orphan| orphan != work);
     }
     found.find_orphans(&orphans, tables);
     Ok(found)
@@ -149,6 +154,30 @@ impl Launches {
         self.holders.sort_unstable();
         self.holders.dedup();
     }
+}
+
+/// Returns the activity with id 0 and its call, if only one of each has it: CANN counts the
+/// connections of its profile from 0. Elsewhere, 0 means that there is no id.
+fn first_connection(orphans: &[EventId], tables: &Tables) -> Option<(EventId, EventId)> {
+    let events = &tables.events;
+    let has_zero = |&event: &EventId| events.correlation(event) == Some(0);
+    let mut works = orphans.iter().copied().filter(has_zero);
+    let work = works.next().filter(|_| works.next().is_none())?;
+    let mut calls = events.ids().filter(|&event| events.kind(event).is_call()).filter(has_zero);
+    let call = calls.next().filter(|_| calls.next().is_none())?;
+    let is_cause = events.start_ns(call) <= events.start_ns(work);
+    (is_cause && is_of_cann(tables)).then_some((work, call))
+}
+
+/// Whether the names of processes are those of CANN's profiler.
+fn is_of_cann(tables: &Tables) -> bool {
+    let (metadata, strings) = (&tables.metadata, &tables.strings);
+    let wanted = strings.lookup("process_name");
+    (0..metadata.len())
+        .filter(|&row| wanted.is_some() && StringId::from_column(metadata.name[row]) == wanted)
+        .filter_map(|row| StringId::from_column(metadata.value[row]))
+        .map(|name| strings.get(name))
+        .any(|name| Layer::of_process(name).is_some_and(|layer| layer.is_telling(name)))
 }
 
 /// Returns the graph launch calls, in order of time.
