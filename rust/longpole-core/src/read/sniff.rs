@@ -134,6 +134,7 @@ fn known(head: &[u8], compressed: bool) -> Option<Known> {
     magic
         .map(|&(_, known)| known)
         .or_else(|| hatchet(significant(head)))
+        .or_else(|| thread_trace(significant(head)))
         .or_else(|| markup(significant(head)))
         .or_else(|| archive(head, compressed))
 }
@@ -153,6 +154,23 @@ fn hatchet(text: &[u8]) -> Option<Known> {
     let keys: [&[u8]; 2] = [b"\"frame\"", b"\"metrics\""];
     let is_tree = text.starts_with(b"[") && !contains(text, b"\"ph\"");
     (is_tree && keys.iter().all(|key| contains(text, key))).then_some(HATCHET)
+}
+
+const THREAD_TRACE: Known = (
+    "a thread trace of rocprofv3 (instructions of waves, without kernels or calls in time)",
+    "record a timeline: `rocprofv3 --runtime-trace --output-format rocpd -- PROGRAM`",
+);
+
+/// Recognizes the JSON files of `rocprofv3 --att`: the list of waves, the code, and one wave.
+fn thread_trace(text: &[u8]) -> Option<Known> {
+    let keys: [&[&[u8]]; 3] = [
+        &[b"\"wave_filenames\""],
+        &[b"\"code\"", b"ISA, _, LineNumber"],
+        &[b"\"wave\"", b"\"instructions\"", b"\"timeline\""],
+    ];
+    let has_all = |keys: &&[&[u8]]| keys.iter().all(|key| contains(text, key));
+    let is_object = text.starts_with(b"{") && !contains(text, b"\"traceEvents\"");
+    (is_object && keys.iter().any(has_all)).then_some(THREAD_TRACE)
 }
 
 fn markup(text: &[u8]) -> Option<Known> {
@@ -221,6 +239,8 @@ mod tests {
     fn a_file_that_cannot_be_read_is_named_by_its_head() {
         let cases: &[(&[u8], &str)] = &[
             (b"[{\"children\":[],\"frame\":{\"name\":\"ROOT\"},\"metrics\":{}}]", "Proton"),
+            (b"{\"wave_filenames\":{\"0\":{}},\"gfxv\":\"vega\"}", "thread trace"),
+            (b"{\"code\":[[]],\"header\":\"ISA, _, LineNumber, Source\"}", "thread trace"),
             (b"\x7fELF\x02\x01\x01", "ELF"),
             (b"\x80\x04\x95\x1e", "pickle"),
             (b"PK\x03\x04", "zip"),
