@@ -65,7 +65,7 @@ def halved(_facts):
     return [Found(careful=[change], hopeful=[change], advice="Halve the kernels", events=[])]
 
 
-def mixed(facts):
+def mixed(_facts):
     """Find kernels that can take half of their time, and a wait that can go."""
     changes = [Scale(by=0.5, kind="kernel"), RemoveWait()]
     return [Found(careful=changes, advice="Halve the kernels", events=[])]
