@@ -6,7 +6,7 @@ use longpole_core::graph::Graph;
 use longpole_core::link::Launches;
 use longpole_core::measure;
 use longpole_core::names::Names;
-use longpole_core::path::{self, Bounds, Hole, Inquiry, Scope, Side, Usual, Verdict};
+use longpole_core::path::{self, Bounds, Inquiry, Scope, Side, UnexplainedGap, Usual, Verdict};
 use longpole_core::stack::Nesting;
 use longpole_core::tables::Tables;
 use pyo3::prelude::*;
@@ -73,7 +73,7 @@ struct HoleParts {
 }
 
 impl HoleParts {
-    fn of(hole: &Hole, tables: &Tables) -> Self {
+    fn of(hole: &UnexplainedGap, tables: &Tables) -> Self {
         let events = &tables.events;
         let name =
             |event| events.name(event).map_or("", |name| tables.strings.get(name)).to_owned();
@@ -201,7 +201,11 @@ impl VerdictParts {
             sides: sides(&verdict.sides),
             gains: Side::ALL.iter().map(|side| side.name()).zip(verdict.gains).collect(),
             bounds: sides_of(&verdict.bounds),
-            holes: verdict.holes.iter().map(|hole| HoleParts::of(hole, tables)).collect(),
+            holes: verdict
+                .unexplained_gaps
+                .iter()
+                .map(|hole| HoleParts::of(hole, tables))
+                .collect(),
             kernels_and_host: verdict.kernels_and_host,
             unit: scope.unit.name(),
             n_windows: scope.windows.len(),

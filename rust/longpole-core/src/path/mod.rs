@@ -20,8 +20,8 @@ pub use busy::busy_ns;
 pub(crate) use clip::moved;
 pub use remedies::{
     Activity, Bounds, Busiest, Cause, DeviceWait, Doubt, Fact, FactIndex, Facts, Function, Gain,
-    Hole, Inquiry, Lengths, Loader, Named, OnThread, Side, Status, ThreadGap, Usual, Verdict,
-    verdict,
+    Inquiry, Lengths, Loader, Named, OnThread, Side, Status, ThreadGap, UnexplainedGap, Usual,
+    Verdict, verdict,
 };
 pub use schedule::Schedule;
 pub use schedule::longest;

@@ -1,9 +1,9 @@
 //! Conditions that make a verdict unreliable or inconclusive.
 
-use super::holes::Hole;
 use super::host_waits::time_in_windows_ns;
 use super::open::Open;
 use super::question::Question;
+use super::unexplained_gaps::UnexplainedGap;
 use crate::graph::{Evidence, Kind};
 use crate::link::Launches;
 use crate::names::Names;
@@ -136,16 +136,16 @@ impl Doubt {
     #[allow(clippy::cast_precision_loss)] // a share
     pub(super) fn apart_from(
         self,
-        holes: &[Hole],
+        unexplained_gaps: &[UnexplainedGap],
         everything: f64,
         question: &Question<'_>,
     ) -> Self {
         let whole_ns: i64 = question.paths.iter().map(|path| path.end_ns - path.start_ns).sum();
-        let holes_ns: i64 = holes.iter().map(|hole| hole.duration_ns).sum();
-        let rest = (whole_ns - holes_ns).max(1) as f64 / whole_ns.max(1) as f64;
-        let hole = holes_ns as f64 / whole_ns.max(1) as f64;
+        let gaps_ns: i64 = unexplained_gaps.iter().map(|gap| gap.duration_ns).sum();
+        let rest = (whole_ns - gaps_ns).max(1) as f64 / whole_ns.max(1) as f64;
+        let gap = gaps_ns as f64 / whole_ns.max(1) as f64;
         let mut doubt = Self {
-            unknown: ((self.unknown - hole) / rest).max(0.0),
+            unknown: ((self.unknown - gap) / rest).max(0.0),
             floor: 1.0 - everything,
             graph_gaps: self.graph_gaps / rest,
             inferred: self.inferred / rest,

@@ -4,8 +4,8 @@
 //! such ranges, they show which of the launches without an activity communicate.
 
 use super::causes::Causes;
+use super::missing_calls::{MissingCalls, may_wait};
 use super::question::Question;
-use super::silences::{Silence, may_wait};
 use crate::graph::{Edge, Kind};
 use crate::ids::{EventId, NodeId, Order};
 use crate::vocabulary::{ApiRole, is_collective_range};
@@ -23,7 +23,7 @@ pub(super) struct Lost {
 }
 
 impl Lost {
-    pub(super) fn of(question: &Question<'_>, silences: &[Silence]) -> Self {
+    pub(super) fn of(question: &Question<'_>, missing_calls: &[MissingCalls]) -> Self {
         let graph = question.graph;
         let ranges = CollectiveRanges::of(question);
         let of_device = ranges.of_device(question);
@@ -35,11 +35,11 @@ impl Lost {
                 (graph.timeline.lane(call), graph.nodes.start(call), may)
             })
             .collect();
-        all.extend(silences.iter().map(|silence| {
-            let may = ranges.of_silence(silence, of_device, question);
+        all.extend(missing_calls.iter().map(|missing| {
+            let may = ranges.of_missing_calls(missing, of_device, question);
             (
-                silence.thread,
-                silence.before,
+                missing.thread,
+                missing.before,
                 may.with(Causes::STREAM_WAITS).with(Causes::BLOCKING_CALLS),
             )
         }));
@@ -160,12 +160,17 @@ impl CollectiveRanges {
     }
 
     /// Returns what missing calls may have launched.
-    fn of_silence(&self, silence: &Silence, of_device: Causes, question: &Question<'_>) -> Causes {
+    fn of_missing_calls(
+        &self,
+        missing: &MissingCalls,
+        of_device: Causes,
+        question: &Question<'_>,
+    ) -> Causes {
         let graph = question.graph;
-        let between = graph.thread_nodes.between(silence.thread, silence.before, silence.behind);
+        let between = graph.thread_nodes.between(missing.thread, missing.before, missing.behind);
         let is_inside = |&node: &NodeId| self.holds(graph.timeline.event(graph.nodes.event(node)));
         let may_communicate =
-            !self.tell || is_inside(&silence.before) || between.iter().any(is_inside);
+            !self.tell || is_inside(&missing.before) || between.iter().any(is_inside);
         if may_communicate { of_device } else { of_device.without(Causes::COMMUNICATION) }
     }
 }

@@ -14,18 +14,18 @@ mod causes;
 mod doubt;
 mod facts;
 mod functions;
-mod holes;
 mod host_waits;
 mod loaders;
 mod lost;
+mod missing_calls;
 mod model;
 mod open;
 mod pace;
 mod question;
 mod rule;
-mod silences;
 mod slots;
 mod trials;
+mod unexplained_gaps;
 
 use super::schedule::Schedule;
 use super::walk::{Path, Segment, walk};
@@ -43,13 +43,13 @@ use busy_streams::BusyStreams;
 pub use doubt::{Cause, Doubt};
 pub use facts::{Activity, DeviceWait, FactIndex, Facts, Named, OnThread, ThreadGap};
 pub use functions::{Busiest, Function};
-pub use holes::Hole;
 pub use loaders::Loader;
 pub use model::Side;
 use open::{Open, Placing};
 use question::Question;
 use rule::{Gains, Ruling, certain, ruling};
 use trials::Trials;
+pub use unexplained_gaps::UnexplainedGap;
 
 named! {
     /// The result of a verdict.
@@ -107,7 +107,7 @@ pub struct Verdict {
     /// Reliability of the verdict.
     pub doubt: Doubt,
     /// Unexplained gaps that the verdict leaves out, longest first.
-    pub holes: Vec<Hole>,
+    pub unexplained_gaps: Vec<UnexplainedGap>,
     /// Whether removing waits gains more than removing any side.
     pub waits_lead: bool,
     /// Whether only host and kernels together would gain much.
@@ -142,7 +142,7 @@ pub struct Inquiry {
     paths: Vec<Path>,
     lags_ns: Vec<i64>,
     open: Open,
-    holes: Vec<Hole>,
+    unexplained_gaps: Vec<UnexplainedGap>,
 }
 
 /// The gain of a change in the windows of a verdict.
@@ -178,7 +178,7 @@ impl Inquiry {
             let (paths, times) = (&self.paths[..], Vec::new());
             let question =
                 Question { graph, tables, nesting, scope, paths, lags_ns, is_as_timed, times };
-            question.tried(&self.open, &self.holes, changes, progress)
+            question.tried(&self.open, &self.unexplained_gaps, changes, progress)
         };
         let gain = |trial: Trial| Gain {
             gain_ns: trial.gain_ns().div_euclid(n_windows),
@@ -221,11 +221,15 @@ pub fn verdict(
     let mut open = Open::of(&question);
     let mut answers = question.answers(&open, &[], progress)?;
     let mut doubt = Doubt::of(&question, launches, &open, answers.everything());
-    let holes = if doubt.is_unexplained() { holes::holes(&question) } else { Vec::new() };
-    if !holes.is_empty() {
-        open.without(&holes, graph);
-        answers = question.answers(&open, &holes, progress)?;
-        doubt = doubt.apart_from(&holes, answers.everything(), &question);
+    let unexplained_gaps = if doubt.is_unexplained() {
+        unexplained_gaps::unexplained_gaps(&question)
+    } else {
+        Vec::new()
+    };
+    if !unexplained_gaps.is_empty() {
+        open.without(&unexplained_gaps, graph);
+        answers = question.answers(&open, &unexplained_gaps, progress)?;
+        doubt = doubt.apart_from(&unexplained_gaps, answers.everything(), &question);
     }
     let mut ruling = ruling(&answers.gains(None));
     if doubt.cause.is_some()
@@ -241,8 +245,8 @@ pub fn verdict(
     if has_work && doubt.cause.is_none() {
         doubt.rest = question.rest_unknown(&ruling.sides, progress)?;
     }
-    let verdict = question.verdict(&answers, ruling, doubt, holes.clone(), has_work);
-    Ok((verdict, Inquiry { paths: all_paths, lags_ns: all_lags_ns, open, holes }))
+    let verdict = question.verdict(&answers, ruling, doubt, unexplained_gaps.clone(), has_work);
+    Ok((verdict, Inquiry { paths: all_paths, lags_ns: all_lags_ns, open, unexplained_gaps }))
 }
 
 impl Question<'_> {
@@ -352,14 +356,19 @@ impl Answers {
 
 impl Question<'_> {
     /// Tries to remove each side, several sides together, and all waits.
-    fn answers(&self, open: &Open, holes: &[Hole], progress: Progress<'_>) -> Result<Answers> {
+    fn answers(
+        &self,
+        open: &Open,
+        unexplained_gaps: &[UnexplainedGap],
+        progress: Progress<'_>,
+    ) -> Result<Answers> {
         let mut changes: Vec<_> = Side::ALL.iter().map(|side| side.removed()).collect();
         let everything = changes.concat();
         changes.push([Side::Kernels.removed(), Side::Host.removed()].concat());
         changes.push(everything);
         let waits = |kind| vec![Change::of_kind(Effect::RemoveWait, kind)];
         changes.extend([waits(Kind::SyncReturn), waits(Kind::EventWait)]);
-        let mut tried = self.tried(open, holes, &changes, progress)?;
+        let mut tried = self.tried(open, unexplained_gaps, &changes, progress)?;
         let mut last = || tried.pop().unwrap_or_default();
         let (stream_waits, blocking_calls) = (last(), last());
         let (everything, kernels_and_host) = (last(), last());
@@ -370,12 +379,12 @@ impl Question<'_> {
     fn tried(
         &self,
         open: &Open,
-        holes: &[Hole],
+        unexplained_gaps: &[UnexplainedGap],
         changes: &[Vec<Change>],
         progress: Progress<'_>,
     ) -> Result<Vec<Trial>> {
         let busy = self.busy(open);
-        tried(&self.starts(open, holes, &busy), changes, progress)
+        tried(&self.starts(open, unexplained_gaps, &busy), changes, progress)
     }
 
     /// Returns the busy times of streams, if anything is missing.
@@ -384,9 +393,14 @@ impl Question<'_> {
         if is_closed { BusyStreams::default() } else { BusyStreams::of(self) }
     }
 
-    fn starts<'t>(&'t self, open: &'t Open, holes: &[Hole], busy: &'t BusyStreams) -> Starts<'t> {
+    fn starts<'t>(
+        &'t self,
+        open: &'t Open,
+        unexplained_gaps: &[UnexplainedGap],
+        busy: &'t BusyStreams,
+    ) -> Starts<'t> {
         let windows = &self.scope.windows;
-        let missing = (open, holes, busy);
+        let missing = (open, unexplained_gaps, busy);
         let lags = (self.lags_ns, self.is_as_timed);
         let from = |held_ns| Trials::new(self.graph, self.tables, lags, windows, missing, held_ns);
         Starts { free: from(None), held: open.held_ns.map(|ns| from(Some(ns))) }
@@ -421,7 +435,7 @@ impl Question<'_> {
         answers: &Answers,
         ruling: Ruling,
         doubt: Doubt,
-        holes: Vec<Hole>,
+        unexplained_gaps: Vec<UnexplainedGap>,
         has_work: bool,
     ) -> Verdict {
         let nothing_named = ruling.sides.is_empty() && !ruling.waits_lead;
@@ -440,7 +454,7 @@ impl Question<'_> {
             bounds: answers.bounds(),
             kernels_and_host: answers.kernels_and_host.gain(None),
             lengths: lengths(&answers.everything.lengths_ns, self.scope.shown),
-            holes: if doubt.cause.is_none() { holes } else { Vec::new() },
+            unexplained_gaps: if doubt.cause.is_none() { unexplained_gaps } else { Vec::new() },
             doubt,
             waits_lead: ruling.waits_lead,
             nearly_balanced: ruling.nearly_balanced,

@@ -6,11 +6,11 @@
 //! excluded by an earlier launch is not considered.
 
 use super::causes::Causes;
-use super::holes::Hole;
 use super::host_waits::host_waits;
 use super::lost::Lost;
+use super::missing_calls::{MissingCalls, missing_calls};
 use super::question::Question;
-use super::silences::{Silence, silences};
+use super::unexplained_gaps::UnexplainedGap;
 use crate::graph::{Edge, Graph, Kind, Role, limits};
 use crate::ids::{NodeId, Order, row_in_column};
 
@@ -72,19 +72,19 @@ impl Open {
             return Self::default();
         };
         let host_waits = host_waits(graph, question.tables);
-        let silences = silences(question);
-        if !is_any_missing(graph) && silences.is_empty() && host_waits.is_empty() {
+        let missing_calls = missing_calls(question);
+        if !is_any_missing(graph) && missing_calls.is_empty() && host_waits.is_empty() {
             return Self::default();
         }
         let within = (first.start_ns, last.end_ns);
         let launchers = Launchers::of(graph);
-        let lost_work = Lost::of(question, &silences);
+        let lost_work = Lost::of(question, &missing_calls);
         let mut open = Self { host_waits, ..Self::default() };
         let gaps_ns = open.add_gaps(graph, &lost_work, within) + open.add_host_waits(graph, within);
-        open.add_silences((&silences, lost_work.of_device), graph, within);
+        open.add_missing_calls((&missing_calls, lost_work.of_device), graph, within);
         open.add_lost_work(question, &lost_work, within);
         open.n_unlinked = open.add_late_launches(graph, &launchers, within);
-        open.has_lost_work = !graph.lost_launches.is_empty() || !silences.is_empty();
+        open.has_lost_work = !graph.lost_launches.is_empty() || !missing_calls.is_empty();
         let is_all_recorded = open.n_unlinked == 0 && !open.has_lost_work;
         if is_all_recorded && gaps_ns < (within.1 - within.0) / NEGLIGIBLE {
             return Self::default();
@@ -169,25 +169,25 @@ impl Open {
     }
 
     /// Adds the time of threads in which calls are missing, because these may have waited.
-    fn add_silences(
+    fn add_missing_calls(
         &mut self,
-        (silences, of_device): (&[Silence], Causes),
+        (missing_calls, of_device): (&[MissingCalls], Causes),
         graph: &Graph,
         (start_ns, end_ns): (i64, i64),
     ) {
         let (may, must) = (of_device.with(Causes::BLOCKING_CALLS), Causes::default());
-        for silence in silences {
+        for missing in missing_calls {
             let [from_ns, until_ns] =
-                [silence.before, silence.behind].map(|node| graph.nodes.time_ns(node));
+                [missing.before, missing.behind].map(|node| graph.nodes.time_ns(node));
             if until_ns <= start_ns || from_ns > end_ns {
                 continue;
             }
             let gap = |place| Gap { edge: row_in_column(place), may, must };
-            self.gaps.extend(silence.waits(graph).into_iter().map(gap));
+            self.gaps.extend(missing.waits(graph).into_iter().map(gap));
             self.bounds.push(Bound {
-                target: silence.behind,
-                source: silence.before,
-                least_ns: (until_ns - from_ns - silence.host_ns).max(0),
+                target: missing.behind,
+                source: missing.before,
+                least_ns: (until_ns - from_ns - missing.host_ns).max(0),
                 unless: must,
             });
         }
@@ -317,11 +317,13 @@ impl Open {
     }
 
     /// Removes what depends on an unexplained gap that the verdict leaves out.
-    pub(super) fn without(&mut self, holes: &[Hole], graph: &Graph) {
+    pub(super) fn without(&mut self, unexplained_gaps: &[UnexplainedGap], graph: &Graph) {
         let edges = graph.edges.as_slice();
-        let targets: Vec<_> = holes.iter().map(|hole| edges[hole.edge as usize].target).collect();
+        let targets: Vec<_> =
+            unexplained_gaps.iter().map(|gap| edges[gap.edge as usize].target).collect();
         self.bounds.retain(|bound| !targets.contains(&bound.target));
-        self.gaps.retain(|gap| holes.iter().all(|hole| hole.edge != gap.edge));
+        self.gaps
+            .retain(|gap| unexplained_gaps.iter().all(|unexplained| gap.edge != unexplained.edge));
     }
 }
 

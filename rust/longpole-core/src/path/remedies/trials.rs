@@ -9,9 +9,9 @@ use std::cell::RefCell;
 use super::Fact;
 use super::busy_streams::BusyStreams;
 use super::causes::{Causes, Reach};
-use super::holes::Hole;
 use super::open::{Bound, Open, Placing};
 use super::slots::Slots;
+use super::unexplained_gaps::UnexplainedGap;
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::ids::NodeId;
@@ -40,7 +40,7 @@ pub(super) struct Trials<'a> {
     open: &'a Open,
     busy: &'a BusyStreams,
     /// Edges that take no time in any trial.
-    holes: Vec<u32>,
+    unexplained_gaps: Vec<u32>,
     n_nodes: usize,
     slots: Slots,
     /// Whether the unchanged windows take as long as in the trace.
@@ -64,7 +64,7 @@ impl<'a> Trials<'a> {
         tables: &'a Tables,
         (lags_ns, is_as_timed): (&'a [i64], bool),
         windows: &'a [Window],
-        (open, holes, busy): (&'a Open, &[Hole], &'a BusyStreams),
+        (open, unexplained_gaps, busy): (&'a Open, &[UnexplainedGap], &'a BusyStreams),
         held_ns: Option<i64>,
     ) -> Self {
         let fixed_ns = windows.iter().find_map(Window::fixed_start_ns).or(held_ns);
@@ -78,7 +78,7 @@ impl<'a> Trials<'a> {
         let asked = windows.iter().flat_map(|window| window.asked(n_nodes));
         let slots = Slots::of(graph, n_nodes, asked, &open.bounds);
         let (edges_of, scratch) = (EdgesOf::of(graph), RefCell::default());
-        let holes = holes.iter().map(|hole| hole.edge).collect();
+        let unexplained_gaps = unexplained_gaps.iter().map(|gap| gap.edge).collect();
         Self {
             graph,
             tables,
@@ -88,7 +88,7 @@ impl<'a> Trials<'a> {
             edges_of,
             open,
             busy,
-            holes,
+            unexplained_gaps,
             n_nodes,
             slots,
             is_as_timed,
@@ -172,7 +172,7 @@ impl<'a> Trials<'a> {
         let places: Vec<_> = (0..trials.len()).collect();
         let (working, idle): (Vec<_>, Vec<_>) = places.into_iter().partition(|&place| {
             !self.is_as_timed
-                || !self.holes.is_empty()
+                || !self.unexplained_gaps.is_empty()
                 || self.may_change(trials[place])
                 || self.may_open(trials[place])
         });
@@ -224,7 +224,7 @@ impl<'a> Trials<'a> {
     /// Shortens unexplained time if the changes may shorten it, or must, depending on the
     /// placement.
     fn find_open(&self, trials: &[&[Change]], placing: Placing, rows: &mut Rows<LANES>) {
-        for &edge in &self.holes {
+        for &edge in &self.unexplained_gaps {
             (0..LANES).for_each(|lane| rows.at_most(edge, lane, Ratio::ZERO));
         }
         if placing == Placing::AsTimed {

@@ -23,7 +23,7 @@ const FIRST_ACTIVITIES: usize = 5;
 
 /// An unexplained gap.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hole {
+pub struct UnexplainedGap {
     pub(super) edge: u32,
     /// Its time on the path.
     pub duration_ns: i64,
@@ -40,7 +40,7 @@ pub struct Hole {
 
 /// Returns the unexplained gaps on the paths, longest first; empty if unexplained time is
 /// scattered.
-pub(super) fn holes(question: &Question<'_>) -> Vec<Hole> {
+pub(super) fn unexplained_gaps(question: &Question<'_>) -> Vec<UnexplainedGap> {
     let mut pieces = pieces(question);
     let all_ns: i64 = pieces.iter().map(Piece::duration_ns).sum();
     pieces.sort_by_key(|piece| (Reverse(piece.duration_ns()), piece.edge));
@@ -58,7 +58,7 @@ pub(super) fn holes(question: &Question<'_>) -> Vec<Hole> {
         return Vec::new();
     }
     let busy = busy(question);
-    longest.iter().map(|piece| Hole::of(piece, &busy, question)).collect()
+    longest.iter().map(|piece| UnexplainedGap::of(piece, &busy, question)).collect()
 }
 
 /// Returns the times at which any device was busy.
@@ -121,7 +121,7 @@ fn joined(mut pieces: Vec<Piece>) -> Vec<Piece> {
     pieces
 }
 
-impl Hole {
+impl UnexplainedGap {
     fn of(piece: &Piece, busy: &Spans, question: &Question<'_>) -> Self {
         let (graph, timeline) = (question.graph, &question.graph.timeline);
         let edge = &graph.edges.as_slice()[piece.edge];

@@ -19,7 +19,7 @@ const MOST_FOLLOW: usize = 2;
 
 /// Two consecutive calls of a thread between which calls of its process are missing.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Silence {
+pub(super) struct MissingCalls {
     pub(super) thread: usize,
     /// The end of the call before.
     pub(super) before: NodeId,
@@ -30,7 +30,7 @@ pub(super) struct Silence {
     pub(super) host_ns: i64,
 }
 
-impl Silence {
+impl MissingCalls {
     /// Returns the edges of the thread that may be waits: all but the first ones, which are covered
     /// by the host time of the missing calls.
     pub(super) fn waits(&self, graph: &Graph) -> Vec<usize> {
@@ -50,7 +50,7 @@ impl Silence {
 }
 
 /// Returns all such pairs of calls in a trace, by thread and in order of time, without overlap.
-pub(super) fn silences(question: &Question<'_>) -> Vec<Silence> {
+pub(super) fn missing_calls(question: &Question<'_>) -> Vec<MissingCalls> {
     let has_work = |work: Order| question.graph.timeline.kind(work).is_device_work();
     if !question.graph.timeline.orders().any(has_work) {
         return Vec::new();
@@ -77,9 +77,9 @@ pub(super) fn silences(question: &Question<'_>) -> Vec<Silence> {
 }
 
 /// Merges those of a thread that overlap, because calls of other threads are missing as well.
-fn disjoint(mut silences: Vec<Silence>) -> Vec<Silence> {
-    silences.sort_unstable_by_key(|silence| (silence.thread, silence.before, silence.behind));
-    silences.dedup_by(|next, last| {
+fn disjoint(mut missing_calls: Vec<MissingCalls>) -> Vec<MissingCalls> {
+    missing_calls.sort_unstable_by_key(|missing| (missing.thread, missing.before, missing.behind));
+    missing_calls.dedup_by(|next, last| {
         let is_one = next.thread == last.thread && next.before < last.behind;
         if is_one {
             last.behind = last.behind.max(next.behind);
@@ -87,7 +87,7 @@ fn disjoint(mut silences: Vec<Silence>) -> Vec<Silence> {
         }
         is_one
     });
-    silences
+    missing_calls
 }
 
 /// Returns the median time from a call that does not wait to the next call of its thread.
@@ -120,7 +120,12 @@ fn numbered(question: &Question<'_>) -> Vec<(i64, Option<Order>)> {
 }
 
 /// Returns the time without records on the threads of two calls between those calls.
-fn between(before: Order, behind: Order, host_ns: i64, question: &Question<'_>) -> Vec<Silence> {
+fn between(
+    before: Order,
+    behind: Order,
+    host_ns: i64,
+    question: &Question<'_>,
+) -> Vec<MissingCalls> {
     let graph = question.graph;
     let (timeline, nodes) = (&graph.timeline, &graph.nodes);
     let (from_ns, until_ns) = (timeline.end_ns(before), timeline.start_ns(behind));
@@ -130,7 +135,7 @@ fn between(before: Order, behind: Order, host_ns: i64, question: &Question<'_>) 
     let on = |thread: usize| {
         let (before, _) = graph.thread_nodes.around(thread, from_ns, nodes)?;
         let (_, behind) = graph.thread_nodes.around(thread, until_ns - 1, nodes)?;
-        (before < behind).then_some(Silence { thread, before, behind, host_ns })
+        (before < behind).then_some(MissingCalls { thread, before, behind, host_ns })
     };
     threads.into_iter().filter_map(on).collect()
 }
