@@ -25,7 +25,7 @@ _LOG_VERSIONS: Final = slice(18, 20)
 _TIMES: Final = frozenset({"startNs", "endNs", "timestampNs"})
 _TEXTS: Final = frozenset(
     {
-        *("name", "value", "type", "taskType", "opName", "groupName", "inputShapes"),
+        *("name", "type", "taskType", "opName", "groupName", "inputShapes"),
         *("inputDtypes", "dataType", "algType", "linkType", "transportType", "component"),
     }
 )
