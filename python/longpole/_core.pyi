@@ -64,6 +64,7 @@ __all__ = [
     "merged_path",
     "open_file",
     "open_folder",
+    "outline_tunable",
     "overlaps",
     "queues",
     "rank_of_calls",
@@ -430,7 +431,8 @@ class Extraction:
     def is_unterminated(self) -> bool: ...
 
 def extract_formats() -> list[tuple[str, str]]: ...
-def read_tunable(text: bytes) -> Table: ...
+def read_tunable(text: bytes, columns: set[str] | None = None) -> Table: ...
+def outline_tunable(texts: Sequence[bytes], *, place: bool = False) -> Table: ...
 
 @final
 class ExecutionTrace:

@@ -1,5 +1,7 @@
 //! The lines of TunableOp files.
 
+use std::collections::HashSet;
+
 use longpole_core::extract::tunable::{self, Piece};
 use longpole_core::ids::StringId;
 use pyo3::prelude::*;
@@ -8,31 +10,63 @@ use pyo3::pybacked::PyBackedBytes;
 use crate::arrow::{Columns, Table};
 use crate::enter::enter;
 
-/// Returns every piece of a TunableOp file, in order.
+/// Returns the pieces of a TunableOp file, in order, with some columns or all.
 #[pyfunction]
-pub(crate) fn read_tunable(py: Python<'_>, text: PyBackedBytes) -> PyResult<Table> {
+#[pyo3(signature = (text, columns=None))]
+pub(crate) fn read_tunable(
+    py: Python<'_>,
+    text: PyBackedBytes,
+    columns: Option<HashSet<String>>,
+) -> PyResult<Table> {
     let file = enter(py, None, None, move |progress| tunable::read(&text, progress))?;
+    let is_wanted = |name| columns.as_ref().is_none_or(|wanted| wanted.contains(name));
     let pieces = &file.pieces;
-    let integers = |columns: Columns, name: &str, column: fn(&Piece) -> i64| {
-        columns.integers(name, pieces.iter().map(column).collect())
-    };
 
-    let mut columns = places(pieces);
-    for (name, spread, column) in TEXTS {
+    let mut table = places(pieces);
+    for (name, spread, column) in TEXTS.iter().filter(|(name, ..)| is_wanted(*name)) {
         let codes = pieces.iter().map(column);
         let text = |code| StringId::from_column(code).map(|id| file.strings.get(id));
-        columns = match spread {
-            Spread::Few => columns.texts(name, codes, &file.strings),
-            Spread::Many => columns.strings(name, codes.map(text)),
+        table = match spread {
+            Spread::Few => table.texts(name, codes, &file.strings),
+            Spread::Many => table.strings(name, codes.map(text)),
         };
     }
-    for (name, column) in INTEGERS {
-        columns = integers(columns, name, *column);
+    for (name, column) in INTEGERS.iter().filter(|(name, _)| is_wanted(*name)) {
+        table = table.integers(name, pieces.iter().map(column).collect());
     }
-    columns
+    table
         .floats("time_ns", pieces.iter().map(|piece| piece.time_ns).collect())
         .known_words("status", pieces.iter().map(|piece| piece.status))
         .into_table()
+}
+
+/// Returns the columns that decide between the rows of files, with numbers instead of names. With
+/// `place`, the order of the rows is one of them.
+#[pyfunction]
+#[pyo3(signature = (texts, *, place=false))]
+pub(crate) fn outline_tunable(
+    py: Python<'_>,
+    texts: Vec<PyBackedBytes>,
+    place: bool,
+) -> PyResult<Table> {
+    let found = enter(py, None, None, move |progress| {
+        let texts: Vec<&[u8]> = texts.iter().map(|text| &text[..]).collect();
+        tunable::outline(&texts, place, progress)
+    })?;
+    let columns = Columns::default()
+        .rows("file", found.file)
+        .rows("line", found.line)
+        .integers("offset", found.offset)
+        .rows("length", found.length)
+        .words("ending", found.ending.into_iter())
+        .words("kind", found.kind.into_iter())
+        .rows("gemm", found.gemm)
+        .rows("solution", found.solution)
+        .choices("family", found.family.into_iter(), &tunable::FAMILIES)
+        .floats("time_ns", found.time_ns)
+        .integers("flops", found.flops)
+        .booleans("has_wildcards", found.has_wildcards);
+    if place { columns.rows("place", found.place) } else { columns }.into_table()
 }
 
 type Column<T> = (&'static str, fn(&Piece) -> T);

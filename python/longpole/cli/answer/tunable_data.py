@@ -118,7 +118,7 @@ class KeyRow(Row):
 class Changed(Row):
     """The edited rows."""
 
-    rows: list[KeyRow]
+    rows: Annotated[pl.DataFrame, KeyRow]
 
 
 class Shown(Row):

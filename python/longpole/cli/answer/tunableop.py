@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+import polars as pl
 
 from longpole.bench.tunableop.coverage import CoverageRow
 from longpole.bench.tunableop.difference import SpeedupRow
 from longpole.bench.tunableop.records import GemmRow
 from longpole.bench.tunableop.tune import Failure
 from longpole.cli.answer import exit_codes
-from longpole.cli.answer.frames import json_rows
+from longpole.cli.answer.frames import csv_rows, json_rows
 from longpole.cli.answer.tunable_data import (
     Checked,
     MergedFiles,
     MergedRow,
     RecordedCoverage,
-    Shown,
     Speedups,
     Tuned,
 )
-from longpole.data import plain
+from longpole.data import names_of, plain
 from longpole.json_schema import types_of
 from longpole.report.blocks import Column, Entry, Headline, Notes, Sentence, Table
 from longpole.report.document import Abstention, Document
@@ -29,8 +31,6 @@ from longpole.wording import count, share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    import polars as pl
 
     from longpole.bench.tunableop import (
         Coverage,
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MOST_ROWS",
+    "MOST_SHOWN",
     "by_operations",
     "check_answer",
     "coverage_answer",
@@ -60,7 +61,7 @@ _STYLES: Final[dict[str, Style]] = {"error": "bad", "warning": "warn", "info": "
 _MOST_LINES: Final = 8
 _MOST_PLACES: Final = 3
 MOST_ROWS: Final = 20
-_MOST_SHOWN: Final = 1_000
+MOST_SHOWN: Final = 1_000
 _SHOWN: Final = (
     *("line", "operation", "dtype_a", "transa", "transb", "matmul_m", "matmul_n", "k"),
     *("batch", "solution", "time_ns", "status"),
@@ -83,10 +84,18 @@ def rows_answer(
 ) -> Answer:
     """Answer with rows of a declared type; text output has `most` rows and the columns `shown`."""
     types = types_of(row)
-    rows = plain(data)["rows"]
     columns = shown or tuple(types)
-    cells = [[each[column] for column in columns] for each in rows[:most]]
-    more = [f"{count(len(rows) - len(cells), 'more row')}"] if len(cells) < len(rows) else []
+    fields = _fields(data)
+    given = fields["rows"]
+    if isinstance(given, pl.DataFrame):
+        head = given if most is None else given.head(most)
+        cells: Sequence[Sequence[Any]] = head.select(columns).rows()
+        n_rows, rows = given.height, _frame_rows(fields, lambda: [given.select(tuple(types))])
+    else:
+        records = plain(given)
+        cells = [[each[column] for column in columns] for each in records[:most]]
+        n_rows, rows = len(records), {"data": data, "records": lambda: records}
+    more = [f"{count(n_rows - len(cells), 'more row')}"] if len(cells) < n_rows else []
 
     def blocks() -> list[Block]:
         titles = [_column(name, types[name]) for name in columns]
@@ -98,12 +107,31 @@ def rows_answer(
         schema=f"longpole.tunableop.{name}/1",
         input={"path": path} if path else {},
         abstains_because=[Abstention("no_rows")] if exit_code == exit_codes.INCONCLUSIVE else [],
-        data=data,
         blocks=blocks,
-        records=lambda: rows,
         columns=tuple(types),
+        **rows,
     )
     return document, exit_code
+
+
+def _fields(data: Any) -> Mapping[str, Any]:
+    """Return the declared fields of data, unchanged."""
+    if isinstance(data, Mapping):
+        return data
+    cls: Any = type(data)
+    return {name: getattr(data, name) for name in names_of(cls)}
+
+
+def _frame_rows(
+    data: Mapping[str, Any], frames: Callable[[], Iterable[pl.DataFrame]]
+) -> dict[str, Any]:
+    """Return the data of a document, and its rows for each format, made as they are written."""
+    return {
+        "data": {**data, "rows": []},
+        "records": lambda: (row for frame in frames() for row in frame.iter_rows(named=True)),
+        "json_rows": lambda: chain.from_iterable(map(json_rows, frames())),
+        "csv_rows": lambda: chain.from_iterable(map(csv_rows, frames())),
+    }
 
 
 def shown_answer(file: TunableFile, kind: Literal["result", "untuned"]) -> Answer:
@@ -120,7 +148,7 @@ def shown_answer(file: TunableFile, kind: Literal["result", "untuned"]) -> Answe
         return (part.filter(part["kind"] == kind).select(columns) for part in file.parts())
 
     def blocks() -> list[Block]:
-        rows = islice((row for part in parts() for row in part.iter_rows(named=True)), _MOST_SHOWN)
+        rows = islice((row for part in parts() for row in part.iter_rows(named=True)), MOST_SHOWN)
         cells = [[row[name] for name in _SHOWN] for row in rows]
         titles = [_column(name, types_of(GemmRow)[name]) for name in _SHOWN]
         rest = n_rows - len(cells)
@@ -134,11 +162,9 @@ def shown_answer(file: TunableFile, kind: Literal["result", "untuned"]) -> Answe
     document = Document(
         schema="longpole.tunableop.show/1",
         input={"path": file.name},
-        data=Shown(rows=next(file.parts()).select(list(types_of(GemmRow))).clear()),
         blocks=blocks,
-        records=lambda: (row for part in parts() for row in part.iter_rows(named=True)),
         columns=tuple(types_of(GemmRow)),
-        json_rows=lambda: chain.from_iterable(map(json_rows, parts())),
+        **_frame_rows({}, parts),
     )
     return document, exit_codes.OK
 

@@ -20,6 +20,7 @@ def diff(*, before: str, after: str, options: Options) -> int:
     """Compare the rows that torch takes from two files.
 
     The exit code is 1 if they differ. Rows that only differ in their time count as different.
+    The text table shows the first 1,000 differences; JSON and CSV have all of them.
 
     \b
     Examples:
@@ -28,7 +29,7 @@ def diff(*, before: str, after: str, options: Options) -> int:
     from longpole.bench import tunableop
     from longpole.bench.tunableop.difference import DiffRow
     from longpole.cli.answer.tunable_data import Differences
-    from longpole.cli.answer.tunableop import rows_answer
+    from longpole.cli.answer.tunableop import MOST_SHOWN, rows_answer
 
     rows = tunableop.diff(before, after)
     code = exit_codes.OK if rows.is_empty() else exit_codes.FINDINGS
@@ -42,5 +43,6 @@ def diff(*, before: str, after: str, options: Options) -> int:
         *("change", "operator", "parameters", "solution_before", "solution_after"),
         *("time_ns_before", "time_ns_after"),
         exit_code=code,
+        most=MOST_SHOWN,
     )
     return options.emit(answer)

@@ -60,7 +60,7 @@ def split(*, file: str, gpus: int, output: str | None, force: bool, options: Opt
     for part, share in zip(names, shares, strict=True):
         share.file.write(part, force=force)
     rows = [
-        PartRow(file=part, gemms=len(share.file.lines), flops=share.flops)
+        PartRow(file=part, gemms=share.n_rows, flops=share.flops)
         for part, share in zip(names, shares, strict=True)
     ]
     answer = rows_answer("split", file, f"{file} in {gpus} parts:", Split(rows=rows), PartRow)

@@ -31,3 +31,14 @@ named! {
         Nothing "nothing",
     }
 }
+
+impl Ending {
+    /// Returns its length in bytes.
+    pub(super) fn n_bytes(self) -> i64 {
+        match self {
+            Self::Lf => 1,
+            Self::CrLf => 2,
+            Self::Nothing => 0,
+        }
+    }
+}

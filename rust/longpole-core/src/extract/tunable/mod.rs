@@ -22,8 +22,10 @@
 
 mod grammar;
 mod kinds;
+mod outline;
 mod pieces;
 
-pub use grammar::{Gemm, NO_NUMBER, Reason};
+pub use grammar::{FAMILIES, Gemm, NO_NUMBER, Reason};
 pub use kinds::{Ending, Kind};
+pub use outline::{Outline, outline};
 pub use pieces::{Piece, TunableFile, read};
