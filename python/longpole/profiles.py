@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
+    from longpole.errors import TraceError
+
 __all__ = [
     "FoundTimeline",
     "captures_of",
@@ -40,6 +42,8 @@ _ROCPROF_FILE: Final = re.compile(
     r"|(?:hip|hsa|marker|rccl|rocdecode|rocjpeg)_api)_trace)\.csv(?:\.gz|\.zst|\.xz)?$"
 )
 """Names of the files of one process, which share a prefix."""
+_THREAD_TRACE_FOLDER: Final = "ui_output_"
+"""Beginning of the names of folders with decoded thread traces of rocprofv3."""
 _COLLECTED: Final = re.compile(r"\.slice_\d+$")
 _REPORT: Final = re.compile(r"\.(?:nsys-rep|qdrep|qdstrm)$")
 _SUFFIXES: Final = (
@@ -242,11 +246,40 @@ def timeline_at(path: Path) -> FoundTimeline | None:
     """
     if _REPORT.search(path.name):
         raise _not_exported_report(path)
+    if path.is_file() and _is_thread_trace(path):
+        raise _thread_trace(path)
     if path.is_dir():
         return _only_timeline(path)
     if _PROFILE_FILE.search(path.name) and path.is_file():
         return _timeline_of_file(path)
     return None
+
+
+def _is_thread_trace(path: Path) -> bool:
+    return path.suffix == ".att" or path.parent.name.startswith(_THREAD_TRACE_FOLDER)
+
+
+def _thread_trace(path: Path) -> TraceError:
+    from longpole.ascend.problems import profile_error
+
+    return profile_error(
+        path,
+        "a thread trace of rocprofv3, with the instructions of waves and no timeline",
+        "no_events",
+        "record a timeline with `rocprofv3 --sys-trace --output-format rocpd -- PROGRAM`",
+    )
+
+
+def _table_of_ascend(path: Path) -> TraceError:
+    from longpole.ascend.problems import profile_error
+
+    return profile_error(
+        path,
+        "a table of an Ascend profile, not a timeline",
+        "no_events",
+        "give the folder around it: `longpole summary DIR` reads its timeline, and "
+        "`longpole mindspore DIR` its tables",
+    )
 
 
 def _only_timeline(folder: Path) -> FoundTimeline:
@@ -260,6 +293,7 @@ def _only_timeline(folder: Path) -> FoundTimeline:
 
 def _timeline_of_file(path: Path) -> FoundTimeline:
     """Return the timeline of a file that is named like one of a profile."""
+    from longpole.ascend.columns import layout_of
     from longpole.ascend.database import database_timeline
     from longpole.ascend.layout import rank_of
     from longpole.ascend.problems import not_exported
@@ -273,6 +307,8 @@ def _timeline_of_file(path: Path) -> FoundTimeline:
     refused = refused_file(path)
     if refused is not None:
         raise refused
+    if layout_of(path.name) is not None:
+        raise _table_of_ascend(path)
     files = files_beside(path)
     if files is not None:
         return FoundTimeline(rank_events(files), path, files.rank)

@@ -15,6 +15,7 @@ from longpole.bench.tunableop.records import (
     read,
     read_all,
     render_validators,
+    validators_of,
 )
 from longpole.errors import ResultsError
 
@@ -35,11 +36,8 @@ class Share(NamedTuple):
 
     file: TunableFile
     flops: int
-
-    @property
-    def n_rows(self) -> int:
-        """Number of its results and untuned GEMMs."""
-        return self.file.count("result") + self.file.count("untuned")
+    n_rows: int
+    """Number of its results and untuned GEMMs."""
 
 
 def gather_untuned(
@@ -143,25 +141,28 @@ def split(source: Source, n_shares: int) -> list[Share]:
     import polars as pl
 
     file = read(source)
-    if len({validators for validators, _ in blocks_of(file.text, file.outline)}) > 1:
+    outline = outline_of([file.text], place=True)
+    if len({validators for validators, _ in blocks_of(file.text, outline)}) > 1:
         message = f"{file.name} holds results of different validators and cannot be split as one"
         raise ResultsError(message)
-    rows = outline_of([file.text], place=True).filter(
-        pl.col("gemm").is_not_null() | (pl.col("kind") == "unknown")
-    )
-    gemms = rows.drop_nulls("gemm").group_by("gemm").agg(pl.col("place", "flops").min())
+    header = render_validators(in_order(dict(validators_of(file.text, outline))))
+    rows = outline.filter(pl.col("gemm").is_not_null() | (pl.col("kind") == "unknown"))
+    rows = rows.select("file", "offset", "length", "gemm", "place", "flops")
+    gemms = rows.drop_nulls("gemm").group_by("gemm").agg(pl.col("place", "flops").min(), pl.len())
     price = dict(gemms.select("place", pl.col("flops").fill_null(0)).iter_rows())
     shares = share_out(price, n_shares)
     share_of = {place: number for number, places in enumerate(shares) for place in places}
     numbers = pl.Series("share", [share_of[place] for place in gemms["place"]], dtype=pl.UInt32)
+    gemms = gemms.with_columns(numbers)
+    n_rows = dict(gemms.group_by("share").agg(pl.col("len").sum()).iter_rows())
     shared = rows.join(
-        gemms.select("gemm", numbers), on="gemm", how="left", maintain_order="left"
+        gemms.select("gemm", "share"), on="gemm", how="left", maintain_order="left"
     ).with_columns(pl.col("share").fill_null(0))
-    header = render_validators(in_order(file.validators))
     return [
         Share(
             TunableFile(b"".join(chain([header], _lines(file, shared, number)))),
             sum(price[place] for place in places),
+            n_rows.get(number, 0),
         )
         for number, places in enumerate(shares)
     ]
