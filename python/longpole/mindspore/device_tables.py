@@ -1,7 +1,7 @@
 """Contents of an Ascend device's exported files: operators, shapes, counters and steps.
 
-The files are those of `ASCEND_PROFILER_OUTPUT` and `mindstudio_profiler_output`: tables, or
-databases where there are no tables.
+The files are those of `ASCEND_PROFILER_OUTPUT` and `mindstudio_profiler_output`. Databases replace
+missing tables.
 """
 
 from __future__ import annotations

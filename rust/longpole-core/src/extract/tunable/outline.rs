@@ -1,4 +1,4 @@
-//! The few columns that tell rows apart and decide between them.
+//! Columns to distinguish and order rows, in a fraction of the memory.
 //!
 //! All columns of a large file take about ten times its size. GEMMs and solutions are numbers
 //! here, the same in all files that are read together.
@@ -44,7 +44,7 @@ pub struct Outline {
     pub flops: Vec<i64>,
     /// Whether a size is a wildcard.
     pub has_wildcards: Vec<bool>,
-    /// Its place among the rows if they are sorted: by the signatures, then the best first (the
+    /// Its place among the sorted rows: by the signatures, then the best first (the
     /// shortest time, then no time; ties by the name of the solution, then by the text). Empty if
     /// the order was not requested.
     pub place: Vec<u32>,
@@ -129,7 +129,7 @@ impl Outline {
             let text = |row: usize| &texts[self.file[row] as usize][self.bytes_of(row)];
             gemm(one)
                 .cmp(&gemm(other))
-                // NaN, which is no time, is after all numbers.
+                // NaN, a missing time, sorts after all numbers.
                 .then_with(|| self.time_ns[one].total_cmp(&self.time_ns[other]))
                 .then_with(|| solution(one).cmp(&solution(other)))
                 .then_with(|| text(one).cmp(text(other)))
