@@ -13,6 +13,7 @@ use crate::enter::enter;
 /// Returns the pieces of a TunableOp file, in order, with some columns or all.
 #[pyfunction]
 #[pyo3(signature = (text, columns=None))]
+#[allow(clippy::needless_pass_by_value)] // by value, from Python
 pub(crate) fn read_tunable(
     py: Python<'_>,
     text: PyBackedBytes,
