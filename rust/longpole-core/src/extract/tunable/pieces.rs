@@ -288,13 +288,12 @@ fn measured(time: &str) -> (f64, Status) {
         numbers::nanoseconds(found[1].as_bytes(), Unit::Milliseconds)
     });
     match number {
-        None => (f64::NAN, Status::Zero),
         Some(Number::Missing) => (f64::NAN, Status::Missing),
         Some(Number::Undefined) => (f64::NAN, Status::NotANumber),
         Some(Number::Value(time_ns)) if time_ns.is_infinite() => (f64::NAN, Status::Infinite),
         Some(Number::Value(time_ns)) if time_ns > 0.0 => (time_ns, Status::Ok),
         Some(Number::Value(time_ns)) if time_ns < 0.0 => (f64::NAN, Status::Negative),
-        Some(Number::Value(_)) => (f64::NAN, Status::Zero),
+        None | Some(Number::Value(_)) => (f64::NAN, Status::Zero),
     }
 }
 
