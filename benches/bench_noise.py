@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longpole.bench import Verdict, compare
-from longpole.bench.compare.looks import LOOKS
+from longpole.bench.comparison.differences import LOOKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -78,3 +78,50 @@ def test_every_file_that_is_named_exists():
     named = re.findall(r"`([\w/-]+\.(?:py|pyi|rs|md|toml))`", PAGE)
     assert named
     assert [name for name in named if not any(file.endswith(f"/{name}") for file in files)] == []
+
+
+# The page of the benchmarks.
+
+BENCHMARKS = (ROOT / "python/longpole/bench/ARCHITECTURE.md").read_text(encoding="utf-8")
+CONTRACTS = {
+    each["name"]: each
+    for each in tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+        "importlinter"
+    ]["contracts"]
+}
+HALF = {"bench", "devices", "pytest_plugin"}
+
+
+def named_in_table(header):
+    """Return the names in the first column of a table of the page, row by row."""
+    table = BENCHMARKS.partition(f"| {header} |")[2].partition("\n\n")[0]
+    return [re.findall(r"`(\w+)`", row.split("|")[1]) for row in table.splitlines()[2:]]
+
+
+@pytest.mark.parametrize("folder", ["bench", "devices"])
+def test_every_room_of_the_benchmarks_is_listed_once(folder):
+    listed_names = [name for row in named_in_table(f"`{folder}/`") for name in row]
+    assert sorted(listed_names) == sorted(there(f"python/longpole/{folder}/"))
+
+
+def test_the_rooms_of_bench_stand_in_the_order_of_the_layers():
+    layers = [set(row.split(" | ")) for row in CONTRACTS["The rooms of bench"]["layers"]]
+    rows = [set(row) for row in named_in_table("`bench/`")]
+    assert rows == [*layers[:-2], layers[-2] | layers[-1]]
+
+
+def test_every_room_belongs_to_one_half_or_is_named_as_shared():
+    forbidden = CONTRACTS["Benchmarks use only the shared rooms"]["forbidden_modules"]
+    traces = {name.removeprefix("longpole.") for name in forbidden}
+    shared = {name for row in named_in_table("shared") for name in row}
+    rooms = there("python/longpole/")
+    assert traces | shared | HALF == rooms
+    assert len(traces) + len(shared) + len(HALF) == len(rooms)  # each stands in one list
+
+
+def test_both_contracts_of_the_border_are_about_the_same_rooms():
+    one_way = CONTRACTS["Benchmarks use only the shared rooms"]
+    other = CONTRACTS["Traces use benchmarks only for tuned GEMMs and for figures of searches"]
+    assert set(one_way["forbidden_modules"]) - {"longpole.cli"} == set(other["source_modules"])
+    assert one_way["source_modules"] == other["forbidden_modules"]
+    assert {name.removeprefix("longpole.") for name in one_way["source_modules"]} == HALF

@@ -69,7 +69,7 @@ def traces(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", modules())
 def test_the_examples_of_a_module_run(name):
-    if name in {"longpole.cli.mcp.server", "longpole.cli.mcp.workers"}:
+    if name == "longpole.cli.mcp.server":
         pytest.importorskip("mcp", reason="needs mcp")
     module = import_module(name)
     # What a package imports when it is asked for would be added to it while it is searched.

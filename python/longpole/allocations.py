@@ -16,7 +16,7 @@ from longpole.errors import TraceError
 from longpole.frames import argument
 from longpole.json_elements import JsonLimitError, json_elements
 from longpole.kept import kept
-from longpole.packed import first_bytes
+from longpole.opening import first_bytes
 from longpole.sweeps import around, is_own_frame, own_frames, running_at
 
 if TYPE_CHECKING:

@@ -15,13 +15,11 @@ from functools import cache
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
-    Annotated,
     Any,
     Final,
     Generic,
     TypedDict,
     TypeVar,
-    get_args,
     get_type_hints,
     is_typeddict,
     overload,
@@ -31,14 +29,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Self
 
-__all__ = ["Data", "Hidden", "Row", "computed", "names_of", "plain"]
+__all__ = ["HIDDEN", "Data", "Row", "computed", "names_of", "plain"]
 
 T = TypeVar("T")
-_HIDDEN: Final = object()
+HIDDEN: Final[Mapping[str, bool]] = {"hidden": True}
+"""Metadata of a field that is not part of the data, for example one used only for display."""
 _PLAIN: Final = frozenset((str, int, float, bool, type(None)))
-
-Hidden = Annotated[T, _HIDDEN]
-"""A field that is not part of the data, for example one used only for display."""
 
 
 class Data:
@@ -114,13 +110,8 @@ def names_of(cls: Any) -> tuple[str, ...]:
     """Return the keys of an answer's data, or of a row, in order."""
     if is_typeddict(cls):
         return tuple(get_type_hints(cls))
-    shown = (field.name for field in fields(cls) if not _is_hidden(field.type))
+    shown = (field.name for field in fields(cls) if "hidden" not in field.metadata)
     return (*shown, *_computed(cls))
-
-
-def _is_hidden(declared: Any) -> bool:
-    """Whether the declared type of a field, possibly a string, begins with `Hidden`."""
-    return str(declared).startswith("Hidden[") or _HIDDEN in get_args(declared)
 
 
 def _computed(cls: type) -> list[str]:

@@ -1,11 +1,13 @@
 """Converts and checks the arguments of public functions, such as paths of what they read.
 
-Every public function of `longpole` passes through `gated`, which finds the type of its arguments in
-their annotations. Inside the package, arguments are not checked again.
+Every public function of `longpole` passes through `gated`, which checks each argument by the name
+of its parameter, so that a name has one meaning in all functions. An argument may be None if that
+is its default. Inside the package, arguments are not checked again.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from functools import wraps
 from os import PathLike
@@ -26,11 +28,11 @@ if TYPE_CHECKING:
 
 __all__ = ["gated"]
 
-Question = TypeVar("Question", bound="Callable[..., Any]")
+Public = TypeVar("Public", bound="Callable[..., Any]")
 _PATH: Final = (str, PathLike)
 
 
-def gated(question: Question) -> Question:
+def gated(function: Public) -> Public:
     """Accept paths in place of what is read from them, and raise for invalid arguments.
 
     Examples
@@ -43,22 +45,28 @@ def gated(question: Question) -> Question:
     Traceback (most recent call last):
     TypeError: trace is a longpole.Trace, or the path, bytes or open file of one, not int
     """
-    if not isinstance(question, FunctionType):
-        return question
-    takes = question.__annotations__
-    readers = {name: _READERS[kind] for name, kind in takes.items() if kind in _READERS}
-    names = question.__code__.co_varnames[: question.__code__.co_argcount]
+    if not isinstance(function, FunctionType) or function.__name__ in _CHECKED_BY_THE_CORE:
+        return function
+    parameters = inspect.signature(function).parameters
+    checks = {name: _check_of(function.__name__, name) for name in parameters}
+    optional = {name for name, declared in parameters.items() if declared.default is None}
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
 
-    def read(name: str, value: Any) -> Any:
-        return readers[name](name, value) if name in readers else value
+    def checked(name: str, value: Any) -> Any:
+        is_given = value is not None or name not in optional
+        return checks[name](name, value) if is_given and name in checks else value
 
-    @wraps(question)
+    @wraps(function)
     def ask(*arguments: Any, **options: Any) -> Any:
-        placed = [read(*argument) for argument in zip(names, arguments, strict=False)]
-        named = {name: read(name, value) for name, value in options.items()}
-        return question(*placed, *arguments[len(names) :], **named)
+        placed = [checked(*argument) for argument in zip(names, arguments, strict=False)]
+        named = {name: checked(name, value) for name, value in options.items()}
+        return function(*placed, *arguments[len(names) :], **named)
 
     return ask  # type: ignore[return-value]
+
+
+def _check_of(function: str, name: str) -> Callable[[str, Any], Any]:
+    return _CHECKS.get(f"{function}.{name}") or _CHECKS[name]
 
 
 def _refuse(name: str, what: str, value: object) -> TypeError:
@@ -119,8 +127,8 @@ def _dumps(name: str, value: Any) -> DumpSet:
     raise _refuse(name, "a longpole.DumpSet, or the paths of dumps", value)
 
 
-def _window(name: str, value: Any) -> Window | None:
-    if value is None or isinstance(value, Window):
+def _window(name: str, value: Any) -> Window:
+    if isinstance(value, Window):
         return value
     raise _refuse(name, "what longpole.choose_window gives", value)
 
@@ -138,15 +146,15 @@ def _paths(name: str, value: Any) -> Any:
 
 
 def _condition(name: str, value: Any) -> Any:
-    if value is None or isinstance(value, str) or hasattr(value, "meta"):
+    if isinstance(value, str) or hasattr(value, "meta"):
         return value
     raise _refuse(name, "a condition as in SQL or an expression of polars", value)
 
 
 def _peaks(name: str, value: Any) -> Any:
-    from longpole.devices.peaks import Peaks
+    from longpole.peaks import Peaks
 
-    return _plain("a longpole.devices.peaks.Peaks", Peaks, type(None))(name, value)
+    return _plain("a longpole.peaks.Peaks", Peaks)(name, value)
 
 
 def _plain(what: str, *types: type) -> Callable[[str, Any], Any]:
@@ -168,13 +176,13 @@ def _flag(name: str, value: Any) -> bool:
 
 
 def _callback(name: str, value: Any) -> Any:
-    if value is None or callable(value):
+    if callable(value):
         return value
     raise _refuse(name, "a function", value)
 
 
-def _times(_name: str, value: Any) -> tuple[int, int] | None:
-    return None if value is None else two_times(value)
+def _times(_name: str, value: Any) -> tuple[int, int]:
+    return two_times(value)
 
 
 def _step_times(name: str, value: Any) -> Any:
@@ -192,14 +200,12 @@ def _target(name: str, value: Any) -> Any:
 
 
 def _step(name: str, value: Any) -> Any:
-    if value is None or (isinstance(value, str | SupportsIndex) and not isinstance(value, bool)):
+    if isinstance(value, str | SupportsIndex) and not isinstance(value, bool):
         return value
     raise _refuse(name, "the number of a step, or ProfilerStep#N", value)
 
 
 def _numbers(name: str, value: Any) -> Any:
-    if value is None:
-        return None
     listed = list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [None]
     if all(isinstance(each, SupportsIndex) for each in listed):
         return listed
@@ -223,38 +229,70 @@ def _is_paths(value: Any) -> bool:
     return isinstance(value, _PATH) or (is_list and all(isinstance(each, _PATH) for each in value))
 
 
-_READERS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
-    "Trace": _trace,
-    "Marked": _trace,
-    "TraceSet": _traces,
-    "Trace | TraceSet | Sequence[Trace | TraceSet]": _side,
-    "TraceSet | Source | Iterable[Source] | Mapping[int, Source]": _each,
-    "Trace | Allocations": _recording,
-    "DumpSet": _dumps,
-    "Window | None": _window,
-    "pl.Expr | str | None": _condition,
-    "Peaks | None": _peaks,
-    "Mapping[str, float] | None": _plain("a number for each name", Mapping, type(None)),
-    "int": _plain("an integer", SupportsIndex),
-    "int | None": _plain("an integer", SupportsIndex, type(None)),
-    "float": _plain("a number", float, SupportsIndex),
-    "float | None": _plain("a number", float, SupportsIndex, type(None)),
-    "str | None": _plain("a text", str, type(None)),
-    "Literal['path', 'layer']": _plain("a text", str),
-    "Engine": _plain("a text", str),
-    "bool": _flag,
-    "int | str | None": _step,
-    "tuple[int, int] | None": _times,
-    "tuple[int | None, int | None]": _step_times,
-    "Iterable[int] | None": _numbers,
-    "Callable[[int], object] | None": _callback,
-    "Callable[[int, int], object] | None": _callback,
-    "str | os.PathLike[str] | bytes | BinaryIO": _source,
-    "ExecutionTrace | Source": _execution,
-    "Trace | Source": _trace,
-    "str | os.PathLike[str]": _path,
-    "str | Path | None": lambda name, value: None if value is None else _path(name, value),
-    "str | Path | Callable[[], object]": _target,
-    "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]": _paths,
+_integer: Final = _plain("an integer", SupportsIndex)
+_number: Final = _plain("a number", float, SupportsIndex)
+_text: Final = _plain("a text", str)
+_CHECKED_BY_THE_CORE: Final = frozenset(("read_trace",))
+_CHECKS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
+    "against": _integer,
+    "all_ranks": _flag,
+    "annotation": _text,
+    "annotations": _text,
+    "as_recorded": _flag,
+    "bandwidth": _number,
+    "base": _side,
+    "between": _times,
+    "by": _text,
+    "data_load": _text,
+    "engine": _text,
+    "execution": _execution,
+    "folder": _path,
+    "force": _flag,
+    "found": _dumps,
+    "gate": _number,
+    "instance": _integer,
+    "iteration": _integer,
+    "long_delay_ns": _integer,
+    "max_bytes": _integer,
+    "max_length": _integer,
+    "min_length": _integer,
+    "new": _side,
+    "output": _path,
+    "overwrite": _flag,
+    "path": _path,
+    "peaks": _peaks,
+    "progress": _callback,
+    "ranks": _numbers,
+    "recording": _recording,
+    "shapes": _flag,
+    "short_ns": _integer,
+    "show": _flag,
+    "slow_call_ns": _integer,
+    "sort": _text,
+    "source": _source,
+    "sources": _paths,
+    "stacks": _flag,
+    "step": _step,
+    "diff_steps.step": _integer,
+    "ranks.step": _integer,
+    "step_name": _text,
+    "step_time_ns": _integer,
+    "step_times_ns": _step_times,
+    "steps": _integer,
+    "strict": _flag,
+    "target": _target,
+    "tflops": _plain("a number for each name", Mapping),
+    "timed_steps": _integer,
+    "timeout_s": _number,
+    "top": _integer,
+    "trace": _trace,
+    "traces": _traces,
+    "get_counter_data_with_operators.traces": _each,
+    "vocabulary": _text,
+    "warm_up": _integer,
+    "where": _condition,
+    "whole": _flag,
+    "window": _window,
+    "workers": _integer,
 }
-"""Reader of an argument, by its annotation. A test checks that all are listed."""
+"""Check of an argument, by the name of its parameter; a function may have its own."""

@@ -14,8 +14,7 @@ import zlib
 from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING, Any, Final, cast
 
-from longpole.opening import open_file
-from longpole.packed import MAGIC
+from longpole.opening import MAGIC, open_file
 
 if TYPE_CHECKING:
     import os
@@ -38,7 +37,7 @@ class JsonLimitError(ValueError):
 
 
 def json_elements(
-    path: str | os.PathLike[str], depths: Mapping[str, int], *, may_be_cut: bool = False
+    path: str | os.PathLike[str], depths: Mapping[str, int]
 ) -> Iterator[tuple[Place, Any]]:
     """Return the elements of a document, each with its place, in order.
 
@@ -48,10 +47,8 @@ def json_elements(
         The file, plain or gzip.
     depths
         Number of levels below a member of the outermost object to split into elements: with
-        `{"cache": 1}`, each member of `cache` is an element. Members that are not listed are
+        `{"entries": 1}`, each member of `entries` is an element. Members that are not listed are
         elements themselves, and so are empty ones and each value of an outermost array.
-    may_be_cut
-        Whether the document may end after any element.
 
     Raises
     ------
@@ -78,17 +75,7 @@ def json_elements(
             file = cast("IO[bytes]", opened.enter_context(gzip.open(file)))
         else:
             file.seek(0)
-        text = _Text(file)
-        try:
-            yield from _document(text, depths)
-        except _CutError:
-            if not may_be_cut:
-                message = "the document is cut"
-                raise ValueError(message) from None
-
-
-class _CutError(Exception):
-    """The text ends between two elements."""
+        yield from _document(_Text(file), depths)
 
 
 def _document(text: _Text, depths: Mapping[str, int]) -> Iterator[tuple[Place, Any]]:
@@ -155,7 +142,8 @@ class _Text:
             if not self._more():
                 if may_end:
                     return ""
-                raise _CutError
+                message = "the document is cut"
+                raise ValueError(message)
 
     def take(self) -> str:
         """Consume the next non-space character."""

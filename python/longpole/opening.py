@@ -1,4 +1,4 @@
-"""Opens inputs: regular files, and pipes that the user named.
+"""Opens and reads inputs, plain or gzip: regular files, and pipes that the user named.
 
 Every file from a user or a profiler is opened here, so that devices and sockets are refused, and a
 pipe next to a trace cannot block a program forever. A process confined to folders (`longpole mcp`)
@@ -7,7 +7,9 @@ opens only files inside them.
 
 from __future__ import annotations
 
+import gzip
 import os
+import zlib
 from fnmatch import fnmatchcase
 from io import TextIOWrapper
 from pathlib import Path
@@ -17,17 +19,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = [
+    "MAGIC",
+    "content",
     "entries",
+    "first_bytes",
     "matching",
     "names_in",
     "open_file",
     "open_text",
     "read_bytes",
     "read_text",
+    "short_text",
 ]
 
 _Path = str | os.PathLike[str]
 _HAS_DESCRIPTORS: Final = os.name == "posix"
+MAGIC: Final = b"\x1f\x8b"
 
 
 def open_file(path: _Path, *, is_named: bool = True) -> BinaryIO:
@@ -104,3 +111,53 @@ def matching(folder: _Path, pattern: str) -> list[Path]:
 def entries(folder: _Path) -> Iterator[Path]:
     """Yield the paths in a folder, sorted by name."""
     return map(Path(folder).joinpath, names_in(folder))
+
+
+def first_bytes(path: str | os.PathLike[str], number: int) -> bytes:
+    """Return the first bytes of a file, decompressed if possible."""
+    with open_file(path) as file:
+        head = file.read(number)
+        if not head.startswith(MAGIC):
+            return head
+        try:
+            file.seek(0)
+            with gzip.open(file) as unpacked:
+                return unpacked.read(number)
+        except (OSError, EOFError, zlib.error):
+            return head
+
+
+def content(path: str | os.PathLike[str]) -> bytes:
+    """Return the content of a file, decompressed.
+
+    Raises
+    ------
+    ValueError
+        The gzip stream is truncated or corrupt.
+    """
+    held = read_bytes(path)
+    if not held.startswith(MAGIC):
+        return held
+    try:
+        return gzip.decompress(held)
+    except (OSError, EOFError, zlib.error) as error:
+        message = f"the gzip stream is cut or corrupt ({error})"
+        raise ValueError(message) from error
+
+
+def short_text(path: str | os.PathLike[str], *, most_bytes: int) -> str:
+    """Return the text of a file that should be small, reading no more than its limit.
+
+    Raises
+    ------
+    ValueError
+        The file is larger, or is not UTF-8.
+    OSError
+        The file cannot be read.
+    """
+    with open_file(path) as file:
+        held = file.read(most_bytes + 1)
+    if len(held) > most_bytes:
+        message = f"{path} is larger than {most_bytes:,} bytes"
+        raise ValueError(message)
+    return held.decode("utf-8")

@@ -1,51 +1,54 @@
-"""Finds the trace of a folder, and the timelines of Ascend, MindSpore and XProf profiles.
+"""Finds the trace of a folder, and the timelines of profiles that consist of several files.
 
-A rank of such a profile is a folder, a database, or some of the files of a folder. One path
-represents each, which `read_trace` accepts.
+`FORMATS` lists the kinds of such profiles. A rank of one is a folder, a database, or some of the
+files of a folder; one path represents it. What is in no listed format is read as it is, and the
+core detects its format by the first bytes.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 from longpole.opening import entries
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable, Sequence
     from typing import BinaryIO
 
-    from longpole.errors import TraceError
+    Ranks = Sequence[tuple[Path, int | None]]
+    """The path that represents each rank, and its number as the profile contains it."""
 
 __all__ = [
+    "FORMATS",
     "FoundTimeline",
+    "ProfileFormat",
     "captures_of",
     "files_read_with",
     "has_trace_name",
     "other_timeline",
     "profile_rank",
     "profile_timelines",
-    "timeline_at",
-    "timeline_in",
     "timeline_of",
 ]
 
-_PROFILE_FILE: Final = re.compile(
-    r"^(?:trace_view|msprof).*\.json$|\.(?:db|txt|csv|pb)$|^op_range_|\.slice_\d+$"
-)
-"""Names of files that may belong to such a profile; others are ignored."""
+_ASCEND_FILE: Final = re.compile(r"^(?:trace_view|msprof).*\.json$|\.db$|\.slice_\d+$")
+_MINDSPORE_FILE: Final = re.compile(r"\.(?:txt|csv|pb)$|^op_range_")
 _ASCEND_TIMELINE: Final = re.compile(r"^(?:trace_view|msprof).*\.json$|^ascend_.*\.db$")
 _ROCPROF_FILE: Final = re.compile(
     r"^(?P<prefix>(?:.*_)?)(?:agent_info|(?:kernel|memory_copy|memory_allocation|scratch_memory"
     r"|(?:hip|hsa|marker|rccl|rocdecode|rocjpeg)_api)_trace)\.csv(?:\.gz|\.zst|\.xz)?$"
 )
 """Names of the files of one process, which share a prefix."""
-_THREAD_TRACE_FOLDER: Final = "ui_output_"
-"""Beginning of the names of folders with decoded thread traces of rocprofv3."""
 _COLLECTED: Final = re.compile(r"\.slice_\d+$")
 _REPORT: Final = re.compile(r"\.(?:nsys-rep|qdrep|qdstrm)$")
+_THREAD_TRACE: Final = re.compile(r"\.(?:att|json)$")
+_THREAD_TRACE_FOLDER: Final = "ui_output_"
+"""Beginning of the names of folders with decoded thread traces of rocprofv3."""
 _SUFFIXES: Final = (
     *(f".json{packed}" for packed in ("", ".gz", ".zst", ".xz")),
     ".pftrace",
@@ -65,9 +68,23 @@ _EXECUTION_TRACE: Final = re.compile(r"[._]et\.json(\.(gz|zst|xz))?$")
 class FoundTimeline:
     """The timeline to read, the path that represents it, and the rank that the profile contains."""
 
-    source: Path | bytes | BinaryIO
-    path: Path
+    source: str | os.PathLike[str] | bytes | BinaryIO
+    path: Path | None = None
     rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileFormat:
+    """A kind of profile in files and folders."""
+
+    files: re.Pattern[str] | None
+    """Names of files that may be in this format; None if only folders are."""
+    find: Callable[[Path], Ranks]
+    """List the ranks in a folder, or the one of a file; empty if it is of another format.
+
+    Raises `TraceError` for what must be exported first."""
+    open: Callable[[Path], Path | bytes | BinaryIO]
+    """Return the timeline of a rank that was found, as the core reads it."""
 
 
 def has_trace_name(name: str) -> bool:
@@ -108,7 +125,8 @@ def files_read_with(path: Path) -> list[Path]:
     rocprof = _ROCPROF_FILE.match(path.name)
     for each in entries(path.parent) if rocprof or _ASCEND_TIMELINE.search(path.name) else ():
         if rocprof is None:
-            is_read = _PROFILE_FILE.search(each.name) is not None
+            name = each.name
+            is_read = bool(_ASCEND_FILE.search(name) or _MINDSPORE_FILE.search(name))
         else:
             other = _ROCPROF_FILE.match(each.name)
             is_read = other is not None and other["prefix"] == rocprof["prefix"]
@@ -117,7 +135,31 @@ def files_read_with(path: Path) -> list[Path]:
     return found
 
 
-def profile_timelines(folder: Path) -> list[tuple[Path, int | None]]:
+def timeline_of(source: str | os.PathLike[str] | bytes | BinaryIO) -> FoundTimeline:
+    """Return the timeline that a file or folder represents, or what is read as it is.
+
+    Raises
+    ------
+    TraceError
+        The profile must be exported first, or has several timelines, or none.
+    """
+    if not isinstance(source, str | os.PathLike):
+        return FoundTimeline(source)
+    path = Path(source)
+    found = _found(path)
+    if found is not None:
+        of_format, ranks = found
+        if len(ranks) > 1:
+            raise _several(path, [rank_path for rank_path, _ in ranks])
+        [(rank_path, rank)] = ranks
+        return FoundTimeline(of_format.open(rank_path), rank_path, rank)
+    traces = _traces(path) if path.is_dir() else []
+    if len(traces) > 1:
+        raise _several(path, traces)
+    return timeline_of(traces[0]) if traces else FoundTimeline(source, path)
+
+
+def profile_timelines(folder: Path) -> Ranks:
     """List the ranks of a profile folder by path; empty if it is not a profile.
 
     Raises
@@ -125,25 +167,138 @@ def profile_timelines(folder: Path) -> list[tuple[Path, int | None]]:
     TraceError
         The profile must be exported first, has several recordings of one rank, or no timeline.
     """
-    from longpole.ascend.layout import collected, timelines
-    from longpole.ascend.problems import profile_error
-    from longpole.mindspore.layouts import contents, drawn_timelines, timeline_files
+    found = _found(folder)
+    return () if found is None else found[1]
 
-    exported = timelines(folder)
-    if exported:
-        return [(timeline.path, timeline.rank) for timeline in exported]
-    held = contents(folder)
-    found = timeline_files(folder) if held == "timelines" else drawn_timelines(folder)
-    if found:
-        return found
-    binary = collected(folder)
-    if binary is not None:
-        raise binary
-    if held == "other files":
+
+def _found(path: Path) -> tuple[ProfileFormat, Ranks] | None:
+    """Return the format of a file or folder, and its ranks; None if it is in no listed format."""
+    is_folder = path.is_dir()
+    for each in FORMATS:
+        is_named = each.files is not None and each.files.search(path.name) and path.is_file()
+        ranks = each.find(path) if is_folder or is_named else ()
+        if ranks:
+            return each, ranks
+    return None
+
+
+def _ascend(path: Path) -> Ranks:
+    from longpole.ascend.layout import rank_of, timelines
+    from longpole.ascend.problems import not_exported
+    from longpole.ascend.rows import is_of_other_profiler
+
+    if path.is_dir():
+        return [(timeline.path, timeline.rank) for timeline in timelines(path)]
+    if _COLLECTED.search(path.name):
+        raise not_exported(path, path.parent)
+    if path.suffix == ".db" and is_of_other_profiler(path):
+        return ()
+    return [(path, rank_of(path))]
+
+
+def _open_ascend(path: Path) -> Path | BinaryIO:
+    from longpole.ascend.database import database_timeline
+    from longpole.ascend.joined import joined_timeline
+    from longpole.ascend.layout import only_timeline
+
+    if path.suffix == ".db":
+        return cast("BinaryIO", database_timeline(path))
+    parts = only_timeline(path).parts if path.is_dir() else ()
+    return cast("BinaryIO", joined_timeline(parts)) if parts else path
+
+
+def _mindspore(path: Path) -> Ranks:
+    from longpole.ascend.columns import layout_of
+    from longpole.ascend.problems import profile_error
+    from longpole.mindspore.layouts import (
+        contents,
+        drawn_timelines,
+        rank_of_file,
+        refused_file,
+        timeline_files,
+    )
+
+    if path.is_dir():
+        texts = contents(path) == "timelines"
+        return timeline_files(path) if texts else drawn_timelines(path)
+    refused = refused_file(path)
+    if refused is not None:
+        raise refused
+    if layout_of(path.name) is not None:
+        reason = "a table of an Ascend profile, not a timeline"
+        hint = (
+            "give the folder around it: `longpole summary DIR` reads its timeline, and "
+            "`longpole mindspore DIR` its tables"
+        )
+        raise profile_error(path, reason, "no_events", hint)
+    rank = rank_of_file(path)
+    return () if rank is None else [(path, rank)]
+
+
+def _open_mindspore(path: Path) -> Path | bytes:
+    from longpole.mindspore.layouts import files_beside
+    from longpole.mindspore.timeline import rank_events
+
+    files = files_beside(path)
+    return path if files is None else rank_events(files)
+
+
+def _not_exported(path: Path) -> Ranks:
+    """Raise for reports and raw files that only the tools of their profiler read."""
+    from longpole.ascend.layout import collected
+    from longpole.ascend.problems import profile_error
+
+    if not path.is_dir():
+        reason = "a report of Nsight Systems, which only its own tools read"
+        export = f"nsys export --type sqlite {shlex.quote(str(path))}"
+        hint = f"export it: `{export}`, and pass the .sqlite file"
+        raise profile_error(path, reason, "not_exported", hint)
+    raw = collected(path)
+    if raw is not None:
+        raise raw
+    return ()
+
+
+def _thread_trace(path: Path) -> Ranks:
+    """Raise for a thread trace of rocprofv3, as it was recorded or decoded."""
+    from longpole.ascend.problems import profile_error
+
+    is_decoded = path.parent.name.startswith(_THREAD_TRACE_FOLDER)
+    if path.is_dir() or not (path.suffix == ".att" or is_decoded):
+        return ()
+    reason = "a thread trace of rocprofv3, with the instructions of waves and no timeline"
+    hint = "record a timeline with `rocprofv3 --sys-trace --output-format rocpd -- PROGRAM`"
+    raise profile_error(path, reason, "no_events", hint)
+
+
+def _without_timeline(folder: Path) -> Ranks:
+    from longpole.ascend.problems import profile_error
+    from longpole.mindspore.layouts import contents
+
+    if contents(folder) == "other files":
         hint = "analyse it with `longpole mindspore`"
         reason = "a MindSpore profile without a timeline"
         raise profile_error(folder, reason, "no_timeline", hint)
+    return ()
+
+
+def _xprof(folder: Path) -> Ranks:
     return [(path, None) for path in _xprof_timelines(folder)]
+
+
+def _as_it_is(path: Path) -> Path:
+    return path
+
+
+FORMATS: Final = (
+    ProfileFormat(_ASCEND_FILE, _ascend, _open_ascend),
+    ProfileFormat(_MINDSPORE_FILE, _mindspore, _open_mindspore),
+    ProfileFormat(_REPORT, _not_exported, _as_it_is),
+    ProfileFormat(_THREAD_TRACE, _thread_trace, _as_it_is),
+    ProfileFormat(None, _without_timeline, _as_it_is),
+    ProfileFormat(None, _xprof, _as_it_is),
+)
+"""The kinds of profiles, in the order in which a path is compared with them."""
 
 
 def _xprof_timelines(folder: Path) -> list[Path]:
@@ -191,34 +346,6 @@ def profile_rank(path: Path) -> int | None:
     return rank_of(path) if rank is None else rank
 
 
-def timeline_of(path: Path) -> FoundTimeline | None:
-    """Return the timeline that a file or folder represents; None if it is read as it is.
-
-    Raises
-    ------
-    TraceError
-        The profile must be exported first, or has several timelines, or none.
-    """
-    return timeline_in(path) if path.is_dir() else timeline_at(path)
-
-
-def timeline_in(folder: Path) -> FoundTimeline | None:
-    """Return the one timeline or trace of a folder; None if it has none.
-
-    Raises
-    ------
-    TraceError
-        The profile must be exported first, or has several timelines, or none.
-    """
-    found = profile_timelines(folder) or [(path, None) for path in _traces(folder)]
-    if len(found) > 1:
-        raise _several(folder, [path for path, _ in found])
-    if found:
-        [(path, rank)] = found
-        return timeline_at(path) or FoundTimeline(path, path, rank)
-    return None
-
-
 def _traces(folder: Path) -> list[Path]:
     """List the traces of a folder: files with events named like a trace, or the only such file."""
     files = [it for it in entries(folder) if has_trace_name(it.name) and it.is_file()]
@@ -234,96 +361,6 @@ def _holds_events(path: Path) -> bool:
     except TraceError:
         return False
     return True
-
-
-def timeline_at(path: Path) -> FoundTimeline | None:
-    """Return the timeline that a path represents; None if it is not a file of a profile.
-
-    Raises
-    ------
-    TraceError
-        Files of this kind cannot be read.
-    """
-    if _REPORT.search(path.name):
-        raise _not_exported_report(path)
-    if path.is_file() and _is_thread_trace(path):
-        raise _thread_trace(path)
-    if path.is_dir():
-        return _only_timeline(path)
-    if _PROFILE_FILE.search(path.name) and path.is_file():
-        return _timeline_of_file(path)
-    return None
-
-
-def _is_thread_trace(path: Path) -> bool:
-    return path.suffix == ".att" or path.parent.name.startswith(_THREAD_TRACE_FOLDER)
-
-
-def _thread_trace(path: Path) -> TraceError:
-    from longpole.ascend.problems import profile_error
-
-    return profile_error(
-        path,
-        "a thread trace of rocprofv3, with the instructions of waves and no timeline",
-        "no_events",
-        "record a timeline with `rocprofv3 --sys-trace --output-format rocpd -- PROGRAM`",
-    )
-
-
-def _table_of_ascend(path: Path) -> TraceError:
-    from longpole.ascend.problems import profile_error
-
-    return profile_error(
-        path,
-        "a table of an Ascend profile, not a timeline",
-        "no_events",
-        "give the folder around it: `longpole summary DIR` reads its timeline, and "
-        "`longpole mindspore DIR` its tables",
-    )
-
-
-def _only_timeline(folder: Path) -> FoundTimeline:
-    from longpole.ascend.joined import joined_timeline
-    from longpole.ascend.layout import only_timeline
-
-    found = only_timeline(folder)
-    source = joined_timeline(found.parts) if found.parts else found.path
-    return FoundTimeline(cast("Path | BinaryIO", source), found.path, found.rank)
-
-
-def _timeline_of_file(path: Path) -> FoundTimeline:
-    """Return the timeline of a file that is named like one of a profile."""
-    from longpole.ascend.columns import layout_of
-    from longpole.ascend.database import database_timeline
-    from longpole.ascend.layout import rank_of
-    from longpole.ascend.problems import not_exported
-    from longpole.ascend.rows import is_of_other_profiler
-    from longpole.mindspore.layouts import files_beside
-    from longpole.mindspore.refusals import refused_file
-    from longpole.mindspore.timeline import rank_events
-
-    if _COLLECTED.search(path.name):
-        raise not_exported(path, path.parent)
-    refused = refused_file(path)
-    if refused is not None:
-        raise refused
-    if layout_of(path.name) is not None:
-        raise _table_of_ascend(path)
-    files = files_beside(path)
-    if files is not None:
-        return FoundTimeline(rank_events(files), path, files.rank)
-    if path.suffix == ".db" and not is_of_other_profiler(path):
-        return FoundTimeline(cast("BinaryIO", database_timeline(path)), path, rank_of(path))
-    return FoundTimeline(path, path, rank_of(path))
-
-
-def _not_exported_report(path: Path) -> Exception:
-    from longpole.ascend.problems import profile_error
-
-    reason = "a report of Nsight Systems, which only its own tools read"
-    export = f"nsys export --type sqlite {shlex.quote(str(path))}"
-    hint = f"export it: `{export}`, and pass the .sqlite file"
-    return profile_error(path, reason, "not_exported", hint)
 
 
 def _several(folder: Path, paths: list[Path]) -> Exception:

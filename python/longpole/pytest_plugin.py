@@ -9,15 +9,18 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from longpole.wording import parse_share
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from longpole.bench.compare.differences import Comparison
+    from longpole.bench.comparison.differences import Comparison
 
 __all__ = ["Benchmarks", "longpole_bench"]
 
@@ -127,7 +130,8 @@ class Benchmarks:
     def measure(self, key: str, function: Callable[[], object]) -> None:
         """Time a function and store its record."""
         from longpole.bench.records.store import Store
-        from longpole.bench.time import Effort, measure
+        from longpole.bench.time.measure import measure
+        from longpole.bench.time.timing import Effort
 
         effort = Effort(budget_s=self._config.getoption("longpole_budget_s"))
         timing = measure(function, key=key, effort=effort)
@@ -190,7 +194,7 @@ class Benchmarks:
 
     def _judge(self, session: pytest.Session) -> None:
         from longpole.bench import save_baseline
-        from longpole.bench.compare.comparison import compare
+        from longpole.bench.comparison.compare import compare
         from longpole.errors import LongpoleError
 
         try:
@@ -215,7 +219,7 @@ class Benchmarks:
 
     def _another_run(self) -> str | None:
         """Start the same pytest again under a guard; return what went wrong, if anything."""
-        from longpole.bench.run.guard import Guard, Order
+        from longpole.bench.run.guard import Order, run_once
         from longpole.bench.run.output import Tail
 
         said = Tail()
@@ -228,11 +232,7 @@ class Benchmarks:
             grace_s=_GRACE_S,
             drain_s=_DRAIN_S,
         )
-        guard = Guard()
-        try:
-            ending = guard.run(order, lambda _, chunk: said.feed(chunk))
-        finally:
-            guard.close()
+        ending = run_once(order, lambda _, chunk: said.feed(chunk))
         if ending.exit_code == pytest.ExitCode.OK:
             return None
         return f"a run of the benchmarks ended with exit status {ending.exit_code}:\n{said.text()}"
@@ -248,7 +248,7 @@ class Benchmarks:
         return bool(self._tests) and self._records.exists()
 
     def _lines(self) -> Iterator[str]:
-        from longpole.bench.compare.differences import comparison_blocks
+        from longpole.bench.comparison.differences import comparison_blocks
         from longpole.report.text import text
 
         if self._problem is not None:
@@ -292,11 +292,7 @@ def _number_of_runs(text: str) -> int:
 
 
 def _share(text: str) -> float:
-    import click
-
-    from longpole.cli.ask.shares import parse_share
-
     try:
         return parse_share(text)
-    except click.BadParameter as error:
-        raise ValueError(error.message) from error
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from error

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from longpole._core import read_trace as read_core
+from longpole.profiles import captures_of, timeline_of
 from longpole.trace import Trace
 from longpole.vocabulary import additions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import BinaryIO
-
-    from longpole.profiles import FoundTimeline
 
 __all__ = ["read_trace"]
 
@@ -94,14 +93,17 @@ def read_trace(
     if threads is not None and not 1 <= threads <= _MOST_THREADS:
         message = f"threads is from 1 to {_MOST_THREADS}, not {threads}"
         raise ValueError(message)
-    how: dict[str, Any] = {"vocabulary": vocabulary, "strict": strict, "threads": threads}
+    read = partial(
+        read_trace, vocabulary=vocabulary, capture_traces=(), strict=strict, threads=threads
+    )
     if capture_traces is None:
-        captures = partial(_beside, source, how)
+        captures = partial(_captures_beside, source, read)
     else:
-        captures = partial(tuple, [_capture(each, how) for each in capture_traces])
-    found = _timeline(source)
+        given = (it if isinstance(it, Trace) else read(it) for it in capture_traces)
+        captures = partial(tuple, [*given])
+    found = timeline_of(source)
     core = read_core(
-        source if found is None else found.source,
+        found.source,
         args=args if isinstance(args, str) else list(args),
         vocabulary=additions(vocabulary),
         strict=strict,
@@ -110,29 +112,10 @@ def read_trace(
         threads=threads,
         progress=progress,
     )
-    if found is not None:
-        return Trace(core, found.path, found.rank, captures)
-    path = source if isinstance(source, str | os.PathLike) else None
-    return Trace(core, path, captures=captures)
+    return Trace(core, found.path, found.rank, captures)
 
 
-def _capture(source: str | os.PathLike[str] | bytes | Trace, how: Mapping[str, Any]) -> Trace:
-    return source if isinstance(source, Trace) else read_trace(source, capture_traces=(), **how)
-
-
-def _beside(source: object, how: Mapping[str, Any]) -> tuple[Trace, ...]:
+def _captures_beside(source: object, read: Callable[[Path], Trace]) -> tuple[Trace, ...]:
     """Read the trace of a capture next to a trace, if there is one."""
-    if not isinstance(source, str | os.PathLike):
-        return ()
-    from longpole.profiles import captures_of
-
-    return tuple(_capture(found, how) for found in captures_of(Path(source))[:1])
-
-
-def _timeline(source: str | os.PathLike[str] | bytes | BinaryIO) -> FoundTimeline | None:
-    """Return the timeline of a profile; None if the source is read as it is."""
-    if not isinstance(source, str | os.PathLike):
-        return None
-    from longpole.profiles import timeline_of
-
-    return timeline_of(Path(source))
+    found = captures_of(Path(source)) if isinstance(source, str | os.PathLike) else []
+    return tuple(map(read, found[:1]))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import index
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from longpole.data import Hidden, computed
+from longpole.data import HIDDEN, computed
 from longpole.errors import WindowError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Window:
     start_ns: int
     end_ns: int
     reason: str
-    clause: Hidden[str] = ""
+    clause: str = field(default="", metadata=HIDDEN)
     """The part of the reason that affects the answer; usually empty."""
 
     @computed

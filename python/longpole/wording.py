@@ -20,6 +20,7 @@ __all__ = [
     "escape",
     "number",
     "operator_name",
+    "parse_share",
     "share",
     "short_name",
     "short_names",
@@ -115,6 +116,29 @@ def share(part: float) -> str:
     if 1 - _SMALLEST_SHARE < part < 1:
         return ">99.9 %"
     return f"{100 * part:,.1f} %"
+
+
+def parse_share(text: str) -> float:
+    """Parse a fraction: `3%` equals `0.03`; `3` is rejected as ambiguous.
+
+    Raises
+    ------
+    ValueError
+        It is not a fraction below one.
+
+    Examples
+    --------
+    >>> parse_share("3%"), parse_share("0.03")
+    (0.03, 0.03)
+    """
+    try:
+        value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1:
+        message = f"{text!r} is not a share; write 3% or 0.03"
+        raise ValueError(message)
+    return value
 
 
 def change(part: float) -> str:

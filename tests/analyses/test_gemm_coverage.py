@@ -13,7 +13,7 @@ import longpole
 from longpole.analyses.execution_coverage import ExecutionCoverage, execution_coverage
 from longpole.analyses.gemm_coverage import gemm_coverage
 from longpole.bench import tunableop
-from longpole.cli.answer.gemm_coverage import execution_coverage_answer, gemm_coverage_answer
+from longpole.cli.tunableop.coverage import execution_coverage_answer, gemm_coverage_answer
 from longpole.convert.execution_trace import read_execution_trace
 from longpole.report.blocks import Notes
 from longpole.testing import TraceBuilder

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import longpole
-from longpole.devices.peaks import PEAKS, peaks_of
+from longpole.peaks import PEAKS, peaks_of
 from longpole.report.blocks import Sentence, Table
 from longpole.testing import TraceBuilder
 from real_traces import real_traces

@@ -7,8 +7,8 @@ import json
 import pytest
 
 import longpole
-from longpole.cli.answer.summary import time_blocks
 from longpole.cli.program import run
+from longpole.cli.summary import time_blocks
 from longpole.report.text import text
 from longpole.testing import TraceBuilder
 from real_traces import SHARED

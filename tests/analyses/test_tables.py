@@ -6,18 +6,19 @@ import csv
 import io
 import json
 import re
+from pathlib import Path
 
 import polars as pl
 import pytest
 
 import longpole
-from longpole.analyses.questions import questions
+from longpole.analyses.catalogue import PATH_TABLES, TABLES, question, questions
 from longpole.cli import program
-from longpole.cli.answer.table import GROUPS, PATH_TABLES, tables
+from longpole.cli.answer.table import tables
 from longpole.report.frames import table_of
 from longpole.testing import TraceBuilder
 
-QUESTIONS = sorted(set(tables()) - set(PATH_TABLES))
+QUESTIONS = sorted(questions())
 
 
 @pytest.fixture
@@ -49,9 +50,14 @@ def test_without_a_name_the_tables_are_listed_with_a_sentence_each(longpole_tabl
     assert {"breakdown", "idle_time", "segments"} <= set(listed)
 
 
-def test_every_table_answers_one_question():
-    grouped = [name for names in GROUPS.values() for name in names]
-    assert sorted(grouped) == sorted(questions() | PATH_TABLES)
+def test_every_table_is_listed_once_and_has_a_declared_function_in_a_file_of_its_name():
+    listed = [name for group in TABLES.values() for name in group]
+    assert len(listed) == len(set(listed))
+    assert set(listed) >= PATH_TABLES
+    folder = Path(longpole.__file__).parent / "analyses"
+    declared = {file.stem for file in folder.glob("*.py") if "\n@table(" in file.read_text("utf-8")}
+    assert declared == set(listed) - PATH_TABLES == set(questions())
+    assert [name for name in declared if not hasattr(question(name), "declared")] == []
 
 
 @pytest.mark.parametrize(

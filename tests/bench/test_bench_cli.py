@@ -30,7 +30,7 @@ def test_a_run_its_results_and_the_best(bench, tmp_path):
     shown = bench("results", "jobs.results.jsonl").stdout.splitlines()
     assert shown[0].split()[:4] == ["job", "outcome", "attempt", "took"]
     assert shown[1].split()[:3] == ["gemm", "ok", "1"]
-    best = json.loads(bench("best", "jobs.results.jsonl", "--by", "m", "--format", "json").stdout)
+    best = json.loads(bench("best", "jobs.results.jsonl", "--tag", "m", "--format", "json").stdout)
     assert best["schema"] == "longpole.bench.best/1"
     (row,) = best["data"]["best"]
     assert (row["key"], row["name"], row["time_ns"], row["id"]) == ("64", "gemm", 500000, "gemm")
@@ -183,10 +183,10 @@ def test_no_record_of_an_outcome_is_an_answer(bench):
 def test_jobs_without_the_tag_to_choose_by_are_left_out_and_counted(bench, tmp_path):
     write_jobs(tmp_path, GEMM, {**GEMM, "key": "other", "tags": {}})
     bench("run", "jobs.jsonl", "-o", "r.jsonl", "--devices", "cpu")
-    some = json.loads(bench("best", "r.jsonl", "--by", "m", "--json").stdout)
+    some = json.loads(bench("best", "r.jsonl", "--tag", "m", "--json").stdout)
     assert [row["key"] for row in some["data"]["best"]] == ["64"]
     assert [(each["code"], each["count"]) for each in some["warnings"]] == [("no_tag", 1)]
-    none = bench("best", "r.jsonl", "--by", "nosuch")
+    none = bench("best", "r.jsonl", "--tag", "nosuch")
     assert none.returncode == 4
     assert none.stdout.endswith("2 jobs without the tag 'nosuch' left out\n")
 

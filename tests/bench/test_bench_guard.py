@@ -90,15 +90,15 @@ def test_a_cancel_before_the_order_is_not_lost(guard):
 
 
 def test_signals_to_the_guard_change_nothing(guard):
-    def disturb():
+    said = []
+
+    def disturb(_stream, chunk):
+        said.append(chunk)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
             os.kill(guard._process.pid, number)
 
-    timer = threading.Timer(0.1, disturb)
-    timer.start()
-    ending, _ = run(guard, shell("sleep 0.4; echo done"))
-    timer.join()
-    assert ending.exit_code == 0
+    ending = guard.run(shell("echo started; sleep 0.2; echo done"), disturb)
+    assert (ending.exit_code, b"".join(said)) == (0, b"started\ndone\n")
 
 
 def test_a_guard_that_dies_is_noticed_and_its_job_ended(guard):

@@ -21,7 +21,7 @@ from longpole.bench import (
     read_results,
 )
 from longpole.devices import Device, Found, unlisted
-from longpole.devices.fake import FakeProvider
+from longpole.devices.driverless import FakeProvider
 from longpole.errors import LongpoleError
 
 QUICK = Policy(timeout_s=10, grace_s=0.3, launch_delay_s=0.05)

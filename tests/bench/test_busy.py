@@ -6,10 +6,8 @@ import pytest
 
 from longpole.bench import Job, Outcome, Policy, Runner
 from longpole.bench.time import processes
-from longpole.devices import DeviceBusyError, Found, wait_until_idle
-from longpole.devices import occupancy as occupancy_module
-from longpole.devices.cpu import CpuProvider
-from longpole.devices.fake import FakeProvider
+from longpole.devices import DeviceBusyError, Found, protocol, wait_until_idle
+from longpole.devices.driverless import CpuProvider, FakeProvider
 
 JOB = Job(["true"], key="k", format="none")
 
@@ -22,7 +20,7 @@ def busy_device(n_readings):
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr(occupancy_module, "POLL_S", 0.01)
+    monkeypatch.setattr(protocol, "POLL_S", 0.01)
 
 
 @pytest.mark.parametrize(
@@ -49,9 +47,7 @@ def test_a_busy_device_is_refused_before_anything_runs_there(tmp_path):
 
 def test_functions_are_not_timed_on_a_busy_device(monkeypatch):
     device, provider = busy_device(10**9)
-    monkeypatch.setattr(
-        "longpole.bench.time.device_in_use.select", lambda _: Found({device: provider})
-    )
+    monkeypatch.setattr("longpole.bench.time.workers.select", lambda _: Found({device: provider}))
     campaign = processes.Campaign(names=["math:gcd"], clock="torch", cache="hot")
     with pytest.raises(DeviceBusyError, match="is busy: used by process 1"):
         next(processes.time_in_processes(campaign))
@@ -59,9 +55,7 @@ def test_functions_are_not_timed_on_a_busy_device(monkeypatch):
 
 def test_a_record_says_on_which_device_it_was_timed(monkeypatch):
     device, provider = busy_device(0)
-    monkeypatch.setattr(
-        "longpole.bench.time.device_in_use.select", lambda _: Found({device: provider})
-    )
+    monkeypatch.setattr("longpole.bench.time.workers.select", lambda _: Found({device: provider}))
     campaign = processes.Campaign(
         names=["math:gcd"], clock="torch", cache="hot", n_processes=1, budget_s=0.1
     )
@@ -95,7 +89,7 @@ def test_the_utilisation_of_a_program_that_has_ended_is_no_reason_to_refuse(monk
     (device,) = provider.list_devices()
     wait_until_idle(device, provider, "refuse")
     assert provider.n_readings == 4
-    monkeypatch.setattr(occupancy_module, "SETTLE_S", 0.0)
+    monkeypatch.setattr(protocol, "SETTLE_S", 0.0)
     with pytest.raises(DeviceBusyError, match="41% utilised"):
         wait_until_idle(device, Lagging(), "refuse")
 

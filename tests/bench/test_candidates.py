@@ -76,10 +76,10 @@ def test_a_candidate_that_fails_costs_itself_only(name, outcome, message, n_proc
 
 
 def test_one_that_hangs_is_ended_and_the_next_is_timed():
-    with Candidates(timeout_s=8) as candidates:
+    with Candidates(timeout_s=4) as candidates:
         assert timed(candidates, "quick").outcome == "ok"
         failed = timed(candidates, "hangs")
-        assert (failed.outcome, failed.message) == ("timeout", "timed out after 8 s")
+        assert (failed.outcome, failed.message) == ("timeout", "timed out after 4 s")
         assert timed(candidates, "quick").outcome == "ok"
 
 

@@ -13,7 +13,7 @@ import pytest
 from longpole.bench import Verdict, compare, save_baseline
 from longpole.bench.records.samples import gather
 from longpole.cli.answer.problems import Problem
-from longpole.cli.bench.baseline import baseline as baseline_command
+from longpole.cli.bench.compare import baseline as baseline_command
 from longpole.cli.bench.compare import compare as compare_command
 from longpole.errors import ResultsError
 

@@ -6,8 +6,8 @@ from types import ModuleType, SimpleNamespace
 import pytest
 from fake_gpu import FakeGpu
 
-from longpole.bench.time.cupti_clock import CuptiClock
 from longpole.bench.time.measure import measure
+from longpole.bench.time.torch_clock import CuptiClock
 from longpole.bench.time.worker import make_clock
 from longpole.errors import DeviceError, MissingDependencyError
 

@@ -9,9 +9,9 @@ import pytest
 from longpole.bench import measure
 from longpole.bench.records.record import Measurement, Outcome, Record
 from longpole.bench.time import processes
-from longpole.cli.answer.timings import timings_answer
+from longpole.cli.bench.timings import timings_answer
 from longpole.devices import Found
-from longpole.devices.fake import FakeProvider
+from longpole.devices.driverless import FakeProvider
 
 TORCH = """
 import sys
@@ -34,9 +34,7 @@ def kernels(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     provider = FakeProvider()
     (device,) = provider.list_devices()
-    monkeypatch.setattr(
-        "longpole.bench.time.device_in_use.select", lambda _: Found({device: provider})
-    )
+    monkeypatch.setattr("longpole.bench.time.workers.select", lambda _: Found({device: provider}))
 
 
 def campaign(*names, **how):

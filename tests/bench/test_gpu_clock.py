@@ -7,8 +7,8 @@ from fake_gpu import FakeGpu
 
 from longpole.bench import Verdict, compare
 from longpole.bench.time.gpu_clock import GpuClock, WrongStreamError
-from longpole.bench.time.graph_capture import CaptureError
 from longpole.bench.time.measure import measure, measure_in_turns
+from longpole.bench.time.torch_clock import CaptureError
 
 MODES = ["hot", "graph", "cold"]
 

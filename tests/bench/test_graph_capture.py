@@ -5,9 +5,8 @@ import sys
 import pytest
 import straw_torch
 
-from longpole.bench.time.graph_capture import CaptureError, captured
 from longpole.bench.time.measure import measure_in_turns
-from longpole.bench.time.torch_clock import TorchClock
+from longpole.bench.time.torch_clock import CaptureError, TorchClock, captured
 
 
 @pytest.fixture

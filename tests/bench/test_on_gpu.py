@@ -6,10 +6,8 @@ import os
 import pytest
 
 from longpole.bench import Effort, measure
-from longpole.bench.time.cupti_clock import CuptiClock
-from longpole.bench.time.graph_capture import CaptureError, captured
 from longpole.bench.time.measure import measure_in_turns
-from longpole.bench.time.torch_clock import TorchClock
+from longpole.bench.time.torch_clock import CaptureError, CuptiClock, TorchClock, captured
 
 pytestmark = pytest.mark.gpu
 

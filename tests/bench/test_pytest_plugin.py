@@ -35,11 +35,13 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run_pytest(*arguments, **variables):
-    # The plugin of hypothesis takes most of the time of a start.
-    without = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
-    command = [sys.executable, "-m", "pytest", *without, *arguments]
+def run_pytest(*arguments, loads_all=False, **variables):
+    """Run pytest with only this plugin, since others take most of the time of a start."""
+    plugins = ["-p", "no:cacheprovider", *([] if loads_all else ["-p", "longpole.pytest_plugin"])]
+    command = [sys.executable, "-m", "pytest", *plugins, *arguments]
     environment = {**os.environ, "LONGPOLE_BASELINES": "kept", **variables}
+    if not loads_all:
+        environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     found = subprocess.run(
         [*command, "--longpole-budget-s", "0.05"],
         env=environment,
@@ -55,7 +57,7 @@ def rows(path):
 
 
 def test_a_benchmark_is_a_test_and_its_time_is_shown(folder):
-    code, said = run_pytest("--longpole-records", "out.jsonl")
+    code, said = run_pytest("--longpole-records", "out.jsonl", loads_all=True)
     assert code == 0, said
     assert "3 passed" in said
     keys = [row["key"] for row in rows(folder / "out.jsonl")]
@@ -124,7 +126,7 @@ def test_a_run_that_fails_is_told(folder):
         (["--longpole-baseline", "absent"], "neither a file nor a baseline"),
         (["--longpole-save", "no/name"], "not a valid baseline name"),
         (["--longpole-save", "main"], "there is a baseline main"),
-        (["--longpole-gate", "3"], "invalid"),
+        (["--longpole-gate", "3"], "'3' is not a share; write 3% or 0.03"),
         (["--longpole-runs", "0"], "invalid"),
         (["--longpole-records", "mine"], "mine exists"),
     ],

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tunable_rows import HEADER, OTHER_HEADER, real_files, result_lines, row
 
 from longpole.bench.tunableop import check, merge
-from longpole.bench.tunableop.problems import PROBLEMS
+from longpole.bench.tunableop.check import PROBLEMS
 
 SOUND = HEADER + row(1) + row(2)
 PLANTED = {

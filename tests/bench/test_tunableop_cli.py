@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from longpole.cli.answer.frames import csv_rows
+from longpole.cli.answer.inputs import csv_rows
 from longpole.cli.program import longpole, run
 from longpole.cli.schema import schema_for
 from longpole.report.csv import csv_chunks
@@ -249,7 +249,7 @@ def test_tune_with_a_worker(capsys, folder):
     assert run(["tunableop", *command]) == 2
     assert run(["tunableop", "tune", "untuned0.csv", "--devices", "fake:2"]) == 2
     refuse = "sh -c 'echo no torch >&2; exit 5'"
-    again = ("tune", "untuned?.csv", "--devices", "fake:1", "--worker", refuse, "--name", "r.csv")
+    again = ("tune", "untuned?.csv", "--devices", "fake:1", "--worker", refuse, "-o", "r.csv")
     assert run(["tunableop", *again]) == 5
 
 

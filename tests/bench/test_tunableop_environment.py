@@ -3,6 +3,7 @@
 import re
 import sys
 import types
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -272,8 +273,8 @@ def test_every_function_of_torch_is_here_and_in_the_table_of_the_docs():
 
 
 def test_only_the_version_is_known_of_a_torch_that_sees_no_gpu(monkeypatch):
-    from longpole.bench.tunableop import installed
-
+    # The package has a function of the same name as this module.
+    installed = import_module("longpole.bench.tunableop.environment")
     torch = types.SimpleNamespace(cuda=types.SimpleNamespace(is_available=lambda: False))
     monkeypatch.setattr(installed, "installed_version", lambda: "2.9.1")
     monkeypatch.setitem(sys.modules, "torch", torch)

@@ -122,7 +122,7 @@ def test_no_run_is_ended_for_its_time_where_something_else_counts(capsys, monkey
     monkeypatch.setattr("longpole.bench.tune.commands._SHORTEST_LIMIT_S", 0.01)
     task = write_task("""
         [parameters]
-        seconds = [0, 0.5]
+        seconds = [0, 0.25]
         [candidate]
         command = ["sh", "-c", "sleep {seconds}; echo loss {seconds}1"]
         [objective]
@@ -167,7 +167,7 @@ kind = "plain"
 sources = ["small.c"]
 build = "gcc {flags} -DN=64 -DBLOCK={block} -DKIND_{kind} small.c -o {program}"
 command = "{program} {output}"
-timeout_s = 2
+timeout_s = 1
 
 [objective]
 format = "regex=time (?P<time_ns>[0-9]+) ns"
@@ -244,27 +244,32 @@ number = [1, 2]
 [reference]
 {reference}
 """
-PRINTING = 'command = "echo {number}"'
+# One takes twice as long, so that the first look of the finals can tell them apart.
+PRINTING = 'command = ["sh", "-c", "sleep 0.0{number}; echo {number}"]'
 CALLING = 'function = "numbers_of:give"'
+GIVE = "import time\ndef give(number):\n    time.sleep(number / 1000)\n    return [number]\n"
+RESUMED, REUSED = ["--resume"], ["--reuse", "out.jsonl", "-o", "new.jsonl"]
+TOLERANT = 'file = "right.txt"\nabsolute = 1'
 
 
-@pytest.mark.parametrize("again", [["--resume"], ["--reuse", "out.jsonl", "-o", "new.jsonl"]])
-@pytest.mark.parametrize(("candidate", "device"), [(PRINTING, ("--devices", "cpu")), (CALLING, ())])
 @pytest.mark.parametrize(
-    ("before", "after", "right"),
+    ("candidate", "again", "numbers", "reference", "right"),
     [
-        (("1", 'file = "right.txt"'), ("2", 'file = "right.txt"'), {2}),
-        (("1", 'file = "right.txt"'), ("1", 'file = "right.txt"\nabsolute = 1'), {1, 2}),
+        (PRINTING, RESUMED, "2", 'file = "right.txt"', {2}),
+        (PRINTING, REUSED, "1", TOLERANT, {1, 2}),
+        (CALLING, RESUMED, "1", TOLERANT, {1, 2}),
+        (CALLING, REUSED, "2", 'file = "right.txt"', {2}),
     ],
-    ids=["another file", "another tolerance"],
 )
 def test_runs_that_another_reference_checked_are_made_again(  # noqa: PLR0917
-    capsys, again, candidate, device, before, after, right
+    capsys, candidate, again, numbers, reference, right
 ):
-    Path("numbers_of.py").write_text("def give(number):\n    return [number]\n")
-    for (numbers, reference), options in ((before, []), (after, again)):
-        Path("right.txt").write_text(numbers)
-        text = PRINTS.replace("{candidate}", candidate).replace("{reference}", reference)
+    Path("numbers_of.py").write_text(GIVE)
+    device = ("--devices", "cpu") if candidate == PRINTING else ()
+    before, after = ("1", 'file = "right.txt"', []), (numbers, reference, again)
+    for written, checked, options in (before, after):
+        Path("right.txt").write_text(written)
+        text = PRINTS.replace("{candidate}", candidate).replace("{reference}", checked)
         assert searched(write_task(text), "--runs", "1", *options, device=device) == 0
         found = json.loads(capsys.readouterr().out)["data"]
     assert found["n_known"] == 0

@@ -1,22 +1,19 @@
-"""Searches of Optuna and Kernel Tuner, files of Kernel Tuner and Triton, reuse and simulation."""
+"""Searches of Optuna and Kernel Tuner, their input files and Triton's, reuse and simulation."""
 
 import json
 import random
-import shutil
-import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from longpole.bench import read_results
-from longpole.bench.records import Outcome, Record
+from longpole.bench.records.record import Outcome, Record
 from longpole.bench.tune import (
     Effort,
     Objective,
     Space,
     find_strategy,
-    read_cache,
     read_t1,
     read_triton,
     simulate,
@@ -125,6 +122,13 @@ def test_a_strategy_that_there_is_not_is_refused(capsys):
         find_strategy("kernel-tuner")
 
 
+def test_a_simulation_needs_runs_of_a_search(capsys):
+    Path("sleeps.toml").write_text(SLEEPS)
+    Path("other.jsonl").write_text('{"tune_params_keys": ["b"], "cache": {}}\n')
+    assert run(["tune", "sleeps.toml", "--simulate", "other.jsonl"]) == 2
+    assert "other.jsonl contains no run of a search" in capsys.readouterr().err
+
+
 def test_runs_of_another_search_are_reused_and_not_made_again(capsys):
     assert searched("--strategy", "exhaustive", "-o", "first.jsonl") == 0
     first = found(capsys)
@@ -178,81 +182,6 @@ def test_a_task_takes_its_parameters_from_an_input_file(capsys):
     options = ["--devices", "cpu", "--json", "--budget", "0.3", "--runs", "1", "--trials", "3"]
     assert run(["tune", "t1.toml", *options]) == 0
     assert found(capsys)["n_points"] == 18
-
-
-def test_a_cache_file_is_read_back_also_when_it_is_cut(capsys):
-    options = ["--write-cache", "cache.json", "--write-t4", "t4.json"]
-    assert searched("--strategy", "exhaustive", *options) == 0
-    data = found(capsys)
-    space, records = read_cache("cache.json")
-    sound = {each["label"]: each["values"] for each in data["candidates"] if each["values"]}
-    assert len(list(space)) == len(data["candidates"])
-    for record in records:
-        assert (record.key in sound) == (record.outcome == "ok")
-        if record.key in sound:
-            assert record.samples_ns[0] == pytest.approx(sound[record.key][0])
-    whole = Path("cache.json").read_text()
-    Path("cut.json").write_text(whole[: whole.rindex("},")] + "},")
-    assert len(list(read_cache("cut.json")[0])) == len(data["candidates"]) - 1
-    assert run(["tune", "sleeps.toml", "--simulate", "cache.json", "--json"]) == 0
-    assert found(capsys)["n_candidates"] == len(data["candidates"])
-    Path("cache.json").write_text("{}")
-    assert run(["tune", "sleeps.toml", "--simulate", "cache.json"]) == 2
-
-
-def test_kernel_tuner_reads_our_cache_file_and_we_read_its(capsys):
-    tuner = pytest.importorskip("kernel_tuner", reason="needs kernel_tuner")
-    assert searched("--strategy", "exhaustive", "--write-cache", "cache.json") == 0
-    data = found(capsys)
-    content = json.loads(Path("cache.json").read_text())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        results, environment = tuner.tune_kernel(
-            *("sleeps", "void sleeps() {}", 1, [], content["tune_params"]),
-            restrictions=["not (tenths == 5 and how == 'sleep')"],
-            lang="C",
-            cache="cache.json",
-            simulation_mode=True,
-            quiet=True,
-        )
-    assert len(results) == len(data["candidates"])
-    best = min(
-        (each for each in data["candidates"] if each["values"]), key=lambda each: each["value"]
-    )
-    config = environment["best_config"]
-    assert {name: config[name] for name in best["point"]} == best["point"]
-
-
-def test_a_cache_file_that_kernel_tuner_wrote_is_simulated(capsys):
-    tuner = pytest.importorskip("kernel_tuner", reason="needs kernel_tuner")
-    if shutil.which("gcc") is None:
-        pytest.skip("needs gcc")
-    import numpy as np
-
-    source = """
-        #include <time.h>
-        extern "C" float work(float *x) {
-            struct timespec begin, end;
-            clock_gettime(CLOCK_MONOTONIC, &begin);
-            for (int i = 0; i < 1000 * size; i++) x[0] += i;
-            clock_gettime(CLOCK_MONOTONIC, &end);
-            return (end.tv_sec - begin.tv_sec) * 1e3 + (end.tv_nsec - begin.tv_nsec) / 1e6;
-        }
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        tuner.tune_kernel(
-            *("work", source, 1, [np.zeros(1, np.float32)], {"size": [1, 10, 100]}),
-            lang="C",
-            cache="theirs.json",
-            quiet=True,
-        )
-    space, records = read_cache("theirs.json")
-    assert [point["size"] for point in space] == [1, 10, 100]
-    assert len(records) == 21  # seven runs of each
-    result = simulate(records, Objective(), ["exhaustive"], Effort(n_runs=3))
-    assert result.best == "size=1"
-    del capsys
 
 
 KERNEL = """
@@ -380,28 +309,3 @@ def test_figures_of_a_search_mark_the_winner_and_what_is_tied():
     assert list(lines.dimensions[3]["values"]) == [2, 0, 1]
     with pytest.raises(ValueError, match="'c' is not a parameter"):
         plot.heat_map(data, "a", "c")
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [{"times": 2**62}, {"times": "no"}, {"times": [True]}, {"time": 1e300}, {"time": None}],
-    ids=str,
-)
-def test_a_run_of_a_cache_file_with_damaged_times_is_a_failure_and_the_rest_is_read(
-    tmp_path, damage
-):
-    runs = {"1": {"b": 1, "time": 1.5} | damage, "2": {"b": 2, "time": 0.5}}
-    path = tmp_path / "cache.json"
-    path.write_text(json.dumps({"tune_params_keys": ["b"], "cache": runs}))
-    _, records = read_cache(path)
-    assert [record.outcome.value for record in records] == ["raised", "ok"]
-
-
-@pytest.mark.parametrize(
-    "entry", ["text", 3, [], {}, {"b": [1]}, {"b": {"c": 1}}, {"b": None}], ids=str
-)
-def test_a_cache_file_with_a_run_that_is_none_is_refused_in_one_sentence(tmp_path, entry):
-    path = tmp_path / "cache.json"
-    path.write_text(json.dumps({"tune_params_keys": ["b"], "cache": {"1": entry}}))
-    with pytest.raises(ValueError, match="nor a cache file of Kernel Tuner"):
-        read_cache(path)

@@ -14,7 +14,6 @@ from longpole.bench.tune import (
     Objective,
     Space,
     TaskError,
-    read_cache,
     read_t1,
     read_task,
     read_triton,
@@ -149,13 +148,15 @@ def test_a_value_that_would_need_a_shell_is_refused_and_not_run(capsys):
     assert not Path("ran").exists()
 
 
-def test_a_walk_through_a_space_ends():
+def test_a_walk_through_a_space_ends(monkeypatch):
+    monkeypatch.setattr("longpole.bench.tune.space._LARGEST_LISTED", 20_000)
     space = Space({name: range(10) for name in "abcdefgh"}, ["a+b+c+d+e+f+g+h == -1"])
-    with pytest.raises(TaskError, match="500,000 combinations of the parameters were enumerated"):
+    with pytest.raises(TaskError, match="combinations of the parameters were enumerated"):
         space.first()
 
 
-def test_a_space_of_many_points_is_sampled_but_not_listed():
+def test_a_space_of_many_points_is_sampled_but_not_listed(monkeypatch):
+    monkeypatch.setattr("longpole.bench.tune.space._LARGEST_LISTED", 20_000)
     space = Space({name: range(10) for name in "abcdefgh"}, ["a != b"])
     assert len(space.sample(50)) == 50
     with pytest.raises(TaskError, match="use the strategy random or halving"):
@@ -200,16 +201,6 @@ def test_another_file_holds_no_configurations(text):
     Path("configs.json").write_text(text)
     with pytest.raises(ValueError, match="holds no configurations of Triton"):
         read_triton("configs.json")
-
-
-def test_times_of_a_cache_file_that_are_no_times_are_a_failure():
-    cache = {
-        f"{place}": {"a": place, "times": times, "time": 1.5}
-        for place, times in enumerate([5, [1e400], ["x"], [2.0, 3.0]])
-    }
-    Path("cache.json").write_text(json.dumps({"tune_params_keys": ["a"], "cache": cache}))
-    _, records = read_cache("cache.json")
-    assert [record.outcome for record in records] == ["raised"] * 3 + ["ok"] * 2
 
 
 @pytest.mark.skipif(not HOSTILE.exists(), reason="the hostile inputs are not beside the project")

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from longpole.cli import program
-from longpole.cli.answer import exit_codes, progress
+from longpole.cli.answer import exit_codes, live
 from longpole.report.blocks import Column, Table
 from longpole.report.terminal import Terminal
 from longpole.report.text import text
@@ -371,7 +371,7 @@ def test_a_traceback_is_for_those_who_ask(trace, monkeypatch, longpole):
     def fail(*_args, **_kwargs):
         raise ZeroDivisionError("by design")  # noqa: EM101, TRY003
 
-    monkeypatch.setattr("longpole.cli.answer.summary.summary", fail)
+    monkeypatch.setattr("longpole.cli.summary.summarise", fail)
     code, _, err = longpole(trace)
     assert code == exit_codes.INTERNAL
     assert "Traceback" not in err
@@ -438,9 +438,9 @@ def test_only_commands_without_jobs_of_their_own_forbid_numpy_its_threads(comman
 def test_a_bar_moves_only_where_somebody_watches(trace, monkeypatch, is_terminal, is_ci):
     monkeypatch.setattr("sys.stderr", io.StringIO())
     monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal)
-    monkeypatch.setattr("longpole.cli.answer.progress._PATIENCE_SECONDS", 0)
+    monkeypatch.setattr("longpole.cli.answer.live._PATIENCE_SECONDS", 0)
     monkeypatch.setenv("CI", "1" if is_ci else "")
-    with progress.reading(trace, enabled=True) as show:
+    with live.reading(trace, enabled=True) as show:
         if show:
             show(1_000_000)
     assert (show is not None) == (is_terminal and not is_ci)

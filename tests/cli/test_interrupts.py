@@ -25,7 +25,7 @@ class Sender:
 sys.meta_path.insert(0, Sender())
 """
 MOMENTS = [
-    *("longpole.analyses", "longpole.analyses.questions"),
+    *("longpole.analyses", "longpole.analyses.catalogue"),
     *("longpole.errors", "longpole._core", "longpole.read", "longpole.trace", "longpole.windows"),
     *("longpole.vocabulary", "longpole.cli.program", "longpole.cli.answer", "click"),
     *("click.core", "click.shell_completion", "longpole.cli.answer.emit", "longpole.files"),
@@ -62,5 +62,5 @@ def test_ctrl_c_while_a_module_is_imported_ends_the_command_quietly(started, mom
 
 
 def test_ctrl_c_while_the_package_is_imported_as_a_module(started):
-    done = started("longpole.analyses.questions", sys.executable, "-m", "longpole")
+    done = started("longpole.analyses.catalogue", sys.executable, "-m", "longpole")
     assert (done.returncode, done.stderr) == (130, "")

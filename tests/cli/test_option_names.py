@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from pathlib import Path
 
 import click
 import pytest
@@ -20,7 +21,7 @@ _NAMES_THINGS_OF_THE_COMMAND = {
     "--gate",
 } | {"--job-format"}
 # One word for two things: what it is about decides, and one command has only one of them.
-_HOMONYMS = {"--by", "--compat", "--engine", "--name", "--untuned", "--step-time", "--resume"}
+_HOMONYMS = {"--compat", "--untuned", "--step-time", "--resume"}
 _OTHER_SPELLINGS = {
     "--out": "--output",
     "--outfile": "--output",
@@ -97,3 +98,13 @@ def test_only_commands_that_answer_have_a_format():
     with_format = {command for name, _, command in OPTIONS if name == "--format"}
     silent = ("view", "guide", "completion", "schema", "mcp", "bench baseline")
     assert not with_format & {f"longpole {command}" for command in silent}
+
+
+def test_every_file_of_a_command_is_listed():
+    folder = Path(program.__file__).parent
+    files = [*folder.glob("*.py"), *folder.glob("*/__init__.py")]
+    first_lines = [path.read_text(encoding="utf-8").partition("\n")[0] for path in files]
+    commands = [
+        found[1] for line in first_lines if (found := re.match(r'"""`longpole (\w+)`', line))
+    ]
+    assert sorted(commands) == list(program.longpole.helps)

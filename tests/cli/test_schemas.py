@@ -15,7 +15,7 @@ from longpole.cli import program
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.table import tables
 from longpole.cli.schema import schema_for, schema_names
-from longpole.devices.fake import FakeProvider
+from longpole.devices.driverless import FakeProvider
 from longpole.devices.protocol import Process, Reading
 from longpole.remedies.parts import Cause
 from longpole.report.document import AbstentionCode

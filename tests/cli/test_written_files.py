@@ -49,17 +49,17 @@ WRITES = {
     ("bench resume", "results"): ("{}", ".jsonl"),
     ("bench time", "-o"): ("-o {} -f --runs 1 --budget 0.1 -- sh work.sh", ".jsonl"),
     ("tune", "-o"): ("task.toml --devices cpu --runs 1 --reuse runs.jsonl -o {} -f", ".jsonl"),
-    **{
-        ("tune", option): (f"task.toml --devices cpu --runs 1 -f {option} {{}}", ".json")
-        for option in ("--write-cache", "--write-t4", "--write-configs")
-    },
+    ("tune", "--write-configs"): (
+        "task.toml --devices cpu --runs 1 -f --write-configs {}",
+        ".json",
+    ),
     ("tunableop merge", "-o"): ("a0.csv a1.csv -o {} -f", ".csv"),
     ("tunableop split", "-o"): ("a0.csv --parts 1 -o {} -f", "0.csv %d.csv"),
     ("tunableop untuned", "-o"): ("a0.csv a1.csv -o {} -f", ".csv"),
     ("tunableop pin", "-o"): ("a0.csv --parameters tn -o {} -f", ".csv"),
     ("tunableop unpin", "-o"): ("a0.csv --parameters tn -o {} -f", ".csv"),
-    ("tunableop tune", "--name"): (
-        f"a?.csv --devices fake:1 --worker '{sys.executable} {WORKER} .' --name {{}} -f",
+    ("tunableop tune", "-o"): (
+        f"a?.csv --devices fake:1 --worker '{sys.executable} {WORKER} .' -o {{}} -f",
         "_full0.csv .csv",
     ),
 }
@@ -254,8 +254,8 @@ WRITERS = {
 MOVERS = {"os.replace", "os.rename", "os.link", "shutil.move", "shutil.copy", "shutil.copyfile"}
 # Files of their own making: locks, pipes, work folders; and the two doors.
 OWN = {
-    *("files.py", "testing.py", "cli/program.py", "cli/answer/convert.py", "devices/leases.py"),
-    *("mindspore/output.py", "bench/records/store.py", "bench/records/rescue.py"),
+    *("files.py", "testing.py", "cli/program.py", "cli/convert.py", "devices/leases.py"),
+    *("mindspore/output.py", "bench/records/store.py"),
     *("recorder.py", "cli/mcp/worker.py"),
     *("bench/run/sampler.py", "bench/run/conditions.py", "bench/time/candidates.py"),
     *("bench/tune/commands.py", "bench/tunableop/worker.py", "bench/time/workers.py"),

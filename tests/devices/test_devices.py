@@ -10,7 +10,7 @@ from longpole import devices
 from longpole.cli.program import run
 from longpole.devices import Device, DeviceLostError, Found, Reading, protocol
 from longpole.devices.amd import parse_amd_smi_metric, parse_amd_smi_static
-from longpole.devices.fake import FakeProvider
+from longpole.devices.driverless import FakeProvider
 from longpole.devices.nvidia import _parse_device, _parse_reading
 from longpole.errors import DeviceError
 

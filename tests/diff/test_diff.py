@@ -10,9 +10,14 @@ import numpy as np
 import pytest
 
 import longpole
-from longpole.analyses.diff.fusions import shared_out
-from longpole.analyses.diff.judgement import judge_runs, judge_step, judge_steps
-from longpole.analyses.diff.noise import is_beyond_noise, moderated_t
+from longpole.analyses.diff.judgement import (
+    is_beyond_noise,
+    judge_runs,
+    judge_step,
+    judge_steps,
+    moderated_t,
+)
+from longpole.analyses.diff.matching import shared_out
 from longpole.analyses.diff.sentences import sentence
 from longpole.analyses.diff.sides import side_of
 from longpole.cli import program

@@ -3,7 +3,7 @@
     python tests/oracles/pages.py [--write]
 
 Prints what differs and ends with 1; with `--write` the pages are made anew. A page shows an answer
-below the command that gives it, about the traces of `longpole demo`.
+below the command that gives it, about the traces of `longpole demo` and of `tests/recordings`.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 import longpole
+from longpole import mindspore
+from longpole.analyses.catalogue import TABLES, questions
 from longpole.analyses.findings import KINDS, SEVERITIES
 from longpole.analyses.program_notes import RULES
-from longpole.analyses.questions import questions
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.problems import Problem
-from longpole.cli.answer.table import GROUPS, tables
 from longpole.cli.guide import guide_text
 from longpole.cli.program import longpole as program
 from longpole.cli.program import run
@@ -44,9 +44,14 @@ from oracles.pictures import path_picture
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import ModuleType
 
 ROOT: Final = Path(__file__).parents[2]
 DOCS: Final = ROOT / "docs"
+STUBBED: Final = (longpole, mindspore)
+"""Packages that import their public names on first use."""
+STUB_HEAD: Final = '"""Written by tests/oracles/pages.py."""\n'
+LONGEST_LINE: Final = 100
 API_HEAD: Final = (
     "The public names of `longpole`. Each [table](tables.md) is a function that returns a "
     "`polars.DataFrame`. A function that takes a trace also accepts its path, its bytes or an open "
@@ -55,11 +60,10 @@ API_HEAD: Final = (
 REMEDIES_HEAD: Final = """# Remedies
 
 A remedy is something to change in a program. longpole looks for each of these in the steps that a
-verdict is about, applies two changes to the dependency graph, what surely goes and what may go,
-and solves it again: what it saves is the interval between the two. Remedies are listed by what they
-surely save. The first three that save at least 2 % are in the summary, all of them in
-`longpole whatif TRACE --ideal` and in `data.verdict.remedies` of `--json`. One that those before it
-make pointless is not named; one that saves much less after them is listed with "then saves".
+verdict is about, and solves the dependency graph without what surely goes, then without what may
+go: the two are the interval of its gain. [What is named](verdict.md#what-is-named) says which are
+in the summary; `longpole whatif TRACE --ideal` lists all. "Then saves" is the gain after those
+before it.
 
 Another package adds remedies of its own with an entry point of the group `longpole.remedies` that
 names a `longpole.remedies.Remedy`.
@@ -187,12 +191,11 @@ def every_table() -> str:
     """List every table with its columns, by the question that it answers."""
     parts = [TABLES_HEAD]
     shown: dict[str, str] = {}
-    sentences = tables()
-    for group, names in GROUPS.items():
+    for group, names in TABLES.items():
         parts.append(f"## {group}")
-        for name in names:
+        for name, sentence in names.items():
             listed = _columns(name, shown) if name in questions() else []
-            parts += [f"### {name}\n\n{sentences[name]}.", *listed]
+            parts += [f"### {name}\n\n{sentence}.", *listed]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
@@ -384,6 +387,23 @@ def _documented(name: str) -> str:
     return f"```{{eval-rst}}\n.. auto{kind}:: longpole.{name}{members}\n```"
 
 
+def types_of_names(package: ModuleType) -> str:
+    """Import every public name of a package, as type checkers read it."""
+    lines = [STUB_HEAD]
+    for name, module in sorted(package._MODULES.items(), key=_place_of_import):
+        line = f"from {package.__name__}.{module} import {name} as {name}"
+        if len(line) > LONGEST_LINE:
+            line = f"from {package.__name__}.{module} import (\n    {name} as {name},\n)"
+        lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
+def _place_of_import(public: tuple[str, str]) -> tuple[str, bool, bool, str]:
+    """Sort imports as ruff does: by module, then constants, classes and functions."""
+    name, module = public
+    return module, not name.isupper(), not name[0].isupper(), name
+
+
 PAGES: Final = {
     "images/path.svg": path_picture,
     "remedies.md": every_remedy,
@@ -419,6 +439,7 @@ def answered(page: Path) -> str:
     """Return a page in which every command is followed by what it prints."""
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         _told("demo")
+        Path("tests").symlink_to(ROOT / "tests")
         return SHOWN.sub(_answered, page.read_text(encoding="utf-8"))
 
 
@@ -441,6 +462,7 @@ def main() -> int:
     """Check the pages, or write them."""
     texts = {DOCS / name: made() for name, made in PAGES.items()}
     texts |= {page: answered(page) for page in SHOWING}
+    texts |= {Path(it.__file__).with_suffix(".pyi"): types_of_names(it) for it in STUBBED}
     differing = [path for path, text in texts.items() if path.read_text("utf-8") != text]
     if "--write" in sys.argv:
         for path in differing:

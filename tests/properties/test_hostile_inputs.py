@@ -26,8 +26,6 @@ NAMES = {
     "packed": "trace.json.gz",
     "saved": "trace.longpole",
     "xplane": "a.xplane.pb",
-    "ktcache": "cache.json",
-    "kernel": "cache.json",
     "t1": "t1.json",
     "t1ok.json": "t1.json",
     "step_trace_profiling_0.txt": "step_trace_profiling_0.txt",
@@ -36,7 +34,6 @@ NAMES = {
 KINDS = {
     "nccl_trace_rank_0": "dumps",
     "dump-types": "dumps",
-    "cache.json": "cache",
     "t1.json": "task",
     "task.toml": "task",
     "ms": "mindspore",
@@ -44,7 +41,6 @@ KINDS = {
 }
 """As what an input is asked about that is not a trace."""
 TASKS = {
-    "cache.json": '[parameters]\nb = [0, 1, 2]\n[candidate]\ncommand = "true {b}"\n',
     "t1.json": 'parameters = "t1.json"\n[candidate]\ncommand = "true {b}"\n',
 }
 
@@ -60,8 +56,6 @@ def source_of(path, folder):
         shutil.copytree(path, folder / path.name, copy_function=shutil.copyfile)
         return Source(path.name, KINDS.get(path.name, "trace"), folder / path.name)
     name = NAMES.get(path.name, NAMES.get(path.name.partition("-")[0], path.name))
-    if name == "cache.json" and not path.name.startswith(("ktcache", "kernel-tuner")):
-        name = path.name
     name = "task.toml" if path.suffix == ".toml" else name
     kind = KINDS.get(name, "trace")
     kind = "chakra" if path.suffix == ".et" else "memory" if name.startswith("memory") else kind
@@ -70,7 +64,7 @@ def source_of(path, folder):
     shutil.copyfile(path, inner / name)
     if name in TASKS:
         (inner / "task.toml").write_text(TASKS[name])
-    is_folder = kind in {"task", "cache", "mindspore"}
+    is_folder = kind in {"task", "mindspore"}
     return Source(path.name, kind, inner if is_folder else inner / name)
 
 

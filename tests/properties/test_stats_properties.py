@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longpole.bench.compare.comparison import Verdict, compare
+from longpole.bench.comparison.compare import Verdict, compare
 from longpole.bench.records.samples import gather, read_measurements
 from longpole.errors import ResultsError
 from longpole.statistics import ranks

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from longpole.analyses.questions import questions
+from longpole.analyses.catalogue import questions
 from longpole.cli import program
 from longpole.cli.mcp import tools
 from oracles.walker import Walk, write_sources

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import longpole
 import strategies
-from longpole.analyses.questions import questions
+from longpole.analyses.catalogue import questions
 from longpole.cli import program
 from longpole.cli.answer import exit_codes
 from longpole.cli.schema import schema_for

@@ -7,9 +7,8 @@ import pytest
 
 from longpole import read_traces
 from longpole.cli import program
-from longpole.plot.figures import lanes_figure
+from longpole.plot.figures import lanes_figure, lateness_figure
 from longpole.plot.layout import longest
-from longpole.plot.rank_figures import lateness_figure
 from longpole.plot.rank_lanes import rank_lanes
 from longpole.testing import TraceBuilder
 

@@ -41,16 +41,6 @@ def test_what_is_not_json_is_refused(tmp_path: Path, text: str) -> None:
         list(json_elements(path, {}))
 
 
-@pytest.mark.parametrize("text", ['{"a":{"k":1,"l":2', '{"a":{"k":1,"l":2,', '{"a":{"k":1,"l":2}'])
-def test_a_document_may_be_cut_after_any_element(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "document.json"
-    path.write_text(text)
-    assert list(json_elements(path, {"a": 1}, may_be_cut=True)) == [
-        (("a", "k"), 1),
-        (("a", "l"), 2),
-    ]
-
-
 @pytest.mark.parametrize(
     "text", ["[" * 100_000, '["' + "x" * 9_000_000 + '"]'], ids=["deep", "long"]
 )
@@ -66,7 +56,7 @@ def test_half_a_character_is_replaced_and_a_pair_of_halves_is_one(tmp_path: Path
     path.write_text(
         r'{"\ud800": ["a\udfff", {"\uD83D\uDE00": 1}], "deep": ' + "[" * 600 + r'"\ud800"'
     )
-    found = json_elements(path, {}, may_be_cut=False)
+    found = json_elements(path, {})
     assert next(found) == (("?",), ["a?", {"\U0001f600": 1}])
     path.write_text('{"deep": ' + "[" * 900 + r'"\ud800"' + "]" * 900 + "}")
     with pytest.raises(JsonLimitError):

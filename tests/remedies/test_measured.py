@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kernel_steps import A100, kernel, steps, tensors
-from longpole.cli.answer import remedy as answer
 from longpole.cli.program import run
+from longpole.cli.whatif import remedy
 from longpole.testing import TraceBuilder
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def test_one_remedy_is_shown_with_its_interval(products: Path, capsys: pytest.Ca
 def prints(monkeypatch: pytest.MonkeyPatch, form: dict[str, object]) -> None:
     """Replace the script by one that prints a single form."""
     done = SimpleNamespace(returncode=0, stdout=json.dumps(form))
-    monkeypatch.setattr(answer.subprocess, "run", lambda *_args, **_options: done)
+    monkeypatch.setattr(remedy.subprocess, "run", lambda *_args, **_options: done)
 
 
 def test_what_the_script_prints_becomes_the_interval(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from itertools import accumulate
+from pathlib import Path
 
 import pytest
 
@@ -12,12 +13,15 @@ import longpole
 from longpole.plot.diff_lanes import diff_lanes
 from longpole.plot.flame_lanes import TITLES, flame_lanes
 from longpole.plot.lanes import lanes
-from longpole.plot.step_lanes import step_lanes
+from longpole.plot.step_lanes import step_columns, step_lanes
 from longpole.report.page import page_text
 from longpole.report.sections import Page, Section
 from longpole.testing import TraceBuilder
 from longpole.windows import choose_window
 from longpole.wording import duration
+
+RECORDINGS = Path(__file__).parents[1] / "recordings"
+SIDES = ("before", "after")
 
 
 def three_steps():
@@ -129,6 +133,11 @@ def test_a_step_that_is_far_longer_does_not_squash_the_others():
     assert first["label"] == "step 0, 5.00 ms, cut off"
     assert sum(first["lengths"]) == picture.length_ns
     assert picture.notes == ["1 step takes more than 3 times the median; the bar is cut off."]
+    trace = builder.read()
+    columns = step_columns(trace, choose_window(trace, 1))
+    assert [column.length for column in columns.columns[::2]] == [1, 1]
+    assert columns.chosen == columns.columns[1].label == "1"
+    assert columns.notes == ["1 step takes more than 3 times the median; it is drawn shorter."]
 
 
 def test_a_colour_stands_for_one_thing_and_the_legend_says_which():
@@ -213,6 +222,16 @@ def test_of_several_runs_the_one_is_drawn_that_the_details_are_about():
         if row["label"].endswith("stream 7")
     }
     assert kernels == {"base": 586_000, "new": 186_000}
+
+
+def test_the_steps_of_a_comparison_are_drawn_without_the_profiler():
+    base, new = (longpole.read_trace(RECORDINGS / f"decode.{it}.json.gz") for it in SIDES)
+    found = longpole.diff(base, new)
+    assert found.base.mean_ns < found.base.recorded_mean_ns
+    picture = diff_lanes(found, [base], [new])
+    assert picture.label.endswith("on one axis, without the profiler.")
+    windows = [choose_window(trace.without_profiler()) for trace in (base, new)]
+    assert [sum(row["lengths"]) for row in picture.rows[:2]] == [it.duration_ns for it in windows]
 
 
 def flame_of(builder, time="host"):

@@ -45,9 +45,12 @@ def test_ranks_show_themselves_with_names_as_text(tmp_path):
         builder.launch("ncclDevKernel_AllReduce", call=(begin, begin + 10), work=(begin + 12, 890))
         builder.write(tmp_path / f"rank{number}.json")
     found = longpole.read_traces(tmp_path)
-    html = found._repr_html_()
-    assert "<table" in html
-    assert "<script" not in html
+    overview, answer = found._repr_html_(), longpole.ranks(found)._repr_html_()
+    for html in (overview, answer):
+        assert "<table" in html
+        assert "<script" not in html
+    assert "2 ranks, 1 call" in overview
+    assert "Clocks: " in answer
 
 
 def test_a_trace_without_any_work_shows_itself():

@@ -109,6 +109,28 @@ def test_the_parts_of_each_bar_sum_to_all_of_it(name, reported):
     assert device[0][0].startswith(f"kernels: {duration(compute_ns)}")
 
 
+@pytest.mark.parametrize("name", ["kernels.before", "decode.before", "threads"])
+def test_each_step_has_a_column_of_what_the_device_did(name, tmp_path, reported):
+    path = RECORDINGS / f"{name}.json.gz"
+    reported(path)
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    trace = longpole.read_trace(path).without_profiler()
+    columns = text.partition('<ol class="columns">')[2].partition("</ol>")[0].split("<li ")[1:]
+    lengths = trace.steps["window_end_ns"] - trace.steps["window_start_ns"]
+    longest = max(it for it in lengths if it <= 3 * lengths.median())
+    heights = [float(re.search(r"--length: ([\d.]+)", column)[1]) for column in columns]
+    assert heights == pytest.approx([min(it / longest, 1) for it in lengths], abs=1e-4)
+    for column, step in zip(columns, trace.steps.iter_rows(named=True), strict=True):
+        shares = [float(part) for part in re.findall(r"--share: ([\d.]+)", column)]
+        assert sum(shares) == pytest.approx(1, abs=1e-4)
+        busy = trace.busy(step["window_start_ns"], step["window_end_ns"])
+        [compute_ns] = busy.filter(busy["stream"].is_null())["compute_ns"]
+        length_ns = step["window_end_ns"] - step["window_start_ns"]
+        assert f", {duration(length_ns)}: kernels {share(compute_ns / length_ns)}" in column
+    [chosen] = [column for column in columns if "<strong>" in column]
+    assert f"<strong>{longpole.choose_window(trace).step}</strong>" in chosen
+
+
 def test_every_event_that_the_page_names_is_a_link_with_a_place(reported):
     page = reported(RECORDINGS / "decode.before.json.gz")
     events = [link for link in page.links if link.startswith("event-")]

@@ -11,9 +11,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from longpole.analyses.questions import answer_blocks, questions
+from longpole.analyses.catalogue import answer_blocks, questions
 from longpole.cli import program
-from longpole.cli.answer.facts import names_of
+from longpole.cli.report.page import names_of
 from longpole.plot.figures import figure_of
 from longpole.report.blocks import Bar, Chart, Column, Sentence, Table
 from longpole.testing import TraceBuilder
@@ -102,7 +102,7 @@ def test_what_is_seen_first_is_the_answer_and_the_tables_are_folded(tmp_path, wr
     top = ["verdict", "timeline", "path", "time", "tables", "flame", "diagnostics"]
     places = [href.removeprefix("#") for href in found.hrefs]
     assert [key for key in places if "event-" not in key] == [*top, "events", "limits"]
-    assert found.seen == [*top[:4], "steps", "tables", "flame", "flame-path", "diagnostics"]
+    assert found.seen == [*top[:4], "tables", "flame", "flame-path", "diagnostics"]
     assert "question-kernels" in found.folded
 
 
@@ -251,7 +251,7 @@ def test_a_question_that_fails_does_not_end_the_report(tmp_path, written, monkey
         message = "no answer <b>"
         raise ValueError(message)
 
-    monkeypatch.setattr("longpole.cli.answer.report.answer_blocks", fail)
+    monkeypatch.setattr("longpole.cli.report.page.answer_blocks", fail)
     page, _ = written(builder().write(tmp_path / "trace.json"))
     assert "this question could not be answered: no answer &lt;b&gt;." in page
     assert '<section id="diagnostics"' in page
@@ -291,6 +291,6 @@ def test_what_a_trace_does_not_answer_is_named_in_one_place(tmp_path):
     assert page.count("there is nothing to show") > 3
     assert "There is nothing to show" not in page
     assert 'id="unanswered"' in page
-    steps = page.partition('id="steps"')[2].partition("</section>")[0]
-    assert '"step 2"' in steps
-    assert '"idle"' not in steps
+    steps = page.partition('<ol class="columns">')[2].partition("</ol>")[0]
+    assert re.search(r'title="2, [\d.]+ [mµ]s: step 100 %"', steps)
+    assert "idle" not in steps

@@ -28,3 +28,27 @@ def test_a_paragraph_stays_readable_where_a_table_takes_all_of_the_width():
     words = "word " * 100
     lines = text([Sentence(words)], Terminal(300)).splitlines()
     assert 110 < max(map(len, lines)) <= 120
+
+
+def test_a_table_that_is_too_wide_leaves_columns_out_and_names_them():
+    columns = (
+        Column("kernel", "name"),
+        Column("count", "count"),
+        Column("std", "duration"),
+        Column("mean", "duration"),
+        Column("delay", "duration"),
+        Column("unknown", "number"),
+        Column("sorted", "count", is_needed=True),
+    )
+    table = Table(columns, [("gemm", 1_000, 2_000, 3_000, 4_000, None, 5_000)])
+    shown = {width: text([table], Terminal(width)) for width in (57, 56, 47, 38, 29, 10)}
+    assert "do not fit" not in shown[57]
+    titles = {width: answer.splitlines()[0].split() for width, answer in shown.items()}
+    assert titles[56] == ["kernel", "count", "std", "mean", "delay", "sorted"]
+    assert titles[47] == ["kernel", "count", "mean", "delay", "sorted"]
+    assert titles[38] == ["kernel", "count", "delay", "sorted"]
+    assert titles[29] == ["kernel", "count", "sorted"]
+    assert titles[10] == ["kernel", "sorted"]
+    assert shown[38].endswith("Columns that do not fit: std, mean,\nunknown.")
+    for width in (56, 47, 38, 29):
+        assert max(map(len, shown[width].splitlines())) <= width

@@ -12,10 +12,9 @@ from io import BytesIO
 import pytest
 
 from longpole.cli import program
-from longpole.cli.answer.page_server import Server, perfetto_link
-from longpole.cli.answer.report import Choice
 from longpole.cli.ask.options import Options
-from longpole.cli.view import _fill
+from longpole.cli.ask.windows import Asked
+from longpole.cli.view import Server, _fill, perfetto_link
 from longpole.testing import TraceBuilder
 
 
@@ -25,7 +24,7 @@ def server(tmp_path):
     path = trace.write(tmp_path / "trace.json")
     options = Options("text", "never", progress=False, debug=False)
     with Server() as found:
-        _fill(found, str(path), options, Choice())
+        _fill(found, str(path), options, Asked())
         thread = threading.Thread(target=found.serve_forever, daemon=True)
         thread.start()
         yield found

@@ -7,7 +7,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import longpole
-from longpole.analyses.questions import gives_frame, questions
+from longpole.analyses.catalogue import gives_frame, questions
 from longpole.selection import matching, sorted_by
 from longpole.selection.tokens import KEYWORDS
 

@@ -121,7 +121,7 @@ def test_copies_that_hold_a_program_up_are_named(until, action):
 
     verdict = read(loop(copying)).verdict()
     assert "copies" in verdict.sides
-    what = "Copy less, or concurrently with other work on a separate stream"
+    what = "Copy concurrently with other work on a separate stream, or copy less"
     assert any(line.startswith(f"{what}: {action}") for line in verdict.actions), verdict.actions
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import polars as pl
 
 from longpole import sweeps
-from longpole.analyses.parameters import shared_parameters
+from longpole.analyses.catalogue import table
 from longpole.data import Row
 from longpole.kept import kept
 from longpole.selection import matching
@@ -50,10 +50,10 @@ class ActivityRow(Row):
     """Time from the return of the call to the start."""
 
 
-@shared_parameters()
+@table(ActivityRow)
 def activities(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> Annotated[pl.DataFrame, ActivityRow]:
+) -> pl.DataFrame:
     """List the kernels, memcpys and memsets that ran in a window, in part or whole.
 
     Returns

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from longpole import sweeps
 from longpole.analyses.activities import chosen
-from longpole.analyses.parameters import shared_parameters
+from longpole.analyses.catalogue import table
 from longpole.data import Row
 from longpole.frames import frame_schema
 from longpole.windows import window_of
@@ -34,10 +34,10 @@ class ActivityTypesRow(Row):
     window_share: float
 
 
-@shared_parameters()
+@table(ActivityTypesRow)
 def activity_types(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> Annotated[pl.DataFrame, ActivityTypesRow]:
+) -> pl.DataFrame:
     """Measure how long each combination of activity types ran at the same time, per device.
 
     Returns

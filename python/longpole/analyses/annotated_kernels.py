@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from longpole import sweeps
 from longpole.analyses.activities import activities
+from longpole.analyses.catalogue import table
 from longpole.analyses.kernels import KernelRow, by_keys
-from longpole.analyses.parameters import shared_parameters
 from longpole.selection import matching
 from longpole.windows import is_step, window_of
 
@@ -30,10 +30,10 @@ class AnnotatedKernelRow(KernelRow):
     """Whether it belongs to a backward pass, which is linked through the forward operator."""
 
 
-@shared_parameters()
+@table(AnnotatedKernelRow)
 def annotated_kernels(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> Annotated[pl.DataFrame, AnnotatedKernelRow]:
+) -> pl.DataFrame:
     """Rank the GPU activities of a window under each annotation of the program.
 
     Parameters

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import polars as pl
 
-from longpole.analyses.parameters import shared_parameters
+from longpole.analyses.catalogue import table
 from longpole.analyses.statistics import DurationFigures, described
 from longpole.frames import typed
 from longpole.selection import matching
@@ -33,10 +33,10 @@ class AnnotationTimeRow(DurationFigures):
     """Sum of the parts inside the window. Nested ranges with the same name count twice."""
 
 
-@shared_parameters()
+@table(AnnotationTimeRow)
 def annotation_times(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> Annotated[pl.DataFrame, AnnotationTimeRow]:
+) -> pl.DataFrame:
     """Rank the annotations of a window by total time, on threads and on streams.
 
     Parameters

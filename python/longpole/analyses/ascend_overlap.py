@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from longpole.analyses.parameters import shared_parameters
+from longpole.analyses.catalogue import table
 from longpole.ascend.recorded import recorded_steps
 from longpole.data import Row
 from longpole.frames import frame_schema
@@ -48,10 +48,10 @@ class AscendOverlapRow(Row):
     source: str | None
 
 
-@shared_parameters(needs_arguments=True)
+@table(AscendOverlapRow, needs_arguments=True)
 def ascend_overlap(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> Annotated[pl.DataFrame, AscendOverlapRow]:
+) -> pl.DataFrame:
     """Recompute computing, communication and free time, and compare with the tool's files.
 
     The tool's values are read from `step_trace_time.csv` or `analysis.db` in the folder of the

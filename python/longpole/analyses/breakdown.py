@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from longpole import sweeps
 from longpole.analyses.activities import chosen
-from longpole.analyses.parameters import shared_parameters
+from longpole.analyses.catalogue import table
 from longpole.data import Row
 from longpole.frames import frame_schema
 from longpole.windows import window_of
@@ -47,10 +47,10 @@ class BreakdownRow(Row):
     idle_share: float | None
 
 
-@shared_parameters()
+@table(BreakdownRow)
 def breakdown(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> Annotated[pl.DataFrame, BreakdownRow]:
+) -> pl.DataFrame:
     """Split a window by what ran, for each device and each of its streams.
 
     Time in which several activities run counts once: as compute, else communication, else copy.

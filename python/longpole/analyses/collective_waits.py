@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from longpole.analyses.parameters import shared_parameters
+from longpole.analyses.catalogue import table
 from longpole.data import Row
 from longpole.selection import matching
 from longpole.windows import window_of
@@ -36,10 +36,10 @@ class CollectiveWaitRow(Row):
     """Minimum number of participating ranks."""
 
 
-@shared_parameters(needs_arguments=True)
+@table(CollectiveWaitRow, needs_arguments=True)
 def collective_waits(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> Annotated[pl.DataFrame, CollectiveWaitRow]:
+) -> pl.DataFrame:
     """List the collectives that began in a window, if the profile contains their tasks.
 
     Profiles of Ascend devices do; for others the frame is empty.

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from longpole import sweeps
-from longpole.analyses.parameters import shared_parameters
+from longpole.analyses.catalogue import table
 from longpole.data import Row, names_of
 from longpole.frames import typed
 from longpole.selection import matching
-from longpole.traces.bandwidth import bus_factor
+from longpole.traces.call_columns import bus_factor
 from longpole.windows import window_of
 
 if TYPE_CHECKING:
@@ -54,10 +54,10 @@ class CommunicationRow(Row):
     """Innermost Python function around it outside torch."""
 
 
-@shared_parameters(needs_arguments=True)
+@table(CommunicationRow, needs_arguments=True)
 def communication(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> Annotated[pl.DataFrame, CommunicationRow]:
+) -> pl.DataFrame:
     """List the collectives that ran in a window, in order of time.
 
     Parameters

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from longpole.analyses.parameters import shared_parameters
+from longpole.analyses.catalogue import table
 from longpole.data import Row
 from longpole.frames import argument, frame_schema
 from longpole.selection import matching
@@ -39,10 +39,10 @@ class CommunicationLinkRow(Row):
     """In 10^9 bytes per second."""
 
 
-@shared_parameters(needs_arguments=True)
+@table(CommunicationLinkRow, needs_arguments=True)
 def communication_links(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> Annotated[pl.DataFrame, CommunicationLinkRow]:
+) -> pl.DataFrame:
     """Sum the data moved by the tasks of collectives, for each pair of ranks.
 
     Profiles of Ascend devices contain these tasks; for others the frame is empty. The sums

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from longpole.analyses.activities import activities
-from longpole.analyses.parameters import shared_parameters
+from longpole.analyses.catalogue import table
 from longpole.data import Row
 from longpole.frames import argument
 from longpole.kept import kept
@@ -34,10 +34,10 @@ class CopyBandwidthRow(Row):
     """Sum over concurrent copies from this time on, in 10^9 bytes per second."""
 
 
-@shared_parameters(needs_arguments=True)
+@table(CopyBandwidthRow, needs_arguments=True)
 def copy_bandwidth(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> Annotated[pl.DataFrame, CopyBandwidthRow]:
+) -> pl.DataFrame:
     """List the changes of the memcpy and memset bandwidth of each device.
 
     Parameters

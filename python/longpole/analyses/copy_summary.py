@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import polars as pl
 
+from longpole.analyses.catalogue import table
 from longpole.analyses.copy_bandwidth import copies, copy_bandwidth
-from longpole.analyses.parameters import shared_parameters
 from longpole.analyses.statistics import Figures, spread
 
 if TYPE_CHECKING:
@@ -35,10 +35,10 @@ class CopySummaryRow(Figures):
     bytes per second."""
 
 
-@shared_parameters(needs_arguments=True)
+@table(CopySummaryRow, needs_arguments=True)
 def copy_summary(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> Annotated[pl.DataFrame, CopySummaryRow]:
+) -> pl.DataFrame:
     """Sum the memcpys and memsets of a window by device and direction.
 
     Parameters

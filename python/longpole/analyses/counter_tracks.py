@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from longpole.analyses.catalogue import shared_parameters
 from longpole.analyses.copy_bandwidth import copy_bandwidth
-from longpole.analyses.parameters import shared_parameters
 from longpole.analyses.queue_length import queue_length
 from longpole.sweeps import counters_for_perfetto
 

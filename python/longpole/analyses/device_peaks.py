@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from longpole.data import Data
-from longpole.devices.peaks import Peaks, peaks_of
+from longpole.peaks import Peaks, peaks_of
 
 if TYPE_CHECKING:
     from longpole.trace import Trace

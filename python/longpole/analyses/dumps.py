@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 from longpole.data import Data, Row
 from longpole.report.blocks import Column, Sentence, Table, Value, tabulated
 from longpole.traces.dump_set import DumpSet, OpenCall
-from longpole.traces.findings import RankFinding, finding_notes
-from longpole.traces.wording import has_or_have, listed
+from longpole.traces.findings import RankFinding, finding_notes, has_or_have, listed
 from longpole.wording import escape
 
 if TYPE_CHECKING:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NotRequired
 
 import polars as pl
 
-from longpole.data import Data, Hidden, Row
+from longpole.data import HIDDEN, Data, Row
 from longpole.errors import WindowError
 from longpole.frames import frame_schema
 from longpole.report.blocks import Column, Notes, Sentence, Table
@@ -79,18 +79,18 @@ class FrameRow(Row):
 class FrameTimes(Data):
     """Times of frames of one kind in a window, one row per name."""
 
-    noun: Hidden[str]
+    noun: str = field(metadata=HIDDEN)
     rows: Annotated[pl.DataFrame, FrameRow]
     device_ns: int
     """Time of all GPU activities, the base of the shares."""
-    top: Hidden[int]
-    hint: Hidden[str | None] = None
+    top: int = field(metadata=HIDDEN)
+    hint: str | None = field(default=None, metadata=HIDDEN)
     """Why there may be fewer rows than expected."""
-    is_tree: Hidden[bool] = False
+    is_tree: bool = field(default=False, metadata=HIDDEN)
     """Whether names are paths, shown as a tree."""
-    is_sorted: Hidden[bool] = False
+    is_sorted: bool = field(default=False, metadata=HIDDEN)
     """Whether rows are sorted on request: in a tree, siblings then have this order."""
-    by_host: Hidden[bool] = False
+    by_host: bool = field(default=False, metadata=HIDDEN)
     """Whether host time comes first because the host limits the window."""
 
     def sorted_by(self, column: str | None) -> FrameTimes:

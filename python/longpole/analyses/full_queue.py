@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from longpole.analyses.parameters import shared_parameters
+from longpole.analyses.catalogue import table
 from longpole.analyses.queue_summary import timed_lengths
 from longpole.data import Row
 from longpole.sweeps import FULL_QUEUE_OPERATIONS
@@ -31,14 +31,14 @@ class FullQueueRow(Row):
     """Maximum length reached."""
 
 
-@shared_parameters()
+@table(FullQueueRow)
 def full_queue(
     trace: Trace,
     window: Window | None = None,
     *,
     where: pl.Expr | str | None = None,
     max_length: int = FULL_QUEUE_OPERATIONS,
-) -> Annotated[pl.DataFrame, FullQueueRow]:
+) -> pl.DataFrame:
     """Measure how long the launch queue of each stream was full.
 
     Parameters

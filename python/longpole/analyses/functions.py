@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from longpole.analyses.catalogue import table
 from longpole.analyses.frame_times import FrameTimes, host_limits, no_rows, with_shares
-from longpole.analyses.parameters import shared_parameters
 from longpole.contexts import context_times
 from longpole.damage import record_hint
 from longpole.stacks import ADDRESS
@@ -22,7 +22,7 @@ __all__ = ["functions"]
 _MISSING: Final = "The trace has no Python functions"
 
 
-@shared_parameters()
+@table(FrameTimes)
 def functions(
     trace: Trace,
     window: Window | None = None,

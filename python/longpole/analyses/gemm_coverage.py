@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import polars as pl
@@ -10,7 +10,7 @@ import polars as pl
 from longpole.bench.tunableop.coverage import ProductRow, Tuned
 from longpole.bench.tunableop.inputs import recorded
 from longpole.bench.tunableop.matmul import NOT_TUNABLE, PRODUCTS
-from longpole.data import Data, Hidden, computed
+from longpole.data import HIDDEN, Data, computed
 from longpole.windows import Window, choose_window
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class GemmCoverageRow(ProductRow):
 class GemmCoverage(Data):
     """How much of the GEMM time, and of the critical path, a results file covers."""
 
-    window: Hidden[Window]
+    window: Window = field(metadata=HIDDEN)
     rows: Annotated[pl.DataFrame, GemmCoverageRow]
     """GEMMs to tune come first, then the tuned ones."""
     path_length_ns: int

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import polars as pl
 
 from longpole.analyses.activities import activities
-from longpole.analyses.parameters import shared_parameters
+from longpole.analyses.catalogue import table
 from longpole.data import Row
 from longpole.selection import matching
 from longpole.windows import window_of
@@ -37,10 +37,10 @@ class GraphKernelRow(Row):
     """Null if the capture is not known."""
 
 
-@shared_parameters(needs_arguments=True)
+@table(GraphKernelRow, needs_arguments=True)
 def graph_kernels(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> Annotated[pl.DataFrame, GraphKernelRow]:
+) -> pl.DataFrame:
     """Rank the GPU activities of CUDA graphs by captured operator.
 
     The operators come from a trace of the capture: `read_trace(path, capture_traces=[...])`, or the

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from longpole import sweeps
 from longpole.analyses.activities import chosen
+from longpole.analyses.catalogue import table
 from longpole.analyses.device_times import SHORT_NS
-from longpole.analyses.parameters import shared_parameters
 from longpole.analyses.statistics import DurationFigures
 from longpole.frames import frame_schema
 from longpole.windows import window_of
@@ -43,14 +43,14 @@ class IdleTimeRow(DurationFigures):
     """Part before the launch call returned; null if unknown."""
 
 
-@shared_parameters()
+@table(IdleTimeRow)
 def idle_time(
     trace: Trace,
     window: Window | None = None,
     *,
     where: pl.Expr | str | None = None,
     short_ns: int = SHORT_NS,
-) -> Annotated[pl.DataFrame, IdleTimeRow]:
+) -> pl.DataFrame:
     """Split the idle time of each device and stream by cause, with statistics of the intervals.
 
     Parameters

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import polars as pl
 
-from longpole.analyses.parameters import shared_parameters
+from longpole.analyses.catalogue import table
 from longpole.data import Row
 from longpole.frames import frame_schema
 from longpole.kept import kept
@@ -76,10 +76,10 @@ class IterationRow(Row):
     detokenizing_ns: int | None
 
 
-@shared_parameters()
+@table(IterationRow)
 def iterations(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> Annotated[pl.DataFrame, IterationRow]:
+) -> pl.DataFrame:
     """List the iterations of an inference server: decode steps, prefill steps, mixed batches.
 
     Iterations are recognised by the annotations of vLLM, SGLang and TensorRT-LLM, else by Python

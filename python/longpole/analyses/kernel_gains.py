@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import polars as pl
 
 from longpole.analyses.activities import activities
+from longpole.analyses.catalogue import table
 from longpole.analyses.operators import operators
-from longpole.analyses.parameters import shared_parameters
 from longpole.convert.flame import path_of
 from longpole.critical_path import Drop, Scale
 from longpole.data import Row
@@ -53,10 +53,8 @@ class KernelGainRow(Row):
     """Shapes and types of its inputs; null if not recorded."""
 
 
-@shared_parameters(needs_arguments=True)
-def kernel_gains(
-    trace: Trace, window: Window | None = None
-) -> Annotated[pl.DataFrame, KernelGainRow]:
+@table(KernelGainRow, needs_arguments=True)
+def kernel_gains(trace: Trace, window: Window | None = None) -> pl.DataFrame:
     """Rank kernels by the gain of the window if they ran twice as fast.
 
     Gains are computed with `CriticalPath.what_if`, one kernel name at a time: a kernel that runs

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from longpole import sweeps
 from longpole.analyses.activities import activities
-from longpole.analyses.parameters import shared_parameters
+from longpole.analyses.catalogue import table
 from longpole.data import Row
 from longpole.selection import matching
 from longpole.windows import window_of
@@ -34,14 +34,14 @@ class KernelSequenceRow(Row):
     """Time of the operators."""
 
 
-@shared_parameters()
+@table(KernelSequenceRow)
 def kernel_sequences(
     trace: Trace,
     window: Window | None = None,
     *,
     where: pl.Expr | str | None = None,
     min_length: int = 3,
-) -> Annotated[pl.DataFrame, KernelSequenceRow]:
+) -> pl.DataFrame:
     """Group operators by the sequence of GPU activities launched below them.
 
     Of nested operators the outermost is used, so that no activity counts twice.

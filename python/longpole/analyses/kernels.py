@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, NotRequired
+from typing import TYPE_CHECKING, Literal, NotRequired
 
 import polars as pl
 
 from longpole.analyses.activities import activities
-from longpole.analyses.parameters import shared_parameters
+from longpole.analyses.catalogue import table
 from longpole.analyses.statistics import DurationFigures, described
 from longpole.frames import typed
 from longpole.windows import window_of
@@ -36,10 +36,10 @@ class KernelRow(DurationFigures):
     """Innermost operator that launched the longest one, with the sizes of its inputs."""
 
 
-@shared_parameters(needs_arguments=True)
+@table(KernelRow, needs_arguments=True)
 def kernels(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> Annotated[pl.DataFrame, KernelRow]:
+) -> pl.DataFrame:
     """Rank kernels, memcpys and memsets of a window by name and total time, longest first.
 
     Parameters

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from longpole.analyses.catalogue import table
 from longpole.analyses.launch_times import LONG_DELAY_NS, launch_times
-from longpole.analyses.parameters import shared_parameters
 from longpole.analyses.statistics import described
 from longpole.data import Row
 
@@ -62,10 +62,10 @@ class LaunchSummaryRow(LaunchFigures):
     """Calls whose first activity began more than 100 us after they returned."""
 
 
-@shared_parameters()
+@table(LaunchSummaryRow)
 def launch_summary(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> Annotated[pl.DataFrame, LaunchSummaryRow]:
+) -> pl.DataFrame:
     """Describe the launches of a window for each runtime API call that launches.
 
     Returns

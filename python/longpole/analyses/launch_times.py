@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from longpole.analyses.activities import activities
-from longpole.analyses.parameters import shared_parameters
+from longpole.analyses.catalogue import table
 from longpole.data import Row
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class LaunchTimeRow(Row):
     is_long_delay: bool
 
 
-@shared_parameters()
+@table(LaunchTimeRow)
 def launch_times(
     trace: Trace,
     window: Window | None = None,
@@ -52,7 +52,7 @@ def launch_times(
     where: pl.Expr | str | None = None,
     slow_call_ns: int = _SLOW_CALL_NS,
     long_delay_ns: int = LONG_DELAY_NS,
-) -> Annotated[pl.DataFrame, LaunchTimeRow]:
+) -> pl.DataFrame:
     """List the GPU activities of a window with the times of their launches.
 
     Parameters

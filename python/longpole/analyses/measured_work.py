@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from longpole.analyses.catalogue import table
 from longpole.analyses.counters_by_operator import counters_by_operator
 from longpole.analyses.operator_work import operators_with_work, outermost, whole_sum
-from longpole.analyses.parameters import shared_parameters
 from longpole.counters import DRAM_BYTES, TENSOR_CORE_INSTRUCTIONS
 from longpole.data import Row
 from longpole.frames import frame_schema
@@ -55,7 +55,7 @@ class MeasuredWork(Row):
     """Counted bytes divided by those of the formula; above 1 if data moved more than once."""
 
 
-@shared_parameters(needs_arguments=True)
+@table(needs_arguments=True)
 def measured_work(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:

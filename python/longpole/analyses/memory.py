@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import polars as pl
 
 from longpole.allocations import Allocations
+from longpole.analyses.catalogue import table
 from longpole.analyses.memory_churn import ChurnRow, memory_churn
 from longpole.analyses.memory_curve import allocations_of, memory_curve
-from longpole.analyses.parameters import shared_parameters
 from longpole.damage import record_hint
-from longpole.data import Data, Hidden, Row
+from longpole.data import HIDDEN, Data, Row
 from longpole.report.blocks import Column, Sentence, Table, Value, tabulated
 from longpole.wording import count, number
 
@@ -85,8 +85,8 @@ class Memory(Data):
     at_peak: Annotated[pl.DataFrame, Owner]
     churn: Annotated[pl.DataFrame, ChurnRow]
     free_blocks: Annotated[pl.DataFrame, FreeBlocks]
-    top: Hidden[int]
-    hint: Hidden[str] = f"{_NOTHING}."
+    top: int = field(metadata=HIDDEN)
+    hint: str = field(default=f"{_NOTHING}.", metadata=HIDDEN)
     """Why there may be no data."""
     n_damaged: int = 0
     """Number of damaged changes and blocks in a memory file, which are left out."""
@@ -121,7 +121,7 @@ class Memory(Data):
         return f"The file is damaged: {parts} left out, and sums may be wrong."
 
 
-@shared_parameters(needs_arguments=True)
+@table(Memory, needs_arguments=True)
 def memory(
     recording: Trace | Allocations,
     window: Window | None = None,

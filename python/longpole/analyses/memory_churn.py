@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import polars as pl
 
+from longpole.analyses.catalogue import table
 from longpole.analyses.memory_curve import memory_curve
-from longpole.analyses.parameters import shared_parameters
 from longpole.data import Row
 
 if TYPE_CHECKING:
@@ -31,13 +31,13 @@ class ChurnRow(Row):
     freed_bytes: int
 
 
-@shared_parameters(needs_arguments=True)
+@table(ChurnRow, needs_arguments=True)
 def memory_churn(
     recording: Trace | Allocations,
     window: Window | None = None,
     *,
     where: pl.Expr | str | None = None,
-) -> Annotated[pl.DataFrame, ChurnRow]:
+) -> pl.DataFrame:
     """Sum allocations and frees by device, operator, function and category.
 
     Parameters

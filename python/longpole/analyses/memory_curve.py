@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from longpole.allocations import Allocations, trace_allocations
-from longpole.analyses.parameters import shared_parameters
+from longpole.analyses.catalogue import table
 from longpole.ascend.memory import recorded_memory
 from longpole.data import Row
 from longpole.selection import matching
@@ -43,13 +43,13 @@ class MemoryCurveRow(Row):
     event: int | None
 
 
-@shared_parameters(needs_arguments=True)
+@table(MemoryCurveRow, needs_arguments=True)
 def memory_curve(
     recording: Trace | Allocations,
     window: Window | None = None,
     *,
     where: pl.Expr | str | None = None,
-) -> Annotated[pl.DataFrame, MemoryCurveRow]:
+) -> pl.DataFrame:
     """List every change of the memory of each device, in order of time.
 
     Parameters

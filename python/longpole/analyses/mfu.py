@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from longpole.analyses.catalogue import table
 from longpole.analyses.device_peaks import (
     DevicePeaks,
     device_peaks,
@@ -16,9 +17,8 @@ from longpole.analyses.device_peaks import (
     precision,
 )
 from longpole.analyses.operator_work import shapes_hint, whole_sum, work_in_window
-from longpole.analyses.parameters import shared_parameters
-from longpole.data import Data, Hidden, computed
-from longpole.devices.peaks import Peaks
+from longpole.data import HIDDEN, Data, computed
+from longpole.peaks import Peaks
 from longpole.report.blocks import Column, Sentence, Value, tabulated
 from longpole.windows import window_of
 from longpole.wording import share
@@ -68,14 +68,14 @@ class Mfu(Data):
     """The utilisation of each device in a window, one row for each data type."""
 
     rows: tuple[MfuRow, ...]
-    known_peaks: Hidden[Mapping[int | None, Peaks]]
+    known_peaks: Mapping[int | None, Peaks] = field(metadata=HIDDEN)
     unknown_ns: int
     """Time of kernels of products, convolutions and attention with unknown shapes."""
     without_formula_ns: int
     """Time of kernels whose operator has no known formula; they may include products."""
     kernel_ns: int
     """Time of all compute kernels."""
-    hint: Hidden[str | None] = None
+    hint: str | None = field(default=None, metadata=HIDDEN)
     """What to record if shapes are missing."""
 
     @computed
@@ -131,7 +131,7 @@ class Mfu(Data):
         return sum(known) / len({row.device for row in self.rows})
 
 
-@shared_parameters(needs_arguments=True)
+@table(Mfu, needs_arguments=True)
 def mfu(
     trace: Trace,
     window: Window | None = None,
@@ -150,7 +150,7 @@ def mfu(
     Parameters
     ----------
     peaks
-        Peaks of the devices, instead of the table in `longpole.devices.peaks`.
+        Peaks of the devices, instead of the table in `longpole.peaks`.
     tflops
         Peaks by type, such as `{"bf16": 800}`; these take precedence.
 

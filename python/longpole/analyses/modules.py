@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import polars as pl
 
+from longpole.analyses.catalogue import table
 from longpole.analyses.frame_times import FrameTimes, no_rows, with_shares
-from longpole.analyses.parameters import shared_parameters
 from longpole.contexts import context_times
 from longpole.damage import record_hint
 from longpole.windows import window_of
@@ -27,7 +27,7 @@ _MISSING: Final = "The trace names no modules"
 _OR: Final = ", or give a regex for annotations that name them"
 
 
-@shared_parameters(needs_arguments=True)
+@table(FrameTimes, needs_arguments=True)
 def modules(
     trace: Trace,
     window: Window | None = None,

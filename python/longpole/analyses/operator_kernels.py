@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from longpole.analyses.activities import activities
+from longpole.analyses.catalogue import table
 from longpole.analyses.kernel_sequences import by_sequence
-from longpole.analyses.parameters import shared_parameters
 from longpole.data import Row
 
 if TYPE_CHECKING:
@@ -48,10 +48,10 @@ class OperatorKernelRow(Row):
     disagree."""
 
 
-@shared_parameters()
+@table(OperatorKernelRow)
 def operator_kernels(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> Annotated[pl.DataFrame, OperatorKernelRow]:
+) -> pl.DataFrame:
     """List for each operator the sequences of GPU activities that it launches.
 
     Parameters

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from longpole.analyses.catalogue import table
 from longpole.analyses.frame_times import FrameTimes, host_limits, no_rows, with_shares
 from longpole.analyses.operator_work import shapes_hint
-from longpole.analyses.parameters import shared_parameters
 from longpole.contexts import context_times
 from longpole.inputs import INPUT_ARGUMENTS, shapes_in_words, typed_inputs
 from longpole.windows import window_of
@@ -23,7 +23,7 @@ _INPUTS: Final = ("shapes", "strides", "dtypes")
 _NO_SHAPES: Final = "Shapes of inputs were not recorded"
 
 
-@shared_parameters(needs_arguments=True)
+@table(FrameTimes, needs_arguments=True)
 def operators(
     trace: Trace,
     window: Window | None = None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from longpole import sweeps
 from longpole.analyses.activities import chosen
-from longpole.analyses.parameters import shared_parameters
+from longpole.analyses.catalogue import table
 from longpole.data import Data
 from longpole.report.blocks import Column, Sentence, Value, tabulated
 from longpole.windows import window_of
@@ -68,7 +68,7 @@ class Overlap(Data):
         return [tabulated(rows, _COLUMNS)]
 
 
-@shared_parameters()
+@table(Overlap)
 def overlap(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Overlap:

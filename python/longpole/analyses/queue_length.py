@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from longpole import sweeps
 from longpole.analyses.activities import NOTHING, chosen
-from longpole.analyses.parameters import shared_parameters
+from longpole.analyses.catalogue import table
 from longpole.data import Row
 from longpole.kept import kept
 from longpole.windows import window_of
@@ -32,10 +32,10 @@ class QueueLengthRow(Row):
     """Length from this time on."""
 
 
-@shared_parameters()
+@table(QueueLengthRow)
 def queue_length(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> Annotated[pl.DataFrame, QueueLengthRow]:
+) -> pl.DataFrame:
     """List the changes of the number of activities queued on each stream.
 
     An activity is queued from the start of the call that launches it to its own start. All that are

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from longpole.analyses.parameters import shared_parameters
+from longpole.analyses.catalogue import table
 from longpole.analyses.queue_length import queue_length
 from longpole.analyses.statistics import Figures, described
 from longpole.windows import window_of
@@ -29,10 +29,10 @@ class QueueSummaryRow(Figures):
     """Weighted by how long each length lasted in the window."""
 
 
-@shared_parameters()
+@table(QueueSummaryRow)
 def queue_summary(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> Annotated[pl.DataFrame, QueueSummaryRow]:
+) -> pl.DataFrame:
     """Describe how many activities were queued on each stream.
 
     Returns

@@ -9,10 +9,10 @@ import polars as pl
 
 from longpole.data import Data, Row, names_of
 from longpole.report.blocks import Column, Sentence, Table, Value, tabulated
-from longpole.traces.findings import RankFinding, finding_notes
+from longpole.report.html import html
+from longpole.traces.findings import RankFinding, finding_notes, listed
 from longpole.traces.late_ranks import RankRemedy
 from longpole.traces.trace_set import TraceSet
-from longpole.traces.wording import listed
 from longpole.wording import count, duration, escape, share, short_name
 
 if TYPE_CHECKING:
@@ -296,6 +296,9 @@ class Ranks(Data):
             Sentence(self._path()),
             *finding_notes(self.set.findings),
         ]
+
+    def _repr_html_(self) -> str:
+        return html(self.blocks())
 
     def _sentences(self) -> list[str]:
         told = [*self._verdict(), *_steps_told(self.steps_without_profiler)]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import polars as pl
 
+from longpole.analyses.catalogue import table
 from longpole.analyses.device_peaks import (
     DevicePeaks,
     device_peaks,
@@ -18,12 +19,11 @@ from longpole.analyses.device_peaks import (
 from longpole.analyses.frame_times import flat_rows
 from longpole.analyses.measured_work import MeasuredWork, measured_work, sum_of_known
 from longpole.analyses.operator_work import shapes_hint, work_in_window
-from longpole.analyses.parameters import shared_parameters
 from longpole.convert.flame import path_of
-from longpole.data import Data, Hidden, Row, computed
-from longpole.devices.peaks import Peaks
+from longpole.data import HIDDEN, Data, Row, computed
 from longpole.frames import frame_schema
 from longpole.inputs import shapes_in_words
+from longpole.peaks import Peaks
 from longpole.report.blocks import Column, Sentence, Table, Value, tabulated, without_empty_columns
 from longpole.windows import Window, window_of
 from longpole.wording import count, duration, share, short_name
@@ -101,14 +101,14 @@ class Roofline(Data):
     rows, only `measured`.
     """
 
-    window: Hidden[Window | None]
+    window: Window | None = field(metadata=HIDDEN)
     rows: Annotated[pl.DataFrame, RooflineRow]
-    known_peaks: Hidden[Mapping[int | None, Peaks]]
+    known_peaks: Mapping[int | None, Peaks] = field(metadata=HIDDEN)
     path_length_ns: int
-    top: Hidden[int]
+    top: int = field(metadata=HIDDEN)
     measured: Annotated[pl.DataFrame, MeasuredWork]
     """The table `measured_work`, if the trace has performance counters."""
-    hint: Hidden[str | None] = None
+    hint: str | None = field(default=None, metadata=HIDDEN)
     """What to record if shapes are missing."""
 
     @computed
@@ -166,7 +166,7 @@ class Roofline(Data):
         )
 
 
-@shared_parameters(needs_arguments=True)
+@table(Roofline, needs_arguments=True)
 def roofline(
     trace: Trace,
     window: Window | None = None,
@@ -186,7 +186,7 @@ def roofline(
     Parameters
     ----------
     peaks
-        Peaks of the devices, instead of the table in `longpole.devices.peaks`.
+        Peaks of the devices, instead of the table in `longpole.peaks`.
     tflops, bandwidth
         Single peaks instead of those: TFLOP/s by type, such as `{"bf16": 800}`, and GB/s.
 

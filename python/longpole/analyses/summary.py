@@ -6,11 +6,10 @@ A figure that the trace does not contain is None, with the reason next to it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from longpole.analyses.blocking_calls import BlockingCall, blocking_calls
-from longpole.analyses.by_name import NameTime, OperatorTime, Ranking
 from longpole.analyses.device_times import DeviceTime, device_times
+from longpole.analyses.runtime_calls import BlockingCall, NameTime, blocking_calls
 from longpole.data import Data, computed
 from longpole.recording_cost import RecordingCost
 from longpole.verdict import Verdict
@@ -19,7 +18,31 @@ from longpole.windows import Window, choose_window
 if TYPE_CHECKING:
     from longpole.trace import Trace
 
-__all__ = ["Summary", "Unlinked", "summary"]
+__all__ = ["OperatorTime", "Ranking", "Summary", "Unlinked", "summary"]
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking(Generic[Row]):
+    """The first rows of a list, and its total length."""
+
+    rows: tuple[Row, ...]
+    n_total: int
+
+    def __data__(self) -> tuple[Row, ...]:
+        return self.rows
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorTime:
+    """Self time of all operators with one name within a window."""
+
+    name: str | None
+    count: int
+    self_ns: int
+    longest_self_ns: int
+    longest_event: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The command `longpole`.
 
-Each command is a file of this folder, or of a folder such as `bench/`. It is found by its first
-line and imported when it is called, so that `longpole --help` does not wait for polars.
+Each command is a file of this folder, or of a folder such as `bench/`. It is listed in `program.py`
+and imported when it is called, so that `longpole --help` does not wait for polars.
 """
 
 from __future__ import annotations

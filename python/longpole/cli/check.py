@@ -2,24 +2,54 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from longpole.analyses.check import check as find_problems
+from longpole.analyses.findings import SEVERITIES, Finding, Severity
+from longpole.analyses.program_notes import ProgramNote, program_notes
+from longpole.cli.answer import exit_codes
+from longpole.cli.answer.inputs import describe, name_of
 from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.traces import answer_each, traces_argument
+from longpole.data import Row
+from longpole.recording_cost import RecordingCost, cost_blocks
+from longpole.report.blocks import Entry, Headline, Sentence
+from longpole.report.document import Document, Warned
+from longpole.wording import count, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from longpole.analyses.companions import Companions
     from longpole.cli.answer.emit import Answer
+    from longpole.report.blocks import Block, Style
+    from longpole.report.document import Record
     from longpole.trace import Trace
 
-__all__ = ["check"]
+__all__ = ["Checked", "check", "check_answer"]
+
+_SCHEMA: Final = "longpole.check/1"
+_STYLES: Final[dict[str, Style]] = {
+    "data_loss": "bad",
+    "altered": "bad",
+    "warning": "warn",
+    "info": "dim",
+}
+_NOUNS: Final = {
+    "data_loss": ("loss", "losses"),
+    "altered": ("alteration", None),
+    "warning": ("warning", None),
+    "info": ("note", None),
+}
+_FAILING: Final = ("data_loss", "altered")
 
 
 @click.command()
-@answers("longpole.cli.answer.check:Checked")
+@answers("longpole.cli.check:Checked")
 @traces_argument
 @click.option("--strict", is_flag=True, help="Exit with 1 if there are warnings.")
 @shared_options
@@ -38,11 +68,119 @@ def check(*, traces: Sequence[str], strict: bool, options: Options) -> int:
     from longpole.analyses.companions import Companions
     from longpole.remedies.facts import ARGUMENTS
 
-    companions = Companions()
+    answer = partial(check_answer, strict=strict, companions=Companions())
+    return answer_each(traces, options, _SCHEMA, answer, arguments=ARGUMENTS)
 
-    def answer(path: str, trace: Trace) -> Answer:
-        from longpole.cli.answer.check import check_answer
 
-        return check_answer(path, trace, strict=strict, companions=companions)
+class Checked(Row):
+    """The problems of a trace."""
 
-    return answer_each(traces, options, "longpole.check/1", answer, arguments=ARGUMENTS)
+    counts: dict[Severity, int]
+    """Number of kinds of findings by severity."""
+    findings: list[Finding]
+    program: list[ProgramNote]
+    """Habits and settings of the program that cost time; not problems of the trace."""
+    recording_cost: RecordingCost
+
+
+def check_answer(
+    path: str, trace: Trace, *, strict: bool, companions: Companions | None = None
+) -> Answer:
+    """List the problems of a trace, alone and with earlier ones, and notes on the program."""
+    findings = find_problems(trace)
+    if companions is not None:
+        beside = companions.check(path, trace)
+        findings = tuple(
+            sorted([*beside, *findings], key=lambda each: SEVERITIES.index(each.severity))
+        )
+    counts = Counter[str](finding.severity for finding in findings)
+    notes = program_notes(trace)
+    cost = trace.recording_cost()
+    failing = (*_FAILING, "warning") if strict else _FAILING
+    has_failed = any(counts[severity] for severity in failing)
+    document = Document(
+        schema=_SCHEMA,
+        input=describe(path, trace),
+        status="partial" if trace.status == "recovered" else "ok",
+        scope={"rank": trace.rank},
+        warnings=[_warned(finding) for finding in findings if finding.severity != "info"],
+        data=Checked(
+            counts={severity: counts[severity] for severity in SEVERITIES},
+            findings=list(findings),
+            program=list(notes),
+            recording_cost=cost,
+        ),
+        blocks=lambda: [
+            *_blocks(path, findings, counts),
+            *_program(notes),
+            *_cost(trace, cost),
+        ],
+        records=lambda: [_record(path, finding) for finding in findings],
+    )
+    return document, exit_codes.FINDINGS if has_failed else exit_codes.OK
+
+
+def _program(notes: Sequence[ProgramNote]) -> list[Block]:
+    """Show what the trace shows about the program, in a separate section."""
+    if not notes:
+        return []
+    entries = [_note_entry(note) for note in notes]
+    return [Sentence("About the program, not the trace:"), *entries]
+
+
+def _note_entry(note: ProgramNote) -> Entry:
+    is_several = note["count"] > 1
+    times = f"  {note['count']:,} ×" if is_several else ""  # noqa: RUF001
+    first = f"{'first ' if is_several else ''}event {note['event']:,}"
+    told = f"{note['sentence'][:1].upper()}{note['sentence'][1:]}, {first}."
+    return Entry("program", "warn", note["code"] + times, [told, f"Hint: {note['advice']}."])
+
+
+def _cost(trace: Trace, cost: RecordingCost) -> list[Block]:
+    """Show the recording overhead; empty unless torch.profiler recorded events of threads."""
+    is_known = cost["status"] != "unknown" or trace.core.profiler.startswith("torch")
+    return cost_blocks(cost) if is_known else []
+
+
+def _warned(finding: Finding) -> Warned:
+    return Warned(finding.code, finding.count, finding.sentence, finding.effect, finding.hint)
+
+
+def _blocks(path: str, findings: Sequence[Finding], counts: Counter[str]) -> list[Block]:
+    found = [count(counts[kind], *nouns) for kind, nouns in _NOUNS.items() if counts[kind]]
+    headline = f"{name_of(path)}: {', '.join(found) or 'no problems found'}"
+    return [Headline(headline), *map(_entry, findings)]
+
+
+def _entry(finding: Finding) -> Entry:
+    times = f"  {finding.count:,} ×" if finding.count > 1 else ""  # noqa: RUF001
+    sentence = finding.sentence[:1].upper() + finding.sentence[1:]
+    sentences = [f"{sentence}{_first(finding)}.", f"Effect: {finding.effect}."]
+    sentences += [f"Hint: {finding.hint}."] if finding.hint else []
+    return Entry(finding.severity, _STYLES[finding.severity], finding.code + times, sentences)
+
+
+def _first(finding: Finding) -> str:
+    """Return where it was first found, as the end of a sentence."""
+    place = finding.first
+    if place is None:
+        return ""
+    which = "first " if finding.count > 1 else ""
+    if place.event is None:
+        return f", {which}at byte {place.offset:,}"
+    return f", {which}event {place.event:,} ({short_name(place.name, 40)})"
+
+
+def _record(path: str, finding: Finding) -> Record:
+    place = finding.first
+    return {
+        "path": path,
+        "severity": finding.severity,
+        "code": finding.code,
+        "count": finding.count,
+        "sentence": finding.sentence,
+        "effect": finding.effect,
+        "hint": finding.hint,
+        "first_offset": None if place is None else place.offset,
+        "first_event": None if place is None else place.event,
+    }

@@ -2,30 +2,49 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import click
 
-from longpole.analyses.questions import arguments_of
-from longpole.cli.answer.table import PATH_TABLES, WHOLE_TABLES, Shown, tables
-from longpole.cli.answer.usage import require
+from longpole.analyses.catalogue import PATH_TABLES, arguments_of
+from longpole.cli.answer import exit_codes
+from longpole.cli.answer.inputs import name_of, record_of
+from longpole.cli.answer.problems import require, usage_errors
+from longpole.cli.answer.table import (
+    WHOLE_TABLES,
+    Shown,
+    rows_of_path,
+    rows_of_question,
+    tables,
+)
+from longpole.cli.answer.windows import Found, exit_code_of, known_of, known_of_window
 from longpole.cli.ask.options import Options, answers, output_options, shared_options
-from longpole.cli.ask.rows import where_option
 from longpole.cli.ask.traces import answer_each, trace_argument
-from longpole.cli.ask.windows import Asked, about_stretch, about_window, window_options
+from longpole.cli.ask.windows import Asked, window_options
+from longpole.cli.table import where_option
+from longpole.data import Data
+from longpole.files import new_file
+from longpole.report.blocks import Headline, Sentence
+from longpole.report.csv import harmless
+from longpole.report.document import Document
+from longpole.report.frames import flat
+from longpole.windows import choose_window
+from longpole.wording import count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Sequence
+
+    import polars as pl
 
     from longpole.cli.answer.emit import Answer
-    from longpole.convert.flame import Time
+    from longpole.convert.flame import Stack, Time
     from longpole.trace import Trace
+    from longpole.windows import Window
 
-    _Asked = tuple[Callable[[str, Trace], Answer], Literal["ids", "default"]]
-
-__all__ = ["convert"]
+__all__ = ["Converted", "convert"]
 
 _ENDINGS: Final[dict[str, tuple[str, ...]]] = {
     "table": (".parquet", ".arrow", ".csv", ".jsonl"),
@@ -36,10 +55,17 @@ _ENDINGS: Final[dict[str, tuple[str, ...]]] = {
     "overlay": (".pftrace", ".zip"),
 }
 """Content of a file by suffix; the first match counts."""
+_SCHEMA: Final = "longpole.convert/1"
+_WRITERS: Final[dict[str, Callable[[pl.DataFrame, Path], None]]] = {
+    ".parquet": lambda rows, path: rows.write_parquet(path),
+    ".arrow": lambda rows, path: rows.write_ipc(path),
+    ".csv": lambda rows, path: _harmless(flat(rows)).write_csv(path),
+    ".jsonl": lambda rows, path: rows.write_ndjson(path),
+}
 
 
 @click.command()
-@answers("longpole.cli.answer.convert:Converted")
+@answers("longpole.cli.convert:Converted")
 @trace_argument
 @output_options(
     "The file to write: .parquet, .arrow, .csv or .jsonl for a table; .json or .json.gz for a"
@@ -73,7 +99,7 @@ _ENDINGS: Final[dict[str, tuple[str, ...]]] = {
     is_flag=True,
     help="Add tracks with queue lengths and copy bandwidths to the critical path.",
 )
-@window_options
+@window_options()
 @shared_options
 def convert(
     *,
@@ -115,8 +141,6 @@ def convert(
       longpole convert trace.json.gz --time device -o device.folded
       longpole convert trace.json.gz --step 3 --counters -o both.zip
     """
-    from longpole.cli.answer.convert import CONVERT
-
     form = _form_of(output)
     given = {
         "--table": table != "events",
@@ -129,14 +153,17 @@ def convert(
     is_file = form in ("table", "perfetto") or output.suffix == ".pftrace" or trace != "-"
     needed = "only tables, .perfetto-trace and .pftrace are written from a pipe; give a file"
     require(is_file, needed)
-    shown = (table, where)
-    if normalise:
-        form = "normalised"
-    if form == "overlay":
-        answer, arguments = _overlay(output, window, force=force, counters=counters)
-    else:
-        answer, arguments = _answer(form, output, window, shown, time or "host", force=force)
-    return answer_each([trace], options, CONVERT, answer, arguments=arguments)
+    shown = Shown(table, where, None)
+    task = _task("normalised" if normalise else form, window, shown, time or "host", counters)
+    return answer_each(
+        [trace],
+        options,
+        _SCHEMA,
+        partial(_answer, task=task, output=output, force=force),
+        window=task.window,
+        about=task.about,
+        arguments=task.arguments,
+    )
 
 
 def _form_of(output: Path) -> str:
@@ -173,56 +200,183 @@ def _check(form: str, given: list[str], window: Asked) -> None:
         raise click.UsageError(message)
 
 
-def _overlay(output: Path, window: Asked, *, force: bool, counters: bool) -> _Asked:
-    from longpole.cli.answer.convert import CONVERT, write_overlay
+class _Task(NamedTuple):
+    """What is written of which window, and how."""
 
-    to: Any = {"output": output, "force": force, "counters": counters}
-    answer = about_window(CONVERT, window, partial(write_overlay, **to))
-    return answer, "default" if counters else "ids"
+    what: str
+    write: Callable[..., int]
+    """Writes it, from the name of a trace, the trace and the window; returns the number of rows."""
+    window: Asked | None = None
+    about: Literal["time", "path"] = "time"
+    arguments: Literal["ids", "default"] | Sequence[str] = "ids"
+    unit: str = "row"
+
+
+def _task(form: str, window: Asked, shown: Shown, time: Time, counters: bool) -> _Task:  # noqa: FBT001
+    """Return how to write this content."""
+    given = window if window.is_any else None
+    tasks = {
+        "saved": _Task("all tables", _save, arguments="default"),
+        "normalised": _Task("trace", _normalise),
+        "trace": _Task("trace", _cut if given else _repair, given),
+        "perfetto": _Task("trace", _write_perfetto, given, arguments="default"),
+        "flame": _Task(f"{time} time by stack", partial(_write_flame, time=time), window),
+        "overlay": _Task(
+            "critical path",
+            partial(_write_overlay, counters=counters),
+            window,
+            "path",
+            "default" if counters else "ids",
+            "segment",
+        ),
+    }
+    if form in tasks:
+        return tasks[form]
+    write = partial(_write_rows, shown=shown)
+    if shown.table in PATH_TABLES:
+        return _Task(shown.table, write, window, "path")
+    lists_all = shown.table == "events" or shown.table in WHOLE_TABLES
+    of = given if lists_all else window
+    return _Task(shown.table, write, of, arguments=arguments_of(shown.table))
+
+
+@dataclass(frozen=True, slots=True)
+class Converted(Data):
+    """The written file."""
+
+    output: str
+    """Path of the file."""
+    bytes: int
+    table: str
+    """The table of the trace, or what was written instead."""
+    rows: int
 
 
 def _answer(
-    form: str,
-    output: Path,
-    window: Asked,
-    shown: tuple[str, str | None],
-    time: Time,
+    path: str,
+    trace: Trace,
+    part: Found | Window | None = None,
     *,
+    task: _Task,
+    output: Path,
     force: bool,
-) -> _Asked:
-    """Return the function that answers, and the event arguments it needs."""
-    from longpole.cli.answer import convert as answers
-    from longpole.cli.answer.convert import CONVERT
-
-    to: Any = {"output": output, "force": force}
-    if form in ("saved", "normalised"):
-        whole_trace = answers.save_trace if form == "saved" else answers.normalise_trace
-        return partial(whole_trace, **to), "default" if form == "saved" else "ids"
-    if form == "flame":
-        flame = partial(answers.write_flame, time=time, **to)
-        return about_stretch(CONVERT, window, flame), "ids"
-    if form in ("trace", "perfetto"):
-        return _trace(form, window, to)
-    table, where = shown
-    to |= {"shown": Shown(table, where, None)}
-    if table in PATH_TABLES:
-        return about_window(CONVERT, window, partial(answers.convert_path, **to)), "ids"
-    of_window = about_stretch(CONVERT, window, partial(answers.convert_question, **to))
-    whole = partial(answers.convert_question, window=None, **to)
-    lists_all = table == "events" or table in WHOLE_TABLES
-    answer = whole if lists_all and not window.is_any else of_window
-    return answer, arguments_of(table)
+) -> Answer:
+    """Write what was requested, and report what was written."""
+    n_rows = task.write(path, trace, part, output, force=force)
+    if isinstance(part, Found):
+        verdict = part.verdict()
+        known, code = known_of(path, trace, part, verdict), exit_code_of(verdict)
+    else:
+        known, code = known_of_window(path, trace, part), exit_codes.OK
+    written = Converted(str(output), output.stat().st_size, task.what, n_rows)
+    told = f"Wrote {count(n_rows, task.unit)} to {output}."
+    if output.suffix == ".pftrace":
+        told += " For the whole trace, use .perfetto-trace."
+    document = Document(
+        schema=_SCHEMA,
+        **known,
+        data=written,
+        blocks=lambda: [Headline(f"{name_of(path)}: {task.what}"), Sentence(told)],
+        records=lambda: [record_of(written, path)],
+    )
+    return document, code
 
 
-def _trace(form: str, window: Asked, to: dict[str, Any]) -> _Asked:
-    """Return the function that writes a trace, or a part of it."""
-    from longpole.cli.answer import convert as answers
-    from longpole.cli.answer.convert import CONVERT
+def _cut(path: str, trace: Trace, window: Window, output: Path, *, force: bool) -> int:
+    """Write the events of a window as a smaller trace."""
+    from longpole.convert.cut import cut
 
-    if form == "perfetto":
-        perfetto = partial(answers.write_perfetto, **to)
-        of_window = about_stretch(CONVERT, window, perfetto)
-        return of_window if window.is_any else partial(perfetto, window=None), "default"
-    if window.is_any:
-        return about_stretch(CONVERT, window, partial(answers.cut_trace, **to)), "ids"
-    return partial(answers.repair_trace, **to), "ids"
+    with usage_errors():
+        return cut(trace, path, window, output, force=force)
+
+
+def _repair(path: str, _trace: Trace, _window: None, output: Path, *, force: bool) -> int:
+    """Write everything readable of a trace as a valid one."""
+    from longpole.convert.repaired import repair
+
+    return repair(path, output, force=force)
+
+
+def _normalise(path: str, _trace: Trace, _window: None, output: Path, *, force: bool) -> int:
+    """Write everything readable of a trace so that every viewer shows it unchanged."""
+    from longpole.convert.normalised import normalise
+
+    return normalise(path, output, force=force)
+
+
+def _save(_path: str, trace: Trace, _window: None, output: Path, *, force: bool) -> int:
+    """Write all tables of a trace, to be opened again."""
+    trace.save(output, force=force)
+    return trace.events.height
+
+
+def _write_perfetto(
+    path: str, trace: Trace, window: Window | None, output: Path, *, force: bool
+) -> int:
+    """Write a trace, or the events of a window, for Perfetto."""
+    from longpole.convert.perfetto import write_perfetto
+
+    return write_perfetto(trace, output, window, inputs=[Path(path)], force=force)
+
+
+def _write_flame(
+    path: str, trace: Trace, window: Window, output: Path, *, force: bool, time: Time
+) -> int:
+    """Write times by stacks of names, for a flame graph viewer."""
+    from longpole.convert.flame import flame, folded, speedscope
+
+    n_written = 0
+
+    def counted() -> Iterator[Stack]:
+        nonlocal n_written
+        for stack in flame(trace, window, time=time):
+            n_written += 1
+            yield stack
+
+    is_folded = output.suffix == ".folded"
+    texts = folded(counted()) if is_folded else speedscope(counted(), Path(path).name)
+    with (
+        new_file(output, force=force, inputs=[Path(path)]) as unfinished,
+        unfinished.open("w", encoding="utf-8", newline="\n") as file,
+    ):
+        file.writelines(texts)
+    return n_written
+
+
+def _write_overlay(
+    path: str, trace: Trace, found: Found, output: Path, *, force: bool, counters: bool
+) -> int:
+    """Write the critical path for Perfetto, with the trace itself in a zip archive."""
+    from longpole.analyses.counter_tracks import counter_tracks
+
+    beside = path if output.suffix == ".zip" else None
+    window = choose_window(trace, between=found.path.window) if counters else None
+    tracks = counter_tracks(trace, window) if counters else b""
+    found.path.to_perfetto(output, beside=beside, counters=tracks, force=force)
+    return found.path.segments.height
+
+
+def _write_rows(
+    path: str, trace: Trace, part: Any, output: Path, *, force: bool, shown: Shown
+) -> int:
+    """Write a table."""
+    is_of_path = shown.table in PATH_TABLES
+    rows = (rows_of_path if is_of_path else rows_of_question)(trace, part, shown)
+    with new_file(output, force=force, inputs=[Path(path)]) as unfinished:
+        _WRITERS[output.suffix](rows, unfinished)
+    return rows.height
+
+
+def _harmless(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows with strings as in `--format csv`: no formulas, no invisible characters."""
+    import polars as pl
+
+    changed = {}
+    for name, dtype in rows.schema.items():
+        if isinstance(dtype, pl.String | pl.Categorical | pl.Enum):
+            texts = rows[name].cast(pl.String)
+            shown = {text: harmless(text) for text in texts.unique().drop_nulls()}
+            other = {text: safe for text, safe in shown.items() if safe != text}
+            if other:
+                changed[name] = texts.replace(other)
+    return rows.with_columns(**changed)

@@ -2,21 +2,62 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from longpole.cli.answer.usage import require
+from longpole.cli.answer import exit_codes
+from longpole.cli.answer.inputs import name_of, warnings_of
+from longpole.cli.answer.overview import memory_words, tiles
+from longpole.cli.answer.problems import require, usage_errors
+from longpole.cli.ask.numbers import parse_share
 from longpole.cli.ask.options import Options, answers, shared_options, top_option
-from longpole.cli.ask.profiler import DURATION, as_recorded_option
-from longpole.cli.ask.shares import parse_share
 from longpole.cli.ask.traces import named_traces
-from longpole.cli.ask.windows import data_load_option, step_name_option, step_option
+from longpole.cli.ask.windows import (
+    DURATION,
+    as_recorded_option,
+    data_load_option,
+    step_name_option,
+    step_option,
+)
+from longpole.critical_path.explain import MEANINGS
+from longpole.remedies.facts import ARGUMENTS
+from longpole.report.blocks import Bar, Column, Headline, Notes, Sentence, tabulated
+from longpole.report.colors import color_of
+from longpole.report.document import DATA_FORMATS, Abstention, Document
+from longpole.report.overview import Stack
+from longpole.report.sections import Section
+from longpole.wording import count, duration, number
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["diff"]
+    from longpole.analyses.diff import Diff
+    from longpole.cli.answer.emit import Answer
+    from longpole.report.overview import Tiles
+    from longpole.report.sections import Part
+    from longpole.trace import Trace
+
+__all__ = ["DIFF_ARGS", "diff", "diff_sections"]
+
+_SCHEMA: Final = "longpole.diff/1"
+DIFF_ARGS: Final = (*ARGUMENTS, "Total Allocated", "Device Id")
+"""The arguments of events that are compared."""
+_GATE: Final = 0.03
+Named = tuple[str, "Trace"]
+_MOST_WORK: Final = 200
+_LEAST: Final = 0.01
+_WORK: Final = {
+    Column("kind"): "kind",
+    Column("name", "name"): "name",
+    Column("base count", "count"): "base_counts",
+    Column("new count", "count"): "new_counts",
+    Column("base", "duration"): "base_total_duration_ns",
+    Column("new", "duration"): "new_total_duration_ns",
+    Column("difference", "duration"): "diff_duration_ns",
+    Column("count"): "counts_change_categories",
+}
 
 
 @click.command()
@@ -83,8 +124,6 @@ def diff(
       longpole diff main/ branch/ --gate 3% --format md
       longpole diff trace.json.gz --step 37 --against median
     """
-    from longpole.cli.answer.diff import DIFF_ARGS, diff_answer, step_answer
-
     _check_sides(new, step, [*more_base, *more_new])
     require(step is None or step_times_ns is None, "--step-time is about two runs, not about steps")
     is_both = step_times_ns is not None and as_recorded
@@ -93,10 +132,10 @@ def diff(
     old = named_traces([base, *more_base], options, args=DIFF_ARGS)
     if step is not None:
         shown: dict[str, Any] = {"gate": gate, "top": top, "as_recorded": as_recorded}
-        answer = step_answer(old, step, other, window=window, **shown)
+        answer = _step_answer(old, step, other, window=window, **shown)
     else:
         now = named_traces([str(new), *more_new], options, args=DIFF_ARGS)
-        answer = diff_answer(
+        answer = _diff_answer(
             old,
             now,
             gate=gate,
@@ -122,3 +161,234 @@ def _other(against: str) -> int | None:
     except ValueError:
         message = f"{against!r} is neither `median` nor the number of a step"
         raise click.BadParameter(message, param_hint="'--against'") from None
+
+
+def _diff_answer(
+    base: Sequence[Named],
+    new: Sequence[Named],
+    *,
+    gate: float | None,
+    top: int,
+    window: Mapping[str, Any],
+    as_recorded: bool = False,
+    step_times_ns: tuple[int | None, int | None] = (None, None),
+) -> Answer:
+    """Compare two sides of named traces."""
+    from longpole.analyses.diff import diff as compare
+
+    sides = [[trace for _, trace in side] for side in (base, new)]
+    old, now = sides
+    with usage_errors():
+        times: dict[str, Any] = {"as_recorded": as_recorded, "step_times_ns": step_times_ns}
+        found = compare(old, now, gate=_GATE if gate is None else gate, **times, **window)
+    names = [_name(side) for side in (base, new)]
+    page = _page(found, sides[0], sides[1], top, window)
+    return _answer(" -> ".join(names), [*base, *new], found, page, gate=gate, top=top)
+
+
+def _step_answer(
+    traces: Sequence[Named],
+    step: int,
+    against: int | None,
+    *,
+    gate: float | None,
+    top: int,
+    window: Mapping[str, Any],
+    as_recorded: bool = False,
+) -> Answer:
+    """Compare one step of a trace with the others."""
+    from longpole.analyses.diff import diff_steps
+
+    require(len(traces) == 1, "--step compares steps of one trace")
+    share = _GATE if gate is None else gate
+    with usage_errors():
+        trace = traces[0][1]
+        found = diff_steps(trace, step, against, gate=share, as_recorded=as_recorded, **window)
+    other = "the other steps" if against is None else f"step {against}"
+    title = f"{_name(traces)}: step {step} against {other}"
+    side = [traces[0][1]]
+    page = _page(found, side, side, top, window)
+    return _answer(title, traces, found, page, gate=gate, top=top)
+
+
+def _page(
+    found: Diff, base: list[Trace], new: list[Trace], top: int, window: Mapping[str, Any]
+) -> Callable[[], Sequence[Section]]:
+    step_name = window.get("step_name")
+    return lambda: diff_sections(found, base, new, top=top, step_name=step_name)
+
+
+def _answer(
+    title: str,
+    traces: Sequence[Named],
+    found: Diff,
+    page: Callable[[], Sequence[Section]],
+    *,
+    gate: float | None,
+    top: int,
+) -> Answer:
+    document = Document(
+        schema=_SCHEMA,
+        input={"path": title, "traces": [path for path, _ in traces]},
+        status="abstained" if _exit_code(found, gate) == exit_codes.INCONCLUSIVE else "ok",
+        abstains_because=_abstentions(found, gate),
+        scope={"gate": found.gate},
+        warnings=[warned for _, trace in traces for warned in warnings_of(trace)],
+        forms_with_warnings=DATA_FORMATS,
+        data=found,
+        blocks=lambda: [Headline(title), *found.blocks(top)],
+        sections=page,
+        records=found.records,
+    )
+    return document, _exit_code(found, gate)
+
+
+def _abstentions(found: Diff, gate: float | None) -> list[Abstention]:
+    if found.verdict != "inconclusive":
+        is_open = _exit_code(found, gate) == exit_codes.INCONCLUSIVE
+        return [Abstention("host_alone")] if is_open else []
+    if any(it.is_grave for it in (*found.base.damage, *found.new.damage)):
+        return [Abstention("damaged")]
+    return [Abstention("noise" if found.is_related else "unrelated")]
+
+
+def _exit_code(found: Diff, gate: float | None) -> int:
+    if found.verdict == "inconclusive":
+        return exit_codes.INCONCLUSIVE
+    if gate is not None and found.rests_on_host and found.verdict != "neutral":
+        return exit_codes.INCONCLUSIVE
+    is_worse = gate is not None and found.verdict == "regression"
+    return exit_codes.FINDINGS if is_worse else exit_codes.OK
+
+
+def _name(side: Sequence[Named]) -> str:
+    """Return the name of a side: its trace, or the directory of its traces."""
+    paths = [path for path, _ in side]
+    if len(paths) == 1:
+        return name_of(paths[0])
+    folders = {str(Path(path).parent) for path in paths}
+    return f"{name_of(folders.pop())}/ ({len(paths)} traces)" if len(folders) == 1 else paths[0]
+
+
+def diff_sections(
+    found: Diff,
+    base: Sequence[Trace],
+    new: Sequence[Trace],
+    *,
+    top: int,
+    step_name: str | None = None,
+) -> list[Section]:
+    """Show the verdict next to a step of each side, what changed, and all work by name."""
+    from longpole.plot.diff_lanes import diff_lanes
+
+    _, *rest = found.blocks(top)
+    headline, *more = _sentences(found)
+    drawn = diff_lanes(found, base, new, step_name=step_name)
+    return [
+        Section(
+            "verdict", "Verdict", [headline, *_figures(found), *more, *([drawn] if drawn else [])]
+        ),
+        Section("changes", "What changed", rest),
+        Section("table", "All work by name", _all_work(found), is_folded=True),
+    ]
+
+
+def _sentences(found: Diff) -> list[Sentence]:
+    """Split the answer: how much changed is the headline; what changed follows the figures."""
+    first, stop, more = found.sentence.partition(". ")
+    return [Sentence(f"{first}."), Sentence(more)] if stop else [Sentence(first)]
+
+
+def _figures(found: Diff) -> list[Part]:
+    """Return the figures of both sides and their critical paths as bars on one scale."""
+    if found.is_lost:
+        return []
+    return [_tiles(found), *(_path_stacks(found) if found.is_related else [])]
+
+
+def _tiles(found: Diff) -> Tiles:
+    from longpole.analyses.diff.sentences import percent
+
+    base, new = found.base, found.new
+    memory = (base.peak_memory_bytes, new.peak_memory_bytes)
+    limits = [side.verdict.limit for side in (base, new)]
+    counts = {row.what: f"{number(row.base)} → {number(row.new)}" for row in found.counts}
+    lengths = [duration(round(side.mean_ns)) for side in (base, new)]
+    steps = " and ".join(count(side.n_steps, base.unit) for side in (base, new))
+    return tiles(
+        [
+            (f"Mean {base.unit}", " → ".join(lengths), steps),
+            ("Change", None if found.change is None else percent(found.change), _interval(found)),
+            ("Limited by", " → ".join(dict.fromkeys(it[0] for it in limits if it)) or None, ""),
+            ("Launches", counts.get("launches") if found.is_related else None, f"in a {base.unit}"),
+            (
+                "Memory peak",
+                None
+                if None in memory
+                else " → ".join(dict.fromkeys(memory_words(it) for it in memory if it)),
+                "allocated on a device",
+            ),
+        ]
+    )
+
+
+def _interval(found: Diff) -> str:
+    from longpole.analyses.diff.sentences import percent
+
+    if found.change_on_one_machine is not None:
+        return f"{percent(found.change_on_one_machine)} at the speed of the base"
+    if found.interval is None:
+        return ""
+    low, high = found.interval
+    return f"between {percent(low)} and {percent(high)}"
+
+
+def _path_stacks(found: Diff) -> list[Stack]:
+    """Divide the mean critical path of each side by kind, with the same kinds on both sides."""
+    sides = {
+        "base": [(row.kind, row.base_ns) for row in found.path],
+        "new": [(row.kind, row.new_ns) for row in found.path],
+    }
+    lengths = {name: sum(time_ns for _, time_ns in rows) for name, rows in sides.items()}
+    if min(lengths.values()) <= 0:
+        return []
+    longest_ns = max(lengths.values())
+    shown = {
+        kind
+        for name, rows in sides.items()
+        for kind, time_ns in rows
+        if time_ns >= _LEAST * lengths[name]
+    }
+    return [
+        Stack(
+            f"Critical path of {name}, {duration(round(lengths[name]))} in the mean",
+            _bars([row for row in rows if row[0] in shown], lengths[name]),
+            lengths[name] / longest_ns,
+        )
+        for name, rows in sides.items()
+    ]
+
+
+def _bars(rows: Sequence[tuple[str, float]], length_ns: float) -> list[Bar]:
+    """Return the parts of a path of a given length; what is not in the rows is one part."""
+    bars = [
+        Bar(
+            time_ns / length_ns,
+            duration(round(time_ns)),
+            f"{MEANINGS.get(kind, kind)} ({kind})",
+            color_of(kind),
+        )
+        for kind, time_ns in rows
+    ]
+    rest_ns = length_ns - sum(time_ns for _, time_ns in rows)
+    if round(rest_ns) > 0:
+        bars.append(Bar(rest_ns / length_ns, duration(round(rest_ns)), "all other kinds", "wait"))
+    return bars
+
+
+def _all_work(found: Diff) -> list[Part]:
+    """List the work of both sides by name, largest change first."""
+    records = found.records()
+    table = tabulated(records[:_MOST_WORK], _WORK)
+    more = len(records) - len(table.rows)
+    return [table, *([Notes([f"{count(more, 'more name')}."])] if more else [])]

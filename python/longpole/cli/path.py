@@ -3,25 +3,46 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from longpole.cli.answer.inputs import name_of
+from longpole.cli.answer.windows import exit_code_of, known_of
 from longpole.cli.ask.options import Options, answers, shared_options, top_option
-from longpole.cli.ask.profiler import Recording, profiler_options
 from longpole.cli.ask.traces import answer_each, traces_argument
-from longpole.cli.ask.windows import Asked, about_window, window_options
+from longpole.cli.ask.windows import (
+    Asked,
+    Recording,
+    profiler_options,
+    window_options,
+)
+from longpole.critical_path.explain import path_blocks
+from longpole.critical_path.path import KindTotal, NameTotal
+from longpole.data import Row
+from longpole.recording_cost import step_blocks
+from longpole.report.blocks import Headline, Sentence
+from longpole.report.document import Document
+from longpole.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+    from longpole.cli.answer.emit import Answer
+    from longpole.cli.answer.windows import Found
+    from longpole.critical_path import CriticalPath
+    from longpole.report.document import Record
+    from longpole.trace import Trace
 
 __all__ = ["path"]
 
+_SCHEMA: Final = "longpole.path/1"
+
 
 @click.command()
-@answers("longpole.cli.answer.path:PathData")
+@answers("longpole.cli.path:PathData")
 @traces_argument
-@window_options
+@window_options()
 @profiler_options
 @top_option(10, "names")
 @shared_options
@@ -39,8 +60,63 @@ def path(
       longpole path trace.json.gz --step 3
       longpole path trace.json.gz --format csv > path.csv
     """
-    from longpole.cli.answer.path import PATH, path_answer
     from longpole.remedies.facts import ARGUMENTS
 
-    answer = about_window(PATH, window, partial(path_answer, top=top), recording)
-    return answer_each(traces, options, PATH, answer, arguments=ARGUMENTS)
+    return answer_each(
+        traces,
+        options,
+        _SCHEMA,
+        partial(_answer, top=top),
+        window=window,
+        about="path",
+        recording=recording,
+        arguments=ARGUMENTS,
+    )
+
+
+class PathData(Row):
+    """What is on the critical path of a window."""
+
+    length_ns: int
+    inferred_ns: int
+    unexplained_ns: int
+    kinds: list[KindTotal]
+    names: list[NameTotal]
+    counts: dict[str, int]
+    """Number of corrections and omissions in the graph, by kind."""
+    verdict: Verdict
+
+
+def _answer(name: str, trace: Trace, found: Found, *, top: int) -> Answer:
+    """Show a path: the time of each kind and name; in CSV each segment."""
+    path = found.path
+    shown = path.name_totals[:top]
+    verdict = found.verdict()
+    document = Document(
+        schema=_SCHEMA,
+        **known_of(name, trace, found, verdict),
+        data=PathData(
+            length_ns=path.length_ns,
+            inferred_ns=path.inferred_ns,
+            unexplained_ns=path.unexplained_ns,
+            kinds=path.kind_totals,
+            names=shown,
+            counts=dict(sorted(path.counts.items())),
+            verdict=verdict,
+        ),
+        truncated={"names": {"shown": len(shown), "total": len(path.name_totals)}},
+        blocks=lambda: [
+            Headline(f"{name_of(name)}: critical path, {found.title}"),
+            Sentence(verdict.sentence),
+            *path_blocks(path, top),
+            *step_blocks(trace.removed_cost),
+        ],
+        records=lambda: _segments(name, path),
+    )
+    return document, exit_code_of(verdict)
+
+
+def _segments(name: str, path: CriticalPath) -> Iterable[Record]:
+    from longpole.cli.answer.inputs import records_of
+
+    return records_of(name, path.segments)

@@ -34,18 +34,44 @@ class Program(Commands):
 
     folder = "longpole.cli"
     sections: ClassVar = {
-        "Analyse a trace": (
-            *("summary", "path", "whatif", "table", "serving"),
-            *("check", "report", "view"),
-        ),
-        "Compare runs": ("diff",),
-        "Several ranks": ("ranks",),
-        "Run benchmarks": ("bench", "tune", "repro", "devices"),
-        "Convert and exchange files": (
-            *("convert", "merge"),
-            *("link", "chakra", "mindspore", "tunableop"),
-        ),
-        "Learn and automate": ("demo", "explain", "guide", "mcp", "schema", "completion"),
+        "Analyse a trace": {
+            "summary": "Show what limits the program, and where the time of a step went.",
+            "path": "Show the critical path: what determines how long a step takes.",
+            "whatif": "Compute how long a step would take after a change.",
+            "table": "Print a table of a trace, or list the tables.",
+            "serving": "Show how an inference server spends its iterations.",
+            "check": "List the problems of a trace, and their effect on the answers.",
+            "report": "Write a report about traces as one HTML page that opens offline.",
+            "view": "Show a report in the browser, with a link to the trace in Perfetto.",
+        },
+        "Compare runs": {
+            "diff": "Show what changed between two runs, and whether it matters.",
+        },
+        "Several ranks": {
+            "ranks": "Show which rank makes the others wait, why, and how much a fix saves.",
+        },
+        "Run benchmarks": {
+            "bench": "Run benchmarks on devices, and choose and compare their results.",
+            "tune": "Search for the best variant of a program or function.",
+            "repro": "Write a script that runs one operator alone with its recorded inputs.",
+            "devices": "List the devices of this machine, their state, and who uses them.",
+        },
+        "Convert and exchange files": {
+            "convert": "Write a table, or a part of a trace, to a file for other programs.",
+            "merge": "Write the ranks of a run as one aligned trace for ui.perfetto.dev.",
+            "link": "Add the times of a Kineto trace to the execution trace of the same run.",
+            "chakra": "Write, show, check and replay Chakra graphs (.et).",
+            "mindspore": "Analyse MindSpore profiles without MindSpore.",
+            "tunableop": "Read, check, merge, split and tune PyTorch's TunableOp files.",
+        },
+        "Learn and automate": {
+            "demo": "Write example traces, explain one, and show what to ask next.",
+            "explain": "Say how a remedy is recognised, what it changes, and how well it predicts.",
+            "guide": "Print one page that explains longpole to an agent.",
+            "mcp": "Answer questions of agents about the traces of some folders (MCP).",
+            "schema": "Print the JSON Schema of the answer of a command.",
+            "completion": "Print a shell script that completes commands and options.",
+        },
     }
     unknown = "neither a command nor a file"
 

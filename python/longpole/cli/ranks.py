@@ -3,22 +3,48 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from longpole.cli.answer.usage import require
-from longpole.cli.ask.dumps import answer_dumps, are_dumps
-from longpole.cli.ask.options import Options, answers, shared_options
-from longpole.cli.ask.profiler import DURATION
+from longpole.cli.answer import exit_codes
+from longpole.cli.answer.inputs import warnings_of_ranks
+from longpole.cli.answer.overview import tiles
+from longpole.cli.answer.problems import require
+from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.cli.ask.ranks import answer_ranks, reading_options, sources_argument
-from longpole.cli.ask.windows import step_option
+from longpole.cli.ask.windows import DURATION, step_option
+from longpole.critical_path.explain import MEANINGS
+from longpole.data import plain
+from longpole.errors import LongpoleError
+from longpole.report.blocks import Bar, Headline, Sentence
+from longpole.report.colors import color_of
+from longpole.report.document import DATA_FORMATS, Abstention, Document
+from longpole.report.overview import Interval, Intervals, Stack
+from longpole.report.sections import Section
+from longpole.traces.findings import listed
+from longpole.wording import count, duration, escape, share, short_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from longpole.analyses.dumps import Dumps
+    from longpole.analyses.ranks import Ranks
+    from longpole.cli.answer.emit import Answer
+    from longpole.report.overview import Tiles
+    from longpole.report.sections import Part
+    from longpole.trace import Trace
+    from longpole.traces.dump_set import DumpSet
+    from longpole.traces.late_ranks import RankRemedy
+    from longpole.traces.trace_set import TraceSet
 
-__all__ = ["ranks"]
+__all__ = ["rank_sections", "ranks"]
+
+_RANKS: Final = "longpole.ranks/1"
+_LOSSES: Final = ("unreadable rank", "duplicate rank", "unknown rank", "files disagree")
+_DUMPS: Final = "longpole.dumps/1"
+_LOSSES_OF_DUMPS: Final = ("unreadable rank", "duplicate rank", "damaged rank")
 
 
 @click.command()
@@ -34,7 +60,7 @@ __all__ = ["ranks"]
     help="Time of a step without the profiler, such as 43ms.",
 )
 @reading_options
-@shared_options
+@answer_options
 def ranks(
     *,
     sources: Sequence[str],
@@ -58,13 +84,237 @@ def ranks(
       longpole ranks traces/ --step 3 --json
       longpole ranks dumps/
     """
-    from longpole.cli.answer.dumps import DUMPS, dumps_answer
-    from longpole.cli.answer.ranks import RANKS, ranks_answer
-
-    if are_dumps(sources):
+    if _are_dumps(sources):
         require(step_time_ns is None, "--step-time is about traces, not about dumps")
-        return answer_dumps(sources, options, DUMPS, partial(dumps_answer, sources))
+        return _answer_dumps(sources, options, _DUMPS, partial(_dumps_answer, sources))
     answer = partial(
-        ranks_answer, sources, step=step, all_ranks=all_ranks, step_time_ns=step_time_ns
+        _ranks_answer, sources, step=step, all_ranks=all_ranks, step_time_ns=step_time_ns
     )
-    return answer_ranks(sources, options, RANKS, answer, reading)
+    return answer_ranks(sources, options, _RANKS, answer, reading)
+
+
+def _ranks_answer(
+    sources: Sequence[str],
+    traces: TraceSet,
+    *,
+    step: int | None,
+    all_ranks: bool,
+    step_time_ns: int | None = None,
+) -> Answer:
+    """Return which rank the others wait for, as a document."""
+    from longpole.analyses.ranks import ranks as analyse
+
+    found = analyse(traces, step, all_ranks=all_ranks, step_time_ns=step_time_ns)
+    window_ns = traces.window(step)
+    path = ", ".join(sources)
+    part = "whole run" if step is None else f"step {step}"
+    losses = [finding for finding in traces.findings if finding.kind in _LOSSES]
+    document = Document(
+        schema=_RANKS,
+        input=_input(path, traces),
+        warnings=warnings_of_ranks(losses),
+        forms_with_warnings=(*DATA_FORMATS, "text"),
+        status="abstained" if found.is_inconclusive else ("partial" if losses else "ok"),
+        scope={"rank": None, "step": step, "window_ns": list(window_ns), "reason": part},
+        abstains_because=[Abstention(code) for code in found.unknown_because],
+        data=found,
+        blocks=lambda: [
+            Headline(f"{escape(path)}: {_who(traces)}, {part}, {_length(window_ns)}"),
+            *found.blocks(),
+        ],
+        sections=lambda: _sections(found),
+        records=lambda: [{"path": path, **plain(record)} for record in found.records()],
+    )
+    return document, exit_codes.INCONCLUSIVE if found.is_inconclusive else exit_codes.OK
+
+
+def _input(path: str, traces: TraceSet) -> dict[str, Any]:
+    return {
+        "path": path,
+        "format": None,
+        "compression": None,
+        "bytes": int(traces.ranks["bytes"].sum()),
+        "events": int(traces.ranks["events"].sum()),
+        "rank": None,
+        "world_size": traces.world_size,
+    }
+
+
+def _who(traces: TraceSet) -> str:
+    """Return the ranks that were read, and the total number."""
+    of_all = f" of {traces.world_size}" if (traces.world_size or 0) > len(traces) else ""
+    return f"{count(len(traces), 'rank')}{of_all} ({listed(traces.rank_numbers).partition(' ')[2]})"
+
+
+def _length(window_ns: tuple[int, int]) -> str:
+    start_ns, end_ns = window_ns
+    return duration(end_ns - start_ns)
+
+
+def rank_sections(
+    traces: Sequence[tuple[str, Trace]], *, step_name: str | None
+) -> tuple[list[Section], list[int]]:
+    """Show which rank the others wait for; return the sections and the ranks, that one first.
+
+    Both are empty if the traces are not ranks of one run.
+    """
+    from longpole.analyses.ranks import Ranks
+    from longpole.traces.joining import join_traces
+
+    numbers = [trace.rank for _, trace in traces]
+    if None in numbers or len(set(numbers)) < len(traces):
+        return [], []
+    joined = join_traces(traces, step_name=step_name)
+    if joined.calls.is_empty():
+        return [], []
+    found = Ranks(joined, None, joined.path())
+    return _sections(found), [int(str(row["rank"])) for row in found.records()]
+
+
+def _sections(found: Ranks) -> list[Section]:
+    """Show which rank the others wait for, where the time of the run went, and the calls."""
+    blocks = found.blocks()
+    said = takewhile(lambda block: isinstance(block, Sentence), blocks)
+    told = [block.text for block in said if isinstance(block, Sentence)]
+    rest = blocks[len(told) :]
+    if found.path.is_empty() or not told:
+        return [Section("verdict", "Verdict", blocks)]
+    return [
+        Section("verdict", "Verdict", list(_first(found, told))),
+        Section("calls", "Waiting and calls", rest),
+    ]
+
+
+def _first(found: Ranks, told: Sequence[str]) -> Iterator[Part]:
+    """Return the first screen: the answer, its figures, the path, late ranks and the timeline."""
+    from longpole.plot.rank_lanes import rank_lanes
+
+    headline, *more = told
+    late = found.set.late_ranks()
+    yield Sentence(headline)
+    yield _tiles(found)
+    yield _path_stack(found)
+    if late:
+        yield Intervals(
+            [
+                Interval(
+                    _change(remedy), 0.0, remedy.gain_share, f"at most {share(remedy.gain_share)}"
+                )
+                for remedy in late
+            ]
+        )
+    sentences = {remedy.sentence for remedy in late}
+    yield from (Sentence(text) for text in more if text not in sentences)
+    drawn = rank_lanes(found.set, found.path, found.step)
+    if drawn is not None:
+        yield drawn
+
+
+def _change(remedy: RankRemedy) -> str:
+    what = f", mostly {short_name(remedy.name)}" if remedy.name else ""
+    times = f"{duration(remedy.own_ns)} instead of {duration(remedy.median_ns)}"
+    return f"Make rank {remedy.rank} as fast as the median rank ({remedy.cause}{what}): {times}."
+
+
+def _tiles(found: Ranks) -> Tiles:
+    """Return the known figures of the run."""
+    joined, path = found.set, found.path
+    late = next(iter(joined.late_ranks()), None)
+    waiting = None if found.is_inconclusive else found.wait_share
+    what = "Run" if found.step is None else f"Step {found.step}"
+    of = f" of {joined.world_size}" if joined.world_size else ""
+    n_groups = count(joined.calls["group"].n_unique(), "group")
+    return tiles(
+        [
+            (what, duration(int(path["duration_ns"].sum())), f"{count(len(joined), 'rank')}{of}"),
+            (
+                "Late rank",
+                None if late is None else f"rank {late.rank}",
+                "" if late is None else f"{late.cause}; saves at most {duration(late.gain_ns)}",
+            ),
+            (
+                "Waiting in collectives",
+                None if waiting is None else share(waiting),
+                "of their time; the rest is transfer",
+            ),
+            ("Collectives", count(joined.calls.height), f"in {n_groups}"),
+            ("On the critical path", listed(path["rank"].unique().sort().to_list()), ""),
+        ]
+    )
+
+
+def _path_stack(found: Ranks) -> Stack:
+    """Divide the critical path across ranks by rank and kind."""
+    from longpole.analyses.ranks import path_sums
+
+    length_ns = int(found.path["duration_ns"].sum())
+    has_several = found.path["rank"].n_unique() > 1
+    rows = [
+        (f"rank {rank}: {words}" if has_several else words, color_of(kind), duration_ns)
+        for rank, kind, duration_ns in path_sums(found.path)
+        for words in [MEANINGS.get(kind, kind.replace("_", " "))]
+    ]
+    rest_ns = length_ns - sum(duration_ns for *_, duration_ns in rows)
+    rows += [("other", "wait", rest_ns)] if rest_ns else []
+    bars = [
+        Bar(duration_ns / length_ns, duration(duration_ns), label, color)
+        for label, color, duration_ns in rows
+    ]
+    return Stack(f"Critical path across ranks, {duration(length_ns)}", bars)
+
+
+def _dumps_answer(sources: Sequence[str], found: DumpSet) -> Answer:
+    """Report which call hangs and which ranks it waits for."""
+    from longpole.analyses.dumps import dumps
+
+    answer = dumps(found)
+    losses = [finding for finding in found.findings if finding.kind in _LOSSES_OF_DUMPS]
+    path = ", ".join(sources)
+    who = f"{count(len(found), 'dump')} of {listed(found.rank_numbers)}"
+    document = Document(
+        schema=_DUMPS,
+        input={"path": path, "format": "flight recorder"},
+        warnings=warnings_of_ranks(losses),
+        forms_with_warnings=(*DATA_FORMATS, "text"),
+        status="abstained" if answer.is_inconclusive else ("partial" if losses else "ok"),
+        abstains_because=_abstentions(found, answer),
+        data=answer,
+        blocks=lambda: [
+            Headline(f"{escape(path)}: {who}, {count(found.calls.height, 'call')}"),
+            *answer.blocks(),
+        ],
+        records=lambda: [{"path": path, **record} for record in answer.records()],
+    )
+    return document, exit_codes.INCONCLUSIVE if answer.is_inconclusive else exit_codes.OK
+
+
+def _abstentions(found: DumpSet, answer: Dumps) -> list[Abstention]:
+    if not answer.is_inconclusive:
+        return []
+    return [Abstention("missing_ranks" if found.open_calls else "no_calls")]
+
+
+def _are_dumps(sources: Sequence[str]) -> bool:
+    """Whether the inputs are dumps: some files are, or a directory has dumps but no traces."""
+    from longpole.traces.dump_set import dump_paths
+    from longpole.traces.sources import find_sources
+
+    try:
+        dumps = set(dump_paths(sources))
+    except (LongpoleError, OSError):
+        return False
+    try:
+        traces = {it.path for it in find_sources(sources)}
+    except LongpoleError:
+        return bool(dumps)
+    return bool(traces) and traces <= dumps
+
+
+def _answer_dumps(
+    sources: Sequence[str], options: Options, schema: str, answer: Callable[[DumpSet], Answer]
+) -> int:
+    """Write the result of `answer` for the dumps; return the exit code."""
+    from longpole.traces.dump_set import read_dumps
+
+    path = ", ".join(sources)
+    return options.emit(options.attempt(schema, path, lambda: answer(read_dumps(list(sources)))))

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from longpole.cli.answer import exit_codes
+from longpole.cli.answer.inputs import name_of, record_of
+from longpole.cli.answer.problems import usage_errors
 from longpole.cli.ask.numbers import MOST
 from longpole.cli.ask.options import Options, answers, output_options, shared_options
 from longpole.cli.ask.traces import answer_each, trace_argument
+from longpole.convert.operator_script import operator_script
+from longpole.data import Data
+from longpole.files import new_file
+from longpole.report.blocks import Headline, Notes, Sentence
+from longpole.report.document import Document
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from longpole.cli.answer.emit import Answer
     from longpole.trace import Trace
 
 __all__ = ["repro"]
 
+_SCHEMA: Final = "longpole.repro/1"
+
 
 @click.command()
-@answers("longpole.cli.answer.repro:Repro")
+@answers("longpole.cli.repro:Repro")
 @trace_argument
 @click.argument("event", type=click.IntRange(0, MOST), metavar="EVENT")
 @output_options()
@@ -52,9 +62,49 @@ def repro(
       longpole tune --from-trace trace.json.gz
       longpole repro trace.json.gz 4711 -o op.py && python op.py
     """
-    from longpole.cli.answer.repro import REPRO, repro_answer
 
     def answer(name: str, read: Trace) -> Answer:
-        return repro_answer(name, read, event, output=output, force=force, execution=execution)
+        return _answer(name, read, event, output=output, force=force, execution=execution)
 
-    return answer_each([trace], options, REPRO, answer, arguments="default")
+    return answer_each([trace], options, _SCHEMA, answer, arguments="default")
+
+
+@dataclass(frozen=True, slots=True)
+class Repro(Data):
+    """The written script."""
+
+    output: str
+    """Path of the script."""
+    operator: str
+    event: int
+    """Event of the operator."""
+    inputs: tuple[str, ...]
+    """Inputs as declared in the script."""
+    not_recorded: tuple[str, ...]
+    """What the script had to assume or draw at random."""
+
+
+def _answer(
+    name: str, trace: Trace, event: int, *, output: Path, force: bool, execution: str | None
+) -> Answer:
+    """Write the script of an operator, and list its assumptions."""
+    with usage_errors():
+        script = operator_script(trace, event, source=name_of(name), execution=execution)
+    inputs = [Path(path) for path in (name, execution) if path]
+    with new_file(output, force=force, inputs=inputs) as unfinished:
+        unfinished.write_text(script.text, encoding="utf-8")
+    written = Repro(str(output), script.operator, script.event, script.inputs, script.not_recorded)
+    document = Document(
+        schema=_SCHEMA,
+        input={"path": name},
+        data=written,
+        blocks=lambda: [
+            Headline(f"{name_of(name)}: {script.operator} (event {script.event})"),
+            Sentence(f"Wrote {output}. Run it with python; it needs torch and longpole."),
+            Notes([f"input {place}: {each}" for place, each in enumerate(script.inputs)]),
+            Sentence("Not recorded:"),
+            Notes(list(script.not_recorded)),
+        ],
+        records=lambda: [record_of(written, name)],
+    )
+    return document, exit_codes.OK

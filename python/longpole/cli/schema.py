@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from functools import partial
+from functools import partial, reduce
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any, get_origin
+from operator import or_
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from longpole.json_schema import Schema
 
@@ -109,39 +110,47 @@ def _answers_of(
     declared: Any = getattr(command.callback, "answer", None)
     if declared is not None:
         title = command.get_short_help_str(limit=200).removesuffix(".")
-        yield name, (title, partial(_declared, declared))
+        types, has_rows = declared
+        yield name, (title, partial(_declared, *types, has_rows=has_rows))
 
 
-def _declared(declared: str) -> Schema:
-    """Derive the schema of a type given as `module:Class`."""
+def _declared(*declared: str, has_rows: bool = False) -> Schema:
+    """Derive the schema of types given as `module:Class`, or of a list of these as `rows`."""
     from longpole.json_schema import schema_of
 
-    module, _, name = declared.partition(":")
-    return schema_of(getattr(import_module(module), name))
+    names = [each.partition(":") for each in declared]
+    types = [getattr(import_module(module), name) for module, _, name in names]
+    answer: Any = reduce(or_, types)
+    return _object({"rows": schema_of(list[answer])}) if has_rows else schema_of(answer)
+
+
+def _object(properties: Schema, required: Iterable[str] | None = None) -> Schema:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties if required is None else required),
+        "additionalProperties": False,
+    }
 
 
 def _table(name: str) -> Schema:
     """Derive the schema of one table: a frame of declared rows, or data with its own fields."""
     found = _rows(name)
-    return {
-        "type": "object",
-        "properties": {"table": {"const": name}, **found["properties"]},
-        "required": ["table", *found["required"]],
-        "additionalProperties": False,
-    }
+    properties = {"table": {"const": name}, **found["properties"]}
+    return _object(properties, ["table", *found["required"]])
 
 
 def _rows(name: str) -> Schema:
     """Derive the fields next to the name of a table: rows, declared or not, or data fields."""
-    from longpole.analyses.questions import answer_type, gives_frame
-    from longpole.cli.answer.table import PATH_TABLES
+    from longpole.analyses.catalogue import PATH_TABLES, answer_type, gives_frame
     from longpole.json_schema import schema_of
 
     answer: Any = None if name in PATH_TABLES else answer_type(name)
     if answer is not None and not gives_frame(name):
         return schema_of(answer)
-    rows = answer if get_origin(answer) is Annotated else list[dict[str, Any]]
-    return {"properties": {"rows": schema_of(rows)}, "required": ["rows"]}
+    row = schema_of(answer or dict[str, Any])
+    rows = {"type": "array", "items": row}
+    return {"properties": {"rows": rows}, "required": ["rows"]}
 
 
 def _program(context: click.Context) -> click.Command:

@@ -2,29 +2,94 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from longpole.cli.answer.usage import usage_errors
+from longpole.analyses.findings import IMPOSSIBLE_TIMES
+from longpole.analyses.summary import summary as summarise
+from longpole.cli.answer.inputs import name_of
+from longpole.cli.answer.problems import usage_errors
+from longpole.cli.answer.windows import (
+    ABOVE_ALL,
+    abstained,
+    abstentions,
+    exit_code_of,
+    known_of_trace,
+    window_warnings,
+)
 from longpole.cli.ask.options import Options, answers, shared_options, top_option
-from longpole.cli.ask.profiler import Recording, profiler_options
 from longpole.cli.ask.traces import answer_each, traces_argument
-from longpole.cli.ask.windows import Asked, stretch_options
+from longpole.cli.ask.windows import OF_TIME, Asked, Recording, profiler_options, window_options
+from longpole.errors import WindowError
+from longpole.recording_cost import step_blocks
+from longpole.report.blocks import Column, Headline, Notes, Table
+from longpole.report.document import DATA_FORMATS, Document
+from longpole.verdict.blocks import left_out_of, verdict_blocks
+from longpole.wording import count, duration, operator_name, share, short_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
+    from longpole.analyses.device_times import BusyTime, DeviceTime
+    from longpole.analyses.summary import Summary
     from longpole.cli.answer.emit import Answer
+    from longpole.critical_path.path import CriticalPath
+    from longpole.remedies.parts import Side
+    from longpole.report.blocks import Block, Cell
+    from longpole.report.document import Record, Warned
     from longpole.trace import Trace
+    from longpole.windows import Window
 
-__all__ = ["summary"]
+__all__ = ["summary", "time_blocks"]
+
+_SCHEMA: Final = "longpole.summary/1"
+_N_STREAMS: Final = 8
+_N_BLOCKING: Final = 5
+_CLASSES: Final = ("busy", "compute", "communication", "copy", "idle")
+_DEVICE_TITLES: Final = (
+    "busy",
+    "compute",
+    "exposed comm.",
+    "exposed copies",
+    "idle",
+)
+_STREAM_TITLES: Final = ("busy", "compute", "communication", "memcpy/memset", "idle")
+_TABLES_OF_SIDES: Final[Mapping[Side, tuple[str, ...]]] = {
+    "kernels": ("devices", "kernels"),
+    "host": ("devices", "idle time", "operators", "blocking calls"),
+    "communication": ("devices", "streams", "kernels"),
+    "copies": ("devices", "streams", "blocking calls"),
+}
+"""Tables with more detail about what limits a window."""
+_NEXT_TABLES: Final[Mapping[Side, str]] = {
+    "kernels": "kernel_gains",
+    "host": "idle_time",
+    "communication": "communication",
+    "copies": "copy_summary",
+}
+"""The table of `longpole table` to print next."""
+_OF_VERDICT: Final = frozenset(
+    {
+        *("earlier_work", "much_unexplained", "unknown_device_tasks", "untimed_records"),
+        *("overlapping_device_work", *IMPOSSIBLE_TIMES),
+    }
+)
+_IDLE: Final = (
+    ("waiting for launch", "waiting_for_launch_ns"),
+    ("between activities (under 30 µs)", "between_activities_ns"),
+    ("other wait (already launched)", "other_wait_ns"),
+    ("unlinked (launching call not recorded)", "unlinked_ns"),
+    ("after last activity", "after_last_ns"),
+)
+_Figures = tuple[str | None, int, int, int, int]
+"""A name with its time, its count, its longest event, and the row of that."""
 
 
 @click.command()
 @answers("longpole.analyses.summary:Summary")
 @traces_argument
-@stretch_options
+@window_options(*OF_TIME)
 @profiler_options
 @top_option(5, "kernels and operators")
 @shared_options
@@ -52,10 +117,371 @@ def summary(
     from longpole.remedies.facts import ARGUMENTS
 
     def answer(path: str, trace: Trace) -> Answer:
-        from longpole.cli.answer.summary import summary_answer
-
         with usage_errors():
             trace = recording.of(trace, step_name=window.step_name)
-            return summary_answer(path, trace, top, **window.on_clock(trace).choice)
+            return _answer(path, trace, top, **window.on_clock(trace).choice)
 
-    return answer_each(traces, options, "longpole.summary/1", answer, arguments=ARGUMENTS)
+    return answer_each(traces, options, _SCHEMA, answer, arguments=ARGUMENTS)
+
+
+def _answer(path: str, trace: Trace, top: int, **choice: Any) -> Answer:
+    """Report where the time of a window went; the window is chosen as by `longpole.summary`."""
+    found = summarise(trace, top=top, **choice)
+    if found is None:
+        why = "the trace has no event of a known kind with a duration"
+        return abstained(_SCHEMA, path, trace, why)
+    window = found.window
+    if not window.duration_ns:
+        reason = f"{window.name} is 0 ns long, so nothing can be measured"
+        return abstained(_SCHEMA, path, trace, reason, "empty_window")
+    path_of_window = _path_of(trace, window, choice.get("step_name"))
+    warnings = [*window_warnings(trace, path_of_window, window.name, None)]
+    known = known_of_trace(path, trace) | {"forms_with_warnings": (*DATA_FORMATS, "text")}
+    known["warnings"] = [*known["warnings"], *warnings]
+    known |= {"status": "partial"} if known["warnings"] or exit_code_of(found.verdict) else {}
+    document = Document(
+        schema=_SCHEMA,
+        **known,
+        abstains_because=abstentions(found.verdict, window.name),
+        scope={
+            "rank": trace.rank,
+            "step": window.step,
+            "window_ns": [window.start_ns, window.end_ns],
+            "reason": window.reason,
+        },
+        data=found,
+        truncated={
+            "kernels": {"shown": len(found.kernels.rows), "total": found.kernels.n_total},
+            "operators": {"shown": len(found.operators.rows), "total": found.operators.n_total},
+        },
+        blocks=lambda: _blocks(path, trace, found, warnings),
+        records=lambda: _records(path, found),
+    )
+    return document, exit_code_of(found.verdict)
+
+
+def _path_of(trace: Trace, window: Window, step_name: str | None) -> CriticalPath:
+    """Return the critical path of a window; a step has one even if it contains only its mark."""
+    try:
+        return trace.critical_path(between=(window.start_ns, window.end_ns))
+    except WindowError:
+        if window.step is None:
+            raise
+        return trace.critical_path(step=window.step, step_name=step_name)
+
+
+def time_blocks(trace: Trace, found: Summary) -> list[Block]:
+    """Show where the time went: devices, idle time, kernels, operators, blocking calls."""
+    tables = _tables(trace, found)
+    notes = _notes(trace, found, {*tables})
+    return [*tables.values(), *([Notes(notes)] if notes else [])]
+
+
+def _tables(trace: Trace, found: Summary) -> dict[str, Table]:
+    """Return the tables that have rows, by topic."""
+    kernels, operators, blocking = _lists(trace, found)
+    tables = {
+        "devices": _devices(found),
+        "streams": _streams(found),
+        "idle time": _idle(found),
+        "kernels": kernels,
+        "operators": operators,
+        "blocking calls": blocking,
+    }
+    return {name: table for name, table in tables.items() if table.rows}
+
+
+def _blocks(path: str, trace: Trace, found: Summary, warnings: Sequence[Warned]) -> list[Block]:
+    return [
+        Headline(_title(path, trace, found)),
+        *step_blocks(found.recording_cost),
+        *verdict_blocks(found.verdict),
+        *_warned(found, warnings),
+        *_limiting_blocks(trace, found),
+    ]
+
+
+def _limiting_blocks(trace: Trace, found: Summary) -> list[Block]:
+    """Show the tables about what limits the window, and name the others."""
+    tables = _tables(trace, found)
+    sides = _sides(found)
+    wanted = {name for side in sides for name in _TABLES_OF_SIDES[side]} if sides else {*tables}
+    shown = [table for name, table in tables.items() if name in wanted]
+    others = [name for name in tables if name not in wanted]
+    notes = [*left_out_of(found.verdict), *_notes(trace, found, wanted)]
+    if others:
+        listed = f"{', '.join(others[:-1])} and {others[-1]}" if others[1:] else others[0]
+        notes.append(f"Not shown, because they do not limit the step: {listed}.")
+    nexts = [f"`longpole table TRACE {_NEXT_TABLES[side]}`" for side in sides]
+    notes.append(f"More: {', '.join([*nexts, '`longpole table TRACE`'])} (lists all tables).")
+    return [*shown, *([Notes(notes)] if notes else [])]
+
+
+def _sides(found: Summary) -> list[Side]:
+    """Return what limits the window, then what else the named remedies change."""
+    verdict = found.verdict
+    named = [remedy.side for remedy in verdict.remedies if remedy.named] if verdict.sides else []
+    return [*dict.fromkeys([*verdict.sides, *named])]
+
+
+def _warned(found: Summary, warnings: Sequence[Warned]) -> list[Block]:
+    """Show the caveats of the verdict; without a verdict, its sentence already has them."""
+    if exit_code_of(found.verdict):
+        return []
+    told = [warned for warned in warnings if warned.code in _OF_VERDICT]
+    sentences = [f"{it.message[:1].upper()}{it.message[1:]}: {it.effect}." for it in told]
+    return [Notes(sentences)] if sentences else []
+
+
+def _title(path: str, trace: Trace, found: Summary) -> str:
+    window = found.window
+    clause = f" ({window.clause})" if window.clause else ""
+    facts = [window.name, f"{duration(window.duration_ns)}{clause}"]
+    if trace.rank is not None:
+        facts.append(f"rank {trace.rank}")
+    return f"{name_of(path)}: {', '.join(facts)}"
+
+
+def _devices(found: Summary) -> Table:
+    rows: list[Sequence[Cell]] = []
+    for device in found.devices:
+        name = f" ({short_name(device.name, 30)})" if device.name else ""
+        rows.append((_device(device) + name, *_busy(found, device.whole)))
+    return _times(f"share of {found.window.noun}", _DEVICE_TITLES, rows)
+
+
+def _streams(found: Summary) -> Table:
+    """Show the streams of devices with several; streams do not reduce each other's time."""
+    rows: list[Sequence[Cell]] = []
+    for device in found.devices:
+        busiest = sorted(device.streams, key=lambda stream: -stream.busy_ns)
+        shown = [stream for stream in busiest if stream.count][:_N_STREAMS]
+        rows += [
+            (f"{_device(device)}, stream {_number(stream.stream)}", *_busy(found, stream))
+            for stream in (shown if len(shown) > 1 else [])
+        ]
+    return _times(f"stream, share of {found.window.noun}", _STREAM_TITLES, rows)
+
+
+def _times(first: str, titles: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Table:
+    shares = [Column(title, "share") for title in titles]
+    return Table((Column(first, "name"), *shares, Column("count", "count")), rows)
+
+
+def _idle(found: Summary) -> Table:
+    devices = [device for device in found.devices if device.whole.busy_ns]
+    first = Column(f"idle, share of {found.window.noun}")
+    columns = [first, *(Column(_device(device), "share") for device in devices)]
+    rows = [
+        (title, *(_share(found, getattr(device.idle, part)) for device in devices))
+        for title, part in _IDLE
+    ]
+    return Table(columns, rows if devices else [])
+
+
+def _lists(trace: Trace, found: Summary) -> tuple[Table, Table, Table]:
+    """Return kernels, operators and blocking calls, each with the names with most time."""
+    ranked = _rankings(found)
+    calls = ranked["blocking call"]
+    n_devices = sum(device.whole.count > 0 for device in found.devices)
+    n_processes = trace.warning_counts["processes_with_calls"]
+    kernels = f"kernels of {n_devices} devices" if n_devices > 1 else "kernels"
+    of_hosts = f" of {n_processes} processes" if n_processes > 1 else ""
+    return (
+        _with_operators(
+            trace,
+            _ranked(found, kernels, "time", found.kernels.n_total, ranked["kernel"]),
+            [event for *_, event in ranked["kernel"]],
+        ),
+        _ranked(
+            found,
+            f"operators{of_hosts}",
+            "self time",
+            found.operators.n_total,
+            ranked["operator"],
+        ),
+        _ranked(found, f"blocking calls{of_hosts}", "time", len(calls), calls[:_N_BLOCKING]),
+    )
+
+
+def _ranked(found: Summary, what: str, time: str, n_total: int, rows: list[_Figures]) -> Table:
+    title = f"{what} ({len(rows)} of {n_total:,} names)" if n_total > len(rows) else what
+    columns = (Column(title, "name"), *_figures(time, found))
+    return Table(
+        columns, [(_or_nothing(name), *_cells(found, *figures)) for name, *figures in rows]
+    )
+
+
+def _with_operators(trace: Trace, table: Table, events: list[int]) -> Table:
+    """Show the operators that launched the longest kernels first, if known."""
+    launched = trace.core.operators_of(events)
+    if not any(launched):
+        return table
+    operators = [operator_name(*operator[1:]) if operator else "-" for operator in launched]
+    columns = (Column("launched by (longest)", "name"), *table.columns)
+    rows = [(operator, *row) for row, operator in zip(table.rows, operators, strict=True)]
+    return Table(columns, rows)
+
+
+def _figures(time: str, found: Summary) -> tuple[Column, ...]:
+    return (
+        Column(time, "duration"),
+        Column(f"of {found.window.noun}", "share"),
+        Column("count", "count"),
+        Column("longest", "duration"),
+        Column("event", "event"),
+    )
+
+
+def _cells(
+    found: Summary, time_ns: int, n_events: int, longest_ns: int, event: int
+) -> tuple[Cell, ...]:
+    return time_ns, _share(found, time_ns), n_events, longest_ns, event
+
+
+def _notes(trace: Trace, found: Summary, shown: Collection[str]) -> list[str]:
+    notes = [
+        f"How long {_device(device)} waited for launch is unknown: {device.idle.reason}."
+        for device in found.devices
+        if device.idle.reason
+    ]
+    ranked = {f"{section}s": rows for section, rows in _rankings(found).items()}
+    times_ns = (row[1] for section, rows in ranked.items() if section in shown for row in rows)
+    if max(times_ns, default=0) > found.window.duration_ns:
+        notes.append(ABOVE_ALL)
+    notes += _cut(trace, found, shown)
+    unlinked = found.unlinked
+    if unlinked.n_unlinked:
+        n_work = count(unlinked.n_device_work, "GPU activity", "GPU activities")
+        of_all = f"{unlinked.n_unlinked:,} of {n_work}"
+        notes.append(f"Not linked to a launching call: {of_all} ({share(unlinked.share or 0)}).")
+    if trace.status == "recovered" and trace.damage is None:
+        notes.append("The file is malformed, but nothing was lost: see `longpole check`.")
+    return notes
+
+
+def _cut(trace: Trace, found: Summary, shown: Collection[str]) -> list[str]:
+    """List the longest events that are only partly inside the window."""
+    kernels = found.kernels.rows if "kernels" in shown else ()
+    calls = found.blocking_calls[:_N_BLOCKING] if "blocking calls" in shown else ()
+    rows = [*kernels, *calls]
+    whole_ns = trace.core.event_durations_ns([row.longest_event for row in rows])
+    return [
+        f"Event {row.longest_event} ({short_name(row.name, 30)}) lasts {duration(length_ns)}; "
+        f"{duration(row.longest_ns)} of it is in the window."
+        for row, length_ns in zip(rows, whole_ns, strict=True)
+        if length_ns is not None and length_ns > row.longest_ns
+    ]
+
+
+def _busy(found: Summary, busy: BusyTime) -> tuple[Cell, ...]:
+    shares = (_share(found, getattr(busy, f"{name}_ns")) for name in _CLASSES)
+    return (*shares, busy.count)
+
+
+def _share(found: Summary, part_ns: int | None) -> float | None:
+    return None if part_ns is None else part_ns / found.window.duration_ns
+
+
+def _device(device: DeviceTime) -> str:
+    return f"device {_number(device.device)}"
+
+
+def _number(number: int | None) -> str:
+    return "(no number)" if number is None else str(number)
+
+
+def _or_nothing(name: str | None) -> str:
+    return "(no name)" if name is None else name
+
+
+def _records(path: str, found: Summary) -> list[Record]:
+    """List every figure as a row of one table: name, place, count, time, share."""
+    span_ns = found.window.duration_ns
+    window = found.window
+    rows = [_record(path, "window", span_ns, span_ns, name=f"{window.name}, {window.reason}")]
+    verdict = found.verdict
+    rows.append(_record(path, "verdict", None, span_ns, name=verdict.sentence))
+    rows += [
+        _record(path, f"remedy: {row.remedy}", row.gain_ns, span_ns, name=row.name)
+        for row in verdict.remedies
+    ]
+    for device in found.devices:
+        for busy in (device.whole, *device.streams):
+            rows += _busy_records(path, device, busy, span_ns)
+        rows += _idle_records(path, device, span_ns)
+    for section, figures in _rankings(found).items():
+        rows += [
+            _record(path, section, total_ns, span_ns, name=name, count=n_of)
+            for name, total_ns, n_of, *_ in figures
+        ]
+    return rows
+
+
+def _rankings(found: Summary) -> dict[str, list[_Figures]]:
+    """List name, time, count, longest and its event, by section."""
+    return {
+        "kernel": [
+            (row.name, row.duration_ns, row.count, row.longest_ns, row.longest_event)
+            for row in found.kernels.rows
+        ],
+        "operator": [
+            (row.name, row.self_ns, row.count, row.longest_self_ns, row.longest_event)
+            for row in found.operators.rows
+        ],
+        "blocking call": [
+            (row.name, row.duration_ns, row.count, row.longest_ns, row.longest_event)
+            for row in found.blocking_calls
+        ],
+    }
+
+
+def _busy_records(path: str, device: DeviceTime, busy: BusyTime, span_ns: int) -> list[Record]:
+    section = "device" if busy.stream is None else "stream"
+    place = {"device": device.device, "stream": busy.stream}
+    # Activities on other streams hide nothing of a stream.
+    exposed = "exposed_" if busy.stream is None else ""
+    classes = {"busy": "busy", "compute": "compute", f"{exposed}communication": "communication"}
+    classes |= {f"{exposed}copy": "copy", "idle": "idle"}
+    return [
+        _record(path, section, getattr(busy, f"{part}_ns"), span_ns, name=name, **place)
+        for name, part in classes.items()
+    ]
+
+
+def _idle_records(path: str, device: DeviceTime, span_ns: int) -> list[Record]:
+    parts = ("waiting_for_launch", "between_activities", "other_wait", "after_last", "unlinked")
+    return [
+        _record(
+            path,
+            "idle",
+            getattr(device.idle, f"{part}_ns"),
+            span_ns,
+            name=part,
+            device=device.device,
+        )
+        for part in parts
+    ]
+
+
+def _record(
+    path: str,
+    section: str,
+    time_ns: int | None,
+    span_ns: int,
+    *,
+    name: str | None = None,
+    count: int | None = None,
+    device: int | None = None,
+    stream: int | None = None,
+) -> Record:
+    return {
+        "path": path,
+        "section": section,
+        "device": device,
+        "stream": stream,
+        "name": name,
+        "count": count,
+        "duration_ns": time_ns,
+        "share": None if time_ns is None or not span_ns else time_ns / span_ns,
+    }

@@ -6,18 +6,18 @@ import difflib
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from longpole.analyses.questions import (
+from longpole.analyses.catalogue import (
+    PATH_TABLES,
     arguments_of,
     choices_of,
     gives_frame,
     reads_memory_files,
 )
 from longpole.cli.answer.table import (
-    PATH_TABLES,
     TABLE,
     WHOLE_TABLES,
     Shown,
@@ -28,17 +28,84 @@ from longpole.cli.answer.table import (
     tables,
 )
 from longpole.cli.ask.numbers import MOST
-from longpole.cli.ask.options import Options, answers, shared_options
-from longpole.cli.ask.rows import CHOICES, choice_options, sort_option, where_option
+from longpole.cli.ask.options import Options, answers, gather, shared_options
 from longpole.cli.ask.traces import answer_each, capture_option
-from longpole.cli.ask.windows import Asked, about_stretch, about_window, window_options
+from longpole.cli.ask.windows import Asked, Recording, profiler_options, window_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from longpole.cli.answer.emit import Answer
 
-__all__ = ["table"]
+__all__ = ["table", "where_option"]
+
+
+def _peaks(
+    context: click.Context, option: click.Parameter, given: Sequence[str]
+) -> dict[str, float]:
+    """Parse `TYPE=TFLOPS`."""
+    peaks: dict[str, float] = {}
+    for text in given:
+        dtype, _, number = text.partition("=")
+        try:
+            peaks[dtype.strip().lower()] = float(number)
+        except ValueError as error:
+            message = f"{text!r} is not TYPE=TFLOPS, such as bf16=800"
+            raise click.BadParameter(message, context, option) from error
+    return peaks
+
+
+where_option: Final = click.option(
+    "--where",
+    metavar="CONDITION",
+    help="Only what matches a condition, such as \"name LIKE '%gemm%' AND stream = 7\", with AND,"
+    " OR, NOT, IN, BETWEEN, LIKE, ILIKE, REGEXP and IS NULL. In a table of totals, it chooses the"
+    " events that are added up, not the rows.",
+)
+
+
+_CHOICES: Final = {
+    "shapes": click.option(
+        "--shapes",
+        is_flag=True,
+        default=None,
+        help="operators: one row for each combination of input shapes.",
+    ),
+    "by": click.option(
+        "--by",
+        type=click.Choice(("layer", "path")),
+        help="modules: combine modules whose paths differ only in numbers (layer), or not "
+        "(path).  [default: layer]",
+    ),
+    "annotations": click.option(
+        "--annotations",
+        metavar="PATTERN",
+        help="modules: regex for annotations that name modules.",
+    ),
+    "tflops": click.option(
+        "--peak",
+        "tflops",
+        multiple=True,
+        callback=_peaks,
+        metavar="TYPE=TFLOPS",
+        help="mfu, roofline: peak of a data type to use instead of the published one. Repeatable.",
+    ),
+    "bandwidth": click.option(
+        "--bandwidth",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="GB/S",
+        help="roofline: memory bandwidth to use instead of the published one.",
+    ),
+}
+"""Options that only some tables have, by function parameter."""
+
+
+_AS_RECORDED: Final = ("activities", "events", "violations")
+"""Tables of events as they stand in the file."""
+
+
+def _given(**choices: Any) -> dict[str, Any]:
+    return {name: value for name, value in choices.items() if value not in (None, {})}
 
 
 class _TraceOrTable(click.Path):
@@ -60,22 +127,28 @@ class _TraceOrTable(click.Path):
     nargs=-1,
     metavar="[TRACE...] [NAME]",
 )
-@window_options
+@window_options()
+@profiler_options
 @where_option
-@sort_option
+@click.option(
+    "--sort",
+    metavar="COLUMN",
+    help="Sort by a column, as printed or as in JSON: numbers descending, other values ascending.",
+)
 @click.option(
     "--top",
     type=click.IntRange(1, MOST),
     metavar="N",
     help="Number of rows to list.  [default: 20 or 50 as text, md and html, else all]",
 )
-@choice_options
+@gather("choices", _CHOICES, _given)
 @capture_option
 @shared_options
 def table(
     *,
     words: tuple[str, ...],
     window: Asked,
+    recording: Recording,
     where: str | None,
     sort: str | None,
     top: int | None,
@@ -85,7 +158,8 @@ def table(
 ) -> int:
     """Print a table of a trace; without NAME, list the tables.
 
-    The list begins with the tables about what limits the trace.
+    The list begins with the tables about what limits the trace. Times are those without the
+    profiler, as in `longpole summary`; activities, events and violations are as recorded.
 
     The table `memory` can also be read from a raw memory timeline
     (export_memory_timeline("x.raw.json.gz")) or a memory snapshot as JSON.
@@ -104,34 +178,43 @@ def table(
         message = "only graph_kernels reads the trace of a capture"
         raise click.BadParameter(message, param_hint="--capture-trace")
     if name is None:
-        return _list(paths, options)
+        return _list(paths, recording, options)
     _check(name, choices)
     _check_rows(name, sort, top)
     shown = Shown(name, where, top, sort, choices)
-    return _answer(paths, window, shown, replace(options, capture_traces=capture_traces or None))
+    options = replace(options, capture_traces=capture_traces or None)
+    return _answer(paths, window, recording, shown, options)
 
 
-def _list(paths: Sequence[str], options: Options) -> int:
+def _list(paths: Sequence[str], recording: Recording, options: Options) -> int:
     """List the tables, for each trace those about its limit first."""
     traces = [path for path in paths if not _is_memory_file(path)]
     if not traces:
         return options.emit(listed_tables(next(iter(paths), None)))
-    return answer_each(traces, options, TABLE, listed_tables)
+    return answer_each(traces, options, TABLE, listed_tables, recording=recording)
 
 
-def _answer(paths: Sequence[str], window: Asked, shown: Shown, options: Options) -> int:
+def _answer(
+    paths: Sequence[str], window: Asked, recording: Recording, shown: Shown, options: Options
+) -> int:
     name = shown.table
     if name in PATH_TABLES:
-        answer = about_window(TABLE, window, partial(path_table, shown=shown))
-        return answer_each(paths, options, TABLE, answer)
+        answer = partial(path_table, shown=shown)
+        return answer_each(
+            paths, options, TABLE, answer, window=window, about="path", recording=recording
+        )
     if reads_memory_files(name) and all(map(_is_memory_file, paths)):
         return _answer_memory(paths, window, shown, options)
-    question = partial(question_table, shown=shown)
-    if name in WHOLE_TABLES and not window.is_any:
-        whole = partial(question, window=None)
-        return answer_each(paths, options, TABLE, whole, arguments=arguments_of(name))
-    answer = about_stretch(TABLE, window, question)
-    return answer_each(paths, options, TABLE, answer, arguments=arguments_of(name))
+    is_whole = name in WHOLE_TABLES and not window.is_any
+    return answer_each(
+        paths,
+        options,
+        TABLE,
+        partial(question_table, shown=shown),
+        window=None if is_whole else window,
+        recording=None if name in _AS_RECORDED else recording,
+        arguments=arguments_of(name),
+    )
 
 
 def _name_of(words: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
@@ -155,7 +238,9 @@ def _check(name: str, choices: dict[str, Any]) -> None:
     for choice in choices:
         if choice not in accepted:
             having = [each for each in tables() if _has(each, choice)]
-            message = f"{CHOICES[choice]} is an option of {', '.join(having)}, not of {name}"
+            parameters = click.get_current_context().command.params
+            option = next(each.opts[0] for each in parameters if each.name == choice)
+            message = f"{option} is an option of {', '.join(having)}, not of {name}"
             raise click.UsageError(message)
 
 

@@ -2,37 +2,62 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from longpole.cli.answer.usage import require, usage_errors
+from longpole.cli.answer import exit_codes
+from longpole.cli.answer.problems import require, usage_errors
 from longpole.cli.ask.files import OutputPath
-from longpole.cli.ask.numbers import MOST, NUMBER
+from longpole.cli.ask.numbers import MOST, NUMBER, gate_option
 from longpole.cli.ask.options import Options, answer_options, answers, force_option
 from longpole.cli.ask.runner import runner_options
-from longpole.cli.ask.shares import gate_option
 from longpole.files import check_free, inputs_protected
-from longpole.wording import escape
+from longpole.report.blocks import Column, Headline, Notes, Sentence, Table, tabulated
+from longpole.report.document import Abstention, Document, Warned
+from longpole.wording import count, duration, share
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from longpole.bench import Record
     from longpole.bench.run.cluster import Cluster
-    from longpole.bench.tune import Effort, Task, Tuning
-    from longpole.cli.ask.session import Session
+    from longpole.bench.tune import Effort, Task
+    from longpole.bench.tune.finals import Finalist
+    from longpole.bench.tune.replay import Simulation
+    from longpole.bench.tune.search import Tuning
+    from longpole.cli.answer.emit import Answer
+    from longpole.cli.bench.session import Session
     from longpole.devices import Found
+    from longpole.report.blocks import Block, Cell, Value
 
 __all__ = ["tune"]
 
+_SCHEMA: Final = "longpole.tune/1"
+_SHOWN_FAILURES: Final = 5
+_STRATEGIES: Final[dict[Column, Value]] = {
+    Column("strategy", "name"): "strategy",
+    Column("found", "number"): lambda row: f"{row.n_found} of {row.n_searches}",
+    Column("worse than the best", "share"): "regret",
+    Column("at most", "share"): "worst_regret",
+    Column("runs", "count"): lambda row: round(row.n_runs),
+    Column("measuring", "share"): "measuring_share",
+}
+_COLUMNS: Final = (
+    Column("candidate", "name"),
+    Column("value", "number"),
+    Column("worse by", "change"),
+    Column("interval", "number"),
+    Column("runs", "number"),
+    Column("verdict"),
+)
+
 
 @click.command()
-@answers("longpole.cli.answer.tune:TuneData")
+@answers("longpole.bench.tune.search:Tuning", "longpole.bench.tune.replay:Simulation")
 @click.argument(
     "task", metavar="[TASK]", required=False, type=click.Path(dir_okay=False, readable=False)
 )
@@ -101,15 +126,6 @@ __all__ = ["tune"]
     help="Run nothing: compare strategies on the runs in this file.",
 )
 @click.option(
-    "--write-cache",
-    type=OutputPath(),
-    metavar="FILE",
-    help="Write a cache file of Kernel Tuner with all candidates.",
-)
-@click.option(
-    "--write-t4", type=OutputPath(), metavar="FILE", help="Write all candidates in the format T4."
-)
-@click.option(
     "--write-configs",
     type=OutputPath(),
     metavar="FILE",
@@ -129,9 +145,6 @@ def tune(
     simulate: str | None,
     strategy: str,
     gate: float,
-    write_cache: str | None,
-    write_t4: str | None,
-    write_configs: str | None,
     options: Options,
     **others: Any,
 ) -> int:
@@ -164,10 +177,8 @@ def tune(
     asked = _Asked(str(task), declared, strategy, effort, gate)
     if simulate:
         return _simulated(asked, simulate, options)
-    exports = _Exports(write_cache, write_t4, write_configs)
     with inputs_protected(declared.files):
-        exports.check(force=others["force"])
-        return _searched(asked, exports, options, **others)
+        return _searched(asked, options, **others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,36 +192,11 @@ class _Asked:
     gate: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Exports:
-    """The files to write for other programs."""
-
-    cache: str | None
-    t4: str | None
-    configs: str | None
-
-    def check(self, *, force: bool) -> None:
-        """Raise for existing files that must not be replaced, before anything is run."""
-        for path in filter(None, (self.cache, self.t4, self.configs)):
-            check_free(Path(path), force=force)
-
-    def write(self, asked: _Asked, found: Tuning, *, force: bool) -> None:
-        from longpole.bench.tune import write_cache, write_t4
-
-        if self.cache:
-            with usage_errors():
-                write_cache(self.cache, found, kernel=Path(asked.path).stem, force=force)
-        if self.configs:
-            _write_configs(asked.task, found, self.configs, force=force)
-        if self.t4:
-            write_t4(self.t4, found, force=force)
-
-
 def _searched(
     asked: _Asked,
-    exports: _Exports,
     options: Options,
     *,
+    write_configs: str | None,
     results: str | None,
     force: bool,
     resume: bool,
@@ -220,19 +206,18 @@ def _searched(
     **given: Any,
 ) -> int:
     from longpole.bench.tune import TaskError, tune
-    from longpole.cli.answer.tune import tuning_answer
-    from longpole.cli.ask.session import Session, changes_since, stopped_by_signals
+    from longpole.cli.bench.session import Session, changes_since, continued_by, stopped_by_signals
 
+    if write_configs:
+        check_free(Path(write_configs), force=force)
     path = Path(results or f"{Path(asked.path).stem}.results.jsonl")
     session = Session(path, (), given)
     devices = _devices(asked.task, session)
     warnings = changes_since(path) if resume else []
-    for warned in warnings:
-        sys.stderr.write(f"warning: {escape(warned.message)}\n")
     with (
         usage_errors(TaskError),
         stopped_by_signals(),
-        _told_how_to_go_on(asked.path),
+        continued_by(f"tune {asked.path} --resume"),
         _progress(options) as on_record,
     ):
         found = tune(
@@ -250,8 +235,9 @@ def _searched(
             record_env=record_env or (),
             on_record=on_record,
         )
-    exports.write(asked, found, force=force)
-    return options.emit(tuning_answer(asked.path, str(path), found, warnings))
+    if write_configs:
+        _write_configs(asked.task, found, write_configs, force=force)
+    return options.emit(_tuning_answer(asked.path, str(path), found, warnings))
 
 
 def _devices(task: Task, session: Session) -> Found | Cluster | None:
@@ -261,8 +247,8 @@ def _devices(task: Task, session: Session) -> Found | Cluster | None:
     if not isinstance(task.candidate, Function):
         return session.devices()
     require(
-        not (session.given["devices"] or session.given["engine"]),
-        "the clock of a function determines its device: --devices and --engine do not apply",
+        not (session.given["devices"] or session.given["ray"]),
+        "the clock of a function determines its device: --devices and --ray do not apply",
     )
     return None
 
@@ -281,35 +267,21 @@ def _write_configs(task: Task, found: Tuning, path: str, *, force: bool) -> None
 
 def _simulated(asked: _Asked, results: str, options: Options) -> int:
     from longpole.bench.tune import STRATEGIES, recorded_runs, simulate
-    from longpole.cli.answer.tune import simulation_answer
 
     names = list(dict.fromkeys([*STRATEGIES, asked.strategy]))
     with usage_errors():
         records = recorded_runs(results)
         found = simulate(records, asked.task.objective, names, asked.effort, gate=asked.gate)
-    return options.emit(simulation_answer(results, found))
+    return options.emit(_simulation_answer(results, found))
 
 
 def _from_trace(trace: str, options: Options) -> int:
     """Answer with the table of kernels by gain."""
     from longpole.cli.answer.table import TABLE, worth_tuning
     from longpole.cli.ask.traces import answer_each
-    from longpole.cli.ask.windows import Asked, about_stretch
+    from longpole.cli.ask.windows import Asked
 
-    usual = Asked(
-        step=None, whole=False, annotation=None, instance=None, between=None, step_name=None
-    )
-    answer = about_stretch(TABLE, usual, worth_tuning)
-    return answer_each([trace], options, TABLE, answer, arguments="default")
-
-
-@contextmanager
-def _told_how_to_go_on(task: str) -> Iterator[None]:
-    try:
-        yield
-    except (KeyboardInterrupt, SystemExit):
-        sys.stderr.write(f"interrupted\nhint: continue with `longpole tune {task} --resume`\n")
-        raise
+    return answer_each([trace], options, TABLE, worth_tuning, window=Asked(), arguments="default")
 
 
 @contextmanager
@@ -331,3 +303,129 @@ def _progress(options: Options) -> Iterator[Callable[[Record], object]]:
         yield show
     finally:
         live.clear()
+
+
+def _tuning_answer(
+    task: str, results: str, found: Tuning, warnings: Sequence[Warned] = ()
+) -> Answer:
+    """Report the winner; exit code 4 without one."""
+    document = Document(
+        schema=_SCHEMA,
+        input={"task": task, "results": results},
+        status="ok" if found.winner else "abstained",
+        abstains_because=[] if found.winner else [Abstention("no_result")],
+        scope={"gate": found.gate, "confidence": found.confidence},
+        warnings=warnings,
+        data=found,
+        blocks=lambda: list(_blocks(task, results, found)),
+        records=lambda: [
+            {"label": each.label, "outcome": each.outcome, "value": each.value, "runs": each.n_runs}
+            for each in found.candidates
+        ],
+        columns=("label", "outcome", "value", "runs"),
+    )
+    return document, exit_codes.OK if found.winner else exit_codes.INCONCLUSIVE
+
+
+def _simulation_answer(results: str, found: Simulation) -> Answer:
+    """Compare strategies on recorded runs."""
+    document = Document(
+        schema=_SCHEMA,
+        input={"results": results},
+        scope={"gate": found.gate},
+        data=found,
+        blocks=lambda: [
+            Headline(
+                f"{results}: {count(found.n_candidates, 'candidate')}, {found.n_failed} of them "
+                f"failed; the best is {found.best}"
+            ),
+            Sentence(
+                "Each search draws from the recorded runs. `found` counts choices that are worse "
+                f"than the best by no more than {share(found.gate)}; `measuring` is the share of "
+                "the time that running every candidate in full takes."
+            ),
+            tabulated(found.strategies, _STRATEGIES),
+            Notes(["the choice is the best after screening, without finals"]),
+        ],
+        records=lambda: [each.to_dict() for each in found.strategies],
+    )
+    return document, exit_codes.OK
+
+
+def _blocks(task: str, results: str, found: Tuning) -> Iterator[Block]:
+    yield Headline(f"{task}: {_headline(found)}")
+    if found.winner is not None:
+        yield Sentence(_tied(found))
+        yield Table(_COLUMNS, [_cells(found, each) for each in found.finalists])
+    yield Notes([*_notes(found), f"results: {results}"])
+
+
+def _headline(found: Tuning) -> str:
+    winner = found.winner
+    if winner is None:
+        return (
+            "no finalist worked when they were measured in turns"
+            if found.outcomes.get("ok")
+            else "no candidate worked"
+        )
+    said = f"{winner.label}: {_value(found, winner.value)}"
+    if winner.is_baseline:
+        return f"{said}, which is the baseline"
+    if found.baseline is None or found.speedup is None:
+        return f"{said}; the baseline failed"
+    how = "fast" if found.metric == "time" else "good"
+    said += f", {found.speedup:.2f} times as {how} as the baseline"
+    ends = found.speedup_interval
+    if ends is None:
+        return f"{said} (too few runs for an interval)"
+    return f"{said} ({ends.low:.2f} to {ends.high:.2f})"
+
+
+def _tied(found: Tuning) -> str:
+    """Describe the candidates tied with the winner."""
+    if len(found.finalists) == 1:
+        return "No other candidate was left to compare it with."
+    if not found.tied:
+        return f"It is better than every other finalist, with {share(found.confidence)} confidence."
+    labels = "; ".join(each.label for each in found.tied)
+    return f"It is tied with {count(len(found.tied), 'other finalist')}: {labels}."
+
+
+def _cells(found: Tuning, each: Finalist) -> tuple[Cell, ...]:
+    ends = each.worse_interval
+    interval = None if ends is None else " to ".join(f"{100 * end:+.1f} %" for end in ends)
+    verdict = "winner" if each is found.winner else "tied" if each.is_tied else "worse"
+    verdict += ", baseline" if each.is_baseline else ""
+    value = _value(found, each.value)
+    return each.label, value, each.worse_by, interval, each.n_runs, verdict
+
+
+def _value(found: Tuning, value: float) -> str:
+    if found.unit == "ns":
+        return duration(round(value))
+    return f"{value:.4g} {found.unit}".strip()
+
+
+def _notes(found: Tuning) -> Iterator[str]:
+    if len(found.finalists) > 1:
+        yield (
+            f"with {share(found.confidence)} confidence, the best finalist is the winner or tied "
+            f"with it; tied: not shown to be worse, or by no more than {share(found.gate)}"
+        )
+    n_tried = len(found.candidates)
+    left = "constraints or the search left out the others; " if n_tried < found.n_points else ""
+    outcomes = ", ".join(f"{number:,} {name}" for name, number in found.outcomes.items())
+    yield (
+        f"tried {n_tried:,} of {count(found.n_points, 'combination')} of the parameters "
+        f"({found.strategy}); {left}outcomes: {outcomes}"
+    )
+    times = f"{found.screening_s:.1f} s of screening and {found.finals_s:.1f} s of finals"
+    known = f"; {count(found.n_known, 'run')} came from an earlier search" if found.n_known else ""
+    yield f"measured for {times}{known}"
+    if found.outcomes.get("timeout"):
+        yield "`timeout_s` in the table `candidate` of the task gives runs more time"
+    failed = [each for each in found.candidates if each.outcome != "ok"]
+    for each in failed[:_SHOWN_FAILURES]:
+        yield f"{each.label}: {each.outcome}, {each.message}"
+    if len(failed) > _SHOWN_FAILURES:
+        yield f"{count(len(failed) - _SHOWN_FAILURES, 'more candidate')} failed; see --format json"

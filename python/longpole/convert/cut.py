@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
@@ -11,10 +12,9 @@ from longpole._core import Cut
 from longpole.convert.repaired import repair
 from longpole.damage import source_losses
 from longpole.files import new_file
-from longpole.profiles import FoundTimeline, timeline_of
+from longpole.profiles import timeline_of
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator
     from typing import BinaryIO
 
@@ -48,9 +48,9 @@ _BEFORE_TEXT: Final = b"\xef\xbb\xbf \t\r\n"
 
 def cut(
     trace: Trace,
-    source: str | os.PathLike[str],
+    source: str | PathLike[str],
     window: Window,
-    output: str | os.PathLike[str],
+    output: str | PathLike[str],
     *,
     force: bool = False,
 ) -> int:
@@ -91,8 +91,8 @@ def cut(
     _check(trace)
     is_kept = places_kept(trace, window)
     kept, n_kept = Cut(is_kept.tobytes()), int(is_kept[: trace.n_events].sum())
-    found = timeline_of(path) or FoundTimeline(path, path)
-    with new_file(target, force=force, inputs=[path, found.path]) as unfinished:
+    found = timeline_of(path)
+    with new_file(target, force=force, inputs=[path, found.path or path]) as unfinished:
         opened: Any = gzip.open if target.suffix == ".gz" else open
         with opened(unfinished, "wb") as file:
             pieces = (kept.feed(part) for part in _parts(found.source))
@@ -224,10 +224,10 @@ def _with_ancestors(
     return np.unique(np.concatenate(found))
 
 
-def _parts(source: Path | bytes | BinaryIO) -> Iterator[bytes]:
+def _parts(source: str | PathLike[str] | bytes | BinaryIO) -> Iterator[bytes]:
     """Yield the text of a timeline in chunks, decompressed."""
-    if isinstance(source, Path):
-        yield from _parts_of_file(source)
+    if isinstance(source, str | PathLike):
+        yield from _parts_of_file(Path(source))
     elif isinstance(source, bytes):
         yield source
     else:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from longpole._core import repair_trace
 from longpole.files import new_file
-from longpole.profiles import FoundTimeline, timeline_of
+from longpole.profiles import timeline_of
 
 if TYPE_CHECKING:
     import os
@@ -60,14 +60,14 @@ def repair(
     (1, ['truncated'])
     """
     path, target = Path(source), Path(output)
-    found = timeline_of(path) or FoundTimeline(path, path)
-    with new_file(target, force=force, inputs=[path, found.path]) as unfinished:
+    found = timeline_of(path)
+    with new_file(target, force=force, inputs=[path, found.path or path]) as unfinished:
         is_packed = target.suffix == ".gz"
         n_written = repair_trace(found.source, unfinished, gzip=is_packed, rank=found.rank)
         if n_written is not None:
             return n_written
         # A bare list of events has no place to record losses.
-        found = timeline_of(path) or found
+        found = timeline_of(path)
         return cast(
             "int",
             repair_trace(found.source, unfinished, gzip=is_packed, rank=found.rank, as_object=True),

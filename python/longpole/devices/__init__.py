@@ -12,17 +12,18 @@ Examples
 """
 
 from longpole.devices.leases import Lease, lock_folder
-from longpole.devices.occupancy import Busy, DeviceBusyError, wait_until_idle
 from longpole.devices.protocol import (
     SLOWDOWNS,
+    Busy,
     Device,
+    DeviceBusyError,
     DeviceLostError,
     Process,
     Provider,
     Reading,
+    wait_until_idle,
 )
-from longpole.devices.sampling import sampler_source
-from longpole.devices.selection import Found, discover, select, unlisted
+from longpole.devices.selection import Found, discover, sampler_source, select, unlisted
 from longpole.devices.visibility import child_changes, dev_select_flag, visible_devices
 
 __all__ = [

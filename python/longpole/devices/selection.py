@@ -1,15 +1,15 @@
-"""Finds the devices, and selects among them."""
+"""Finds the devices, selects among them, and configures how one of them is sampled."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
-from longpole.devices.amd import AmdSmiProvider
-from longpole.devices.amd_library import AmdLibraryProvider
-from longpole.devices.cpu import CpuProvider
-from longpole.devices.fake import MOST_FAKE, FakeProvider
-from longpole.devices.nvidia import NvidiaSmiProvider, NvmlProvider
+from longpole.devices.amd import AmdLibraryProvider, AmdSmiProvider
+from longpole.devices.driverless import MOST_FAKE, CpuProvider, FakeProvider
+from longpole.devices.nvidia import REASONS, NvidiaSmiProvider, NvmlProvider
 from longpole.devices.protocol import Device
 from longpole.devices.visibility import nth_token, visible_devices
 from longpole.errors import DeviceError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from longpole.devices.protocol import Provider, Vendor
 
-__all__ = ["Found", "discover", "select", "unlisted"]
+__all__ = ["Found", "discover", "sampler_source", "select", "unlisted"]
 
 _MOST_DIGITS: Final = 9
 
@@ -140,3 +140,34 @@ def _is_called(device: Device, number: int, name: str) -> bool:
     if _is_number(name):
         return number == int(name)
     return device.uuid.lower().startswith(name.lower()) or device.pci == name.lower()
+
+
+_BINDINGS: Final = {NvmlProvider: "pynvml", AmdLibraryProvider: "amdsmi"}
+
+
+def sampler_source(device: Device | None, provider: Provider | None) -> dict[str, Any]:
+    """Return which device to read, and where the library for it is.
+
+    Parameters
+    ----------
+    device, provider
+        As returned by `discover`; None reads only the processor.
+
+    Examples
+    --------
+    >>> sampler_source(None, None)["binding"] is None
+    True
+    """
+    name = _BINDINGS.get(type(provider)) if provider is not None else None
+    spec = find_spec(name) if name is not None else None
+    folder = None
+    if spec is not None and spec.origin is not None:
+        place = Path(spec.origin).parent
+        folder = str(place.parent if spec.submodule_search_locations else place)
+    return {
+        "vendor": None if device is None else device.vendor,
+        "uuid": None if device is None else device.parent or device.uuid,
+        "pci": None if device is None else device.pci,
+        "binding": folder,
+        "reasons": REASONS,
+    }

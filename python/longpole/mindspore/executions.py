@@ -2,15 +2,19 @@
 
 Timestamps remain whole nanoseconds. Durations have six digits, as printed by C++: in milliseconds
 for operators on the CPU, in microseconds for the others.
+
+For an Ascend device, older versions write `output_timeline_data_{rank}.txt`: operator, stream,
+start and duration, with the units in the header. These timestamps are decimal numbers and are
+parsed exactly.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.mindspore.errors import ProfileError
-from longpole.mindspore.text import CsvFile, TextFile
+from longpole.mindspore.text import CsvFile, TextFile, exact_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,10 +26,12 @@ __all__ = [
     "LONGEST_NS",
     "Executions",
     "Kernel",
+    "TaskTime",
     "clock_offset_ns",
     "read_activities",
     "read_executions",
     "read_kernels",
+    "read_task_times",
 ]
 
 _NS_IN_MS: Final = 1e6
@@ -33,6 +39,28 @@ _NS_IN_US: Final = 1e3
 _WITH_THREAD: Final = 3
 LONGEST_NS: Final = 10**16
 """Longer than any run: 115 days. A longer time is a damaged number."""
+_KERNEL_COLUMNS: Final = {
+    "name": ("name",),
+    "kind": ("type",),
+    "operator": ("op_full_name",),
+    "total": ("total_duration(us)", "total_duration"),
+}
+_UNUSED: Final = (
+    "occurrences",
+    "stream_id",
+    "block_dim",
+    "grid_dim",
+    "avg_duration(us)",
+    "max_duration(us)",
+    "min_duration(us)",
+)
+_NEEDED: Final = {
+    "operator": ("op_name",),
+    "stream": ("stream_id",),
+    "start": ("start_time(ms)", "start_time(us)"),
+    "duration": ("duration(ms)", "duration(us)"),
+}
+_NS_IN: Final = {"(ms)": 1_000_000, "(us)": 1_000}
 
 
 @dataclass(slots=True)
@@ -133,23 +161,6 @@ def read_activities(path: Path, findings: Findings) -> Executions:
     return found
 
 
-_KERNEL_COLUMNS: Final = {
-    "name": ("name",),
-    "kind": ("type",),
-    "operator": ("op_full_name",),
-    "total": ("total_duration(us)", "total_duration"),
-}
-_UNUSED: Final = (
-    "occurrences",
-    "stream_id",
-    "block_dim",
-    "grid_dim",
-    "avg_duration(us)",
-    "max_duration(us)",
-    "min_duration(us)",
-)
-
-
 def read_kernels(path: Path, findings: Findings) -> list[Kernel]:
     """Read `gpu_activity_data`: one row per kernel name; empty for an empty file."""
     try:
@@ -174,3 +185,31 @@ def clock_offset_ns(path: Path, findings: Findings) -> int | None:
     if len(times) != 2:  # noqa: PLR2004 (both clocks)
         return None
     return times["device"] - times["host"]
+
+
+class TaskTime(NamedTuple):
+    """A run of an operator on a stream of the device; both times in nanoseconds."""
+
+    operator: str
+    stream: int
+    start_ns: int
+    duration_ns: int
+
+
+def read_task_times(path: Path, findings: Findings) -> Iterator[TaskTime]:
+    """Yield each run, in file order."""
+    file = CsvFile(path, findings)
+    file.find(_NEEDED)
+    scales = {key: _NS_IN[file.name_of(key)[-4:]] for key in ("start", "duration")}
+    for row in file.rows():
+        stream = file.stamp(row["stream"])
+        start_ns, duration_ns = (_time_ns(row[key], scale) for key, scale in scales.items())
+        if start_ns is None or duration_ns is None or stream is None:
+            file.report("bad_number", repr(row["start"][:40]))
+            continue
+        yield TaskTime(row["operator"], stream, start_ns, duration_ns)
+
+
+def _time_ns(cell: str, scale: int) -> int | None:
+    """Parse a time; None in scientific notation, as a spreadsheet writes it, which lost digits."""
+    return None if "e" in cell.lower() else exact_ns(cell, scale)

@@ -2,7 +2,7 @@
 
 `OUT/profiler/` with the rank at the end of each name,
 `OUT/{host}_{pid}_{time}_ascend_ms/FRAMEWORK/`, `rank-{rank}_{time}_ascend_ms`, and any of these
-folders itself.
+folders itself. Some files are not used offline; a table says why, and what to do instead.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Mapping
 
+    from longpole.mindspore.findings import Findings
+
 __all__ = [
     "WITHOUT_TIMELINE",
     "RankFiles",
@@ -28,6 +30,8 @@ __all__ = [
     "find_ranks",
     "named",
     "rank_of_file",
+    "refuse",
+    "refused_file",
     "timeline_files",
 ]
 
@@ -78,6 +82,26 @@ _EXPORT: Final = (
     "export it first with CANN's `msprof --export=on --output=DIR`, then read the "
     "`mindstudio_profiler_output` or `ASCEND_PROFILER_OUTPUT` folder"
 )
+_EXPORT_BINARIES: Final = "export it with CANN's `msprof --export=on` and read the result"
+_SUMMARY: Final = "a summary by MindSpore; the timeline has the runs in it"
+_REFUSED: Final[Mapping[str, str]] = {
+    "memory_usage": "a protobuf of one version of MindSpore: analyse it with that MindSpore "
+    "(Profiler.analyse()), or record again with MindSpore 2.4 or later and profile_memory=True, "
+    "which writes memory_record.csv and operator_memory.csv",
+    "op_range": "a binary of one version of MindSpore: analyse it with that MindSpore "
+    "(Profiler.analyse()) and read the trace_view.json that it writes",
+    "hccl_raw": f"made from binaries by MindSpore; {_EXPORT_BINARIES}",
+    "aicore_intermediate_detail": _SUMMARY,
+    "aicore_intermediate_type": _SUMMARY,
+    "aicpu_intermediate": _SUMMARY,
+    "output_op_compute_time": _SUMMARY,
+    "output_op_compute_time_detail": _SUMMARY,
+    "framework_raw": "shapes and types of inputs, without times",
+    "minddata_aicpu": f"the queue of an Ascend device; {_EXPORT_BINARIES}",
+    "dynamic_shape_info": "made by MindSpore; ask op_analyse for times by shape",
+    "ascend_timeline_display": "a timeline already; read it as a trace",
+}
+"""Why a kind of file is not used, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,3 +271,21 @@ def _walk(folder: Path, depth: int) -> Iterator[Path]:
     if depth < _DEPTH:
         for inner in folders:
             yield from _walk(inner, depth + 1)
+
+
+def refused_file(path: Path) -> ProfileError | None:
+    """Return why a file of MindSpore's profiler is not a timeline; None if it may be one."""
+    kind, _ = named(path) or ("", 0)
+    if kind in _REFUSED and kind != "ascend_timeline_display":
+        return ProfileError(path, "refused", _REFUSED[kind])
+    if kind not in WITHOUT_TIMELINE:
+        return None
+    hint = "give the folder of the profile, or ask `longpole mindspore` about it"
+    return ProfileError(path, "no_timeline", f"{kind}: a file without a timeline", hint=hint)
+
+
+def refuse(files: RankFiles, findings: Findings) -> None:
+    """Add a finding for each existing file that is not used."""
+    for kind, reason in _REFUSED.items():
+        if (path := files.get(kind)) is not None:
+            findings.add("refused", path, None, reason)

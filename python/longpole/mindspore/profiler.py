@@ -13,8 +13,7 @@ from longpole.mindspore.offline import Analysis, offline_analyse
 from longpole.mindspore.operators import OpAnalysis, op_analyse
 from longpole.mindspore.option_findings import OptionFinding
 from longpole.mindspore.options import ProfilerOptions
-from longpole.mindspore.profiler_info import ProfilerInfo
-from longpole.mindspore.run_folder import run_folder
+from longpole.mindspore.run_folder import ProfilerInfo, run_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

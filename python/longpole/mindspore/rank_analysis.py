@@ -6,20 +6,21 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from longpole.data import Data, Hidden
+from longpole.data import HIDDEN, Data
+from longpole.mindspore.errors import ProfileError
+from longpole.mindspore.executions import read_executions
 from longpole.mindspore.findings import FileFinding, Findings
 from longpole.mindspore.flops import FlopsSummary, read_flops
 from longpole.mindspore.host_info import DatasetStage, HostInfo, read_host_info
+from longpole.mindspore.layouts import refuse
 from longpole.mindspore.memory import MemorySummary, host_memory, read_memory_record
 from longpole.mindspore.minddata import DataPipeline, read_data_pipeline
 from longpole.mindspore.operators import OpRow, analyse_operators
 from longpole.mindspore.output import write_new
-from longpole.mindspore.refusals import refuse
-from longpole.mindspore.step_choice import cut_to_steps
-from longpole.mindspore.step_detail import read_step_detail
-from longpole.mindspore.step_trace import StepPoints, StepTrace, read_steps
+from longpole.mindspore.step_trace import StepPoints, StepTrace, read_step_detail, read_steps
+from longpole.mindspore.steps import Step, inferred_steps
 from longpole.mindspore.tables import dataset_text, memory_text, operators_text, steps_text
 from longpole.mindspore.timeline import host_info_trace, rank_timeline
 
@@ -28,7 +29,15 @@ if TYPE_CHECKING:
 
     from longpole.mindspore.layouts import RankFiles
 
-__all__ = ["Asked", "RankAnalysis", "Reading", "StepTimes", "analyse_rank", "write_rank"]
+__all__ = [
+    "Asked",
+    "RankAnalysis",
+    "Reading",
+    "StepTimes",
+    "analyse_rank",
+    "cut_to_steps",
+    "write_rank",
+]
 
 _TIMED = ("cpu_op_execute_timestamp", "gpu_op_execute_timestamp", "output_timeline_data")
 
@@ -84,7 +93,7 @@ class RankAnalysis(Data):
     flops: FlopsSummary | None
     written: Sequence[Path]
     findings: Sequence[FileFinding]
-    reading: Hidden[Reading] = field(repr=False)
+    reading: Reading = field(repr=False, metadata=HIDDEN)
 
 
 def analyse_rank(files: RankFiles, asked: Asked) -> RankAnalysis:
@@ -194,3 +203,40 @@ def _contents(
             yield f"{name}_{rank}.json", json.dumps(asdict(part), indent=indent)
     if found.memory:
         yield f"memory_{rank}.json", json.dumps(list(map(asdict, found.memory)), indent=indent)
+
+
+S = TypeVar("S", Step, StepPoints)
+
+
+def cut_to_steps(
+    files: RankFiles, trace: StepTrace | None, numbers: Sequence[int]
+) -> tuple[StepTrace | None, tuple[int, int] | None]:
+    """Keep some steps of a step trace; return their first start and last end in ns.
+
+    Without a step trace, the steps are inferred from the timeline of the CPU.
+
+    Raises
+    ------
+    ProfileError
+        None of the steps exists (`no_such_step`).
+    """
+    path = files.get("cpu_op_execute_timestamp")
+    if trace is not None:
+        trace = replace(trace, steps=_chosen(trace.path, trace.steps, numbers))
+        spans = trace.spans()
+    elif path is not None:
+        runs = read_executions(path, Findings())
+        spans = _chosen(path, inferred_steps(runs, runs.by_start()), numbers)
+    else:
+        return None, None
+    return trace, (spans[0].start_ns, max(step.end_ns for step in spans))
+
+
+def _chosen(path: Path, steps: Sequence[S], numbers: Sequence[int]) -> list[S]:
+    chosen = [step for step in steps if step.number in set(numbers)]
+    if not chosen:
+        message = f"none of the steps {numbers[0]} to {numbers[-1]} is there"
+        known = f"the profile has the steps 1 to {len(steps)}"
+        hint = known if steps else "the profile marks no steps"
+        raise ProfileError(path, "no_such_step", message, hint=hint)
+    return chosen

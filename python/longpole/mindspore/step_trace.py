@@ -4,6 +4,9 @@ A step has a start, the points at which forward propagation starts (fp) and back
 ends (bp), an end, and its collective operations. MindSpore writes one of two forms: for
 asynchronous kernel launches one line per step, in nanoseconds; otherwise one line per point with
 its interval in each step, in units of 10 ns.
+
+If the step trace is missing, as with Ascend devices, `step_trace_raw_{rank}_detail_time.csv` has
+the same points, in units of 10 ns. Its last row, the mean, is left out.
 """
 
 from __future__ import annotations
@@ -15,13 +18,13 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from longpole.mindspore.errors import ProfileError
 from longpole.mindspore.findings import FileFinding, Findings
 from longpole.mindspore.steps import Step
-from longpole.mindspore.text import TextFile
+from longpole.mindspore.text import CsvFile, TextFile
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
-__all__ = ["Reduce", "StepPoints", "StepTrace", "read_step_trace", "read_steps"]
+__all__ = ["Reduce", "StepPoints", "StepTrace", "read_step_detail", "read_step_trace", "read_steps"]
 
 _POINTS: Final = 4
 _LINES: Final = 3
@@ -31,6 +34,9 @@ _INTERVAL: Final = 3
 _POINTS_HINT: Final = (
     "set PROFILING_FP_START and PROFILING_BP_END to the full names of operators, and record again"
 )
+_NEEDED: Final = ("start_point", "end_point", "fp_point", "step_num")
+_DERIVED: Final = ("total", "iteration_interval", "fp_and_bp", "fp", "tail")
+_START, _END = "_start_point", "_end_point"
 
 
 class Reduce(NamedTuple):
@@ -196,3 +202,38 @@ def _sync_steps(
         times = (start_ns, fp.spans[place][0], bp.spans[place][1], end.spans[place][1])
         steps.append(StepPoints(0, *times, fp.operator, bp.operator, inside))
     return steps
+
+
+def read_step_detail(path: Path, findings: Findings) -> StepTrace:
+    """Read the table of one rank."""
+    file = CsvFile(path, findings)
+    spans = _collectives(file.header)
+    is_training = "bp_point" in file.header
+    edges = [name + edge for name in spans for edge in (_START, _END)]
+    wanted = [*_NEEDED, *(["bp_point"] if is_training else []), *edges]
+    file.find({name: (name,) for name in wanted}, (*_DERIVED, *spans))
+    steps: list[StepPoints | None] = []
+    for row in file.rows():
+        if row.pop("step_num") != "-":
+            times = {name: file.stamp(cell) for name, cell in row.items()}
+            steps.append(_step(len(steps) + 1, times, spans))
+    known = [step for step in steps if step is not None]
+    return StepTrace(path, None, is_training, known)
+
+
+def _collectives(names: Sequence[str]) -> list[str]:
+    starts = (name.removesuffix(_START) for name in names if name.endswith(_START))
+    return [name for name in starts if name and name + _END in names]
+
+
+def _step(number: int, times: dict[str, int | None], spans: Sequence[str]) -> StepPoints | None:
+    known = {name: _TICK_NS * time for name, time in times.items() if time is not None}
+    if len(known) != len(times):
+        return None
+    reduces = tuple(
+        Reduce(name, known[name + _START], known[name + _END])
+        for name in spans
+        if known[name + _END]  # 0 if the step did not have it
+    )
+    points = (known["start_point"], known["fp_point"], known.get("bp_point"), known["end_point"])
+    return StepPoints(number, *points, "", "", reduces)

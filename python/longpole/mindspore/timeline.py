@@ -19,14 +19,13 @@ from longpole.mindspore.executions import (
     read_activities,
     read_executions,
     read_kernels,
+    read_task_times,
 )
 from longpole.mindspore.findings import Findings
 from longpole.mindspore.host_info import HostInfo, read_host_info
 from longpole.mindspore.layouts import RankFiles, find_ranks
-from longpole.mindspore.step_detail import read_step_detail
-from longpole.mindspore.step_trace import read_steps
+from longpole.mindspore.step_trace import read_step_detail, read_steps
 from longpole.mindspore.steps import Step, enclosing_steps, inferred_steps
-from longpole.mindspore.task_times import read_task_times
 
 if TYPE_CHECKING:
     import os

@@ -45,10 +45,9 @@ def diff_lanes(
             layout, trace, window, most=_MOST_EVENTS, most_rows=_MOST_ROWS, before=f"{name}: "
         )
     sides = " and ".join(f"{window.name} of {name}" for name, _, window in drawn)
-    is_corrected = any(side.mean_ns != side.recorded_mean_ns for side in (found.base, found.new))
-    recorded = ", as recorded (with what the profiler added)" if is_corrected else ""
+    without = ", without the profiler" if any(map(_is_corrected, (found.base, found.new))) else ""
     return layout.lanes(
-        f"What ran in {sides}, on one axis{recorded}.",
+        f"What ran in {sides}, on one axis{without}.",
         max(window.duration_ns for _, _, window in drawn),
         paths=[(f"{name}: ", window.duration_ns) for name, _, window in drawn],
         notes=left_out(n_left_out),
@@ -59,12 +58,19 @@ def _drawn(
     side: DiffSide, traces: Sequence[Trace], step_name: str | None
 ) -> tuple[Trace, Window] | None:
     """Return the trace and window that the details of a side are about."""
+    if _is_corrected(side):
+        traces = [trace.without_profiler(step_name=step_name) for trace in traces]
     of_rank = [trace for trace in traces if trace.rank == side.rank] or list(traces)
     known = ((trace, _window(side, trace, step_name)) for trace in of_rank)
     found = [(trace, window) for trace, window in known if window and window.duration_ns]
     length_ns = side.verdict.window.length_ns
     about = [pair for pair in found if pair[1].duration_ns == length_ns]
     return next(iter([*about, *found]), None)
+
+
+def _is_corrected(side: DiffSide) -> bool:
+    """Return whether the figures of a side leave out what the profiler added."""
+    return side.mean_ns != side.recorded_mean_ns
 
 
 def _window(side: DiffSide, trace: Trace, step_name: str | None) -> Window | None:

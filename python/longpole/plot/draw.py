@@ -5,11 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from longpole.analyses.questions import answer_blocks, questions
+from longpole.analyses.catalogue import answer_blocks, questions
 from longpole.critical_path.explain import kinds_chart
 from longpole.errors import MissingDependencyError
-from longpole.plot.figures import figure_of, lanes_figure
-from longpole.plot.rank_figures import lateness_figure
+from longpole.plot.figures import figure_of, lanes_figure, lateness_figure
 from longpole.plot.rank_lanes import rank_lanes
 from longpole.plot.step_lanes import step_lanes
 from longpole.plot.tuning_figures import (

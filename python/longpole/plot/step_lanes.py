@@ -1,57 +1,134 @@
-"""Steps as lanes: how long each takes, and what its busiest device did in it."""
+"""Steps as lanes or columns: how long each takes, and what the busiest device did in it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import accumulate
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
+from longpole.analyses.device_times import device_times
+from longpole.plot.device_parts import device_parts
 from longpole.plot.layout import Layout
+from longpole.report.blocks import Bar
+from longpole.report.colors import color_of
+from longpole.report.overview import Columns, Stack
+from longpole.windows import Window
 from longpole.wording import count, duration
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
+    from longpole.plot.device_parts import Part
     from longpole.plot.layout import Span
     from longpole.report.lanes import Lanes
     from longpole.trace import Trace
 
-__all__ = ["step_lanes"]
+__all__ = ["step_columns", "step_lanes"]
 
-# Each step walks over all GPU activities once.
+# Each step walks over all GPU activities twice.
 _MOST_STEPS: Final = 24
 _FAR_LONGER: Final = 3
-_PARTS: Final = (
-    ("compute_ns", "kernel", "compute"),
-    ("communication_ns", "communication", "communication"),
-    ("copy_ns", "copy", "memcpy and memset"),
-    ("idle_ns", "idle", "idle"),
-)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A step with its length and its parts."""
+
+    number: int
+    length_ns: int
+    parts: Sequence[Part]
+    is_cut: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """The steps that are drawn, in order of time, on an axis of `longest_ns`."""
+
+    drawn: Sequence[_Step]
+    longest_ns: int
+    label: str
+
+    @property
+    def n_cut(self) -> int:
+        """Return how many steps are longer than the axis."""
+        return sum(step.is_cut for step in self.drawn)
 
 
 def step_lanes(trace: Trace) -> Lanes | None:
     """Lay out the steps, the longest if there are many; None for fewer than two."""
+    steps = _steps(trace)
+    if steps is None:
+        return None
+    layout = Layout()
+    for step in steps.drawn:
+        name = f"step {step.number}"
+        label = f"{name}, {duration(step.length_ns)}, cut off" if step.is_cut else name
+        layout.add(label, _spans(_up_to(step.parts, steps.longest_ns)))
+    notes = _cut_off(steps.n_cut, "the bar is cut off", "the bars are cut off")
+    return layout.lanes(f"{steps.label}.", steps.longest_ns, notes=notes)
+
+
+def step_columns(trace: Trace, window: Window) -> Columns | None:
+    """Draw the steps as columns, the step of the window marked; None for fewer than two."""
+    steps = _steps(trace)
+    if steps is None:
+        return None
+    lengths_ns = [step.length_ns for step in steps.drawn]
+    extent = " to ".join(dict.fromkeys(map(duration, (min(lengths_ns), max(lengths_ns)))))
+    columns = [_column(step, steps.longest_ns) for step in steps.drawn]
+    chosen = None if window.step is None else str(window.step)
+    notes = _cut_off(steps.n_cut, "it is drawn shorter", "they are drawn shorter")
+    return Columns(f"{steps.label}: {extent}", columns, chosen, notes)
+
+
+def _column(step: _Step, longest_ns: int) -> Stack:
+    bars = [
+        Bar(part_ns / step.length_ns, duration(part_ns), label, color_of(kind))
+        for part_ns, kind, label in step.parts
+    ]
+    length = min(step.length_ns / longest_ns, 1.0)
+    return Stack(str(step.number), bars, length, duration(step.length_ns))
+
+
+def _steps(trace: Trace) -> _Steps | None:
     length_ns = trace.steps["window_end_ns"] - trace.steps["window_start_ns"]
     steps = trace.steps.with_columns(length_ns=length_ns)
     if steps.height <= 1:
         return None
-    has_device = bool(trace.warning_counts["device_work"])
-    drawn = steps.sort("length_ns", "start_ns", descending=[True, False]).head(_MOST_STEPS)
+    longest = steps.sort("length_ns", "start_ns", descending=[True, False]).head(_MOST_STEPS)
+    drawn = longest.sort("start_ns").select("step", "length_ns", "window_start_ns", "window_end_ns")
     longest_ns = _longest_drawn(drawn["length_ns"].to_list(), median(steps["length_ns"].to_list()))
-    layout, n_cut = Layout(), 0
-    for row in drawn.sort("start_ns").iter_rows(named=True):
-        name, length_ns = f"step {row['step']}", row["length_ns"]
-        whole = [(0, length_ns, "annotation", name)]
-        parts = _parts(trace, row["window_start_ns"], row["window_end_ns"]) if has_device else whole
-        is_cut = length_ns > longest_ns
-        n_cut += is_cut
-        label = f"{name}, {duration(length_ns)}, cut off" if is_cut else name
-        layout.add(label, _up_to(parts, longest_ns))
-    more = steps.height - drawn.height
-    which = f", the {_MOST_STEPS} longest of {count(steps.height, 'step')}" if more else ""
-    what = " and what its busiest device did in it" if has_device else ""
-    label = f"How long each step takes{what}{which}."
-    return layout.lanes(label, longest_ns, notes=_cut_off(n_cut))
+    rows = drawn.rows()
+    device, parts = _parts(trace, [(start_ns, end_ns) for *_, start_ns, end_ns in rows])
+    found = [
+        _Step(number, length_ns, its, length_ns > longest_ns)
+        for (number, length_ns, *_), its in zip(rows, parts, strict=True)
+    ]
+    which = f", the {_MOST_STEPS} longest of {count(steps.height, 'step')}"
+    label = f"How long each step takes{device}{which if steps.height > drawn.height else ''}"
+    return _Steps(found, longest_ns, label)
+
+
+def _parts(trace: Trace, times_ns: Sequence[tuple[int, int]]) -> tuple[str, list[list[Part]]]:
+    """Return what the device that is busiest in some windows did in each, and its name."""
+    windows = [Window("stretch", None, *times, "") for times in times_ns]
+    found = [{it.device: it for it in device_times(trace, window)} for window in windows]
+    busy_ns: dict[int | None, int] = {}
+    for devices in found:
+        for device, its in devices.items():
+            busy_ns[device] = busy_ns.get(device, 0) + its.whole.busy_ns
+    if not any(busy_ns.values()):
+        return "", [[(window.duration_ns, "annotation", "step")] for window in windows]
+    busiest = max(busy_ns, key=lambda device: busy_ns[device])
+    name = "the device" if busiest is None else f"device {busiest}"
+    parts = [
+        device_parts(devices[busiest])
+        if busiest in devices
+        else [(window.duration_ns, "idle", "idle, no activity recorded")]
+        for devices, window in zip(found, windows, strict=True)
+    ]
+    return f", and what {name} did in it", parts
 
 
 def _longest_drawn(lengths_ns: Sequence[int], median_ns: float) -> int:
@@ -60,32 +137,28 @@ def _longest_drawn(lengths_ns: Sequence[int], median_ns: float) -> int:
     return max(usual or lengths_ns)
 
 
-def _up_to(parts: Sequence[Span], end: int) -> list[Span]:
+def _up_to(parts: Iterable[Part], end_ns: int) -> list[Part]:
     """Cut off what lies after the end of the axis."""
-    return [
-        (start, min(length, end - start), kind, name)
-        for start, length, kind, name in parts
-        if start < end
-    ]
+    kept, start_ns = [], 0
+    for part_ns, kind, label in parts:
+        shown_ns = min(part_ns, end_ns - start_ns)
+        start_ns += shown_ns
+        if shown_ns:
+            kept.append((shown_ns, kind, label))
+    return kept
 
 
-def _cut_off(number: int) -> list[str]:
+def _cut_off(number: int, one: str, several: str) -> list[str]:
     if not number:
         return []
-    bars = "bar is" if number == 1 else "bars are"
-    takes = "takes" if number == 1 else "take"
-    than = f"more than {_FAR_LONGER} times the median"
-    return [f"{count(number, 'step')} {takes} {than}; the {bars} cut off."]
+    takes, how = ("takes", one) if number == 1 else ("take", several)
+    return [f"{count(number, 'step')} {takes} more than {_FAR_LONGER} times the median; {how}."]
 
 
-def _parts(trace: Trace, start_ns: int, end_ns: int) -> list[Span]:
-    """Return the times of a step, one after the other."""
-    busy = trace.busy(start_ns, end_ns)
-    whole = busy.filter(busy["stream"].is_null()).sort("busy_ns", descending=True)
-    lengths = [int(whole[column][0]) for column, _, _ in _PARTS]
-    starts = accumulate(lengths, initial=0)
+def _spans(parts: Sequence[Part]) -> list[Span]:
+    """Return the parts of a step one after the other."""
+    starts = accumulate((part_ns for part_ns, *_ in parts), initial=0)
     return [
-        (start, length, kind, name)
-        for start, length, (_, kind, name) in zip(starts, lengths, _PARTS, strict=False)
-        if length
+        (start, part_ns, kind, label)
+        for start, (part_ns, kind, label) in zip(starts, parts, strict=False)
     ]

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from longpole.bench.tune import Tuning
-    from longpole.bench.tune.ledger import Candidate
+    from longpole.bench.tune.objective import Candidate
 
 __all__ = ["best_so_far_figure", "heat_map_figure", "parallel_coordinates_figure"]
 

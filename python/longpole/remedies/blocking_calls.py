@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from longpole.critical_path.changes import Drop, RemoveWait
+from longpole.remedies.boolean_indexing import INDEXING
 from longpole.remedies.model import Found, Remedy
 from longpole.wording import count, short_name
 
@@ -27,6 +28,8 @@ _SHORTEST_GAP_NS: Final = 1_000
 def _find(facts: Facts) -> Iterator[Found]:
     of_place: dict[tuple[str, ...], list[DeviceWait]] = defaultdict(list)
     for wait in facts.waits:
+        if facts.name(wait.operator) in INDEXING:  # which `boolean_indexing` is about
+            continue
         around = facts.around(wait.call.event)
         of_place[tuple(name for _, kind, name in around if kind != "annotation")].append(wait)
     places = sorted(of_place.values(), key=lambda waits: -_waited_ns(waits))

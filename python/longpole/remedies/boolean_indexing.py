@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
     from longpole.remedies.facts import Activity, Facts, OnThread
 
-__all__ = ["REMEDY"]
+__all__ = ["INDEXING", "REMEDY"]
 
-# Operators that call `nonzero` for a mask.
-_BY_MASK: Final = (
+INDEXING: Final = (
     "aten::index",
     "aten::index_put_",
     "aten::_index_put_impl_",
     "aten::masked_select",
 )
+"""Operators that call `nonzero` for a mask."""
 
 # Host time of one operator instead of about ten calls: upper and lower bound as a fraction of the
 # current time.
@@ -84,7 +84,7 @@ def _by_mask(facts: Facts) -> list[OnThread]:
     outer: set[int] = set()
     for row in facts.operators("aten::nonzero"):
         names = [(event, name) for event, _, name in facts.around(row.event)]
-        outer.update([event for event, name in names if name in _BY_MASK][-1:])
+        outer.update([event for event, name in names if name in INDEXING][-1:])
     rows = facts.operators("aten::index", "aten::_index_put_impl_", "aten::masked_select")
     return [row for row in rows if row.event in outer]
 

@@ -12,9 +12,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from longpole._core import is_own_frame
-from longpole.devices.peaks import Peaks, peaks_of
 from longpole.flops import Call, Work, call_of, work_of
 from longpole.inputs import INPUT_ARGUMENTS, input_columns
+from longpole.peaks import Peaks, peaks_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -262,7 +262,7 @@ class Facts:
     def host_pace_ns(self) -> int | None:
         """The least time that the host took for a step, without its waits for a GPU.
 
-        None where the windows hold that time themselves, or are no steps.
+        None if the windows contain that time themselves, or if they are not steps.
         """
         return self.core.host_pace_ns()
 
@@ -289,6 +289,11 @@ class Facts:
     def around(self, event: int) -> list[tuple[int, str, str]]:
         """List an event and those that enclose it, innermost first: event, kind and name."""
         return self.core.around(event)
+
+    @staticmethod
+    def is_own(function: str) -> bool:
+        """Whether a function belongs to the program, not to a library."""
+        return is_own_frame(function)
 
     def own_frame(self, event: int) -> str | None:
         """Return the innermost function of the program around an event; None without stacks."""

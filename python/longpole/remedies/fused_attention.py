@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from longpole.critical_path.changes import Change
-    from longpole.devices.peaks import Peaks
+    from longpole.peaks import Peaks
     from longpole.remedies.facts import Facts
 
 __all__ = ["REMEDY"]

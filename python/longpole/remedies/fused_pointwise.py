@@ -13,7 +13,7 @@ from longpole.wording import count
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.devices.peaks import Peaks
+    from longpole.peaks import Peaks
     from longpole.remedies.facts import Facts
 
 __all__ = ["REMEDY"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from longpole.critical_path.changes import Drop, Scale
+from longpole.critical_path.changes import Scale
 from longpole.remedies.model import Found, Remedy
 from longpole.wording import count, duration
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# At least half of the exposed copies can be avoided or overlapped.
+# At least half of what other work of the GPU can hide is hidden.
 _CAREFUL: Final = 0.5
 
 
@@ -26,11 +26,13 @@ def _find(facts: Facts) -> Iterator[Found]:
     if not copies or not facts.is_worth(total_ns):
         return
     events = [row.event for row in copies]
+    kernels_ns = sum(row.duration_ns for row in facts.kernels)
+    hidden = min(kernels_ns / total_ns, 1.0)
     n_copies = max(round(facts.per_window(len(copies))), 1)
     yield Found(
-        careful=[Scale(by=_CAREFUL, kind="copy", events=events)],
-        hopeful=[Drop(kind="copy", events=events)],
-        advice="Copy less, or concurrently with other work on a separate stream",
+        careful=[Scale(by=1 - _CAREFUL * hidden, kind="copy", events=events)],
+        hopeful=[Scale(by=1 - hidden, kind="copy", events=events)],
+        advice="Copy concurrently with other work on a separate stream, or copy less",
         evidence=(
             f"{count(n_copies, 'copy', 'copies')} a {facts.parts['unit']} "
             f"{'takes' if n_copies == 1 else 'take'} {duration(round(facts.per_window(total_ns)))}"
@@ -45,7 +47,8 @@ REMEDY: Final = Remedy(
     effort="code",
     needs="memcpys",
     seen_by="copies between pinned memory and the GPU on the critical path",
-    change="half of their time; at most, all of it",
+    change="half of the time that kernels can hide, which is no longer than all kernels take; at "
+    "most, all of that time",
     not_when="the memory is pageable (see `pinned_copies`), or other work hides the copies",
     find=_find,
 )

@@ -10,7 +10,6 @@ from bisect import bisect_right
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from longpole._core import is_own_frame
 from longpole.critical_path.changes import Drop, RemoveWait
 from longpole.remedies.facts import Named
 from longpole.remedies.model import Found, Remedy
@@ -124,7 +123,7 @@ def _function(facts: Facts, gaps: list[ThreadGap]) -> tuple[str, int] | None:
         for row in (*_around(facts, gaps), *found)
         if row.total_ns >= _MOST_OF_GAPS * total_ns
     ]
-    innermost = max(most, key=lambda it: (is_own_frame(it[0]), it[2]), default=None)
+    innermost = max(most, key=lambda it: (facts.is_own(it[0]), it[2]), default=None)
     return innermost[:2] if innermost else None
 
 

@@ -12,7 +12,7 @@ from longpole.wording import share
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.devices.peaks import Peaks
+    from longpole.peaks import Peaks
     from longpole.remedies.facts import Facts
 
 __all__ = ["REMEDY"]

@@ -19,8 +19,8 @@ from longpole.wording import share
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.devices.peaks import Peaks
     from longpole.flops import Work
+    from longpole.peaks import Peaks
     from longpole.remedies.facts import Facts
 
 __all__ = ["REMEDY"]

@@ -61,6 +61,8 @@ class Column:
 
     title: str
     type: Type = "text"
+    is_needed: bool = False
+    """Whether it is shown even if other columns do not fit."""
 
     @property
     def is_left(self) -> bool:

@@ -15,6 +15,7 @@ _COLORS: Final = {
     "memcpy or memset": "copy",
     "operator": "operator",
     "host gap": "operator",
+    "waiting for launch": "operator",
     "runtime": "runtime",
     "driver": "runtime",
     "data loading": "data",

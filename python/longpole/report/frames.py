@@ -29,10 +29,13 @@ def flat(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(lists.list.join(" -> "))
 
 
-def table_of(frame: pl.DataFrame) -> Table:
-    """Return a frame as a table for people."""
+def table_of(frame: pl.DataFrame, needed: str | None = None) -> Table:
+    """Return a frame as a table for people; the column `needed` is shown at any width."""
     types = {name: _type(name, dtype) for name, dtype in frame.schema.items()}
-    columns = [Column(_title(name, types), each) for name, each in types.items()]
+    columns = [
+        Column(title := _title(name, types), each, needed in (name, title))
+        for name, each in types.items()
+    ]
     return Table(columns, flat(frame).rows())
 
 

@@ -1,4 +1,4 @@
-"""What a page shows first, as plain values: tiles, stacked bars and intervals of gains."""
+"""What a page shows first, as plain values: tiles, stacked bars, columns and intervals of gains."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from longpole.report.blocks import Bar
 
-__all__ = ["Interval", "Intervals", "Stack", "Tile", "Tiles"]
+__all__ = ["Columns", "Interval", "Intervals", "Stack", "Tile", "Tiles"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,20 @@ class Stack:
     """The parts, from left to right; their shares sum to 1."""
     length: float = 1.0
     """Length as a share of the longest bar that is drawn with it."""
+    amount: str = ""
+    """What the whole is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Upright bars on one axis, each divided into the parts of a whole."""
+
+    label: str
+    columns: Sequence[Stack]
+    chosen: str | None = None
+    """The label of the column that the page is about."""
+    notes: Sequence[str] = ()
+    """What the picture leaves out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,25 @@
-"""Tiles, stacked bars and intervals of gains as HTML."""
+"""Tiles, stacked bars, columns and intervals of gains as HTML."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from longpole.report.html import inert, prose
+from longpole.report.overview import Columns, Intervals, Stack, Tiles
 from longpole.wording import share
 
 if TYPE_CHECKING:
     from longpole.report.blocks import Bar
     from longpole.report.events import EventLinks
-    from longpole.report.overview import Interval, Intervals, Stack, Tile, Tiles
+    from longpole.report.overview import Interval, Tile
 
-__all__ = ["intervals_html", "stack_html", "tiles_html"]
+__all__ = ["overview_html"]
+
+# More columns have no room for the length of each below it.
+_MOST_WITH_AMOUNTS: Final = 8
+
+# A smaller part of every column is named in its tooltip only.
+_LEAST_NAMED: Final = 0.01
 
 # A narrower part of a bar has no room for its number.
 _NARROWEST: Final = 0.015
@@ -22,7 +29,20 @@ _AXIS: Final = (
 )
 
 
-def tiles_html(tiles: Tiles) -> str:
+def overview_html(part: Tiles | Stack | Columns | Intervals, links: EventLinks | None) -> str:
+    """Write a part of the first screen."""
+    match part:
+        case Tiles():
+            return _tiles(part)
+        case Stack():
+            return _stack(part)
+        case Columns():
+            return _columns(part)
+        case Intervals():
+            return _intervals(part, links)
+
+
+def _tiles(tiles: Tiles) -> str:
     """Write tiles as a list."""
     return f'<ul class="tiles">{"".join(map(_tile, tiles.tiles))}</ul>'
 
@@ -35,7 +55,7 @@ def _tile(tile: Tile) -> str:
     )
 
 
-def stack_html(stack: Stack) -> str:
+def _stack(stack: Stack) -> str:
     """Write a bar, then its parts by number, so that it can be read without its colours."""
     parts = "".join(_part(number, bar) for number, bar in enumerate(stack.bars, 1))
     keys = "".join(map(_key, stack.bars))
@@ -47,9 +67,8 @@ def stack_html(stack: Stack) -> str:
 
 
 def _part(number: int, bar: Bar) -> str:
-    name = bar.label.partition(" (")[0]
     words = (
-        f"<strong>{number}</strong> {inert(name)} {inert(bar.amount)}"
+        f"<strong>{number}</strong> {inert(_short(bar))} {inert(bar.amount)}"
         if bar.share >= _NARROWEST
         else ""
     )
@@ -66,11 +85,49 @@ def _key(bar: Bar) -> str:
     )
 
 
+def _columns(columns: Columns) -> str:
+    """Write columns as a list, with the colours of their parts below."""
+    has_amounts = len(columns.columns) <= _MOST_WITH_AMOUNTS
+    items = "".join(
+        _column(column, is_chosen=column.label == columns.chosen, has_amount=has_amounts)
+        for column in columns.columns
+    )
+    bars = [bar for column in columns.columns for bar in column.bars]
+    parts = {_short(bar): bar for bar in bars if bar.share >= _LEAST_NAMED}
+    keys = "".join(
+        f'<li><i style="{_style(bar)}"></i>{inert(words)}</li>' for words, bar in parts.items()
+    )
+    notes = "".join(f'<p class="dim">{inert(note)}</p>' for note in columns.notes)
+    return (
+        f'<div class="stack"><p>{inert(columns.label)}</p><ol class="columns">{items}</ol>'
+        f'<ul class="key">{keys}</ul>{notes}</div>'
+    )
+
+
+def _column(column: Stack, *, is_chosen: bool, has_amount: bool) -> str:
+    parts = "".join(
+        f'<i style="{_style(bar)}; --share: {bar.share:.5f}"></i>' for bar in column.bars
+    )
+    shares = ", ".join(f"{_short(bar)} {share(bar.share)}" for bar in column.bars)
+    words = inert(f"{column.label}, {column.amount}: {shares}")
+    tag = "strong" if is_chosen else "span"
+    amount = f'<span class="dim">{inert(column.amount)}</span>' if has_amount else ""
+    return (
+        f'<li title="{words}"><div style="--length: {column.length:.4f}" role="img" '
+        f'aria-label="{words}">{parts}</div><{tag}>{inert(column.label)}</{tag}>{amount}</li>'
+    )
+
+
+def _short(bar: Bar) -> str:
+    """Return what a part stands for without the remark in brackets."""
+    return bar.label.partition(" (")[0]
+
+
 def _style(bar: Bar) -> str:
     return f"--color: var(--{bar.color})"
 
 
-def intervals_html(intervals: Intervals, links: EventLinks | None) -> str:
+def _intervals(intervals: Intervals, links: EventLinks | None) -> str:
     """Write gains as a list, each with its bar, which links to the event that shows it best."""
     rows = "".join(_interval(row, links) for row in intervals.rows)
     return f'<ol class="gains">{rows}</ol><p class="dim">{_AXIS}</p>'

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.report.html import html, inert
 from longpole.report.lanes import Lanes
-from longpole.report.overview import Intervals, Stack, Tiles
-from longpole.report.overview_html import intervals_html, stack_html, tiles_html
+from longpole.report.overview import Columns, Intervals, Stack, Tiles
+from longpole.report.overview_html import overview_html
 from longpole.report.sections import Section
 
 if TYPE_CHECKING:
@@ -151,12 +151,8 @@ def _part(part: Part, level: int, links: EventLinks | None) -> str:
             return _section(part, level, links)
         case Lanes():
             return _lanes(part)
-        case Tiles():
-            return tiles_html(part)
-        case Stack():
-            return stack_html(part)
-        case Intervals():
-            return intervals_html(part, links)
+        case Tiles() | Stack() | Columns() | Intervals():
+            return overview_html(part, links)
         case _:
             return html([part], links)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Union
 
 from longpole.report.events import events_of
 from longpole.report.lanes import Lanes
-from longpole.report.overview import Intervals, Stack, Tiles
+from longpole.report.overview import Columns, Intervals, Stack, Tiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -37,7 +37,7 @@ class Section:
     """The events that it links to, and those within it that have no links of their own."""
 
 
-Part = Union["Block", Lanes, Tiles, Stack, Intervals, Section]
+Part = Union["Block", Lanes, Tiles, Stack, Columns, Intervals, Section]
 """What a section consists of."""
 
 
@@ -60,7 +60,7 @@ def events_in(parts: Iterable[Part]) -> Iterator[int]:
                 yield from events_in(part.parts)
             case Intervals(rows):
                 yield from (row.event for row in rows if row.event is not None)
-            case Lanes() | Tiles() | Stack():
+            case Lanes() | Tiles() | Stack() | Columns():
                 pass
             case _:
                 yield from events_of(part)

@@ -15,12 +15,39 @@ if TYPE_CHECKING:
 
     from longpole.report.blocks import Bar, Block, Cell, Column
 
-__all__ = ["text"]
+__all__ = ["NO_ROOM", "text"]
 
+NO_ROOM: Final = "Columns that do not fit"
 _GUTTER: Final = "  "
 _SHORTEST_NAME: Final = 24
 _WIDEST_PARAGRAPH: Final = 120
 _LONGEST_BAR: Final = 16
+
+# What a table that is too wide is read without, least telling first; then from the right.
+_LEFT_OUT_FIRST: Final = (
+    "stack",
+    "shapes",
+    "strides",
+    "dtypes",
+    "std",
+    "p25",
+    "p75",
+    "correlation",
+    "start_ns",
+    "end_ns",
+    "time_ns",
+    "linked_by",
+    "min",
+    "max",
+    "mean",
+    "work_class",
+    "longest_event",
+    "FLOP/B",
+    "type",
+    "GB/s",
+    "TFLOP/s",
+    "median",
+)
 
 
 def text(blocks: Sequence[Block], terminal: Terminal | None = None) -> str:
@@ -112,34 +139,62 @@ class _Page:
         ]
 
     def table(self, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> list[str]:
-        """Align cells under their titles, which are dim."""
-        titles = [column.title for column in columns]
-        texts = [
-            [shown(column, value) for value in values]
-            for column, values in zip(columns, zip(*rows, strict=True), strict=False)
+        """Align cells under their titles, which are dim; name the columns that do not fit."""
+        cells = zip(*rows, strict=True) if rows else ([] for _ in columns)
+        everything = [
+            (column, [shown(column, value) for value in values])
+            for column, values in zip(columns, cells, strict=True)
         ]
-        fitted = list(zip(*self._fitted(columns, texts), strict=True)) if rows else []
+        left_out = self._left_out(everything)
+        kept = [pair for at, pair in enumerate(everything) if at not in left_out]
+        columns, texts = [column for column, _ in kept], [texts for _, texts in kept]
+        titles = [column.title for column in columns]
+        room = _SHORTEST_NAME if left_out else self._room(columns, texts)
+        fitted = list(zip(*_fitted(columns, texts, room), strict=True)) if rows else []
         widths = [max(map(len, cells)) for cells in zip(titles, *fitted, strict=True)]
         sides = [column.is_left for column in columns]
         lines = [self._line(cells, widths, sides) for cells in (titles, *fitted)]
         nothing = [] if rows else [f"{self.indent}(no rows)"]
-        return [self.terminal.styled(lines[0], "dim"), *lines[1:], *nothing]
+        unseen = [everything[at][0].title for at in sorted(left_out)]
+        more = ["", *self.paragraph(f"{NO_ROOM}: {', '.join(unseen)}.")] if unseen and rows else []
+        return [self.terminal.styled(lines[0], "dim"), *lines[1:], *nothing, *more]
 
-    def _fitted(
-        self, columns: Sequence[Column], texts: Sequence[Sequence[str]]
-    ) -> Iterator[Sequence[str]]:
-        """Shorten names to the room that the other columns leave, and escape all."""
-        cells = [list(map(escape, column)) for column in texts]
+    def _left_out(self, everything: Sequence[tuple[Column, Sequence[str]]]) -> set[int]:
+        """Return the places of the columns that are left out so that the others fit.
+
+        The first column, texts and those that must be shown stay.
+        """
+        widths = [_least_width(column, texts) + len(_GUTTER) for column, texts in everything]
+        excess = len(self.indent) + sum(widths) - len(_GUTTER) - self.terminal.width
+        telling = {
+            at: _telling(column, texts)
+            for at, (column, texts) in enumerate(everything)
+            if at and not column.is_needed
+        }
+        optional = (
+            at
+            for at, place in telling.items()
+            if everything[at][0].type != "text" or place < len(_LEFT_OUT_FIRST)
+        )
+        order = sorted(optional, key=lambda at: (telling[at], -at))
+        left_out: set[int] = set()
+        for at in order:
+            if excess <= 0:
+                break
+            left_out.add(at)
+            excess -= widths[at]
+        return left_out
+
+    def _room(self, columns: Sequence[Column], texts: Sequence[Sequence[str]]) -> int:
+        """Return the length of names that the other columns leave room for."""
         fixed = [
-            max(map(len, (column.title, *cell))) + len(_GUTTER)
-            for column, cell in zip(columns, cells, strict=True)
+            _least_width(column, cells) + len(_GUTTER)
+            for column, cells in zip(columns, texts, strict=True)
             if column.type != "name"
         ]
         n_names = len(columns) - len(fixed)
         free = self.terminal.width - len(self.indent) - sum(fixed) - len(_GUTTER) * (n_names - 1)
-        room = max(free // max(n_names, 1), _SHORTEST_NAME)
-        for column, cell, whole in zip(columns, cells, texts, strict=True):
-            yield short_names(whole, room) if column.type == "name" else cell
+        return max(free // max(n_names, 1), _SHORTEST_NAME)
 
     def _line(self, cells: Sequence[str], widths: Sequence[int], sides: Sequence[bool]) -> str:
         aligned = [
@@ -147,3 +202,32 @@ class _Page:
             for cell, width, is_left in zip(cells, widths, sides, strict=True)
         ]
         return self.indent + _GUTTER.join(aligned).rstrip()
+
+
+def _fitted(
+    columns: Sequence[Column], texts: Sequence[Sequence[str]], room: int
+) -> Iterator[Sequence[str]]:
+    """Shorten names to some length, and escape all."""
+    for column, cells in zip(columns, texts, strict=True):
+        yield short_names(cells, room) if column.type == "name" else list(map(escape, cells))
+
+
+def _least_width(column: Column, texts: Sequence[str]) -> int:
+    """Return the width below which a column is not shown."""
+    least = max(len(escape(text)) for text in (column.title, *texts))
+    if column.type != "name":
+        return least
+    return max(len(column.title), min(least, _SHORTEST_NAME))
+
+
+def _telling(column: Column, texts: Sequence[str]) -> int:
+    """Return how much a column tells: least if nothing in it is known."""
+    if all(text == "-" for text in texts):
+        return -1
+    title = column.title.removesuffix(" time")
+    places = (
+        place
+        for place, words in enumerate(_LEFT_OUT_FIRST)
+        if title == words or title.endswith(f"_{words}")
+    )
+    return next(places, len(_LEFT_OUT_FIRST))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from longpole.statistics.interval import Interval
+from longpole.statistics import Interval
 from longpole.statistics.samples import (
     MEDIAN_DEVIATION_TO_SIGMA,
     mann_whitney,

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 from longpole._core import JointRanks
 from longpole.errors import RanksError
 from longpole.frames import frame_of
-from longpole.traces.findings import RankFinding, disagreement
+from longpole.traces.findings import RankFinding, disagreement, has_or_have, listed
 from longpole.traces.flight_recorder import is_dump, read_dump
 from longpole.traces.sources import find_sources
-from longpole.traces.wording import has_or_have, listed
 from longpole.wording import count
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What the files of a run lack or disagree about."""
+"""What the files of a run lack or disagree about, and phrases for ranks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.report.blocks import Notes
-from longpole.traces.wording import listed
 from longpole.wording import count, escape
 
 if TYPE_CHECKING:
@@ -14,7 +13,15 @@ if TYPE_CHECKING:
 
     from longpole.traces.reading import ReadRank
 
-__all__ = ["NOT_A_TRACE", "RankFinding", "disagreement", "finding_notes", "in_order"]
+__all__ = [
+    "NOT_A_TRACE",
+    "RankFinding",
+    "disagreement",
+    "finding_notes",
+    "has_or_have",
+    "in_order",
+    "listed",
+]
 
 NOT_A_TRACE: Final = "not a trace"
 _MOST_SHOWN: Final = 8
@@ -110,3 +117,29 @@ def finding_notes(findings: Sequence[RankFinding]) -> list[Notes]:
     if len(findings) > len(notes):
         notes.append(f"and {count(len(findings) - len(notes), 'finding')} more: see --json")
     return [Notes(notes)] if notes else []
+
+
+def listed(ranks: Sequence[int]) -> str:
+    """Return ranks as a phrase.
+
+    Examples
+    --------
+    >>> listed([3]), listed([1, 0]), listed([0, 1, 2, 6])
+    ('rank 3', 'ranks 0 and 1', 'ranks 0-2, 6')
+    """
+    runs: list[list[int]] = []
+    for rank in sorted(set(ranks)):
+        if runs and rank == runs[-1][-1] + 1:
+            runs[-1].append(rank)
+        else:
+            runs.append([rank])
+    words = [
+        str(run[0]) if len(run) == 1 else f"{run[0]}{' and ' if len(run) == 2 else '-'}{run[-1]}"  # noqa: PLR2004
+        for run in runs
+    ]
+    return f"{'rank' if len(set(ranks)) == 1 else 'ranks'} {', '.join(words)}"
+
+
+def has_or_have(ranks: Sequence[int]) -> str:
+    """Return `has` or `have`, to agree with the number of ranks."""
+    return "has" if len(ranks) == 1 else "have"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from longpole._core import is_own_frame, rank_of_calls
 from longpole.errors import RanksError
 from longpole.json_elements import JsonLimitError, json_elements
-from longpole.packed import first_bytes
+from longpole.opening import first_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from functools import cached_property
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole._core import JointRanks
 from longpole.critical_path.changes import parts_of
 from longpole.errors import RanksError, WindowError
 from longpole.frames import frame_of
+from longpole.report.blocks import Column, Sentence, tabulated
 from longpole.report.html import html
-from longpole.traces.bandwidth import with_bandwidth
+from longpole.traces.call_columns import (
+    recorded_waits,
+    with_bandwidth,
+    with_recorded,
+    with_recorded_cause,
+    with_skew,
+)
 from longpole.traces.engines import TIMEOUT_S
-from longpole.traces.findings import NOT_A_TRACE, RankFinding, disagreement, in_order
+from longpole.traces.findings import (
+    NOT_A_TRACE,
+    RankFinding,
+    disagreement,
+    finding_notes,
+    in_order,
+    listed,
+)
 from longpole.traces.late_ranks import late_ranks
 from longpole.traces.open_ranks import OpenRanks
 from longpole.traces.path import PathRanks, path_frame
 from longpole.traces.reading import Change
-from longpole.traces.skew import with_skew
-from longpole.traces.task_waits import recorded_waits, with_recorded, with_recorded_cause
-from longpole.traces.wording import listed
+from longpole.wording import count, escape
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,6 +40,7 @@ if TYPE_CHECKING:
 
     from longpole._core import JointSolution, ReducedRank
     from longpole.critical_path.changes import Change as PathChange
+    from longpole.report.blocks import Block, Value
     from longpole.trace import Trace
     from longpole.traces.engines import Engine
     from longpole.traces.late_ranks import RankRemedy
@@ -37,8 +49,6 @@ if TYPE_CHECKING:
 __all__ = ["TraceSet"]
 
 _SKEW_SHARE: Final = 0.02
-
-
 _MOST_STEPS: Final = 8
 """Maximum number of steps listed in a message."""
 
@@ -80,10 +90,24 @@ class TraceSet:
         """The ranks as the core holds them."""
         return self._joint
 
+    def blocks(self) -> list[Block]:
+        """Return an overview: the ranks that others wait for, the files, and their findings."""
+        columns: dict[Column, Value] = {
+            Column("rank", "number"): "rank",
+            Column("file", "name"): lambda row: escape(row["path"]),
+            Column("steps", "count"): "steps",
+            Column("calls", "count"): "calls",
+            Column("events", "count"): "events",
+        }
+        return [
+            Sentence(f"{count(len(self), 'rank')}, {count(self.calls.height, 'call')}"),
+            *(Sentence(remedy.sentence) for remedy in self.late_ranks()),
+            tabulated(self.ranks.iter_rows(named=True), columns),
+            *finding_notes(self.findings),
+        ]
+
     def _repr_html_(self) -> str:
-        # Notebooks access this attribute of the object to draw it.
-        answer = import_module("longpole.analyses.ranks").ranks(self)
-        return html(answer.blocks())
+        return html(self.blocks())
 
     @cached_property
     def rank_numbers(self) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from longpole.critical_path.changes import Change
-from longpole.data import Data, Hidden
+from longpole.data import HIDDEN, Data
 from longpole.remedies.catalogue import RemedyId
 from longpole.remedies.model import Effort, Form
 from longpole.remedies.parts import Cause, Fact, Side, Status, Unit
@@ -53,10 +53,10 @@ class Remedy(Data):
     """Changes that may be possible; the same if there are no others."""
     events: tuple[int, ...]
     """Rows of `Trace.events` that show it best."""
-    told: Hidden[tuple[float, float, str] | None] = None
+    told: tuple[float, float, str] | None = field(default=None, metadata=HIDDEN)
     """Least and greatest share that it saves, and their wording; None if the verdict does not
     list it."""
-    forms: Hidden[tuple[Form, ...]] = field(default=(), repr=False)
+    forms: tuple[Form, ...] = field(default=(), repr=False, metadata=HIDDEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,5 +141,5 @@ class Findings(Data):
     """The strongest caveat, or None."""
     left_out: tuple[str, ...]
     """Further actions, and the caveat, if a short answer has no room for them."""
-    limit: Hidden[tuple[str, str] | None] = None
+    limit: tuple[str, str] | None = field(default=None, metadata=HIDDEN)
     """What limits the program and by how much, in a few words; None if unknown."""

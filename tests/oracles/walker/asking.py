@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.allocations import read_memory
-from longpole.analyses.questions import questions
-from longpole.bench.tune import read_cache, read_t1, read_task, read_triton
+from longpole.analyses.catalogue import questions
+from longpole.bench.tune import read_t1, read_task, read_triton
 from longpole.cli import program
 from longpole.cli.answer import exit_codes
 from longpole.cli.mcp import tools
@@ -134,11 +134,6 @@ ABOUT: Final[Mapping[str, Mapping[Question, float]]] = {
     },
     "chakra": {("chakra", word, "{}"): 1.0 for word in ("check", "show", "replay")},
     "task": {("function", "read_task"): 5.0, ("function", "read_parameters"): 2.0},
-    "cache": {
-        ("function", "read_cache"): 5.0,
-        ("tune", "{}/task.toml", "--simulate", "{}/cache.json"): 0.5,
-        ("function", "read_task"): 1.0,
-    },
     "tunableop": {
         ("tunableop", "show", _TUNABLE): 2.0,
         ("tunableop", "show", _UNTUNED): 2.0,
@@ -159,7 +154,7 @@ ABOUT: Final[Mapping[str, Mapping[Question, float]]] = {
         ("bench", "results", "{}/base.results.jsonl"): 2.0,
         ("bench", "results", "{}/base.results.jsonl", "--json", "--all-attempts"): 2.0,
         ("bench", "best", "{}/base.results.jsonl"): 2.0,
-        ("bench", "best", "{}/base.results.jsonl", "--by", "m", "--json"): 2.0,
+        ("bench", "best", "{}/base.results.jsonl", "--tag", "m", "--json"): 2.0,
         ("bench", "compare", "{}/base.results.jsonl", "{}/new.results.jsonl"): 1.0,
         ("bench", "compare", "{}/new.results.jsonl", "{}/base.results.jsonl", "--json"): 1.0,
     },
@@ -326,7 +321,6 @@ def _functions() -> Mapping[str, Callable[[Path], object]]:
             pass
 
     return {
-        "read_cache": lambda path: read_cache(path / "cache.json"),
         "read_task": task,
         "read_parameters": parameters,
         "read_memory": read_memory,

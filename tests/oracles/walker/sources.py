@@ -391,20 +391,6 @@ def _tuning(folder: Path) -> list[Source]:
     _text(folder / "triton/kernels.py", _TRITON)
     triton = 'parameters = "kernels.py:gemm"\n[candidate]\ncommand = "true {B}"\n'
     _text(folder / "triton/task.toml", triton)
-    tunings = [
-        {"b": n, "time": 1.5 + n, "times": [1.5, 1.6], "timestamp": "2026"} for n in range(4)
-    ]
-    cache = {
-        "device_name": "A",
-        "kernel_name": "k",
-        "tune_params_keys": ["b"],
-        "tune_params": {"b": [0, 1, 2, 3]},
-        "objective": "time",
-        "cache": {str(n): each for n, each in enumerate(tunings)},
-    }
-    _text(folder / "cache/cache.json", json.dumps(cache))
-    tasked = '[parameters]\nb = [0, 1, 2, 3]\n[candidate]\ncommand = "true {b}"\n'
-    _text(folder / "cache/task.toml", tasked)
     validators = "Validator,PT_VERSION,2.9.1\nValidator,GCN_ARCH_NAME,gfx1100\n"
     scaled = "ScaledGemmTunableOp_Float8_e4m3fn_Float8_e5m2_BFloat16_TN"
     rows = [
@@ -421,7 +407,6 @@ def _tuning(folder: Path) -> list[Source]:
         Source("tune task json", "task", _text(folder / "task.json", task)),
         Source("Kernel Tuner T1", "task", folder / "t1"),
         Source("Triton configurations", "task", folder / "triton"),
-        Source("Kernel Tuner cache", "cache", folder / "cache"),
         Source("TunableOp", "tunableop", folder / "tunable"),
     ]
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from longpole.analyses.diff.judgement import is_beyond_noise, moderated_t
 from longpole.analyses.diff.matching import match_sequences, places_of
-from longpole.analyses.diff.noise import is_beyond_noise, moderated_t
 from longpole.analyses.diff.sequences import activities, operators
 from longpole.analyses.diff.sides import one_of
 from longpole.stacks import ADDRESS

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.analyses.diff.account import path_changes, path_times
+from longpole.analyses.diff.account import effect_ns, path_changes, path_times
 from longpole.analyses.diff.answer import Diff
 from longpole.analyses.diff.changes import work_of
-from longpole.analyses.diff.counts import counts_of, peak_memory_bytes
-from longpole.analyses.diff.effects import effect_ns
+from longpole.analyses.diff.counts import counts_of, peak_memory_bytes, shapes_of
 from longpole.analyses.diff.judgement import (
     Judgement,
     judge_machine,
@@ -23,7 +22,6 @@ from longpole.analyses.diff.machine import machine_of, means_on_one_machine_ns
 from longpole.analyses.diff.predictions import predictions
 from longpole.analyses.diff.sentences import sentence
 from longpole.analyses.diff.setups import differing, setups_of
-from longpole.analyses.diff.shapes import shapes_of
 from longpole.analyses.diff.sides import side_of
 from longpole.analyses.diff.values import Change, DiffSide
 from longpole.errors import WindowError

@@ -1,19 +1,22 @@
-"""Counts per step: launches, activities, blocking calls, memory."""
+"""Counts per step: launches, activities, blocking calls, memory, and input shapes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from longpole.analyses.diff.values import Counts
 from longpole.frames import argument
 from longpole.windows import launching_calls
 
 if TYPE_CHECKING:
+    import numpy as np
     import polars as pl
+    from numpy.typing import NDArray
 
     from longpole.analyses.diff.sides import Side
 
-__all__ = ["counts_of", "peak_memory_bytes"]
+__all__ = ["counts_of", "peak_memory_bytes", "shapes_of"]
+_MOST: Final = 3
 
 
 def counts_of(base: Side, new: Side) -> tuple[Counts, ...]:
@@ -59,3 +62,24 @@ def _counts(side: Side) -> dict[str, float]:
 def _per_step(side: Side, events: pl.Series) -> float:
     starts_ns = side.events["start_ns"].gather(events).to_numpy()
     return float((side.rows_at(starts_ns) >= 0).sum()) / side.n_steps
+
+
+def shapes_of(side: Side, kind: str, events: NDArray[np.uint32]) -> tuple[str, ...]:
+    """Return the shapes of the operators of some events, most frequent first."""
+    import polars as pl
+
+    rows = pl.Series("event", events, pl.UInt32).to_frame()
+    if kind != "operator":
+        known = side.trace.launches.select("event", "operator").drop_nulls()
+        rows = rows.join(known, on="event").select(event="operator")
+    texts = [
+        rows.join(args.select("event", "Input Dims").drop_nulls(), on="event")["Input Dims"]
+        for category in side.trace.categories
+        if (args := side.trace.args(category)) is not None and "Input Dims" in args.columns
+    ]
+    if not texts:
+        return ()
+    counted = pl.concat([text.cast(str) for text in texts]).rename("shape").to_frame()
+    shape = pl.col("shape").str.replace_all(r"\s", "")
+    ranked = counted.group_by(shape).len("n").sort("n", "shape", descending=[True, False])
+    return tuple(ranked["shape"].head(_MOST))

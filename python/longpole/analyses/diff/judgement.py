@@ -3,13 +3,17 @@
 With several runs per side, each run contributes one number, as in `longpole bench compare`. With
 one run per side, each step does: their spread is the noise within a run. The noise between runs is
 often larger and then unknown.
+
+A handful of steps says little about the spread of one kernel. So the variance of each kernel's
+steps is combined with that of all work of its kind, as in a moderated t-test (Smyth, "Linear models
+and empirical Bayes methods", 2004). The error rate holds for all changes together.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from statistics import median
+from statistics import NormalDist, median
 from typing import TYPE_CHECKING, Final
 
 from longpole.statistics.ranks import median_limits, robust_spread, shift_limits
@@ -18,9 +22,22 @@ from longpole.wording import count
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from longpole.analyses.diff.values import Outcome
 
-__all__ = ["FEWEST", "Judgement", "judge_runs", "judge_step", "judge_steps"]
+    Steps = NDArray[np.float64]
+
+__all__ = [
+    "FEWEST",
+    "Judgement",
+    "is_beyond_noise",
+    "judge_runs",
+    "judge_step",
+    "judge_steps",
+    "moderated_t",
+]
 
 _LEVEL: Final = 0.05
 FEWEST: Final = 4
@@ -34,6 +51,14 @@ _BETWEEN_RUNS: Final = (
     "One run of each side does not show how much runs differ: the interval covers only the steps "
     "of these two runs. Give several runs of each side."
 )
+# Weight of the variance of all work of a kind, as a number of further steps.
+_PRIOR_DEGREES: Final = 4.0
+
+# Probability of any false change among all.
+_ANY_FALSE: Final = 0.05
+
+# Clock resolution: a spread is at least this fraction of the time.
+_LEAST_SPREAD: Final = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,3 +208,56 @@ def _held(
 
 def _spread(lengths: Sequence[float]) -> str:
     return f"{100 * (max(lengths) / min(lengths) - 1):.0f} %"
+
+
+def moderated_t(base: Steps, new: Steps) -> Steps | None:
+    """Return the difference of each row in standard errors of its steps.
+
+    Parameters
+    ----------
+    base, new
+        The time of each group of work (row) in each step (column).
+
+    Returns
+    -------
+    array or None
+        None with one step per side, which has no spread.
+    """
+    import numpy as np
+
+    degrees = base.shape[1] + new.shape[1] - 2
+    if degrees <= 0 or not base.size:
+        return None
+    means = base.mean(axis=1), new.mean(axis=1)
+    size = np.maximum((means[0] + means[1]) / 2, 1.0)
+    squares = [((side - side.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) for side in (base, new)]
+    variance = (squares[0] + squares[1]) / degrees / size**2
+    prior = float(np.median(variance))
+    pooled = (_PRIOR_DEGREES * prior + degrees * variance) / (_PRIOR_DEGREES + degrees)
+    spread = np.sqrt(np.maximum(pooled, _LEAST_SPREAD**2))
+    error = spread * math.sqrt(1 / base.shape[1] + 1 / new.shape[1])
+    found: Steps = (means[1] - means[0]) / size / error
+    return found
+
+
+def is_beyond_noise(t: float, n_steps: int, n_changes: int) -> bool:
+    """Whether a difference in standard errors is significant among `n_changes` others.
+
+    Examples
+    --------
+    >>> is_beyond_noise(9.0, 10, 20), is_beyond_noise(2.5, 10, 20)
+    (True, False)
+    """
+    degrees = _PRIOR_DEGREES + n_steps - 2
+    return abs(t) > _quantile(1 - _ANY_FALSE / 2 / max(n_changes, 1), degrees)
+
+
+def _quantile(share: float, degrees: float) -> float:
+    """Return the quantile of the t distribution (Fisher and Cornish, 1960)."""
+    z = NormalDist().inv_cdf(share)
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+    )
+    return z + sum(term / degrees ** (power + 1) for power, term in enumerate(terms))

@@ -86,7 +86,7 @@ def _compared(diff: Findings) -> str:
 
 
 def _too_few(diff: Findings) -> str:
-    """Say how many runs or steps are missing for a verdict."""
+    """Return how many runs or steps each side needs for a verdict, if it has fewer."""
     sides = (diff.base, diff.new)
     are_runs = any(side.n_runs > 1 for side in sides)
     fewest = min(side.n_runs if are_runs else side.n_steps for side in sides)

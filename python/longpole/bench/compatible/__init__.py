@@ -1,5 +1,1 @@
 """Interfaces of other tools, for programs written for them."""
-
-from longpole.bench.compatible.profile_result import ProfileResult, extract_profile_result
-
-__all__ = ["ProfileResult", "extract_profile_result"]

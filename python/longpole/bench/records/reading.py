@@ -1,7 +1,7 @@
-"""Reads results files row by row, in memory independent of their length.
+"""Reads results files row by row, in memory independent of their length, and chooses the best.
 
 Every row is checked: a row that is not a record, or a record with an invalid value, is counted and
-left out.
+left out. The best result is chosen by time, then by name, independent of the order of completion.
 """
 
 from __future__ import annotations
@@ -10,23 +10,29 @@ import hashlib
 import json
 import math
 from array import array
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.bench.records.record import Record
+from longpole.bench.records.record import Outcome, Record, is_duration_ns
 from longpole.opening import open_file
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
+
+    from longpole.bench.records.record import Measurement
 
 __all__ = [
     "MAX_ROW_BYTES",
     "ResultsFile",
     "RowKind",
     "StoredResults",
+    "best_of_final",
+    "best_records",
+    "fastest",
+    "final_records",
     "json_object",
     "parse_record",
     "read_results",
@@ -181,3 +187,63 @@ def _record(fields: dict[str, Any] | None) -> Record | None:
 def _short_hash(text: str) -> int:
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little", signed=True)
+
+
+def fastest(results: Iterable[Measurement]) -> Measurement | None:
+    """Return the fastest result. An invalid time never wins (see `is_duration_ns`)."""
+    sound = [result for result in results if is_duration_ns(result.time_ns)]
+    return min(sound, key=lambda result: (result.time_ns, result.name), default=None)
+
+
+def final_records(records: Iterable[Record]) -> dict[str, Record]:
+    """Return the last record of each job by id, in the order in which ids first occur."""
+    last: dict[str, Record] = {}
+    for record in records:
+        if record.is_final:
+            last[record.id] = record
+    return last
+
+
+def best_records(
+    records: Iterable[Record], by: Callable[[Record], str] = lambda record: record.key
+) -> dict[str, Record]:
+    """Return the record with the fastest result of each group, among successful runs.
+
+    Ties are decided by the name of the result, then the id of the job, so that the order in which
+    jobs ran does not matter. Groups are in the order of their names.
+    """
+    last = final_records(records)
+    chosen = best_of_final(last.values(), by)
+    return {group: last[record.id] for group, record in chosen.items()}
+
+
+def best_of_final(
+    records: Iterable[Record], by: Callable[[Record], str] = lambda record: record.key
+) -> dict[str, Record]:
+    """Choose as `best_records` does, from final records, one per job, which are read once.
+
+    To save memory, the chosen records come without their environment, their output and their other
+    results.
+    """
+    chosen: dict[str, Record] = {}
+    for record in records:
+        group = by(record)
+        if _rank(record) is not None and _is_better(record, chosen.get(group)):
+            chosen[group] = _slim(record)
+    return dict(sorted(chosen.items()))
+
+
+def _slim(record: Record) -> Record:
+    return replace(
+        record, environment={}, stdout_tail="", stderr_tail="", results=(), omitted=(), strays=()
+    )
+
+
+def _is_better(record: Record, rival: Record | None) -> bool:
+    return rival is None or (_rank(record) or ()) < (_rank(rival) or ())
+
+
+def _rank(record: Record) -> tuple[float, str, str] | None:
+    if record.outcome is not Outcome.OK or record.best is None:
+        return None
+    return (record.best.time_ns, record.best.name, record.id)

@@ -8,6 +8,10 @@ samples belong together by position.
 A failed attempt is counted and yields no run; a duration that is not a positive finite number is
 counted and yields no sample. Unreadable parts of a record are counted, not fatal, since the file
 may have been written by an older version or truncated by a crash.
+
+The output of benchmark tools is read as records too, one per operation and run. A run is defined by
+the tool (`run` among the fields), or else is the whole output: rows of one process are its samples.
+Rows that cannot be compared are failed attempts.
 """
 
 from __future__ import annotations
@@ -22,14 +26,19 @@ from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from statistics import median
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from longpole.bench.records.printed import printed_rows
+from longpole.bench.extraction import extract
 from longpole.bench.records.reading import json_object, rows_of
 from longpole.bench.records.record import is_duration_ns
 from longpole.errors import ResultsError
 
-__all__ = ["Measurements", "Row", "Runs", "Source", "gather", "read_measurements"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from longpole.bench.extraction import Extraction
+
+__all__ = ["Measurements", "Row", "Runs", "Source", "gather", "printed_rows", "read_measurements"]
 
 Row: TypeAlias = Mapping[str, Any]
 
@@ -302,3 +311,40 @@ def _add_environment(environment: dict[str, set[str]], found: Any, prefix: str =
             environment.setdefault(f"{prefix}{name}", set()).add(value)
         else:
             _add_environment(environment, value, f"{prefix}{name}.")
+
+
+_SAID = ("run", "statistic", "started_at")
+
+
+def printed_rows(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the tools that wrote a file; none if no format is recognised."""
+    found = extract(path)
+    said = _said(found)
+    runs: dict[tuple[str, ...], dict[str, Any]] = {}
+    for at, row in enumerate(found.measurements):
+        run, statistic, started_at = (said.get((at, name), "") for name in _SAID)
+        name = row.operation or row.format
+        if not row.is_selectable:
+            yield {"key": name, "outcome": row.status}
+            continue
+        key = (name, row.format, statistic, run)
+        clock = f"{row.format} {statistic}".rstrip()
+        printed = {
+            "key": name,
+            "outcome": "ok",
+            "results": [],
+            "started_at": started_at,
+            "sampling": {"clock": clock},
+        }
+        original = {"time": row.printed_time, "unit": row.printed_unit}
+        runs.setdefault(key, printed)["results"].append(
+            {"name": "", "time_ns": row.time_ns, "original": original}
+        )
+    yield from runs.values()
+
+
+def _said(found: Extraction) -> dict[tuple[int, str], str]:
+    import polars as pl
+
+    told = found.fields.filter(pl.col("name").cast(pl.String).is_in(_SAID))
+    return {(record, name): value for record, name, value in told.iter_rows()}

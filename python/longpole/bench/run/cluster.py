@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from longpole.bench.run.job import Job
-    from longpole.bench.run.policy import Policy
+    from longpole.bench.run.job import Job, Policy
 
 __all__ = ["Cluster"]
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from longpole.bench.run.conditions import Sampling
 
-__all__ = ["Ending", "Guard", "GuardLostError", "Order", "Stream"]
+__all__ = ["Ending", "Guard", "GuardLostError", "Order", "Stream", "run_once"]
 
 Stream = Literal["stdout", "stderr"]
 
@@ -234,6 +234,21 @@ class Guard:
         except (OSError, ValueError) as error:
             message = "the guard of the device has died"
             raise GuardLostError(message) from error
+
+
+def run_once(order: Order, take: Callable[[Stream, bytes], None]) -> Ending:
+    """Run a single job under a guard of its own.
+
+    Raises
+    ------
+    GuardLostError
+        The guard does not start, or is broken.
+    """
+    guard = Guard()
+    try:
+        return guard.run(order, take)
+    finally:
+        guard.close()
 
 
 def _guard_command() -> list[str]:

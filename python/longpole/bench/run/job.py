@@ -1,4 +1,7 @@
-"""What to run: a command, and the name under which its result is stored."""
+"""What to run: a command, its limits and retries, and the jobs of a run as a file.
+
+A plan is stored with the results of its run, so that the run can be resumed.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,30 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.bench.run.output import check_format
-from longpole.bench.run.policy import LONGEST_S
+from longpole.errors import ResultsError
+from longpole.files import new_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
-__all__ = ["Job", "parse_argv", "read_jobs"]
+    from longpole.devices import Busy
+
+__all__ = [
+    "LONGEST_S",
+    "Job",
+    "Plan",
+    "Policy",
+    "check_plan_can_be_written",
+    "parse_argv",
+    "plan_path",
+    "read_jobs",
+]
+
+_SCHEMA: Final = "longpole.bench.plan/1"
+
+LONGEST_S: Final = 1_000_000_000
+"""The longest time limit; 30 years are as good as none."""
 
 # Tokens that `shlex` splits off where a shell would interpret them.
 SHELL_CHARACTERS: Final = frozenset("();<>|&")
@@ -199,3 +220,162 @@ def _check_types(fields: Mapping[str, Any]) -> None:
     if timeout_s is not None and not 0 < timeout_s <= LONGEST_S:
         message = f"'timeout_s' must be above 0 and at most {LONGEST_S:,}, not {timeout_s}"
         raise ValueError(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Limits and retries of a runner. All times are seconds on a monotonic clock.
+
+    Parameters
+    ----------
+    timeout_s
+        Time limit of a job without its own; None for no limit.
+    total_timeout_s
+        Time limit of all jobs together, from the first on.
+    grace_s
+        Time for a job to clean up between SIGTERM and SIGKILL.
+    drain_s
+        Time that processes left by a job may run after the job itself has ended.
+    retries
+        How often a failed job (by exit status or signal) is repeated. Hangs and outputs without
+        results are not repeated.
+    launch_attempts
+        How often to try to start a job if the system refuses for a temporary reason: out of memory
+        or processes, a file being written.
+    launch_delay_s
+        Time to wait between these attempts.
+    busy
+        What to do if another program uses a device when its first job is about to start: `refuse`
+        the device, `wait` until it is idle, or `allow` it.
+    lock_clock_mhz
+        Clock to lock while jobs run on a device; None leaves it unchanged. The guard of the device
+        releases it at its end, even if the runner was killed.
+    """
+
+    timeout_s: float | None = 60.0
+    total_timeout_s: float | None = None
+    grace_s: float = 5.0
+    drain_s: float = 0.3
+    retries: int = 0
+    launch_attempts: int = 3
+    launch_delay_s: float = 5.0
+    busy: Busy = "refuse"
+    lock_clock_mhz: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("timeout_s", "total_timeout_s"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value <= LONGEST_S:
+                message = f"{name} must be above 0 and at most {LONGEST_S:,} s, not {value!r}"
+                raise ValueError(message)
+        if self.busy not in {"refuse", "wait", "allow"}:
+            message = f"busy must be refuse, wait or allow, not {self.busy!r}"
+            raise ValueError(message)
+        for name in ("grace_s", "drain_s", "launch_delay_s"):
+            value = getattr(self, name)
+            if not 0 <= value <= LONGEST_S:
+                message = f"{name} must be 0 to {LONGEST_S:,} s, not {value!r}"
+                raise ValueError(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The jobs of a run, and its limits and devices.
+
+    The file contains the environment variables of jobs with their values, which are needed to run
+    them again. It is readable only by its owner.
+    """
+
+    jobs: tuple[Job, ...]
+    given: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, path: Path) -> Plan:
+        """Read a plan.
+
+        Raises
+        ------
+        ResultsError
+            The file does not exist, or is not a plan.
+        """
+        try:
+            fields = _fields(path)
+            jobs = tuple(read_jobs(json.dumps(job) for job in fields["jobs"]))
+            return cls(jobs, dict(fields["given"]))
+        except FileNotFoundError:
+            message = (
+                f"{path} is missing; it lists the jobs to run\n"
+                "hint: `longpole bench run` writes it next to the results"
+            )
+            raise ResultsError(message) from None
+        except (ValueError, KeyError, TypeError) as error:
+            message = f"{path} does not say what to run: {error}"
+            raise ResultsError(message) from error
+
+    def write(self, path: Path, *, force: bool) -> None:
+        """Write the plan; with `force` replace an earlier one.
+
+        Raises
+        ------
+        ResultsError
+            A plan exists without `force`, or a file that is not a plan (it is left unchanged), or
+            the plan cannot be written.
+        """
+        check_plan_can_be_written(path, force=force)
+        text = json.dumps(
+            {
+                "schema": _SCHEMA,
+                "given": dict(self.given),
+                "jobs": [job.to_dict() for job in self.jobs],
+            }
+        )
+        try:
+            with new_file(path, force=force, private=True) as unfinished:
+                unfinished.write_text(text, encoding="utf-8")
+        except OSError as error:
+            message = f"{path} cannot be written: {error.strerror or error}"
+            raise ResultsError(message) from error
+
+
+def plan_path(results: Path) -> Path:
+    """Return the plan file of a results file; it need not exist."""
+    return results.with_suffix(".plan.json")
+
+
+def check_plan_can_be_written(path: Path, *, force: bool) -> None:
+    """Raise if a file exists, unless it is an earlier plan and `force` is given.
+
+    Raises
+    ------
+    ResultsError
+        A file exists that must not be replaced.
+    """
+    if not (path.exists() or path.is_symlink()):
+        return
+    if not _is_plan(path):
+        message = (
+            f"{path} is not the plan of a run, so it is not replaced\n"
+            "hint: choose another name for the results file; its plan has the same name"
+        )
+        raise ResultsError(message)
+    if not force:
+        message = (
+            f"{path} contains the plan of another run\n"
+            "hint: give another name for the results, or replace it with -f"
+        )
+        raise ResultsError(message)
+
+
+def _is_plan(path: Path) -> bool:
+    try:
+        return not path.is_symlink() and _fields(path).get("schema") == _SCHEMA
+    except (OSError, ValueError):
+        return False
+
+
+def _fields(path: Path) -> dict[str, Any]:
+    fields = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(fields, dict):
+        message = "it is not a JSON object"
+        raise ValueError(message)  # noqa: TRY004 - as JSON that cannot be read
+    return fields

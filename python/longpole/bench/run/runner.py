@@ -6,16 +6,15 @@ import time
 from collections import Counter
 from concurrent.futures import as_completed
 from dataclasses import dataclass, field
-from threading import Lock
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from longpole.bench.records.reading import ResultsFile
 from longpole.bench.records.record import Outcome
 from longpole.bench.records.store import Store
 from longpole.bench.run.cluster import Cluster
-from longpole.bench.run.policy import Policy
+from longpole.bench.run.job import Policy
 from longpole.bench.run.schedule import Schedule, Task
-from longpole.bench.run.slot import Slot
 from longpole.bench.run.worker import LocalWorker
 from longpole.devices import Device, Found, select
 from longpole.errors import DeviceError
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from longpole.bench.run.worker import Worker
     from longpole.devices import Provider
 
-__all__ = ["ENGINES", "Engine", "Runner", "Running", "Status"]
+__all__ = ["ENGINES", "Engine", "Runner", "Running", "Slot", "Status"]
 
 Engine = Literal["local", "ray"]
 ENGINES: Final = ("local", "ray")
@@ -291,7 +290,7 @@ class Runner:
             deadline = None if total_s is None else time.monotonic() + total_s
             for worker in self._workers:
                 worker.deadline = deadline
-                self._slots.append(Slot(worker, schedule=self._schedule, journal=self))
+                self._slots.append(Slot(worker, self._schedule, self))
             self._n_working = len(self._slots)
             for slot in self._slots:
                 slot.start()
@@ -347,3 +346,74 @@ def _choose(
         message = "there is no device to run on"
         raise DeviceError(message)
     return chosen
+
+
+class Slot(Thread):
+    """Passes jobs to the worker of one device until none is left or the device fails."""
+
+    def __init__(self, worker: Worker, schedule: Schedule, runner: Runner) -> None:
+        super().__init__(name=f"longpole {worker.device.uuid}", daemon=True)
+        self.device = worker.device
+        self.task: Task | None = None
+        self.task_since: float | None = None
+        self._worker = worker
+        self._schedule = schedule
+        self._runner = runner
+
+    @property
+    def waits_for(self) -> str | None:
+        """Current holder of the device, until it is free."""
+        return self._worker.waits_for
+
+    def run(self) -> None:
+        """Work until no job is left."""
+        try:
+            self._worker.open()
+            while (task := self._schedule.take()) is not None:
+                if not self._work(task):
+                    break
+        except DeviceError as reason:
+            self._runner.quarantine(self.device, str(reason))
+        except BaseException as error:  # noqa: BLE001 - handed to who waits for results
+            self._runner.fail(error)
+        finally:
+            self._worker.close()
+            self._runner.leave()
+
+    def cancel(self, task: Task) -> None:
+        """End the current job if it is this one."""
+        if self.task is task:
+            self._worker.cancel(task)
+
+    def kill(self) -> None:
+        """End the running job."""
+        self._worker.kill()
+
+    def _work(self, task: Task) -> bool:
+        """Make one attempt. False if the device must not be used any more."""
+        self.task, self.task_since = task, time.monotonic()
+        try:
+            if not task.begin():
+                self._schedule.finish(task)
+                return True
+            record, trouble, delay_s = self._worker.attempt(task)
+            self._runner.write(record)
+            if trouble:
+                self._runner.quarantine(self.device, trouble)
+            self._settle(task, record, delay_s)
+        except BaseException as error:
+            self._runner.fail(error)
+            if not task.future.done():
+                task.future.set_exception(error)
+            self._schedule.finish(task)
+            raise
+        finally:
+            self.task = self.task_since = None
+        return trouble is None
+
+    def _settle(self, task: Task, record: Record, delay_s: float | None) -> None:
+        if delay_s is not None:
+            self._schedule.put_back(task, delay_s)
+        else:
+            task.future.set_result(record)
+            self._schedule.finish(task)

@@ -9,13 +9,20 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from longpole.bench.records.choice import fastest
 from longpole.bench.records.environment import fingerprint, variables_on_record
+from longpole.bench.records.reading import fastest
 from longpole.bench.records.record import Outcome, Record
 from longpole.bench.run.conditions import Sampling, is_disturbed
 from longpole.bench.run.guard import Ending, Guard, GuardLostError, Order
-from longpole.bench.run.judgement import Judgement, judge, launch_can_pass, signal_name
-from longpole.bench.run.output import NO_RESULTS, Found, Output
+from longpole.bench.run.output import (
+    NO_RESULTS,
+    Found,
+    Judgement,
+    Output,
+    judge,
+    launch_can_pass,
+    signal_name,
+)
 from longpole.devices import DeviceLostError, Lease, child_changes, wait_until_idle
 from longpole.errors import DeviceError
 
@@ -23,11 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from pathlib import Path
 
-    from longpole.bench.run.job import Job
-    from longpole.bench.run.policy import Policy
+    from longpole.bench.run.job import Job, Policy
     from longpole.bench.run.schedule import Task
     from longpole.devices import Device, Provider
-
 
 __all__ = ["LocalWorker", "Tried", "Worker", "device_lost", "worker_lost"]
 

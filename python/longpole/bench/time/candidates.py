@@ -22,16 +22,15 @@ from longpole.bench.records.environment import fingerprint
 from longpole.bench.records.record import Outcome, Record
 from longpole.bench.run.guard import Ending, GuardLostError
 from longpole.bench.run.output import Tail
-from longpole.bench.time.device_in_use import device_in_use, guard_of
 from longpole.bench.time.targets import key_of
-from longpole.bench.time.workers import IMPORT_S, outcome_of, worker_order
+from longpole.bench.time.workers import IMPORT_S, device_in_use, guard_of, outcome_of, worker_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from longpole.bench.reference import Reference
     from longpole.bench.run.guard import Order, Stream
-    from longpole.bench.time.device_in_use import DeviceInUse
+    from longpole.bench.time.workers import DeviceInUse
     from longpole.devices import Busy
 
 __all__ = ["Candidates"]

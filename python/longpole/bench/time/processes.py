@@ -12,17 +12,23 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from longpole.bench.compare.comparison import Comparison, Verdict, compare
-from longpole.bench.compare.looks import LOOKS
+from longpole.bench.comparison.compare import Comparison, Verdict, compare
+from longpole.bench.comparison.differences import LOOKS
 from longpole.bench.records.environment import fingerprint
 from longpole.bench.records.record import Record
-from longpole.bench.run.guard import Ending, Guard
+from longpole.bench.run.guard import Ending, Guard, run_once
 from longpole.bench.run.output import Tail
 from longpole.bench.time.commands import command_argv, command_records, without_disturbed
-from longpole.bench.time.device_in_use import device_in_use, guard_of
 from longpole.bench.time.targets import key_of
-from longpole.bench.time.work import WorkPlan
-from longpole.bench.time.workers import IMPORT_S, order, outcome_of, worker_order
+from longpole.bench.time.timing import WorkPlan
+from longpole.bench.time.workers import (
+    IMPORT_S,
+    device_in_use,
+    guard_of,
+    order,
+    outcome_of,
+    worker_order,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +37,7 @@ if TYPE_CHECKING:
     from longpole.bench.run.conditions import Sampling
     from longpole.bench.run.guard import Stream
     from longpole.bench.time.commands import CommandPlan
-    from longpole.bench.time.device_in_use import DeviceInUse
+    from longpole.bench.time.workers import DeviceInUse
     from longpole.devices import Busy
 
 __all__ = [
@@ -169,12 +175,9 @@ def configurations(kernel: str) -> list[str]:
     TargetError
         It is not an autotuned kernel.
     """
-    guard, said = Guard(), _Said()
+    said = _Said()
     wanted = {"configs": kernel, "lists_configs": True}
-    try:
-        guard.run(worker_order(wanted, IMPORT_S), said.take)
-    finally:
-        guard.close()
+    run_once(worker_order(wanted, IMPORT_S), said.take)
     rows = said.rows()
     if not rows:
         message = f"{kernel} cannot be imported: {said.stderr.telling_line()}"

@@ -23,14 +23,18 @@ from longpole.bench.records.record import Outcome
 from longpole.bench.reference import Reference
 from longpole.bench.run.conditions import Conditions
 from longpole.bench.time.clocks import CpuClock
-from longpole.bench.time.cupti_clock import CuptiClock
 from longpole.bench.time.gpu_clock import GpuClock
 from longpole.bench.time.measure import measure_in_turns
-from longpole.bench.time.targets import bound, find_function, key_of, rotating
-from longpole.bench.time.timing import Effort
-from longpole.bench.time.torch_clock import TorchClock
-from longpole.bench.time.triton_configs import config_labels, under_config
-from longpole.bench.time.work import Work
+from longpole.bench.time.targets import (
+    bound,
+    config_labels,
+    find_function,
+    key_of,
+    rotating,
+    under_config,
+)
+from longpole.bench.time.timing import Effort, Work
+from longpole.bench.time.torch_clock import CuptiClock, TorchClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

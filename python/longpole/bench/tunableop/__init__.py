@@ -12,18 +12,19 @@ Examples
 (1, 2, 4, 'Gemm_Hipblaslt_9')
 """
 
-from longpole.bench.tunableop.check import check
+from longpole.bench.tunableop.check import Problem, check
 from longpole.bench.tunableop.coverage import Coverage, coverage
 from longpole.bench.tunableop.difference import Speedup, diff, loaded, speedup
 from longpole.bench.tunableop.edit import pin, select, unpin
 from longpole.bench.tunableop.environment import (
     VARIABLES,
+    Installed,
     Phase,
     environment,
     environment_warnings,
+    installed_validators,
     installed_version,
 )
-from longpole.bench.tunableop.installed import Installed, installed_validators
 from longpole.bench.tunableop.merge import Conflict, Merged, merge, merge_by_validators
 from longpole.bench.tunableop.names import (
     all_ordinals,
@@ -32,7 +33,6 @@ from longpole.bench.tunableop.names import (
     name_warnings,
     with_ordinal,
 )
-from longpole.bench.tunableop.problems import Problem
 from longpole.bench.tunableop.records import TunableFile, read
 from longpole.bench.tunableop.signature import Gemm
 from longpole.bench.tunableop.tune import WORKER, Failure, Tuning, tune

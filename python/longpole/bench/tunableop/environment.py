@@ -1,4 +1,4 @@
-"""The environment variables of TunableOp, and problems of their values.
+"""The environment variables of TunableOp, problems of their values, and the installed torch.
 
 torch reads each variable once, at the first GEMM or earlier; later changes have no effect.
 `os.putenv` changes the process but not `os.environ`, so Python code does not see it; set variables
@@ -11,8 +11,9 @@ import difflib
 import os
 import re
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,10 +21,12 @@ if TYPE_CHECKING:
 __all__ = [
     "PREFIX",
     "VARIABLES",
+    "Installed",
     "Phase",
     "Variable",
     "environment",
     "environment_warnings",
+    "installed_validators",
     "installed_version",
     "release_of",
 ]
@@ -249,3 +252,29 @@ def release_of(text: str) -> Version | None:
     """Parse the major and minor number of a version; None without them."""
     found = re.match(r"(\d+)\.(\d+)", text)
     return (int(found[1]), int(found[2])) if found else None
+
+
+class Installed(NamedTuple):
+    """Known validators, and whether these are all."""
+
+    validators: dict[str, str]
+    is_complete: bool
+
+
+def installed_validators() -> Installed:
+    """Return the validators of the installed torch.
+
+    torch knows its validators if it sees a GPU; otherwise only its version is known, and nothing if
+    it is not installed.
+    """
+    version = installed_version()
+    if version is None:
+        return Installed({}, is_complete=False)
+    try:
+        torch = import_module("torch")
+        if torch.cuda.is_available():
+            found = dict(import_module("torch.cuda.tunable").get_validators())
+            return Installed(found, is_complete=bool(found))
+    except (ImportError, OSError, RuntimeError, AttributeError):
+        pass  # a build without TunableOp, or with missing libraries
+    return Installed({"PT_VERSION": version}, is_complete=False)

@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from longpole.bench.records import Outcome, Record
-from longpole.bench.run import Job, Policy, Runner
+from longpole.bench.records.record import Outcome, Record
+from longpole.bench.run.job import Job, Policy
+from longpole.bench.run.runner import Runner
 from longpole.bench.tunableop.difference import loaded
 from longpole.bench.tunableop.environment import environment
 from longpole.bench.tunableop.merge import merge

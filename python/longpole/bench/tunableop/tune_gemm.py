@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from longpole.bench.reference import as_array
-from longpole.bench.time import CpuClock
+from longpole.bench.time.clocks import CpuClock
 from longpole.bench.time.targets import rotating
 from longpole.bench.tunableop.edit import DEFAULT
 from longpole.bench.tunableop.merge import render_results

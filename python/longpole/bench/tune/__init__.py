@@ -1,16 +1,13 @@
 """Search a space of candidates for the best one, and report those tied with it."""
 
 from longpole.bench.reference import Reference
-from longpole.bench.tune.effort import Effort
-from longpole.bench.tune.kernel_tuner_files import read_cache, write_cache, write_t4
-from longpole.bench.tune.kernel_tuner_inputs import read_t1
 from longpole.bench.tune.objective import Objective
+from longpole.bench.tune.other_spaces import read_t1, read_triton, write_triton
 from longpole.bench.tune.replay import Simulation, recorded_runs, simulate
 from longpole.bench.tune.search import Tuning, tune
 from longpole.bench.tune.space import Space, TaskError, powers_of_two
-from longpole.bench.tune.strategies import STRATEGIES, find_strategy
+from longpole.bench.tune.strategies import STRATEGIES, Effort, find_strategy
 from longpole.bench.tune.task import Command, Function, Task, read_task
-from longpole.bench.tune.triton_source import read_triton, write_triton
 
 __all__ = [
     "STRATEGIES",
@@ -26,14 +23,11 @@ __all__ = [
     "Tuning",
     "find_strategy",
     "powers_of_two",
-    "read_cache",
     "read_t1",
     "read_task",
     "read_triton",
     "recorded_runs",
     "simulate",
     "tune",
-    "write_cache",
-    "write_t4",
     "write_triton",
 ]

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from longpole.bench.records.record import Outcome
 from longpole.bench.reference import read_numbers
-from longpole.bench.run.guard import Guard, Order
+from longpole.bench.run.guard import run_once
 from longpole.bench.run.job import Job
 from longpole.bench.run.output import NO_RESULTS, Tail
 from longpole.bench.time.targets import find_function
+from longpole.bench.time.workers import order
 from longpole.bench.tune.space import label_of
 from longpole.bench.tune.task import Command, filled
 
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Commands"]
 
-_BUILD_GRACE_S: Final = 1.0
-_DRAIN_S: Final = 0.3
 _QUOTED: Final = 300
 _IN_TURNS: Final = " in turns"
 
@@ -95,11 +94,11 @@ class Commands:
     ) -> list[list[Record]]:
         """Run points in turns, every second turn backwards, while they succeed."""
         del run_s  # it was divided into turns
-        order = list(range(len(points)))
-        random.Random(number).shuffle(order)  # noqa: S311 - an order, not a secret
+        places = list(range(len(points)))
+        random.Random(number).shuffle(places)  # noqa: S311 - an order, not a secret
         found: list[list[Record]] = [[] for _ in points]
         for turn in range(n_turns):
-            for place in order if turn % 2 == 0 else order[::-1]:
+            for place in places if turn % 2 == 0 else places[::-1]:
                 if not found[place] or found[place][-1].outcome is Outcome.OK:
                     found[place] += self.run([points[place]])
         return found
@@ -267,12 +266,7 @@ def _built(argv: Sequence[str], folder: Path, limit_s: float | None) -> str:
     def take(_stream: Stream, chunk: bytes) -> None:
         said.feed(chunk)
 
-    order = Order(argv, dict(os.environ), str(folder.resolve()), limit_s, _BUILD_GRACE_S, _DRAIN_S)
-    guard = Guard()
-    try:
-        ending = guard.run(order, take)
-    finally:
-        guard.close()
+    ending = run_once(order(argv, os.environ, limit_s, str(folder.resolve())), take)
     if ending.refused is not None:
         return ending.refused[1]
     if ending.stopped is not None:

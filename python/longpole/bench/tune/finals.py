@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Any, Protocol
 
-from longpole.bench.compare.comparison import Verdict, compare
-from longpole.bench.compare.looks import LOOKS
+from longpole.bench.comparison.compare import Verdict, compare
+from longpole.bench.comparison.differences import LOOKS
 from longpole.bench.tune.space import label_of
 from longpole.data import Data
-from longpole.statistics.interval import Interval
+from longpole.statistics import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from longpole.bench.compare.differences import Difference
+    from longpole.bench.comparison.differences import Difference
     from longpole.bench.tune.space import Point
 
 __all__ = ["Finalist", "Finals", "Turns", "finalists_of", "hold_finals"]
@@ -79,11 +79,10 @@ class Finals:
             return {}
         winner = self.leader
         others = [label for label in self.runs if label != winner]
-        rows = [row for label in self.runs for row in self._rows(label)]
         return {
             label: compare(
-                rows,
-                rows,
+                self._rows(winner),
+                self._rows(label),
                 self.gate,
                 confidence=1 - (1 - self.confidence) / len(others),
                 base_key=winner,

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from longpole.bench.records.store import Store
-from longpole.bench.run.policy import LONGEST_S
+from longpole.bench.run.job import LONGEST_S
 from longpole.bench.time.candidates import Candidates
 from longpole.bench.time.processes import ALONE, Campaign, time_in_processes
+from longpole.bench.tune.other_spaces import triton_label
 from longpole.bench.tune.space import label_of
 from longpole.bench.tune.task import Function
-from longpole.bench.tune.triton_source import triton_label
 
 if TYPE_CHECKING:
     import os

@@ -10,8 +10,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from longpole.bench.records.reading import ResultsFile
-from longpole.bench.tune.kernel_tuner_files import read_cache
-from longpole.bench.tune.ledger import Ledger, measuring_s
+from longpole.bench.tune.objective import Ledger, measuring_s
 from longpole.bench.tune.search import evaluated
 from longpole.bench.tune.space import Space, label_of
 from longpole.bench.tune.strategies import find_strategy
@@ -22,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from longpole.bench.records.record import Record
-    from longpole.bench.tune.effort import Effort
     from longpole.bench.tune.objective import Objective
     from longpole.bench.tune.space import Point
+    from longpole.bench.tune.strategies import Effort
 
 __all__ = ["Replayed", "Simulation", "recorded_runs", "simulate"]
 
@@ -105,15 +104,18 @@ class _Recorded:
 
 
 def recorded_runs(path: str | os.PathLike[str]) -> list[Record]:
-    """Read the runs of a results file, or of a cache file of Kernel Tuner.
+    """Read the runs of a results file.
 
     Raises
     ------
     ValueError
-        The file is neither of these.
+        The file contains none.
     """
     found = [record for record in ResultsFile(path).final_records() if record.is_decided]
-    return found or read_cache(path)[1]
+    if not found:
+        message = f"{path} contains no run of a search"
+        raise ValueError(message)
+    return found
 
 
 def simulate(

@@ -10,24 +10,23 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
-from longpole.bench.compare.looks import LOOKS
+from longpole.bench.comparison.differences import LOOKS
 from longpole.bench.records.environment import fingerprint_changes
 from longpole.bench.records.reading import ResultsFile
 from longpole.bench.records.store import Store, make_room
 from longpole.bench.run.cluster import Cluster
-from longpole.bench.run.policy import Policy
+from longpole.bench.run.job import Policy
 from longpole.bench.run.runner import Runner
 from longpole.bench.tune.commands import Commands
-from longpole.bench.tune.effort import Effort
 from longpole.bench.tune.finals import Finalist, finalists_of, hold_finals
 from longpole.bench.tune.functions import SCREENING_S, Functions
-from longpole.bench.tune.ledger import Candidate, Ledger, Step, measuring_s
+from longpole.bench.tune.objective import Candidate, Ledger, Step, measuring_s
 from longpole.bench.tune.space import label_of
-from longpole.bench.tune.strategies import find_strategy
+from longpole.bench.tune.strategies import Effort, find_strategy
 from longpole.bench.tune.task import Command, Function
 from longpole.data import Data
 from longpole.devices import Found, select
-from longpole.statistics.interval import Interval
+from longpole.statistics import Interval
 
 if TYPE_CHECKING:
     import os
@@ -35,9 +34,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from longpole.bench.records.record import Record
-    from longpole.bench.tune.effort import Strategy
     from longpole.bench.tune.finals import Finals
     from longpole.bench.tune.space import Point
+    from longpole.bench.tune.strategies import Strategy
     from longpole.bench.tune.task import Task
     from longpole.devices import Device
 

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from longpole.bench.reference import Reference
 from longpole.bench.run.job import parse_argv
-from longpole.bench.tune.kernel_tuner_inputs import read_t1
 from longpole.bench.tune.objective import Objective
+from longpole.bench.tune.other_spaces import read_t1, read_triton
 from longpole.bench.tune.space import Space, TaskError, label_of
-from longpole.bench.tune.triton_source import read_triton
-from longpole.packed import short_text
+from longpole.opening import short_text
 
 if TYPE_CHECKING:
     import os

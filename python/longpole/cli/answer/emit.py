@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Answer", "ClosedPipeError", "emit", "failed"]
 
-_WHOLE_NAMES: Final = "Names with … are shortened: see --json, or set COLUMNS=200 for wider tables."
+_MORE: Final = "For whole names and all columns, set COLUMNS=200, or see --json."
 
 Answer = tuple[Document, int]
 """A document and its exit code."""
@@ -105,10 +105,11 @@ def _for_people(blocks: Sequence[Block], form: str, terminal: Terminal, written:
 
 
 def _hint(answer: str, terminal: Terminal) -> str:
-    """Return how to show full names, if the first answer shortens some."""
-    if terminal.encodable("…") not in answer:
-        return ""
-    return terminal.styled(f"\n  {terminal.encodable(_WHOLE_NAMES)}", "dim") + "\n"
+    """Return how to show everything, if the first answer shortens names or leaves columns out."""
+    from longpole.report.text import NO_ROOM
+
+    is_whole = terminal.encodable("…") not in answer and NO_ROOM not in answer
+    return "" if is_whole else terminal.styled(f"\n  {_MORE}", "dim") + "\n"
 
 
 def _warn(document: Document) -> None:

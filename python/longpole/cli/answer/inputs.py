@@ -1,20 +1,42 @@
-"""Information about an input, as part of the answer."""
+"""Information about an input, and frames as rows, as parts of an answer."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
 
 from longpole.analyses.findings import READING_HINTS
+from longpole.data import plain
+from longpole.report.csv import harmless
 from longpole.report.document import Warned
+from longpole.report.frames import flat
 from longpole.wording import escape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
+    import polars as pl
+
+    from longpole.report.document import Record
     from longpole.trace import Trace
     from longpole.traces.findings import RankFinding
 
-__all__ = ["describe", "name_of", "warnings_of", "warnings_of_ranks"]
+__all__ = [
+    "csv_rows",
+    "describe",
+    "json_rows",
+    "name_of",
+    "record_of",
+    "records_of",
+    "warnings_of",
+    "warnings_of_ranks",
+]
+
+_ROWS_AT_A_TIME: Final = 10_000
+_NOT_ASCII: Final = re.compile("[^\x00-\x7f]")
+_NOT_PLAIN: Final = r"^[^0-9A-Za-z_(]|[^ -~]"
+"""Texts that `harmless` may change."""
 
 
 def name_of(path: str) -> str:
@@ -57,3 +79,49 @@ def warnings_of_ranks(losses: Iterable[RankFinding]) -> list[Warned]:
         Warned(it.kind.replace(" ", "_"), it.count, it.message, "the rest is answered")
         for it in losses
     ]
+
+
+def records_of(path: str, frame: pl.DataFrame) -> Iterator[Record]:
+    """Yield every row with its input."""
+    for rows in flat(frame).iter_slices(_ROWS_AT_A_TIME):
+        yield from ({"path": path, **row} for row in rows.iter_rows(named=True))
+
+
+def record_of(data: Any, path: str | None = None) -> Record:
+    """Return the single values of an answer's data as a row, without its lists and objects."""
+    values = {} if path is None else {"path": path}
+    fields = plain(data).items()
+    return values | {name: value for name, value in fields if not isinstance(value, list | dict)}
+
+
+def json_rows(frame: pl.DataFrame) -> Iterator[str]:
+    """Yield every row as a line of JSON in ASCII."""
+    for rows in frame.iter_slices(_ROWS_AT_A_TIME):
+        text = rows.write_ndjson()
+        if not text.isascii():
+            text = _NOT_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text)
+        yield from text.replace("\x7f", "\\u007f").splitlines()
+
+
+def csv_rows(frame: pl.DataFrame) -> Iterator[str]:
+    """Yield the rows as CSV, as `longpole.report.csv` writes records."""
+    import polars as pl
+
+    for rows in flat(frame).iter_slices(_ROWS_AT_A_TIME):
+        columns = [_csv_column(column) for column in rows]
+        yield pl.DataFrame(columns).write_csv(include_header=False)
+
+
+def _csv_column(column: pl.Series) -> pl.Series:
+    """Return a column of which polars writes every cell as Python does."""
+    import polars as pl
+
+    if column.dtype.is_float():
+        texts = [None if number is None else repr(number) for number in column.to_list()]
+        return pl.Series(column.name, texts, dtype=pl.String)
+    if column.dtype != pl.String:
+        return column
+    distinct = column.unique() if column.str.contains(_NOT_PLAIN).any() else column.clear()
+    # polars writes an empty text as two quotation marks, and null as nothing.
+    changed = {text: harmless(text) for text in distinct.drop_nulls() if harmless(text) != text}
+    return column.replace({**changed, "": None})

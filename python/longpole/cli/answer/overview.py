@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.critical_path.explain import kinds_chart
+from longpole.plot.device_parts import device_parts
+from longpole.plot.step_lanes import step_columns
 from longpole.report.blocks import Bar, Notes, Sentence
 from longpole.report.colors import color_of
 from longpole.report.overview import Interval, Intervals, Stack, Tile, Tiles
@@ -35,19 +37,6 @@ _MIB: Final = 1 << 20
 _LEAST_KNOWN: Final = 0.5
 _ALL: Final = 0.99
 
-_BUSY: Final = (
-    ("compute_ns", "kernel", "kernels"),
-    ("communication_ns", "communication", "communication (not hidden by kernels)"),
-    ("copy_ns", "copy", "memcpy and memset (not hidden by kernels)"),
-)
-_IDLE: Final = (
-    ("waiting_for_launch_ns", "operator", "idle, waiting for the host to launch"),
-    ("between_activities_ns", "idle", "idle between launched activities (under 30 µs)"),
-    ("other_wait_ns", "wait", "idle, launched work waits (30 µs or more)"),
-    ("unlinked_ns", "wait", "idle, cause unknown (launch not recorded)"),
-    ("after_last_ns", "idle", "idle after the last activity"),
-)
-
 
 def overview(
     trace: Trace,
@@ -61,6 +50,7 @@ def overview(
 ) -> list[Part]:
     """Return the first screen of a report; `key` is the section of the smaller remedies."""
     verdict = found.verdict
+    steps = step_columns(trace, found.window)
     shown = [
         *_step_tile(found),
         *_busy_tile(found),
@@ -73,6 +63,7 @@ def overview(
         Sentence(verdict.sentence),
         Tiles(shown),
         *device_stacks(found.devices, found.window),
+        *([steps] if steps else []),
         path_stack(path, _name(found.window)),
         *gain_parts(trace, found, key),
     ]
@@ -85,15 +76,10 @@ def device_stacks(devices: Sequence[DeviceTime], window: Window) -> list[Stack]:
 
 
 def _device_stack(device: DeviceTime, window: Window) -> Stack:
-    times = [
-        *((getattr(device.whole, name), color, label) for name, color, label in _BUSY),
-        *((getattr(device.idle, name) or 0, color_of(kind), label) for name, kind, label in _IDLE),
-    ]
     whole_ns = window.duration_ns
     bars = [
-        Bar(time_ns / whole_ns, duration(time_ns), label, color)
-        for time_ns, color, label in times
-        if time_ns
+        Bar(time_ns / whole_ns, duration(time_ns), label, color_of(kind))
+        for time_ns, kind, label in device_parts(device)
     ]
     name = f" ({short_name(device.name, 30)})" if device.name else ""
     whole = f"{_name(window)}, {duration(whole_ns)}"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import click
 
@@ -23,7 +24,10 @@ from longpole.errors import (
 )
 from longpole.wording import escape
 
-__all__ = ["Problem"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Problem", "require", "usage_errors"]
 
 _SAME_RUN: Final = "give the two files of one rank of one run, recorded together"
 _SYSTEM_ERRORS: Final = {
@@ -114,3 +118,18 @@ class Problem:
         if self.hint:
             lines.append(f"hint: {self.hint}")
         sys.stderr.write("".join(f"{escape(line)}\n" for line in lines))
+
+
+def require(condition: object, message: str) -> None:
+    """Raise a usage error unless a condition holds."""
+    if not condition:
+        raise click.UsageError(message)
+
+
+@contextmanager
+def usage_errors(kind: type[ValueError] = ValueError) -> Iterator[None]:
+    """Convert errors of this kind to usage errors within the context."""
+    try:
+        yield
+    except kind as error:
+        raise click.UsageError(str(error)) from error

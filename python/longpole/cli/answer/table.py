@@ -7,11 +7,10 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.analyses.questions import choices_of, question, questions
+from longpole.analyses.catalogue import TABLES, choices_of, question
 from longpole.cli.answer import exit_codes
-from longpole.cli.answer.frames import json_rows, records_of
-from longpole.cli.answer.inputs import name_of
-from longpole.cli.answer.usage import usage_errors
+from longpole.cli.answer.inputs import json_rows, name_of, records_of
+from longpole.cli.answer.problems import usage_errors
 from longpole.cli.answer.windows import (
     ABOVE_ALL,
     code_of,
@@ -42,8 +41,6 @@ if TYPE_CHECKING:
     from longpole.windows import Window
 
 __all__ = [
-    "GROUPS",
-    "PATH_TABLES",
     "TABLE",
     "WHOLE_TABLES",
     "Shown",
@@ -60,38 +57,8 @@ __all__ = [
 ]
 
 TABLE: Final = "longpole.table/1"
-PATH_TABLES: Final = {
-    "segments": "The critical path, segment by segment",
-    "slack": "How much later each event can end without moving the end of the window",
-    "sync": "Which call or stream waited for which",
-    "violations": "Dependencies that would go back in time",
-}
 WHOLE_TABLES: Final = frozenset(("iterations", "steps"))
 """Tables that list the whole trace without a window."""
-GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
-    "Where did the step go": (
-        *("breakdown", "operators", "modules", "functions", "annotation_times"),
-        *("segments", "slack", "steps", "iterations"),
-    ),
-    "Kernels": (
-        *("kernels", "kernel_gains", "roofline", "mfu", "operator_kernels", "annotated_kernels"),
-        *("kernel_sequences", "measured_work", "counters_by_operator"),
-    ),
-    "Host": (
-        *("idle_time", "sync", "launch_summary", "launch_times"),
-        *("queue_summary", "queue_length", "full_queue"),
-    ),
-    "Communication": (
-        *("communication", "overlap", "collective_waits", "communication_links"),
-        *("activity_types", "ascend_overlap"),
-    ),
-    "Memory and copies": (
-        *("memory", "memory_churn", "memory_curve", "copy_summary", "copy_bandwidth"),
-    ),
-    "CUDA graphs": ("graph_kernels",),
-    "The trace itself": ("activities", "events", "violations"),
-}
-"""Tables by the question they answer."""
 _OF_SIDES: Final[Mapping[Side, str]] = {
     "kernels": "Kernels",
     "host": "Host",
@@ -136,8 +103,7 @@ _OF_PATH: Final[dict[str, Callable[[CriticalPath, Trace], pl.DataFrame]]] = {
 
 def tables() -> dict[str, str]:
     """Return the description of each table, in the order of the groups."""
-    found = questions() | PATH_TABLES
-    return {name: found[name] for names in GROUPS.values() for name in names}
+    return {name: sentence for group in TABLES.values() for name, sentence in group.items()}
 
 
 def groups_by_gain(gains: Mapping[Side, float]) -> list[str]:
@@ -149,7 +115,7 @@ def groups_by_gain(gains: Mapping[Side, float]) -> list[str]:
     ['Where did the step go', 'Host', 'Kernels']
     """
     gain_of = {_OF_SIDES[side]: gain for side, gain in gains.items()}
-    first, *others = GROUPS
+    first, *others = TABLES
     ranked = [name for name in others if name in gain_of]
     rest = [name for name in others if name not in gain_of]
     return [first, *sorted(ranked, key=lambda name: -gain_of[name]), *rest]
@@ -158,11 +124,10 @@ def groups_by_gain(gains: Mapping[Side, float]) -> list[str]:
 def listed_tables(path: str | None, trace: Trace | None = None) -> Answer:
     """List the tables by the questions they answer, first those about what limits the trace."""
     verdict = None if trace is None or trace.window is None else trace.verdict()
-    sentences = tables()
     rows = [
-        {"table": name, "sentence": sentences[name], "group": group}
+        {"table": name, "sentence": sentence, "group": group}
         for group in groups_by_gain(verdict.gains if verdict else {})
-        for name in GROUPS[group]
+        for name, sentence in TABLES[group].items()
     ]
     document = Document(
         schema=TABLE,
@@ -195,7 +160,9 @@ def path_table(path: str, trace: Trace, found: Found, *, shown: Shown) -> Answer
     return _of_rows(shown, rows, found.title, known), exit_code_of(verdict)
 
 
-def question_table(path: str, trace: Trace, window: Window | None, *, shown: Shown) -> Answer:
+def question_table(
+    path: str, trace: Trace, window: Window | None = None, *, shown: Shown
+) -> Answer:
     """Return the table that answers a question; without a window, about the whole trace."""
     title = "whole trace" if window is None else window.title
     known = known_of_window(path, trace, window)
@@ -326,7 +293,7 @@ def _of_rows(
         json_rows=lambda: json_rows(kept),
         blocks=lambda: [
             Headline(f"{name_of(path)}: {shown.table}, {title}"),
-            *_blocks(rows, shown.top or _SHOWN_ROWS, shown.where),
+            *_blocks(rows, shown),
             *notes,
         ],
         records=lambda: records_of(path, kept),
@@ -334,18 +301,18 @@ def _of_rows(
     )
 
 
-def _blocks(rows: pl.DataFrame, most: int, where: str | None) -> list[Block]:
+def _blocks(rows: pl.DataFrame, shown: Shown) -> list[Block]:
     if rows.is_empty():
-        told = (
-            "No row matches the condition." if where else "Nothing of this kind was recorded here."
-        )
+        nothing = "Nothing of this kind was recorded here."
+        told = "No row matches the condition." if shown.where else nothing
         return [table_of(rows), Sentence(told)]
-    shown: list[Block] = [table_of(rows.head(most)), *_above_all(rows)]
+    most = shown.top or _SHOWN_ROWS
+    blocks: list[Block] = [table_of(rows.head(most), shown.sort), *_above_all(rows)]
     if rows.height <= most:
-        return shown
+        return blocks
     of_all = f"The first {most} of {count(rows.height, 'row')}"
     rest = f"{of_all}; --top N shows more, --format csv all of them."
-    return [*shown, Sentence(rest)]
+    return [*blocks, Sentence(rest)]
 
 
 def _above_all(rows: pl.DataFrame) -> list[Sentence]:

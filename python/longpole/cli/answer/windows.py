@@ -1,4 +1,4 @@
-"""Common parts of every answer about a window."""
+"""Common parts of every answer about a window: its documents, warnings and exit codes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.analyses.check import check
+from longpole.analyses.findings import IMPOSSIBLE_TIMES, KINDS
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import describe, name_of, warnings_of
-from longpole.cli.answer.warnings import window_warnings
 from longpole.report.blocks import Headline, Sentence, Table
-from longpole.report.document import DATA_FORMATS, Abstention, Document
+from longpole.report.document import DATA_FORMATS, Abstention, Document, Warned
+from longpole.wording import count, duration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from longpole.analyses.findings import Finding
     from longpole.cli.answer.emit import Answer
@@ -34,12 +35,20 @@ __all__ = [
     "known_of",
     "known_of_trace",
     "known_of_window",
+    "window_warnings",
 ]
 
 # Findings of `check` that explain why nothing can be measured.
 _REASONS: Final = frozenset({"profiler_message", "unknown_categories"})
-
 ABOVE_ALL: Final = "Shares above 100 % are sums over several devices, threads or streams."
+# Codes of events of a device that may be activities.
+_UNKNOWN_TASKS: Final = frozenset({"unknown_task_type", "unknown_device_line"})
+# Codes of records without a valid time.
+_UNTIMED: Final = frozenset({"zero_timestamp", "negative_duration"})
+# Activities of one stream overlap by at most this fraction of a window, unless records are wrong.
+_MUCH_OVERLAP: Final = 0.1
+# Less work from before the recording does not change a relevant gain.
+_MUCH_EARLIER: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,3 +157,114 @@ def _reasons(trace: Trace) -> list[Block]:
 def _told(found: Finding) -> str:
     hint = f" {found.hint[:1].upper()}{found.hint[1:]}." if found.hint else ""
     return f"{found.sentence[:1].upper()}{found.sentence[1:]}.{hint}"
+
+
+def window_warnings(
+    trace: Trace, path: CriticalPath, window_name: str, data_load: str | None
+) -> Iterator[Warned]:
+    """Yield the warnings about the path of a window."""
+    window_name = "the whole trace" if window_name == "whole trace" else window_name
+    has_work = trace.warning_counts["device_work"] > 0
+    n_launches = 0 if has_work else len(trace.core.launches_without_work())
+    if n_launches:
+        yield Warned(
+            code="no_device_work",
+            count=n_launches,
+            message="calls launched GPU activities, and the trace has none of them",
+            effect="the answer is about the host only",
+            hint="see `longpole check`",
+        )
+    n_earlier, earlier_ns = trace.core.earlier_work(*path.window)
+    if earlier_ns > _MUCH_EARLIER * path.length_ns:
+        yield Warned(
+            code="earlier_work",
+            count=n_earlier,
+            message=(
+                f"{count(n_earlier, 'GPU activity', 'GPU activities')} "
+                f"({duration(earlier_ns)} of {window_name}) "
+                f"{'was' if n_earlier == 1 else 'were'} most likely launched before recording "
+                f"began and {'belongs' if n_earlier == 1 else 'belong'} to earlier work"
+            ),
+            effect="shares and gains include this time",
+        )
+    yield from _impossible(trace, path.length_ns)
+    yield from _untimed(trace)
+    n_unknown = sum(
+        row["count"] for row in trace.core.diagnostics().to_dicts() if row["code"] in _UNKNOWN_TASKS
+    )
+    if n_unknown:
+        yield Warned(
+            code="unknown_device_tasks",
+            count=n_unknown,
+            message=(
+                f"{count(n_unknown, 'task')} of the device "
+                f"{'has an' if n_unknown == 1 else 'have'} unknown "
+                f"{'type' if n_unknown == 1 else 'types'} and "
+                f"{'does' if n_unknown == 1 else 'do'} not count as GPU activities"
+            ),
+            effect="the device may be busier, and the host limit less, than the answer says",
+        )
+    if path.status == "inconclusive":
+        yield Warned(
+            code="much_unexplained",
+            count=1,
+            message=f"more than a tenth of the path of {window_name} is unexplained",
+            effect="shares of its kinds and names may be too small",
+        )
+    if data_load is not None and not _finds_name(trace, data_load):
+        yield Warned(
+            code="pattern_without_effect",
+            count=1,
+            message=f"no function or annotation matches --data-load {data_load!r}",
+            effect="nothing counts as data loading",
+        )
+
+
+def _untimed(trace: Trace) -> Iterator[Warned]:
+    """Yield the warning about records without a valid time, which no figure includes."""
+    counts = {row["code"]: row["count"] for row in trace.core.diagnostics().to_dicts()}
+    n_records = sum(counts.get(code, 0) for code in _UNTIMED)
+    if n_records:
+        yield Warned(
+            code="untimed_records",
+            count=n_records,
+            message=(
+                f"{count(n_records, 'record')} {'has' if n_records == 1 else 'have'} the time 0 or "
+                f"{'ends' if n_records == 1 else 'end'} before the start, and "
+                f"{'is' if n_records == 1 else 'are'} in no figure"
+            ),
+            effect="what was done then may seem to be time of the host",
+            hint="see `longpole check`",
+        )
+
+
+def _impossible(trace: Trace, length_ns: int) -> Iterator[Warned]:
+    """Yield the warning about GPU activities with impossible times."""
+    for code, category, n_events, _, _, longest_ns in trace.core.event_warnings():
+        if code == "overlapping_device_work" and longest_ns > _MUCH_OVERLAP * length_ns:
+            yield Warned(
+                code=code,
+                count=n_events,
+                message=(
+                    f"{count(n_events, 'GPU activity', 'GPU activities')} of category {category} "
+                    f"overlap an earlier one of their stream by up to {duration(longest_ns)}"
+                ),
+                effect="a stream runs one at a time, so recorded durations are most likely wrong",
+            )
+        if code in IMPOSSIBLE_TIMES:
+            _, sentence, effect, hint = KINDS[code]
+            yield Warned(
+                code=code,
+                count=n_events,
+                message=sentence.format(longest=duration(longest_ns)),
+                effect=effect,
+                hint=hint,
+            )
+
+
+def _finds_name(trace: Trace, pattern: str) -> bool:
+    import polars as pl
+
+    may_load = pl.col("kind").cast(pl.String).is_in(["python", "annotation"])
+    names = trace.events.filter(may_load).select(pl.col("name").cast(pl.String).unique())
+    return names.filter(pl.col("name").str.contains(pattern)).height > 0

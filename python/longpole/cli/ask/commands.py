@@ -1,48 +1,40 @@
-"""Groups of commands: one file each, found in a folder and imported when called."""
+"""Groups of commands, which are listed by name and imported when they are called."""
 
 from __future__ import annotations
 
 import difflib
-import re
 from functools import cached_property
 from importlib import import_module
-from pathlib import Path
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
 import click
 
-__all__ = ["Commands"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
-_FIRST_LINE: Final = re.compile(r'"""`longpole (?:[a-z]+ )?(?P<name>[a-z]+)`: (?P<help>.+)')
+__all__ = ["Commands"]
 
 
 class Commands(click.Group):
-    """The commands of a folder: each file that begins with "`longpole NAME`: ...".
-
-    The file has a command of that name. The rest of its first line is shown in `--help`, so that
-    help does not import the command.
-    """
+    """The commands of a folder; help and completion of their names import none of them."""
 
     folder: ClassVar[str]
-    """The package to search."""
+    """The package with a module for each command."""
 
-    sections: ClassVar[dict[str, tuple[str, ...]]] = {}
-    """Headings of `--help` with the commands below them; the first also has all others."""
+    sections: ClassVar[Mapping[str, Mapping[str, str]]]
+    """Headings of `--help`, with the commands below them and their descriptions."""
+
+    modules: ClassVar[Mapping[str, str]] = {}
+    """Modules of commands that share one, by command."""
 
     unknown: ClassVar[str] = "not a command"
     """Message for an unknown first argument."""
 
     @cached_property
     def helps(self) -> dict[str, str]:
-        """Commands and their descriptions."""
-        [path] = import_module(self.folder).__path__
-        modules = sorted([*Path(path).glob("*.py"), *Path(path).glob("*/__init__.py")])
-        first_lines = (_first_line(module) for module in modules)
-        found = filter(None, map(_FIRST_LINE.match, first_lines))
-        own = self.folder.rpartition(".")[2]
-        helps = {match["name"]: _sentence(match["help"]) for match in found}
-        helps.pop(own, None)
-        return dict(sorted(helps.items()))
+        """Commands and their descriptions, sorted by name."""
+        listed = (item for section in self.sections.values() for item in section.items())
+        return dict(sorted(listed))
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the names of all commands."""
@@ -52,21 +44,16 @@ class Commands(click.Group):
         """Import a command."""
         if cmd_name not in self.helps:
             return None
-        module = import_module(f"{self.folder}.{cmd_name}")
+        module = import_module(f"{self.folder}.{self.modules.get(cmd_name, cmd_name)}")
         command: click.Command = getattr(module, cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List the commands without importing them."""
-        sections = self.sections or {"Commands": ()}
-        placed = {name for names in sections.values() for name in names}
-        others = tuple(name for name in self.helps if name not in placed)
         width = max(map(len, self.helps))
-        for heading, names in sections.items():
-            more = others if heading == next(iter(sections)) else ()
+        for heading, commands in self.sections.items():
             with formatter.section(heading):
-                rows = [(name.ljust(width), self.helps[name]) for name in (*names, *more)]
-                formatter.write_dl(rows)
+                formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -82,12 +69,3 @@ class Commands(click.Group):
         meant = difflib.get_close_matches(name, self.helps, n=1)
         there_are = f"the commands are {', '.join(self.helps)}"
         return f"did you mean `{meant[0]}`?" if meant else there_are
-
-
-def _first_line(module: Path) -> str:
-    with module.open(encoding="utf-8") as lines:
-        return lines.readline().rstrip().removesuffix('"""')
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]

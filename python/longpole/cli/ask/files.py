@@ -1,20 +1,20 @@
-"""Which files a command writes, and which ones it was given to read."""
+"""Which files a command reads and writes, and the part of a command line after `--`."""
 
 from __future__ import annotations
 
 import glob
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
-
-from longpole.cli.ask.dashes import behind_dashes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["OutputPath", "given_files"]
+__all__ = ["CommandBehindDashes", "OutputPath", "behind_dashes", "given_files"]
+
+_BEHIND: Final = "after --"
 
 
 class OutputPath(click.Path):
@@ -79,3 +79,20 @@ def _paths(text: str) -> Iterator[Path]:
                 yield Path(name)
             if glob.has_magic(pattern):
                 yield from map(Path, glob.iglob(pattern, recursive=True))  # noqa: PTH207
+
+
+class CommandBehindDashes(click.Command):
+    """Keeps what follows `--` separate: it is a command to run, never an argument."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Cut the arguments at the first `--`."""
+        if "--" in args:
+            middle = args.index("--")
+            args, ctx.meta[_BEHIND] = args[:middle], args[middle + 1 :]
+        return super().parse_args(ctx, args)
+
+
+def behind_dashes() -> list[str] | None:
+    """Return what follows `--` on this command line; None without `--`."""
+    found: list[str] | None = click.get_current_context().meta.get(_BEHIND)
+    return found

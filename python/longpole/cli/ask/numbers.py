@@ -1,4 +1,4 @@
-"""Numbers on the command line: their limits, and times with a unit."""
+"""Numbers on the command line: their limits, times with a unit, and fractions."""
 
 from __future__ import annotations
 
@@ -8,15 +8,23 @@ from typing import Final
 
 import click
 
-__all__ = ["MOST", "MOST_DEVICES", "MOST_THREADS", "NUMBER", "nanoseconds"]
+from longpole import wording
+
+__all__ = [
+    "MOST",
+    "MOST_DEVICES",
+    "MOST_THREADS",
+    "NUMBER",
+    "gate_option",
+    "nanoseconds",
+    "parse_share",
+]
 
 MOST: Final = 1_000_000_000
 """Maximum number of items to list, run or skip."""
-
 MOST_DEVICES: Final = 1_024
 MOST_THREADS: Final = 1_024
 _MOST_I64: Final = 2**63 - 1
-
 _TIME: Final = re.compile(r"(\d{1,18}(?:\.\d+)?)(ns|us|µs|ms|s)")
 _UNITS_NS: Final = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9}
 
@@ -41,3 +49,21 @@ class _Number(click.IntRange):
 
 
 NUMBER: Final = _Number(-_MOST_I64, _MOST_I64)
+
+
+def parse_share(text: str) -> float:
+    """Parse a fraction, as `wording.parse_share` does, for the command line."""
+    try:
+        return wording.parse_share(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+gate_option = click.option(
+    "--gate",
+    type=parse_share,
+    metavar="SHARE",
+    default="3%",
+    show_default=True,
+    help="The smallest change that matters, such as 3% or 0.03.",
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -18,7 +18,7 @@ from longpole.report.document import FORMATS
 from longpole.report.terminal import Terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from longpole.cli.answer.emit import Answer
 
@@ -27,11 +27,12 @@ __all__ = [
     "answer_options",
     "answers",
     "force_option",
-    "is_debugging",
+    "gather",
     "output_options",
     "page_options",
     "shared_options",
     "top_option",
+    "vocabulary_option",
 ]
 
 
@@ -68,39 +69,48 @@ class Options:
             return failed(schema, Problem.of(error).at(path))
 
 
-def answers(declared: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Declare the type of what a command answers, as `module:Class`, for `longpole schema`."""
+def answers(
+    *declared: str, has_rows: bool = False
+) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Declare what a command answers, as `module:Class`, for `longpole schema`.
+
+    Several declarations are alternatives. With `has_rows`, the answer is a list of these as `rows`.
+    """
 
     def mark(command: Callable[..., int]) -> Callable[..., int]:
-        command.__dict__["answer"] = declared
+        command.__dict__["answer"] = (declared, has_rows)
         return command
 
     return mark
 
 
-_NO_PROGRESS: Final = click.option(
-    "--no-progress", is_flag=True, help="Do not show a progress bar."
-)
-_DEBUG: Final = click.option("--debug", is_flag=True, help="Show tracebacks.")
-_VOCABULARY: Final = click.option(
-    "--vocabulary",
-    type=click.Path(dir_okay=False, readable=False),
-    envvar="LONGPOLE_VOCABULARY",
-    metavar="FILE",
-    help="TOML file with custom name patterns for kernels, API calls and data loading.",
-)
-_THREADS: Final = click.option(
-    "--threads",
-    type=click.IntRange(1, MOST_THREADS),
-    metavar="N",
-    help="Number of threads that read a large trace.  [default: all cores]",
-)
+def gather(
+    argument: str, options: Mapping[str, Callable[[Any], Any]], make: Callable[..., object]
+) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Add options to a command, whose values `make` turns into one argument.
+
+    The keys of `options` are the parameters of `make`.
+    """
+
+    def add(command: Callable[..., int]) -> Callable[..., int]:
+        @functools.wraps(command)
+        def gathered(**arguments: Any) -> int:
+            values = {name: arguments.pop(name) for name in options}
+            return command(**{argument: make(**values)}, **arguments)
+
+        for option in reversed([*options.values()]):
+            gathered = option(gathered)
+        return gathered
+
+    return add
 
 
-def answer_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add the options for the answer to a command, as its argument `options`."""
-
-    @click.option(
+_TERMINAL: Final = {
+    "no_progress": click.option("--no-progress", is_flag=True, help="Do not show a progress bar."),
+    "debug": click.option("--debug", is_flag=True, help="Show tracebacks."),
+}
+_ANSWER: Final = {
+    "form": click.option(
         "--format",
         "form",
         type=click.Choice(FORMATS),
@@ -108,75 +118,57 @@ def answer_options(command: Callable[..., int]) -> Callable[..., int]:
         envvar="LONGPOLE_FORMAT",
         show_default=True,
         help="Output format.",
-    )
-    @click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
-    @click.option(
+    ),
+    "as_json": click.option("--json", "as_json", is_flag=True, help="Short for --format json."),
+    "color": click.option(
         "--color",
         type=click.Choice(("auto", "always", "never")),
         default="auto",
         show_default=True,
         help="When to use colours; NO_COLOR turns them off.",
-    )
-    @_NO_PROGRESS
-    @_DEBUG
-    @functools.wraps(command)
-    def with_options(
-        *, form: str, as_json: bool, color: str, no_progress: bool, debug: bool, **others: Any
-    ) -> int:
-        options = Options(
-            form="json" if as_json else form,
-            color=color,
-            progress=not no_progress,
-            debug=debug or is_debugging(),
-        )
-        return command(options=options, **others)
-
-    return with_options
-
-
-def shared_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add the options for reading traces and for the answer to a command, as `options`."""
-
-    @answer_options
-    @_VOCABULARY
-    @_THREADS
-    @functools.wraps(command)
-    def with_options(
-        *, options: Options, vocabulary: str | None, threads: int | None, **others: Any
-    ) -> int:
-        return command(options=replace(options, vocabulary=vocabulary, threads=threads), **others)
-
-    return with_options
+    ),
+    **_TERMINAL,
+}
+vocabulary_option: Final = click.option(
+    "--vocabulary",
+    type=click.Path(dir_okay=False, readable=False),
+    envvar="LONGPOLE_VOCABULARY",
+    metavar="FILE",
+    help="TOML file with custom name patterns for kernels, API calls and data loading.",
+)
+_READING: Final = {
+    "vocabulary": vocabulary_option,
+    "threads": click.option(
+        "--threads",
+        type=click.IntRange(1, MOST_THREADS),
+        metavar="N",
+        help="Number of threads that read a large trace.  [default: all cores]",
+    ),
+}
 
 
-def page_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add the options of a command that reads traces and prints no answer, as `options`."""
+def _options(
+    *,
+    no_progress: bool,
+    debug: bool,
+    form: str = "text",
+    as_json: bool = False,
+    color: str = "auto",
+    **reading: Any,
+) -> Options:
+    debug = debug or bool(click.get_current_context().find_root().params.get("debug"))
+    form = "json" if as_json else form
+    return Options(form=form, color=color, progress=not no_progress, debug=debug, **reading)
 
-    @_NO_PROGRESS
-    @_DEBUG
-    @_VOCABULARY
-    @_THREADS
-    @functools.wraps(command)
-    def with_options(
-        *,
-        no_progress: bool,
-        debug: bool,
-        vocabulary: str | None,
-        threads: int | None,
-        **others: Any,
-    ) -> int:
-        options = Options(
-            form="text",
-            color="auto",
-            progress=not no_progress,
-            debug=debug or is_debugging(),
-            vocabulary=vocabulary,
-            threads=threads,
-        )
-        return command(options=options, **others)
 
-    return with_options
+answer_options: Final = gather("options", _ANSWER, _options)
+"""Add the options for the answer to a command, as its argument `options`."""
 
+shared_options: Final = gather("options", {**_ANSWER, **_READING}, _options)
+"""Add the options for reading traces and for the answer to a command, as `options`."""
+
+page_options: Final = gather("options", {**_TERMINAL, **_READING}, _options)
+"""Add the options of a command that reads traces and prints no answer, as `options`."""
 
 force_option: Final = click.option("-f", "--force", is_flag=True, help="Replace files that exist.")
 
@@ -207,8 +199,3 @@ def top_option(most: int, things: str) -> Callable[[Command], Command]:
         show_default=True,
         help=f"Number of {things} to list.",
     )
-
-
-def is_debugging() -> bool:
-    """Whether `--debug` precedes the command."""
-    return bool(click.get_current_context().find_root().params.get("debug"))

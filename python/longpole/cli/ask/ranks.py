@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from longpole.cli.answer.live import Live, is_watched
-from longpole.cli.answer.usage import usage_errors
+from longpole.cli.answer.problems import usage_errors
 from longpole.cli.ask.numbers import MOST
+from longpole.cli.ask.options import gather, vocabulary_option
 from longpole.cli.ask.windows import step_name_option
 from longpole.traces.engines import ENGINES, TIMEOUT_S
 
@@ -30,37 +30,36 @@ sources_argument = click.argument(
 """A directory, a glob pattern, or traces of ranks."""
 
 
-def reading_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add the options for reading ranks to a command, as its argument `reading`."""
-
-    @step_name_option
-    @click.option(
-        "--workers",
-        type=click.IntRange(1, MOST),
-        help="How many traces to hold in memory at once.  [default: one for each CPU, at most 4]",
-    )
-    @click.option(
-        "--engine",
-        type=click.Choice(ENGINES),
-        default="threads",
-        help="Where to read the traces; with processes or ray, a crash loses only one trace.  "
-        "[default: threads]",
-    )
-    @click.option(
-        "--timeout",
-        "timeout_s",
-        type=click.FloatRange(min=0, min_open=True),
-        metavar="SECONDS",
-        default=TIMEOUT_S,
-        help="Time limit of a trace with ray, if no other finishes meanwhile.  [default: 600]",
-    )
-    @functools.wraps(command)
-    def with_reading(**arguments: Any) -> int:
-        names = ("step_name", "workers", "engine", "timeout_s")
-        reading = {name: arguments.pop(name) for name in names}
-        return command(reading=reading, **arguments)
-
-    return with_reading
+reading_options: Final = gather(
+    "reading",
+    {
+        "step_name": step_name_option,
+        "workers": click.option(
+            "--workers",
+            type=click.IntRange(1, MOST),
+            help="How many traces to hold in memory at once.  [default: one for each CPU, at most "
+            "4]",
+        ),
+        "engine": click.option(
+            "--engine",
+            type=click.Choice(ENGINES),
+            default="threads",
+            help="Where to read the traces; with processes or ray, a crash loses only one trace.  "
+            "[default: threads]",
+        ),
+        "timeout_s": click.option(
+            "--timeout",
+            "timeout_s",
+            type=click.FloatRange(min=0, min_open=True),
+            metavar="SECONDS",
+            default=TIMEOUT_S,
+            help="Time limit of a trace with ray, if no other finishes meanwhile.  [default: 600]",
+        ),
+        "vocabulary": vocabulary_option,
+    },
+    dict,
+)
+"""Add the options for reading ranks to a command, as its argument `reading`."""
 
 
 def answer_ranks(
@@ -76,9 +75,7 @@ def answer_ranks(
     @usage_errors()
     def ask() -> Answer:
         progress = rank_progress(options, "reading")
-        traces = read_traces(
-            list(sources), vocabulary=options.vocabulary, progress=progress, **reading
-        )
+        traces = read_traces(list(sources), progress=progress, **reading)
         return answer(traces)
 
     return options.emit(options.attempt(schema, ", ".join(sources), ask))

@@ -38,10 +38,10 @@ _RUNNER_OPTIONS: Final = (
         help="Such as 0,2, or UUIDs, `all`, `cpu`, `fake:N`.  [default: 0, the first visible]",
     ),
     click.option(
-        "--engine",
-        type=click.Choice(["local", "ray"]),
-        help="Use the devices of this machine, or of every node of the Ray cluster that "
-        "RAY_ADDRESS names.  [default: local]",
+        "--ray/--no-ray",
+        default=None,
+        help="Use the devices of every node of the Ray cluster that RAY_ADDRESS names.  "
+        "[default: those of this machine]",
     ),
     click.option(
         "--timeout",

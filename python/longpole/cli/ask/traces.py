@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
-from longpole.cli.answer.progress import reading
-from longpole.cli.answer.usage import usage_errors
+from longpole.cli.answer.live import reading
+from longpole.cli.answer.problems import usage_errors
+from longpole.cli.answer.windows import abstained
+from longpole.cli.ask.windows import NO_WORK
 from longpole.errors import TraceError
 from longpole.profiles import other_timeline
 from longpole.wording import escape
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
     from longpole.cli.answer.emit import Answer
     from longpole.cli.ask.options import Options
+    from longpole.cli.ask.windows import Asked, Recording
+    from longpole.report.document import AbstentionCode
     from longpole.trace import Trace
 
 __all__ = ["answer_each", "capture_option", "named_traces", "trace_argument", "traces_argument"]
@@ -46,17 +50,36 @@ def answer_each(
     paths: Sequence[str],
     options: Options,
     schema: str,
-    answer: Callable[[str, Trace], Answer],
+    answer: Callable[..., Answer],
     *,
+    window: Asked | None = None,
+    about: Literal["time", "path"] = "time",
+    recording: Recording | None = None,
     arguments: Literal["ids", "default"] | Sequence[str] = "ids",
 ) -> int:
     """Write the result of `answer` for each trace, read with `arguments`; return the exit code.
 
-    A trace that cannot be read, or lacks the window, does not affect the others.
+    `answer` receives the name of a trace and the trace. With a window, it also receives that
+    window, or with `about="path"` its critical path, at the times that `recording` selects. A trace
+    that cannot be read, or lacks the window, does not affect the others.
     """
 
+    def ask(path: str) -> Answer:
+        trace = _read(path, options, arguments)
+        if window is None:
+            return answer(path, trace)
+        if recording is not None:
+            patterns = {"step_name": window.step_name, "data_load": window.data_load}
+            trace = recording.of(trace, **patterns)
+        chosen = window.on_clock(trace)
+        part = chosen.find(trace) if about == "path" else chosen.choose(trace)
+        if isinstance(part, str):
+            code: AbstentionCode = "no_work" if part == NO_WORK else "empty_window"
+            return abstained(schema, path, trace, part, code)
+        return answer(path, trace, part)
+
     def one(path: str) -> Answer:
-        return options.attempt(schema, path, lambda: answer(path, _read(path, options, arguments)))
+        return options.attempt(schema, path, lambda: ask(path))
 
     return options.emit_each(map(one, paths))
 

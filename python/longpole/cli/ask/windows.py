@@ -1,16 +1,17 @@
-"""Options of commands that analyse one window of a trace."""
+"""Options of commands that analyse one window of a trace, and of the time that recording added."""
 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from longpole.cli.answer.usage import require, usage_errors
-from longpole.cli.answer.windows import Found, abstained
+from longpole.cli.answer.problems import require, usage_errors
+from longpole.cli.answer.windows import Found
 from longpole.cli.ask.numbers import MOST, nanoseconds
+from longpole.cli.ask.options import gather
 from longpole.errors import WindowError
 from longpole.windows import choose_window, step_number
 from longpole.wording import escape
@@ -18,33 +19,28 @@ from longpole.wording import escape
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from longpole.cli.answer.emit import Answer
-    from longpole.cli.ask.profiler import Recording
     from longpole.critical_path import CriticalPath
-    from longpole.report.document import AbstentionCode
     from longpole.trace import Trace
     from longpole.verdict import Verdict
     from longpole.windows import Window
 
 __all__ = [
+    "DURATION",
+    "NO_WORK",
+    "OF_TIME",
     "Asked",
-    "about_stretch",
-    "about_window",
-    "choice_options",
+    "Recording",
+    "as_recorded_option",
     "data_load_option",
+    "profiler_options",
     "step_name_option",
     "step_option",
-    "stretch_options",
     "window_options",
 ]
 
 _LAST_NS: Final = 2**63 - 1
 _ABSOLUTE: Final = click.IntRange(-_LAST_NS, _LAST_NS)
-_OF_TIME: Final = ("step", "whole", "annotation", "instance", "between", "step_name")
-_NO_WORK: Final = "the trace has no work on a main thread or a device"
-
-
-Part = TypeVar("Part", Found, "Window")
+NO_WORK: Final = "the trace has no work on a main thread or a device"
 
 
 class _Step(click.ParamType[int]):
@@ -94,10 +90,6 @@ def step_option(
     return click.option("--step", name, type=_Step(), multiple=multiple, metavar="N", help=shown)
 
 
-_STEP: Final = step_option()
-_WHOLE: Final = click.option("--whole", is_flag=True, help="Analyse the whole trace.")
-
-
 step_name_option: Final = click.option(
     "--step-name",
     metavar="PATTERN",
@@ -105,50 +97,16 @@ step_name_option: Final = click.option(
 )
 
 
-_ANNOTATION: Final = click.option("--annotation", metavar="NAME", help="Annotation to analyse.")
-_INSTANCE: Final = click.option(
-    "--instance",
-    type=click.IntRange(0, MOST),
-    metavar="I",
-    help="Which occurrence of the annotation, counted from 0.  [default: 0]",
-)
-_BETWEEN: Final = click.option(
-    "--between",
-    type=(_Time(), _Time()),
-    metavar="START END",
-    help="Time span to analyse, in ns on the clock of the trace, as `start_ns` of a table, or"
-    " from the start of the trace, such as +10ms +20ms.",
-)
-
-
-def choice_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add `--step`, `--step-name` and `--whole` to a command, as its argument `choice`."""
-
-    @_STEP
-    @step_name_option
-    @_WHOLE
-    @functools.wraps(command)
-    def with_choice(
-        *, step: int | None, step_name: str | None, whole: bool, **arguments: Any
-    ) -> int:
-        from longpole.cli.answer.report import Choice
-
-        require(step is None or not whole, "--step and --whole exclude each other")
-        return command(choice=Choice(step, whole, step_name), **arguments)
-
-    return with_choice
-
-
 @dataclass(frozen=True, slots=True)
 class Asked:
     """The requested window."""
 
-    step: int | None
-    whole: bool
-    annotation: str | None
-    instance: int | None
-    between: tuple[int, int] | None
-    step_name: str | None
+    step: int | None = None
+    whole: bool = False
+    annotation: str | None = None
+    instance: int | None = None
+    between: tuple[int, int] | None = None
+    step_name: str | None = None
     end: str | None = None
     data_load: str | None = None
 
@@ -183,17 +141,17 @@ class Asked:
     def find(self, trace: Trace) -> Found | str:
         """Return the critical path of the window, or the reason why there is none."""
         if trace.window is None:
-            return _NO_WORK
+            return NO_WORK
         chosen, name, reason, clause = None, self._name, "as asked", ""
         if name is None:
             with usage_errors():
                 chosen = choose_window(trace, self.step, whole=self.whole, step_name=self.step_name)
             if chosen is None:
-                return _NO_WORK
+                return NO_WORK
             name, reason, clause = chosen.name, chosen.reason, chosen.clause
         path = self._path(trace, chosen)
         if path is None:
-            return _NO_WORK
+            return NO_WORK
         if not path.length_ns:
             return f"{name} is 0 ns long, so nothing can be measured"
         until = f", --end {self.end}" if self.end else ""
@@ -215,7 +173,17 @@ class Asked:
             message = f"{given[0]} is about the critical path, which this table is not"
             raise click.UsageError(message)
         with usage_errors():
-            return choose_window(trace, **self.choice) or _NO_WORK
+            return choose_window(trace, **self.choice) or NO_WORK
+
+    def window(self, trace: Trace) -> Window | None:
+        """Return the window without its critical path; None if nothing has a duration."""
+        found = choose_window(trace, **self.choice)
+        return found if found is not None and found.duration_ns else None
+
+    def path(self, trace: Trace, window: Window) -> CriticalPath:
+        """Return the critical path of that window, for a step or the whole trace."""
+        is_whole = window.kind == "trace"
+        return trace.critical_path(window.step, whole=is_whole, step_name=self.step_name)
 
     @property
     def choice(self) -> dict[str, Any]:
@@ -262,78 +230,97 @@ class Asked:
             raise WindowError(message) from error
 
 
-def about_window(
-    schema: str,
-    window: Asked,
-    answer: Callable[[str, Trace, Found], Answer],
-    recording: Recording | None = None,
-) -> Callable[[str, Trace], Answer]:
-    """Answer from the critical path of the window, if it can be measured.
-
-    With `recording`, at the times that it selects.
-    """
-    about = _about(schema, lambda trace: window.on_clock(trace).find(trace), answer)
-    if recording is None:
-        return about
-    patterns = {"step_name": window.step_name, "data_load": window.data_load}
-    return lambda path, trace: about(path, recording.of(trace, **patterns))
-
-
-def about_stretch(
-    schema: str, window: Asked, answer: Callable[[str, Trace, Window], Answer]
-) -> Callable[[str, Trace], Answer]:
-    """Answer about the time of the window, if it exists."""
-    return _about(schema, lambda trace: window.on_clock(trace).choose(trace), answer)
-
-
-def _about(
-    schema: str,
-    find: Callable[[Trace], Part | str],
-    answer: Callable[[str, Trace, Part], Answer],
-) -> Callable[[str, Trace], Answer]:
-    def found_or_not(path: str, trace: Trace) -> Answer:
-        found = find(trace)
-        if isinstance(found, str):
-            code: AbstentionCode = "no_work" if found == _NO_WORK else "empty_window"
-            return abstained(schema, path, trace, found, code)
-        return answer(path, trace, found)
-
-    return found_or_not
-
-
-def stretch_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add the options for a time span to a command, as its argument `window`."""
-
-    @_of_time
-    @functools.wraps(command)
-    def with_window(**arguments: Any) -> int:
-        choice = {name: arguments.pop(name) for name in _OF_TIME}
-        return command(window=Asked(**choice), **arguments)
-
-    return with_window
-
-
-def window_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add those and the options of the critical path to a command, as its argument `window`."""
-
-    @_of_time
-    @click.option(
+_OPTIONS: Final[dict[str, Callable[[Any], Any]]] = {
+    "step": step_option(),
+    "step_name": step_name_option,
+    "whole": click.option("--whole", is_flag=True, help="Analyse the whole trace."),
+    "annotation": click.option("--annotation", metavar="NAME", help="Annotation to analyse."),
+    "instance": click.option(
+        "--instance",
+        type=click.IntRange(0, MOST),
+        metavar="I",
+        help="Which occurrence of the annotation, counted from 0.  [default: 0]",
+    ),
+    "between": click.option(
+        "--between",
+        type=(_Time(), _Time()),
+        metavar="START END",
+        help="Time span to analyse, in ns on the clock of the trace, as `start_ns` of a table, or"
+        " from the start of the trace, such as +10ms +20ms.",
+    ),
+    "end": click.option(
         "--end",
         type=click.Choice(("period", "last", "cpu", "gpu")),
         help="When a step ends; with `period`, it also begins when the previous step ended."
         "  [default: period]",
-    )
-    @data_load_option
-    @functools.wraps(command)
-    def with_window(**arguments: Any) -> int:
-        choice = {field.name: arguments.pop(field.name) for field in fields(Asked)}
-        return command(window=Asked(**choice), **arguments)
-
-    return with_window
+    ),
+    "data_load": data_load_option,
+}
+OF_TIME: Final = ("step", "step_name", "whole", "annotation", "instance", "between")
+"""Options that select a time span, as for `window_options`; the others are of its critical path."""
 
 
-def _of_time(command: Callable[..., int]) -> Callable[..., int]:
-    """Add the options for a time span to a command, each as an argument."""
-    for option in (_BETWEEN, _INSTANCE, _ANNOTATION, _WHOLE, step_name_option, _STEP):
-        command = option(command)
-    return command
+def window_options(*names: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Add options that select a window to a command, by default all, as its argument `window`."""
+    return gather("window", {name: _OPTIONS[name] for name in names or _OPTIONS}, Asked)
+
+
+class _Duration(click.ParamType[int]):
+    """A duration with its unit, in ns."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        time_ns = nanoseconds(str(value).replace(" ", ""))
+        if not time_ns:
+            self.fail(f"{str(value)!r} is not a time with its unit, such as 43ms", param, ctx)
+        return time_ns
+
+
+DURATION: Final = _Duration()
+
+
+as_recorded_option: Final = click.option(
+    "--as-recorded", is_flag=True, help="Keep the time that the profiler added to the host."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """Whether an answer describes the program or its recording."""
+
+    step_time_ns: int | None = None
+    as_recorded: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise for options that exclude each other."""
+        is_both = self.step_time_ns is not None and self.as_recorded
+        require(not is_both, "--step-time and --as-recorded exclude each other")
+
+    def of(
+        self, trace: Trace, *, step_name: str | None = None, data_load: str | None = None
+    ) -> Trace:
+        """Return the trace with the times that the answer is about."""
+        if self.as_recorded:
+            return trace
+        with usage_errors():
+            return trace.without_profiler(
+                self.step_time_ns, step_name=step_name, data_load=data_load
+            )
+
+
+profiler_options: Final = gather(
+    "recording",
+    {
+        "step_time_ns": click.option(
+            "--step-time",
+            "step_time_ns",
+            type=DURATION,
+            metavar="TIME",
+            help="Time of a step without the profiler, such as 43ms.  [default: estimated]",
+        ),
+        "as_recorded": as_recorded_option,
+    },
+    Recording,
+)
+"""Add `--step-time` and `--as-recorded` to a command, as its argument `recording`."""

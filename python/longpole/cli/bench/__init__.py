@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import click
 
 from longpole.cli.ask.commands import Commands
@@ -13,6 +15,19 @@ class Bench(Commands):
     """The commands of `bench`."""
 
     folder = "longpole.cli.bench"
+    sections: ClassVar = {
+        "Commands": {
+            "baseline": "Save results as a baseline, to compare later results with.",
+            "best": "Choose the fastest result of each key.",
+            "compare": "Report what is faster, slower or the same in two runs.",
+            "extract": "Extract results from the output of profilers.",
+            "results": "Show the outcome of each job.",
+            "resume": "Continue a run that was interrupted.",
+            "run": "Run jobs on devices and record every result.",
+            "time": "Time Python functions and commands.",
+        }
+    }
+    modules: ClassVar = {"baseline": "compare", "best": "results", "resume": "run"}
     unknown = "not a command of bench"
 
 

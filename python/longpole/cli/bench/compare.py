@@ -1,28 +1,34 @@
-"""`longpole bench compare`: report what is faster, slower or the same in two runs."""
+"""`longpole bench compare` and `baseline`: what is faster, slower or the same in two runs."""
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from longpole.bench.compare.differences import Difference, Verdict, comparison_blocks, warnings_of
+from longpole.bench.comparison.differences import (
+    Difference,
+    Verdict,
+    comparison_blocks,
+    warnings_of,
+)
 from longpole.cli.answer import exit_codes
-from longpole.cli.answer.usage import require
-from longpole.cli.ask.options import Options, answer_options, answers
-from longpole.cli.ask.shares import gate_option, parse_share
+from longpole.cli.answer.problems import require, usage_errors
+from longpole.cli.ask.numbers import gate_option, parse_share
+from longpole.cli.ask.options import Options, answer_options, answers, force_option
 from longpole.data import Row
 from longpole.report.blocks import Headline
 from longpole.report.document import Abstention, Document, Warned
-from longpole.wording import share
+from longpole.wording import escape, share
 
 if TYPE_CHECKING:
-    from longpole.bench.compare.comparison import Comparison
+    from longpole.bench.comparison.compare import Comparison
     from longpole.cli.answer.emit import Answer
     from longpole.report.blocks import Block
     from longpole.report.document import Record
 
-__all__ = ["compare"]
+__all__ = ["baseline", "compare"]
 
 _SCHEMA: Final = "longpole.bench.compare/1"
 _CODES: Final = {
@@ -144,3 +150,29 @@ def _record(difference: Difference) -> Record:
         "design": difference.design,
         "smallest_change_share": difference.smallest_change,
     }
+
+
+@click.command()
+@click.argument("name")
+@click.argument("results")
+@force_option
+def baseline(*, name: str, results: str, force: bool) -> int:
+    """Save the file RESULTS as the baseline NAME, to compare later results with.
+
+    Baselines are in .longpole/baselines, or in the folder that LONGPOLE_BASELINES names.
+
+    \b
+    Example:
+      longpole bench baseline main results.jsonl
+    """
+    from longpole.bench import save_baseline
+    from longpole.bench.records.baselines import baseline_path
+
+    with usage_errors():
+        require(
+            force or not baseline_path(name).exists(),
+            f"the baseline {name} already exists; -f replaces it",
+        )
+        path = save_baseline(name, results, overwrite=force)
+    sys.stderr.write(f"kept as {escape(str(path))}\n")
+    return exit_codes.OK

@@ -1,4 +1,4 @@
-"""`longpole bench run`: run jobs on devices and record every result."""
+"""`longpole bench run` and `resume`: run jobs on devices and record every result."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from longpole.cli.answer.usage import require, usage_errors
-from longpole.cli.ask.dashes import CommandBehindDashes, behind_dashes
-from longpole.cli.ask.files import OutputPath
+from longpole.cli.answer.problems import require, usage_errors
+from longpole.cli.ask.files import CommandBehindDashes, OutputPath, behind_dashes
 from longpole.cli.ask.numbers import MOST
 from longpole.cli.ask.options import Options, answer_options, answers, force_option
 from longpole.cli.ask.runner import runner_options
@@ -20,11 +19,11 @@ if TYPE_CHECKING:
 
     from longpole.bench import Job
 
-__all__ = ["run"]
+__all__ = ["resume", "run"]
 
 
 @click.command(cls=CommandBehindDashes)
-@answers("longpole.cli.ask.session:Summary")
+@answers("longpole.cli.bench.session:Summary")
 @click.argument("jobs", metavar="[JOBS.jsonl | -- COMMAND...]", required=False)
 @click.option(
     "-o",
@@ -79,7 +78,7 @@ def run(
       longpole bench run jobs.jsonl --devices 0,1 --timeout 20
       longpole bench run --runs 10 --key gemm_1024 -- ./gemm_profiler 1024 1024 1024
     """
-    from longpole.cli.ask.session import Session, run_session
+    from longpole.cli.bench.session import Session, run_session
 
     with usage_errors():
         wanted = _jobs(jobs, behind_dashes() or [], key, job_format) * repeat
@@ -123,3 +122,22 @@ def _default_results(jobs: str | None) -> Path:
     if jobs and jobs != "-":
         return Path(Path(jobs).stem + ".results.jsonl")
     return Path(time.strftime("bench-%Y%m%d-%H%M%S.jsonl"))
+
+
+@click.command()
+@click.argument("results", type=OutputPath())
+@runner_options
+@answer_options
+def resume(*, results: str, options: Options, **limits: Any) -> int:
+    """Continue a run that was interrupted.
+
+    Jobs with an outcome in RESULTS do not run again, except those that were cancelled or lost
+    their device. Limits and devices are those of the run unless you give others.
+
+    \b
+    Example:
+      longpole bench resume jobs.results.jsonl
+    """
+    from longpole.cli.bench.session import Session, run_session
+
+    return run_session(Session.load(Path(results), limits), options, resume=True)

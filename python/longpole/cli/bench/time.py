@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import shlex
 from contextlib import contextmanager, suppress
 from itertools import product
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 
 from longpole.bench.records.store import Store, make_room
+from longpole.bench.time.commands import CommandPlan
 from longpole.bench.time.processes import (
     Campaign,
     TargetError,
@@ -17,27 +19,71 @@ from longpole.bench.time.processes import (
     configurations,
     time_in_processes,
 )
-from longpole.bench.time.work import WorkPlan
+from longpole.bench.time.timing import WorkPlan
 from longpole.bench.time.worker import CLOCKS
-from longpole.cli.answer.timings import timings_answer
-from longpole.cli.answer.usage import require, usage_errors
-from longpole.cli.ask.dashes import CommandBehindDashes
-from longpole.cli.ask.files import OutputPath
-from longpole.cli.ask.options import Options, answer_options, answers, force_option
+from longpole.cli.answer.problems import require, usage_errors
+from longpole.cli.ask.files import CommandBehindDashes, OutputPath, behind_dashes
+from longpole.cli.ask.numbers import MOST, gate_option
+from longpole.cli.ask.options import Options, answer_options, answers, force_option, gather
 from longpole.cli.ask.runner import device_options
-from longpole.cli.ask.shares import gate_option
-from longpole.cli.ask.timed_commands import command_options
+from longpole.cli.bench.timings import timings_answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from longpole.bench import Record
-    from longpole.bench.time import CommandPlan
     from longpole.cli.answer.emit import Answer
 
     Point: TypeAlias = dict[str, int | float | str]
+    from collections.abc import Sequence
 
 __all__ = ["time"]
+
+_COMMANDS: Final = {
+    "commands": click.option(
+        "-c",
+        "--command",
+        "commands",
+        multiple=True,
+        metavar="COMMAND",
+        help="A command to time; several alternate and are compared with the first.",
+    ),
+    "n_warm_up": click.option(
+        "--warm-up",
+        "n_warm_up",
+        type=click.IntRange(0, MOST),
+        default=1,
+        show_default=True,
+        help="Untimed executions of each command in a run.",
+    ),
+    "prepare": click.option(
+        "--prepare", metavar="COMMAND", help="Command to run before each execution, untimed."
+    ),
+    "cleanup": click.option(
+        "--cleanup", metavar="COMMAND", help="Command to run after each run, untimed."
+    ),
+    "shell": click.option(
+        "--shell",
+        metavar="SHELL",
+        help="Start commands with `SHELL -c`, and subtract the time of an empty command.",
+    ),
+    "timeout_s": click.option(
+        "--timeout",
+        "timeout_s",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="SECONDS",
+        default=600.0,
+        show_default=True,
+        help="Time limit of an execution.",
+    ),
+    "allows_failure": click.option(
+        "--ignore-failure",
+        "allows_failure",
+        is_flag=True,
+        help="Time commands regardless of their exit status.",
+    ),
+}
+"""Options for the commands to time."""
 
 
 def _finite(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
@@ -48,8 +94,24 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float) 
     return value
 
 
+def _timed_commands(
+    *,
+    commands: Sequence[str],
+    shell: str | None,
+    n_warm_up: int,
+    prepare: str | None,
+    cleanup: str | None,
+    timeout_s: float,
+    allows_failure: bool,
+) -> tuple[list[str], CommandPlan]:
+    """Return the commands to time, and how to execute them."""
+    started_by = None if shell is None else (*shlex.split(shell), "-c")
+    plan = CommandPlan(started_by, n_warm_up, prepare, cleanup, timeout_s, allows_failure)
+    return _names(commands, plan), plan
+
+
 @click.command(cls=CommandBehindDashes)
-@answers("longpole.cli.answer.timings:Timings")
+@answers("longpole.cli.bench.timings:Timings")
 @click.argument("functions", metavar="[MODULE:FUNC... | -- COMMAND...]", nargs=-1)
 @click.option(
     "--axis", "axes", multiple=True, metavar="NAME=VALUE,...", help="Arguments of the functions."
@@ -116,13 +178,12 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float) 
 )
 @force_option
 @click.option("--append", is_flag=True, help="Add to the records of an earlier call.")
-@command_options
+@gather("timed", _COMMANDS, _timed_commands)
 @answer_options
 def time(
     *,
     functions: tuple[str, ...],
-    commands: list[str],
-    plan: CommandPlan,
+    timed: tuple[list[str], CommandPlan],
     axes: tuple[str, ...],
     moved: str | None,
     computed: str | None,
@@ -149,6 +210,7 @@ def time(
       longpole bench time -- ./gemm_profiler 1024 1024 1024
       longpole bench time -c './old 1024' -c './new 1024' --prepare 'rm -rf cache'
     """
+    commands, plan = timed
     require(
         bool(functions) != bool(commands),
         "give functions as MODULE:FUNC, or a command after -- or with -c",
@@ -245,3 +307,24 @@ def _written(records: Iterator[Record], store: Store | None) -> Iterator[Record]
         if store is not None:
             store.append(record)
         yield record
+
+
+def _names(commands: Sequence[str], plan: CommandPlan) -> list[str]:
+    """Return the distinct commands to time, including the one after `--`.
+
+    A single word after `--` is a script if a shell is used. Raises for commands that cannot be
+    started.
+    """
+    behind = behind_dashes()
+    require(behind != [], "no command after --")
+    if behind:
+        is_script = len(behind) == 1 and plan.shell is not None
+        commands = [*commands, behind[0] if is_script else shlex.join(behind)]
+    for name in commands:
+        try:
+            plan.argv_of(name)
+        except ValueError as error:
+            message = str(error).partition("\n")[0]
+            hint = "" if plan.shell else ": --shell sh starts it with one"
+            raise click.UsageError(message + hint) from error
+    return list(dict.fromkeys(commands))

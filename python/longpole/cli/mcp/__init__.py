@@ -56,8 +56,7 @@ def mcp(*, folders: Sequence[Path], time_limit: float, memory_limit: float) -> i
       claude mcp add longpole -- longpole mcp /data/traces
     """
     try:
-        from longpole.cli.mcp.server import serve
-        from longpole.cli.mcp.workers import Limits
+        from longpole.cli.mcp.server import Limits, serve
     except ImportError as error:
         message = f"the server needs the package mcp ({error})\nhint: pip install 'longpole[mcp]'"
         raise MissingDependencyError(message) from error

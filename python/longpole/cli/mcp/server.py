@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
+from anyio import CapacityLimiter
 from mcp import types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from longpole.cli.guide import guide_text
-from longpole.cli.mcp.tools import TOOLS, input_schema, output_schema, purpose
-from longpole.cli.mcp.workers import Workers
+from longpole.cli.mcp.bounds import MOST_BYTES
+from longpole.cli.mcp.tools import TOOLS, input_schema, output_schema, purpose, refused
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from longpole.cli.mcp.workers import Limits
+    from anyio.abc import ByteReceiveStream, Process
 
-__all__ = ["serve", "server_of"]
+__all__ = ["Limits", "Workers", "serve", "server_of"]
+
+_COMMAND: Final = (sys.executable, "-P", "-m", "longpole.cli.mcp.worker")
+_MOST_AT_ONCE: Final = 4
+_MOST_READ: Final = 8 * MOST_BYTES  # escapes lengthen JSON in other alphabets
 
 
 def serve(folders: Sequence[Path], limits: Limits) -> None:
@@ -69,3 +78,102 @@ def _tool(name: str) -> types.Tool:
         output_schema=output_schema(name),
         annotations=types.ToolAnnotations(read_only_hint=True, open_world_hint=False),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of one question."""
+
+    time_s: float = 120
+    memory_gb: float = 8
+
+
+class Workers:
+    """The processes that answer questions about some folders."""
+
+    def __init__(self, folders: Sequence[Path], limits: Limits) -> None:
+        # Resolved once: a link that later replaces a folder is not followed.
+        self._folders = [str(folder.resolve()) for folder in folders]
+        self._limits = limits
+        self._at_once = CapacityLimiter(_MOST_AT_ONCE)
+        self._waiting: list[Process] = []
+
+    async def start(self) -> None:
+        """Start a process in advance."""
+        if not self._waiting:
+            self._waiting.append(await _started())
+
+    async def close(self) -> None:
+        """End the idle processes."""
+        while self._waiting:
+            await _end(self._waiting.pop())
+
+    async def ask(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Ask one question; errors are returned as answers."""
+        async with self._at_once:
+            process = self._waiting.pop() if self._waiting else await _started()
+            try:
+                with anyio.fail_after(self._limits.time_s):
+                    return await self._answer(process, name, arguments)
+            except TimeoutError:
+                message = f"the question took longer than {self._limits.time_s:g} s and was ended"
+                hint = "ask about one step, or start the server with a longer --timeout"
+                return refused("time_limit", message, hint)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await _end(process)
+                    await self.start()
+
+    async def _answer(
+        self, process: Process, name: str, arguments: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        question = {
+            "name": name,
+            "arguments": arguments,
+            "folders": self._folders,
+            "time_limit_s": self._limits.time_s,
+            "memory_limit_gb": self._limits.memory_gb,
+        }
+        assert process.stdin is not None  # noqa: S101 (it was opened as a pipe)
+        assert process.stdout is not None  # noqa: S101
+        try:
+            await process.stdin.send(json.dumps(question).encode() + b"\n")
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            return self._ended(await process.wait())
+        line = await _line(process.stdout)
+        if not line.endswith(b"\n"):
+            return self._ended(await process.wait())
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def _ended(self, code: int) -> dict[str, Any]:
+        """Return the error for a process that did not answer."""
+        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        message = (
+            f"the process that worked on the question ended with {how}, as one does that needs "
+            f"more than {self._limits.memory_gb:g} GB of memory"
+        )
+        hint = "ask on the command line, or start the server with a larger --memory-limit"
+        return refused("ended", message, hint)
+
+
+async def _started() -> Process:
+    return await anyio.open_process(
+        _COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+
+
+async def _line(stream: ByteReceiveStream) -> bytes:
+    line = b""
+    while not line.endswith(b"\n") and len(line) <= _MOST_READ:
+        try:
+            line += await stream.receive()
+        except anyio.EndOfStream:
+            break
+    return line
+
+
+async def _end(process: Process) -> None:
+    if process.returncode is None:
+        process.kill()
+    await process.aclose()

@@ -17,9 +17,8 @@ import click
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.problems import Problem
 from longpole.cli.answer.table import tables
-from longpole.cli.mcp.arguments import check_arguments
+from longpole.cli.mcp.arguments import check_arguments, checked, traces_in
 from longpole.cli.mcp.bounds import bounded, events_in
-from longpole.cli.mcp.paths import checked, traces_in
 from longpole.cli.program import longpole, run
 from longpole.cli.schema import schema_for
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import click
 
 from longpole.cli.ask.commands import Commands
@@ -13,6 +15,33 @@ class TunableOp(Commands):
     """The commands of `tunableop`."""
 
     folder = "longpole.cli.tunableop"
+    sections: ClassVar = {
+        "Commands": {
+            "check": "Find what makes torch ignore a file or lose rows of it.",
+            "coverage": "Show how much of a trace, or of recorded GEMMs, is tuned.",
+            "diff": "Compare the rows that torch takes from two files.",
+            "env": "Print the variables for a phase, and warn about ineffective ones.",
+            "files": "Show which files a process reads and writes.",
+            "merge": "Merge results files.",
+            "pin": "Make GEMMs use the default or a named solution.",
+            "show": "List the rows of a file with their typed columns.",
+            "speedup": "Show how much tuning gained over a baseline.",
+            "split": "Split a file into parts of about the same cost.",
+            "tune": "Tune recorded GEMMs on several GPUs.",
+            "unpin": "Remove GEMMs from a file, to tune them again.",
+            "untuned": "Merge recorded GEMMs without duplicates.",
+        }
+    }
+    modules: ClassVar = {
+        "diff": "show",
+        "speedup": "show",
+        "env": "check",
+        "files": "check",
+        "split": "merge",
+        "untuned": "merge",
+        "pin": "edit",
+        "unpin": "edit",
+    }
     unknown = "not a command of tunableop"
 
 

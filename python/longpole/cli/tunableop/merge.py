@@ -1,27 +1,35 @@
-"""`longpole tunableop merge`: merge results files."""
+"""`longpole tunableop merge`, `split` and `untuned`: join files, and divide them."""
 
 from __future__ import annotations
 
 import errno
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from longpole.cli.ask.files import OutputPath
+from longpole.cli.ask.numbers import MOST_DEVICES
 from longpole.cli.ask.options import Options, answer_options, answers, force_option
 from longpole.files import check_free
+from longpole.wording import count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from longpole.bench.tunableop import Merged
     from longpole.bench.tunableop.merge import Policy
+    from longpole.cli.answer.emit import Answer
 
-__all__ = ["merge"]
+from longpole.cli.tunableop.rows import MOST_ROWS, rows_answer
+
+__all__ = ["merge", "split", "untuned"]
 
 
 @click.command()
-@answers("longpole.cli.answer.tunable_data:MergedFiles")
+@answers("longpole.cli.tunableop.data:MergedFiles")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "-o",
@@ -65,7 +73,6 @@ def merge(
     """
     from longpole.bench import tunableop
     from longpole.bench.tunableop.records import require_rows
-    from longpole.cli.answer.tunableop import merge_answer
 
     sources = [tunableop.read(path) for file in files for path in _expanded(file)]
     require_rows(sources)
@@ -78,7 +85,7 @@ def merge(
         check_free(Path(name), force=force, inputs=[Path(each.name) for each in sources])
     for name, part in zip(names, parts, strict=True):
         part.file.write(name, force=force)
-    answer = merge_answer(list(zip(names, parts, strict=True)))
+    answer = _merge_answer(list(zip(names, parts, strict=True)))
     return options.emit(answer)
 
 
@@ -91,3 +98,151 @@ def _expanded(name: str) -> Sequence[str | Path]:
     if not found:
         raise FileNotFoundError(errno.ENOENT, "no file of any ordinal", name)
     return found
+
+
+@click.command()
+@answers("longpole.cli.tunableop.data:PartRow", has_rows=True)
+@click.argument("file", metavar="FILE")
+@click.option(
+    "--parts",
+    "gpus",
+    type=click.IntRange(1, MOST_DEVICES),
+    required=True,
+    metavar="N",
+    help="Number of parts.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=OutputPath(),
+    metavar="NAME",
+    help="Name of the parts, to which the ordinal is added.",
+)
+@force_option
+@answer_options
+def split(*, file: str, gpus: int, output: str | None, force: bool, options: Options) -> int:
+    """Split a file into parts of about the same cost, 2 m n k for each GEMM.
+
+    Every part has the validators of the file. Without -o, the parts are named FILE_part0.csv
+    and so on.
+
+    \b
+    Examples:
+      longpole tunableop split tunableop_untuned0.csv --parts 4
+    """
+    from longpole.bench import tunableop
+    from longpole.bench.tunableop.records import require_rows
+    from longpole.cli.tunableop.data import PartRow
+
+    source = tunableop.read(file)
+    require_rows([source])
+    shares = tunableop.split(source, gpus)
+    path = Path(file)
+    name = output or str(path.with_name(f"{path.stem}_part%d{path.suffix}"))
+    names = [tunableop.with_ordinal(name, number) for number in range(gpus)]
+    for name in names:
+        check_free(Path(name), force=force, inputs=[path])
+    for part, share in zip(names, shares, strict=True):
+        share.file.write(part, force=force)
+    rows = [
+        PartRow(file=part, gemms=share.n_rows, flops=share.flops)
+        for part, share in zip(names, shares, strict=True)
+    ]
+    answer = rows_answer("split", file, f"{file} in {gpus} parts:", {"rows": rows}, PartRow)
+    return options.emit(answer)
+
+
+@click.command()
+@answers("longpole.cli.tunableop.data:UntunedRow", has_rows=True)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--without",
+    multiple=True,
+    metavar="RESULTS",
+    help="Leave out GEMMs that have a row in this results file.",
+)
+@click.option("-o", "--output", type=OutputPath(), metavar="FILE", help="Write them to a file.")
+@force_option
+@answer_options
+def untuned(
+    *,
+    files: tuple[str, ...],
+    without: tuple[str, ...],
+    output: str | None,
+    force: bool,
+    options: Options,
+) -> int:
+    """Merge recorded GEMMs without duplicates, in a stable order.
+
+    GEMMs of results files are included, to tune them again.
+
+    \b
+    Examples:
+      longpole tunableop untuned tunableop_untuned*.csv -o all_untuned0.csv
+      longpole tunableop untuned tunableop_untuned*.csv --without tuned0.csv -o new0.csv
+    """
+    import polars as pl
+
+    from longpole.bench import tunableop
+    from longpole.bench.tunableop.records import check_rows, require_rows
+    from longpole.cli.tunableop.data import KeyRow, UntunedRow
+    from longpole.data import names_of
+
+    sources = [tunableop.read(file) for file in files]
+    known = [tunableop.read(file) for file in without]
+    require_rows(sources)
+    check_rows(known)
+    found = tunableop.gather_untuned(sources, without=known)
+    if output:
+        found.write(output, force=force, inputs=[*files, *without])
+    columns = names_of(UntunedRow)
+    rows = pl.concat(part.select(columns) for part in found.parts(columns))
+    written = f"; written to {output}" if output else ""
+    left = f" without a row in {', '.join(without)}" if without else ""
+    headline = f"{count(rows.height, 'GEMM')} in {count(len(files), 'file')}{left}{written}"
+    answer = rows_answer(
+        "untuned",
+        None,
+        headline,
+        {"rows": rows},
+        UntunedRow,
+        *names_of(KeyRow),
+        most=MOST_ROWS,
+    )
+    return options.emit(answer)
+
+
+def _merge_answer(written: Sequence[tuple[str, Merged]]) -> Answer:
+    """Report what was written, and which solutions were dropped."""
+    from longpole.cli.tunableop.data import MergedFiles, MergedRow
+
+    rows = [
+        MergedRow(
+            file=path,
+            validators=" ".join(f"{key}={value}" for key, value in merged.validators),
+            gemms=merged.n_gemms,
+            dropped=merged.n_dropped,
+            conflicts=len(merged.conflicts),
+        )
+        for path, merged in written
+    ]
+
+    def conflicts() -> Iterator[str]:
+        return (str(conflict) for _, merged in written for conflict in merged.conflicts)
+
+    shown = [f"kept the first of: {conflict}" for conflict in islice(conflicts(), MOST_ROWS)]
+    data = MergedFiles(conflicts=shown, rows=rows)
+    columns = ("file", "gemms", "dropped", "conflicts")
+    document, code = rows_answer("merge", None, "Merged:", data, MergedRow, *columns, notes=shown)
+    whole = _Deferred(lambda: MergedFiles(conflicts=list(conflicts()), rows=rows))
+    return replace(document, data=whole), code
+
+
+@dataclass(frozen=True, slots=True)
+class _Deferred:
+    """Data that only some formats need, and that may be large."""
+
+    make: Callable[[], Any]
+
+    def __data__(self) -> Any:
+        return self.make()

@@ -7,20 +7,25 @@ from typing import TYPE_CHECKING
 
 import click
 
-from longpole.cli.answer.usage import usage_errors
+from longpole.cli.answer import exit_codes
+from longpole.cli.answer.problems import usage_errors
 from longpole.cli.ask.files import OutputPath
 from longpole.cli.ask.numbers import MOST
 from longpole.cli.ask.options import Options, answer_options, answers, force_option
-from longpole.wording import escape
+from longpole.wording import count, escape
 
 if TYPE_CHECKING:
     from longpole.bench import Record
+    from longpole.bench.tunableop import Tuning
+    from longpole.cli.answer.emit import Answer
+
+from longpole.cli.tunableop.rows import rows_answer
 
 __all__ = ["tune"]
 
 
 @click.command()
-@answers("longpole.cli.answer.tunable_data:Tuned")
+@answers("longpole.cli.tunableop.data:Tuned")
 @click.argument("pattern", metavar="PATTERN")
 @click.option(
     "--devices",
@@ -29,8 +34,10 @@ __all__ = ["tune"]
     help="Such as 0,2, or UUIDs, `all`, `cpu`, `fake:N`.  [default: all]",
 )
 @click.option(
-    "--name",
+    "-o",
+    "--output",
     type=OutputPath(),
+    metavar="NAME",
     default="tunableop_results.csv",
     show_default=True,
     help="Name of the results file without an ordinal.",
@@ -59,7 +66,7 @@ def tune(
     *,
     pattern: str,
     gpus: str | None,
-    name: str,
+    output: str,
     worker: str | None,
     timeout: float,
     batch: int,
@@ -81,13 +88,12 @@ def tune(
       longpole tunableop tune "tunableop_untuned*.csv" --known tuned0.csv
     """
     from longpole.bench import tunableop
-    from longpole.cli.answer.tunableop import tuning_answer
 
     with usage_errors():
         found = tunableop.tune(
             pattern,
             gpus=gpus.split(",") if gpus else None,
-            filename=name,
+            filename=output,
             worker=worker or tunableop.WORKER,
             timeout_s=timeout,
             batch_size=batch,
@@ -96,7 +102,7 @@ def tune(
             force=force,
             on_record=_tell if options.progress else None,
         )
-    return options.emit(tuning_answer(found))
+    return options.emit(_tuning_answer(found))
 
 
 def _tell(record: Record) -> None:
@@ -104,3 +110,27 @@ def _tell(record: Record) -> None:
     what = f"{record.outcome}: {record.message}" if record.message else str(record.outcome)
     took = "" if record.seconds is None else f" after {record.seconds:.1f} s"
     sys.stderr.write(escape(f"{record.id} on {record.device}{took}: {what}") + "\n")
+
+
+def _tuning_answer(found: Tuning) -> Answer:
+    """Report what was tuned and what failed; return 1 if there are failures."""
+    from longpole.bench.tunableop.tune import Failure
+    from longpole.cli.tunableop.data import Tuned
+
+    n_failed = len(found.failures)
+    n_tuned = found.n_gemms - n_failed
+    before = f" ({found.n_known} before)" if found.n_known else ""
+    headline = f"{n_tuned} of {count(found.n_gemms, 'GEMM')} tuned{before}" + (
+        f", {n_failed} failed:" if n_failed else ""
+    )
+    outputs = [str(path) for path in found.outputs]
+    written = outputs[0] if len(outputs) == 1 else f"{outputs[0]} to {outputs[-1]}"
+    return rows_answer(
+        "tune",
+        None,
+        headline,
+        Tuned(outputs=outputs, n_gemms=found.n_gemms, n_tuned=n_tuned, rows=found.failures),
+        Failure,
+        notes=[f"written: {written}"],
+        exit_code=exit_codes.FINDINGS if n_failed else exit_codes.OK,
+    )

@@ -44,8 +44,15 @@ pub fn work(graph: &Graph, lags_ns: &[i64], steps: &[(i64, i64)]) -> Vec<Work> {
     rows
 }
 
+/// Whether an edge is work. What a call does for a copy, such as staging it, takes the time of the
+/// copy itself, which would count twice.
 fn is_work(edge: &Edge) -> bool {
-    edge.kind.is_work() && matches!(edge.role, Role::ThreadOrder | Role::DeviceWork)
+    let is_of_device = matches!(edge.kind, Kind::Kernel | Kind::Copy | Kind::Communication);
+    match edge.role {
+        Role::DeviceWork => edge.kind.is_work(),
+        Role::ThreadOrder => edge.kind.is_work() && !is_of_device,
+        _ => false,
+    }
 }
 
 /// Returns when the host began the work: at its launch call, if known.

@@ -42,6 +42,7 @@ pub use packed::Packed;
 
 use crate::diagnostics::Diagnostics;
 pub use crate::ids::NO_INTEGER;
+use crate::ids::StringId;
 use crate::strings::Strings;
 use crate::vocabulary::ApiRole;
 use crate::vocabulary::Vocabulary;
@@ -86,6 +87,11 @@ impl Tables {
     /// Returns the role of each string as the name of a runtime API call, one row for each string.
     pub fn roles(&self) -> Vec<ApiRole> {
         self.strings.iter().map(|name| self.vocabulary.role(name)).collect()
+    }
+
+    /// Returns the role of one name; [`roles`](Self::roles) is for those of many events.
+    pub fn role(&self, name: StringId) -> ApiRole {
+        self.vocabulary.role(self.strings.get(name))
     }
 
     /// Returns the number of complete events of any phase in the document.

@@ -369,7 +369,7 @@ impl<'a> Facts<'a> {
     }
 
     /// Returns the least time that the host took for a step, without its waits for a device. None
-    /// where re-timing the windows considers the host itself.
+    /// if re-timing the windows considers the host itself.
     pub fn host_pace_ns(&self) -> Option<i64> {
         host_pace_ns(self.graph, self.tables, self.scope)
     }

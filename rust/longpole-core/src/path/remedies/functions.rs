@@ -87,7 +87,7 @@ pub(super) fn busiest(question: &Question<'_>) -> Option<Busiest> {
         let timeline = &question.graph.timeline;
         let of_name = |&event: &_| timeline.name(event) == Some(name);
         let is_call = timeline.orders().find(of_name).is_some_and(|it| timeline.kind(it).is_call());
-        is_call.then(|| question.tables.vocabulary.role(question.tables.strings.get(name)))
+        is_call.then(|| question.tables.role(name))
     };
     best.map(|(name, (ns, n_events, longest_ns))| Busiest {
         name,

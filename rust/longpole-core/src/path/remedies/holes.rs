@@ -170,7 +170,7 @@ fn host(question: &Question<'_>, start_ns: i64, end_ns: i64) -> Option<(EventId,
 
 /// Whether a call waits for devices, not counting calls that set them up.
 fn synchronizes(call: EventId, question: &Question<'_>) -> bool {
-    let role = question.tables.events.name(call).map(|name| question.tables.roles()[name.row()]);
+    let role = question.tables.events.name(call).map(|name| question.tables.role(name));
     matches!(
         role,
         Some(

@@ -150,7 +150,7 @@ impl CollectiveRanges {
     /// Returns what a launch without an activity may have launched.
     fn of_launch(&self, call: Order, of_device: Causes, question: &Question<'_>) -> Causes {
         let timeline = &question.graph.timeline;
-        let role = timeline.name(call).map(|name| question.tables.roles()[name.row()]);
+        let role = timeline.name(call).map(|name| question.tables.role(name));
         match role {
             Some(ApiRole::Launch) if !self.tell => of_device.without(Causes::COPIES),
             Some(ApiRole::Launch) if self.holds(timeline.event(call)) => Causes::COMMUNICATION,

@@ -1,8 +1,7 @@
 //! How long the host needs for a step: the least that a step takes, however fast the device.
 //!
-//! Where a device limits a program, the host runs ahead of it. The windows of such steps hold
-//! nothing of what the host did for them, so that re-timing them alone would let the device
-//! overtake the host.
+//! If a device limits a program, the host runs ahead of it. The windows of such steps do not contain
+//! what the host did for them, so re-timing them alone would let the device overtake the host.
 
 use crate::graph::Graph;
 use crate::link::steps;
@@ -10,7 +9,7 @@ use crate::path::windows::{Scope, Unit};
 use crate::tables::Tables;
 
 /// Returns the least time that the host took for a step, without its waits for a device. None
-/// where a window holds time of the host itself, which re-timing considers, or is no step.
+/// if the windows contain time of the host itself, which re-timing considers, or are not steps.
 pub(super) fn host_pace_ns(graph: &Graph, tables: &Tables, scope: &Scope) -> Option<i64> {
     if scope.unit != Unit::Step {
         return None;

@@ -1,0 +1,1 @@
+"""Compare two sets of measurements: faster, slower, the same, or inconclusive."""

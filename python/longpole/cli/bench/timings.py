@@ -1,0 +1,376 @@
+"""The times of functions and commands, as an answer."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.bench.comparison.differences import Difference, Verdict, comparison_blocks
+from longpole.bench.records.samples import gather
+from longpole.bench.time.timing import Work
+from longpole.cli.answer import exit_codes
+from longpole.data import Row
+from longpole.report.blocks import Column, Headline, Notes, Table
+from longpole.report.document import Abstention, Document
+from longpole.wording import count, duration, share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from longpole.bench import Comparison, Record
+    from longpole.bench.records.samples import Runs
+    from longpole.bench.time.processes import Campaign
+    from longpole.cli.answer.emit import Answer
+    from longpole.report.blocks import Block, Cell
+
+__all__ = ["timings_answer"]
+
+_SCHEMA: Final = "longpole.bench.time/1"
+_MIB: Final = 1 << 20
+_GIGA: Final = 1e9
+_TERA: Final = 1e12
+_MOST_APART: Final = 4
+"""Maximum number of functions with separate tables; more are shown in one."""
+_MANY: Final = (
+    Column("function", "name"),
+    Column("median", "duration"),
+    Column("times the fastest", "number"),
+    Column("runs apart", "share"),
+    Column("host", "duration"),
+    Column("verdict"),
+    Column("change", "change"),
+)
+_STEADY_SHARE: Final = 0.03
+"""A clock that moves by less than this share of its maximum counts as steady."""
+_NOT_THROTTLED: Final = frozenset(
+    {"idle", "application_clocks", "sync_boost", "display_clock"},
+)
+_REASONS: Final = {
+    "sw_power_cap": "the power limit",
+    "hw_power_brake": "the external power brake",
+    "hw_slowdown": "the hardware slowdown",
+    "sw_thermal_slowdown": "the temperature",
+    "hw_thermal_slowdown": "the temperature",
+}
+_CHOICES: Final = {
+    "graph": "the calls were captured in a CUDA graph because they are short",
+    "hot": "the calls were launched one after the other, with warm caches, because they are "
+    "longer than 100 us or cannot be captured",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """Time of a function or a command over all of its runs.
+
+    What a command used is None for a function, and rates are None if its work is unknown.
+    """
+
+    key: str
+    median_ns: float | None = None
+    """Median of the runs; None if all failed."""
+    spread: float | None = None
+    """Spread of the runs, as a share."""
+    n_runs: int = 0
+    n_samples: int = 0
+    n_failed: int = 0
+    """Number of runs that failed."""
+    n_dropped: int = 0
+    """Number of samples dropped because of their conditions."""
+    message: str = ""
+    cache: str | None = None
+    """Cache state before each call, if the clock controls it."""
+    host_ns: float | None = None
+    """Time that the host takes to launch a call on a device, if the clock measures it."""
+    clock_mhz: float | None = None
+    """Clock of the device during the runs, median."""
+    clock_min_mhz: float | None = None
+    clock_max_mhz: float | None = None
+    throttle_reasons: list[str] = field(default_factory=list)
+    """Why the device was not clocked higher during the runs."""
+    user_ns: float | None = None
+    """Processor time in the program."""
+    system_ns: float | None = None
+    """Processor time in the kernel of the operating system."""
+    peak_rss_bytes: int | None = None
+    n_outliers: int | None = None
+    """Number of executions that took much longer or shorter than the others."""
+    longest_ns: float | None = None
+    bytes_per_s: float | None = None
+    flops_per_s: float | None = None
+    bandwidth_share: float | None = None
+    """Fraction of the device's peak."""
+    flops_share: float | None = None
+    """Fraction of the device's peak."""
+    relative: float | None = None
+    """Median as a multiple of the fastest."""
+
+
+class Timings(Row):
+    """Times of functions or commands, and their comparison."""
+
+    functions: list[Timed]
+    differences: list[Difference]
+    """Comparison of each with the first."""
+
+
+def timings_answer(
+    campaign: Campaign, records: Sequence[Record], comparisons: Sequence[Comparison]
+) -> Answer:
+    """Report the time of each; exit code 1 if one failed."""
+    timed = _timed(records)
+    differences = [each for comparison in comparisons for each in comparison.differences]
+    has_failed = any(each.median_ns is None for each in timed)
+    document = Document(
+        schema=_SCHEMA,
+        input={"functions": list(campaign.names)},
+        status="abstained" if has_failed else "ok",
+        abstains_because=[
+            Abstention("job_failed", each.key) for each in timed if each.median_ns is None
+        ],
+        scope={"gate": campaign.gate, "confidence": campaign.confidence},
+        data=Timings(functions=timed, differences=differences),
+        blocks=lambda: _blocks(timed, comparisons, campaign),
+        records=lambda: list(map(asdict, timed)),
+    )
+    return document, exit_codes.FINDINGS if has_failed else exit_codes.OK
+
+
+def _chooses_cache(campaign: Campaign) -> bool:
+    return campaign.clock == "torch" and campaign.cache is None
+
+
+def _timed(records: Sequence[Record]) -> list[Timed]:
+    """Summarise the runs of each key."""
+    measurements = gather(record.to_dict() for record in records)
+    messages = {record.key: record.message for record in records if record.message}
+    timed = []
+    for key, runs in measurements.runs.items():
+        own = [record for record in records if record.key == key]
+        each = Timed(key, n_failed=runs.n_failed, message=messages.get(key, ""))
+        found = {**_times(runs, own), **_resources(own), **_launched_and_clocked(own)}
+        timed.append(replace(each, **found))
+    fastest_ns = min((each.median_ns for each in timed if each.median_ns), default=None)
+    return [
+        replace(each, relative=each.median_ns and fastest_ns and each.median_ns / fastest_ns)
+        for each in timed
+    ]
+
+
+def _times(runs: Runs, records: Sequence[Record]) -> dict[str, Any]:
+    """Return times and rates; nothing if no run succeeded."""
+    from longpole.bench.comparison.evidence import side_of
+
+    side = side_of(runs)
+    if side is None:
+        return {}
+    names = ("median_ns", "spread", "n_runs", "n_samples", "n_dropped")
+    times = {name: getattr(side, name) for name in names}
+    if not records:
+        return times
+    record = records[0]
+    told = record.environment.get("device")
+    memory_bytes = told.get("memory_bytes") if isinstance(told, dict) else None
+    rates = Work.of(record.sampling).rates(side.median_ns, record.device, memory_bytes)
+    return {**times, **rates}
+
+
+def _launched_and_clocked(records: Sequence[Record]) -> dict[str, Any]:
+    """Return the cache state, the host time of a call, and the clock of the device."""
+    found = [record.sampling for record in records if record.samples_ns]
+    host_ns = [each["host_ns"] for each in found if each.get("host_ns") is not None]
+    during = [each.get("during") or {} for each in found]
+    clocks = {
+        name: [each[name] for each in during if name in each]
+        for name in ("clock_mhz", "clock_min_mhz", "clock_max_mhz")
+    }
+    return {
+        "cache": next((each["cache"] for each in found if each.get("cache")), None),
+        "host_ns": median(host_ns) if host_ns else None,
+        "clock_mhz": median(clocks["clock_mhz"]) if clocks["clock_mhz"] else None,
+        "clock_min_mhz": min(clocks["clock_min_mhz"], default=None),
+        "clock_max_mhz": max(clocks["clock_max_mhz"], default=None),
+        "throttle_reasons": sorted(
+            {reason for each in during for reason in each.get("throttle_reasons", ())}
+            - _NOT_THROTTLED
+        ),
+    }
+
+
+def _resources(records: Sequence[Record]) -> dict[str, Any]:
+    """Summarise what executions of a command used; all None for a function."""
+    from longpole.statistics.samples import outliers
+
+    found = [record.sampling for record in records if record.sampling.get("user_ns") is not None]
+    times = {
+        name: median(each[name] for each in found) if found else None
+        for name in ("user_ns", "system_ns")
+    }
+    peaks = [each["peak_rss_bytes"] for each in found if each["peak_rss_bytes"]]
+    samples = [sample for record in records for sample in record.samples_ns] if found else []
+    return {
+        **times,
+        "peak_rss_bytes": max(peaks, default=None),
+        "n_outliers": int(outliers(samples).sum()) if samples else None,
+        "longest_ns": max(samples, default=None),
+    }
+
+
+def _blocks(
+    rows: Sequence[Timed], comparisons: Sequence[Comparison], campaign: Campaign
+) -> list[Block]:
+    if len(rows) > _MOST_APART and campaign.commands is None:
+        return _many(rows, comparisons, campaign)
+    blocks: list[Block] = []
+    for row in rows:
+        blocks.append(Headline(_headline(row)))
+        if notes := list(_all_notes(row, campaign)):
+            blocks.append(Notes(notes))
+    if len(rows) > 1 and rows[0].user_ns is not None:
+        blocks.append(_relative(rows))
+    return [*blocks, *(block for each in comparisons for block in comparison_blocks(each))]
+
+
+def _many(
+    rows: Sequence[Timed], comparisons: Sequence[Comparison], campaign: Campaign
+) -> list[Block]:
+    """Show many functions in one table, and each note once."""
+    differences = dict(_by_new_key(comparisons, campaign.names))
+    notes: dict[str, list[str]] = {}
+    for row in rows:
+        for note in [*_failure(row), *_notes(row, campaign)]:
+            notes.setdefault(note, []).append(row.key)
+    for key, difference in differences.items():
+        if difference.verdict is Verdict.INCONCLUSIVE:
+            reason = difference.reason.removeprefix(f"{difference.key}: ")
+            notes.setdefault(reason, []).append(key)
+    told = [f"{_named(keys, len(rows))}: {note}" for note, keys in notes.items()]
+    table = Table(_MANY, [_cells_of_many(row, differences.get(row.key)) for row in rows])
+    return [table, *([Notes(told)] if told else [])]
+
+
+def _by_new_key(
+    comparisons: Sequence[Comparison], names: Sequence[str]
+) -> Iterator[tuple[str, Difference]]:
+    """Return the differences by the key of the function that is compared with the first."""
+    base, *others = names
+    for name, comparison in zip(others, comparisons, strict=True):
+        for difference in comparison.differences:
+            yield name + difference.key.removeprefix(base), difference
+
+
+def _cells_of_many(row: Timed, difference: Difference | None) -> list[Cell]:
+    times_ns = (row.median_ns, row.host_ns)
+    median_ns, host_ns = (time_ns and round(time_ns) for time_ns in times_ns)
+    relative = row.relative and round(row.relative, 3)
+    verdict = None if difference is None else str(difference.verdict)
+    change = None if difference is None else difference.change
+    return [row.key, median_ns, relative, row.spread, host_ns, verdict, change]
+
+
+def _failure(row: Timed) -> list[str]:
+    return [_first_line(row.message)] if row.median_ns is None else []
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0]
+
+
+def _named(keys: Sequence[str], n_rows: int) -> str:
+    if len(keys) == 1:
+        return keys[0]
+    return "all" if len(keys) == n_rows else count(len(keys), "function")
+
+
+def _headline(row: Timed) -> str:
+    if row.median_ns is None:
+        return f"{row.key}: {_first_line(row.message)}"
+    said = f"{row.key}: {duration(round(row.median_ns))}, the median of "
+    said += f"{count(row.n_runs, 'run')} ({count(row.n_samples, 'sample')})"
+    return said if row.spread is None else f"{said}; runs lie {share(row.spread)} apart"
+
+
+def _all_notes(row: Timed, campaign: Campaign) -> Iterator[str]:
+    if row.median_ns is not None and row.host_ns is not None:
+        yield f"the host takes {duration(round(row.host_ns))} to launch a call"
+    yield from _notes(row, campaign)
+
+
+def _notes(row: Timed, campaign: Campaign) -> Iterator[str]:
+    if row.median_ns is None:
+        yield from row.message.split("\n")[1:]
+        return
+    if moved := _moved_clock(row):
+        yield moved
+    if _chooses_cache(campaign) and row.cache in _CHOICES:
+        yield f"{_CHOICES[row.cache]}; --cache chooses another state of the caches"
+    if row.n_failed:
+        yield f"{count(row.n_failed, 'run')} failed: {row.message}"
+    elif row.message:
+        yield row.message
+    if row.user_ns is not None:
+        yield _used(row)
+    if row.bytes_per_s or row.flops_per_s:
+        yield _said_rates(row)
+    if row.n_outliers:
+        yield (
+            f"{count(row.n_outliers, 'execution')} of {row.n_samples} far from the others, "
+            f"the longest {duration(round(row.longest_ns or 0))}: other programs may have "
+            "disturbed them, or caches differ; see --warm-up and --prepare"
+        )
+
+
+def _moved_clock(row: Timed) -> str:
+    """Return a note if the clock of the device moved, or was held down, during the runs."""
+    if row.clock_mhz is None or row.clock_min_mhz is None or row.clock_max_mhz is None:
+        return ""
+    reasons = [_REASONS.get(reason, reason) for reason in row.throttle_reasons]
+    has_moved = row.clock_max_mhz - row.clock_min_mhz > _STEADY_SHARE * row.clock_max_mhz
+    if not (reasons or has_moved):
+        return ""
+    clock = f"device clock {row.clock_min_mhz:,.0f} to {row.clock_max_mhz:,.0f} MHz during the runs"
+    clock += f", median {row.clock_mhz:,.0f} MHz"
+    if reasons:
+        clock += f", limited by {', '.join(reasons)}"
+    return f"{clock}: the time depends on it; --lock-clock MHZ holds the clock"
+
+
+def _said_rates(row: Timed) -> str:
+    """Return rates and shares of the peaks, if known."""
+    found = [
+        (row.bytes_per_s, _GIGA, "GB/s", row.bandwidth_share),
+        (row.flops_per_s, _TERA, "TFLOP/s", row.flops_share),
+    ]
+    return ", ".join(
+        f"{rate / unit:,.3g} {name}" + (f" ({share(part)} of the peak)" if part else "")
+        for rate, unit, name, part in found
+        if rate
+    )
+
+
+def _used(row: Timed) -> str:
+    times = (
+        f"user {duration(round(row.user_ns or 0))}, system {duration(round(row.system_ns or 0))}"
+    )
+    if row.peak_rss_bytes is None:
+        return f"{times}, uses less memory than the process that starts it"
+    return f"{times}, at most {row.peak_rss_bytes / _MIB:.1f} MiB of memory"
+
+
+def _relative(rows: Sequence[Timed]) -> Table:
+    """Compare the commands with the fastest one."""
+    columns = [
+        Column("command", "name"),
+        Column("median", "duration"),
+        Column("user", "duration"),
+        Column("system", "duration"),
+        Column("times the fastest", "number"),
+    ]
+    return Table(columns, [_cells(row) for row in rows])
+
+
+def _cells(row: Timed) -> list[Cell]:
+    times = (getattr(row, name) for name in ("median_ns", "user_ns", "system_ns"))
+    relative = row.relative and round(row.relative, 3)
+    return [row.key, *(time_ns and round(time_ns) for time_ns in times), relative]

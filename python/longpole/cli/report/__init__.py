@@ -1,0 +1,131 @@
+"""`longpole report`: write a report about traces as one HTML page that opens offline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from longpole.cli.answer import exit_codes
+from longpole.cli.answer.inputs import record_of
+from longpole.cli.answer.problems import usage_errors
+from longpole.cli.ask.options import Options, answers, output_options, shared_options
+from longpole.cli.ask.traces import named_traces, traces_argument
+from longpole.cli.ask.windows import Asked, Recording, profiler_options, window_options
+from longpole.data import Row
+from longpole.files import new_file
+from longpole.report.blocks import Sentence
+from longpole.report.document import Document
+from longpole.wording import count
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from longpole.cli.answer.emit import Answer
+    from longpole.report.sections import Page
+
+__all__ = ["WrittenReport", "report"]
+
+_SCHEMA: Final = "longpole.report/1"
+
+
+@click.command()
+@answers("longpole.cli.report:WrittenReport")
+@traces_argument
+@output_options()
+@click.option(
+    "--diff",
+    "base",
+    type=click.Path(readable=False),
+    metavar="BASE",
+    help="Compare with this trace or these traces.",
+)
+@window_options("step", "step_name", "whole")
+@profiler_options
+@shared_options
+def report(
+    *,
+    traces: Sequence[str],
+    output: Path,
+    force: bool,
+    base: str | None,
+    options: Options,
+    window: Asked,
+    recording: Recording,
+) -> int:
+    """Write a report about traces as one HTML page that opens offline.
+
+    The page has the verdict with figures and bars, a timeline, flame graphs, all tables and
+    the diagnostics. For several ranks of one run, it starts with the run as a whole.
+
+    \b
+    Examples:
+      longpole report trace.json.gz -o report.html
+      longpole report rank*.json.gz -o report.html
+      longpole report after.json.gz --diff before.json.gz -o diff.html
+    """
+    from longpole.report.page import page_text
+
+    page, paths = _page(traces, base, options, window, recording)
+    inputs = [Path(path) for path in paths if path != "-"]
+    with new_file(output, force=force, inputs=inputs) as unfinished:
+        unfinished.write_text(page_text(page), encoding="utf-8")
+    return options.emit(_written(page, paths, output))
+
+
+def _page(
+    traces: Sequence[str],
+    base: str | None,
+    options: Options,
+    window: Asked,
+    recording: Recording,
+) -> tuple[Page, list[str]]:
+    """Create the page, and return the names of its inputs."""
+    from longpole.cli.report.page import report_page
+
+    with usage_errors():
+        if base is None:
+            named = named_traces(traces, options, args="default")
+            if len(named) == 1:
+                [(path, trace)] = named
+                named = [(path, recording.of(trace, step_name=window.step_name))]
+            return report_page(named, window), [path for path, _ in named]
+        return _diff_page(traces, base, options, window.step_name)
+
+
+def _diff_page(
+    traces: Sequence[str], base: str, options: Options, step_name: str | None
+) -> tuple[Page, list[str]]:
+    from longpole.cli.diff import DIFF_ARGS
+    from longpole.cli.report.page import diff_page
+
+    named = named_traces(traces, options, args=DIFF_ARGS)
+    old = named_traces([base], options, args=DIFF_ARGS)
+    page = diff_page(old, named, step_name=step_name)
+    return page, [path for path, _ in (*old, *named)]
+
+
+class WrittenReport(Row):
+    """The written report."""
+
+    output: str
+    """Path of the file."""
+    bytes: int
+    sections: list[str]
+
+
+def _written(page: Page, paths: Sequence[str], output: Path) -> Answer:
+    """Report what was written to which file."""
+    n_bytes = output.stat().st_size
+    told = f"{output}: {count(len(page.sections), 'section')}, {n_bytes / 1e6:.1f} MB"
+    sections = [section.key for section in page.sections]
+    found = WrittenReport(output=str(output), bytes=n_bytes, sections=sections)
+    document = Document(
+        schema=_SCHEMA,
+        input={"path": paths[0], "traces": list(paths)},
+        data=found,
+        blocks=lambda: [Sentence(told)],
+        records=lambda: [record_of(found)],
+    )
+    return document, exit_codes.OK

@@ -1,0 +1,385 @@
+"""The page of a report: the answers about traces, and about the difference of two sides."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.analyses.catalogue import answer_blocks, question, questions
+from longpole.analyses.summary import summary
+from longpole.cli.answer.inputs import name_of
+from longpole.cli.answer.overview import overview
+from longpole.cli.check import check_answer
+from longpole.cli.diff import diff_sections
+from longpole.cli.ranks import rank_sections
+from longpole.cli.summary import time_blocks
+from longpole.critical_path.explain import path_blocks
+from longpole.errors import LongpoleError
+from longpole.plot.flame_lanes import HOW_TO_READ, TITLES, flame_lanes
+from longpole.plot.lanes import lanes
+from longpole.report.blocks import Chart, Column, Headline, Notes, Sentence, Table, Value, tabulated
+from longpole.report.events import EventLinks
+from longpole.report.sections import Page, Section, events_in
+from longpole.wording import count, duration, operator_name, short_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from longpole.analyses.summary import Summary
+    from longpole.cli.ask.windows import Asked
+    from longpole.critical_path.path import CriticalPath
+    from longpole.remedies.parts import Side
+    from longpole.report.blocks import Block
+    from longpole.report.sections import Part
+    from longpole.trace import Trace
+    from longpole.verdict import Verdict
+    from longpole.windows import Window
+
+    Named = tuple[str, Trace]
+
+__all__ = ["LIMITS", "diff_page", "names_of", "report_page"]
+
+_TOP: Final = 15
+# Maximum rows of each table, for one trace and for several.
+_MOST_ROWS: Final = 100
+_MOST_ROWS_OF_SEVERAL: Final = 20
+_MOST_TRACES: Final = 16
+_RELEVANT: Final[dict[Side, tuple[str, ...]]] = {
+    "kernels": ("kernels", "roofline"),
+    "host": ("launch_summary", "idle_time"),
+    "communication": ("communication", "overlap"),
+    "copies": ("copy_summary", "overlap"),
+}
+"""Tables with more detail about what limits a program."""
+LIMITS: Final = (
+    "Gains are upper bounds: they assume that a change causes no new work.",
+    "Gains overlap, so they must not be added up.",
+    "What the profiler added to the host is an estimate; of several ranks, it is not taken off.",
+    "Without `cuda_sync` records, waits between calls and streams are inferred if possible.",
+    "One rank cannot tell whether others were late: time in communication may be waiting for them.",
+)
+"""What a report does not show."""
+_LIMITS: Final = Section("limits", "Known limits", [Notes(LIMITS)], is_folded=True)
+_NOTHING: Final = "The trace has no event of a known kind with a duration"
+_REST: Final = (
+    Column("trace", "name"),
+    Column("rank", "number"),
+    Column("window"),
+    Column("length", "duration"),
+    Column("verdict"),
+)
+_WIDEST: Final = 48
+_MOST_DEVICES: Final = 3
+# Maximum number of events with links.
+_MOST: Final = 1_000
+_COLUMNS: Final[dict[Column, Value]] = {
+    Column("event", "row_of_event"): "event",
+    Column("kind"): "kind",
+    Column("name", "name"): "name",
+    Column("from", "duration"): "from_ns",
+    Column("duration", "duration"): "duration_ns",
+    Column("where", "name"): "where",
+    Column("launched by", "name"): "launched_by",
+}
+
+
+def report_page(traces: Sequence[Named], asked: Asked) -> Page:
+    """Report on a trace, or on several: first together, then on each."""
+    names, facts = names_of(traces), facts_of(traces)
+    if len(traces) == 1:
+        sections = [*_About(*traces[0], asked).sections(), _LIMITS]
+        return Page(f"longpole: {names[0]}", facts, sections)
+    together, ranks = rank_sections(traces, step_name=asked.step_name)
+    sections = [*together, _each(traces, names, ranks, asked), _LIMITS]
+    return Page(f"longpole: {count(len(traces), 'trace')}", facts, sections)
+
+
+def diff_page(base: Sequence[Named], new: Sequence[Named], *, step_name: str | None) -> Page:
+    """Report what changed between two sides."""
+    from longpole.analyses.diff import diff
+
+    sides = [[trace for _, trace in side] for side in (base, new)]
+    found = diff(*sides, step_name=step_name)
+    sections = diff_sections(found, *sides, top=_TOP, step_name=step_name)
+    names = names_of([*base, *new])
+    title = f"longpole: {names[0]} → {names[len(base)]}"
+    return Page(title, facts_of([*base, *new]), [*sections, _LIMITS])
+
+
+def _each(
+    traces: Sequence[Named], names: Sequence[str], ranks: Sequence[int], asked: Asked
+) -> Section:
+    """Return a section for each trace, awaited ranks first, and a list of the rest."""
+    place = {trace.rank: number for number, (_, trace) in enumerate(traces)}
+    order = [place[rank] for rank in ranks] or list(range(len(traces)))
+    parts: list[Part] = [_folded(traces[at], names[at], at, asked) for at in order[:_MOST_TRACES]]
+    rest = order[_MOST_TRACES:]
+    if rest:
+        rows = [(names[at], *_found(traces[at][1], asked)) for at in rest]
+        left = f"{count(len(rest), 'more trace')}: `longpole report TRACE` shows one in full."
+        parts += [Sentence(left), Table(_REST, rows)]
+    return Section("traces", "Ranks" if ranks else "Traces", parts)
+
+
+def _folded(named: Named, name: str, number: int, asked: Asked) -> Section:
+    """Return the collapsed section of one of several traces."""
+    path, trace = named
+    key = f"trace-{number}"
+    sections = list(_About(path, trace, asked, f"{key}-", _MOST_ROWS_OF_SEVERAL).sections())
+    _, window, length_ns, found = _found(trace, asked)
+    facts = [window, duration(length_ns)] if length_ns else []
+    title, of = (name, []) if trace.rank is None else (f"Rank {trace.rank}", [name])
+    return Section(key, title, sections, is_folded=True, note=", ".join([*of, *facts, found]))
+
+
+def _found(trace: Trace, asked: Asked) -> tuple[int | None, str, int | None, str]:
+    """Return the rank, the window, its length, and what limits it."""
+    window = asked.window(trace)
+    if window is None:
+        return trace.rank, "", None, _NOTHING
+    verdict = trace.verdict(**asked.choice)
+    held_up = f"limited by {', '.join(verdict.sides)}"
+    told = held_up if verdict.sides else verdict.status.replace("_", " ")
+    return trace.rank, window.name, window.duration_ns, told
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """The part of the page about one trace."""
+
+    path: str
+    trace: Trace
+    asked: Asked
+    before: str = ""
+    """Prefix of its section keys, if the page is about several traces."""
+    most_rows: int = _MOST_ROWS
+
+    def section(
+        self,
+        key: str,
+        title: str,
+        parts: Sequence[Part],
+        *,
+        is_folded: bool = False,
+        note: str = "",
+        is_open: bool = False,
+    ) -> Section:
+        """Create a section."""
+        return Section(f"{self.before}{key}", title, parts, is_folded, note, is_open)
+
+    def sections(self) -> list[Section]:
+        """Return all sections, with links from the events they name."""
+        window = self.asked.window(self.trace)
+        found = summary(self.trace, top=_TOP, **self.asked.choice)
+        if window is None or found is None:
+            nothing = self.section("verdict", "Verdict", [Sentence(f"{_NOTHING}.")])
+            return [nothing, self.diagnostics()]
+        sections = list(self.of_window(window, found))
+        return _linked(sections, self.trace, window, self.before)
+
+    def of_window(self, window: Window, found: Summary) -> Iterator[Section]:
+        """Yield the sections about a window, the answer first."""
+        path = self.asked.path(self.trace, window)
+        yield self.verdict(window, found, path)
+        yield self.timeline(window, path)
+        yield self.section("path", "Critical path", self.path_parts(path))
+        where = self.time(found)
+        if where:
+            yield self.section("time", "Where the time went", where)
+        yield self.tables(window, found.verdict)
+        yield from self.flame_graphs(window, path)
+        yield self.diagnostics()
+
+    def verdict(self, window: Window, found: Summary, path: CriticalPath) -> Section:
+        """Show the answer: figures, where the time went, and what to change."""
+        parts = overview(
+            self.trace,
+            found,
+            path,
+            mfu=self.figures("mfu", window),
+            roofline=self.figures("roofline", window),
+            memory=self.figures("memory"),
+            key=f"{self.before}more-remedies",
+        )
+        return self.section("verdict", "Verdict", parts)
+
+    def figures(self, name: str, window: Window | None = None) -> Any:
+        """Answer a question whose figure is shown on a tile; None if it cannot be answered."""
+        try:
+            return question(name)(self.trace, window)
+        except (LongpoleError, ValueError):
+            return None
+
+    def timeline(self, window: Window, path: CriticalPath) -> Section:
+        """Draw what ran; the longest names of the path are listed below it."""
+        drawn = lanes(self.trace, window, path)
+        return self.section("timeline", "Timeline", [replace(drawn, longest=())] if drawn else [])
+
+    def path_parts(self, path: CriticalPath) -> list[Part]:
+        """Show the names on the path and its uncertainty; its kinds are in the verdict."""
+        _, *blocks = path_blocks(path, _TOP)
+        return [block for block in blocks if not isinstance(block, Chart)]
+
+    def time(self, found: Summary) -> list[Part]:
+        """Show where the time went."""
+        return list(time_blocks(self.trace, found))
+
+    def flame_graphs(self, window: Window, path: CriticalPath) -> Iterator[Section]:
+        """Yield flame graphs of host and device time by code; the first is expanded."""
+        drawn = {time: flame_lanes(self.trace, window, time, path) for time in TITLES}
+        found = [(time, graph) for time, graph in drawn.items() if graph is not None]
+        graphs = [
+            self.section(f"flame-{time}", TITLES[time], [graph], is_folded=number > 0)
+            for number, (time, graph) in enumerate(found)
+        ]
+        if graphs:
+            yield self.section("flame", "Flame graphs", [Sentence(HOW_TO_READ), *graphs])
+
+    def tables(self, window: Window, verdict: Verdict) -> Section:
+        """Show the answer to every question; list those that the trace does not answer.
+
+        Questions about what limits the program come first and are expanded.
+        """
+        relevant = [name for side in verdict.sides for name in _RELEVANT[side]]
+        answers: list[Part] = []
+        unanswered: list[str] = []
+        asked = questions()
+        for name in dict.fromkeys([*relevant, *asked]):
+            asks = asked[name]
+            blocks = self.answer(name, window)
+            if all(isinstance(block, Sentence) for block in blocks):
+                told = " ".join(block.text for block in blocks if isinstance(block, Sentence))
+                unanswered.append(f"{asks}: {told[:1].lower()}{told[1:]}")
+                continue
+            key = f"question-{name.replace('_', '-')}"
+            is_open = name in relevant
+            section = self.section(
+                key, name, blocks, is_folded=True, note=asks, is_open=is_open and not self.before
+            )
+            answers.append(section)
+        if unanswered:
+            title = "What this trace does not answer"
+            answers.append(self.section("unanswered", title, [Notes(unanswered)], is_folded=True))
+        return self.section("tables", "Tables", answers)
+
+    def answer(self, name: str, window: Window) -> Sequence[Block]:
+        """Answer a question; an error does not affect the other questions."""
+        try:
+            return answer_blocks(name, self.trace, window, most=self.most_rows)
+        except (LongpoleError, ValueError) as error:
+            return [Sentence(f"This question could not be answered: {error}.")]
+
+    def diagnostics(self) -> Section:
+        """List the problems of the trace."""
+        document, _ = check_answer(self.path, self.trace, strict=False)
+        blocks = [each for each in document.blocks() if not isinstance(each, Headline)]
+        blocks = blocks or [Sentence("No problems found.")]
+        return self.section("diagnostics", "Diagnostics", blocks)
+
+
+def names_of(traces: Sequence[Named]) -> list[str]:
+    """Return short names of traces: their files, with as many folders as needed to differ."""
+    paths = [PurePath(path) for path, _ in traces]
+    names = [path.name for path in paths]
+    if len(set(names)) < len(names):
+        folder = _folder(traces)
+        names = [str(path.relative_to(folder)) if folder else str(path) for path in paths]
+    return short_names([name_of(name) for name in names], _WIDEST)
+
+
+def facts_of(traces: Sequence[Named]) -> list[str]:
+    """Return what was read."""
+    (path, first), several = traces[0], len(traces) > 1
+    n_events = count(sum(trace.n_events for _, trace in traces), "event")
+    formats = sorted({trace.format for _, trace in traces})
+    folder = _folder(traces)
+    inside = f" in {name_of(folder)}" if folder not in ("", ".") else ""
+    where = f"{count(len(traces), 'trace')}{inside}"
+    facts = [where if several else name_of(path), n_events, *formats]
+    if several:
+        facts += _ranks(traces)
+    elif first.rank is not None:
+        facts.append(f"rank {first.rank}" + (f" of {first.world_size}" if first.world_size else ""))
+    damaged = [
+        name
+        for name, (_, trace) in zip(names_of(traces), traces, strict=True)
+        if trace.status == "recovered"
+    ]
+    return [", ".join([*facts, *_devices(traces)]), *map(_damaged, damaged)]
+
+
+def _folder(traces: Sequence[Named]) -> str:
+    """Return the folder of all traces; empty if there is none in common."""
+    folders = [str(PurePath(path).parent) for path, _ in traces]
+    try:
+        return os.path.commonpath(folders)
+    except ValueError:
+        return ""
+
+
+def _ranks(traces: Sequence[Named]) -> list[str]:
+    ranks = {trace.rank for _, trace in traces if trace.rank is not None}
+    sizes = {trace.world_size for _, trace in traces if trace.world_size}
+    of = f" of {sizes.pop()}" if len(sizes) == 1 else ""
+    return [f"{count(len(ranks), 'rank')}{of}"] if ranks else []
+
+
+def _devices(traces: Sequence[Named]) -> list[str]:
+    names = {str(name) for _, trace in traces for name in trace.devices["name"].drop_nulls()}
+    return sorted(names)[:_MOST_DEVICES]
+
+
+def _damaged(name: str) -> str:
+    return f"{name} is damaged; the answers use the intact part. See the diagnostics."
+
+
+def _linked(
+    sections: Sequence[Section], trace: Trace, window: Window, prefix: str = ""
+) -> list[Section]:
+    """Link the events named in sections to a last section, which has a row for each.
+
+    `prefix` is the prefix of the section keys.
+    """
+    named = dict.fromkeys(events_in(sections))
+    events = [event for event in named if 0 <= event < trace.events.height]
+    rows = _rows(trace, events[:_MOST], window)
+    if not rows:
+        return list(sections)
+    links = EventLinks(prefix, frozenset(events[:_MOST]))
+    parts: list[Part] = [tabulated(rows, _COLUMNS)]
+    if len(events) > _MOST:
+        parts.append(Notes([f"{count(len(events) - _MOST, 'more event')} not listed."]))
+    note = "all events that this page names, with times from the start of the window"
+    last = Section(f"{prefix}events", "Events", parts, is_folded=True, note=note)
+    return [replace(section, links=links) for section in [*sections, last]]
+
+
+def _rows(trace: Trace, events: Sequence[int], window: Window) -> list[dict[str, Any]]:
+    """Return the known data of some events, in their order in the trace."""
+    import polars as pl
+
+    chosen = sorted(events)
+    lanes = dict(trace.lanes.select("lane", "label").iter_rows())
+    launched = trace.core.operators_of(chosen)
+    columns = ("kind", "name", "start_ns", "duration_ns", "lane", "device", "stream")
+    found = trace.events.select(pl.col(*columns).gather(chosen)).iter_rows(named=True)
+    return [
+        {
+            "event": event,
+            "kind": str(row["kind"]).replace("_", " "),
+            "name": row["name"],
+            "from_ns": None if row["start_ns"] is None else row["start_ns"] - window.start_ns,
+            "duration_ns": row["duration_ns"],
+            "where": _where(row, lanes),
+            "launched_by": operator_name(*operator[1:]) if operator else None,
+        }
+        for event, row, operator in zip(chosen, found, launched, strict=True)
+    ]
+
+
+def _where(row: dict[str, Any], lanes: dict[int, str | None]) -> str | None:
+    if row["stream"] is not None:
+        return f"device {row['device']}, stream {row['stream']}"
+    return lanes.get(row["lane"])

@@ -1,0 +1,364 @@
+"""`longpole whatif`: compute how long a step would take after a change."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from longpole._core import kernel_family
+from longpole.cli.answer import exit_codes
+from longpole.cli.answer.inputs import name_of
+from longpole.cli.answer.problems import require, usage_errors
+from longpole.cli.answer.windows import exit_code_of, known_of
+from longpole.cli.ask.options import Options, answers, shared_options
+from longpole.cli.ask.traces import answer_each, traces_argument
+from longpole.cli.ask.windows import (
+    Asked,
+    Recording,
+    profiler_options,
+    window_options,
+)
+from longpole.cli.whatif.remedy import SCHEMA, OneRemedy, remedy_answer, share_of_steps
+from longpole.critical_path.changes import Change, Drop, RemoveWait, Scale
+from longpole.critical_path.explain import path_blocks
+from longpole.critical_path.path import KindTotal, NameTotal
+from longpole.data import Row, plain
+from longpole.recording_cost import step_blocks
+from longpole.report.blocks import Headline, Notes, Sentence
+from longpole.report.document import Abstention, Document, Warned
+from longpole.verdict import Remedy, Verdict
+from longpole.verdict.blocks import table_of
+from longpole.wording import count, duration, share
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from longpole.cli.answer.emit import Answer
+    from longpole.cli.answer.windows import Found
+    from longpole.critical_path import CriticalPath, WhatIf
+    from longpole.report.blocks import Block
+    from longpole.report.document import Record
+    from longpole.trace import Trace
+
+__all__ = ["WhatIfData", "whatif"]
+
+_MOST_NAMES: Final = 5
+_MOST_NAMES_IN_DATA: Final = 10
+_LEAST_GAIN: Final = 0.001
+_OPTIONS: Final = "--scale, --drop and --remove-wait"
+
+
+@click.command()
+@answers("longpole.cli.whatif:WhatIfData")
+@traces_argument
+@window_options()
+@profiler_options
+@click.option(
+    "--scale",
+    multiple=True,
+    metavar="WHAT=FACTOR",
+    help="Multiply the time of WHAT, such as kernel:gemm=0.5.",
+)
+@click.option("--drop", multiple=True, metavar="WHAT", help="Set the time of WHAT to 0.")
+@click.option(
+    "--remove-wait",
+    multiple=True,
+    metavar="WHAT",
+    help="Remove the waits of WHAT, such as sync_return or event_wait:nccl.",
+)
+@click.option("--ideal", is_flag=True, help="Rank all remedies by what they save.")
+@click.option(
+    "--remedy", metavar="ID", help="Compute what one remedy of --ideal saves, such as tensor_cores."
+)
+@click.option(
+    "--measure",
+    type=click.Path(dir_okay=False, readable=False, path_type=Path),
+    metavar="FILE",
+    help="Write a script to FILE that times both forms of what --remedy is about, run it, and "
+    "compute with its times. Needs torch.",
+)
+@shared_options
+def whatif(
+    *,
+    traces: Sequence[str],
+    window: Asked,
+    recording: Recording,
+    ideal: bool,
+    remedy: str | None,
+    measure: Path | None,
+    options: Options,
+    **asked: Sequence[str],
+) -> int:
+    """Compute how long a step would take after a change.
+
+    WHAT is a kind, a kind and a pattern of names (`kernel:flash`), or a pattern of names
+    of any work (`:flash`). Several changes hold together. The name of a family that --ideal
+    ranks, such as gemm or attention, selects all kernels of the family, regardless of their
+    names (`kernel:gemm`).
+
+    \b
+    Examples:
+      longpole whatif trace.json.gz --step 3 --ideal
+      longpole whatif trace.json.gz --scale kernel:gemm=0.5 --drop launch
+      longpole whatif trace.json.gz --remedy tensor_cores --measure forms.py
+    """
+    from longpole.remedies.facts import ARGUMENTS
+
+    is_of_remedy = remedy is not None
+    require(
+        not (is_of_remedy and (ideal or any(asked.values()))),
+        "--remedy excludes --ideal and other changes",
+    )
+    require(measure is None or remedy is not None, "--measure needs --remedy")
+    require(remedy is None or len(traces) == 1, "--remedy needs one trace")
+    changes = _changes_of(asked, ideal=ideal or is_of_remedy)
+    answer = _ideal_answer if ideal else partial(_changed_answer, changes=changes)
+    if remedy is not None:
+        answer = partial(remedy_answer, remedy=remedy, script=measure)
+    return answer_each(
+        traces,
+        options,
+        SCHEMA,
+        answer,
+        window=window,
+        about="path",
+        recording=recording,
+        arguments=ARGUMENTS,
+    )
+
+
+class Gain(Row):
+    """Length of a window after a change, next to its recorded length."""
+
+    length_ns: int
+    makespan_ns: int
+    """Length after the change."""
+    gain_ns: int
+    share: float | None
+
+
+class Changed(Gain):
+    """The result of some changes."""
+
+    changes: list[Change]
+    inferred_ns: int
+    kinds: list[KindTotal]
+    names: list[NameTotal]
+    share_of_steps: float | None
+    """Gain in all steps of the verdict together, as a fraction of their time; null if the window is
+    not one of several steps."""
+
+
+class Ideal(Row):
+    """Remedies with their gains."""
+
+    length_ns: int
+    verdict: Verdict
+
+
+WhatIfData = Changed | Ideal | OneRemedy
+
+
+def _changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[Change]) -> Answer:
+    """Report the length of the window after some changes."""
+    with usage_errors():
+        answer = found.path.what_if(changes)
+    verdict = found.verdict()
+    known = known_of(name, trace, found, verdict)
+    chosen = list(zip(changes, found.path.n_chosen(changes), strict=True))
+    unmatched = [_unmatched(change) for change, n_edges in chosen if n_edges == 0]
+    if unmatched:
+        because = [*known["abstains_because"], Abstention("change_without_effect", found.name)]
+        warnings = [*known["warnings"], *unmatched]
+        known |= {"warnings": warnings, "abstains_because": because, "status": "partial"}
+    gains = _gain(found.path, answer)
+    of_steps = share_of_steps(trace, found, verdict, changes)
+    words = ", ".join(map(_words, changes))
+    document = Document(
+        schema=SCHEMA,
+        **known,
+        data=Changed(
+            changes=list(changes),
+            **gains,
+            inferred_ns=answer.critical_path.inferred_ns,
+            kinds=answer.critical_path.kind_totals,
+            names=answer.critical_path.name_totals[:_MOST_NAMES_IN_DATA],
+            share_of_steps=of_steps,
+        ),
+        blocks=lambda: [
+            Headline(_headline(name, found, answer, words)),
+            *([Sentence(trace.damage.sentence)] if trace.damage else []),
+            *path_blocks(answer.critical_path, _MOST_NAMES),
+            *_selected(chosen),
+            *_why_longer(answer),
+            *_in_all_steps(verdict, of_steps),
+            *step_blocks(trace.removed_cost),
+        ],
+        records=lambda: [{"path": name, "window": found.name, "changes": words, **plain(gains)}],
+    )
+    return document, exit_codes.INCONCLUSIVE if unmatched else exit_code_of(verdict)
+
+
+def _ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
+    """Rank remedies by gain."""
+    verdict = found.verdict()
+    ranked = verdict.remedies
+    helpful = [row for row in ranked if row.gain_high >= _LEAST_GAIN]
+    document = Document(
+        schema=SCHEMA,
+        **known_of(name, trace, found, verdict),
+        data=Ideal(length_ns=found.path.length_ns, verdict=verdict),
+        blocks=lambda: [
+            Headline(f"{name_of(name)}: {found.title}"),
+            Sentence(verdict.sentence),
+            table_of(helpful, n_windows=verdict.window.n),
+            *_useless(len(ranked) - len(helpful)),
+            *step_blocks(trace.removed_cost),
+        ],
+        records=lambda: [_record(name, row) for row in ranked],
+    )
+    return document, exit_code_of(verdict)
+
+
+def _selected(chosen: list[tuple[Change, int]]) -> list[Block]:
+    """Report how many events a pattern selects, since it may select others than intended."""
+    told = [
+        f"{_words(change)}: {_how(change.matching)} selects {count(n_edges, 'edge')} of the "
+        "dependency graph of the whole trace."
+        for change, n_edges in chosen
+        if change.matching is not None and n_edges > 0
+    ]
+    return [Notes(told)] if told else []
+
+
+def _how(matching: str) -> str:
+    """Return what selects kernels: the name of a family, or a pattern of names."""
+    is_family = kernel_family(matching) == matching
+    return f"the family of kernels {matching}" if is_family else "the pattern (case-sensitive)"
+
+
+def _why_longer(answer: WhatIf) -> list[Block]:
+    """Explain a window that becomes longer although work was removed."""
+    if answer.gain_ns >= 0:
+        return []
+    told = (
+        "The change shortens what comes before this window by more than what is in it: the window "
+        "begins earlier, and the program is not slower. `--whole` says what it gains in all."
+    )
+    return [Notes([told])]
+
+
+def _in_all_steps(verdict: Verdict, share_of_steps: float | None) -> list[Block]:
+    """Report the effect on the mean step, to which the gains of a verdict refer."""
+    if share_of_steps is None:
+        return []
+    than = "shorter" if share_of_steps > 0 else "longer"
+    becomes = (
+        f"would be {share(abs(share_of_steps))} {than}" if share_of_steps else "stays as it is"
+    )
+    n_steps = count(len(verdict.steps), "step")
+    return [Notes([f"The mean of the {n_steps} that the verdict is about {becomes}."])]
+
+
+def _useless(number: int) -> list[Block]:
+    """Count remedies with a negligible gain."""
+    if not number:
+        return []
+    gain = "gains" if number == 1 else "gain"
+    return [Notes([f"{count(number, 'more remedy', 'more remedies')} {gain} less than 0.1 %."])]
+
+
+def _record(name: str, remedy: Remedy) -> Record:
+    return {
+        "path": name,
+        "remedy": remedy.remedy,
+        "name": remedy.name,
+        "named": remedy.named,
+        "gain_ns": remedy.gain_ns,
+        "share": remedy.gain,
+        "least_share": remedy.gain_low,
+        "most_share": remedy.gain_high,
+        "advice": remedy.advice,
+    }
+
+
+def _gain(path: CriticalPath, answer: WhatIf) -> Gain:
+    return Gain(
+        length_ns=path.length_ns,
+        makespan_ns=answer.makespan_ns,
+        gain_ns=answer.gain_ns,
+        share=answer.gain_ns / path.length_ns,
+    )
+
+
+def _words(change: Change) -> str:
+    """Return a change as it was requested."""
+    what = _target(change)
+    if isinstance(change, Scale):
+        return f"{what} x {change.by}"
+    return f"{what} dropped" if isinstance(change, Drop) else f"{what} waits removed"
+
+
+def _target(change: Change) -> str:
+    return ":".join(part for part in (change.kind or "", change.matching) if part is not None)
+
+
+def _unmatched(change: Change) -> Warned:
+    return Warned(
+        code="change_without_effect",
+        count=1,
+        message=f"nothing in the trace matches {_target(change)!r}",
+        effect="this change changes nothing",
+        hint="`longpole path` lists kinds and names",
+    )
+
+
+def _headline(name: str, found: Found, answer: WhatIf, words: str) -> str:
+    before_ns = found.path.length_ns
+    part = share(abs(answer.gain_ns) / before_ns)
+    than = "less" if answer.gain_ns >= 0 else "more"
+    times = f"{duration(before_ns)} -> {duration(answer.makespan_ns)}"
+    return f"{name_of(name)}: {found.title}, with {words}: {times}, {part} {than}"
+
+
+def _changes_of(asked: Mapping[str, Sequence[str]], *, ideal: bool) -> list[Change]:
+    """Return the requested changes."""
+    with usage_errors():
+        changes: list[Change] = [
+            *(
+                Scale(by=by, kind=kind, matching=name)
+                for kind, name, by in map(_scaled, asked["scale"])
+            ),
+            *(Drop(kind=kind, matching=name) for kind, name in map(_what, asked["drop"])),
+            *(
+                RemoveWait(kind=kind or "sync_return", matching=name)
+                for kind, name in map(_what, asked["remove_wait"])
+            ),
+        ]
+    require(not (ideal and changes), f"--ideal tries its own changes; leave out {_OPTIONS}")
+    require(ideal or changes, f"give a change with {_OPTIONS}, or use --ideal")
+    return changes
+
+
+def _scaled(text: str) -> tuple[Any, str | None, float]:
+    what, equals, factor = text.rpartition("=")
+    try:
+        by = float(factor)
+    except ValueError:
+        equals = ""
+    if not equals:
+        message = f"{text!r} has no factor; give one, as in `kernel:gemm=0.5`"
+        raise click.BadParameter(message, param_hint="'--scale'")
+    return (*_what(what), by)
+
+
+def _what(text: str) -> tuple[Any, str | None]:
+    """Split `KIND:PATTERN`; either part may be missing."""
+    if not text:
+        message = "give a kind, or `kind:pattern`"
+        raise click.UsageError(message)
+    kind, _, pattern = text.partition(":")
+    return kind or None, pattern or None

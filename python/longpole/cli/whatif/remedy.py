@@ -1,0 +1,224 @@
+"""`longpole whatif --remedy`: what one remedy saves, as predicted or as measured."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from longpole.cli.answer.inputs import name_of
+from longpole.cli.answer.problems import usage_errors
+from longpole.cli.answer.windows import exit_code_of, known_of
+from longpole.convert.remedy_script import remedy_script
+from longpole.critical_path.changes import Change, Scale
+from longpole.data import Row
+from longpole.errors import MissingDependencyError
+from longpole.files import new_file
+from longpole.remedies.catalogue import remedies
+from longpole.report.blocks import Headline, Notes, Sentence
+from longpole.report.document import Document
+from longpole.verdict import Remedy, Verdict
+from longpole.verdict.blocks import table_of
+from longpole.wording import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from longpole.cli.answer.emit import Answer
+    from longpole.cli.answer.windows import Found
+    from longpole.report.blocks import Block
+    from longpole.trace import Trace
+
+__all__ = ["SCHEMA", "OneRemedy", "remedy_answer", "share_of_steps"]
+
+SCHEMA: Final = "longpole.whatif/1"
+_LAST_LINES: Final = 3
+
+
+class TimedForm(Row):
+    """Operators of one shape that were timed in both forms."""
+
+    operators: list[str]
+    device: str
+    slow_ns: float
+    changed_ns: float
+    factor: list[float]
+    """The tenth part of the factors between the two, the median, and the nine tenths."""
+
+
+class OneRemedy(Row):
+    """What one remedy saves, in the places that it fits."""
+
+    length_ns: int
+    remedies: list[Remedy]
+    script: str | None
+    """What was written and run to time both forms."""
+    forms: list[TimedForm]
+    measured_low: float | None
+    """Least share that the first remedy saves with the measured factors; null if nothing was timed
+    on the device on which the trace was recorded."""
+    measured_high: float | None
+
+
+def remedy_answer(
+    name: str, trace: Trace, found: Found, *, remedy: str, script: Path | None
+) -> Answer:
+    """Return what one remedy saves; with a script, by what it measures."""
+    known = [one.id for one in remedies()]
+    if remedy not in known:
+        message = f"no remedy {remedy!r}; there are {', '.join(sorted(known))}"
+        raise click.UsageError(message)
+    verdict = found.verdict()
+    rows = [row for row in verdict.remedies if row.remedy == remedy]
+    forms = [] if script is None else _timed(name, trace, remedy, rows, script)
+    recorded_on = {str(it.get("name")) for it in trace.device_properties.values()}
+    is_of_device = bool(forms) and all(form["device"] in recorded_on for form in forms)
+    low, high = _measured(trace, found, verdict, rows[0], forms) if is_of_device else (None, None)
+    document = Document(
+        schema=SCHEMA,
+        **known_of(name, trace, found, verdict),
+        data=OneRemedy(
+            length_ns=found.path.length_ns,
+            remedies=rows,
+            script=None if script is None else str(script),
+            forms=forms,
+            measured_low=low,
+            measured_high=high,
+        ),
+        blocks=lambda: [
+            Headline(f"{name_of(name)}: {found.title}, with {remedy}"),
+            *_places(rows, remedy, n_windows=verdict.window.n),
+            *_told(rows, forms, script, (low, high)),
+        ],
+        records=lambda: [
+            {
+                "path": name,
+                "remedy": remedy,
+                "name": row.name,
+                "least_share": row.gain_low,
+                "most_share": row.gain_high,
+                "measured_least_share": low,
+                "measured_most_share": high,
+            }
+            for row in rows
+        ],
+    )
+    return document, exit_code_of(verdict)
+
+
+def _places(rows: list[Remedy], remedy: str, *, n_windows: int) -> list[Block]:
+    if not rows:
+        return [Sentence(f"The trace does not show what {remedy} is about.")]
+    return [table_of(rows, n_windows=n_windows)]
+
+
+def _told(
+    rows: list[Remedy],
+    forms: list[TimedForm],
+    script: Path | None,
+    measured: tuple[float | None, float | None],
+) -> list[Block]:
+    low, high = measured
+    if not forms:
+        return []
+    row = rows[0]
+    told = f"Predicted: saves {100 * row.gain_low:.1f} to {100 * row.gain_high:.1f} %. "
+    if low is None or high is None:
+        told += (
+            f"The trace was recorded on another device than {forms[0]['device']}, where both forms "
+            "were timed, so that the factors are not used."
+        )
+    else:
+        told += f"With the measured factors: {100 * low:.1f} to {100 * high:.1f} %."
+    return [
+        Sentence(told),
+        Notes(
+            [
+                f"{', '.join(form['operators'])}: {duration(round(form['slow_ns']))} as recorded, "
+                f"{duration(round(form['changed_ns']))} changed on {form['device']}"
+                for form in forms
+            ]
+        ),
+        Sentence(f"{script} times them again."),
+    ]
+
+
+def _timed(
+    name: str, trace: Trace, remedy: str, rows: list[Remedy], script: Path
+) -> list[TimedForm]:
+    """Write the script, run it, and return the times that it prints."""
+    with usage_errors():
+        text = remedy_script(trace, remedy, rows[0].forms if rows else ())
+    with new_file(script, force=False, inputs=[Path(name)]) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
+    done = subprocess.run(  # noqa: S603 - what was written above
+        [sys.executable, str(script)], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        last = " ".join(done.stderr.strip().splitlines()[-_LAST_LINES:])
+        message = f"{script} could not time the operators: {last}"
+        raise MissingDependencyError(message)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def _measured(
+    trace: Trace, found: Found, verdict: Verdict, row: Remedy, forms: list[TimedForm]
+) -> tuple[float, float]:
+    """Return the least and the most that a remedy saves with the measured factors."""
+    factors = [form["factor"] for form in forms]
+    sets = (
+        _with_factors(row.changes, row, [slowest for _, _, slowest in factors]),
+        _with_factors(row.hopeful_changes, row, [fastest for fastest, _, _ in factors]),
+    )
+    shares = []
+    for changes in sets:
+        share = share_of_steps(trace, found, verdict, changes)
+        if share is None:
+            share = found.path.what_if(changes).gain_ns / found.path.length_ns
+        shares.append(share)
+    return min(shares), max(shares)
+
+
+def _with_factors(changes: Sequence[Change], row: Remedy, factors: list[float]) -> list[Change]:
+    """Replace what changes assume of the timed kernels by what was measured."""
+    timed = {event for form in row.forms for event in form.events}
+    stretches = {stretch for form in row.forms for stretch in form.stretches}
+    kept: list[Change] = []
+    for change in changes:
+        events: Any = change.events
+        if stretches.intersection(change.stretches or ()):
+            continue
+        if events is None or change.kind == "kernel_delay":
+            kept.append(change)
+        elif left := [event for event in events if event not in timed]:
+            kept.append(replace(change, events=left))
+    scaled = [
+        Scale(by=factor, kind="kernel", events=list(form.events))
+        for form, factor in zip(row.forms, factors, strict=True)
+    ]
+    scaled += [
+        Scale(by=factor, stretches=form.stretches)
+        for form, factor in zip(row.forms, factors, strict=True)
+        if form.stretches
+    ]
+    return [*kept, *scaled]
+
+
+def share_of_steps(
+    trace: Trace, found: Found, verdict: Verdict, changes: Sequence[Change]
+) -> float | None:
+    """Return the gain in all steps of the verdict, if this is one of them."""
+    if found.step not in verdict.steps or len(verdict.steps) == 1:
+        return None
+    ends = [
+        trace.critical_path(step=step, step_name=found.step_name).window
+        for step in (verdict.steps[0], verdict.steps[-1])
+    ]
+    between = (ends[0][0], ends[1][1])
+    together = trace.critical_path(between=between, data_load=found.data_load)
+    return together.what_if(changes).gain_ns / together.length_ns
